@@ -3,24 +3,28 @@
 How to work on it
 -----------------
 Imports run downward: cli > report > plot, testing > estimators, model_selection > passes > engine > store, datasets >
-data > neural > moments > operators > modes > basis > forms > landmarks > solve > groups > manifolds > kernels >
-registry > errors.
+data > neural > moments > operators > modes > basis > forms > landmarks > solve, solvers > groups > manifolds >
+kernels > registry > errors.
 Everything from `neural` down is mathematics, and knows numpy and scipy only (and, where it is installed, jax).
 
 The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` to eigenvalues:
 
-1. `cli.entry.main`, `cli.spectral.fit`: outputs are refused that cannot be written, then the array is opened, once.
-2. `SpectralDecomposition.fit`: `passes.sides.choose_functions` reads the parameters, `data.source.open_data` makes a
-   `Source` of named fields of rows, and `Choice.check_against` compares the two; nothing but metadata is read.
-3. `MeasuredEstimator._fit_source`, the steps of every fit that is solved from moments:
+1. `cli.entry.main`, `cli.spectral.fit`: outputs are refused that cannot be written; the options become `Rows`, a basis
+and
+   a solver.
+2. `SpectralDecomposition.fit`: `estimators.reading.reads` opens the rows and lays out their labels;
+`passes.sides.Choice`
+   has the functions that are asked for, `data.source.open_data` makes a `Source` of named fields, and the two are
+   compared; nothing but metadata is read.
+3. `passes.session.Session`, the steps of every fit that is solved from moments:
    a. `passes.sums.plan_sums`: the ranges of rows of each task, how rows come to folds (`passes.folds`), the memory.
    b. `data.integrity.Snapshot`: a listing of the stores, compared after the pass.
    c. `Choice.discretise`: `passes.scale` scales the columns, `passes.density` estimates a density to divide out,
-      `passes.deciding` compares kernels, scales and penalties on a pilot (`passes.automatic`), `passes.landmarks` draws
-      landmarks, `passes.edges` looks at functions that are to vanish: a `Discretisation`.
-      A checkpoint keeps it (`engine.checkpoint.Checkpoint.take_up`).
+      `passes.deciding` compares kernels, scales and penalties on a pilot (`passes.automatic`) with functions of other
+      kinds (`passes.rivals`), `passes.landmarks` draws landmarks, `passes.edges` looks at functions that are to vanish:
+      a `Discretisation`. A checkpoint keeps it (`engine.checkpoint.Checkpoint.take_up`).
    d. `passes.sums.measure` hands a `moments.summing.SumTask` to `engine.run.Run.reduce`.
-4. In a task, `data.batches.Batches` reads the chunk and drops invalid rows; `moments.dealing.Groups` splits it by fold
+4. In a task, `data.batches.Batches` reads the chunk and drops invalid rows; `moments.folds.Groups` splits it by fold
    and `moments.measure.Measure` cuts it into blocks; `Basis.at` evaluates the functions of a block, and
    `Basis.contraction` adds their products to p × p sums.
    On a `basis.FourierLattice` the task is a `moments.modes.ModeMeasure`: `modes.sums` adds modes, from which
@@ -32,8 +36,7 @@ The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` t
    (`moments.problem`) to the operator's `Solver`; its `Spectrum` becomes `eigenvalues_`, `coefficients_` and what else
    the solver names. `moments.intervals` solves again without each fold, for error bars and held-out values, and
    `moments.trust` warns where they leave a doubt. Modes take `passes.prior`: `moments.prior_choice` compares kernels
-   by the folds, `moments.lattice` reduces the matrices to their leading functions, `moments.lattice_large` does
-   without matrices.
+   by the folds, `moments.lattice` reduces the matrices to their leading functions, or does without matrices.
 7. `store.save` takes the estimator apart (`registry.encode`) and writes a zarr group.
 
 How to add to it. Each is one class in one file; it registers itself, is saved and loaded, and nothing else changes
@@ -42,6 +45,7 @@ How to add to it. Each is one class in one file; it registers itself, is saved a
 - an operator: inherit from `operators.Operator`, a dataclass with a `form`;
 - a kernel: `kernels.RadialKernel` (`profile`, `smoothness`), `kernels.DotKernel`, or `kernels.ParameterKernel`;
 - a basis: `basis.Basis` (`size`, `dimension`, `order`, `description`, `at`);
+- functions that take part in basis="auto": `passes.rivals.Kind` (`name`, `rival`);
 - a solver: `solve.Solver` (`name`, `solve`, and the attributes that it gives); operators name it, by its name too;
 - an estimator: `estimators.base.Estimator` (`fit`, `fitted_attributes`), or `MeasuredEstimator` (`fit_moments`).
 
@@ -72,8 +76,10 @@ if TYPE_CHECKING:
         operators,
         plot,
         report,
+        solvers,
         testing,
     )
+    from daskspectral.data.rows import Rows
     from daskspectral.errors import (
         DensityWarning,
         FitWarning,
@@ -112,6 +118,7 @@ _HOMES = {
     "ManifoldWarning": "errors",
     "Moments": "moments",
     "RankWarning": "errors",
+    "Rows": "data.rows",
     "SDPEmbedding": "estimators",
     "SmoothnessError": "errors",
     "SpectralDecomposition": "estimators",
@@ -142,6 +149,7 @@ _MODULES = (
     "operators",
     "plot",
     "report",
+    "solvers",
     "testing",
 )
 
@@ -157,6 +165,7 @@ __all__ = [
     "ManifoldWarning",
     "Moments",
     "RankWarning",
+    "Rows",
     "SDPEmbedding",
     "SmoothnessError",
     "SpectralDecomposition",
@@ -184,6 +193,7 @@ __all__ = [
     "report",
     "save",
     "second",
+    "solvers",
     "testing",
     "untrusted",
 ]

@@ -78,7 +78,7 @@ class Device:
             if not self.accelerated:
                 raise
             raise MemoryError(
-                f"the memory of the device {self.name!r} does not do ({error}): lower n_landmarks, use fewer threads, "
+                f"the memory of the device {self.name!r} does not do ({error}): use fewer landmarks or threads, "
                 "or dtype='float32'; a checkpoint keeps the sums so far"
             ) from error
 

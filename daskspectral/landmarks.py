@@ -1,17 +1,17 @@
 """Landmarks: choosing p points y_i, at which the basis functions k(., y_i) sit, out of a sample of the rows.
 
-    landmarks=     p rows of the data
+    method         p rows of the data
     "uniform"      drawn uniformly
     "kmeans++"     k-means++ seeds: spread out, denser where the data are
     "farthest"     farthest-point traversal: even cover, also of the edges
     "cholesky"     pivots of a Cholesky factorisation of the kernel matrix
     "leverage"     drawn by ridge leverage scores
-    array (p, d)   your own points
 
-An estimator takes one of these as its argument `landmarks`, a shell as `--landmark-method`. All but the first choose
-among `landmark_sample` rows drawn uniformly (10 p by default, at least 10 000). The choice matters where few rows
-decide. On two half-moons with noise 0.05, whose second eigenvalue tends to 0, 200 farthest-point landmarks give 0.058,
-k-means++ 0.27 and uniform ones 0.50: the functions that reach into the gap between the clusters matter.
+`basis.Landmarks` takes one of these as its argument `method` (and points of your own as `points`), a shell as
+`--landmark-method`. All but the first choose among `sample` rows drawn uniformly (10 p by default, at least 10 000).
+The choice matters where few rows decide. On two half-moons with noise 0.05, whose second eigenvalue tends to 0, 200
+farthest-point landmarks give 0.058, k-means++ 0.27 and uniform ones 0.50: the functions that reach into the gap between
+the clusters matter.
 
 The functions here work on a sample (m, d) in memory:
 
@@ -88,7 +88,7 @@ def choose(
     """
     if method in BY_KERNEL:
         if gram is None:
-            raise ValueError(f"expected a kernel for landmarks={method!r}, received None; pass gram=")
+            raise ValueError(f"expected a kernel for method={method!r}, received None; pass gram=")
         select = pivoted_cholesky if method == "cholesky" else leverage
         return select(sample, p, rng, gram, diagonal=diagonal)
     geometric = {"uniform": uniform, "kmeans++": kmeans_plus_plus, "farthest": farthest_point}

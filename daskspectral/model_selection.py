@@ -10,7 +10,7 @@ Other data need a word more.
 | one trajectory | `blocks(x, number)`, a list | `KFold(shuffle=True)`: blocks are held out |
 | | `Trajectory(x)` | `BlockFold`: a block is held out, with a gap at its sides |
 | views of each row, fit((x, y)) | `Views((x, y))` | any splitter of rows |
-| fields of each row | `fields=Fields(potential=v)` | any splitter of rows |
+| fields of each row | `Rows(x, fields={"potential": v})` | any splitter of rows; x and v as above |
 
 Neighbouring rows of a trajectory are alike: held out at random they are no test at all. And a training set with a hole
 is no trajectory: `Transfer` would pair the last row before the hole with rows after it, and nothing in a plain array
@@ -18,9 +18,9 @@ tells. `Trajectory` and `blocks` give lists of contiguous pieces instead, and no
 many pairs as the lag has rows, and a piece that is no longer than the lag is an error. Blocks should be many times (40,
 say) longer than the process remembers.
 
-Weights and fields reach `fit` and `score` by scikit-learn's metadata routing: `set_fit_request(sample_weight=True)` and
-`set_score_request(sample_weight=True)` on the estimator, under `sklearn.set_config(enable_metadata_routing=True)`. They
-are cut as the rows are: weights of a `Trajectory` are another `Trajectory`, weights of a list a list.
+Weights reach `fit` and `score` by scikit-learn's metadata routing: `set_fit_request(sample_weight=True)` and
+`set_score_request(sample_weight=True)` on the estimator, under `sklearn.set_config(enable_metadata_routing=True)`.
+Weights and fields are cut as the rows are: those of a `Trajectory` are another `Trajectory`, those of a list a list.
 
 Examples
 --------
@@ -34,11 +34,11 @@ The scale of a kernel, chosen for a trajectory of 3000 rows:
 >>> noise = np.random.default_rng(0).standard_normal(3000)
 >>> for t in range(1, 3000):
 ...     x[t] = 0.8 * x[t - 1] + 0.6 * noise[t]
->>> model = dsp.SpectralDecomposition(dsp.operators.Transfer(1), dsp.kernels.Gaussian(1.0), n_components=3)
->>> model = model.set_params(n_landmarks=50, min_support=0.0, random_state=0)
->>> search = GridSearchCV(model, {"kernel__scale": [0.1, 1.0]}, cv=BlockFold(5, gap=20)).fit(Trajectory(x))
+>>> basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 50)
+>>> model = dsp.SpectralDecomposition(dsp.operators.Transfer(1), basis, n_components=3, random_state=0)
+>>> search = GridSearchCV(model, {"basis__kernel__scale": [0.1, 1.0]}, cv=BlockFold(5, gap=20)).fit(Trajectory(x))
 >>> search.best_params_
-{'kernel__scale': 1.0}
+{'basis__kernel__scale': 1.0}
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ from sklearn.model_selection import BaseCrossValidator
 from daskspectral.data.stores import open_zarr
 from daskspectral.passes.parameters import check_whole
 
-Rows = NDArray[np.intp]
+Numbers = NDArray[np.intp]
 
-__all__ = ["BlockFold", "Fields", "Trajectory", "Views", "blocks", "pieces"]
+__all__ = ["BlockFold", "Trajectory", "Views", "blocks", "pieces"]
 
 
 @final
@@ -86,7 +86,7 @@ class BlockFold(BaseCrossValidator):  # type: ignore[misc]
         check_whole("gap", gap, 0)
         self.n_splits, self.gap = int(n_splits), int(gap)
 
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Rows, Rows]]:
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Numbers, Numbers]]:
         """The row numbers of the training and the test set, n_splits times; `y` and `groups` are ignored.
 
         Raises ValueError where there are fewer rows than blocks, or a gap leaves nothing to train on.
@@ -196,7 +196,9 @@ class Views(tuple[Any, ...]):
     def __new__(cls, views: Iterable[Any]) -> Views:
         """The views, checked."""
         found = super().__new__(cls, (_sliceable(view) for view in views))
-        _together({f"view {i}": view for i, view in enumerate(found)})
+        rows = {f"view {i}": _rows_of(view) for i, view in enumerate(found)}
+        if len(set(rows.values())) != 1:
+            raise ValueError(f"views that are cut together have one number of rows; they have {rows}")
         return found
 
     @property
@@ -208,37 +210,6 @@ class Views(tuple[Any, ...]):
         if isinstance(rows, (SupportsIndex, slice)) and not isinstance(rows, np.ndarray):
             return super().__getitem__(rows)
         return Views(view[_chosen(rows)] for view in self)
-
-
-@final
-class Fields(dict[str, Any]):
-    """The fields of an operator by name, that scikit-learn may cut: a set of rows is these rows of each field.
-
-    Each field has a row for each row of X; that of a `Trajectory` is a `Trajectory`. Raises ValueError for fields with
-    different numbers of rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> fields = Fields(potential=np.arange(4.0))
-    >>> fields.shape, fields[np.array([0, 3])]["potential"]
-    ((4,), array([0., 3.]))
-    """
-
-    def __init__(self, *given: Any, **named: Any):
-        found = dict(*given, **named)
-        super().__init__({k: v if isinstance(v, (Trajectory, list)) else _sliceable(v) for k, v in found.items()})
-        _together(self)
-
-    @property
-    def shape(self) -> tuple[int]:
-        """The number of rows."""
-        return (_rows_of(next(iter(self.values()))),)
-
-    def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, str):
-            return super().__getitem__(key)
-        return Fields({name: value[_chosen(key)] for name, value in self.items()})
 
 
 def _chosen(key: Any) -> Any:
@@ -258,13 +229,6 @@ def _sliceable(x: Any) -> Any:
 def _rows_of(x: Any) -> int:
     shape = getattr(x, "shape", None)
     return int(shape[0]) if shape else len(x)
-
-
-def _together(parts: dict[str, Any]) -> None:
-    """Raise ValueError unless there are parts, with one number of rows."""
-    rows = {name: _rows_of(part) for name, part in parts.items()}
-    if len(set(rows.values())) != 1:
-        raise ValueError(f"arrays that are cut together have one number of rows; they have {rows}")
 
 
 def _borders(n: int, number: int, what: str) -> list[tuple[int, int]]:

@@ -8,6 +8,7 @@ checked before anything is imported, and every class before anything is called.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import importlib
 import inspect
@@ -36,6 +37,7 @@ PACKAGES = (
     "operators",
     "passes",
     "solve",
+    "solvers",
 )
 """The parts of daskspectral whose classes a file may name."""
 
@@ -91,6 +93,46 @@ class Registered:
     def probe(self) -> NDArray[Any] | None:
         """Values at a few fixed points, by which `decode` notices that a user's functions changed; None: no check."""
         return None
+
+
+class Parameterised(Registered):
+    """A registered value with scikit-learn's parameters: `basis__kernel__scale` sets one in a search."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The constructor's arguments by name; nested ones as `part__name` when `deep`."""
+        params = arguments_of(self)
+        if deep:
+            for name, value in list(params.items()):
+                if isinstance(value, Parameterised):
+                    params.update({f"{name}__{k}": v for k, v in value.get_params().items()})
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set constructor arguments, checked as the constructor does; of parts, copies of them are changed."""
+        own = self.get_params(deep=False)
+        nested: dict[str, dict[str, Any]] = {}
+        for name, value in params.items():
+            head, _, tail = name.partition("__")
+            if head not in own:
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(own) or 'none'}")
+            if tail:
+                nested.setdefault(head, {})[tail] = value
+            else:
+                own[head] = value
+        for head, values in nested.items():
+            if not isinstance(own[head], Parameterised):
+                raise ValueError(
+                    f"{head} of {type(self).__name__} is {own[head]!r}, which has no parameters of its own"
+                )
+            own[head] = copy.deepcopy(own[head]).set_params(**values)
+        made = vars(type(self)(**own))
+        vars(self).clear()
+        vars(self).update(made)
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        """A deep copy: scikit-learn's own refuses constructors that bring their arguments into one form."""
+        return copy.deepcopy(self)
 
 
 class Named(Registered):
@@ -301,7 +343,8 @@ def _check_shapes(name: str, shapes: Mapping[str, str], state: Mapping[str, Any]
 def _decode_function(data: Mapping[str, Any], expected: Any, known: Mapping[str, Any]) -> Any:
     name = data[_FUNCTION]
     function = _resolved(name, known)
-    if expected is not Function and expected is not Registered:
+    kinds = expected if isinstance(expected, tuple) else (expected,)
+    if Function not in kinds and Registered not in kinds:
         raise ValueError(
             f"the file has the function {name} where {_kind(expected)} belongs: it was altered after saving"
         )
@@ -413,7 +456,5 @@ def _number(text: Any) -> float | complex:
 
 
 def _kind(expected: Any) -> str:
-    if expected is Function:
-        return "a function"
     kinds = expected if isinstance(expected, tuple) else (expected,)
-    return " or ".join(f"a {kind.__name__}" for kind in kinds)
+    return " or ".join("a function" if kind is Function else f"a {kind.__name__}" for kind in kinds)

@@ -28,7 +28,6 @@ import daskspectral as dsp
 from daskspectral import plot
 
 PICTURE = "climate_field.png"
-LABELS = {"sample_dims": ("time",), "latitude": "latitude", "on_invalid": "skip"}
 COMPONENTS = 4
 
 
@@ -42,10 +41,15 @@ def open_field(path=None, variable="sst"):
     return field.assign_coords(latitude=field.latitude.astype(float))  # weights to rounding
 
 
+def times(field):
+    """A row for each time; grid points on land are left out, and the others weighted by their area."""
+    return dsp.Rows(field, sample_dims=("time",), latitude="latitude", on_invalid="skip")
+
+
 def empirical(field):
     """The model of principal components, and itself as a Dataset with maps."""
     model = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=COMPONENTS, random_state=0)
-    model.fit(field, **LABELS)
+    model.fit(times(field))
     return model, model.to_xarray(field)
 
 
@@ -64,17 +68,18 @@ def of_another_package(field):
 
 def kernel_components(field):
     """Kernel principal components: variances in the function space, and what they explain of the field."""
-    kernel = dsp.kernels.Gaussian("auto")
-    model = dsp.SpectralDecomposition(dsp.operators.Covariance(), kernel, n_components=COMPONENTS, random_state=0)
-    return model.fit(field, **LABELS).to_xarray(field)
+    basis = dsp.basis.Landmarks(dsp.kernels.Gaussian("auto"))
+    model = dsp.SpectralDecomposition(dsp.operators.Covariance(), basis, n_components=COMPONENTS, random_state=0)
+    return model.fit(times(field)).to_xarray(field)
 
 
 def slow_modes(scores):
     """Singular values from one winter to the next of linear functions of the leading principal components."""
-    linear = dsp.kernels.Linear()
-    model = dsp.SpectralDecomposition(dsp.operators.Transfer(1), linear, n_components=COMPONENTS, folds="blocks")
-    model.set_params(random_state=0).fit(scores.values)
-    return model
+    basis = dsp.basis.Landmarks(dsp.kernels.Linear())
+    model = dsp.SpectralDecomposition(
+        dsp.operators.Transfer(1), basis, n_components=COMPONENTS, folds="blocks", random_state=0
+    )
+    return model.fit(scores.values)
 
 
 def draw(found, kernel, path):

@@ -23,7 +23,8 @@ import scipy.signal
 import scipy.sparse
 import scipy.sparse.linalg
 
-from daskspectral import SpectralDecomposition, plot
+from daskspectral import Rows, SpectralDecomposition, plot
+from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian
 from daskspectral.operators import Generator, Transfer
 
@@ -43,13 +44,14 @@ def main(n: int = 100_000, out: str | Path = ".") -> dict[str, float]:
     plot.refuse_picture(picture, overwrite=True)
     rng = np.random.default_rng(0)
     x = equilibrium(n, rng)
-    options = {"n_components": COUNT, "n_landmarks": 40, "landmarks": "farthest", "random_state": 0}
-    reversible = SpectralDecomposition(Generator(diffusion=NOISE, reversible=True), Gaussian(0.3), **options).fit(x)
-    general = SpectralDecomposition(Generator(diffusion=NOISE), Gaussian(0.3), **options)
-    general.fit(x, fields={"drift": -slope(x)})
-    transfer = SpectralDecomposition(
-        Transfer(LAG), Gaussian(1.5), constant=True, **(options | {"n_components": 5})
-    ).fit(ornstein_uhlenbeck(10 * n, rng))
+    basis = Landmarks(Gaussian(0.3), 40, method="farthest")
+    options = {"n_components": COUNT, "random_state": 0}
+    reversible = SpectralDecomposition(Generator(diffusion=NOISE, reversible=True), basis, **options).fit(x)
+    general = SpectralDecomposition(Generator(diffusion=NOISE), basis, **options)
+    general.fit(Rows(x, fields={"drift": -slope(x)}))
+    basis = Landmarks(Gaussian(1.5), 40, method="farthest", constant=True)
+    transfer = SpectralDecomposition(Transfer(LAG), basis, n_components=5, random_state=0)
+    transfer.fit(ornstein_uhlenbeck(10 * n, rng))
 
     grid, values, functions, density = solve_on_grid()
     draw(reversible, general, transfer, (grid, values, functions, density), picture)

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from daskspectral import SpectralDecomposition, plot
+from daskspectral.basis import Landmarks
 from daskspectral.data.samples import write_sample
 from daskspectral.kernels import Exponential
 
@@ -32,12 +33,7 @@ def main(n: int = 100_000, out: str | Path = ".") -> dict[str, float]:
         points = Path(folder) / "half_moons.zarr"
         write_sample("two-moons", points, n, noise=0.05, seed=0, progress=False)
         estimator = SpectralDecomposition(
-            kernel=Exponential(scale=2.0),
-            n_components=16,
-            n_landmarks=200,
-            landmarks="farthest",
-            landmark_sample=n,
-            random_state=0,
+            basis=Landmarks(Exponential(scale=2.0), 200, method="farthest", sample=n), n_components=16, random_state=0
         ).fit(points)
         plot.save_eigenfunctions(estimator, points, picture, overwrite=True)
 

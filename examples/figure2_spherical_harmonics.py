@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import lpmv
 
 from daskspectral import SpectralDecomposition, plot
+from daskspectral.basis import Landmarks
 from daskspectral.data.samples import write_sample
 from daskspectral.kernels import Polynomial
 from daskspectral.manifolds import Sphere
@@ -36,7 +37,7 @@ def main(n: int = 100_000, out: str | Path = ".") -> dict[str, float]:
         points = Path(folder) / "sphere.zarr"
         write_sample("sphere", points, n, seed=0, progress=False)
         estimator = SpectralDecomposition(
-            Laplacian(Sphere(3)), Polynomial(degree=DEGREE), n_components=25, n_landmarks=100, random_state=0
+            Laplacian(Sphere(3)), Landmarks(Polynomial(degree=DEGREE), 100), n_components=25, random_state=0
         ).fit(points)
     draw(estimator, picture)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from daskspectral import HermiteRegressor, plot
+from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian
 
 PICTURE = "figure4_hermite_regression.png"
@@ -48,7 +49,7 @@ def fit(n: int, p: int, seed: int) -> dict[str, HermiteRegressor]:
     x = np.random.default_rng(seed).random((n, 2))
     gradients = {"plain": None, "Hermite": np.zeros((n, 2))}
     return {
-        name: HermiteRegressor(Gaussian(np.sqrt(0.5)), landmarks=x[:p]).fit(x, np.ones(n), given)
+        name: HermiteRegressor(Landmarks(Gaussian(np.sqrt(0.5)), points=x[:p])).fit(x, np.ones(n), given)
         for name, given in gradients.items()
     }
 

@@ -54,9 +54,9 @@ def main(steps: int = STEPS, out: str | Path = ".", hidden: tuple[int, ...] = HI
     basis = train(start, steps, Path(out) / STATE)
     seconds = time.perf_counter() - begun
     x = sphere(100_000, 1)
-    model = SpectralDecomposition(OPERATOR, basis=basis, n_components=OUTPUTS).fit(x)
+    model = SpectralDecomposition(OPERATOR, basis, n_components=OUTPUTS).fit(x)
     hidden_layer = replace(basis, features="hidden")
-    deeper = SpectralDecomposition(OPERATOR, basis=hidden_layer, n_components=OUTPUTS).fit(x)
+    deeper = SpectralDecomposition(OPERATOR, hidden_layer, n_components=OUTPUTS).fit(x)
     numbers = {"seconds": seconds, **measure(basis, model, deeper)}
     draw(basis, deeper, picture)
     return numbers

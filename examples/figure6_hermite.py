@@ -18,6 +18,7 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermegauss, hermeval
 
 from daskspectral import SpectralDecomposition, plot
+from daskspectral.basis import Landmarks
 from daskspectral.data.samples import write_sample
 from daskspectral.kernels import Polynomial
 
@@ -35,7 +36,7 @@ def main(n: int = 100_000, out: str | Path = ".") -> dict[str, float]:
         points = Path(folder) / "normal.zarr"
         write_sample("gaussian", points, n, dimension=2, seed=0, progress=False)
         estimator = SpectralDecomposition(
-            kernel=Polynomial(degree=3), n_components=10, n_landmarks=100, random_state=0
+            basis=Landmarks(Polynomial(degree=3), 100), n_components=10, random_state=0
         ).fit(points)
     draw(estimator, picture)
 

@@ -35,7 +35,7 @@ from sklearn.metrics import pairwise_distances
 from sklearn.model_selection import GridSearchCV, KFold
 
 from daskspectral import SpectralDecomposition, plot
-from daskspectral.basis import NeuralBasis
+from daskspectral.basis import Landmarks, NeuralBasis
 from daskspectral.kernels import Gaussian
 from daskspectral.operators import Augmentation, Laplacian, Operator
 
@@ -131,16 +131,14 @@ def learn(images: np.ndarray, study: Study, components: int, steps: int = 0) -> 
 
     def fit(operator: Operator, data: np.ndarray | tuple[np.ndarray, ...], scale: float) -> Features:
         kernel = Gaussian(float(scale * median))
-        model = SpectralDecomposition(
-            operator, kernel, n_components=components + 1, n_landmarks=study.landmarks, random_state=0
-        ).fit(data)
+        basis = Landmarks(kernel, study.landmarks)
+        model = SpectralDecomposition(operator, basis, n_components=components + 1, random_state=0).fit(data)
         return lambda x: model.transform(x)[:, 1:]  # the first function is constant
 
     def network() -> Features:
         basis = NeuralBasis(HIDDEN, outputs=components, steps=steps)
-        model = SpectralDecomposition(
-            Augmentation(len(views)), basis=basis, n_components=components + 1, random_state=0
-        ).fit(views)
+        model = SpectralDecomposition(Augmentation(len(views)), basis, n_components=components + 1, random_state=0)
+        model.fit(views)
         return lambda x: model.transform(x)[:, 1:]
 
     return {

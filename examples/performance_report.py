@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 from distributed import Client, LocalCluster, performance_report
 
-from daskspectral import SpectralDecomposition
+from daskspectral import Rows, SpectralDecomposition
+from daskspectral.basis import Landmarks
 from daskspectral.data.samples import write_sample
 from daskspectral.kernels import Gaussian
 
@@ -35,9 +36,7 @@ def main(n: int = 1_000_000, out: str | Path = ".", scheduler: str | None = None
     folder.mkdir(parents=True, exist_ok=True)
     points, report = folder / "points.zarr", folder / REPORT
     write_sample("two-moons", points, n, chunk_rows=max(1000, n // 40), overwrite=True)
-    estimator = SpectralDecomposition(
-        kernel=Gaussian(0.3), n_components=8, n_landmarks=100, standardize=True, random_state=0
-    )
+    estimator = SpectralDecomposition(basis=Landmarks(Gaussian(0.3), 100), n_components=8, random_state=0)
 
     def follow(event: tuple[float, dict[str, Any]]) -> None:
         print("{stage:12}{state:10}{done:10} of {total} {unit}, {seconds:.1f} s".format(**event[1]))
@@ -49,7 +48,7 @@ def main(n: int = 1_000_000, out: str | Path = ".", scheduler: str | None = None
         print(f"dashboard: {client.dashboard_link}")
         client.subscribe_topic("daskspectral", follow)
         with performance_report(filename=str(report)):
-            estimator.fit(points, progress=False)
+            estimator.fit(Rows(points, standardize=True), progress=False)
             estimator.transform(points, out=folder / "functions.zarr", overwrite=True, progress=False)
         followed = [event for _, event in client.get_events("daskspectral") if event["state"] == "finished"]
     print(f"report: {report}")

@@ -67,7 +67,7 @@ def main(n: int = 10_000_000, out: str | Path = ".", data: str | Path | None = N
             write_positions(path, n)
             numbers["seconds to write"] = time.perf_counter() - start
         start = time.perf_counter()
-        estimator = SpectralDecomposition(Laplacian(), basis=FourierLattice(ORDERS), n_components=COUNT).fit(path)
+        estimator = SpectralDecomposition(Laplacian(), FourierLattice(ORDERS), n_components=COUNT).fit(path)
         numbers["seconds to fit"] = time.perf_counter() - start
         plot.save_eigenfunctions(estimator, path, pictures[0], max_points=SHOWN, overwrite=True)
     fewer = clone(estimator).set_params(basis=FourierLattice(FEWER)).fit_moments(estimator.moments_)

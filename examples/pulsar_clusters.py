@@ -23,7 +23,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score, precision_score, recall_score, roc_auc_score, roc_curve
 from sklearn.mixture import GaussianMixture
 
-from daskspectral import SpectralDecomposition, plot
+from daskspectral import Rows, SpectralDecomposition, plot
 
 PICTURE = "pulsar_clusters.png"
 COLUMNS = (2, 5)  # drawn: the kurtosis of the profile, the deviation of the dispersion curve
@@ -40,7 +40,7 @@ def main(data: str | Path | None = None, out: str | Path = ".", n: int = 4000) -
     if x.shape[1] <= max(COLUMNS) or set(np.unique(y).tolist()) != {0, 1}:
         raise ValueError(f"X must have {max(COLUMNS) + 1} columns or more, and y the values 0 and 1, for pulsars")
     columns = (x - x.mean(axis=0)) / x.std(axis=0)
-    model = SpectralDecomposition(n_components=4, standardize=True, random_state=0).fit(x.astype(float))
+    model = SpectralDecomposition(n_components=4, random_state=0).fit(Rows(x.astype(float), standardize=True))
     slow = model.transform(x.astype(float))[:, 1]
     clusters = {
         "slowest eigenfunction": rarer(KMeans(2, n_init=10, random_state=0).fit_predict(slow[:, None])),

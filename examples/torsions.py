@@ -89,8 +89,7 @@ def estimator() -> SpectralDecomposition:
     """The generator on trigonometric functions of both angles, up to the frequency ORDER."""
     return SpectralDecomposition(
         Generator(diffusion=(2 * DIFFUSIVITY) ** 0.5, reversible=True),
-        basis=FourierLattice(ORDER),
-        periods={0: TURN, 1: TURN},
+        FourierLattice(ORDER, periods=(TURN, TURN)),
         n_components=COUNT,
         folds="blocks",
     )

@@ -1,5 +1,6 @@
-"""An operator, a kernel, a basis, a solver and an estimator of a user's own, each in a file of its own."""
+"""An operator, a kernel, a basis, a kind of basis, a solver and an estimator of a user's own, each in its own file."""
 
+import gc
 import importlib
 import sys
 from collections.abc import Callable, Iterator
@@ -11,10 +12,13 @@ import pytest
 from sklearn.base import clone
 
 import daskspectral as dsp
+from daskspectral.basis import Landmarks
 from daskspectral.cli import main
 
 X = np.random.default_rng(0).uniform(0, np.pi, (4000, 1))
-SMALL: dict[str, Any] = {"n_landmarks": 25, "n_components": 4, "random_state": 0}
+NORMAL = np.random.default_rng(1).standard_normal((3000, 4))
+SMALL: dict[str, Any] = {"n_components": 4, "random_state": 0}
+BELLS = Landmarks(dsp.kernels.Gaussian(1.0), 25)
 
 
 @pytest.fixture
@@ -31,6 +35,7 @@ def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     yield write
     for name in names:
         sys.modules.pop(name, None)
+    gc.collect()  # classes that register themselves are no longer among their family
 
 
 def saved_and_described(model: Any, path: Path, capsys: pytest.CaptureFixture[str], *names: str) -> tuple[Any, str]:
@@ -65,7 +70,7 @@ class Twice(Operator):
 
 def test_an_operator(added: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mine = added("my_operator", OPERATOR)
-    model = dsp.SpectralDecomposition(mine.Twice(), dsp.kernels.Gaussian(1.0), **SMALL).fit(X)
+    model = dsp.SpectralDecomposition(mine.Twice(), BELLS, **SMALL).fit(X)
     np.testing.assert_allclose(model.eigenvalues_[:3], [0, 2, 8], atol=0.2)
     again, text = saved_and_described(model, tmp_path / "m.zarr", capsys, "my_operator.Twice")
     assert again.moments_.operator == mine.Twice()
@@ -109,6 +114,29 @@ def test_a_basis(added: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "6 cosines: 6 functions of 1 variables" in text
 
 
+KIND = """
+from daskspectral.basis import MonomialBasis
+from daskspectral.passes.rivals import Kind, Rival
+
+class Monomials(Kind):
+    name, ahead = "monomials", 1.0
+
+    def rival(self, search, splits, periods, rng):
+        dimension = search.pilot.points("x").shape[1]
+        return Rival.of(self.name, MonomialBasis(dimension, 2), search, splits, "monomials to degree 2")
+"""
+
+
+def test_a_kind_of_basis(added: Any) -> None:
+    before = dsp.SpectralDecomposition(basis="auto", **SMALL).fit(NORMAL)
+    added("my_kind", KIND)
+    model = dsp.SpectralDecomposition(basis="auto", **SMALL).fit(NORMAL)
+    assert isinstance(model.basis_, dsp.basis.MonomialBasis), model.choice_
+    assert {c.kernel for c in model.choice_.candidates[:3]} > {"monomials to degree 2"}
+    np.testing.assert_allclose(model.eigenvalues_, [0, 1, 1, 1], atol=0.1)
+    assert not isinstance(before.basis_, dsp.basis.MonomialBasis)
+
+
 SOLVER = """
 from dataclasses import dataclass
 import numpy as np
@@ -131,14 +159,14 @@ def test_a_solver(added: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     added("my_solver", SOLVER)
     stiffness = dsp.form(lambda f, g, x: dsp.inner(dsp.grad(f), dsp.grad(g)))
     operator = dsp.operators.BilinearForm(stiffness, "rates", constants=True)  # asked for by its name
-    model = dsp.SpectralDecomposition(operator, dsp.kernels.Gaussian(1.0), **SMALL).fit(X)
+    model = dsp.SpectralDecomposition(operator, BELLS, **SMALL).fit(X)
     np.testing.assert_allclose(model.rates_[:3], [0, 1, 4], atol=0.1)
     assert model.transform(X).shape == (4000, 4)
     assert not hasattr(model, "eigenvalues_")
     again, text = saved_and_described(model, tmp_path / "m.zarr", capsys, "my_solver.Rates")
     np.testing.assert_array_equal(again.rates_, model.rates_)
     assert "found by a plain eigh" in text
-    with pytest.raises(ValueError, match=r"solver must be 'eigen' or .*'symmetric' or 'rates'; it is 'best'"):
+    with pytest.raises(ValueError, match=r"solver must be 'symmetric' or .* or 'rates'; it is 'best'"):
         dsp.operators.BilinearForm(stiffness, "best")
 
 
@@ -201,11 +229,13 @@ def test_a_kernel_that_is_no_dataclass_keeps_its_parameters(
 ) -> None:
     """Its parameters were lost: clones, and models that were loaded, had the defaults of its constructor."""
     mine = added("my_plain_kernel", PLAIN)
-    model = dsp.SpectralDecomposition(kernel=mine.Bell(0.7), **SMALL).fit(X)
+    model = dsp.SpectralDecomposition(basis=Landmarks(mine.Bell(0.7), 25), **SMALL).fit(X)
     again, _ = saved_and_described(model, tmp_path / "m.zarr", capsys, "my_plain_kernel.Bell")
     np.testing.assert_array_equal(again.transform(X[:9]), model.transform(X[:9]))
-    assert clone(model).kernel.rate == 0.7
-    assert clone(model).set_params(kernel__rate=2.0).kernel.rate == 2.0
+    assert clone(model).basis.kernel.rate == 0.7
+    assert clone(model).set_params(basis__kernel__rate=2.0).basis.kernel.rate == 2.0
     assert mine.Bell(0.7) != mine.Bell(0.6)
+    forgetful = dsp.SpectralDecomposition(basis=Landmarks(mine.Forgetful(0.7)))
+    assert clone(forgetful).basis.kernel.rate == 0.7
     with pytest.raises(TypeError, match="Forgetful cannot be taken apart, as it keeps no attribute speed"):
-        clone(dsp.SpectralDecomposition(kernel=mine.Forgetful()))
+        forgetful.set_params(basis__kernel__speed=2.0)

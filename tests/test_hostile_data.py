@@ -35,7 +35,8 @@ BYTES, ZSTD = {"name": "bytes", "configuration": {"endian": "little"}}, {"name":
 
 
 def fit(x: Any = X, **options: Any) -> Any:
-    return dsp.SpectralDecomposition(n_components=1, n_landmarks=2, random_state=0).fit(x, **options)
+    basis = dsp.basis.Landmarks(count=2)
+    return dsp.SpectralDecomposition(basis=basis, n_components=1, random_state=0).fit(x, **options)
 
 
 def v2(path: Path, dims: str = "", **changed: Any) -> Path:
@@ -166,8 +167,8 @@ WAYS: dict[str, Callable[[Path], Any]] = {
     "an open array": lambda path: fit(zarr.open_array(path, mode="r")),
     "an open scalar": lambda path: zarr_reader(zarr.open_array(v2(path / "b", shape=[], chunks=[], **UNPICKLED))),
     "weights": lambda path: fit(sample_weight=path),
-    "folds": lambda path: dsp.SpectralDecomposition(n_landmarks=2, folds=str(path)).fit(X),
-    "targets": lambda path: dsp.HermiteRegressor(n_landmarks=2).fit(X, path),
+    "folds": lambda path: dsp.SpectralDecomposition(basis=dsp.basis.Landmarks(count=2), folds=str(path)).fit(X),
+    "targets": lambda path: dsp.HermiteRegressor(dsp.basis.Landmarks(count=2)).fit(X, path),
     "points of transform": lambda path: fit().transform(path),
     "opened": open_zarr,
     "blocks": lambda path: blocks(path, 2),

@@ -14,10 +14,11 @@ import pytest
 import zarr
 
 import daskspectral as dsp
-from daskspectral.basis import FourierLattice
+from daskspectral.basis import FourierLattice, Landmarks
 from daskspectral.data.folders import Directory, Lease
 from daskspectral.errors import TrustWarning
 from daskspectral.kernels import Gaussian, Matern
+from daskspectral.solvers import Penalised
 from tests.common import assert_same_bits
 
 RNG = np.random.default_rng(0)
@@ -25,19 +26,19 @@ X = RNG.uniform(0, np.pi, (400, 3))
 
 
 def spectral(**options: Any) -> dsp.SpectralDecomposition:
-    given: dict[str, Any] = {"kernel": Gaussian(1.0), "n_landmarks": 10, "n_components": 3, "random_state": 0}
+    given: dict[str, Any] = {"basis": Landmarks(Gaussian(1.0), 10), "n_components": 3, "random_state": 0}
     return dsp.SpectralDecomposition(**given | options)
 
 
 def test_a_lattice_has_fewer_functions_than_a_quarter_of_the_rows() -> None:
-    model = spectral(kernel=Matern(1.5, 2.0), basis=FourierLattice(), penalty=1.0).fit(X[:300, :2])
+    model = spectral(basis=FourierLattice(kernel=Matern(1.5, 2.0)), solver=Penalised(1.0)).fit(X[:300, :2])
     assert model.basis_.size == 49
     np.testing.assert_allclose(model.eigenvalues_, [0, 1, 1], atol=0.3)
 
 
 def test_rows_far_out_are_named_where_the_box_holds_them() -> None:
     x = np.random.default_rng(0).laplace(size=(2000, 2))
-    model = spectral(kernel=Matern(1.5, 1.0), basis=FourierLattice(6), penalty=1.0)
+    model = spectral(basis=FourierLattice(6, kernel=Matern(1.5, 1.0)), solver=Penalised(1.0))
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", TrustWarning)
         model.fit(x)
@@ -52,7 +53,8 @@ def test_rows_that_are_computed_on_the_way_choose_what_stored_rows_in_the_same_c
     components = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=2).fit(x)
     computed = components.transform(da.from_array(x, chunks=(2, 3)))
     stored = da.from_array(np.asarray(computed), chunks=computed.chunks)
-    model = spectral(operator=dsp.operators.Transfer(1), kernel=Gaussian("auto"), n_landmarks=5, penalty=1.0)
+    basis = Landmarks(Gaussian("auto"), 5)
+    model = spectral(operator=dsp.operators.Transfer(1), basis=basis, solver=Penalised(1.0))
     one, other = (model.fit(z).moments_ for z in (computed, stored))
     assert_same_bits(one, other)
 
@@ -70,7 +72,7 @@ def test_points_whose_squares_overflow_are_invalid_rows() -> None:
     points[2, 1] = -1e160
     with pytest.raises(dsp.InvalidRowError, match=r"row 2 .* X holds -1e\+160 in column 1, whose square overflows: "):
         model.transform(points)
-    found = model.transform(points, on_invalid="skip")
+    found = model.transform(dsp.Rows(points, on_invalid="skip"))
     assert np.isnan(found).all(axis=1).tolist() == [False, False, True, False, False]
 
 
@@ -90,7 +92,7 @@ def test_missing_chunks_that_are_meant_are_read_by_an_invariant_regressor(tmp_pa
     (tmp_path / "x.zarr" / "c" / "0" / "0").unlink()
     box = dsp.manifolds.PeriodicBox([0.0] * 3, [4.0] * 3)
     model = dsp.InvariantRegressor(box, dsp.groups.Permutations(3), n_eigenfunctions=10)
-    assert np.isfinite(model.fit(tmp_path / "x.zarr", X.sum(axis=1), allow_missing=True).predict(X)).all()
+    assert np.isfinite(model.fit(dsp.Rows(tmp_path / "x.zarr", allow_missing=True), X.sum(axis=1)).predict(X)).all()
 
 
 def test_trajectories_of_an_update_are_compared_one_by_one(tmp_path: Path) -> None:
@@ -111,4 +113,4 @@ def test_weights_of_a_part_of_the_rows_are_refused(then: Any, now: Any) -> None:
 
 def test_a_lattice_refuses_columns_of_very_different_widths() -> None:
     with pytest.raises(ValueError, match="column 0"):
-        spectral(basis=FourierLattice(4), penalty=1.0).fit(X[:, :2] * [1e-9, 1.0])
+        spectral(basis=FourierLattice(4, kernel=Gaussian(1.0)), solver=Penalised(1.0)).fit(X[:, :2] * [1e-9, 1.0])

@@ -15,8 +15,9 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 import daskspectral as dsp
+from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian
-from daskspectral.model_selection import BlockFold, Fields, Trajectory, Views, blocks, pieces
+from daskspectral.model_selection import BlockFold, Trajectory, Views, blocks, pieces
 from daskspectral.operators import Cross, Schroedinger, Transfer
 
 RNG = np.random.default_rng(0)
@@ -39,8 +40,8 @@ WALK = walk(1200, 0)
 
 
 def model(operator: Any = None, **options: Any) -> dsp.SpectralDecomposition:
-    defaults: dict[str, Any] = {"n_landmarks": 40, "n_components": 4, "random_state": 0, "min_support": 0.0}
-    return dsp.SpectralDecomposition(operator, Gaussian(1.0), **defaults | options)
+    defaults: dict[str, Any] = {"basis": Landmarks(Gaussian(1.0), 40), "n_components": 4, "random_state": 0}
+    return dsp.SpectralDecomposition(operator, **defaults | options)
 
 
 def transfer(**options: Any) -> dsp.SpectralDecomposition:
@@ -86,7 +87,7 @@ def test_blocks_are_tested_once_and_their_neighbours_left_out(n: int, splits: in
         (lambda: blocks(X[:3], 4), "number=4 blocks need as many rows at least, and X has 3"),
         (lambda: pieces(X, [3, 1]), "the rows of a trajectory are ascending numbers from 0 to 1999; take a splitter"),
         (lambda: Views((X, X[:3])), r"one number of rows; they have {'view 0': 2000, 'view 1': 3}"),
-        (lambda: Fields(a=X, b=X[:3]), r"one number of rows; they have {'a': 2000, 'b': 3}"),
+        (lambda: dsp.Rows(X, fields={"b": X[:3]})[:2], r"the field b has the shape \(3, 1\), and X has 2000 rows"),
     ],
 )
 def test_bad_input(call: Any, message: str) -> None:
@@ -148,21 +149,21 @@ def test_weights_are_routed() -> None:
     assert by_blocks[0] != by_rows[0]
 
 
-@pytest.mark.usefixtures("routed")
 def test_fields_are_cut_with_their_rows() -> None:
     potential = X[:, 0] ** 2
-    est = model(Schroedinger("V"), n_components=2).set_fit_request(fields=True).set_score_request(fields=True)
-    found = cross_val_score(est, X, cv=KFold(3), params={"fields": Fields(V=potential)})
+    est = model(Schroedinger("V"), n_components=2)
+    found = cross_val_score(est, dsp.Rows(X, fields={"V": potential}), cv=KFold(3), error_score="raise")
     expected = [
-        model(Schroedinger("V"), n_components=2)
-        .fit(X[a], fields={"V": potential[a]})
-        .score(X[b], fields={"V": potential[b]})
+        clone(est).fit(dsp.Rows(X[a], fields={"V": potential[a]})).score(dsp.Rows(X[b], fields={"V": potential[b]}))
         for a, b in KFold(3).split(X)
     ]
     np.testing.assert_array_equal(found, expected)
-    moving = Fields(V=Trajectory(potential))
-    assert moving.shape == (2000,)
-    assert [len(part) for part in moving[np.array([0, 1, 5])]["V"]] == [2, 1]
+    cut = dsp.Rows(Trajectory(X), fields={"V": Trajectory(potential)})[np.array([0, 1, 5])]
+    assert [len(x) for x in cut.data] == [len(v) for v in cut.fields["V"]] == [2, 1]
+    cut = dsp.Rows([X[:4], X[:7], X[:9]], fields={"V": [potential[:4], potential[:7], potential[:9]]})[[0, 2]]
+    assert [len(x) for x in cut.data] == [len(v) for v in cut.fields["V"]] == [4, 9]
+    cut = dsp.Rows(Views((X, X)), fields={"V": potential})[np.arange(3)]
+    assert [len(x) for x in (*cut.data, cut.fields["V"])] == [3, 3, 3]
     with pytest.raises(ValueError, match="reads the fields V"):
         cross_val_score(model(Schroedinger("V")), X, error_score="raise")
 
@@ -173,7 +174,7 @@ def test_views(kind: str, tmp_path: Path) -> None:
     given: Any = y
     if kind == "zarr":
         given = zarr.create_array(str(tmp_path / "y.zarr"), data=y, chunks=(300, 1))
-    est = dsp.SpectralDecomposition(Cross(), basis=CUBIC, right_basis=LINE, n_components=2)
+    est = dsp.SpectralDecomposition(Cross(), CUBIC, right_basis=LINE, n_components=2)
     views = Views((da.from_array(X, chunks=(300, 1)), given)) if kind == "zarr" else Views((X, given))
     fold = KFold(3, shuffle=True, random_state=0)
     found = cross_val_score(est, views, cv=fold, error_score="raise")
@@ -181,6 +182,3 @@ def test_views(kind: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9)
     search = GridSearchCV(est, {"n_components": [1, 2]}, cv=3, error_score="raise").fit(views)
     assert search.best_params_ == {"n_components": 2}
-
-
-# -- choosing ----------------------------------------------------------------------------------------------------------

@@ -8,12 +8,13 @@ import pytest
 
 import daskspectral as dsp
 from daskspectral import plot
+from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian
 
 
-def fitted(x, *, kernel=None, operator=None, **options):
-    defaults = {"n_components": 6, "n_landmarks": 60, "random_state": 0}
-    return dsp.SpectralDecomposition(operator, kernel or Gaussian(1.0), **(defaults | options)).fit(x)
+def fitted(x, count=60, n_components=6, scale=1.0):
+    basis = Landmarks(Gaussian(scale), count)
+    return dsp.SpectralDecomposition(basis=basis, n_components=n_components, random_state=0).fit(x)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,7 @@ def test_plane_has_a_panel_for_each_function_titled_by_index_and_eigenvalue(plan
 
 def test_line_over_a_histogram_for_one_column():
     x = np.random.default_rng(0).standard_normal((2000, 1))
-    estimator = fitted(x, n_landmarks=20, n_components=4)
+    estimator = fitted(x, 20, 4)
     figure = plot.eigenfunctions(estimator, x)
     assert len(figure.axes) == 4
     grid, values = figure.axes[1].lines[-1].get_data()
@@ -62,7 +63,7 @@ def test_mollweide_is_on_the_sphere_and_keeps_areas():
 def test_chosen_columns_and_standardised_ones_are_drawn_in_their_units():
     rng = np.random.default_rng(0)
     x = rng.standard_normal((2000, 4)) * [1, 1, 50, 1] + [0, 0, 1000, 0]
-    estimator = fitted(x, columns=[2, 0], standardize=True)
+    estimator = fitted(dsp.Rows(x, columns=[2, 0], standardize=True))
     figure = plot.eigenfunctions(estimator, x, count=2)
     low, high = figure.axes[1].get_xlim()
     assert 800 < low < 950 < 1050 < high < 1200
@@ -79,7 +80,7 @@ def drawn(axes, label):
 
 def test_spectrum_has_intervals_held_out_values_and_trust():
     x = np.random.default_rng(1).random((1500, 1))
-    estimator = fitted(x, kernel=Gaussian(0.2), n_landmarks=40, n_components=8)
+    estimator = fitted(x, 40, 8, scale=0.2)
     trusted = estimator.trusted_ = np.array([True, True, False, True, True, False, False, True])
     axes = plot.spectrum(estimator)
     assert legend(axes) == ["95 % interval", "held out", "trusted", "not trusted", "constant"]
@@ -97,7 +98,7 @@ def test_spectrum_has_intervals_held_out_values_and_trust():
 
 def test_choice_has_a_line_for_each_kernel():
     x = np.random.default_rng(0).random((400, 1))
-    estimator = dsp.SpectralDecomposition(n_components=3, n_landmarks=40, random_state=0).fit(x)
+    estimator = dsp.SpectralDecomposition(basis=Landmarks(count=40), n_components=3, random_state=0).fit(x)
     axes, candidates = plot.choice(estimator), estimator.choice_.candidates
     lines = {line.get_label(): line.get_xydata() for line in axes.lines}
     best = estimator.choice_.chosen

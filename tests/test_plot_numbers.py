@@ -8,6 +8,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import daskspectral as dsp
+from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian
 from daskspectral.operators import Transfer
 from daskspectral.plot.style import SEQUENTIAL, SERIES
@@ -20,8 +21,8 @@ def axes_in(projection: str | None = None) -> Any:
 
 
 def fitted(x: Any, operator: Any = None, **options: Any) -> dsp.SpectralDecomposition:
-    given: dict[str, Any] = {"n_components": 5, "n_landmarks": 40, "random_state": 0} | options
-    return dsp.SpectralDecomposition(operator, Gaussian(1.0), **given).fit(x)
+    given: dict[str, Any] = {"n_components": 5, "random_state": 0} | options
+    return dsp.SpectralDecomposition(operator, Landmarks(Gaussian(1.0), 40), **given).fit(x)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +43,7 @@ def rotation() -> Any:
 
 def test_pictures_are_drawn_into_the_axes_that_are_given(plane: Any, rotation: Any) -> None:
     x, model = plane
-    automatic = dsp.SpectralDecomposition(n_components=3, n_landmarks=30, random_state=0).fit(x)
+    automatic = dsp.SpectralDecomposition(basis=Landmarks(count=30), n_components=3, random_state=0).fit(x)
     calls = {
         "spectrum": lambda ax: plot.spectrum(model, ax=ax),
         "held_out": lambda ax: plot.held_out(model, ax=ax),

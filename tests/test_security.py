@@ -16,7 +16,7 @@ import zarr
 
 import daskspectral as dsp
 from daskspectral import registry
-from daskspectral.basis import CallableBasis, MonomialBasis
+from daskspectral.basis import CallableBasis, Landmarks, MonomialBasis
 from daskspectral.cli import main
 from daskspectral.errors import UntrustedError
 from daskspectral.manifolds import Implicit
@@ -75,8 +75,12 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     sys.modules.pop("users_module", None)
 
 
-def small(**options: Any) -> dsp.SpectralDecomposition:
-    return dsp.SpectralDecomposition(**{"n_landmarks": 12, "n_components": 3, "random_state": 0} | options).fit(X)
+def unfitted(kernel: Any = "auto", **options: Any) -> dsp.SpectralDecomposition:
+    return dsp.SpectralDecomposition(**{"basis": Landmarks(kernel, 12), "n_components": 3, "random_state": 0} | options)
+
+
+def small(kernel: Any = "auto", **options: Any) -> dsp.SpectralDecomposition:
+    return unfitted(kernel, **options).fit(X)
 
 
 def forge(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
@@ -104,12 +108,12 @@ def objects(data: Any) -> Iterator[dict[str, Any]]:
 MODELS: dict[str, Callable[[], Any]] = {
     "spectral": lambda: small(),
     "sphere": lambda: dsp.SpectralDecomposition(
-        dsp.operators.Laplacian(dsp.manifolds.Sphere(2)), n_landmarks=10, n_components=3, random_state=0
+        dsp.operators.Laplacian(dsp.manifolds.Sphere(2)), Landmarks(count=10), n_components=3, random_state=0
     ).fit(X / np.linalg.norm(X, axis=1, keepdims=True)),
     "form": lambda: small(
         operator=dsp.operators.SymmetricForm(dsp.form(lambda f, g, x: dsp.inner(dsp.grad(f), dsp.grad(g))))
     ),
-    "hermite": lambda: dsp.HermiteRegressor(n_landmarks=10, random_state=0).fit(X, X[:, 0]),
+    "hermite": lambda: dsp.HermiteRegressor(Landmarks(count=10), random_state=0).fit(X, X[:, 0]),
     "sdp": lambda: dsp.SDPEmbedding(2.0, random_state=0).fit(X[:60]),
     "diffusion": lambda: dsp.DiffusionMap(2.0, random_state=0).fit(X[:60]),
     "learned": lambda: dsp.KernelEmbedding().fit(X[:30]),
@@ -171,7 +175,7 @@ KERNELS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.usefixtures("mine")
 def test_another_thing_in_the_place_of_a_kernel_is_refused_before_it_is_made(name: str, tmp_path: Path) -> None:
-    small(kernel=dsp.kernels.Gaussian(1.0)).save(tmp_path / "m.zarr")
+    small(dsp.kernels.Gaussian(1.0)).save(tmp_path / "m.zarr")
     forged, error, message = KERNELS[name]
 
     def change(header: dict[str, Any]) -> None:
@@ -183,7 +187,7 @@ def test_another_thing_in_the_place_of_a_kernel_is_refused_before_it_is_made(nam
 
 
 def test_users_classes_load_where_they_are_trusted(tmp_path: Path, mine: Any) -> None:
-    small(kernel=mine.Bump(2.0)).save(tmp_path / "m.zarr")
+    small(mine.Bump(2.0)).save(tmp_path / "m.zarr")
     assert dsp.untrusted(tmp_path / "m.zarr") == ["users_module.Bump"]
     with pytest.raises(dsp.UntrustedError, match=r"trusted=\['users_module.Bump'\].*--trust users_module.Bump"):
         dsp.load(tmp_path / "m.zarr")  # although this process has registered it
@@ -196,7 +200,7 @@ def test_users_classes_load_where_they_are_trusted(tmp_path: Path, mine: Any) ->
 
 
 def test_the_shell_trusts_by_name(tmp_path: Path, mine: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    small(kernel=mine.Bump(2.0)).save(tmp_path / "m.zarr")
+    small(mine.Bump(2.0)).save(tmp_path / "m.zarr")
     with pytest.raises(SystemExit):
         main(["info", str(tmp_path / "m.zarr")])
     assert "--trust users_module.Bump" in capsys.readouterr().err
@@ -207,9 +211,9 @@ def test_the_shell_trusts_by_name(tmp_path: Path, mine: Any, capsys: pytest.Capt
 def test_functions_load_where_they_are_trusted(tmp_path: Path, mine: Any) -> None:
     circle = dsp.operators.Laplacian(Implicit(mine.normals, 2))
     models = {
-        "radial": small(kernel=dsp.kernels.Radial(mine.q, [mine.slope])),
+        "radial": small(dsp.kernels.Radial(mine.q, [mine.slope])),
         "callable": small(basis=CallableBasis(mine.features, mine.slopes, d=2)),
-        "implicit": small(operator=circle, kernel=dsp.kernels.Gaussian(1.0)),
+        "implicit": small(dsp.kernels.Gaussian(1.0), operator=circle),
     }
     for name, model in models.items():
         model.save(tmp_path / f"{name}.zarr")
@@ -222,9 +226,8 @@ def test_functions_load_where_they_are_trusted(tmp_path: Path, mine: Any) -> Non
 
 
 def test_a_checkpoint_names_only_the_classes_of_the_run(tmp_path: Path, mine: Any) -> None:
-    options = {"kernel": mine.Bump(2.0), "n_landmarks": 12, "n_components": 3, "random_state": 0}
-    fitted = dsp.SpectralDecomposition(**options).fit(X, checkpoint=tmp_path / "run.zarr")
-    again = dsp.SpectralDecomposition(**options).fit(X, checkpoint=tmp_path / "run.zarr")
+    fitted = unfitted(mine.Bump(2.0)).fit(X, checkpoint=tmp_path / "run.zarr")
+    again = unfitted(mine.Bump(2.0)).fit(X, checkpoint=tmp_path / "run.zarr")
     np.testing.assert_array_equal(again.eigenvalues_, fitted.eigenvalues_)
     for epoch in (tmp_path / "run.zarr").glob("epoch-*"):
 
@@ -235,7 +238,7 @@ def test_a_checkpoint_names_only_the_classes_of_the_run(tmp_path: Path, mine: An
 
         forge(epoch, change)
     with pytest.raises((ValueError, OSError), match=r"subprocess\.Popen"):
-        dsp.SpectralDecomposition(**options).fit(X, checkpoint=tmp_path / "run.zarr")
+        unfitted(mine.Bump(2.0)).fit(X, checkpoint=tmp_path / "run.zarr")
     assert not (tmp_path / "owned").exists()
 
 
@@ -268,8 +271,8 @@ def test_every_edit_of_a_header_is_noticed(tmp_path: Path) -> None:
 
 def test_functions_with_other_values_than_saved_are_refused_by_name(tmp_path: Path, mine: Any) -> None:
     kernel = dsp.kernels.Radial(mine.q, [mine.slope])
-    small(kernel=kernel).save(tmp_path / "m.zarr")
-    small(kernel=mine.Bump(1.0)).save(tmp_path / "b.zarr")
+    small(kernel).save(tmp_path / "m.zarr")
+    small(mine.Bump(1.0)).save(tmp_path / "b.zarr")
     mine.STEEP = 2.0
     with pytest.raises(ValueError, match=r"Radial with users_module\.q with users_module\.slope gives other values"):
         dsp.load(tmp_path / "m.zarr", trusted=[mine.q, mine.slope])
@@ -358,8 +361,7 @@ def test_what_could_not_be_read_back_is_not_saved(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_that_is_not_of_such_a_run_is_an_error_that_names_it(tmp_path: Path) -> None:
-    options = {"n_landmarks": 12, "n_components": 3, "random_state": 0}
-    dsp.SpectralDecomposition(**options).fit(X, checkpoint=tmp_path / "run.zarr")
+    unfitted().fit(X, checkpoint=tmp_path / "run.zarr")
     for place, wrong in [
         ("constants", {"a": {"$class": "x"}}),
         ("constants", {"discretisation": {"$class": "manifolds.Sphere", "state": {"d": 2}}}),
@@ -372,4 +374,4 @@ def test_a_checkpoint_that_is_not_of_such_a_run_is_an_error_that_names_it(tmp_pa
         for epoch in (tmp_path / "run.zarr").glob("epoch-*"):
             forge(epoch, lambda header: header["state"].update({place: wrong}))  # noqa: B023
         with pytest.raises((ValueError, OSError), match=r"run\.zarr"):
-            dsp.SpectralDecomposition(**options).fit(X, checkpoint=tmp_path / "run.zarr")
+            unfitted().fit(X, checkpoint=tmp_path / "run.zarr")

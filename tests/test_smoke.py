@@ -28,9 +28,9 @@ def command(*arguments: str) -> str:
     return done.stdout
 
 
-def spectral(**changes: object) -> dsp.SpectralDecomposition:
-    settings = {"n_landmarks": 40, "n_components": 4, "random_state": 0} | changes
-    return dsp.SpectralDecomposition(kernel=dsp.kernels.Gaussian(1.0), **settings)  # type: ignore[arg-type]
+def spectral() -> dsp.SpectralDecomposition:
+    basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 40)
+    return dsp.SpectralDecomposition(basis=basis, n_components=4, random_state=0)
 
 
 @pytest.mark.slow  # the command is run in processes
@@ -76,7 +76,7 @@ def test_a_semidefinite_embedding(tmp_path: Path) -> None:
 
 def test_regression_on_values_and_gradients(tmp_path: Path) -> None:
     y, slopes = np.sin(X[:, 0]) * X[:, 1], np.column_stack([np.cos(X[:, 0]) * X[:, 1], np.sin(X[:, 0])])
-    model = dsp.HermiteRegressor(dsp.kernels.Gaussian(2.0), n_landmarks=60, random_state=0).fit(X, y, slopes)
+    model = dsp.HermiteRegressor(dsp.basis.Landmarks(dsp.kernels.Gaussian(2.0), 60), random_state=0).fit(X, y, slopes)
     model.save(tmp_path / "m.zarr")
     loaded = dsp.load(tmp_path / "m.zarr")
     assert loaded.score(X, y) > 0.99

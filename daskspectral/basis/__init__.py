@@ -1,10 +1,11 @@
 """Bases: the p functions whose span the operator is restricted to.
 
-By default a fit uses k(., y_i) at landmarks. Its argument `basis` takes any other, `right_basis` the right functions of
-an operator with singular values.
+By default a fit uses k(., y_i) at landmarks that it draws. Its argument `basis` takes these and any other functions,
+`right_basis` the right functions of an operator with singular values.
 
     basis                                  functions
-    LandmarkBasis(kernel, points)          k(., y_i)
+    Landmarks(kernel, count)               k(., y_i) at rows that the fit chooses; kernel and number too, by default
+    LandmarkBasis(kernel, points)          k(., y_i) at prepared points
     FourierBasis.draw(kernel, d, p,        random Fourier features of a Gaussian, exponential or Matern kernel, their
                       random_state)        sums and products
     FourierLattice(m)                      1, cos, sin on a lattice of frequencies in a box, for 1 to 4 variables: one
@@ -22,9 +23,9 @@ an operator with singular values.
     CallableBasis(function, gradient, d=d) your own: function(x (c, d)) -> (p, c), gradient -> (p, c, d)
     Concatenated((a, b))                   several side by side
     ConstantBasis(d)                       the function 1
-    Vanishing(basis, edge)                 any of these, or the estimator's kernel at its landmarks ("landmarks"), times
-                                           a function that vanishes at the ends of the data: Dirichlet ends, without a
-                                           constant. Edges: BoxEdge(lower, upper), BallEdge(radius, centre), your own
+    Vanishing(basis, edge)                 any of these times a function that vanishes at the ends of the data:
+                                           Dirichlet ends, without a constant. Edges: BoxEdge(lower, upper),
+                                           BallEdge(radius, centre), your own
 
 `daskspectral.testing.check_basis` tests a basis of your own.
 
@@ -55,6 +56,7 @@ from daskspectral.basis.lattice import FourierLattice
 from daskspectral.basis.monomial import MonomialBasis
 from daskspectral.basis.neural import NeuralBasis
 from daskspectral.basis.trainable import Trainable
+from daskspectral.basis.unseen import Landmarks
 from daskspectral.basis.vanishing import Vanishing
 
 __all__ = [
@@ -76,6 +78,7 @@ __all__ = [
     "InvariantBasis",
     "JaxBasis",
     "LandmarkBasis",
+    "Landmarks",
     "MonomialBasis",
     "NeuralBasis",
     "SoftCells",

@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 from daskspectral.basis.base import Array, Basis
 from daskspectral.basis.evaluation import Block, Evaluation
 from daskspectral.basis.fourier import Waves
+from daskspectral.basis.unseen import OpenKernel
 from daskspectral.forms import Atom
+from daskspectral.kernels import Kernel
 from daskspectral.kernels.base import is_number, positive, whole
 
 Interval = tuple[float, float]
@@ -31,13 +33,11 @@ METHODS = ("matmul", "nufft")
 
 
 @dataclass(frozen=True)
-class FourierLattice(Basis):
+class FourierLattice(OpenKernel, Basis):
     """1, √2 cos(k.t) and √2 sin(k.t) for integer k, |k_a| ≤ m_a, one of each pair +-k; p = prod (2 m_a + 1).
 
     t = 2π (x - centre) / period. The data lie in a `box`, which is `margin` of its width narrower than the period;
-    along periodic columns (`periods` of an estimator) the period is given, and there is no box. For one to four
-    variables. The kernel of the estimator, any stationary one, is the prior of the coefficients; with kernel="auto" it
-    is chosen after the pass, and `fit_moments` solves the same moments with another.
+    along periodic columns the period is given, and there is no box. For one to four variables.
 
     Parameters
     ----------
@@ -59,6 +59,11 @@ class FourierLattice(Basis):
         `lattice`). By default what a fixed table says is faster.
     eps : float
         Relative precision of the nonuniform FFT.
+    periods : sequence, optional
+        The period of each column in its units, None for a column without.
+    kernel : Kernel or "auto"
+        The prior of the coefficients, any stationary kernel. "auto": chosen after the pass. It is no part of what is
+        measured: `fit_moments` solves the same moments with another.
 
     Examples
     --------
@@ -81,6 +86,7 @@ class FourierLattice(Basis):
     eps: float = 1e-9
     periods: tuple[float | None, ...] | None = None
     version: str | None = None
+    kernel: Kernel | str = "auto"
 
     def __post_init__(self) -> None:
         if self.m is not None:
@@ -138,7 +144,7 @@ class FourierLattice(Basis):
         periods: Sequence[float | None] | None,
         rows: int | None = None,
     ) -> FourierLattice:
-        """The same lattice for functions of so many variables, on this box where it has none of its own.
+        """The same lattice, without its prior, for functions of so many variables, on this box where it has none.
 
         With a number of `rows`, frequencies that are not given are no more than these bear.
         """
@@ -157,6 +163,7 @@ class FourierLattice(Basis):
             m=m if isinstance(m, tuple) else (m,) * dimension,
             box=self.box if box is None else tuple(box),
             periods=None if periods is None or not any(periods) else tuple(periods),
+            kernel="auto",
         )
 
     @property

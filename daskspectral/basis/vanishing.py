@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -14,73 +14,66 @@ from daskspectral.basis.base import VALUE, Array, Basis, GradientSum, unit_point
 from daskspectral.basis.concatenated import ConcatenatedEvaluation
 from daskspectral.basis.edges import Edge, Function, GivenEdge
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
+from daskspectral.basis.unseen import Landmarks
 from daskspectral.forms import Atom, Field
 from daskspectral.kernels.base import MultiIndex, unit_index
 from daskspectral.registry import Function as Saved
+from daskspectral.registry import Parameterised
 
-LANDMARKS = "landmarks"
 SLOPE = Field("gradient of the edge")
 
 
-@dataclass(frozen=True, eq=False, init=False)
-class Vanishing(Basis):
+@dataclass(frozen=True, eq=False)
+class Vanishing(Parameterised, Basis):
     """u_i = w φ_i for the functions φ of a basis and a function w that vanishes at the ends of the data.
 
-    With them an operator has Dirichlet ends. `basis` is any basis, or "landmarks": the estimator's kernel at its
-    landmarks, with its arguments `kernel`, `n_landmarks` and `landmarks`. `function` is a `BoxEdge`, a `BallEdge`, or
-    your own x (c, d) -> (c,), positive inside and falling linearly to 0, with its `gradient` (c, d) for forms with
-    first derivatives and `hessian` (c, d, d) for second ones; all in the prepared columns. Estimators add no constant
-    to it. Derivatives go up to the second order.
+    With them an operator has Dirichlet ends. `basis` is any basis, or `Landmarks`, which an estimator draws. `function`
+    is a `BoxEdge`, a `BallEdge`, or your own x (c, d) -> (c,), positive inside and falling linearly to 0, with its
+    `gradient` (c, d) for forms with first derivatives and `hessian` (c, d, d) for second ones; all in the prepared
+    columns. Estimators add no constant to it. Derivatives go up to the second order.
 
     Examples
     --------
     >>> import daskspectral as dsp
     >>> x = np.random.default_rng(0).uniform(0, np.pi, (20_000, 1))
-    >>> basis = Vanishing("landmarks", dsp.basis.BoxEdge(0, np.pi))
-    >>> est = dsp.SpectralDecomposition(
-    ...     kernel=dsp.kernels.Gaussian(1.0), basis=basis, n_landmarks=30, n_components=4, random_state=0
-    ... )
+    >>> basis = Vanishing(Landmarks(dsp.kernels.Gaussian(1.0), 30), dsp.basis.BoxEdge(0, np.pi))
+    >>> est = dsp.SpectralDecomposition(basis=basis, n_components=4, random_state=0)
     >>> est.fit(x).eigenvalues_.round()
     array([ 1.,  4.,  9., 16.])
     """
 
     vanishes = True
-    expects: ClassVar = {"basis": Basis, "edge": Edge, "function": Saved, "gradient": Saved, "hessian": Saved}
+    expects: ClassVar = {
+        "basis": (Basis, Landmarks),
+        "function": (Edge, Saved),
+        "gradient": Saved,
+        "hessian": Saved,
+    }
 
-    basis: Basis | str
-    edge: Edge
+    basis: Basis | Landmarks
+    function: Edge | Function
+    gradient: Function | None = None
+    hessian: Function | None = None
 
-    def __init__(
-        self,
-        basis: Basis | str,
-        function: Edge | Function,
-        gradient: Function | None = None,
-        hessian: Function | None = None,
-    ) -> None:
-        if not isinstance(basis, Basis) and basis != LANDMARKS:
-            raise TypeError(
-                'Vanishing takes a basis of daskspectral.basis, or "landmarks" for the kernel of an estimator at its '
-                f"landmarks; got {basis!r}"
-            )
-        if not isinstance(function, Edge):
-            edge: Edge = GivenEdge(function, gradient, hessian)
-        elif gradient is None and hessian is None:
-            edge = function
-        else:
-            raise ValueError(f"{function!r} has its own derivatives; leave gradient and hessian out")
-        object.__setattr__(self, "basis", basis)
-        object.__setattr__(self, "edge", edge)
-        if isinstance(basis, Basis):
-            self.check_dimension(basis.dimension)
+    def __post_init__(self) -> None:
+        if not isinstance(self.basis, (Basis, Landmarks)):
+            raise TypeError(f"Vanishing takes a basis of daskspectral.basis, or Landmarks(...); got {self.basis!r}")
+        if isinstance(self.function, Edge) and not (self.gradient is None and self.hessian is None):
+            raise ValueError(f"{self.function!r} has its own derivatives; leave gradient and hessian out")
+        _ = self.edge
+        if isinstance(self.basis, Basis):
+            self.check_dimension(self.basis.dimension)
 
-    @property
-    def at_landmarks(self) -> bool:
-        """Whether the basis is still to be made, of the kernel at the landmarks."""
-        return not isinstance(self.basis, Basis)
+    @cached_property
+    def edge(self) -> Edge:
+        """The function that vanishes, with its derivatives."""
+        if isinstance(self.function, Edge):
+            return self.function
+        return GivenEdge(self.function, self.gradient, self.hessian)
 
-    def of(self, basis: Basis) -> Vanishing:
+    def of(self, basis: Basis | Landmarks) -> Vanishing:
         """The same function times another basis."""
-        return Vanishing(basis, self.edge)
+        return replace(self, basis=basis)
 
     def check_dimension(self, d: int) -> None:
         """Raise ValueError where the edge does not lie in d columns."""
@@ -92,8 +85,8 @@ class Vanishing(Basis):
         """The basis phi. Raises ValueError where it is still to be made."""
         if not isinstance(self.basis, Basis):
             raise ValueError(
-                'Vanishing("landmarks", ...) is laid at the landmarks by an estimator; by itself it has no functions: '
-                "give it a basis, such as LandmarkBasis(kernel, points)"
+                "Vanishing(Landmarks(...), ...) is laid at the landmarks by an estimator; by itself it has no "
+                "functions: give it a basis, such as LandmarkBasis(kernel, points)"
             )
         return self.basis
 
@@ -151,21 +144,9 @@ class Vanishing(Basis):
         return None if inner is None else _VanishingGradientSum(inner, self.size, dtype, arena)
 
     def probe(self) -> NDArray[Any]:
-        x = unit_points(3, 1 if self.at_landmarks else self.dimension)
+        x = unit_points(3, self.dimension if isinstance(self.basis, Basis) else 1)
         orders = (self.edge.values, self.edge.gradient, self.edge.hessian)[: self.edge.order + 1]
         return np.concatenate([values(x).ravel() for values in orders])
-
-    def state(self) -> dict[str, Any]:
-        edge = self.edge
-        if not isinstance(edge, GivenEdge):
-            return {"basis": self.basis, "edge": edge}
-        return {"basis": self.basis, "function": edge.function, "gradient": edge.slope, "hessian": edge.bend}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Vanishing:
-        """The inverse of `state`."""
-        given = dict(state)
-        return cls(given.pop("basis"), given.pop("edge", None) or given.pop("function"), **given)
 
 
 class _VanishingEvaluation(Evaluation):

@@ -16,6 +16,7 @@ from daskspectral.cli import settings
 from daskspectral.cli.storage import storing
 from daskspectral.cli.terminal import Formatter, echo
 
+HELP_ALL = "daskspectral.help_all"
 KEY = "daskspectral.cli"
 log = logging.getLogger("daskspectral.command")
 
@@ -89,6 +90,28 @@ def _configure(context: click.Context, parameter: click.Parameter, value: str | 
     context.default_map = {**(context.default_map or {}), **found}
 
 
+FURTHER = frozenset(
+    {
+        *("landmark_method", "landmark_sample", "lattice_box", "lattice_margin", "exclude_landmarks", "spread"),
+        *("constant", "ridge", "rtol", "dtype", "device", "latitude", "allow_missing", "trajectories", "views"),
+        *("direction", "density", "manifold", "lag", "connect_timeout", "threads", "storage_options", "log_file"),
+        *("checkpoint_every", "quiet", "json", "picture", "network", "diffusion", "drift"),
+        *("cache", "cache_path", "max_passes", "on_uncovered", "regularization", "time", "tolerance", "trust"),
+        *("gradient_weight", "smoothness", "functions", "coefficients"),
+    }
+)
+"""Options that few need, shown by --help-all."""
+SHOWN = 25
+"""Options of a command, beyond which those that few need are left to --help-all."""
+
+
+def _help_all(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value and not context.resilient_parsing:
+        context.meta[HELP_ALL] = True
+        click.echo(context.get_help(), color=context.color)
+        context.exit()
+
+
 COMMON: tuple[dict[str, Any], ...] = (
     {
         "param_decls": ["--config"],
@@ -118,6 +141,13 @@ COMMON: tuple[dict[str, Any], ...] = (
         "callback": _flag("log_file"),
         "help": "Append what is chosen along the way, warnings, results and errors to this file.",
     },
+    {
+        "param_decls": ["--help-all"],
+        "is_flag": True,
+        "is_eager": True,
+        "callback": _help_all,
+        "help": "Show all options, those that few need too, and exit.",
+    },
 )
 
 
@@ -130,6 +160,18 @@ class Command(click.Command):
         self.params += [click.Option(expose_value=False, **option) for option in COMMON]
         if examples:
             self.epilog = "\n".join(["\b", "Examples:", *(f"  daskspectral {line}" for line in examples)])
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the options; of many those that few need are counted alone, but for --help-all."""
+        options = (p for p in self.get_params(ctx) if isinstance(p, click.Option))
+        shown = [(p, record) for p in options if (record := p.get_help_record(ctx)) is not None]
+        few = len(shown) <= SHOWN or HELP_ALL in ctx.meta
+        kept = [record for p, record in shown if few or p.name not in FURTHER]
+        with formatter.section("Options"):
+            formatter.write_dl(kept)
+        if len(kept) < len(shown):
+            formatter.write_paragraph()
+            formatter.write_text(f"{len(shown) - len(kept)} more options: --help-all")
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         given = session_of(ctx).arguments = list(args)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,15 +15,17 @@ from daskspectral.cli.commands import Command, tell, written
 if TYPE_CHECKING:
     from daskspectral.estimators import DiffusionMap, KernelEmbedding, SDPEmbedding
 
-SHARED = {"components": "n_components", "landmarks": "n_landmarks", "landmark_method": "landmarks", "method": "method"}
-MAPS = {  # the options that each map reads besides --bandwidth and --seed, and the parameters that they set
-    "sdp": {
-        **SHARED,
-        **{name: name for name in ("accuracy", "on_uncovered", "tolerance", "max_passes", "landmark_sample")},
-        **{name: name for name in ("columns", "standardize", "cache", "cache_path", "device")},
-    },
+LANDMARK_OPTIONS = ("landmarks", "landmark_method", "landmark_sample")
+SHARED = {"components": "n_components", "method": "method"}
+MAPS = {  # the options that each map reads besides --bandwidth, --seed and those of landmarks, and what they set
+    "sdp": {**SHARED, **{name: name for name in ("accuracy", "cache", "device")}},
     "diffusion": {**SHARED, "time": "time", "density": "alpha"},
     "kernel": {name: name for name in ("kernel", "regularization", "tolerance", "max_passes")},
+}
+ALSO = {  # further options of a map
+    "sdp": (*LANDMARK_OPTIONS, "columns", "standardize", "cache_path", "on_uncovered", "tolerance", "max_passes"),
+    "diffusion": LANDMARK_OPTIONS[:2],
+    "kernel": (),
 }
 
 
@@ -153,31 +156,28 @@ def embed(points: str, out: str, embedding: str | None, **options: Any) -> None:
         refuse_input(embedding, points)
     opt.refuse_checkpoint(options)
     estimator = _estimator(options)
-    run = opt.chosen(options, "on_invalid", "allow_missing")
-    fitting = opt.chosen(options, "allow_missing") if options["kind"] == "kernel" else run
-    progress = opt.bar(options["progress"])
+    rows, progress = opt.rows_of(points, options), opt.bar(options["progress"])
     with opt.scheduler(options):
-        estimator.fit(
-            points,
-            **fitting,
-            **_given(options, {name: name for name in opt.CHECKPOINT}),
-            progress=progress,
-        )
+        estimator.fit(rows, **_given(options, {name: name for name in opt.CHECKPOINT}), progress=progress)
         estimator.save(out, overwrite=overwrite)
         tell(estimator)
         written("model", out)
         if embedding is not None:
-            estimator.transform(points, out=embedding, overwrite=overwrite, progress=progress, **run)
+            uncovered = _given(options, {"on_uncovered": "on_uncovered"})
+            estimator.transform(rows, out=embedding, overwrite=overwrite, progress=progress, **uncovered)
             shape = open_zarr(embedding).shape
             written("embedding", embedding, f", {shape[0]} rows, {shape[1]} components")
 
 
 def _estimator(options: dict[str, Any]) -> SDPEmbedding | DiffusionMap | KernelEmbedding:
     """The estimator that the options name. Raises click's UsageError for an option of another map."""
+    from daskspectral.basis import Landmarks
     from daskspectral.estimators import DiffusionMap, KernelEmbedding, SDPEmbedding
+    from daskspectral.solvers import Ascent
 
     kind = options["kind"]
-    readers = {name: [other for other in MAPS if name in MAPS[other]] for names in MAPS.values() for name in names}
+    reads = {other: [*MAPS[other], *ALSO[other]] for other in MAPS}
+    readers = {name: [other for other in reads if name in reads[other]] for names in reads.values() for name in names}
     readers |= {name: ["sdp"] for name in opt.CHECKPOINT}
     for name, maps in readers.items():
         if kind not in maps and opt.is_given(name):
@@ -187,12 +187,20 @@ def _estimator(options: dict[str, Any]) -> SDPEmbedding | DiffusionMap | KernelE
     if kind == "kernel" and options["on_invalid"] == "skip":
         raise click.UsageError("--on-invalid skip is for --map sdp or diffusion: a kernel is learned from all rows")
     found = _given(options, MAPS[kind]) | {"bandwidth": options["bandwidth"], "random_state": options["seed"]}
-    found |= opt.chosen(options, *opt.LABELS)
     if "kernel" in found:
         found["kernel"] = opt.kernel_of(found)
     if kind == "kernel":
         return KernelEmbedding(**found)
-    return SDPEmbedding(**found) if kind == "sdp" else DiffusionMap(**found)
+    chosen = {"landmarks": "count", "landmark_method": "method", "landmark_sample": "sample"}
+    found["landmarks"] = Landmarks(**_given(options, chosen))
+    if kind == "diffusion":
+        return DiffusionMap(**found)
+    if options["cache_path"] is not None:
+        if options["cache"] is not None:
+            raise click.UsageError("--cache and --cache-path are two places for kernel values; give one of them")
+        found["cache"] = Path(options["cache_path"]) if "://" not in options["cache_path"] else options["cache_path"]
+    ascent = _given(options, {"tolerance": "tolerance", "max_passes": "max_passes"})
+    return SDPEmbedding(**found, solver=Ascent(**ascent))
 
 
 def _given(options: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:

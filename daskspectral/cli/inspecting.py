@@ -142,11 +142,9 @@ def plan(context: click.Context, command: str, arguments: tuple[str, ...], probe
     """Print the tasks and the peak memory of COMMAND with its ARGUMENTS; nothing is fitted or written.
 
     COMMAND is fit, regress or invariant; its --out may be left out. Where the number of functions follows from the
-    data, landmarks are chosen first. With --probe, of fit alone, two tasks are timed here, and the time of the pass on
-    all threads is told; the solution after it comes on top.
+    data, these are read for it. With --probe two tasks are timed here, and the time of the pass on all threads is told;
+    the solution after it comes on top.
     """
-    if probe and command != "fit":
-        raise click.UsageError(f"--probe times the tasks of fit alone: leave it out for {command}")
     if workers is not None and not probe:
         raise click.UsageError("--workers tells on how many workers --probe sees the pass: give --probe too")
     assert context.parent is not None

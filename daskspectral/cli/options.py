@@ -14,6 +14,7 @@ from daskspectral.cli.kinds import Box, Columns, Count, Folds, Lattice, OrAuto, 
 from daskspectral.cli.storage import storage_option
 
 if TYPE_CHECKING:
+    from daskspectral.data.rows import Rows
     from daskspectral.kernels import Kernel
 
 KEYS = (
@@ -195,7 +196,11 @@ solution_options = together(
         help=f"{SOLVER_HELP}; a penalty on rough functions, or a cut of the Gram matrix alone.",
     ),
     click.option(
-        "--penalty", type=OrAuto(click.FLOAT), default="auto", show_default=True, help="Its strength, 1 being usual."
+        "--penalty",
+        type=OrAuto(click.FLOAT),
+        default="auto",
+        show_default=True,
+        help="penalised: its strength, 1 being usual.",
     ),
     click.option(
         "--folds",
@@ -206,7 +211,9 @@ solution_options = together(
     ),
 )
 weights_option = click.option("--weights", help="A zarr array of sample weights, one a row.")
-rtol_option = click.option("--rtol", type=float, help="Relative cut of the eigenvalues of the Gram matrix.")
+rtol_option = click.option(
+    "--rtol", type=float, help="Relative cut of the Gram matrix's eigenvalues; of fit with --solver cut."
+)
 device_option = click.option(
     "--device",
     type=click.Choice(["cpu", "cuda", "auto"]),
@@ -230,6 +237,62 @@ embedding_option = click.option("--embedding", help="A new zarr array for the co
 model_option = click.option("--out", required=True, help=f"{OUT_HELP} a new zarr group.")
 
 
+def rows_of(data: Any, options: Mapping[str, Any], **given: Any) -> Rows:
+    """DATA as the options of the command say that they are read."""
+    from daskspectral.data.rows import Rows
+
+    names = (*LABELS, "columns", "standardize", "on_invalid", "allow_missing")
+    known = {name: options[name] for name in names if options.get(name) is not None}
+    return Rows(data, **known, **given)
+
+
+def functions_of(options: Mapping[str, Any], width: int) -> Any:
+    """The basis that the options name, for POINTS of so many columns.
+
+    Raises click's UsageError for options of another basis.
+    """
+    from dataclasses import replace
+
+    from daskspectral.basis import Landmarks
+    from daskspectral.data.source import check_columns
+    from daskspectral.passes.periods import by_column
+
+    lattice, kernel = basis_of(options), kernel_of(options)
+    network, periods = options.get("network"), options["periods"]
+    if lattice is None and network is None:
+        named = {"spread": "spread", "constant": "constant", "exclude": "exclude_landmarks"}
+        others = {name: options[option] for name, option in named.items() if option in options}
+        method, sample = options["landmark_method"], options["landmark_sample"]
+        return Landmarks(kernel, options["landmarks"], method=method, sample=sample, periods=periods, **others)
+    if lattice is not None and network is not None:
+        raise click.UsageError("--network and --lattice are two bases; give one of them")
+    for name in ("landmarks", "landmark_method", "landmark_sample", "spread", "constant", "exclude_landmarks"):
+        if name in options and is_given(name):
+            raise click.UsageError(f"--{name.replace('_', '-')} is for landmarks, without --lattice or --network")
+    if network is not None or lattice == "auto":
+        for name in ("kernel", "periods"):
+            if is_given(name):
+                raise click.UsageError(f"--{name} is for landmarks, or for --lattice with its highest frequency")
+        return lattice if network is None else network
+    if periods is not None and width:
+        periods = by_column(periods, width, check_columns(options["columns"], width))
+    return replace(lattice, kernel=kernel, periods=periods or None)
+
+
+def solver_of(options: Mapping[str, Any]) -> Any:
+    """The solver that the options name. Raises click's UsageError for options of the other one."""
+    from daskspectral.solvers import Cut, Penalised
+
+    if options["solver"] == "penalised":
+        for name, default in {"rtol": None, "ridge": 0.0}.items():
+            if options[name] != default:  # a result's settings have the defaults too
+                raise click.UsageError(f"--{name} is for --solver cut")
+        return Penalised(options["penalty"])
+    if options["penalty"] != "auto":
+        raise click.UsageError("--penalty is for --solver penalised")
+    return Cut(options["rtol"], ridge=options["ridge"])
+
+
 def kernel_of(options: Mapping[str, Any]) -> Kernel | str:
     """The kernel that the options name; the word auto leaves it to the data. Raises ValueError for an unknown name."""
     from daskspectral.kernels import parse
@@ -251,8 +314,12 @@ def basis_of(options: Mapping[str, Any]) -> Any:
 
 
 def is_given(name: str) -> bool:
-    """Whether an option of the command that runs was given, and not left at its default."""
-    return click.get_current_context().get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
+    """Whether an option of the command that runs was given, and not as its default, which settings of a result have."""
+    context = click.get_current_context()
+    if context.get_parameter_source(name) is click.core.ParameterSource.DEFAULT:
+        return False
+    option = next(option for option in context.command.params if option.name == name)
+    return bool(context.params[name] != option.default)
 
 
 def chosen(options: Mapping[str, Any], *names: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The plan of a fit: shown when it is made, or in place of the fit."""
+"""The plan of a fit, as it is shown."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
-
-import click
 
 from daskspectral.cli.commands import say, session
 from daskspectral.cli.terminal import echo
@@ -18,33 +16,18 @@ if TYPE_CHECKING:
 LOGGER = "daskspectral.plan"
 
 
-class _Planned(Exception):
-    """A plan was made, and nothing else is wanted."""
-
-    def __init__(self, plan: PassPlan):
-        super().__init__()
-        self.plan = plan
-
-
 class _Shown(logging.Handler):
-    """Plans as lines on stderr, or the end of the fit where nothing but its plan is wanted."""
+    """Plans as lines on stderr."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print the message alone, or raise."""
-        now = session()
-        if now.only_plan:
-            assert isinstance(record.args, tuple)
-            raise _Planned(record.args[0])  # type: ignore[arg-type]
-        if not now.quiet:
+        """Print the message alone."""
+        if not session().quiet:
             echo(record.getMessage(), err=True)
 
 
 @contextmanager
-def planned(*, show: bool = False) -> Iterator[None]:
-    """Where `show`, print the plan of a fit when it is made; of `daskspectral plan` the fit ends there."""
-    if not (show or session().only_plan):
-        yield
-        return
+def planned() -> Iterator[None]:
+    """Print the plan of a fit when it is made."""
     planning, shown = logging.getLogger(LOGGER), _Shown()
     before = planning.level, planning.propagate
     planning.addHandler(shown)
@@ -52,11 +35,6 @@ def planned(*, show: bool = False) -> Iterator[None]:
     planning.propagate = session().log_file is not None
     try:
         yield
-        if session().only_plan and "tasks" not in session().facts:
-            raise ValueError("this fit is made without a plan")
-    except _Planned as found:
-        say_plan(found.plan)
-        raise click.exceptions.Exit(0) from None
     finally:
         planning.removeHandler(shown)
         planning.level, planning.propagate = before

@@ -8,8 +8,8 @@ import click
 
 from daskspectral.cli import options as opt
 from daskspectral.cli.choices import INVARIANT_SOLVERS
-from daskspectral.cli.commands import Command, tell, written
-from daskspectral.cli.planning import planned
+from daskspectral.cli.commands import Command, session, tell, written
+from daskspectral.cli.planning import say_plan
 
 if TYPE_CHECKING:
     from daskspectral.estimators import HermiteRegressor, InvariantRegressor
@@ -28,10 +28,6 @@ class Alpha(click.ParamType):  # type: ignore[type-arg]
             return float(value)
         except ValueError:
             self.fail(f"{value!r} is neither a number nor gcv")
-
-
-PASSED_ON = ("alpha", "basis", "landmark_sample", "columns", "periods", "standardize", "rtol", "dtype", "device")
-"""Options that are parameters of the estimator by the same name."""
 
 
 @click.command(
@@ -66,17 +62,17 @@ def regress(points: str, targets: str, gradients: str | None, **options: Any) ->
 
     if options["gradient_weight"] is not None and gradients is None:
         raise click.UsageError("--gradient-weight is for --gradients")
-    options["basis"] = opt.basis_of(options)
     weight = {} if gradients is None else {"gradients": gradients}
+    opt.kernel_of(options)  # an unknown one is an error before POINTS are opened
+    refuse(points, targets, weight, options)
+    array, width = opt.opened(points, options)
     estimator = HermiteRegressor(
-        opt.kernel_of(options),
-        n_landmarks=options["landmarks"],
-        landmarks=options["landmark_method"],
+        opt.functions_of(options, width),
         gradient_weight=1.0 if options["gradient_weight"] is None else options["gradient_weight"],
         random_state=options["seed"],
-        **opt.chosen(options, *opt.LABELS, *PASSED_ON),
+        **opt.chosen(options, "alpha", "rtol", "dtype", "device"),
     )
-    _fit(estimator, points, targets, weight, options)
+    _fit(estimator, array, targets, weight, options)
 
 
 @click.command(
@@ -117,55 +113,53 @@ def invariant(points: str, targets: str, gradients: str | None, **options: Any) 
         raise click.UsageError(f"--alpha is for --solver {penalised}")
     if options["gradient_weight"] is not None and gradients is None:
         raise click.UsageError("--gradient-weight is for --gradients")
+    fields = {} if gradients is None else {"gradients": gradients}
+    refuse(points, targets, fields, options)
     array, space = _space(points, options)
     estimator = InvariantRegressor(
         *space,
         solver=solvers[solver].name,
         alpha=alpha,
         gradient_weight=1.0 if options["gradient_weight"] is None else options["gradient_weight"],
-        **opt.chosen(options, *opt.LABELS),
     )
-    _fit(estimator, points, targets, {} if gradients is None else {"gradients": gradients}, options, array)
+    _fit(estimator, array, targets, fields, options)
 
 
 def _space(points: str, options: dict[str, Any]) -> tuple[Any, tuple[Any, Any, float | None, int | None]]:
-    """The array of points, and the manifold, group, smoothness and number of functions for it.
-
-    Outputs that cannot be written are refused before.
-    """
+    """The array of points, and the manifold, group, smoothness and number of functions for it."""
     from daskspectral.cli.names import parse_group, parse_manifold
-    from daskspectral.data.writing import refuse_existing
 
-    refuse_existing(options["out"], options["overwrite"])
-    opt.refuse_checkpoint(options)
     array, dimension = opt.opened(points, options)
     manifold = None if options["manifold"] is None else parse_manifold(options["manifold"], dimension)
     group = None if options["group"] is None else parse_group(options["group"], dimension)
     return array, (manifold, group, options["smoothness"], options["functions"])
 
 
+def refuse(points: str, targets: str, fields: dict[str, Any], options: dict[str, Any]) -> None:
+    """Raise an error for outputs that cannot be written, before any work."""
+    from daskspectral.data.writing import refuse_existing, refuse_input
+
+    refuse_existing(options["out"], options["overwrite"])
+    opt.refuse_checkpoint(options)
+    refuse_input(options["out"], points, targets, options["weights"], *fields.values())
+
+
 def _fit(
     estimator: HermiteRegressor | InvariantRegressor,
-    points: str,
+    array: Any,
     targets: str,
     fields: dict[str, Any],
     options: dict[str, Any],
-    array: Any = None,
 ) -> None:
-    """Check the outputs, fit, save and describe. `array` is the array at `points`, where it is open already."""
-    from daskspectral.data.writing import refuse_existing, refuse_input
-
-    out, overwrite, weights = options["out"], options["overwrite"], options["weights"]
-    refuse_existing(out, overwrite)
-    opt.refuse_checkpoint(options)
-    refuse_input(out, points, targets, weights, *fields.values())
-    run = opt.chosen(options, "on_invalid", "allow_missing", *opt.CHECKPOINT)
+    """Fit, save and describe."""
+    out, rows, weights = options["out"], opt.rows_of(array, options), options["weights"]
     with opt.scheduler(options):
+        if session().only_plan:
+            say_plan(estimator.plan(rows, targets, **fields, sample_weight=weights, **session().probing))
+            return
+        saved = opt.chosen(options, *opt.CHECKPOINT)
         progress = opt.bar(options["progress"])
-        with planned():
-            estimator.fit(
-                points if array is None else array, targets, **fields, sample_weight=weights, progress=progress, **run
-            )
-        estimator.save(out, overwrite=overwrite)
+        estimator.fit(rows, targets, **fields, sample_weight=weights, **saved, progress=progress)
+        estimator.save(out, overwrite=options["overwrite"])
     tell(estimator)
     written("model", out)

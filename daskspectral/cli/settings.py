@@ -39,7 +39,18 @@ INPUTS = frozenset(
 """Parameters that say what is read: kept with a result, and never taken from it; they are to be given anew."""
 OF_THE_CALL = frozenset(
     {
-        *("config", "help", "json", "quiet", "log_file", "progress", "overwrite", "storage_options", "scheduler"),
+        *(
+            "config",
+            "help",
+            "help_all",
+            "json",
+            "quiet",
+            "log_file",
+            "progress",
+            "overwrite",
+            "storage_options",
+            "scheduler",
+        ),
         *("connect_timeout", "threads", "checkpoint", "checkpoint_every", "cache", "cache_path"),
         *("out", "embedding", "picture", "details", "only_settings", "command", "arguments", "probe"),
         "workers",

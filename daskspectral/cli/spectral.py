@@ -16,13 +16,6 @@ from daskspectral.cli.storage import storage_option
 if TYPE_CHECKING:
     from daskspectral.moments import Moments
 
-PASSED_ON = (
-    "basis",
-    *("landmark_sample", "columns", "periods", "standardize", "constant", "exclude_landmarks", "folds"),
-    *("solver", "penalty", "spread", "ridge", "rtol", "dtype", "device"),
-)
-"""Options that are parameters of the estimator by the same name."""
-
 
 @click.command(
     cls=Command,
@@ -58,7 +51,7 @@ PASSED_ON = (
 )
 @opt.weights_option
 @click.option(
-    "--ridge", type=float, default=0.0, show_default=True, help="Added to the form's diagonal, times its mean."
+    "--ridge", type=float, default=0.0, show_default=True, help="cut: added to the form's diagonal, times its mean."
 )
 @opt.rtol_option
 @opt.dtype_option
@@ -84,32 +77,25 @@ def fit(points: str, **options: Any) -> None:
 
         refuse_picture(picture, overwrite)
     opt.refuse_checkpoint(options)
-    options["basis"] = opt.basis_of(options)
-    if options["network"] is not None:
-        if options["basis"] is not None:
-            raise click.UsageError("--network and --lattice are two bases; give one of them")
-        options["basis"] = options["network"]
-    kernel = opt.kernel_of(options)
+    opt.kernel_of(options)  # an unknown one is an error before POINTS are opened
     array, width = opt.opened(points, options)
     dimension = len(options["columns"] or range(width))
     estimator = SpectralDecomposition(
         operator_of(options, dimension),
-        kernel,
+        opt.functions_of(options, width),
         n_components=options["components"],
-        n_landmarks=options["landmarks"],
-        landmarks=options["landmark_method"],
+        solver=opt.solver_of(options),
         random_state=options["seed"],
-        **opt.chosen(options, *opt.LABELS, *PASSED_ON),
+        **opt.chosen(options, "folds", "dtype", "device"),
     )
-    data, given = points_of(array, options), {"fields": fields_of(options), "sample_weight": options["weights"]}
-    run = opt.chosen(options, "on_invalid", "allow_missing")
+    rows, weights = opt.rows_of(points_of(array, options), options, fields=fields_of(options)), options["weights"]
     if session().only_plan:
         with opt.scheduler(options):
-            say_plan(estimator.plan(data, **given, **run, **session().probing))
+            say_plan(estimator.plan(rows, sample_weight=weights, **session().probing))
         return
-    with opt.scheduler(options), planned(show=True):
+    with opt.scheduler(options), planned():
         saved = opt.chosen(options, *opt.CHECKPOINT)
-        estimator.fit(data, **given, **run, **saved, progress=opt.bar(options["progress"]))
+        estimator.fit(rows, sample_weight=weights, **saved, progress=opt.bar(options["progress"]))
         estimator.save(out, overwrite=overwrite)
         tell(estimator)
         if picture:
@@ -153,10 +139,11 @@ def update(model: str, points: str, out: str, weights: str | None, trust: tuple[
     if not isinstance(estimator, (SpectralDecomposition, HermiteRegressor, InvariantRegressor)):
         raise ValueError(f"{model} holds {type(estimator).__name__}, which cannot be updated: fit it again")
     given: dict[str, Any] = {}
+    rows = opt.rows_of(points_of(points, options), options)
     if isinstance(estimator, SpectralDecomposition):
         if targets is not None or gradients is not None:
             raise click.UsageError(f"--targets and --gradients are for regressors, and {model} is none")
-        given |= {"fields": fields}
+        rows = opt.rows_of(rows.data, options, fields=fields)
     else:
         if fields or options["views"]:
             raise click.UsageError(f"--field and --view are for spectral decompositions, and {model} is none")
@@ -164,10 +151,7 @@ def update(model: str, points: str, out: str, weights: str | None, trust: tuple[
             raise click.UsageError(f"{model} is a regressor: --targets is missing, all of them, old and new")
         given |= {"y": targets, "gradients": gradients}
     with opt.scheduler(options):
-        run = opt.chosen(options, "on_invalid", "allow_missing")
-        estimator.update(
-            points_of(points, options), **given, sample_weight=weights, progress=opt.bar(options["progress"]), **run
-        )
+        estimator.update(rows, **given, sample_weight=weights, progress=opt.bar(options["progress"]))
         estimator.save(out, overwrite=options["overwrite"])
     tell(estimator)
     written("model", out)

@@ -51,14 +51,10 @@ def transform(
             f"{model} holds {type(estimator).__name__}, which predicts: `daskspectral predict {model} {points} "
             f"--out {out}`"
         )
-    if on_uncovered is not None:
-        if not isinstance(estimator, SDPEmbedding):
-            raise click.UsageError(
-                f"--on-uncovered is for models of `daskspectral embed --map sdp`, and {model} is none"
-            )
-        estimator.set_params(on_uncovered=on_uncovered)
+    if on_uncovered is not None and not isinstance(estimator, SDPEmbedding):
+        raise click.UsageError(f"--on-uncovered is for models of `daskspectral embed --map sdp`, and {model} is none")
     functions = _right(estimator, model) if right else estimator.transform
-    _write(functions, points, out, options)
+    _write(functions, points, out, options, **({} if on_uncovered is None else {"on_uncovered": on_uncovered}))
     *rows, columns = open_zarr(out).shape
     written("embedding", out, f", {prod(rows)} rows, {columns} components", rows=prod(rows), components=columns)
 
@@ -125,14 +121,13 @@ def score(model: str, points: str, targets: str | None, trust: tuple[str, ...], 
     from daskspectral.estimators.summary import plain
 
     estimator = loaded(model, trust)
-    weights, run = options["weights"], opt.chosen(options, "on_invalid", "allow_missing")
-    run["progress"] = opt.bar(options["progress"])
+    weights, progress = options["weights"], opt.bar(options["progress"])
     if isinstance(estimator, SpectralDecomposition):
         if targets is not None:
             raise click.UsageError(f"--targets is for regressors, and {model} is none")
-        data = points_of(points, options)
+        rows = opt.rows_of(points_of(points, options), options, fields=fields_of(options))
         with opt.scheduler(options):
-            found = estimator.scored(data, fields=fields_of(options), sample_weight=weights, **run)
+            found = estimator.scored(rows, sample_weight=weights, progress=progress)
         say(_scored(estimator, found), score=found.score, rows=found.rows, values=plain(found.values))
         return
     if not isinstance(estimator, Regressor):
@@ -144,7 +139,7 @@ def score(model: str, points: str, targets: str | None, trust: tuple[str, ...], 
     if targets is None:
         raise click.UsageError(f"{model} is a regressor: --targets is missing")
     with opt.scheduler(options):
-        share = estimator.score(points, targets, weights, **run)
+        share = estimator.score(opt.rows_of(points, options), targets, weights, progress=progress)
     say(f"score       {share:.6g}", score=float(share))
 
 
@@ -215,7 +210,7 @@ def _right(estimator: Any, path: str) -> Any:
     return estimator.transform_right
 
 
-def _write(function: Any, points: str, out: str, options: dict[str, Any]) -> None:
-    run = opt.chosen(options, "overwrite", "on_invalid", "allow_missing")
+def _write(function: Any, points: str, out: str, options: dict[str, Any], **given: Any) -> None:
+    rows, progress = opt.rows_of(points, options), opt.bar(options["progress"])
     with opt.scheduler(options):
-        function(points, out=out, progress=opt.bar(options["progress"]), **run)
+        function(rows, out=out, overwrite=options["overwrite"], progress=progress, **given)

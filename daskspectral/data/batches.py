@@ -68,7 +68,7 @@ class Bad:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class Reading:
     """What all ranges of a run share: how points are prepared, which rows are taken, what is done about invalid rows.
 
     `preparations` has an entry for each field of points, `x` and other views; with `raw`, invalid rows are told by the
@@ -98,7 +98,7 @@ class Batches:
     """
 
     readers: Mapping[str, Reader]
-    rows: Rows
+    rows: Reading
     start: int
     stop: int
     edges: Array

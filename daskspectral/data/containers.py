@@ -348,7 +348,7 @@ def in_memory(value: Any, what: str) -> Any:
     if masked:
         raise ValueError(
             f"{what} is a masked array with {masked} masked entries; drop their rows, or make them NaN by "
-            ".astype('float64').filled(numpy.nan) and pass on_invalid='skip'"
+            ".astype('float64').filled(numpy.nan) and pass Rows(X, on_invalid='skip')"
         )
     return value.data if isinstance(value, np.ma.MaskedArray) else value
 

@@ -156,7 +156,7 @@ def check_chunks(reader: Reader, listing: Listing | None) -> None:
         raise OSError(
             f"{reader.name} is not whole: chunk {key}{rows if array.ndim < 3 else ''} {what}, and {missing} of "
             f"{math.prod(grid)} chunks in all; zarr would read them as the fill value {array.fill_value}. Restore "
-            "them, or if fill values are meant, pass allow_missing=True (--allow-missing in the shell)"
+            "them, or if fill values are meant, pass Rows(X, allow_missing=True) (--allow-missing in the shell)"
         )
 
 

@@ -37,7 +37,7 @@ DAMAGE = (ValueError, RuntimeError, OSError, EOFError, zlib.error, lzma.LZMAErro
 MOST_CHUNKS = 10_000_000  # along the rows: their borders take 80 MB
 FILL_MEANT = (
     "where fill values are meant, write them, give the array as dask.array.from_zarr(...), or fit with "
-    "allow_missing=True (--allow-missing in the shell)"
+    "Rows(X, allow_missing=True) (--allow-missing in the shell)"
 )
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from daskspectral.data.containers import as_reader, points_reader
 from daskspectral.data.readers import ArrayReader, DaskReader, JoinedReader, Reader
+from daskspectral.data.rows import Rows
 from daskspectral.moments import Moments
 from daskspectral.operators import Operator
 from daskspectral.operators.regression import Regression
@@ -82,7 +83,10 @@ class Source:
     """n rows of named fields; `x` (n, d) first, others aligned with it.
 
     `views` are further fields of points in the space of x, prepared as x is; `apart` are fields of points in spaces
-    of their own, with their preparations. `by_tasks` tells that its rows will be dealt to folds in whole tasks.
+    of their own, with their preparations. `by_tasks` tells that its rows will be dealt to folds in whole tasks,
+    `standardize` that a fit is to scale the columns. Passes over them treat invalid rows as `on_invalid` says: "raise",
+    "skip" or "keep" (rows are not checked); their `progress` None shows a bar on a terminal only, and none beside a bar
+    of dask's.
     """
 
     readers: Mapping[str, Reader]
@@ -91,6 +95,9 @@ class Source:
     apart: Mapping[str, Preparation] = field(default_factory=dict)
     lagged: Lagged | None = None
     by_tasks: bool = False
+    standardize: bool = False
+    on_invalid: str = "raise"
+    progress: bool | None = False
 
     @property
     def n(self) -> int:
@@ -159,22 +166,26 @@ def _cut(reader: DaskReader, start: int) -> DaskReader:
 
 
 def open_source(
-    x: Any,
+    rows: Any,
     *,
-    columns: Sequence[int] | None = None,
     views: Mapping[str, Any] | None = None,
     apart: Mapping[str, Any] | None = None,
     fields: Mapping[str, Any] | None = None,
+    progress: bool | None = False,
     **others: Any,
 ) -> Source:
-    """A Source of x (n, d) and further fields of n rows each, of any shape (None ones are left out).
+    """A Source of Rows of x (n, d) and further fields of n rows each, of any shape (None ones are left out).
 
-    Fields come in the mapping `fields` or as keywords. `views` are points (n, d) in the space of x, `apart` points
-    (n, q) in spaces of their own; `columns` are the columns of x and its views to use. Raises ValueError or TypeError
-    where shapes, types or chunks cannot be used, FileNotFoundError for a missing path; nothing is read but metadata.
+    Fields come in the mapping `fields` or as keywords. `views` are points (n, d) in the space of x, of which the same
+    columns are used, `apart` points (n, q) in spaces of their own. Raises ValueError or TypeError where shapes, types
+    or chunks cannot be used, FileNotFoundError for a missing path; nothing is read but metadata.
     """
-    views, apart = views or {}, apart or {}
-    readers = {"x": points_reader(x, "X")}
+    views, apart, rows = views or {}, apart or {}, Rows.of(rows)
+    if fields is None and rows.fields:
+        raise ValueError(
+            f"the fields {', '.join(map(repr, rows.fields))} of the rows are read by nothing: leave them out"
+        )
+    readers = {"x": points_reader(rows.data, "X")}
     for name, value in {**views, **apart}.items():
         readers[name] = points_reader(value, name)
     width = readers["x"].shape[1]
@@ -187,8 +198,13 @@ def open_source(
         if value is not None:
             readers[name] = as_reader(value, label_of(name))
     check_rows(readers)
-    prepared = Preparation(check_columns(columns, width))
-    return Source(aligned(readers), prepared, tuple(views), {name: Preparation() for name in apart})
+    prepared = Preparation(check_columns(rows.columns, width))
+    own = {name: Preparation() for name in apart}
+    return Source(aligned(readers), prepared, tuple(views), own, progress=progress, **_treatment(rows))
+
+
+def _treatment(rows: Rows) -> dict[str, Any]:
+    return {"standardize": rows.standardize, "on_invalid": rows.on_invalid}
 
 
 def label_of(name: str) -> str:
@@ -244,19 +260,20 @@ def check_columns(columns: Sequence[int] | None, d: int) -> tuple[int, ...] | No
 
 
 def open_trajectories(
-    x: Any, lag: int, *, columns: Sequence[int] | None = None, fields: Mapping[str, Any] | None = None
+    rows: Any, lag: int, *, fields: Mapping[str, Any] | None = None, progress: bool | None = False
 ) -> Source:
     """A Source of the pairs (x, future) `lag` rows apart within each trajectory, in order.
 
-    x is one trajectory (n, d), an array of any kind, or a list of several; further fields come in the same way, a row
+    The data are one trajectory (n, d), an array of any kind, or a list of several; `fields` come in the same way, a row
     for each row of x, and a pair has them from the row of its x. No pair has its rows in two trajectories.
 
     Raises ValueError, TypeError or FileNotFoundError as `open_source` does, and ValueError for a trajectory of no more
     than `lag` rows.
     """
-    several = is_several(x)
-    given = {name: value for name, value in {"x": x, **(fields or {})}.items() if value is not None}
-    count = len(x) if several else 1
+    rows = Rows.of(rows)
+    several = is_several(rows.data)
+    given = {name: value for name, value in {"x": rows.data, **(fields or {})}.items() if value is not None}
+    count = len(rows.data) if several else 1
     trajectories: list[dict[str, Reader]] = [{} for _ in range(count)]
     for name, value in given.items():
         if several and (not isinstance(value, (list, tuple)) or len(value) != count):
@@ -273,9 +290,10 @@ def open_trajectories(
     joined = {name: _join(name, [readers[name] for readers in trajectories], ends, lazy) for name in given}
     future = _join("x", [readers["x"] for readers in trajectories], starts, lazy)
     borders = np.cumsum([0, *(n - lag for n in lengths)])
-    prepared = Preparation(check_columns(columns, trajectories[0]["x"].shape[1]))
+    prepared = Preparation(check_columns(rows.columns, trajectories[0]["x"].shape[1]))
     readers = aligned({"x": joined.pop("x"), "future": future, **joined})
-    return Source(readers, prepared, ("future",), lagged=Lagged(lag, tuple(borders.tolist())))
+    lagged = Lagged(lag, tuple(borders.tolist()))
+    return Source(readers, prepared, ("future",), lagged=lagged, progress=progress, **_treatment(rows))
 
 
 def is_several(x: Any) -> bool:
@@ -322,27 +340,20 @@ def _join(name: str, readers: Sequence[Reader], spans: Sequence[tuple[int, int]]
 
 
 def open_data(
-    operator: Operator,
-    X: Any,
-    *,
-    columns: Sequence[int] | None,
-    weight: Any,
-    fields: Mapping[str, Any] | None,
-    fold: Any = None,
+    operator: Operator, rows: Rows, *, weight: Any, fold: Any = None, progress: bool | None = False
 ) -> Source:
     """What an operator reads: one array, the views of a sample row by row, or the pairs of trajectories.
 
     `weight` and `fold` are further fields, of sample weights and of the labels of folds. Raises ValueError or TypeError
     where the data do not fit the operator; nothing is read but metadata.
     """
-    if not isinstance(fields, (Mapping, type(None))):
-        raise TypeError(f"fields is a mapping of names to arrays; it is {type(fields).__name__}")
-    given = {name: value for name, value in (fields or {}).items() if value is not None}
+    X, own = rows.data, {"weight": weight, "fold": fold}
+    given = {name: value for name, value in (rows.fields or {}).items() if value is not None}
     if given.keys() != operator.data_fields:
         operator.check_fields(dict.fromkeys(given, ()), 0)  # says which are missing or unknown
     views, apart = operator.views, operator.own_right_basis
     if operator.lag is not None:
-        source = open_trajectories(X, operator.lag, columns=columns, fields={"weight": weight, "fold": fold, **given})
+        source = open_trajectories(rows, operator.lag, fields={**own, **given}, progress=progress)
     elif len(views) > 1:
         if not isinstance(X, (tuple, list)) or len(X) != len(views):
             got = f"{type(X).__name__} of {len(X)}" if isinstance(X, (tuple, list)) else type(X).__name__
@@ -352,9 +363,10 @@ def open_data(
             )
         others = dict(zip(views[1:], X[1:], strict=True))
         right = {operator.right_view: others.pop(operator.right_view)} if apart else {}
-        source = open_source(X[0], columns=columns, views=others, apart=right, weight=weight, fold=fold, fields=given)
+        first = replace(rows, data=X[0])
+        source = open_source(first, views=others, apart=right, fields=given, progress=progress, **own)
     else:
-        source = open_source(X, columns=columns, weight=weight, fold=fold, fields=given)
+        source = open_source(rows, fields=given, progress=progress, **own)
     operator.check(source.dimension, source.dimension_at(operator.right_view) if apart else None)
     operator.check_fields({name: source.readers[name].shape[1:] for name in given}, source.dimension)
     return source
@@ -372,20 +384,20 @@ def check_widths(before: Moments, source: Source) -> None:
 
 
 def open_regression(
-    X: Any,
+    rows: Any,
     y: Any,
     *,
     gradients: Any = None,
-    columns: Sequence[int] | None = None,
     weight: Any = None,
     fold: Any = None,
     slopes: bool = False,
+    progress: bool | None = False,
 ) -> tuple[Source, Regression]:
     """Rows with their targets and gradients, and what their shapes ask for. Raises ValueError where they do not fit.
 
     With `slopes`, gradients do without y.
     """
-    source = open_source(X, columns=columns, weight=weight, fold=fold, y=y, gradients=gradients)
+    source = open_source(rows, weight=weight, fold=fold, y=y, gradients=gradients, progress=progress)
     return source, checked_targets(source, slopes)
 
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from daskspectral.data.folders import MARKERS, Directory, Folder, Lease, Prefix, renew
-from daskspectral.data.remote import local_path, using
+from daskspectral.data.remote import local_path
 from daskspectral.data.writing import recover, refuse_unwritable
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
@@ -236,26 +236,26 @@ def _refuse_inside_store(directory: Prefix) -> None:
 def leased(fit: Fit) -> Fit:
     """Make a `fit` hold the lease of its `checkpoint`, where one is given, from beginning to end: one run at a time.
 
-    URLs are opened with its `storage_options`. The fit then raises ValueError or OSError for a path that cannot hold a
-    checkpoint, ValueError for an interval below 0, and OSError where another live run holds the lease.
+    URLs are opened with the options in force (`data.remote.using`). The fit then raises ValueError or OSError for a
+    path that cannot hold a checkpoint, ValueError for an interval below 0, and OSError where another live run holds the
+    lease.
     """
 
     @wraps(fit)
     def held(*arguments: Any, **options: Any) -> Any:
         path, every = options.get("checkpoint"), options.get("checkpoint_every", 60.0)
-        with using(options.get("storage_options")):
-            if path is None:
-                return fit(*arguments, **options)
-            if not every >= 0:
-                raise ValueError(f"checkpoint_every is a number of seconds, 0 or more; it is {every!r}")
-            directory = checkpoint_directory(path)
-            lease = Lease.take(directory, every)
-            try:
-                if isinstance(directory, Directory):
-                    recover(directory.path)
-                return fit(*arguments, **options)
-            finally:
-                lease.release()
+        if path is None:
+            return fit(*arguments, **options)
+        if not every >= 0:
+            raise ValueError(f"checkpoint_every is a number of seconds, 0 or more; it is {every!r}")
+        directory = checkpoint_directory(path)
+        lease = Lease.take(directory, every)
+        try:
+            if isinstance(directory, Directory):
+                recover(directory.path)
+            return fit(*arguments, **options)
+        finally:
+            lease.release()
 
     return cast(Fit, held)
 

@@ -152,21 +152,22 @@ def check_memory(memory: Memory) -> None:
     if free is not None and there > free:
         raise MemoryError(
             f"this run needs {_megabytes(there)} on the device {memory.device}, and {_megabytes(free)} are free "
-            "there; lower n_landmarks, use fewer threads (--threads), or dtype='float32'"
+            "there; use fewer landmarks, fewer threads (--threads), or dtype='float32'"
         )
     needed = memory.peak - memory.now if workers is None else memory.driver  # the workers do the rest
     if needed > room:
         raise MemoryError(
-            f"this run needs {memory}, and {_megabytes(room)} are free; lower n_landmarks (memory grows "
-            "as its square), use fewer threads (--threads), dtype='float32', or smaller chunks"
+            f"this run needs {memory}, and {_megabytes(room)} are free; use fewer landmarks (memory "
+            "grows as the square of their number), fewer threads (--threads), dtype='float32', or smaller chunks"
         )
     for worker in workers or ():
         threads, limit = int(worker["nthreads"]), int(worker.get("memory_limit") or 0)
         wanted = WORKER_BYTES + threads * memory.tasks // memory.threads + memory.sums
         if 0 < limit < wanted:
             raise MemoryError(
-                f"a worker of {threads} threads needs {_megabytes(wanted)} and may use {_megabytes(limit)}; lower "
-                "n_landmarks (memory grows as its square), or give workers more memory or fewer threads"
+                f"a worker of {threads} threads needs {_megabytes(wanted)} and may use {_megabytes(limit)}; use "
+                "fewer landmarks (memory grows as the square of their number), or give workers more memory or fewer "
+                "threads"
             )
 
 

@@ -20,7 +20,7 @@ from dask.core import flatten
 from dask.optimization import cull
 from numpy.typing import NDArray
 
-from daskspectral.data.batches import Bad, Rows
+from daskspectral.data.batches import Bad, Reading
 from daskspectral.data.readers import DaskReader
 from daskspectral.data.source import Source
 from daskspectral.devices import least_rows
@@ -54,8 +54,7 @@ class Run:
     """Passes over a source in the ranges of a plan; `reduce` and `map` may be called many times.
 
     `reduce` leaves out rows for whose prepared points the test `dropped` holds, which says in words what they are.
-    `on_invalid` is "raise", "skip" or "keep" (rows are not checked). `progress` None shows a bar on a terminal only,
-    and none beside a bar of dask's, with `description` as its label. On a dashboard the tasks are named by it too, but
+    A bar of its progress has the `description` as its label. On a dashboard the tasks are named by it too, but
     "sums" for "fit" and "apply" for "transform", sums of several are "tree"; and events tell what the bar shows.
     `counted` has the rows that the tasks of the last `map` counted. Tasks on an accelerator, the `device`, have larger
     batches, and a thread of each reads the next one meanwhile. Totals have digests of the fields `digested`, as values
@@ -65,8 +64,6 @@ class Run:
     source: Source
     plan: Plan
     dropped: Callable[[Array], NDArray[np.bool_]] | None = None
-    on_invalid: str = "raise"
-    progress: bool | None = False
     description: str = "rows"
     device: str = "cpu"
     digested: Mapping[str, str] = field(default_factory=dict)
@@ -142,10 +139,12 @@ class Run:
                 self.counted = sum((tally for _, tally, _ in part), self.counted)
         return np.concatenate(pieces) if pieces else None
 
-    def _rows(self, dropped: Any, selected: Array | None, raw: bool = False) -> Rows:
+    def _rows(self, dropped: Any, selected: Array | None, raw: bool = False) -> Reading:
         """The rows that tasks take."""
         least = least_rows(self.device)
-        return Rows(self.source.preparations, dropped, selected, self.on_invalid, raw, least, self.digested, self.keyed)
+        return Reading(
+            self.source.preparations, dropped, selected, self.source.on_invalid, raw, least, self.digested, self.keyed
+        )
 
     def _error(self, bad: Bad) -> InvalidRowError | PointError:
         row, of, which = bad.row, "", f"row {bad.row} is the first that cannot be used"
@@ -157,8 +156,8 @@ class Run:
         if bad.error is not None:
             return PointError(bad.error.before, row, of + bad.error.after, bad.field)
         return InvalidRowError(
-            f"{which}: {bad.reason}. Mend the data, or leave such rows out with on_invalid='skip' "
-            "(--on-invalid skip in the shell)",
+            f"{which}: {bad.reason}. Mend the data, or leave such rows out with Rows(X, "
+            "on_invalid='skip') (--on-invalid skip in the shell)",
             row,
         )
 
@@ -166,7 +165,7 @@ class Run:
     def _epochs(
         self,
         task: Any,
-        rows: Rows,
+        rows: Reading,
         state: Any,
         function: Callable[..., Any],
         combine: Callable[..., Any],
@@ -201,7 +200,7 @@ class Run:
             Progress(
                 sum(sizes),
                 self.description,
-                False if self.progress is None and callbacks.bar_shown else self.progress,
+                False if self.source.progress is None and callbacks.bar_shown else self.source.progress,
                 report=scheduler.report,
             ) as bar,
         ):

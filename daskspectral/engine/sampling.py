@@ -56,8 +56,6 @@ def draw_rows(
     rng: np.random.Generator,
     *,
     view: str = "x",
-    on_invalid: str = "raise",
-    progress: bool | None = False,
     raw: bool = False,
     description: str = "sample",
 ) -> tuple[Array, Array]:
@@ -71,8 +69,7 @@ def draw_rows(
     """
     n = source.n
     numbers = np.sort(rng.choice(n, min(size, n), replace=False))
-    options: dict[str, Any] = {"view": view, "on_invalid": on_invalid, "progress": progress, "raw": raw}
-    options["description"] = description
+    options: dict[str, Any] = {"view": view, "raw": raw, "description": description}
     rows, points = take_rows(source, numbers, **options)
     tried = numbers
     while len(rows) < size and len(tried) < n:
@@ -86,14 +83,7 @@ def draw_rows(
     return rows[order], points[order]
 
 
-def draw_fields(
-    source: Source,
-    size: int,
-    rng: np.random.Generator,
-    *,
-    on_invalid: str = "raise",
-    progress: bool | None = False,
-) -> tuple[NDArray[np.int64], dict[str, Array]]:
+def draw_fields(source: Source, size: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], dict[str, Array]]:
     """Up to `size` valid rows from at most `DRAWN_CHUNKS` chunks, spread over the data: numbers, and all fields raw.
 
     The draw depends on the generator and the chunks only. Invalid rows raise InvalidRowError for the lowest one of the
@@ -101,7 +91,7 @@ def draw_fields(
     """
     numbers = _spread(source, size, rng)
     names = tuple(source.readers)
-    taken = _mapped(source, _TakeFields(names), numbers, on_invalid, progress, raw=True)
+    taken = _mapped(source, _TakeFields(names), numbers, raw=True)
     shapes = {name: reader.shape[1:] for name, reader in source.readers.items()}
     width = 1 + sum(int(np.prod(shape)) for shape in shapes.values())
     taken = np.empty((0, width)) if taken is None else taken
@@ -129,42 +119,27 @@ def _spread(source: Source, size: int, rng: np.random.Generator) -> NDArray[np.i
 
 
 def take_rows(
-    source: Source,
-    numbers: Array,
-    *,
-    view: str = "x",
-    on_invalid: str = "raise",
-    progress: bool | None = False,
-    raw: bool = False,
-    description: str = "sample",
+    source: Source, numbers: Array, *, view: str = "x", raw: bool = False, description: str = "sample"
 ) -> tuple[Array, Array]:
     """The valid rows among these sorted row numbers: their numbers (m,), and their prepared points (m, d) in a view.
 
     With `raw` the points are as they are before preparation, (m, n_features_in), float64. With on_invalid="raise"
     raises InvalidRowError for the lowest invalid row of the whole source.
     """
-    taken = _mapped(source, _Take(view), numbers, on_invalid, progress, raw, description)
+    taken = _mapped(source, _Take(view), numbers, raw, description)
     if taken is None:
         return np.empty(0, dtype=np.int64), np.empty((0, source.width(view) if raw else source.dimension_at(view)))
     return taken[:, 0].astype(np.int64), taken[:, 1:]
 
 
-def _mapped(
-    source: Source,
-    task: Any,
-    numbers: Array,
-    on_invalid: str,
-    progress: bool | None,
-    raw: bool,
-    description: str = "sample",
-) -> Array | None:
+def _mapped(source: Source, task: Any, numbers: Array, raw: bool, description: str = "sample") -> Array | None:
     """What the task returns for the valid rows among these; InvalidRowError for the lowest of the whole source."""
-    run = Run(source, plan_of_rows(source, numbers), on_invalid=on_invalid, progress=progress, description=description)
+    run = Run(source, plan_of_rows(source, numbers), description=description)
     try:
         return run.map(task, selected=numbers, raw=raw)
     except InvalidRowError:
         # a lower row that was not drawn may be invalid too, and the error names the lowest
-        Run(source, plan_of_rows(source, None), progress=progress, description="scan").reduce(Scan())
+        Run(source, plan_of_rows(source, None), description="scan").reduce(Scan())
         raise
 
 

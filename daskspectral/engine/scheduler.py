@@ -143,7 +143,7 @@ class _Cluster(Scheduler):
             raise RuntimeError(
                 f"{self._place(error.task)}: {error.allowed_failures + 1} workers died one after the other at this "
                 "task: killed by the nanny or the system for the memory that they took, or crashed (their logs say). "
-                "Give each worker more memory, fewer threads (each holds sums of its own), or lower n_landmarks"
+                "Give each worker more memory, fewer threads (each holds sums of its own), or use fewer landmarks"
             ) from error
         except (FutureCancelledError, FuturesCancelledError, OSError) as error:
             if isinstance(error, OSError) and self._client.status == "running":
@@ -192,7 +192,7 @@ def _idleness(workers: Mapping[str, Any], silent: list[str]) -> str:
     if not workers:
         return "there are no workers (start some)"
     if not silent:
-        return f"all {len(workers)} workers are paused (out of memory: give them more, or lower n_landmarks)"
+        return f"all {len(workers)} workers are paused (out of memory: give them more, or use fewer landmarks)"
     named = ", ".join(silent[:5]) + (", ..." if len(silent) > 5 else "")
     paused = f", and {len(workers) - len(silent)} more are paused" if len(silent) < len(workers) else ""
     return (

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from zarr.abc.store import Store
 
-from daskspectral.data.batches import Bad, Batches, Rows, read_ahead
+from daskspectral.data.batches import Bad, Batches, Reading, read_ahead
 from daskspectral.data.readers import ArrayReader, Reader
 from daskspectral.data.stores import open_array
 from daskspectral.engine.threads import limit_worker
@@ -102,7 +102,7 @@ class Shared:
 
     token: str
     task: Any
-    rows: Rows
+    rows: Reading
     edges: Array | None  # chunk borders; None where the rows arrive as dask blocks
     out: Any = None
     ahead: bool = False

@@ -6,10 +6,10 @@ A fit is: open the data, plan, take up a checkpoint or choose a discretisation (
 
 from __future__ import annotations
 
-import logging
+import copy
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from inspect import getattr_static
 from typing import Any, ClassVar, Self, final
@@ -21,39 +21,37 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from daskspectral.basis import Basis, FourierLattice
+from daskspectral.basis import Basis, Landmarks
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.labelled import stack_rows
-from daskspectral.data.remote import stored
-from daskspectral.data.source import Source
+from daskspectral.data.remote import using
+from daskspectral.data.rows import Rows
+from daskspectral.data.source import Preparation, Source, check_columns
 from daskspectral.data.writing import refuse_existing, refuse_input
 from daskspectral.engine.accelerators import chosen_device
-from daskspectral.engine.checkpoint import Checkpoint, checkpoint_directory
 from daskspectral.estimators.columns import NAMES, NamedColumns
 from daskspectral.estimators.doubts import WARNINGS
 from daskspectral.estimators.identity import identity_of, provenance
+from daskspectral.estimators.reading import LAYOUTS, reads
 from daskspectral.groups import Group
 from daskspectral.kernels import Kernel
 from daskspectral.manifolds import Manifold
 from daskspectral.moments import Moments
-from daskspectral.moments.dealing import Dealing, Dealt
 from daskspectral.operators import Operator
-from daskspectral.passes.appended import check_appended
 from daskspectral.passes.apply import Result, apply_rows
 from daskspectral.passes.folds import FoldRequest
-from daskspectral.passes.networks import Kept, Training
-from daskspectral.passes.parameters import check_one_of
+from daskspectral.passes.parameters import check_whole
 from daskspectral.passes.rows import RowFunction
 from daskspectral.passes.selection import Selection
-from daskspectral.passes.sums import Discretisation, PassPlan, measure, plan_sums
+from daskspectral.passes.session import Session, measured_further
+from daskspectral.passes.sums import PassPlan
 from daskspectral.registry import Function, Named, Registered, Trusted
+from daskspectral.solvers import Ascent, Cut, Penalised
 from daskspectral.store import load, save
 
 Array = NDArray[np.inexact[Any]]
 Path = str | os.PathLike[str]
-LAYOUTS = ("layout_", "right_layout_")
 KEPT = (*LAYOUTS, WARNINGS)  # with any model that has them
-planning = logging.getLogger("daskspectral.plan")
 
 
 class Estimator(NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
@@ -67,17 +65,19 @@ class Estimator(NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
     expects: ClassVar = {
         "operator": Operator,
         "kernel": Kernel,
-        "right_kernel": Kernel,
         "weights": Kernel,
-        "basis": Basis,
-        "right_basis": Basis,
+        "basis": (Basis, Landmarks),
+        "right_basis": (Basis, Landmarks),
+        "landmarks": Landmarks,
         "manifold": Manifold,
         "group": Group,
-        "solver": Named,
+        "solver": (Named, Penalised, Cut, Ascent),
         "u": Function,
         "d": Function,
     }
     shapes: ClassVar = {"spectrum_": "k", "eigenvalues_": "k"}
+    parts: ClassVar[Mapping[str, Any]] = {}
+    """What None stands for, among the parameters that have parameters of their own."""
 
     @property
     @abstractmethod
@@ -127,8 +127,6 @@ class Estimator(NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """The inverse of `state`; nothing is solved again, since another LAPACK may rotate degenerate functions."""
         params, fitted = dict(state["params"]), state["fitted"]
-        if params.get("periods") is not None:
-            params["periods"] = {int(column): period for column, period in params["periods"].items()}
         estimator = cls(**params)
         for name, value in fitted.items():
             if getattr_static(cls, name, None) is None:  # a file replaces no method
@@ -144,16 +142,24 @@ class Estimator(NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
         return estimator.restored()
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, of kernels too, as kernel__scale=0.5. Raises ValueError for those of a kernel not given."""
+        """Set parameters, of parts too, as basis__kernel__scale=0.5, where None stands for the part's default.
+
+        Raises ValueError for those of a part that is no object.
+        """
         own = self.get_params(deep=False)
         for name in params:
             owner, nested, parameter = name.partition("__")
-            given = params.get(owner, own.get(owner))
-            if nested and owner in own and (given is None or isinstance(given, str)):
+            if not nested or owner not in own:
+                continue
+            given = params.get(owner, own[owner])
+            if given is None and owner in self.parts:
+                given = self.parts[owner]()
+            if given is None or isinstance(given, str):
                 raise ValueError(
                     f"{name} is the {parameter} of {owner}={given!r}, which is no object yet: give one whose "
-                    f"parameters are to be set, such as {type(self).__name__}({owner}=daskspectral.kernels.Gaussian())"
+                    f"parameters are to be set, as {type(self).__name__}({owner}=...)"
                 )
+            setattr(self, owner, copy.deepcopy(given))
         super().set_params(**params)
         return self
 
@@ -162,14 +168,10 @@ class Estimator(NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
         """The constructor's arguments as they are saved: sequences as arrays, a generator as None."""
         params = dict(self.get_params(deep=False))
         for name, value in params.items():
-            if name in ("landmarks", "right_landmarks", "rescale") and not isinstance(value, (str, type(None))):
+            if name == "rescale" and not isinstance(value, (str, type(None))):
                 params[name] = np.asarray(value)
-            elif name == "columns" and value is not None:
-                params[name] = [int(c) for c in value]
             elif name == "folds" and not isinstance(value, (int, np.integer, str, os.PathLike, type(None))):
                 params[name] = None  # labels are data: the model keeps their sums
-            elif name == "periods" and value is not None:
-                params[name] = {str(column): float(period) for column, period in value.items()}
             elif name == "random_state" and not isinstance(value, (int, np.integer)):
                 params[name] = None
         return params
@@ -198,7 +200,6 @@ class Estimator(NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
         return self
 
     @final
-    @stored
     def _rows(
         self,
         function: RowFunction,
@@ -211,32 +212,50 @@ class Estimator(NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
         side: str = "",
         out: Path | None = None,
         overwrite: bool = False,
-        on_invalid: str = "raise",
-        allow_missing: bool = False,
         progress: bool | None = None,
-        storage_options: Mapping[str, Any] | None = None,
     ) -> Any:
         """The function at the rows of X, in X's container, with the options of `transform` and `predict`.
 
         The `output` is by default called `name`, with `coordinates` (columns,) along its dimension "component".
         """
-        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
-        if out is not None:
-            refuse_existing(out, overwrite)
-            refuse_input(out, X if isinstance(X, (str, os.PathLike)) else None)
-        if output is None:
-            output = Result.of_components(name, function.columns, coordinates)
-        laid = stack_rows(X, sample_dims=getattr(self, "sample_dims", None), layout=vars(self).get(f"{side}layout_"))
-        return apply_rows(
-            replace(function, nan_rows=on_invalid == "skip"),
-            self._like_fit(X if laid is None else laid.reader, n_features),
-            output=output,
-            rows=None if laid is None else laid.rows,
-            provenance=provenance(type(self).__name__, self.plain_params()) if out is not None else None,
-            out=out,
-            overwrite=overwrite,
-            progress=progress,
-        )
+        rows = Rows.of(X)
+        with using(rows.storage_options, rows.allow_missing or None):
+            if out is not None:
+                refuse_existing(out, overwrite)
+                refuse_input(out, rows.data if isinstance(rows.data, (str, os.PathLike)) else None)
+            if output is None:
+                output = Result.of_components(name, function.columns, coordinates)
+            laid = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=vars(self).get(f"{side}layout_"))
+            if not side:
+                self._check_as_fitted(rows)
+            return apply_rows(
+                replace(function, nan_rows=rows.on_invalid == "skip"),
+                self._like_fit(rows.data if laid is None else laid.reader, n_features),
+                output=output,
+                rows=None if laid is None else laid.rows,
+                provenance=provenance(type(self).__name__, self.plain_params()) if out is not None else None,
+                out=out,
+                overwrite=overwrite,
+                progress=progress,
+            )
+
+    def _check_as_fitted(self, rows: Rows) -> None:
+        """Raise ValueError for rows of other columns than those of the fit, or of another scaling."""
+        fitted = vars(self).get("preparation_") or Preparation()
+        if rows.columns is not None and check_columns(rows.columns, self.n_features_in_) != fitted.columns:
+            raise ValueError(f"columns={list(rows.columns)} are not those of the fit, {fitted.columns}: leave them out")
+        if rows.standardize and fitted.mean is None:
+            raise ValueError("the columns were not standardised in the fit: leave standardize out, or fit anew with it")
+
+    @final
+    def _as_fitted(self, rows: Rows) -> Rows:
+        """Rows with the columns of the fit, whose scaling follows from the model; arrays have as many columns."""
+        self._check_as_fitted(rows)
+        operator = self.moments_.operator if "moments_" in vars(self) else None
+        single = operator is None or (operator.lag is None and len(operator.views) == 1)
+        fitted = vars(self).get("preparation_") or Preparation()
+        data = self._like_fit(rows.data) if single else rows.data
+        return replace(rows, data=data, columns=fitted.columns, standardize=False)
 
 
 class MeasuredEstimator(Estimator):
@@ -250,71 +269,26 @@ class MeasuredEstimator(Estimator):
     def fit_moments(self, moments: Moments) -> Self:
         """Solve moments measured before; no data are touched."""
 
-    @final
-    def _fit_source(
+    @abstractmethod
+    def _session(
         self,
-        source: Source,
-        operator: Operator,
-        lay: Callable[[Source, Training], Discretisation],
+        rows: Rows,
+        y: Any = None,
+        gradients: Any = None,
         *,
-        sizes: tuple[int, int | None] | None = None,
-        folds: FoldRequest | None = None,
-        apart: bool = False,
-        choosing: int = 0,
-        lattice: FourierLattice | None = None,
-        on_invalid: str,
-        checkpoint: Path | None,
-        checkpoint_every: float,
-        progress: bool | None,
-    ) -> Self:
-        """The steps of a fit after its data are opened and checked; `lay` chooses the bases to measure them with.
+        sample_weight: Any = None,
+        progress: bool | None = False,
+    ) -> Session:
+        """A fit to these data, which are opened and checked; nothing but metadata is read."""
 
-        `sizes` are the numbers of functions, where they are known: the plan is then made before any work. `apart` says
-        that rows which coincide with landmarks are expected to be summed apart from the `folds`; `choosing` is the
-        memory of an automatic choice, in bytes; on a `lattice` modes are summed.
-        """
-        device = chosen_device(self.device)
-        if folds is not None:
-            folds = folds.counted(source, progress=progress)
-        plan = None if sizes is None else self._planned(source, operator, sizes, folds, apart, choosing, lattice)
-        snapshot = Snapshot(source)
+    @final
+    def _fit_session(self, session: Session, checkpoint: Path | None, checkpoint_every: float) -> Self:
+        """Choose the functions, measure and solve."""
 
-        def dealing(sizes: tuple[int, int | None]) -> Dealing | None:
-            return self._planned(source, operator, sizes, folds, apart).dealing
+        def identity(snapshot: Snapshot) -> dict[str, Any]:
+            return identity_of(snapshot, session.source, {**self.plain_params(), "device": session.device})
 
-        kept: Kept | None = None
-
-        def constants() -> dict[str, Any]:
-            by_tasks = plan is not None and isinstance(plan.dealing, Dealt)
-            return {"discretisation": lay(replace(source, by_tasks=by_tasks), Training(dealing, kept))}
-
-        saved = None
-        if checkpoint is None:
-            known = constants()
-        else:
-            identity = identity_of(snapshot, {**self.plain_params(), "device": device}, on_invalid)
-            kept = Kept(checkpoint_directory(checkpoint), identity)
-            kinds = {"discretisation": Discretisation}
-            saved = Checkpoint.take_up(checkpoint, identity, constants, kinds, checkpoint_every)
-            kept.clear()
-            known = dict(saved.constants)
-        laid: Discretisation = known["discretisation"]
-        found = laid.landmark_rows == "apart"
-        other = laid.sizes != sizes or (lattice is None) != (laid.lattice is None)
-        if plan is None or other or found != apart:  # fewer landmarks than were asked for, or rows alike
-            plan = self._planned(source, operator, laid.sizes, folds, found, lattice=laid.lattice)
-        moments = measure(
-            source,
-            laid,
-            operator,
-            plan,
-            dtype=self.dtype,
-            device=device,
-            on_invalid=on_invalid,
-            progress=progress,
-            snapshot=snapshot,
-            checkpoint=saved,
-        )
+        laid, moments = session.measured(identity, checkpoint, checkpoint_every)
         fitted = self.fit_moments(moments)
         if laid.selection is not None and laid.lattice is not None:  # chosen on the pilot; its prior after the pass
             own = self.choice_
@@ -324,81 +298,42 @@ class MeasuredEstimator(Estimator):
         return fitted
 
     @final
+    @reads
+    def plan(
+        self,
+        X: Any,
+        y: Any = None,
+        gradients: Any = None,
+        *,
+        sample_weight: Any = None,
+        probe: bool = False,
+        workers: int | None = None,
+    ) -> PassPlan:
+        """The tasks and the peak memory of `fit` on these data, and with `probe` its time, before it starts.
+
+        Nothing is read but metadata, and labels of folds; where rows are skipped also what tells which columns of
+        labelled data are empty, and where the number of functions follows from the data, what it follows from. A probe
+        chooses the functions as the fit would, and makes two tasks of the pass, each on one thread of this process:
+        `plan.probe` has the seconds of the choice (`choosing`), of the second task, and of the whole pass (`seconds`)
+        on so many `workers` (processes) with the threads that dask has here; by default on those on which a fit would
+        run now. It does not know how far threads slow each other down, on one GPU above all, nor what a scheduler
+        takes, and the solution after the pass is not in it.
+
+        Raises ValueError, TypeError or FileNotFoundError for input that cannot work, MemoryError where the run would
+        not fit, and with `probe` what `fit` raises for the rows that are read.
+        """
+        if workers is not None:
+            check_whole("workers", workers)
+        session = self._session(X, y, gradients, sample_weight=sample_weight)
+        return session.plan(probe=probe, workers=workers)
+
+    @final
     def given_params(self) -> dict[str, Any]:
         """The constructor's arguments, sequences as arrays."""
-        return {**self.plain_params(), **_as_given(self)}
+        folds = {} if not hasattr(self, "folds") else {"folds": self.folds}  # labels are data, which files do not keep
+        return {**self.plain_params(), **folds}
 
     @final
-    def _planned(
-        self,
-        source: Source,
-        operator: Operator,
-        sizes: tuple[int, int | None],
-        folds: FoldRequest | None,
-        apart: bool,
-        choosing: int = 0,
-        lattice: FourierLattice | None = None,
-    ) -> PassPlan:
-        plan = plan_sums(
-            source,
-            operator,
-            sizes,
-            self.dtype,
-            device=chosen_device(self.device),
-            folds=folds,
-            apart=apart,
-            choosing=choosing,
-            lattice=lattice,
-        )
-        planning.info("plan: %s", plan)
-        return plan
-
-    @final
-    def _update_source(
-        self,
-        source: Source,
-        *,
-        folds: FoldRequest | None,
-        on_invalid: str,
-        progress: bool | None,
-    ) -> Self:
+    def _update_source(self, source: Source, folds: FoldRequest | None) -> Self:
         """Measure the rows of opened data that the fitted moments have not seen, and solve the sum."""
-        before: Moments = self.moments_
-        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
-        device = chosen_device(self.device)
-        snapshot = Snapshot(source)
-        digests = check_appended(before, source, snapshot, progress)
-        source = source.begun_at(before.rows)
-        apart = before.landmark_rows == "apart"
-        laid = replace(Discretisation.of(before), landmark_rows=before.landmark_rows)
-        added = measure(
-            source,
-            laid,
-            before.operator,
-            plan_sums(
-                source,
-                before.operator,
-                laid.sizes,
-                before.dtype,
-                device=device,
-                start=before.rows,
-                folds=folds,
-                apart=apart,
-                lattice=laid.lattice,
-            ),
-            dtype=before.dtype,
-            device=device,
-            on_invalid=on_invalid,
-            progress=progress,
-            snapshot=snapshot,
-            after=before,
-        )
-        assert added.digests is not None
-        return self.fit_moments(replace(before + added, digests=digests + added.digests))
-
-
-def _as_given(estimator: MeasuredEstimator) -> dict[str, Any]:
-    """The arguments that files keep in another form, or not at all."""
-    given = estimator.get_params(deep=False)
-    found = {name: given[name] for name in ("folds",) if name in given}
-    return found if given.get("periods") is None else {**found, "periods": dict(given["periods"])}
+        return self.fit_moments(measured_further(self.moments_, source, folds, chosen_device(self.device)))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from daskspectral.data.containers import array_like, is_frame, with_names
+from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source
 
 NAMES = "feature_names_in_"
@@ -37,6 +38,16 @@ class NamedColumns(ABC):
         """Raise ValueError for a single row."""
         if source.n < 2:
             raise ValueError(f"X has 1 row (n_samples = 1), and {type(self).__name__} needs 2 or more")
+
+    @final
+    def _check_whole(self, rows: Rows) -> None:
+        """Raise ValueError for rows of some columns, or of scaled ones, where the model keeps neither."""
+        name = "columns" if rows.columns is not None else "standardize" if rows.standardize else ""
+        if name:
+            raise ValueError(
+                f"{type(self).__name__} takes all columns as they are: leave {name}={getattr(rows, name)!r} out, and "
+                "choose or scale the columns of X before"
+            )
 
     @final
     def _like_fit(self, X: Any, n_features: int | None = None) -> Any:

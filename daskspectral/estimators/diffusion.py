@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from functools import partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence
 from sklearn.utils.validation import check_is_fitted
 
+from daskspectral.basis import Landmarks
 from daskspectral.data.containers import is_frame
 from daskspectral.data.integrity import Snapshot
-from daskspectral.data.remote import stored
+from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source, open_source
 from daskspectral.engine.memory import available, check_memory, local_threads, predict_memory
 from daskspectral.errors import RankWarning, warn_user
-from daskspectral.estimators.labelled import labelled
+from daskspectral.estimators.reading import reads
 from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.kernels import Gaussian
 from daskspectral.passes.bandwidth import check_bandwidth, chosen_bandwidth
@@ -31,14 +32,12 @@ from daskspectral.passes.coordinates import (
     feature_run,
     read_points,
 )
-from daskspectral.passes.landmarks import choose_landmarks
+from daskspectral.passes.landmarks import choose_landmarks, given_points, of_kernel
 from daskspectral.passes.parameters import (
     check_amount,
-    check_landmark_choice,
     check_one_of,
     check_random_state,
     check_whole,
-    given_landmarks,
 )
 from daskspectral.solve.diffusion import (
     DENSE,
@@ -54,6 +53,7 @@ from daskspectral.solve.diffusion import (
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
+LANDMARKS = 500
 EXACT_ROWS = 8000  # "auto" takes all points up to here: K then has 512 MB
 
 
@@ -82,11 +82,9 @@ class DiffusionMap(Transformer):
     method : {"auto", "exact", "lowrank"}
         All pairs of points, O(n²) a product (kept in memory where they fit, else computed each time); or p landmarks,
         O(n p²) in two passes over the data (three with alpha), for any n. "auto" is exact up to 8000 rows.
-    n_landmarks : int
-        p, of the low-rank method, when `landmarks` is a name.
-    landmarks : {"uniform", "kmeans++", "cholesky", "farthest", "leverage"} or array (p, n_features)
-        How rows of the data are chosen as landmarks, or the landmarks themselves, in the units of X. "cholesky" takes
-        fewer where fewer span the kernel.
+    landmarks : Landmarks, optional
+        Those of the low-rank method, of the kernel of the bandwidth; by default 500 by "cholesky", which takes fewer
+        where fewer span the kernel.
     time : number
         The power of the eigenvalues, 0 for the eigenvectors themselves.
     alpha : number
@@ -96,8 +94,6 @@ class DiffusionMap(Transformer):
         stationary distribution m / sum m.
     random_state : int, Generator or None
         Decides the landmarks and where Lanczos begins.
-    sample_dims, latitude : optional
-        Rows, and weights by latitude, of data with labels, as in `SpectralDecomposition`.
 
     Attributes
     ----------
@@ -123,6 +119,7 @@ class DiffusionMap(Transformer):
     """
 
     fitted_attributes = ("embedding_", "spectrum_", "bandwidth_", "method_", "functions_", "n_features_in_")
+    parts: ClassVar = {"landmarks": partial(Landmarks, method="cholesky")}
 
     def __init__(
         self,
@@ -130,54 +127,37 @@ class DiffusionMap(Transformer):
         *,
         n_components: int = 2,
         method: str = "auto",
-        n_landmarks: int = 500,
-        landmarks: str | Any = "cholesky",
+        landmarks: Landmarks | None = None,
         time: float = 1.0,
         alpha: float = 0.0,
         symmetric: bool = True,
         random_state: Any = None,
-        sample_dims: str | Sequence[str] | None = None,
-        latitude: str | None = None,
     ):
         self.bandwidth = bandwidth
         self.n_components = n_components
         self.method = method
-        self.n_landmarks = n_landmarks
         self.landmarks = landmarks
         self.time = time
         self.alpha = alpha
         self.symmetric = symmetric
         self.random_state = random_state
-        self.sample_dims = sample_dims
-        self.latitude = latitude
 
-    @stored
-    @labelled
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        on_invalid: str = "raise",
-        allow_missing: bool = False,
-        progress: bool | None = None,
-        storage_options: Mapping[str, Any] | None = None,
-    ) -> Self:
+    @reads
+    def fit(self, X: Any, y: Any = None, *, progress: bool | None = None) -> Self:
         """Find the eigenvectors, on the active dask scheduler, and the coordinates of the rows of X (n, d).
 
-        X is a numpy (also memory-mapped), dask, zarr or xarray array, or the path or URL of a zarr array. A row with
-        NaN or infinity raises InvalidRowError for the lowest one, or with on_invalid="skip" is left out, and is NaN in
-        `embedding_`. A missing zarr chunk raises OSError unless `allow_missing`: fill values are meant. Where further
-        eigenvalues are below 1e-10, there are fewer components than asked for, with a RankWarning.
+        X is any data, or `Rows` of all columns as they are; rows that are skipped are NaN in `embedding_`. Where
+        further eigenvalues are below 1e-10, there are fewer components than asked for, with a RankWarning.
 
         Raises ValueError or TypeError for input that cannot work, ValueError where landmarks do not cover the points
         or the kernel has a single direction, MemoryError where a task would not fit, OSError for data that are damaged
         or change meanwhile.
         """
-        self._check_parameters(on_invalid)
-        source = open_source(X)
+        self._check_parameters()
+        self._check_whole(X)
+        source = open_source(X, progress=progress)
         self._check_several(source)
-        self._keep_names(X)
+        self._keep_names(X.data)
         if source.n <= self.n_components:
             raise ValueError(
                 f"X has {source.n} rows, and n_components={self.n_components} needs one more than that: the first "
@@ -190,11 +170,10 @@ class DiffusionMap(Transformer):
             self._check_landmarks(source)
         snapshot = Snapshot(source)
         solve = self._exact if method == "exact" else self._lowrank
-        options: dict[str, Any] = {"on_invalid": on_invalid, "progress": progress}
-        self.bandwidth_ = chosen_bandwidth(source, self.bandwidth, self.random_state, **options)
+        self.bandwidth_ = chosen_bandwidth(source, self.bandwidth, self.random_state)
         while True:
             try:
-                values, functions = solve(source, Gaussian(self.bandwidth_ / math.sqrt(2)), on_invalid, progress)
+                values, functions = solve(source, Gaussian(self.bandwidth_ / math.sqrt(2)))
                 break
             except _UncoveredError:
                 if self.bandwidth != "auto":
@@ -202,8 +181,9 @@ class DiffusionMap(Transformer):
                 self.bandwidth_ *= math.sqrt(2)
                 logger.info("the landmarks do not cover the points; bandwidth widened to %.6g", self.bandwidth_)
         self._check_components(values)
-        embed = feature_run(source, functions, "keep" if on_invalid == "skip" else "raise", progress, "embedding")
-        embedding = embed.map(Embed(Coordinates(functions, nan_rows=on_invalid == "skip")))
+        skips = source.on_invalid == "skip"
+        embed = feature_run(replace(source, on_invalid="keep") if skips else source, functions, "embedding")
+        embedding = embed.map(Embed(Coordinates(functions, nan_rows=skips)))
         snapshot.check_unchanged()
         assert embedding is not None
         self.embedding_, self.functions_ = _with_signs(embedding, functions)
@@ -212,7 +192,8 @@ class DiffusionMap(Transformer):
 
     def _of_fit(self, X: Any, **options: Any) -> Any:
         """`embedding_` for numpy, other containers in their own kind."""
-        if isinstance(X, (np.ndarray, list, tuple)) or is_frame(X):
+        data = Rows.of(X).data
+        if isinstance(data, (np.ndarray, list, tuple)) or is_frame(data):
             return self.embedding_
         return self.transform(X, **options)
 
@@ -221,7 +202,7 @@ class DiffusionMap(Transformer):
         """The coordinates at the rows of X, (n, k) float64, by Nystrom's formula: `embedding_` at rows of the fit.
 
         Containers, `out` and the other options are as in `SpectralDecomposition.transform`. Points where the kernel
-        vanishes, so that coordinates are undefined, raise ValueError, or become NaN with on_invalid="skip".
+        vanishes, so that coordinates are undefined, raise ValueError, or become NaN with `Rows(X, on_invalid="skip")`.
         """
         check_is_fitted(self)
         return self._rows(
@@ -232,10 +213,8 @@ class DiffusionMap(Transformer):
     def _n_features_out(self) -> int:
         return len(self.spectrum_)
 
-    def _exact(
-        self, source: Source, kernel: Gaussian, on_invalid: str, progress: bool | None
-    ) -> tuple[Array, DiffusionFunctions]:
-        points = read_points(source, on_invalid, progress)
+    def _exact(self, source: Source, kernel: Gaussian) -> tuple[Array, DiffusionFunctions]:
+        points = read_points(source)
         n = len(points)
         if n <= self.n_components:
             raise ValueError(f"{n} rows of X are valid, too few for n_components={self.n_components}; mend the data")
@@ -244,7 +223,7 @@ class DiffusionMap(Transformer):
         elif 2 * 8 * n * n <= available():
             product = KernelMatrix.kept(kernel, points)
         else:
-            product = StreamedMatrix.of(KernelMatrix(kernel, points), progress)
+            product = StreamedMatrix.of(KernelMatrix(kernel, points), source.progress)
         start = np.random.default_rng(self.random_state).standard_normal(n)
         try:
             return exact_map(
@@ -263,26 +242,14 @@ class DiffusionMap(Transformer):
                 "bandwidth the points fall apart into groups whose eigenvalues cannot be told apart; widen it"
             ) from error
 
-    def _lowrank(
-        self, source: Source, kernel: Gaussian, on_invalid: str, progress: bool | None
-    ) -> tuple[Array, DiffusionFunctions]:
-        options: dict[str, Any] = {"on_invalid": on_invalid, "progress": progress}
-        points = choose_landmarks(
-            source,
-            kernel,
-            self.landmarks,
-            self.n_landmarks,
-            self.random_state,
-            at_most=isinstance(self.landmarks, str) and self.landmarks == "cholesky",  # fewer span the kernel
-            sample_size=None,
-            **options,
-        ).points
+    def _lowrank(self, source: Source, kernel: Gaussian) -> tuple[Array, DiffusionFunctions]:
+        wanted = self._wanted_landmarks(kernel)
+        at_most = wanted.method == "cholesky"  # fewer span the kernel
+        points = choose_landmarks(source, wanted, self.random_state, at_most=at_most).points
         functions = landmark_features(kernel, points, self.alpha)
         steps = ("first", "second", "gram") if self.alpha else ("first", "gram")
         for step in steps:
-            total = feature_run(source, functions, on_invalid, progress, f"{step} sum").reduce(
-                SumTask(), LandmarkSums(functions, step)
-            )
+            total = feature_run(source, functions, f"{step} sum").reduce(SumTask(), LandmarkSums(functions, step))
             self._check_covered(int(total.sums["uncovered"][0]), total.count, len(points))
             if step != "gram":
                 functions = with_sums(functions, total.sums)
@@ -292,7 +259,7 @@ class DiffusionMap(Transformer):
         if uncovered:
             raise _UncoveredError(
                 f"{uncovered} of {n} points are not covered by the {p} landmarks, which reproduce less than a tenth "
-                f"of their kernel: add landmarks (n_landmarks), choose them by 'cholesky' or 'kmeans++', or widen the "
+                f"of their kernel: add landmarks, choose them by 'cholesky' or 'kmeans++', or widen the "
                 f"bandwidth {self.bandwidth_:g}"
             )
 
@@ -309,25 +276,26 @@ class DiffusionMap(Transformer):
                 RankWarning,
             )
 
-    def _check_parameters(self, on_invalid: str) -> None:
+    def _check_parameters(self) -> None:
         check_bandwidth(self.bandwidth)
-        for name in ("n_components", "n_landmarks"):
-            check_whole(name, getattr(self, name))
+        check_whole("n_components", self.n_components)
         for name in ("time", "alpha"):
             check_amount(name, getattr(self, name))
         check_one_of("method", self.method, ("auto", "exact", "lowrank"))
         check_one_of("symmetric", self.symmetric, (True, False))
-        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
-        check_landmark_choice(self.landmarks, None, self.n_landmarks)
+        self._wanted_landmarks(Gaussian(1.0))
         check_random_state(self.random_state)
+
+    def _wanted_landmarks(self, kernel: Gaussian) -> Landmarks:
+        return of_kernel(self.landmarks, kernel, count=LANDMARKS)
 
     def _check_landmarks(self, source: Source) -> None:
         """What metadata can tell before any task is sent."""
-        p = self.n_landmarks
-        if not isinstance(self.landmarks, str):
-            p = len(given_landmarks(self.landmarks, source.n_features_in, columns=source.preparation.columns))
-        elif source.n < p:
-            raise ValueError(f"X has {source.n} rows, fewer than n_landmarks={p}; lower n_landmarks")
+        wanted = self._wanted_landmarks(Gaussian(1.0))
+        given = given_points(wanted, source)
+        p = int(wanted.count) if given is None else len(given)
+        if given is None and source.n < p:
+            raise ValueError(f"X has {source.n} rows, fewer than {p} landmarks; lower their count")
         if p <= self.n_components:
             raise ValueError(
                 f"{p} landmarks are too few for n_components={self.n_components}: give one more than that at least"

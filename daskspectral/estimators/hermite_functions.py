@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import FourierLattice, LandmarkBasis
+from daskspectral.basis import FourierLattice, LandmarkBasis, Landmarks
 from daskspectral.data.source import Preparation
 from daskspectral.engine.accelerators import chosen_device
 from daskspectral.estimators.regressor import Regressor
@@ -23,6 +23,7 @@ Array = NDArray[np.floating[Any]]
 class RegressionFunctions(Regressor):
     """The function of a fit, whose coefficients (p,) or (p, m) are `coef_`, in the span of a basis."""
 
+    parts: ClassVar = {"basis": Landmarks}
     moments_: Moments
     coef_: Array
 
@@ -45,7 +46,7 @@ class RegressionFunctions(Regressor):
         basis = moments.basis
         assert isinstance(basis, (LandmarkBasis, FourierLattice))
         self.basis_ = basis
-        self.kernel_ = basis.kernel if isinstance(basis, LandmarkBasis) else self.choice_.parameters["kernel"]
+        self.kernel_ = basis.kernel if isinstance(basis, LandmarkBasis) else self.choice_.parameters["basis"].kernel
         self.preparation_ = Preparation.from_state(moments.preparation)
         self.n_features_in_ = int(moments.preparation["n_features_in"])
         return self

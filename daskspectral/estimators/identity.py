@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from daskspectral.data.integrity import Snapshot
+from daskspectral.data.source import Source
 from daskspectral.moments import update_digest
 from daskspectral.registry import encode
 
@@ -25,13 +26,18 @@ def provenance(kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def identity_of(snapshot: Snapshot, params: Mapping[str, Any], on_invalid: str) -> dict[str, Any]:
-    """What a checkpoint must agree in: the data, every parameter, the treatment of invalid rows; arrays by digest.
+def identity_of(snapshot: Snapshot, source: Source, params: Mapping[str, Any]) -> dict[str, Any]:
+    """What a checkpoint must agree in: the data, how they are read, and every parameter; arrays by digest.
 
     Raises ValueError or TypeError for parameters that could not be read back from the checkpoint.
     """
     plain = {f"parameter {name}": _digested(encode(value)) for name, value in params.items()}
-    return {**snapshot.identity, **plain, "on_invalid": on_invalid}
+    reading = {
+        "columns": source.preparation.columns,
+        "standardize": source.standardize,
+        "on_invalid": source.on_invalid,
+    }
+    return {**snapshot.identity, **plain, **reading}
 
 
 def _digested(value: Any) -> Any:

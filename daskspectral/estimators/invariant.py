@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -12,18 +11,18 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import EquivariantBasis, InvariantBasis
-from daskspectral.data.remote import stored
+from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source, open_regression
+from daskspectral.engine.accelerators import chosen_device
 from daskspectral.engine.checkpoint import leased
 from daskspectral.estimators.doubts import remembered
-from daskspectral.estimators.labelled import labelled
+from daskspectral.estimators.reading import reads
 from daskspectral.estimators.regressor import Regressor
 from daskspectral.groups import Group
 from daskspectral.manifolds import Manifold
 from daskspectral.moments import Moments
 from daskspectral.moments.counting import counted_rows
-from daskspectral.moments.coverage import Coverage, Uniformity
-from daskspectral.moments.invariant import fit_invariant
+from daskspectral.moments.invariant import Coverage, Uniformity, fit_invariant
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.apply import Result
 from daskspectral.passes.equivariant import Output
@@ -31,8 +30,9 @@ from daskspectral.passes.folds import checked_folds, continued_folds
 from daskspectral.passes.functions import EquivariantValues, SpanLeverage, SpanValues
 from daskspectral.passes.invariant import InvariantSpace
 from daskspectral.passes.networks import Training
-from daskspectral.passes.parameters import check_amount, check_one_of, sobolev_order
+from daskspectral.passes.parameters import check_amount, sobolev_order
 from daskspectral.passes.ranges import advise_appended
+from daskspectral.passes.session import Session
 from daskspectral.passes.sums import Discretisation
 from daskspectral.passes.support import Support
 from daskspectral.passes.targets import levelled
@@ -86,8 +86,6 @@ class InvariantRegressor(Regressor):
         Weight of a gradient against a value, 0 or more.
     folds : int, array (n,), "blocks" or None
         Into how many parts the sums are kept apart, for held-out values; as in `SpectralDecomposition`.
-    sample_dims, latitude : optional
-        Rows, and weights by latitude, of data with labels, as in `SpectralDecomposition`.
 
     Attributes
     ----------
@@ -149,8 +147,6 @@ class InvariantRegressor(Regressor):
         alpha: float | None = None,
         gradient_weight: float = 1.0,
         folds: Any = 10,
-        sample_dims: str | Sequence[str] | None = None,
-        latitude: str | None = None,
     ):
         self.manifold = manifold
         self.group = group
@@ -161,11 +157,8 @@ class InvariantRegressor(Regressor):
         self.alpha = alpha
         self.gradient_weight = gradient_weight
         self.folds = folds
-        self.sample_dims = sample_dims
-        self.latitude = latitude
 
-    @stored
-    @labelled
+    @reads
     @leased
     def fit(
         self,
@@ -174,12 +167,9 @@ class InvariantRegressor(Regressor):
         gradients: Any = None,
         *,
         sample_weight: Any = None,
-        on_invalid: str = "raise",
-        allow_missing: bool = False,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
         progress: bool | None = None,
-        storage_options: Mapping[str, Any] | None = None,
     ) -> Self:
         """Measure the moments of X (n, d) and y, (n,) or (n, k), in one pass on the active dask scheduler, and solve.
 
@@ -195,15 +185,27 @@ class InvariantRegressor(Regressor):
         width), y or gradients of another shape, gradients for "projection"; OSError for data that are damaged or change
         meanwhile.
         """
-        self._check_parameters(on_invalid)
+        session = self._session(X, y, gradients, sample_weight=sample_weight, progress=progress)
+        self._keep_names(X.data)
+        return self._fit_session(session, checkpoint, checkpoint_every)
+
+    def _session(
+        self,
+        rows: Rows,
+        y: Any = None,
+        gradients: Any = None,
+        *,
+        sample_weight: Any = None,
+        progress: bool | None = False,
+    ) -> Session:
+        self._check_parameters()
+        self._check_whole(rows)
         folds = checked_folds(self.folds)
         labels = None if folds is None else folds.labels
-        source, operator = open_regression(
-            X, y, gradients=gradients, weight=sample_weight, fold=labels, slopes=gradients is not None
-        )
+        given = {"gradients": gradients, "weight": sample_weight, "fold": labels, "progress": progress}
+        source, operator = open_regression(rows, y, **given, slopes=gradients is not None)
         if self.manifold is None:
             self._check_several(source)
-        self._keep_names(X)
         if operator.gradients:
             operator = replace(operator, manifold=self.manifold)
         self._check_against(source, operator)
@@ -211,9 +213,8 @@ class InvariantRegressor(Regressor):
         self._space.check_first(source)
         operator = levelled(operator, source, shifted=self._output.representation is None)
 
-        def lay(source: Source, training: Training) -> Discretisation:
-            options: dict[str, Any] = {"on_invalid": on_invalid, "progress": progress}
-            levels = self._space.levels(source, operator.numbers(float(self.gradient_weight)), **options)
+        def choose(source: Source, training: Training) -> Discretisation:
+            levels = self._space.levels(source, operator.numbers(float(self.gradient_weight)))
             measured = replace(operator, manifold=levels.manifold) if operator.gradients else operator
             basis: InvariantBasis | EquivariantBasis
             if self._output.representation is not None:
@@ -226,23 +227,12 @@ class InvariantRegressor(Regressor):
                     solver=InvariantSolver.named(self.solver),
                     gradient_weight=float(self.gradient_weight),
                     folded=self.folds is not None,
-                    **options,
                 )
             return Discretisation(basis, source.preparation, operator=None if measured == operator else measured)
 
-        return self._fit_source(
-            source,
-            operator,
-            lay,
-            folds=folds,
-            on_invalid=on_invalid,
-            checkpoint=checkpoint,
-            checkpoint_every=checkpoint_every,
-            progress=progress,
-        )
+        return Session(source, operator, choose, self.dtype, chosen_device(self.device), folds)
 
-    @stored
-    @labelled
+    @reads
     def update(
         self,
         X: Any,
@@ -251,10 +241,7 @@ class InvariantRegressor(Regressor):
         *,
         sample_weight: Any = None,
         folds: Any = None,
-        on_invalid: str = "raise",
-        allow_missing: bool = False,
         progress: bool | None = None,
-        storage_options: Mapping[str, Any] | None = None,
     ) -> Self:
         """Fold in rows that were appended to the data since they were fitted; the functions stay.
 
@@ -264,18 +251,16 @@ class InvariantRegressor(Regressor):
         before: Moments = self.fitted().moments_
         found = continued_folds(before.folds, folds)
         labels = None if found is None else found.labels
-        source, operator = open_regression(
-            self._like_fit(X), y, gradients=gradients, weight=sample_weight, fold=labels, slopes=gradients is not None
-        )
+        given = {"gradients": gradients, "weight": sample_weight, "fold": labels, "progress": progress}
+        source, operator = open_regression(self._as_fitted(X), y, **given, slopes=gradients is not None)
         measured = before.operator
         assert isinstance(measured, Regression)
         if operator != replace(measured, manifold=None, origin=(), unit=1.0):
             raise ValueError(f"the data are for {operator}, and the model was fitted on {before.operator}")
-        options: dict[str, Any] = {"on_invalid": on_invalid, "progress": progress}
         rows = before.rows
-        updated = self._update_source(source, folds=found, **options)
+        updated = self._update_source(source, found)
         if self.manifold is None:
-            advise_appended(source, rows, self.manifold_, **options)
+            advise_appended(source, rows, self.manifold_)
         return updated
 
     @remembered
@@ -377,11 +362,10 @@ class InvariantRegressor(Regressor):
                 'solver="least_squares", or leave out the gradients'
             )
 
-    def _check_parameters(self, on_invalid: str = "raise") -> None:
+    def _check_parameters(self) -> None:
         self._space.check()
         InvariantSolver.named(self.solver)
         check_amount("gradient_weight", self.gradient_weight)
-        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
         if self.alpha is not None:
             check_amount("alpha", self.alpha)
         self._output.check(self.manifold)

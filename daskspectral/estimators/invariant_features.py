@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.data.integrity import Snapshot
-from daskspectral.data.remote import stored
 from daskspectral.data.source import open_source
-from daskspectral.estimators.labelled import labelled
+from daskspectral.estimators.reading import reads
 from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.groups import Group
 from daskspectral.manifolds import Manifold
 from daskspectral.passes.functions import SpanValues
 from daskspectral.passes.invariant import InvariantSpace, advise_few
-from daskspectral.passes.parameters import check_amount, check_one_of
+from daskspectral.passes.parameters import check_amount
 from daskspectral.passes.ranges import advise_products
 from daskspectral.passes.support import Support
 
@@ -46,8 +44,6 @@ class InvariantFeatures(Transformer):
         eigenvalue up to λ. A penalty on the squares of coefficients, as of LogisticRegression or Ridge, is then the
         norm of the Sobolev space of order s: half the dimension + 1 is a good start, with a penalty that is chosen by
         cross-validation. 0 leaves all functions with the mean square 1.
-    sample_dims, latitude : optional
-        Rows, and weights by latitude, of data with labels, as in `SpectralDecomposition`.
 
     Attributes
     ----------
@@ -86,45 +82,31 @@ class InvariantFeatures(Transformer):
         n_eigenfunctions: int | None = None,
         *,
         smoothness: float = 0.0,
-        sample_dims: str | Sequence[str] | None = None,
-        latitude: str | None = None,
     ):
         self.manifold = manifold
         self.group = group
         self.n_eigenfunctions = n_eigenfunctions
         self.smoothness = smoothness
-        self.sample_dims = sample_dims
-        self.latitude = latitude
 
-    @stored
-    @labelled
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        on_invalid: str = "raise",
-        allow_missing: bool = False,
-        progress: bool | None = None,
-        storage_options: Mapping[str, Any] | None = None,
-    ) -> Self:
+    @reads
+    def fit(self, X: Any, y: Any = None, *, progress: bool | None = None) -> Self:
         """Make the functions for the rows of X (n, d): a pass finds the columns' ranges, where no manifold is given.
 
         X and the options are as in `SpectralDecomposition.fit`. Raises ValueError or TypeError for another number of
         columns, a group that does not act on the manifold, and where the first rows are off it.
         """
-        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
         check_amount("smoothness", self.smoothness)
         space = InvariantSpace(self.manifold, self.group, None, self.n_eigenfunctions)
         space.check()
-        source = open_source(X)
+        self._check_whole(X)
+        source = open_source(X, progress=progress)
         if self.manifold is None:
             self._check_several(source)
-        self._keep_names(X)
+        self._keep_names(X.data)
         space.check_columns(source)
         space.check_first(source)
         snapshot = Snapshot(source)
-        levels = space.levels(source, on_invalid=on_invalid, progress=progress)
+        levels = space.levels(source)
         snapshot.check_unchanged()
         basis = levels.first if self.n_eigenfunctions is None else levels.of(self.n_eigenfunctions)
         if not (self.n_eigenfunctions is None and advise_few(basis, levels)) and self.manifold is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,11 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from daskspectral import landmarks as choosing
 from daskspectral.data.containers import in_memory
 from daskspectral.data.integrity import Snapshot
-from daskspectral.data.remote import stored
 from daskspectral.data.source import open_source
 from daskspectral.engine.memory import available
 from daskspectral.errors import RankWarning, warn_user
-from daskspectral.estimators.labelled import labelled
+from daskspectral.estimators.reading import reads
 from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.kernels import Kernel, Matern
 from daskspectral.passes.bandwidth import check_bandwidth, chosen_bandwidth
@@ -86,8 +85,6 @@ class KernelEmbedding(Transformer):
         Steps at most; about 15 are needed.
     random_state : int, Generator or None
         Decides the rows from which a bandwidth, or the median distance, is taken.
-    sample_dims, latitude : optional
-        Rows, and weights by latitude, of data with labels, as in `SpectralDecomposition`.
 
     Attributes
     ----------
@@ -138,8 +135,6 @@ class KernelEmbedding(Transformer):
         tolerance: float = 1e-7,
         max_passes: int = 100,
         random_state: Any = None,
-        sample_dims: str | Sequence[str] | None = None,
-        latitude: str | None = None,
     ):
         self.kernel = kernel
         self.regularization = regularization
@@ -149,20 +144,9 @@ class KernelEmbedding(Transformer):
         self.tolerance = tolerance
         self.max_passes = max_passes
         self.random_state = random_state
-        self.sample_dims = sample_dims
-        self.latitude = latitude
 
-    @stored
-    @labelled
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        allow_missing: bool = False,
-        progress: bool | None = None,
-        storage_options: Mapping[str, Any] | None = None,
-    ) -> Self:
+    @reads
+    def fit(self, X: Any, y: Any = None, *, progress: bool | None = None) -> Self:
         """Learn the kernel from the rows of X (n, d), in any container that `SpectralDecomposition.fit` takes.
 
         Raises InvalidRowError for a row with NaN or infinity, ValueError for input that cannot work, where d differs at
@@ -170,24 +154,27 @@ class KernelEmbedding(Transformer):
         """
         kernel = checked_kernel(Matern(1.5, "auto") if self.kernel is None else self.kernel)
         self._check_parameters(kernel)
-        source = open_source(X)
+        self._check_whole(X)
+        if X.on_invalid == "skip":
+            raise ValueError("KernelEmbedding takes every row: leave on_invalid out, and drop rows with NaN before")
+        source = open_source(X, progress=progress)
         self._check_several(source)
-        self._keep_names(X)
+        self._keep_names(X.data)
         if 100 * source.n**2 > available():
             raise MemoryError(
                 f"{source.n} rows need about {1e-7 * source.n**2:.1f} GB, and {1e-9 * available():.1f} GB are free: "
                 "the kernelised problem takes all pairs; give a sample of the rows"
             )
         snapshot = Snapshot(source)
-        points = read_points(source, "raise", progress)
+        points = read_points(source)
         snapshot.check_unchanged()
         rng = np.random.default_rng(self.random_state)
         if kernel.needs_median:
             kernel = kernel.resolve(choosing.median_distance(kernel.embedded(points), rng))
         self.bandwidth_ = None
         if kernel.has_scale("auto"):
-            rows = open_source(kernel.embedded(points))
-            self.bandwidth_ = chosen_bandwidth(rows, self.bandwidth, rng, on_invalid="raise", progress=progress)
+            rows = open_source(kernel.embedded(points), progress=progress)
+            self.bandwidth_ = chosen_bandwidth(rows, self.bandwidth, rng)
             kernel = kernel.resolve(self.bandwidth_ / math.sqrt(2), "auto")
         distinct, first, group, counts = _distinct(points)
         gram = kernel.values(distinct, distinct)
@@ -231,7 +218,6 @@ class KernelEmbedding(Transformer):
         self.kernel_, self.n_features_in_ = kernel, source.n_features_in
         return self
 
-    @stored
     @framed
     def transform(self, X: Any, **options: Any) -> Any:
         """The features e(x) of the learned kernel at the rows of X, (n, r): b(x, y) = e(x).e(y).

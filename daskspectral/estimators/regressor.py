@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Mapping
 from typing import Any
 
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.data.layout import Layout
-from daskspectral.data.remote import stored
 from daskspectral.estimators.base import MeasuredEstimator
-from daskspectral.estimators.labelled import labelled
+from daskspectral.estimators.reading import reads
 from daskspectral.passes.apply import Result, slopes_of
 from daskspectral.passes.functions import EquivariantValues, SpanSlopes, SpanValues
 from daskspectral.passes.residuals import determination
@@ -50,7 +48,7 @@ class Regressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
         (lazy where they are not in memory), and a zarr array or the path of one gives a lazy dask array. With `out`,
         the values are written to a new zarr group of one array and its coordinates at that path or URL, which appears
         whole or not at all, and None is returned. Invalid rows raise InvalidRowError, or become NaN with
-        on_invalid="skip"; points off a manifold raise PointError. The other options are as in
+        `Rows(X, on_invalid="skip")`; points off a manifold raise PointError. The other options are as in
         `SpectralDecomposition.transform`.
         """
         check_is_fitted(self)
@@ -79,33 +77,21 @@ class Regressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
     def _target(self, targets: int | None) -> Result:
         return target_result(vars(self).get("layout_"), targets)
 
-    @stored
-    @labelled
-    def score(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        *,
-        on_invalid: str = "raise",
-        allow_missing: bool = False,
-        progress: bool | None = None,
-        storage_options: Mapping[str, Any] | None = None,
-    ) -> float:
+    @reads
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, progress: bool | None = None) -> float:
         """R² on rows X with targets y, 1 - sum w (y - f)² / sum w (y - mean)², averaged over the targets.
 
         It is 1 at best, 0 for the constant mean of y, as in scikit-learn. X, y and `sample_weight` are numpy, dask,
-        zarr or xarray arrays or paths, and read once, chunk by chunk; invalid rows raise InvalidRowError, or are left
-        out with on_invalid="skip". Raises ValueError for a single row, and for other columns than those of the fit.
+        zarr or xarray arrays or paths, and read once, chunk by chunk. Raises ValueError for a single row, and for other
+        columns than those of the fit.
         """
         check_is_fitted(self)
         function, targets = self._predictor()
         return determination(
             function,
             targets,
-            self._like_fit(X),
+            self._as_fitted(X),
             y,
             sample_weight,
-            on_invalid=on_invalid,
-            progress=progress,
+            progress,
         )

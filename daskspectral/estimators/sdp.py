@@ -4,45 +4,46 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from functools import partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from daskspectral.basis import LandmarkBasis
+from daskspectral.basis import LandmarkBasis, Landmarks
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.labelled import stack_rows
-from daskspectral.data.remote import stored
+from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation, Source, open_source
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.accelerators import chosen_device
 from daskspectral.engine.checkpoint import Checkpoint, leased
 from daskspectral.engine.run import checkpoint_signals
 from daskspectral.estimators.identity import identity_of
-from daskspectral.estimators.labelled import labelled
+from daskspectral.estimators.reading import reads
 from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.kernels import Gaussian
 from daskspectral.passes.apply import Result, labelled_rows
 from daskspectral.passes.bandwidth import chosen_bandwidth
-from daskspectral.passes.embed import FIRST, FURTHER, Embedding, Sizes, given_bounds, warn_embedding
+from daskspectral.passes.embed import FIRST, FURTHER, Embedding, Sizes, given_bounds, scratch_of, warn_embedding
 from daskspectral.passes.embed_checks import UNCOVERED, check_embedding, check_embedding_data
 from daskspectral.passes.embed_exact import Embedded
 from daskspectral.passes.embedding import Passes, plan_embedding
 from daskspectral.passes.extension import Extension
-from daskspectral.passes.landmarks import choose_landmarks
+from daskspectral.passes.landmarks import choose_landmarks, of_kernel
 from daskspectral.passes.parameters import (
     check_one_of,
 )
 from daskspectral.passes.scale import standardized
 from daskspectral.passes.sums import flops_of
 from daskspectral.solve.sdp import Certificate, Problem, SDPSolution, SDPSolver
+from daskspectral.solvers import Ascent
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
-FREE = ("max_passes", "tolerance", "cache", "cache_path", "on_uncovered")  # may change from one start to the next
+FREE = ("solver", "cache")  # may change from one start to the next
 
 
 class SDPEmbedding(Transformer):
@@ -70,39 +71,25 @@ class SDPEmbedding(Transformer):
     accuracy : float
         Relative error of the Gram matrix E Eᵀ up to which landmarks stand for all points; `certificate_.approximation`
         estimates it, and a TrustWarning tells where it is above.
-    solver : {"accelerated", "power"}
-        Quasi-Newton ascent that finds the rank on the way, or the paper's projected power method.
-    tolerance : float
-        Duality gap, relative to the objective, at which the solution counts as optimal.
-    max_passes : int
-        Products with the kernel after which the ascent ends, optimal or not.
-    n_landmarks : int or "auto"
-        p of "lowrank"; "auto" doubles it from 100 until `accuracy` is reached.
-    landmarks, landmark_sample
-        How the landmarks are chosen, or an array (p, n_features), as in `SpectralDecomposition`. Points that the chosen
-        landmarks do not cover become landmarks too, as long as there are no more than 1.5 p in all.
-    columns, standardize
-        The columns used, and whether each is brought to mean 0 and standard deviation 1 first (ddof 0).
-    cache : {"auto", "always", "never"}
+    landmarks : Landmarks, optional
+        Those of "lowrank", of the kernel of the bandwidth; by default `Landmarks(method="cholesky")`, whose count
+        doubles from 100 until `accuracy` is reached. Points that the landmarks do not cover become landmarks too, as
+        long as there are no more than 1.5 p in all.
+    solver : Ascent, optional
+        Quasi-Newton ascent or the power method, with its tolerance (`help(daskspectral.solvers)`).
+    cache : {"auto", "always", "never"} or path
         Whether "lowrank" keeps the kernel values at the landmarks between its passes, 8 p bytes a row: in this
         process's memory where they fit (1 GB at most, and twice that while they are made; never of a dask array, or on
-        a cluster), or in a scratch array at `cache_path` where that is given. "always" raises where neither works.
-    cache_path : path, optional
-        Where the scratch array goes, a zarr array that all workers see (or a URL), of "sparse" a zarr group. It is left
-        there, and replaced by the next fit; whatever else lies at the path is refused.
-    on_uncovered : {"nearest", "nan", "raise"}
-        What `transform` does with points that no row of the fit is within reach of: kernel mass below 1e-3, which a row
-        2.6 bandwidths away gives. They get the direction of their nearest row, or NaN, with a TrustWarning that counts
-        them; or a ValueError. It may be changed after `fit`.
+        a cluster), or in a scratch array at a path that is given, a zarr array that all workers see (or a URL), of
+        "sparse" a zarr group. It is left there, and replaced by the next fit; whatever else lies at the path is
+        refused. "always" raises where they do not fit.
     warm_start : bool
         Whether a further `fit` starts its ascent from the embedding of the last one, as in a sweep over bandwidths.
     device : {"cpu", "cuda", "auto"}
         Where "lowrank" evaluates the kernel at landmarks and multiplies it, and `transform` does; as in
-        `SpectralDecomposition`. On a GPU kernel values are kept with cache="always" or cache_path alone.
+        `SpectralDecomposition`. On a GPU kernel values are kept with cache="always" or a path alone.
     random_state : int, Generator or None
         Decides the landmarks and the first point of the ascent.
-    sample_dims, latitude : optional
-        Rows, and weights by latitude, of data with labels, as in `SpectralDecomposition`.
 
     Attributes
     ----------
@@ -149,6 +136,8 @@ class SDPEmbedding(Transformer):
         described = ("spectrum_", "rank_", "objective_", "certificates_", "n_passes_", "objectives_", "method_")
         return (*described, "bandwidth_", "extension_", "coverage_", "n_features_in_", *kept)
 
+    parts: ClassVar = {"landmarks": partial(Landmarks, method="cholesky"), "solver": Ascent}
+
     def __init__(
         self,
         bandwidth: str | float = "auto",
@@ -156,46 +145,25 @@ class SDPEmbedding(Transformer):
         n_components: int | None = None,
         method: str = "auto",
         accuracy: float = 1e-3,
-        solver: str = "accelerated",
-        tolerance: float = 1e-10,
-        max_passes: int = 10_000,
-        n_landmarks: int | str = "auto",
-        landmarks: str | Any = "cholesky",
-        landmark_sample: int | None = None,
-        columns: Sequence[int] | None = None,
-        standardize: bool = False,
-        cache: str = "auto",
-        cache_path: str | os.PathLike[str] | None = None,
-        on_uncovered: str = "nearest",
+        landmarks: Landmarks | None = None,
+        solver: Ascent | None = None,
+        cache: str | os.PathLike[str] = "auto",
         warm_start: bool = False,
         device: str = "cpu",
         random_state: Any = None,
-        sample_dims: str | Sequence[str] | None = None,
-        latitude: str | None = None,
     ):
         self.bandwidth = bandwidth
         self.n_components = n_components
         self.method = method
         self.accuracy = accuracy
-        self.solver = solver
-        self.tolerance = tolerance
-        self.max_passes = max_passes
-        self.n_landmarks = n_landmarks
         self.landmarks = landmarks
-        self.landmark_sample = landmark_sample
-        self.columns = columns
-        self.standardize = standardize
+        self.solver = solver
         self.cache = cache
-        self.cache_path = cache_path
-        self.on_uncovered = on_uncovered
         self.warm_start = warm_start
         self.device = device
         self.random_state = random_state
-        self.sample_dims = sample_dims
-        self.latitude = latitude
 
-    @stored
-    @labelled
+    @reads
     @leased
     def fit(
         self,
@@ -203,12 +171,9 @@ class SDPEmbedding(Transformer):
         y: Any = None,
         *,
         diagonal: Any = None,
-        on_invalid: str = "raise",
-        allow_missing: bool = False,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
         progress: bool | None = None,
-        storage_options: Mapping[str, Any] | None = None,
     ) -> Self:
         """Embed the rows of X (n, d) on the active dask scheduler, and certify.
 
@@ -222,72 +187,71 @@ class SDPEmbedding(Transformer):
         (ConvergenceWarning), where landmarks are an approximation worse than `accuracy` (TrustWarning), and where the
         kernel holds fewer columns than n_components (RankWarning).
         """
-        check_embedding(self, on_invalid)
-        source = open_source(X, columns=self.columns, diagonal=diagonal)
+        check_embedding(self)
+        source = open_source(X, diagonal=diagonal, progress=progress)
         self._check_several(source)
-        check_embedding_data(self, source, checkpoint, on_invalid)
-        self._keep_names(X)
+        check_embedding_data(self, source, checkpoint)
+        self._keep_names(X.data)
         device = chosen_device(self.device)
         snapshot = Snapshot(source)
         self.n_features_in_ = source.n_features_in
         rng = np.random.default_rng(self.random_state)
 
         def constants() -> dict[str, Any]:
-            laid = source
-            if self.standardize:
-                laid = standardized(source, on_invalid=on_invalid, progress=progress)
+            laid = standardized(source)
             seed = int(rng.integers(2**31))  # drawn first: the same ascent for a word and the number it stands for
-            bandwidth = chosen_bandwidth(laid, self.bandwidth, rng, on_invalid=on_invalid, progress=progress)
+            bandwidth = chosen_bandwidth(laid, self.bandwidth, rng)
             return {"preparation": laid.preparation, "bandwidth": bandwidth, "seed": seed}
 
         if checkpoint is None:
-            found = self._embedded(source, constants(), None, device, on_invalid, progress)
+            found = self._embedded(source, constants(), None, device)
         else:
             params = {k: v for k, v in self.plain_params().items() if k not in FREE} | {"device": device}
             kinds = {"preparation": Preparation, "bandwidth": float, "seed": int}
-            identity = identity_of(snapshot, params, on_invalid)
+            identity = identity_of(snapshot, source, params)
             saved = Checkpoint.take_up(checkpoint, identity, constants, kinds, checkpoint_every)
-            found = self._embedded(source, saved.constants, saved, device, on_invalid, progress)
+            found = self._embedded(source, saved.constants, saved, device)
         snapshot.check_unchanged()
         self._keep(found)
         embedding = found.embedding
-        if embedding is None or on_invalid == "skip":
-            embedding = self._extended(X, diagonal, on_invalid=on_invalid, allow_missing=allow_missing)
+        if embedding is None or X.on_invalid == "skip":
+            embedding = self._extended(X, diagonal)
         self.embedding_ = embedding
         return self
 
-    @stored
     def _of_fit(self, X: Any, **options: Any) -> Any:
         """`embedding_`, with the labels of the rows where they have some."""
-        laid = stack_rows(X, layout=vars(self).get("layout_"))
+        laid = stack_rows(Rows.of(X).data, layout=vars(self).get("layout_"))
         if laid is None:
             return self.embedding_
         output = Result.of_components("embedding", self._n_features_out, {"eigenvalue": self.spectrum_})
         return labelled_rows(self.embedding_, output, laid.rows)
 
     @framed
-    def transform(self, X: Any, *, diagonal: Any = None, **options: Any) -> Any:
+    def transform(self, X: Any, *, diagonal: Any = None, on_uncovered: str = "nearest", **options: Any) -> Any:
         """The embedding of the rows of X by the extension (1.5), (n, rank) float64; at the points of the fit, E itself.
 
-        `diagonal` (n,) are the bounds at these points, where the fit was given bounds. Containers and options are as in
-        `SpectralDecomposition.transform`. Of points far from every row of the fit `on_uncovered` decides.
+        `diagonal` (n,) are the bounds at these points, where the fit was given bounds. Points that no row of the fit is
+        within reach of, kernel mass below 1e-3, which a row 2.6 bandwidths away gives, get the direction of their
+        nearest row, or NaN where `on_uncovered` is "nan", with a TrustWarning that counts them; or a ValueError, of
+        "raise". Containers and options are as in `SpectralDecomposition.transform`.
         """
         check_is_fitted(self)
-        return self._extended(X, diagonal, **options)
+        check_one_of("on_uncovered", on_uncovered, UNCOVERED)
+        return self._extended(X, diagonal, on_uncovered, **options)
 
-    def _extended(self, X: Any, diagonal: Any, **options: Any) -> Any:
+    def _extended(self, X: Any, diagonal: Any, on_uncovered: str = "nearest", **options: Any) -> Any:
         """The embedding of the rows of X, in X's container."""
         if (diagonal is None) == self.extension_.unit:
             needs = "needs diagonal, the bounds at these points" if self.extension_.unit else "takes no diagonal"
             raise ValueError(f"transform {needs}: the fit was given {'one' if self.extension_.unit else 'none'}")
         if diagonal is not None and options.get("out") is not None:
             raise ValueError("out takes no diagonal: write transform(X, diagonal=...) yourself, such as by to_zarr")
-        check_one_of("on_uncovered", self.on_uncovered, UNCOVERED)
-        function = replace(self.extension_, uncovered=self.on_uncovered, device=chosen_device(self.device))
+        function = replace(self.extension_, uncovered=on_uncovered, device=chosen_device(self.device))
         found = self._rows(function, X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options)
         if diagonal is None:
             return found
-        return found * np.sqrt(given_bounds(diagonal, found.shape[0], options.get("on_invalid", "raise")))[:, None]
+        return found * np.sqrt(given_bounds(diagonal, found.shape[0], Rows.of(X).on_invalid))[:, None]
 
     @property
     def _n_features_out(self) -> int:
@@ -296,45 +260,44 @@ class SDPEmbedding(Transformer):
     def restored(self) -> Self:
         self.certificates_ = tuple(self.certificates_)
         self.certificate_ = self.certificates_[0]
+        self.preparation_ = self.extension_.preparation
         self.stages_ = np.array(self.extension_.stages)
         return self
 
-    def _embedded(
-        self,
-        source: Source,
-        constants: Any,
-        checkpoint: Checkpoint | None,
-        device: str,
-        on_invalid: str,
-        progress: bool | None,
-    ) -> Embedded:
+    def _embedded(self, source: Source, constants: Any, checkpoint: Checkpoint | None, device: str) -> Embedded:
         preparation, seed = constants["preparation"], int(constants["seed"])
         source = source.with_preparation(mean=preparation.mean, scale=preparation.scale)
         self.bandwidth_ = float(constants["bandwidth"])
         kernel = Gaussian(self.bandwidth_ / 2**0.5)
 
-        def landmarks(p: int) -> LandmarkBasis:
-            return self._landmarks(source, kernel, p, seed, on_invalid, progress)
+        asked = of_kernel(self.landmarks, kernel, count="auto")
+        given, known = not asked.drawn, asked.count != "auto"
 
-        given = not isinstance(self.landmarks, str)
-        first = len(self.landmarks) if given else FIRST if self.n_landmarks == "auto" else int(self.n_landmarks)
+        def landmarks(p: int) -> LandmarkBasis:
+            wanted = replace(asked, count=min(p, source.n))
+            at_most = asked.method == "cholesky"  # fewer span the kernel
+            found = choose_landmarks(source, wanted, np.random.default_rng([seed, 0]), at_most=at_most)
+            return LandmarkBasis(kernel, found.points)
+
+        first = len(asked.points) if given else int(asked.count) if known else FIRST
+        path = scratch_of(self.cache)
         plan = plan_rows(source, flops_of(source, 1))
         if self.method == "lowrank":
             plan = plan_embedding(source, first, device).ranges
         if checkpoint is not None:
             checkpoint.agree(plan)
         embedding = Embedding(
-            Passes(Run(source, plan, None, on_invalid, progress, "embed", device), checkpoint),
+            Passes(Run(source, plan, None, "embed", device), checkpoint),
             kernel,
             self._solve,
             landmarks,
             seed=seed,
             count=self.n_components,
-            cache=self.cache,
-            scratch=None if self.cache_path is None else os.fspath(self.cache_path),
+            cache="auto" if path is not None else str(self.cache),
+            scratch=path,
             before=self._last(source) if self.warm_start else None,
         )
-        sizes = Sizes(first, 0 if given else int(FURTHER * first)) if given or self.n_landmarks != "auto" else None
+        sizes = Sizes(first, 0 if given else int(FURTHER * first)) if given or known else None
         with checkpoint_signals(checkpoint):
             if self.method == "auto":
                 found = embedding.chosen(self.accuracy, sizes)
@@ -351,24 +314,13 @@ class SDPEmbedding(Transformer):
         last: Extension | None = getattr(self, "extension_", None)
         return last if last is not None and last.points.shape[1] == source.dimension else None
 
-    def _landmarks(
-        self, source: Source, kernel: Gaussian, p: int, seed: int, on_invalid: str, progress: bool | None
-    ) -> LandmarkBasis:
-        points = choose_landmarks(
-            source,
-            kernel,
-            self.landmarks,
-            min(p, source.n),
-            np.random.default_rng([seed, 0]),
-            at_most=isinstance(self.landmarks, str) and self.landmarks == "cholesky",  # fewer span the kernel
-            sample_size=self.landmark_sample,
-            on_invalid=on_invalid,
-            progress=progress,
-        ).points
-        return LandmarkBasis(kernel, points)
-
     def _solve(self, problem: Problem, start: Array) -> SDPSolution:
-        return SDPSolver.named(self.solver).solve(problem, start, tolerance=self.tolerance, max_passes=self.max_passes)
+        own = self._ascent
+        return SDPSolver.named(own.method).solve(problem, start, tolerance=own.tolerance, max_passes=own.max_passes)
+
+    @property
+    def _ascent(self) -> Ascent:
+        return Ascent() if self.solver is None else self.solver
 
     def _keep(self, found: Embedded) -> None:
         """The attributes of a fit, and the warnings that its answer calls for."""
@@ -384,4 +336,4 @@ class SDPEmbedding(Transformer):
         self.n_passes_ = sum(solution.passes for solution in solutions)
         self.objectives_ = np.concatenate([solution.objectives for solution in solutions])
         self.restored()
-        warn_embedding(found, tolerance=self.tolerance, accuracy=self.accuracy, columns=self.n_components)
+        warn_embedding(found, tolerance=self._ascent.tolerance, accuracy=self.accuracy, columns=self.n_components)

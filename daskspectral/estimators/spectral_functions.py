@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import dask.array as da
 import numpy as np
@@ -15,17 +15,16 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from daskspectral.basis import Basis, LandmarkBasis
+from daskspectral.basis import LandmarkBasis, Landmarks
 from daskspectral.data.containers import reader_of
 from daskspectral.data.files import open_labelled
 from daskspectral.data.readers import Reader, lazy_rows
-from daskspectral.data.remote import stored
 from daskspectral.data.source import Preparation
 from daskspectral.engine.accelerators import chosen_device, device_here
-from daskspectral.estimators.base import LAYOUTS, MeasuredEstimator
+from daskspectral.estimators.base import MeasuredEstimator
 from daskspectral.estimators.doubts import remembered
-from daskspectral.estimators.labelled import labelled
 from daskspectral.estimators.model_dataset import COMPONENT, in_the_field, model_dataset
+from daskspectral.estimators.reading import LAYOUTS, reads
 from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.moments import Moments
 from daskspectral.moments.lattice import on_lattice
@@ -36,12 +35,12 @@ from daskspectral.moments.trust import excess, maximised
 from daskspectral.operators import Operator
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.functions import SpanValues
-from daskspectral.passes.parameters import checked_operator, resolve_penalty, resolve_support
+from daskspectral.passes.parameters import checked_operator
 from daskspectral.passes.prior import solve_on_lattice
 from daskspectral.passes.score import measure_score
-from daskspectral.passes.side import is_automatic
 from daskspectral.solve import Solver
-from daskspectral.solve.dense import solving_on
+from daskspectral.solve.whitening import solving_on
+from daskspectral.solvers import Penalised, solving
 
 Array = NDArray[np.inexact[Any]]
 
@@ -74,6 +73,7 @@ class _Reconstruction:
 class SpectralFunctions(Transformer, MeasuredEstimator):
     """The functions of a solution, which `moments_` and the attributes of the operator's solver hold."""
 
+    parts: ClassVar = {"basis": Landmarks, "right_basis": Landmarks, "solver": Penalised}
     moments_: Moments
 
     @property
@@ -88,7 +88,7 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         cores = [part.core for part in moments.basis.parts]
         self.kernel_ = next((b.kernel for b in cores if isinstance(b, LandmarkBasis)), None)
         if on_lattice(moments):
-            self.kernel_ = self.choice_.parameters["kernel"]
+            self.kernel_ = self.choice_.parameters["basis"].kernel
         if moments.operator.estimate is not None:
             self.density_ = moments.operator.estimate
         self.preparation_ = Preparation.from_state(moments.preparation)
@@ -125,15 +125,14 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
             )
         if on_lattice(moments):
             return self._fit_modes(moments)
+        solver = solving(self.solver)
         with solving_on(device_here(self.device)):
             solution = solve_moments(
                 moments,
                 count=self.n_components,
-                rtol=self.rtol,
-                ridge=self.ridge,
-                min_support=resolve_support(self.min_support, self.solver),
-                penalty=resolve_penalty(self.penalty, self.solver, 1.0 if moments.penalty is None else moments.penalty),
-                compared=is_automatic(self.kernel) and not isinstance(self.basis, Basis),
+                solver=solver,
+                penalty=solver.resolved(1.0 if moments.penalty is None else moments.penalty),
+                compared=self.basis is None or getattr(self.basis, "automatic", isinstance(self.basis, str)),
             )
         known = vars(self).get("moments_")
         kept = {"choice_"} if known is not None and known.fingerprint == moments.fingerprint else set()
@@ -141,15 +140,7 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
 
     def _fit_modes(self, moments: Moments) -> Self:
         """Solve modes on a Fourier lattice, for the kernel that is given or chosen by their folds."""
-        found = solve_on_lattice(
-            moments,
-            kernel=self.kernel,
-            penalty=resolve_penalty(self.penalty, self.solver, "auto" if moments.penalty is None else moments.penalty),
-            basis=self.basis,
-            count=self.n_components,
-            rtol=self.rtol,
-            ridge=self.ridge,
-        )
+        found = solve_on_lattice(moments, basis=self.basis, solver=solving(self.solver), count=self.n_components)
         fixed = {} if moments.operator.estimate is None else {"operator": moments.operator}
         selection = found.selection.with_parameters({**self.given_params(), **fixed})
         return self._with(moments, {**found.attributes, "choice_": selection}, set())
@@ -176,9 +167,9 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         zarr group at that path or URL, which plain `xarray.open_zarr` opens: one array with its coordinates, the values
         with their intervals, and what made it as attributes. It appears whole or not at all (an existing one is
         replaced with `overwrite`), and None is returned.
-        Invalid rows raise InvalidRowError, or become NaN with on_invalid="skip"; a missing chunk raises OSError unless
-        `allow_missing`: fill values are meant. `progress` None shows a bar on a terminal only. `storage_options` are
-        as in `fit`, for all URLs of the call.
+        Invalid rows raise InvalidRowError, or become NaN with `Rows(X, on_invalid="skip")`, whose `storage_options` are
+        for all URLs of the call; its columns and scaling are those of the fit. `progress` None shows a bar on a
+        terminal only.
         """
         check_is_fitted(self)
         return self._functions("", self.coefficients_, X, **options)
@@ -304,10 +295,8 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         X: Any,
         y: Any = None,
         *,
-        fields: Mapping[str, Any] | None = None,
         sample_weight: Any = None,
-        storage_options: Mapping[str, Any] | None = None,
-        **options: Any,
+        progress: bool | None = None,
     ) -> float:
         """How good the first `n_components` functions are on rows X that they were not fitted to; larger is better.
 
@@ -317,31 +306,15 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         Ritz values' real parts (`help(daskspectral.moments.score)`). It is -inf for fewer than `n_components`
         functions, and with a RankWarning where the new rows do not tell them apart. Rows of the fit flatter it.
 
-        `options` are on_invalid, allow_missing and progress, as in `fit`. Raises ValueError for no more rows than
-        functions, and for rows of other columns than those of the fit. `scored` gives the values behind it, too.
+        Raises ValueError for no more rows than functions, and for rows of other columns than those of the fit. `scored`
+        gives the values behind it, too.
         """
-        given = {"fields": fields, "sample_weight": sample_weight, "storage_options": storage_options}
-        return self.scored(X, **given, **options).score
+        return self.scored(X, sample_weight=sample_weight, progress=progress).score
 
-    @stored
-    @labelled
-    def scored(
-        self,
-        X: Any,
-        *,
-        fields: Mapping[str, Any] | None = None,
-        sample_weight: Any = None,
-        storage_options: Mapping[str, Any] | None = None,
-        **options: Any,
-    ) -> SpanScore:
+    @reads
+    def scored(self, X: Any, *, sample_weight: Any = None, progress: bool | None = None) -> SpanScore:
         """The `score` on rows X with what it is the sum of: the functions' values there, and the number of rows.
 
         Arguments and errors are those of `score`.
         """
-        rows = self.fitted()._rows_like_fit(X)
-        return measure_score(self, rows, fields=fields, sample_weight=sample_weight, **options)
-
-    def _rows_like_fit(self, X: Any) -> Any:
-        """X as `_like_fit` has it, where the operator reads one array."""
-        operator = self.moments_.operator
-        return self._like_fit(X) if operator.lag is None and len(operator.views) == 1 else X
+        return measure_score(self, self.fitted()._as_fitted(X), sample_weight=sample_weight, progress=progress)

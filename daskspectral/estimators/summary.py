@@ -29,6 +29,7 @@ from daskspectral.moments.intervals import beyond_constants, trusted_words
 from daskspectral.moments.modes import outside_rows
 from daskspectral.passes.selection import shortened
 from daskspectral.solve.invariant import InvariantSolver
+from daskspectral.solvers import Ascent
 
 MEANINGS = {
     "TrustWarning": "the answer may be less than it seems",
@@ -323,7 +324,7 @@ def _(what: SDPEmbedding) -> dict[str, Any]:
         proved = "all proved optimal" if all(c.optimal for c in others) else "not all proved optimal"
         facts["stages"] = f"{len(others)} more of {', '.join(map(str, what.stages_[1:]))} columns, {proved}"
     products = f", and {certificate.products} for the certificate" if certificate.products else ""
-    facts |= _proved(what, f" to {what.tolerance:g}")
+    facts |= _proved(what, f" to {(what.solver or Ascent()).tolerance:g}")
     facts["passes"] = f"{what.n_passes_} products with the kernel{products}"
     return _embedding(what, facts)
 

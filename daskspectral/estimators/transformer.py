@@ -13,12 +13,11 @@ import sklearn
 import xarray as xr
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from daskspectral.data.containers import is_lazy
+from daskspectral.data.containers import is_frame, is_lazy
+from daskspectral.data.rows import Rows
 from daskspectral.estimators.base import Estimator
 
 Call = TypeVar("Call", bound=Callable[..., Any])
-ROWS = ("on_invalid", "allow_missing", "progress", "storage_options")
-"""Options of `fit` that tell how rows are read, and so of `transform` too."""
 
 
 def framed(transform: Call) -> Call:
@@ -27,7 +26,7 @@ def framed(transform: Call) -> Call:
     @wraps(transform)
     def in_frame(self: Transformer, X: Any, **options: Any) -> Any:
         self._check_frame(X, options.get("out"))
-        return self._unlabelled(transform(self, X, **options))
+        return self._unlabelled(transform(self, X, **options), X)
 
     return cast(Call, in_frame)
 
@@ -44,7 +43,8 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         """`fit` with these options, then `transform` of the same rows: invalid ones are NaN with on_invalid="skip"."""
         self._check_frame(X)
         self.fit(X, y, **options)
-        return self._unlabelled(self._of_fit(X, **{name: options[name] for name in ROWS if name in options}))
+        shown = {"progress": options["progress"]} if "progress" in options else {}
+        return self._unlabelled(self._of_fit(X, **shown), X)
 
     def _of_fit(self, X: Any, **options: Any) -> Any:
         """What `transform` gives at the rows X of the fit."""
@@ -58,19 +58,24 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
     def _check_frame(self, X: Any, out: Any = None) -> None:
         """Raise ValueError where a data frame is asked for and the result of `transform` is not in memory."""
-        if self._wanted == "default" or (out is None and not is_lazy(X)):
+        data = Rows.of(X).data
+        if self._wanted == "default" or (out is None and not is_lazy(data)):
             return
-        where = "out writes to a file" if out is not None else f"X ({type(X).__name__}) is read lazily"
+        where = "out writes to a file" if out is not None else f"X ({type(data).__name__}) is read lazily"
         raise ValueError(
             f"set_output(transform={self._wanted!r}) makes a data frame in memory, and {where}: take "
             "set_output(transform='default'), or give X in memory"
         )
 
-    def _unlabelled(self, found: Any) -> Any:
+    def _unlabelled(self, found: Any, X: Any) -> Any:
         """The values (n, columns) of a DataArray, where a data frame is asked for: the rows' coordinates are its index.
 
-        A frame without an index has the values alone.
+        A frame without an index has the values alone. scikit-learn sees no frame in `Rows`, and its index is taken
+        here.
         """
+        data = Rows.of(X).data
+        if self._wanted == "pandas" and data is not X and is_frame(data) and hasattr(data, "index"):
+            return importlib.import_module("pandas").DataFrame(found, index=data.index)
         if self._wanted == "default" or not isinstance(found, xr.DataArray):
             return found
         values = np.asarray(found).reshape(-1, found.shape[-1])

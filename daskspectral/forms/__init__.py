@@ -30,7 +30,7 @@ Expressions of one function add and subtract, and take numbers and fields (n,) a
     >>> x = np.random.default_rng(0).uniform(0, np.pi, (20_000, 1))
     >>> est = dsp.SpectralDecomposition(
     ...     dsp.operators.SymmetricForm(oscillator), basis=dsp.basis.MonomialBasis(d=1, degree=6), n_components=3
-    ... ).fit(x, fields={"potential": np.full(20_000, 2.0)})
+    ... ).fit(dsp.Rows(x, fields={"potential": np.full(20_000, 2.0)}))
     >>> est.eigenvalues_.round()  # k^2 of the interval, and the constant potential 2
     array([2., 3., 6.])
 """

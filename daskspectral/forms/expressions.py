@@ -63,7 +63,7 @@ class Field(Registered):
 def _no_number(field: Field) -> str:
     return (
         f"the field {field.name} is a symbol here, and a form cannot compute with fields: it is called once, without "
-        "data. Compute the array beforehand and pass it as a field of its own, fit(X, fields={'name': array})"
+        "data. Compute the array beforehand and pass it as a field of its own, fit(Rows(X, fields={'name': array}))"
     )
 
 

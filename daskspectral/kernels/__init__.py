@@ -31,7 +31,7 @@ Writing a kernel
 A radial kernel is its profile q(s), s = |x - y|², with as many derivatives in s as it has; the basis, the forms and
 the estimators need no more. `profile` writes q or its derivative of an order into `out`, elementwise, and `smoothness`
 counts the derivatives that are bounded at s = 0. Fields of the dataclass are the parameters: they are checked by
-`check`, copied by `clone`, searched as `kernel__scale`, and saved with a model.
+`check`, copied by `clone`, searched as `basis__kernel__scale`, and saved with a model.
 
     >>> import math
     >>> from dataclasses import dataclass
@@ -55,7 +55,8 @@ with what is wrong; then the kernel goes wherever another does:
     >>> check_kernel(Cauchy(0.7))
     >>> import daskspectral as dsp
     >>> x = np.random.default_rng(0).uniform(0, np.pi, (20_000, 1))
-    >>> est = dsp.SpectralDecomposition(kernel=Cauchy(1.0), n_landmarks=50, n_components=4, random_state=0).fit(x)
+    >>> basis = dsp.basis.Landmarks(Cauchy(1.0), 50)
+    >>> est = dsp.SpectralDecomposition(basis=basis, n_components=4, random_state=0).fit(x)
     >>> est.eigenvalues_.round(1) + 0.0  # k^2 on an interval of length pi
     array([0., 1., 4., 9.])
 
@@ -70,11 +71,11 @@ Radial kernels in a fit
   rounding cannot tell them apart: r² ≤ 64 eps (|x|² + |y|²) after centring, eps the machine epsilon of the dtype.
 - A row that became a landmark sees a zero gradient at itself, which alone makes spurious small eigenvalues when the
   kernel is narrow. Kernels with a kink, such as the exponential one, leave such rows out, and all kernels do with
-  `exclude_landmarks=True`, as long as nine tenths of the rows remain. Rows are told by coincidence, whether the
+  `Landmarks(exclude=True)`, as long as nine tenths of the rows remain. Rows are told by coincidence, whether the
   landmarks were drawn or given.
-- A basis function that rests on fewer than `min_support=10` effective points, (sum φ)² / sum φ², is left out,
-  with a `RankWarning`: its eigenvalue would be an accident of these points. Widen the kernel, or use more rows. A row
-  of weight 2 counts as two rows here too. Weights that sum to less than their effective number of rows,
+- With `solvers.Cut`, a basis function that rests on fewer than `min_support=10` effective points, (sum φ)² / sum φ², is
+  left out, with a `RankWarning`: its eigenvalue would be an accident of these points. Widen the kernel, or use more
+  rows. A row of weight 2 counts as two rows here too. Weights that sum to less than their effective number of rows,
   (sum w)² / sum w², such as probabilities, are scaled up to it.
 """
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import operator
 from abc import ABC, abstractmethod
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.errors import SmoothnessError
-from daskspectral.registry import Function, Registered, arguments_of
+from daskspectral.registry import Function, Parameterised
 
 Array = NDArray[np.floating[Any]]
 MultiIndex = tuple[int, ...]
@@ -26,7 +25,7 @@ OVERFLOW = f"powers of scales below {LEAST_SCALE:g} or above {1 / LEAST_SCALE:g}
 
 
 @dataclass
-class Kernel(Registered, ABC):
+class Kernel(Parameterised, ABC):
     """k(x, y) for points x (c, d) and landmarks y (p, d); matrices come as (p, c), landmarks first.
 
     Its parameters are its constructor's arguments; `check` validates those of a dataclass.
@@ -157,40 +156,6 @@ class Kernel(Registered, ABC):
 
     def check(self) -> None:
         """Raise ValueError for parameters that make no kernel."""
-
-    # scikit-learn's parameter protocol, so that `kernel__scale` works in a grid search
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor's arguments by name; nested ones as `part__name` when `deep`."""
-        params = arguments_of(self)
-        if deep:
-            for name, value in list(params.items()):
-                if isinstance(value, Kernel):
-                    params.update({f"{name}__{k}": v for k, v in value.get_params().items()})
-        return params
-
-    def set_params(self, **params: Any) -> Self:
-        """Set constructor arguments in place, checked as the constructor does."""
-        own = self.get_params(deep=False)
-        nested: dict[str, dict[str, Any]] = {}
-        for name, value in params.items():
-            head, _, tail = name.partition("__")
-            if head not in own:
-                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(own) or 'none'}")
-            if tail:
-                nested.setdefault(head, {})[tail] = value
-            else:
-                own[head] = value
-        trial = dict(own)  # the constructors' own checks, before anything is changed
-        for head, values in nested.items():
-            if not isinstance(own[head], Kernel):
-                raise ValueError(f"{head} of {type(self).__name__} is not a kernel and has no parameters of its own")
-            trial[head] = copy.deepcopy(own[head]).set_params(**values)
-        type(self)(**trial)
-        for head, values in nested.items():
-            own[head].set_params(**values)
-        for name, value in own.items():
-            setattr(self, name, value)
-        return self
 
     def resolve(self, distance: float, word: str = "median") -> Self:
         """This kernel with every scale that is the word "median", or "auto", replaced by `distance`."""

@@ -4,13 +4,19 @@ On a `basis.FourierLattice` a form is a sum of terms, factor times mean(weight d
 products of fields (`terms_of`). Each weight needs its modes once, for any number of forms, functions and kernels.
 """
 
-from daskspectral.modes.matrices import form_matrix, functional_vector, truncated
-from daskspectral.modes.terms import ModeTerm, ModeWeight, PairingTerm, pairing_terms_of, terms_of
+from daskspectral.modes.matrices import (
+    ModeTerm,
+    ModeWeight,
+    form_matrix,
+    functional_vector,
+    pairing_terms_of,
+    terms_of,
+    truncated,
+)
 
 __all__ = [
     "ModeTerm",
     "ModeWeight",
-    "PairingTerm",
     "form_matrix",
     "functional_vector",
     "pairing_terms_of",

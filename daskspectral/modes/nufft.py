@@ -13,12 +13,7 @@ import importlib.util
 import math
 from typing import Any
 
-import numpy as np
-
-from daskspectral.basis.evaluation import Arena
 from daskspectral.devices import HOST, Device
-from daskspectral.modes.base import ModeSum
-from daskspectral.modes.tensor import Array, ComplexArray
 
 DIMENSIONS = 3
 UPSAMPLING = 2
@@ -73,42 +68,3 @@ def plan(kind: int, orders: tuple[int, ...], eps: float, device: Device = HOST) 
         nthreads=1,
         spread_sort=0 if len(orders) < 3 and grid <= UNSORTED else 1,
     )
-
-
-class NufftSum(ModeSum):
-    """Sums by type 1; two real weights share one complex transform."""
-
-    def __init__(self, orders: tuple[int, ...], eps: float, arena: Arena | None = None):
-        super().__init__(orders)
-        arena = arena or Arena()
-        self._device = arena.device
-        self._plan = arena.made(f"plan {orders} {eps}", lambda: plan(1, orders, eps, arena.device))
-
-    def _allocate(self, weights: int) -> None:
-        shape = tuple(2 * order + 1 for order in self.orders)
-        self._sums = self._device.zeros(((weights + 1) // 2, *shape), complex)
-        self._count = weights
-        self._strengths = self._device.empty(0, complex)
-
-    def _add(self, angles: Array, weights: Array | None) -> None:
-        device = self._device
-        self._plan.setpts(*device.put(np.ascontiguousarray(angles.T, dtype=float)))
-        weights = None if weights is None else device.put(weights)
-        if len(self._strengths) != len(angles):
-            self._strengths = device.empty(len(angles), complex)
-        strengths = self._strengths
-        for k, sums in enumerate(self._sums):
-            strengths.real[...] = 1.0 if weights is None else weights[2 * k]
-            strengths.imag[...] = weights[2 * k + 1] if weights is not None and 2 * k + 1 < len(weights) else 0.0
-            sums += self._plan.execute(strengths)
-
-    def _result(self) -> ComplexArray:
-        sums = self._device.get(self._sums)
-        mirrored = np.flip(sums, axis=tuple(range(1, sums.ndim)))
-        out = np.empty((2 * len(sums), *sums.shape[1:]), dtype=complex)
-        first, second = out[::2], out[1::2]
-        # (C(j) + conj C(-j)) / 2 and (C(j) - conj C(-j)) / 2i, by parts: the symmetry is exact
-        first.real, first.imag = sums.real + mirrored.real, sums.imag - mirrored.imag
-        second.real, second.imag = sums.imag + mirrored.imag, mirrored.real - sums.real
-        out *= 0.5
-        return out[: self._count]

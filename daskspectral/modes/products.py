@@ -3,14 +3,18 @@
 A form mean(w d_a f d_b g) is an integral against the density sum_j c_w(j) exp(i j.t) of the modes of its weight. On a
 grid of 4m + 1 points or more along each axis it is exact: derivatives are factors in frequency, the density is a factor
 on the grid. One product costs a few transforms of the grid, 2^d times as many points as there are functions.
+
+Approximate inverses of penalised matrices follow from the density of the data and the prior alone. Functions of high
+frequency see the density as nearly constant: at a point x, on frequency w, the matrix S (Phi + t L) S + t mu acts
+nearly as rho(x) sigma(w) + t mu, with sigma = S^2 (1 + t |w|^2). Its inverse is applied band by band of sigma: a factor
+in frequency, a factor on a grid, and the factor in frequency again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,17 +22,132 @@ import scipy.fft
 from numpy.typing import NDArray
 
 from daskspectral.basis.lattice import FourierLattice
-from daskspectral.modes.packing import Packing, Quadratic
-from daskspectral.modes.terms import Index, ModeTerm, ModeWeight
+from daskspectral.modes.matrices import Index, ModeTerm, ModeWeight
 
 Array = NDArray[np.floating[Any]]
 Complex = NDArray[np.complexfloating[Any, Any]]
+RATIO = 16.0  # of sigma at the middles of neighbouring bands, and of its largest beyond the coarse block to the first
 
 
-class FormProduct:
-    """The matrix (p, p) of a form on a lattice, as something that multiplies vectors (p,) or blocks of them (p, k).
+@dataclass(frozen=True)
+class Quadratic:
+    """A quadratic form of frequencies, the sum of factor * w_a w_b over its (a, b, factor)."""
 
-    `terms` are those of the form, `modes` the mean modes (4 m_1 + 1, ..., 4 m_d + 1) of each of their weights, with
+    entries: tuple[tuple[int, int, float], ...]
+
+    @classmethod
+    def half(cls, terms: Iterable[ModeTerm]) -> Quadratic:
+        """Half of that of terms of first derivatives."""
+        return cls(tuple(sorted((t.left.index(1), t.right.index(1), 0.5 * t.factor) for t in terms)))
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether a and b may change places."""
+        factors = {(a, b): factor for a, b, factor in self.entries}
+        return all(factors.get((b, a)) == factor for (a, b), factor in factors.items())
+
+    def of(self, w: Sequence[Array]) -> Array:
+        """Its values at frequencies, whose components (...) broadcast against each other."""
+        total = np.zeros(np.broadcast_shapes(*(axis.shape for axis in w)))
+        for a, b, factor in self.entries:
+            total += factor * (w[a] * w[b])
+        return total
+
+
+Factor = Index | Quadratic  # in frequency, of a derivative or as it is
+Step = tuple[float, Factor, tuple[ModeWeight, Quadratic | None], Factor]
+
+
+class Packing:
+    """Real coefficients of a lattice's functions <-> half of a conjugate-symmetric spectrum <-> values on a grid.
+
+    A spectrum has shape (2 m_1 + 1, ..., m_d + 1): frequencies 0 ... m, -m ... -1 along each axis but the last, whose
+    negative ones are the conjugates of others.
+    """
+
+    def __init__(self, lattice: FourierLattice):
+        self.orders, half = lattice.orders, lattice.half
+        self.shape = (*(2 * order + 1 for order in self.orders[:-1]), self.orders[-1] + 1)
+        self.size = lattice.size
+        turned = half[:, -1] < 0
+        self._turned = np.where(turned, -1.0, 1.0)
+        self._places = self._flat(np.where(turned[:, None], -half, half))
+        self._flat_half = np.flatnonzero(half[:, -1] == 0)  # whose conjugates are in the half, too
+        self._mirrored = self._flat(-half[self._flat_half])
+        frequencies = [np.concatenate([np.arange(o + 1), np.arange(-o, 0)]) for o in self.orders]
+        frequencies[-1] = frequencies[-1][: self.orders[-1] + 1]
+        unit = 2 * np.pi / lattice.period
+        self._axes = np.meshgrid(*(f * u for f, u in zip(frequencies, unit, strict=True)), indexing="ij", sparse=True)
+
+    def _flat(self, frequencies: NDArray[np.int64]) -> NDArray[np.int64]:
+        wrapped = [column % (2 * order + 1) for column, order in zip(frequencies.T, self.orders, strict=True)]
+        return np.asarray(np.ravel_multi_index(wrapped, self.shape))
+
+    def symbol(self, factor: Index | Quadratic) -> Complex:
+        """(i w)^alpha on a spectrum, the factor of a derivative; or a quadratic form of w."""
+        if isinstance(factor, Quadratic):
+            return factor.of([np.asarray(axis) for axis in self._axes]).astype(complex)
+        return (1j ** sum(factor) * self.power(factor)).astype(complex)
+
+    def power(self, alpha: Index) -> Array:
+        """w^alpha on a spectrum."""
+        product = np.ones(self.shape)
+        for axis, order in zip(self._axes, alpha, strict=True):
+            if order:
+                product = product * axis**order
+        return product
+
+    def spectrum(self, vector: Array) -> Complex:
+        """The spectrum of the function with coefficients (p,)."""
+        h = len(self._places)
+        values = np.empty(h, dtype=complex)
+        values.real = vector[1 : h + 1]
+        values.imag = -self._turned * vector[h + 1 :]
+        values *= np.sqrt(0.5)
+        spectrum = np.zeros(self.shape, dtype=complex)
+        flat = spectrum.reshape(-1)
+        flat[self._places] = values
+        flat[self._mirrored] = values[self._flat_half].conj()
+        flat[0] = vector[0]
+        return spectrum
+
+    def coefficients(self, spectrum: Complex) -> Array:
+        """The means (p,) of the lattice's functions times the real function of a spectrum."""
+        h, flat = len(self._places), spectrum.reshape(-1)
+        values = flat[self._places]
+        found = np.empty(self.size)
+        found[0] = flat[0].real
+        found[1 : h + 1] = np.sqrt(2) * values.real
+        found[h + 1 :] = -np.sqrt(2) * self._turned * values.imag
+        return found
+
+    def grid(self, spectrum: Complex, points: Sequence[int]) -> Array:
+        """The values of the function of a spectrum on a grid of so many points along each axis."""
+        for axis, (order, size) in enumerate(zip(self.orders[:-1], points[:-1], strict=True)):
+            padded = np.zeros((*spectrum.shape[:axis], size, *spectrum.shape[axis + 1 :]), dtype=complex)
+            ahead = (slice(None),) * axis
+            padded[(*ahead, slice(order + 1))] = spectrum[(*ahead, slice(order + 1))]
+            padded[(*ahead, slice(size - order, None))] = spectrum[(*ahead, slice(order + 1, None))]
+            spectrum = scipy.fft.ifft(padded, axis=axis, norm="forward", overwrite_x=True)
+        return np.asarray(scipy.fft.irfft(spectrum, n=points[-1], norm="forward"))
+
+    def back(self, values: Array) -> Complex:
+        """The spectrum, up to the lattice's orders, of values on a grid."""
+        spectrum = scipy.fft.rfft(values, norm="forward")[..., : self.orders[-1] + 1]
+        for axis in reversed(range(len(self.orders) - 1)):
+            order, size = self.orders[axis], values.shape[axis]
+            spectrum = scipy.fft.fft(spectrum, axis=axis, norm="forward")
+            ahead = (slice(None),) * axis
+            kept = spectrum[(*ahead, slice(order + 1))], spectrum[(*ahead, slice(size - order, None))]
+            spectrum = np.concatenate(kept, axis=axis)
+        return np.asarray(spectrum)
+
+
+class FormProducts:
+    """The matrices (p, p) of several forms on one lattice, whose products with a vector share their transforms.
+
+    `products(vectors)` gives a product for each form, in the shape of the vectors, (p,) or (p, k). `forms` are the
+    terms of each, `modes` the mean modes (4 m_1 + 1, ..., 4 m_d + 1) of each of their weights, with
     entry j + 2m the mean of w exp(-i j.t). Row i, column j is `mean(w d_left phi_i d_right phi_j)`; functions are in
     the order of the lattice. `workers` threads share the columns of a block; the bits of a product do not depend on
     their number.
@@ -40,54 +159,9 @@ class FormProduct:
     >>> lattice = FourierLattice(2, periods=(2 * np.pi,)).laid(1, None, None)
     >>> uniform = np.zeros(9, dtype=complex)
     >>> uniform[4] = 1
-    >>> energy = FormProduct(lattice, [ModeTerm(1.0, ModeWeight(), (1,), (1,))], {ModeWeight(): uniform})
-    >>> (energy @ np.ones(5)).round(12)  # squared frequencies of 1, cos t, cos 2t, sin t, sin 2t
+    >>> energy = FormProducts(lattice, [[ModeTerm(1.0, ModeWeight(), (1,), (1,))]], {ModeWeight(): uniform})
+    >>> energy(np.ones(5))[0].round(12)  # squared frequencies of 1, cos t, cos 2t, sin t, sin 2t
     array([0., 1., 4., 1., 4.])
-    """
-
-    def __init__(
-        self,
-        lattice: FourierLattice,
-        terms: Iterable[ModeTerm],
-        modes: Mapping[ModeWeight, Complex],
-        *,
-        workers: int = 1,
-    ):
-        self._products = FormProducts(lattice, [tuple(terms)], modes, workers=workers)
-
-    __array_ufunc__ = None  # an array times this asks __rmatmul__
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(p, p)."""
-        return self._products.shape
-
-    def __matmul__(self, vectors: Array) -> Array:
-        return self._products(vectors)[0]
-
-    def __rmatmul__(self, vectors: Array) -> Array:
-        """The product of rows (p,) or (k, p) with the matrix."""
-        return (self.T @ np.asarray(vectors).T).T
-
-    @cached_property
-    def T(self) -> FormProduct:
-        """The transposed matrix."""
-        form = self._products.forms[0]
-        swapped = tuple(replace(term, left=term.right, right=term.left) for term in form)
-        if set(swapped) == set(form):
-            return self
-        return FormProduct(self._products.lattice, swapped, self._products.modes, workers=self._products.workers)
-
-    def diagonal(self) -> Array:
-        """The diagonal of the matrix, (p,)."""
-        return self._products.diagonals()[0]
-
-
-class FormProducts:
-    """The matrices of several forms on one lattice, whose products with a vector share their transforms.
-
-    `products(vectors)` gives a product for each form, in the shape of the vectors, (p,) or (p, k). Parameters are those
-    of `FormProduct`, with the terms of each form in `forms`.
     """
 
     def __init__(
@@ -111,19 +185,11 @@ class FormProducts:
         if len(vectors) != self.shape[0] or vectors.ndim > 2:
             raise ValueError(f"vectors have shape ({self.shape[0]},) or ({self.shape[0]}, k); got {vectors.shape}")
         block = vectors.reshape(len(vectors), -1)
-        products = tuple(np.empty(block.shape, order="F") for _ in self.forms)
-
-        def column(j: int) -> None:
-            for product, one in zip(products, self._multiplied(block[:, j]), strict=True):
-                product[:, j] = one
-
-        if self.workers > 1 and block.shape[1] > 1:
-            with ThreadPoolExecutor(self.workers) as pool:
-                list(pool.map(column, range(block.shape[1])))
-        else:
-            for j in range(block.shape[1]):
-                column(j)
-        return tuple(product.reshape(vectors.shape) for product in products)
+        columns = by_columns(self._multiplied, block, self.workers)
+        products = np.empty((len(self.forms), *block.shape[::-1]))
+        for j, column in enumerate(columns):
+            products[:, j] = column
+        return tuple(product.T.reshape(vectors.shape) for product in products)
 
     def _multiplied(self, vector: Array) -> list[Array]:
         """The product of each form with one vector."""
@@ -165,15 +231,14 @@ class FormProducts:
             found.append(np.concatenate([[first], cos, sin]))
         return tuple(found)
 
-    def truncated(self, orders: Sequence[int]) -> FormProducts:
-        """The same forms on the lattice of the lower frequencies, from the modes that they need."""
-        lower = self.lattice.truncated(orders)
-        centre = tuple(
-            slice(2 * (all_ - some), 2 * (all_ + some) + 1)
-            for all_, some in zip(self.lattice.orders, lower.orders, strict=True)
-        )
-        modes = {weight: modes[centre] for weight, modes in self.modes.items()}
-        return FormProducts(lower, self.forms, modes, workers=self.workers)
+
+def by_columns(function: Callable[[Array], Any], block: Array, workers: int) -> list[Any]:
+    """A function of each column of a block (p, k), by so many threads."""
+    columns = [block[:, j] for j in range(block.shape[1])]
+    if workers == 1 or len(columns) == 1:
+        return [function(column) for column in columns]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(function, columns))
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,10 +252,6 @@ class _Steps:
     rights: tuple[Complex, ...]
     densities: tuple[Array, ...]
     lefts: tuple[tuple[tuple[tuple[int, int], ...], tuple[tuple[int, Complex], ...]], ...]
-
-
-Factor = Index | Quadratic  # in frequency, of a derivative or as it is
-Step = tuple[float, Factor, tuple[ModeWeight, Quadratic | None], Factor]
 
 
 def _planned(
@@ -214,7 +275,7 @@ def _planned(
             found = modes[weight]
             if quadratic is not None:
                 found = found * quadratic.of(differences)
-            values[source] = density_values(found, lattice.orders, grid)
+            values[source] = density_values(found, grid)
     return _Steps(
         tuple(packing.symbol(right) for right in rights),
         tuple(factor * values[source] for factor, source in densities),
@@ -262,11 +323,12 @@ def _polarised(form: Sequence[ModeTerm], dimension: int) -> Iterator[Step]:
         yield -1.0, none, (weight, quadratic), none
 
 
-def density_values(modes: Complex, orders: Sequence[int], grid: Sequence[int]) -> Array:
-    """sum_j c(j) exp(i j.t) on a grid of points t, for modes (4m + 1, ...) of a real weight; 4m + 1 points or more."""
-    spectrum = np.zeros((*grid[:-1], 2 * orders[-1] + 1), dtype=complex)
-    axes = [np.arange(-2 * order, 2 * order + 1) for order in orders[:-1]]
-    spectrum[np.ix_(*axes, np.arange(2 * orders[-1] + 1))] = modes[..., 2 * orders[-1] :]
+def density_values(modes: Complex, grid: Sequence[int]) -> Array:
+    """sum_j c(j) exp(i j.t) on a grid of points t, for modes |j| <= M of a real weight; 2M + 1 points or more."""
+    orders = [size // 2 for size in modes.shape]
+    spectrum = np.zeros((*grid[:-1], orders[-1] + 1), dtype=complex)
+    axes = [np.arange(-order, order + 1) for order in orders[:-1]]
+    spectrum[np.ix_(*axes, np.arange(orders[-1] + 1))] = modes[..., orders[-1] :]
     return np.asarray(scipy.fft.irfftn(spectrum, s=grid, norm="forward"))
 
 
@@ -296,3 +358,67 @@ def _checked(lattice: FourierLattice, weight: ModeWeight, modes: Mapping[ModeWei
     if found.shape != shape:
         raise ValueError(f"modes of {weight.name} have shape {found.shape}; a lattice of these orders needs {shape}")
     return found
+
+
+class SymbolInverse:
+    """An approximate inverse of A + t (B + sigma A) for functions of a lattice beyond a coarse block.
+
+    A = S Phi S and B = S L S + mu I. `modes` (4m + 1, ...) are the mean modes of the rows, `scale` (p,) the diagonal of
+    S, `energy` (p,) that of L; `coarse` are the places of the functions whose inverse is known otherwise. An instance
+    called with t and sigma gives the function of residuals (p, k) that `leading_iterative` takes. The density is
+    smoothed by the Fejer kernel of the lattice's half order: no less than 0 anywhere.
+    """
+
+    def __init__(
+        self,
+        lattice: FourierLattice,
+        modes: Complex,
+        scale: Array,
+        energy: Array,
+        mu: float,
+        coarse: NDArray[np.integer[Any]],
+        *,
+        workers: int = 1,
+    ):
+        self.lattice, self.workers, self.mu = lattice, workers, mu
+        self._packing = Packing(lattice)
+        self._grid = tuple(scipy.fft.next_fast_len(2 * order + 1, real=True) for order in lattice.orders)
+        self._density = _smoothed(modes, lattice.orders, self._grid)
+        h = len(lattice.half)
+        mean = 0.5 * (energy[1 : h + 1] + energy[h + 1 :])  # of each cosine and its sine
+        self._energy = np.concatenate([energy[:1], mean, mean]).clip(0)
+        self._squares = scale**2
+        self._beyond = np.ones(lattice.size, dtype=bool)
+        self._beyond[np.append(coarse, 0)] = False
+
+    def __call__(self, t: float, sigma: float) -> Callable[[Array], Array]:
+        symbol, packing = self._squares * (1 + t * sigma + t * self._energy), self._packing
+        if not self._beyond.any():
+            return np.zeros_like
+        ends = np.log(symbol[self._beyond].min()), np.log(symbol[self._beyond].max() * RATIO)
+        nodes = np.linspace(*ends, max(2, 1 + round((ends[1] - ends[0]) / np.log(RATIO))))
+        places = (np.log(np.maximum(symbol, symbol[self._beyond].min())) - nodes[0]) / (nodes[1] - nodes[0])
+        shares = [np.sqrt(np.clip(1 - np.abs(places - number), 0, 1)) for number in range(len(nodes))]
+        for share in shares:
+            share[0] = 0
+        factors = [1 / (self._density * np.exp(node) + t * self.mu) for node in nodes]
+
+        def multiplied(column: Array) -> Array:
+            """The sum over the bands of share * (factor on the grid) * share."""
+            total = np.zeros(len(column))
+            for share, factor in zip(shares, factors, strict=True):
+                values = packing.grid(packing.spectrum(share * column), self._grid)
+                values *= factor
+                total += share * packing.coefficients(packing.back(values))
+            return total
+
+        return lambda residuals: np.array(by_columns(multiplied, residuals, self.workers)).T
+
+
+def _smoothed(modes: Complex, orders: tuple[int, ...], grid: tuple[int, ...]) -> Array:
+    """The density on a grid, smoothed by the Fejer kernel of half the lattice's order, along each axis."""
+    kept = modes[tuple(slice(order, 3 * order + 1) for order in orders)]
+    for axis, order in enumerate(orders):
+        weights = np.maximum(0, 1 - np.abs(np.arange(-order, order + 1)) / (0.5 * order + 1))
+        kept = kept * weights.reshape([-1 if a == axis else 1 for a in range(len(orders))])
+    return np.maximum(density_values(kept, grid), 0)

@@ -1,19 +1,150 @@
-"""Sums of modes over rows, by one of two methods that a fixed table chooses between."""
+"""Sums of modes over rows, by one of two methods that a fixed table chooses between.
+
+Matrix products of real rows are exact to rounding; the nonuniform FFT has a relative precision eps.
+"""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from functools import cache
+
+import numpy as np
 
 from daskspectral.basis.evaluation import Arena
-from daskspectral.modes.base import ModeSum
-from daskspectral.modes.matmul import MatmulSum
-from daskspectral.modes.nufft import DIMENSIONS, UPSAMPLING, NufftSum, available_there
-
-__all__ = ["ModeSum", "best_method", "mode_sum", "rows_at_once"]
+from daskspectral.devices import ACCELERATOR_ROWS
+from daskspectral.modes import nufft
+from daskspectral.modes.nufft import DIMENSIONS, UPSAMPLING, available_there
+from daskspectral.modes.tensor import FORMING, Array, ComplexArray, Factors, Split, cheapest, factor_bytes
 
 # The most modes of which matrix products are as quick as the nonuniform FFT at eps = 1e-9, for 1, 2, 3 or more weights.
 MATMUL_MODES = {1: (0, 0, 21), 2: (25, 25, 169), 3: (2197, 729, 2197)}
 LEAST_ROWS, MOST_ROWS = 2**15, 2**18  # of a call
+
+
+class ModeSum(ABC):
+    """C_w(j) = sum_i w_i exp(-i j.t_i) for |j_a| <= orders[a], of one weight or several, over any number of calls.
+
+    The same calls give the same bits, on any thread; a sum belongs to one thread at a time.
+    """
+
+    def __init__(self, orders: tuple[int, ...]):
+        self.orders = orders
+        self._weights: int | None = None
+
+    def add(self, angles: Array, weights: Array | None = None) -> None:
+        """Add rows: their angles t (c, d), finite, and real weights (w, c), as many in every call; None is one of 1.
+
+        Raises ValueError for arrays of other shapes and for angles that are not finite.
+        """
+        d, angles = len(self.orders), np.asarray(angles, dtype=float)
+        if angles.ndim != 2 or angles.shape[1] != d:
+            raise ValueError(f"angles have shape (rows, {d}); these have {angles.shape}")
+        if weights is not None and (weights.ndim != 2 or weights.shape[1] != len(angles)):
+            raise ValueError(f"weights have shape (number of weights, {len(angles)}); these have {weights.shape}")
+        count = 1 if weights is None else len(weights)
+        if self._weights is None:
+            self._weights = count
+            self._allocate(count)
+        if count != self._weights:
+            raise ValueError(f"the sums have {self._weights} weights, in every call; this one has {count}")
+        if not np.isfinite(angles).all():
+            raise ValueError("angles must be finite; leave out rows that have none")
+        if len(angles) and count:
+            self._add(angles, weights)
+
+    def result(self) -> ComplexArray:
+        """The sums so far, (w, 2 M_1 + 1, ..., 2 M_d + 1), index j + M; C(-j) is the conjugate of C(j) exactly.
+
+        Zeros of one weight before the first call.
+        """
+        if self._weights is None:
+            return np.zeros((1, *(2 * order + 1 for order in self.orders)), dtype=complex)
+        return self._result()
+
+    @abstractmethod
+    def _allocate(self, weights: int) -> None:
+        """Room for the sums of so many weights."""
+
+    @abstractmethod
+    def _add(self, angles: Array, weights: Array | None) -> None: ...
+
+    @abstractmethod
+    def _result(self) -> ComplexArray: ...
+
+
+class MatmulSum(ModeSum):
+    """Sums over blocks of rows of the products of a left factor, times each weight, and a right factor.
+
+    They are made on the device of the arena, in which sums of one thread share the room for the factors.
+    """
+
+    def __init__(self, orders: tuple[int, ...], arena: Arena | None = None):
+        super().__init__(orders)
+        self._arena = arena or Arena()
+        self._device = self._arena.device
+
+    def _allocate(self, weights: int) -> None:
+        self._split = split_for(self.orders, weights)
+        left, right = self._split.shape
+        device = self._device
+        self._rows = ACCELERATOR_ROWS if device.accelerated else self._split.block_rows(weights)
+        name = f"{self.orders} {weights}"
+        self._factors: Factors = self._arena.made(
+            f"factors {name}", lambda: Factors(self._split, self._rows, weights, device)
+        )
+        self._product = self._arena.made(f"product {name}", lambda: device.empty((weights * left, right)))
+        self._sums = device.zeros((weights * left, right))
+
+    def _add(self, angles: Array, weights: Array | None) -> None:
+        angles, weights = self._device.put(angles), None if weights is None else self._device.put(weights)
+        for start in range(0, len(angles), self._rows):
+            block = slice(start, start + self._rows)
+            left, right = self._factors.of(angles[block], None if weights is None else weights[:, block])
+            np.matmul(left, right.T, out=self._product)
+            self._sums += self._product
+
+    def _result(self) -> ComplexArray:
+        return self._split.modes(self._device.get(self._sums).reshape(-1, *self._split.shape))
+
+
+class NufftSum(ModeSum):
+    """Sums by type 1; two real weights share one complex transform."""
+
+    def __init__(self, orders: tuple[int, ...], eps: float, arena: Arena | None = None):
+        super().__init__(orders)
+        arena = arena or Arena()
+        self._device = arena.device
+        self._plan = arena.made(f"plan {orders} {eps}", lambda: nufft.plan(1, orders, eps, arena.device))
+
+    def _allocate(self, weights: int) -> None:
+        shape = tuple(2 * order + 1 for order in self.orders)
+        self._sums = self._device.zeros(((weights + 1) // 2, *shape), complex)
+        self._count = weights
+        self._strengths = self._device.empty(0, complex)
+
+    def _add(self, angles: Array, weights: Array | None) -> None:
+        device = self._device
+        self._plan.setpts(*device.put(np.ascontiguousarray(angles.T, dtype=float)))
+        weights = None if weights is None else device.put(weights)
+        if len(self._strengths) != len(angles):
+            self._strengths = device.empty(len(angles), complex)
+        strengths = self._strengths
+        for k, sums in enumerate(self._sums):
+            strengths.real[...] = 1.0 if weights is None else weights[2 * k]
+            strengths.imag[...] = weights[2 * k + 1] if weights is not None and 2 * k + 1 < len(weights) else 0.0
+            sums += self._plan.execute(strengths)
+
+    def _result(self) -> ComplexArray:
+        sums = self._device.get(self._sums)
+        mirrored = np.flip(sums, axis=tuple(range(1, sums.ndim)))
+        out = np.empty((2 * len(sums), *sums.shape[1:]), dtype=complex)
+        first, second = out[::2], out[1::2]
+        # (C(j) + conj C(-j)) / 2 and (C(j) - conj C(-j)) / 2i, by parts: the symmetry is exact
+        first.real, first.imag = sums.real + mirrored.real, sums.imag - mirrored.imag
+        second.real, second.imag = sums.imag + mirrored.imag, mirrored.real - sums.real
+        out *= 0.5
+        return out[: self._count]
 
 
 def mode_sum(orders: tuple[int, ...], method: str, eps: float = 1e-9, arena: Arena | None = None) -> ModeSum:
@@ -70,3 +201,17 @@ def rows_at_once(method: str, orders: tuple[int, ...]) -> int:
         return LEAST_ROWS
     grid = math.prod(UPSAMPLING * (4 * m + 1) for m in orders)
     return min(max(LEAST_ROWS, 1 << (4 * grid - 1).bit_length()), MOST_ROWS)
+
+
+def bytes_there(orders: tuple[int, ...], weights: int, sums: int) -> int:
+    """What so many `sums` of modes, of as many weights each, that share their room take on an accelerator."""
+    split = split_for(orders, weights)
+    left, right = split.shape
+    rows = 8 * ACCELERATOR_ROWS * (len(orders) + weights)
+    return factor_bytes(split, ACCELERATOR_ROWS, weights) + 8 * weights * left * right * (1 + sums) + 2 * rows
+
+
+@cache
+def split_for(orders: tuple[int, ...], weights: int) -> Split:
+    """The split whose factors are quickest to form and to multiply, where the left one is there for each weight."""
+    return cheapest(orders, lambda left, right: weights * left * right + FORMING * (weights * left + right))

@@ -1,18 +1,24 @@
-"""How many rows weighted data count as: frequencies by their sum, weights of another unit by their effective number.
+"""How many rows the data count as: by their weights, and by how alike neighbouring rows are.
 
 A weight of 2 is the row twice, so data of total weight W count as W rows, by which the penalty shrinks. Weights whose
 sum is below Kish's effective number of rows, n_e = (sum w)² / sum w², cannot be frequencies: probabilities sum to 1.
 Such data count as n_e rows, whatever the unit of the weights. Penalties that are compared are those of n_e rows in any
 unit: what rows held out say of a candidate does not depend on it either.
+
+Rows in random order are exchangeable, and folds of any kind then give right error bars. Rows of a trajectory, or sorted
+by something, are not: sums over runs of rows give the variance ratios that tell.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.basis import Basis, FourierLattice, LandmarkBasis
 from daskspectral.errors import WeightWarning, warn_user
 from daskspectral.moments.moments import Moments
 from daskspectral.operators.weights import banded_squares, effective_rows
@@ -20,6 +26,11 @@ from daskspectral.operators.weights import banded_squares, effective_rows
 FEW = 0.5  # total weight over effective rows, below which weights are no frequencies
 UNEVEN = 4.0  # total weight over effective rows, above which weights of mean 1 say more than they know
 ROUNDING = 1e-6
+ORDER = "order"
+"""The name by which tasks send these sums."""
+
+COLUMNS = 16  # of many columns, so many evenly spaced ones tell enough
+SHORTEST, LONGEST = 16, 1024
 
 
 def counted_rows(moments: Moments) -> float:
@@ -85,3 +96,138 @@ def _effective(moments: Moments) -> float | None:
     """The effective number of rows; None for moments that were put together without it."""
     squares = moments.arrays.get("weight_squares")
     return None if squares is None else effective_rows(moments.weight, squares)
+
+
+Array = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """How a task sums runs: of `length` rows, of the distances of some `columns` of x from a `centre` (m,)."""
+
+    length: int
+    columns: NDArray[np.int64]
+    centre: Array
+
+    @classmethod
+    def of(cls, basis: Basis, rows: int) -> Runs:
+        """Runs for tasks of so many rows: about as many runs as there are rows in one."""
+        d = basis.dimension
+        columns = np.unique(np.linspace(0, d - 1, min(d, COLUMNS)).astype(np.int64))
+        found = [part.core.landmarks for part in basis.parts if isinstance(part.core, LandmarkBasis)]
+        centre = found[0].mean(axis=0) if found else np.zeros(d)  # what adds has the same basis, so the same centre
+        if isinstance(basis, FourierLattice):
+            centre = basis.centre
+        return cls(int(np.clip(math.isqrt(rows), SHORTEST, LONGEST)), columns, centre[columns])
+
+
+class RunSums:
+    """The sums over the runs of one task.
+
+    `result` (7, 2m), for the columns z of x and of their squares: the number of rows, of runs, of tasks; the sum of z;
+    over the runs of n rows, the sum of n mean(z)² and of the squared deviations from mean(z); over tasks, the sum of
+    n mean(z)².
+    """
+
+    def __init__(self, runs: Runs):
+        self._runs = runs
+        self._waiting = np.empty((0, len(runs.columns)))
+        self._sums = np.zeros((7, 2 * len(runs.columns)))
+
+    @property
+    def length(self) -> int:
+        """The rows of a run."""
+        return self._runs.length
+
+    def add(self, x: Array) -> None:
+        """The next rows (c, d) of the task."""
+        z = x[:, self._runs.columns] - self._runs.centre
+        if len(self._waiting):
+            z = np.concatenate([self._waiting, z])
+        full = len(z) - len(z) % self._runs.length
+        self._add(z[:full].reshape(-1, self._runs.length, z.shape[1]))
+        self._waiting = z[full:].copy()
+
+    def result(self) -> Array:
+        """The sums, with the rows left at the end as a shorter run."""
+        if len(self._waiting):
+            self._add(self._waiting[None])
+            self._waiting = self._waiting[:0]
+        sums = self._sums
+        if sums[0, 0]:
+            sums[2], sums[6] = 1.0, sums[3] ** 2 / sums[0]
+        return sums
+
+    def _add(self, z: Array) -> None:
+        """Runs of rows, (runs, rows, m)."""
+        count, rows = z.shape[:2]
+        if not count:
+            return
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is told when it is solved
+            both = np.concatenate([z, z**2], axis=2)
+            means = both.mean(axis=1)
+            self._sums[0] += count * rows
+            self._sums[1] += count
+            self._sums[3] += rows * means.sum(axis=0)
+            self._sums[4] += rows * (means**2).sum(axis=0)
+            self._sums[5] += ((both - means[:, None]) ** 2).sum(axis=(0, 1))
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def order_of(moments: Moments) -> float:
+    """Variance between runs of rows over the variance within, about 1 where the order of the rows means nothing.
+
+    Of runs of b neighbouring rows F = b (variance of the runs' means) / (variance within the runs), the mean over the
+    columns of x and their squares. For correlated rows it estimates the integrated autocorrelation time, in rows, as
+    long as that is well below b. NaN where there are too few rows, and for moments without these sums.
+    """
+    if moments.order is None:
+        return math.nan
+    rows, runs, _, total, of_runs, inside, _ = moments.order
+    return _mean(_variance_ratio(of_runs - total**2 / rows, runs, inside, rows))
+
+
+def share_between_tasks(moments: Moments) -> float:
+    """The share of the variance that lies between whole tasks; about tasks over rows where the order means nothing."""
+    if moments.order is None:
+        return math.nan
+    rows, _, tasks, total, of_runs, inside, of_tasks = moments.order
+    with np.errstate(all="ignore"):
+        return _mean(np.where(tasks > 1, (of_tasks - total**2 / rows) / (inside + of_runs - total**2 / rows), np.nan))
+
+
+def kurtosis_of(moments: Moments) -> dict[int, float]:
+    """E z^4 / (E z²)² by column of the prepared data, z being the distance from the landmarks' centre.
+
+    It is the kurtosis where the centre is the mean: 3 of normal rows, 1.8 of uniform ones. Constant columns have none,
+    nor have moments without the sums over runs.
+    """
+    if moments.order is None:
+        return {}
+    rows, _, _, total, of_runs, inside, _ = moments.order
+    m = len(total) // 2
+    square = total[m:] / rows[m:]
+    fourth = (inside[m:] + of_runs[m:]) / rows[m:]
+    columns = Runs.of(moments.basis, int(rows[0])).columns
+    usable = np.isfinite(fourth) & (square > 0)
+    return {int(c): float(f / s**2) for c, f, s, use in zip(columns, fourth, square, usable, strict=True) if use}
+
+
+def correlation_time(moments: Moments) -> float:
+    """How many rows of trajectories count as one, by their integrated autocorrelation time; 1 for other data."""
+    if moments.operator.lag is None:
+        return 1.0
+    within = order_of(moments)
+    return max(1.0, within) if math.isfinite(within) else 1.0
+
+
+def _variance_ratio(between: Array, groups: Array, within: Array, rows: Array) -> Array:
+    """F of an analysis of variance, by column; NaN for constant columns and for too few groups."""
+    usable = (groups > 1) & (rows > groups) & (within > 0) & np.isfinite(between) & np.isfinite(within)
+    above = np.divide(between, groups - 1, out=np.full_like(between, np.nan), where=usable)
+    return np.divide(above, within / np.maximum(rows - groups, 1), out=np.full_like(above, np.nan), where=usable)
+
+
+def _mean(values: Array) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if len(finite) else math.nan

@@ -85,21 +85,16 @@ def errors_of(posed: Posed, folds: Folds | None, whole: Spectrum, undercut: Arra
     means, beyond = _mean_by(groups, fitted.real), _mean_by(groups, held_out)
     joint = _intervals(means, beyond, spread(np.stack([_mean_by(groups, v) for v in values])), number)
     several = np.bincount(groups)[groups] > 1
-    intervals = np.where(several[:, None], np.column_stack([_least(own, joint), _most(own, joint)]), own)
+    both = np.stack([own, joint])
+    widest = np.column_stack([both[..., 0].min(axis=0), both[..., 1].max(axis=0)])
+    intervals = np.where(several[:, None], widest, own)
     lower = np.ones(k) if undercut is None else np.append(undercut, np.ones(k))[:k]
     lower[: posed.nulls] = 1.0
     nearest = np.abs(intervals).argmin(axis=1)
     intervals[np.arange(k), nearest] *= np.where(np.sign(intervals).prod(axis=1) > 0, lower, 1.0)
     trusted = _trusted(fitted.real, held_out, intervals, posed.nulls) & (lower * TRUSTED_RATIO > 1)
     angles = np.sqrt(factor * np.sum([part.angles(groups) ** 2 for part in parts], axis=0))
-    return Errors(
-        intervals,
-        standard,
-        held_out,
-        groups,
-        np.minimum(angles, 1.0),
-        trusted,
-    )
+    return Errors(intervals, standard, held_out, groups, np.minimum(angles, 1.0), trusted)
 
 
 def held_out_by_folds(posed: Posed, folds: Folds) -> Array:
@@ -116,20 +111,15 @@ class _Part:
         counts = posed.operator.counts
         sums = {name: values for name, values in folds.arrays.items() if name not in counts}
         others = np.delete(np.arange(len(folds.weight)), fold)
-        means = {name: values[others].sum(axis=0) / weight for name, values in sums.items()}
-        self.seen = {name: values[fold] for name, values in sums.items()}
+        means = posed.restricted({name: values[others].sum(axis=0) / weight for name, values in sums.items()})
+        self.seen = posed.restricted({name: values[fold] for name, values in sums.items()})
         self.weight = float(folds.weight[fold])
         found = posed.solve_part(means, posed.rows * weight / float(folds.weight.sum()))
         k = len(whole.values)
-        two_sided = posed.operator.solver.two_sided
-        gram = posed.left.among(posed.means["gram"], posed.left)
-        if two_sided:
-            right_gram = posed.right.among(posed.means[f"{posed.right.prefix}gram"], posed.right)
-            left_overlap = found.left.conj().T @ gram @ whole.left
-            self.overlap = found.right.conj().T @ right_gram @ whole.right
-            turned = left_overlap + self.overlap
-        else:
-            turned = self.overlap = found.right.conj().T @ gram @ whole.right
+        own = posed.right.prefix
+        turned = self.overlap = found.right.conj().T @ posed.means[f"{own}gram"] @ whole.right
+        if posed.operator.solver.two_sided:
+            turned = found.left.conj().T @ posed.means["gram"] @ whole.left + self.overlap
         self.turn = _turn(turned, posed.nulls)
         if np.iscomplexobj(whole.values):
             order = np.abs(found.values[:, None] - whole.values).argmin(axis=0)
@@ -140,10 +130,9 @@ class _Part:
         self.size = k
         self._means: dict[str, tuple[Array, Array]] = {}
         if posed.operator.center:
-            first = {"left": ("first", posed.left), "right": (f"{posed.right.prefix}first", posed.right)}
-            for side, (name, of) in first.items():
+            for side, name in (("left", "first"), ("right", f"{own}first")):
                 functions = getattr(self, side)
-                self._means[side] = functions.T @ means[name][of.kept], functions.T @ self.seen[name][of.kept]
+                self._means[side] = functions.T @ means[name], functions.T @ self.seen[name]
 
     def centred(self, a: str, b: str) -> Any:
         """What the means that were fitted take from the sums of products of two sides' functions over the fold."""
@@ -175,31 +164,25 @@ def _turn(overlap: Any, nulls: int) -> Any:
 
 def _held_out(posed: Posed, parts: list[_Part]) -> Array:
     """The values on each fold's rows of the functions fitted to the others, the folds' sums added up."""
-    operator, left, right = posed.operator, posed.left, posed.right
+    operator = posed.operator
     k = parts[0].size
     if np.iscomplexobj(parts[0].values):
         return np.full(k, np.nan)
     weight = sum(part.weight for part in parts)
 
-    def total(name: str, a: str, b: str, rows: Any, columns: Any) -> Array:
-        added = sum(
-            getattr(part, a).T @ rows.among(part.seen[name], columns) @ getattr(part, b) - part.centred(a, b)
-            for part in parts
-        )
+    def total(name: str, a: str, b: str) -> Array:
+        added = sum(getattr(part, a).T @ part.seen[name] @ getattr(part, b) - part.centred(a, b) for part in parts)
         return np.asarray(added / weight)
 
     if operator.solver.two_sided:
-        form = total("form", "left", "right", left, right)
-        right_gram = total(f"{right.prefix}gram", "right", "right", right, right)
-        grams = total("gram", "left", "left", left, left), right_gram
-        eye = np.eye(k)
-        return ritz_singular(eye, eye, form, *grams)
+        grams = total("gram", "left", "left"), total(f"{posed.right.prefix}gram", "right", "right")
+        return ritz_singular(np.eye(k), np.eye(k), total("form", "left", "right"), *grams)
     sign = -1 if operator.descending else 1
-    form = total("form", "right", "right", left, left)
+    form = total("form", "right", "right")
     if operator.solver.by_norm:
-        gram = sum(part.weight / weight * part.right.T @ left.norm @ part.right for part in parts)
+        gram = sum(part.weight / weight * part.right.T @ posed.left.norm @ part.right for part in parts)
     else:
-        gram = total("gram", "right", "right", left, left)
+        gram = total("gram", "right", "right")
     values = sign * ritz(np.eye(k), sign * form, gram).real
     return np.asarray(values)
 
@@ -236,14 +219,6 @@ def _groups(values: Any, standard: Array, nulls: int = 0) -> NDArray[np.int64]:
 def _mean_by(groups: NDArray[np.int64], values: Any) -> Any:
     sums = np.bincount(groups, values.real) / np.bincount(groups)
     return sums[groups]
-
-
-def _least(a: Array, b: Array) -> Array:
-    return np.minimum(a[:, 0], b[:, 0])
-
-
-def _most(a: Array, b: Array) -> Array:
-    return np.maximum(a[:, 1], b[:, 1])
 
 
 def _trusted(fitted: Array, held_out: Array, intervals: Array, nulls: int) -> NDArray[np.bool_]:

@@ -5,6 +5,11 @@ data and their smoothness determine: the leading v of A v = θ (A + t B) v, A = 
 hundred of them hold the Ritz space of all rows and, to far below the errors, of nine tenths of the rows. The form, the
 Gram matrix and their folds are reduced to these functions; error bars, groups and doubts follow from the small
 matrices.
+
+Of more functions than matrices hold, values and functions are those of all frequencies, by the block iteration of
+`solve.iterative`, with products by fast Fourier transforms. Folds keep the modes of lower frequencies alone: the
+relative width of intervals, the groups and the held-out values are of a lattice of up to 2500 functions, solved for the
+same prior and penalty.
 """
 
 from __future__ import annotations
@@ -22,26 +27,31 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import FourierLattice
 from daskspectral.basis.prior import SpanBasis, WeighedLattice
+from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Kernel
-from daskspectral.modes import pairing_terms_of, terms_of
-from daskspectral.modes.matrices import form_matrix, functional_vector
+from daskspectral.modes import ModeWeight, form_matrix, functional_vector, pairing_terms_of, terms_of, truncated
+from daskspectral.modes.products import FormProducts, SymbolInverse
 from daskspectral.moments.counting import counted_rows
 from daskspectral.moments.folds import Folds
-from daskspectral.moments.lattice_large import coarse_orders, solve_large
 from daskspectral.moments.modes import MODES, fold_orders, outside_rows, weights_of
 from daskspectral.moments.moments import Moments
-from daskspectral.moments.penalty import PRECISION
+from daskspectral.moments.problem import PRECISION
 from daskspectral.moments.solution import solve_moments
 from daskspectral.operators import Operator
-from daskspectral.solve.penalised import ritz_size
+from daskspectral.solve.iterative import leading_iterative
+from daskspectral.solve.pencil import CERTAIN, leading_by_cholesky, ritz_size, scale_of
+from daskspectral.solve.whitening import inverse_root
+from daskspectral.solvers import Solving
 
 Array = NDArray[np.floating[Any]]
 Arrays = Mapping[str, NDArray[Any]]
 SPAN = 400  # leading functions that are kept
 DENSE = 5041  # functions, up to which matrices are dense
-COARSE = 300  # functions of the coarse lattice that tells the scale of the last value
+LOWEST = 300  # functions of lowest frequency that tell the scale of the last value
+COARSE = 2500  # functions of the block that preconditions, and of the lattice of the error bars
+TOLERANCE, ITERATIONS = 1e-6, 100
+WORKERS = 2
 CUT_SIZE = 1331  # functions, up to which a solution without a penalty is dense
-CERTAIN = 100.0
 
 
 class UnresolvedError(ValueError):
@@ -100,14 +110,8 @@ class Weighed:
         lattice = lattice_of(moments)
         lower = lattice if orders is None else lattice.truncated(orders)
         sums = expanded(lower, moments.operator, moments.arrays)
-        return cls(
-            moments.operator,
-            WeighedLattice(lower, kernel),
-            sums,
-            moments.weight,
-            counted_rows(moments),
-            precision_of(moments),
-        )
+        rows, precision = counted_rows(moments), precision_of(moments)
+        return cls(moments.operator, WeighedLattice(lower, kernel), sums, moments.weight, rows, precision)
 
     @cached_property
     def scale(self) -> Array:
@@ -144,16 +148,14 @@ class Weighed:
         a, b = self.mean("gram"), self.energy()
         p = len(a)
         b[np.arange(1, p), np.arange(1, p)] += c * self.roughness(b) / self.rows
-        null = not b[0].any()
-        first = a[0] / math.sqrt(a[0, 0]) if null else np.zeros(p)
-        rest = slice(1, p) if null else slice(0, p)
-        inner = a[rest, rest] - np.outer(first[rest], first[rest])
-        outer = b[rest, rest]
+        null = int(not b[0].any())
+        first = null * a[0, null:] / math.sqrt(a[0, 0])
+        inner, outer = a[null:, null:] - np.outer(first, first), b[null:, null:]
         least = CERTAIN * self.precision * np.trace(a)  # less is rounding, as of rows that are all equal
-        t = 1 / max(self._last_value(a, b, count), 1e-3 * abs(np.trace(outer)) / max(np.trace(inner), least))
+        t = scale_of(self._last_value(a, b, count), np.trace(outer), max(np.trace(inner), least))
         size = min(most, len(inner))
         try:
-            theta, vectors = _largest(inner, outer, t, size)
+            theta, vectors, _ = leading_by_cholesky(inner, outer, t, size)
         except scipy.linalg.LinAlgError:
             raise UnresolvedError(
                 f"the functions of the lattice do not tell the rows apart in the box {self.basis.lattice.sides}, of "
@@ -165,7 +167,7 @@ class Weighed:
         if rank == size:  # of rougher functions less is known than that there are rows for them
             rank = len(inner)
         vectors = np.linalg.qr(vectors[:, seen])[0]
-        return (scipy.linalg.block_diag([1.0], vectors) if null else vectors), rank + null
+        return scipy.linalg.block_diag(np.eye(null), vectors), rank + null
 
     def _blurred(self, vectors: Array) -> Array:
         """How much of the squares of functions (k,) may be errors: of the modes, and of the eigensolver."""
@@ -174,68 +176,32 @@ class Weighed:
 
     def _last_value(self, a: Array, b: Array, count: int) -> float:
         """About the last value that is wanted, from the functions of lowest frequency."""
-        order = np.argsort(np.sum(self.basis.lattice.frequencies**2, axis=1), kind="stable")[:COARSE]
+        order = np.argsort(np.sum(self.basis.lattice.frequencies**2, axis=1), kind="stable")[:LOWEST]
         few, form = a[np.ix_(order, order)], b[np.ix_(order, order)]
-        values, vectors = scipy.linalg.eigh(few)
-        kept = values > max(1e-10, CERTAIN * self.precision) * values[-1]
-        white = vectors[:, kept] / np.sqrt(values[kept])
-        found = scipy.linalg.eigvalsh(white.T @ form @ white)
-        return float(found[min(count, len(found)) - 1])
+        white = inverse_root(few, max(1e-10, CERTAIN * self.precision))
+        values = scipy.linalg.eigvalsh(white.T @ form @ white)
+        return float(values[min(count, len(values)) - 1])
 
-    def reduced(self, moments: Moments, span: Array, folds: Folds | None, parts: Iterable[Arrays] | None) -> Moments:
+    def reduced(self, moments: Moments, span: Array, folds: Folds | None, parts: Iterable[Arrays]) -> Moments:
         """The moments of the functions of a span (p, r), with folds whose sums, as `expanded`, are the `parts`.
 
         Where folds have the lower frequencies alone, theirs are the sums of what the functions have of these.
         """
         functions = self.scale[:, None] * span
         own, whole = None, self._reduced(self.sums, functions)
-        if folds is not None and parts is not None:
+        if folds is not None:
             lattice = self.basis.lattice
             lower = lattice.truncated(fold_orders(lattice_of(moments)))
             few = functions if lower == lattice else functions[lattice.places(lower)]
             groups = [self._reduced(part, few) for part in parts]
             arrays = {name: np.stack([g[name] for g in groups]) for name in groups[0]}
             own = replace(folds, arrays=arrays)
-        return replace(
-            moments,
-            arrays=whole,
-            basis=SpanBasis(self.basis, span),
-            operator=self.operator,
-            folds=own,
-        )
+        return replace(moments, arrays=whole, basis=SpanBasis(self.basis, span), operator=self.operator, folds=own)
 
     def _reduced(self, sums: Arrays, functions: Array) -> dict[str, Array]:
         found = dict(sums)
         found |= {name: functions.T @ sums[name] @ functions for name in self.operator.forms}
         return found | {name: functions.T @ sums[name] for name in self.operator.functionals}
-
-    def coefficients(self, inner: NDArray[Any], lattice: FourierLattice) -> NDArray[Any]:
-        """Coefficients (p, k) of the weighed functions as coefficients of all functions of a lattice."""
-        whole = np.zeros((lattice.size, inner.shape[1]), inner.dtype)
-        whole[lattice.places(self.basis.lattice)] = self.scale[:, None] * inner
-        return whole
-
-
-def _largest(inner: Array, outer: Array, t: float, size: int) -> tuple[Array, Array]:
-    """The largest theta of inner v = theta (inner + t (outer + sigma inner)) v, descending, and their vectors.
-
-    sigma >= 0 is raised until the right-hand side is positive definite, as below potential wells.
-    """
-    p, sigma = len(inner), 0.0
-    while True:
-        try:
-            theta, vectors = scipy.linalg.eigh(
-                inner,
-                inner + t * (outer + sigma * inner),
-                subset_by_index=(p - size, p - 1) if size < p else None,
-                driver="gvx" if size < p else "gvd",
-            )
-        except scipy.linalg.LinAlgError:
-            if sigma * t > 1e12:
-                raise
-            sigma = max(2 * sigma, 1 / t)
-        else:
-            return theta[::-1], vectors[:, ::-1]
 
 
 def solve_modes(
@@ -243,10 +209,9 @@ def solve_modes(
     *,
     kernel: Kernel,
     orders: Sequence[int] | None,
+    solver: Solving,
     penalty: float | None,
     count: int,
-    rtol: float | None,
-    ridge: float,
     compared: bool,
 ) -> dict[str, Any]:
     """The attributes of an estimator from modes, for the prior of a kernel on the frequencies up to `orders`.
@@ -254,20 +219,22 @@ def solve_modes(
     The arguments and errors are otherwise those of `moments.solution.solve_moments`. Raises ValueError for a solution
     by rank cut of more functions than are solved densely without a prior.
     """
-    options: dict[str, Any] = {"rtol": rtol, "ridge": ridge, "penalty": penalty, "compared": compared}
+    options: dict[str, Any] = {"solver": solver, "penalty": penalty, "compared": compared}
     lattice = lattice_of(moments) if orders is None else lattice_of(moments).truncated(orders)
     size = lattice.size
     if size > DENSE and penalty is not None:
-        lower = solve_modes(moments, kernel=kernel, orders=coarse_orders(lattice.orders), count=count, **options)
+        lower = solve_modes(
+            moments, kernel=kernel, orders=shrunk_orders(lattice.orders, COARSE), count=count, **options
+        )
         return solve_large(moments, lattice, kernel, penalty, count, lower)
     weighed, small, span, rank = _small(moments, kernel, lattice, penalty, count)
     half = None
     if penalty is not None and moments.folds is not None:
         below = lattice.truncated(tuple(max(1, order // 2) for order in lattice.orders))
         half = _small(moments, kernel, below, penalty, count)[1]
-    found = solve_moments(small, count=count, min_support=0.0, half=half, **options)
+    found = solve_moments(small, count=count, half=half, **options)
     for name in moments.operator.solver.functions:
-        found[name] = weighed.coefficients(span @ found[name], lattice_of(moments))
+        found[name] = _among_all(weighed.scale[:, None] * (span @ found[name]), moments, lattice)
     if penalty is not None:
         pair = isinstance(found["rank_"], tuple)
         found["status_"] = re.sub(rf"\b\d+ of {span.shape[1]}\b", f"{rank} of {size}", found["status_"])
@@ -275,13 +242,25 @@ def solve_modes(
     beyond = outside_rows(moments)
     if beyond:
         found["status_"] += f"; {beyond} of {moments.rows} rows lie outside the box, and count as absent"
-    first, squares = weighed.sums["first"], np.diag(weighed.sums["gram"])
-    share = np.divide(first**2, squares, out=np.zeros_like(first), where=squares > 0) / weighed.weight
-    found["support_"] = np.zeros(lattice_of(moments).size)
-    found["support_"][lattice_of(moments).places(lattice)] = share * counted_rows(moments)
+    first, squares = (values / weighed.weight for values in (weighed.sums["first"], np.diag(weighed.sums["gram"])))
+    found["support_"] = _support(first, squares, moments, lattice)
     if "right_support_" in found:
         found["right_support_"] = found["support_"]
     return found
+
+
+def _among_all(values: NDArray[Any], moments: Moments, lattice: FourierLattice) -> NDArray[Any]:
+    """Values (p', ...) of a lattice's functions as those of all functions that were measured, 0 of the others."""
+    measured = lattice_of(moments)
+    whole = np.zeros((measured.size, *values.shape[1:]), values.dtype)
+    whole[measured.places(lattice)] = values
+    return whole
+
+
+def _support(first: Array, squares: Array, moments: Moments, lattice: FourierLattice) -> NDArray[Any]:
+    """The effective number of rows under each function, from the means of the functions and of their squares."""
+    share = np.divide(first**2, squares, out=np.zeros_like(first), where=squares > 0)
+    return _among_all(share * counted_rows(moments), moments, lattice)
 
 
 def _small(
@@ -294,14 +273,8 @@ def _small(
     else:
         span, rank = weighed.leading(penalty, ritz_size(count), max(SPAN, 2 * ritz_size(count)))
     folds, kept = moments.folds, lattice.truncated(fold_orders(lattice_of(moments)))
-    parts = (
-        None
-        if folds is None
-        else (
-            expanded(kept, moments.operator, {k: v[g] for k, v in folds.arrays.items()})
-            for g in range(len(folds.count))
-        )
-    )
+    groups = [] if folds is None else [folds.of(group) for group in range(len(folds.count))]
+    parts = (expanded(kept, moments.operator, group) for group in groups)
     return weighed, weighed.reduced(moments, span, folds, parts), span, rank
 
 
@@ -309,7 +282,7 @@ def check_cut_size(size: int) -> None:
     """Raise ValueError for more functions of a lattice than are solved without a penalty."""
     if size > CUT_SIZE:
         raise ValueError(
-            f"solver='cut' takes all {size} functions of the lattice, and up to {CUT_SIZE} are solved so: lower m, or "
+            f"solvers.Cut takes all {size} functions of the lattice, and up to {CUT_SIZE} are solved so: lower m, or "
             "take the penalised solution"
         )
 
@@ -331,3 +304,103 @@ def dense(moments: Moments) -> Moments:
             "basis of fewer frequencies"
         )
     return replace(moments, arrays=expanded(lattice, moments.operator, moments.arrays), folds=None)
+
+
+def mean_modes(moments: Moments, lattice: FourierLattice) -> dict[ModeWeight, Any]:
+    """The means of the modes of all weights, for the frequencies of a lattice."""
+    wanted = weights_of(moments.operator, lattice.dimension)
+    return {w: truncated(moments.arrays[MODES + w.name], lattice.orders) / moments.weight for w in wanted}
+
+
+def shrunk_orders(orders: Sequence[int], most: int) -> tuple[int, ...]:
+    """Lower frequencies, along all axes in proportion, of which there are no more than so many functions."""
+    found, share = tuple(orders), 1.0
+    while math.prod(2 * order + 1 for order in found) > most:
+        share *= 0.98
+        found = tuple(max(1, round(share * order)) for order in orders)
+    return found
+
+
+def solve_large(
+    moments: Moments, lattice: FourierLattice, kernel: Kernel, penalty: float, count: int, lower: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The attributes of an estimator for all functions of a lattice, with the error bars of `lower` ones.
+
+    Warns where the residuals stay above the tolerance. Raises ValueError for operators that are not symmetric.
+    """
+    operator, d = moments.operator, lattice.dimension
+    if not operator.solver.needs_symmetry:
+        raise ValueError(
+            f"{operator.name} is solved by {operator.solver!r}, which takes matrices, and those of {lattice.size} "
+            "functions are too large: lower m"
+        )
+    modes, weighed = mean_modes(moments, lattice), WeighedLattice(lattice, kernel)
+    sign = -1 if operator.descending else 1
+    gram, energy = terms_of(operator.gram.expression, d), terms_of(operator.form.expression, d)
+    energy = tuple(replace(term, factor=sign * term.factor) for term in energy)
+    products = FormProducts(lattice, [gram, energy], modes, workers=WORKERS)
+    scale = np.sqrt(weighed.weights)
+    diagonals = products.diagonals()
+    squares = operator.slopes_squared(d)
+    kappa = float(diagonals[1] @ scale**2) if squares is None else squares * weighed.slope_norm
+    mu = penalty * kappa / counted_rows(moments)
+    null = all(any(term.left) and any(term.right) for term in energy)
+    block = lattice.truncated(shrunk_orders(lattice.orders, COARSE))
+    places = lattice.places(block)
+    order = np.argsort(-scale[places], kind="stable")
+    order = order[places[order] > 0] if null else order
+    among = np.ix_(order, order)
+    few = {w: truncated(c, block.orders) for w, c in modes.items()}
+    coarse = places[order]
+    span = leading_iterative(
+        products,
+        scale,
+        mu,
+        null=null,
+        count=ritz_size(count),
+        coarse=coarse,
+        coarse_gram=form_matrix(block, gram, few)[among],
+        coarse_energy=form_matrix(block, energy, few)[among],
+        fine=SymbolInverse(lattice, modes[ModeWeight()], scale, diagonals[1], mu, coarse, workers=WORKERS),
+        tolerance=TOLERANCE,
+        iterations=ITERATIONS,
+    )
+    if not span.converged:
+        warn_user(
+            f"the solution of {lattice.size} functions has {span.status}: the last values may be off by more than "
+            "their intervals. A larger penalty, fewer components or a lower m converge sooner",
+            RankWarning,
+        )
+    found = span.spectrum(count)
+    first = pairing_terms_of(operator.functionals["first"].expression, d)
+    values = sign * found.values
+    known = min(len(values), len(lower["eigenvalues_"]))
+    return {
+        **lower,
+        **_with_errors(np.asarray(values[:known].real), lower),
+        "coefficients_": _among_all(found.right[:, :known], moments, lattice),
+        "residuals_": found.residuals[:known],
+        "rank_": lattice.size,
+        "status_": f"{known} of the {count} values wanted; {span.status}; error bars of {block.size} functions",
+        "support_": _support(functional_vector(lattice, first, modes), diagonals[0], moments, lattice),
+    }
+
+
+def _with_errors(values: Array, lower: Mapping[str, Any]) -> dict[str, Array]:
+    """Values with the relative errors of a lower lattice."""
+    base = lower["eigenvalues_"][: len(values)]
+    ratio = np.divide(values, base, out=np.ones_like(values), where=np.abs(base) > 1e-12 * np.abs(base).max(initial=0))
+    relative = ("eigenvalue_errors_", "standard_errors_", "held_out_", "approximation_")
+    given = {name: lower[name][: len(values)] for name in (*relative, "groups_", "function_errors_", "trusted_")}
+    return {"eigenvalues_": values} | given | {name: (given[name].T * ratio).T for name in relative}
+
+
+def of_functions(moments: Moments, lattice: FourierLattice, functions: Array) -> Moments:
+    """The moments of k functions with coefficients (p, k), by products: (k, k) forms."""
+    operator, d = moments.operator, lattice.dimension
+    names = list(operator.forms)
+    forms = [terms_of(operator.forms[name].expression, d) for name in names]
+    images = FormProducts(lattice, forms, mean_modes(moments, lattice), workers=WORKERS)(functions)
+    arrays = {name: moments.weight * (functions.T @ image) for name, image in zip(names, images, strict=True)}
+    others = {name: values for name, values in moments.arrays.items() if not name.startswith(MODES)}
+    return replace(moments, arrays={**arrays, **others}, folds=None)

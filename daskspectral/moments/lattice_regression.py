@@ -6,9 +6,8 @@ constant has a prior so wide that it is an intercept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,15 +19,14 @@ from daskspectral.basis.prior import WeighedLattice
 from daskspectral.errors import FitWarning, warn_user
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
 from daskspectral.modes import form_matrix, functional_vector, pairing_terms_of, terms_of, truncated
-from daskspectral.modes.products import FormProduct
-from daskspectral.moments.climb import Setting, climb, edge_of
+from daskspectral.modes.products import FormProducts
 from daskspectral.moments.folds import Folds
-from daskspectral.moments.lattice import DENSE, Arrays, expanded, lattice_of
-from daskspectral.moments.lattice_large import WORKERS, coarse_orders, mean_modes, shrunk_orders
+from daskspectral.moments.lattice import COARSE, DENSE, Arrays, expanded, lattice_of, mean_modes, shrunk_orders
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.prior_choice import FACTORS, LARGEST_FACTOR, kernel_of
 from daskspectral.moments.regression import RidgeProblem
-from daskspectral.solve.ridge import RidgeFit
+from daskspectral.moments.trial import Setting, edge_of, search
+from daskspectral.solve.ridge import RidgeFit, solve_diagonal
 
 Array = NDArray[np.floating[Any]]
 Threads = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
@@ -63,30 +61,13 @@ class _Prior(WeighedLattice):
         return np.eye(self.size)
 
 
-def merged_folds(folds: Folds, parts: int) -> Folds:
-    """Folds merged into fewer `parts`, each with about as many rows."""
-    number = min(parts, folds.number)
-    part = np.arange(folds.number) % number
-    weight = np.bincount(part, folds.weight[: folds.number], minlength=number).astype(float)
-    count = np.bincount(part, folds.count[: folds.number], minlength=number).astype(np.int64)
-    arrays = {
-        name: np.stack([values[: folds.number][part == k].sum(axis=0) for k in range(number)])
-        for name, values in folds.arrays.items()
-    }
-    return replace(folds, arrays=arrays, weight=weight, count=count, landmarks=False)
-
-
 def problem_of(moments: Moments, basis: WeighedLattice, folds: Folds | None, gradient_weight: float) -> RidgeProblem:
     """The ridge problem of modes on a weighed lattice, with these folds of them."""
     scale, lattice, operator = scale_of(basis), basis.lattice, moments.operator
     whole = _scaled(expanded(lattice, operator, moments.arrays), scale)
     if folds is not None:
-        together = {name: np.empty((len(folds.weight), *values.shape)) for name, values in whole.items()}
-        for k in range(len(folds.weight)):
-            own = expanded(lattice, operator, {name: values[k] for name, values in folds.arrays.items()})
-            for name, values in _scaled(own, scale).items():
-                together[name][k] = values
-        folds = replace(folds, arrays=together)
+        parts = [_scaled(expanded(lattice, operator, folds.of(k)), scale) for k in range(folds.number)]
+        folds = replace(folds, arrays={name: np.stack([part[name] for part in parts]) for name in whole})
     return RidgeProblem.of(replace(moments, arrays=whole, basis=basis, folds=folds), gradient_weight)
 
 
@@ -99,15 +80,8 @@ def scale_of(basis: WeighedLattice) -> Array:
 
 def _scaled(sums: Arrays, scale: Array) -> dict[str, Array]:
     """S F S of forms, S b of right-hand sides, other sums as they are."""
-    found: dict[str, Array] = {}
-    for name, values in sums.items():
-        if name in ("gram", "dirichlet"):
-            found[name] = values * scale[:, None] * scale
-        elif name in ("values", "slopes"):
-            found[name] = values * scale[:, None]
-        else:
-            found[name] = values
-    return found
+    forms = {name: sums[name] * scale[:, None] * scale for name in ("gram", "dirichlet") if name in sums}
+    return {**sums, **forms, **{name: sums[name] * scale[:, None] for name in ("values", "slopes") if name in sums}}
 
 
 def regress(
@@ -139,7 +113,7 @@ def regress(
         best, table, edge = _compared(moments, kernel, orders, given, gradient_weight, cut, threads)
     near = shrunk_orders(orders, EXACT)
     basis = _Prior(lattice.truncated(near), best)
-    folds = None if moments.folds is None else merged_folds(moments.folds, PARTS)
+    folds = None if moments.folds is None else _few(moments.folds)
     problem = problem_of(moments, basis, folds, gradient_weight)
     fit = problem.solve(alpha, cut)
     coefficients: Array = scale_of(basis)[:, None] * fit.coefficients
@@ -169,8 +143,7 @@ def _compared(
     """The best kernel, the table of all, best first, and `edge_of` its scales."""
     families = _families(kernel, moments)
     assert moments.folds is not None
-    lattice, folds = lattice_of(moments).truncated(shrunk_orders(orders, TRIED)), merged_folds(moments.folds, PARTS)
-    found: dict[Setting, tuple[float, float, Array]] = {}
+    lattice, folds = lattice_of(moments).truncated(shrunk_orders(orders, TRIED)), _few(moments.folds)
 
     def own(setting: Setting) -> Kernel:
         return kernel_of(families[setting.family], setting.factor, moments)
@@ -183,15 +156,18 @@ def _compared(
         errors = curve.errors[place]
         return float(curve.alphas[place]), problem.explained(float(errors.sum())), errors
 
-    def best_of(family: int, factors: list[float]) -> float:
-        new = [s for s in (Setting(family, f) for f in factors) if s not in found]
-        found.update(zip(new, threads(judge, new), strict=True))
-        return max((s for s in found if s.family == family), key=lambda s: found[s][1]).factor
+    def ordered(found: Mapping[Setting, tuple[float, float, Array]]) -> list[Setting]:
+        return sorted(found, key=lambda s: -found[s][1])
 
-    tried = [climb(FACTORS, partial(best_of, k), LARGEST_FACTOR) for k in range(len(families))]
-    order = sorted(found, key=lambda s: -found[s][1])
+    tried, found = search([FACTORS] * len(families), (None,), judge, ordered, threads, LARGEST_FACTOR)
+    order = ordered(found)
     best = order[0]
     return own(best), [(str(own(s)), s.factor, *found[s]) for s in order], edge_of(tried[best.family], best.factor)
+
+
+def _few(folds: Folds) -> Folds:
+    """Folds merged into fewer, each with about as many rows."""
+    return folds.merged(np.arange(folds.number) % PARTS)
 
 
 def _direct(moments: Moments, basis: WeighedLattice, alpha: float, gradient_weight: float) -> Array:
@@ -205,9 +181,8 @@ def _direct(moments: Moments, basis: WeighedLattice, alpha: float, gradient_weig
     if gradient_weight and "dirichlet" in sums:
         form = form + gradient_weight / moments.weight * sums["dirichlet"]
         target = target + gradient_weight / moments.weight * sums["slopes"]
-    form[np.diag_indices(len(form))] += max(alpha, 1e-14 * float(np.trace(form)))
-    factor = scipy.linalg.cho_factor(form, overwrite_a=True, check_finite=False)
-    return np.asarray(scale[:, None] * scipy.linalg.cho_solve(factor, target))
+    least = np.full(len(form), max(alpha, 1e-14 * float(np.trace(form))))
+    return np.asarray(scale[:, None] * solve_diagonal(form, target, least))
 
 
 def _iterated(moments: Moments, basis: WeighedLattice, alpha: float, gradient_weight: float) -> Array:
@@ -229,14 +204,14 @@ def _iterated(moments: Moments, basis: WeighedLattice, alpha: float, gradient_we
     }
     sums = operator.together(found)
     target = scale[:, None] * sum(factor * sums[name].reshape(lattice.size, -1) for name, factor in weights.items())
-    product = FormProduct(lattice, terms, modes, workers=WORKERS)
-    block = lattice.truncated(coarse_orders(lattice.orders))
+    products = FormProducts(lattice, [terms], modes)
+    block = lattice.truncated(shrunk_orders(lattice.orders, COARSE))
     places = lattice.places(block)
     few = {w: truncated(c, block.orders) for w, c in modes.items()}
     coarse = form_matrix(block, terms, few) * scale[places, None] * scale[places]
     coarse[np.diag_indices(len(coarse))] += alpha
     factor = scipy.linalg.cho_factor(coarse, overwrite_a=True, check_finite=False)
-    diagonal = scale**2 * product.diagonal() + alpha
+    diagonal = scale**2 * products.diagonals()[0] + alpha
 
     def preconditioned(residual: Array) -> Array:
         result = residual / diagonal
@@ -244,7 +219,7 @@ def _iterated(moments: Moments, basis: WeighedLattice, alpha: float, gradient_we
         return np.asarray(result)
 
     shape = (lattice.size, lattice.size)
-    applied = LinearOperator(shape, lambda v: scale * (product @ (scale * v)) + alpha * v, dtype=float)
+    applied = LinearOperator(shape, lambda v: scale * products(scale * v)[0] + alpha * v, dtype=float)
     inverse = LinearOperator(shape, preconditioned, dtype=float)
     columns = []
     for b in target.T:

@@ -31,7 +31,7 @@ class Moments(Registered):
     where they were not kept apart. Rows that coincide with landmarks are `landmark_rows`: "kept", summed "apart", or
     "dropped". `penalty` is c of their penalised solution, and `undercut` (k,) by what factor other functions had lower
     values on rows held out when these were chosen. `order` are the sums over runs of neighbouring rows, which depend on
-    the chunks (`moments.order`), None where they were not measured. `a + b` is the moments of both data sets together;
+    the chunks (`moments.counting`), None where they were not measured. `a + b` is the moments of both data together;
     it has folds where both have them.
 
     Examples
@@ -41,15 +41,14 @@ class Moments(Registered):
     >>> import numpy as np
     >>> import daskspectral as dsp
     >>> x = np.random.default_rng(0).standard_normal((2000, 2))
-    >>> kernel = dsp.kernels.Polynomial(2)
-    >>> def fit(rows):
-    ...     return dsp.SpectralDecomposition(kernel=kernel, landmarks=x[:20], n_components=3).fit(rows)
-    >>> together = fit(x[:1000]).moments_ + fit(x[1000:]).moments_
-    >>> whole = fit(x)
-    >>> together.count, bool(np.allclose(together.mean("gram"), whole.moments_.mean("gram")))
+    >>> model = dsp.SpectralDecomposition(
+    ...     basis=dsp.basis.Landmarks(dsp.kernels.Polynomial(2), points=x[:20]), n_components=3
+    ... )
+    >>> together = model.fit(x[:1000]).moments_ + model.fit(x[1000:]).moments_
+    >>> whole = model.fit(x).moments_
+    >>> together.count, bool(np.allclose(together.mean("gram"), whole.mean("gram")))
     (2000, True)
-    >>> solved = dsp.SpectralDecomposition(kernel=kernel, n_components=3).fit_moments(together)
-    >>> bool(np.allclose(solved.eigenvalues_, whole.eigenvalues_))
+    >>> bool(np.allclose(model.eigenvalues_, model.fit_moments(together).eigenvalues_))
     True
     """
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,15 +16,24 @@ from numpy.typing import NDArray
 from daskspectral.basis import FourierLattice
 from daskspectral.basis.prior import WeighedLattice
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
-from daskspectral.moments.climb import Setting, climb, edge_of
 from daskspectral.moments.counting import counted_rows, repeats
 from daskspectral.moments.folds import Folds
-from daskspectral.moments.lattice import Weighed, expanded, lattice_of, precision_of
-from daskspectral.moments.lattice_large import shrunk_orders
+from daskspectral.moments.lattice import Weighed, expanded, lattice_of, precision_of, shrunk_orders
 from daskspectral.moments.moments import Moments
-from daskspectral.moments.trial import Split, Trial, compared, energy_scores, half_splits, merged, ranked
+from daskspectral.moments.trial import (
+    Setting,
+    Split,
+    Trial,
+    compared,
+    edge_of,
+    energy_scores,
+    half_splits,
+    merged,
+    ranked,
+    search,
+)
 from daskspectral.operators import Operator
-from daskspectral.solve.penalised import ritz_size
+from daskspectral.solve.pencil import ritz_size
 
 Array = NDArray[np.floating[Any]]
 
@@ -73,18 +81,15 @@ class PriorSearch:
 
     def run(self) -> Chosen:
         """The best prior, and the table of all candidates, best first."""
-        found: dict[Setting, Array] = {}
-
-        def best_of(family: int, factors: list[float]) -> float:
-            new = [Setting(family, f, c) for f in factors for c in self.penalties]
-            new = [s for s in new if s not in found]
-            found.update(zip(new, self.threads(self._judged_or_lost, new), strict=True))
-            order: list[Setting] = ranked(energy_scores(found))
-            return next(s.factor for s in order if s.family == family)
-
-        tried = {k: set(FACTORS if kernel.automatic else (1.0,)) for k, kernel in enumerate(self.families)}
-        for _ in range(2):  # scores are relative to all candidates
-            tried = {k: climb(factors, partial(best_of, k), LARGEST_FACTOR) for k, factors in tried.items()}
+        tried, found = search(
+            [FACTORS if kernel.automatic else (1.0,) for kernel in self.families],
+            self.penalties,
+            self._judged_or_lost,
+            lambda judged: ranked(energy_scores(judged)),
+            self.threads,
+            LARGEST_FACTOR,
+            rounds=2,  # scores are relative to all candidates
+        )
         if not any(np.isfinite(values).any() for values in found.values()):
             self.judged(next(iter(found)))  # which tells why
         scores = energy_scores(found)
@@ -141,20 +146,14 @@ class Parts:
         folds, whole = moments.folds, lattice_of(moments)
         assert folds is not None
         part, halves = merged(splits, folds.number)
-        number = int(part.max()) + 1
-        arrays: list[dict[str, Any]] = []
-        weight, count = np.zeros(2 * number), np.zeros(2 * number, dtype=np.int64)
-        for side, own in enumerate((folds, aside)):
-            for k in range(number):
-                if own is None:
-                    arrays.append({name: np.zeros_like(values) for name, values in arrays[k].items()})
-                    continue
-                chosen = np.flatnonzero(part == k)
-                arrays.append({name: values[chosen].sum(axis=0) for name, values in own.arrays.items()})
-                weight[side * number + k] = own.weight[chosen].sum()
-                count[side * number + k] = own.count[chosen].sum()
+        judged = folds.merged(part)
+        none = {name: np.zeros_like(values) for name, values in judged.arrays.items()}
+        fitted = replace(judged, arrays=none, weight=0 * judged.weight, count=0 * judged.count)
+        both = judged, fitted if aside is None else aside.merged(part)
+        arrays = [own.of(k) for own in both for k in range(own.number)]
+        weight, count = np.concatenate([own.weight for own in both]), np.concatenate([own.count for own in both])
         lattice = whole.truncated(shrunk_orders(whole.orders, TRIED))
-        return cls(lattice, replace(folds, arrays={}, weight=weight, count=count, landmarks=False), arrays, halves)
+        return cls(lattice, replace(judged, arrays={}, weight=weight, count=count), arrays, halves)
 
 
 def kernel_of(kernel: Kernel, factor: float, moments: Moments) -> Kernel:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -11,15 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, LandmarkBasis
-from daskspectral.moments.advice import advise_support
-from daskspectral.moments.counting import counted_rows
+from daskspectral.errors import RankWarning, warn_user
+from daskspectral.moments.counting import correlation_time, counted_rows
 from daskspectral.moments.moments import Moments
-from daskspectral.moments.order import correlation_time
-from daskspectral.moments.penalty import PRECISION, ROUNDING, inverse_norm, roughness, trace
+from daskspectral.operators import Operator
 from daskspectral.solve import Penalty, Pencil, Problem, Spectrum, Symmetric, Whitening, resolve_cut, whiten
+from daskspectral.solve.whitening import inverse_root, symmetric_part
 
 Array = NDArray[np.inexact[Any]]
 Real = NDArray[np.floating[Any]]
+ROUNDING = {"float64": 1e-13, "float32": 1e-5}  # of matrices of unit diagonal
+PRECISION = {"float64": 2e-16, "float32": 1e-8}  # of sums, whose errors average out in float32
+CUTS = {"float64": 1e-10, "float32": 1e-6}  # of the norm, relative: K^+ raises the rounding of sums
 
 
 class Posed:
@@ -48,32 +51,45 @@ class Posed:
         self.cut, self.least_cut = resolve_cut(rtol, moments.dtype), resolve_cut(None, moments.dtype)
         self.rounding = max(ROUNDING[moments.dtype], rtol or 0.0)
         self.precision = PRECISION[moments.dtype]
-        self.means, self.count_of_rows = checked_means(moments), moments.count
+        means, self.count_of_rows = checked_means(moments), moments.count
         self.rows = counted_rows(moments) / correlation_time(moments)
         self.left = self.right = _Side(moments, "", min_support, half)
-        if self.operator.solver.two_sided and "right_gram" in self.means:
+        if self.operator.solver.two_sided and "right_gram" in means:
             self.right = _Side(moments, "right_", min_support, half)
+        self.means = self.restricted(means)
+
+    def restricted(self, sums: Mapping[str, Real]) -> Mapping[str, Real]:
+        """Sums, or means, of the functions that are kept, from those of all functions."""
+        left, right = self.left, self.right
+        if left.kept.all() and right.kept.all():
+            return sums
+        within = dict(sums)
+        for name in self.operator.forms.keys() & sums.keys():
+            rows, columns = {"gram": (left, left), "right_gram": (right, right)}.get(name, (left, right))
+            within[name] = sums[name][np.ix_(rows.kept, columns.kept)]
+        for name in self.operator.functionals.keys() & sums.keys():
+            within[name] = sums[name][(right if name == "right_first" else left).kept]
+        return within
 
     def solve(self, means: Mapping[str, Real], rows: float, span: Whitening | None = None) -> Spectrum:
         """The spectrum for these means over rows that count as so many; coefficients are of the functions kept."""
-        operator, left, right = self.operator, self.left, self.right
+        operator, own = self.operator, self.right.prefix
         solver = operator.solver
         penalty = None if span is not None else self._penalty(means, rows)
-        centred = (means["first"][left.kept], means[f"{right.prefix}first"][right.kept]) if operator.center else None
         return solver.solve(
             Problem(
-                left.among(means["form"], right),
-                left.among(means["gram"], left),
+                means["form"],
+                means["gram"],
                 self.count,
                 self.cut if penalty is None else self.least_cut,
-                right_gram=right.among(means[f"{right.prefix}gram"], right) if solver.two_sided else None,
-                means=centred,
+                right_gram=means[f"{own}gram"] if solver.two_sided else None,
+                means=(means["first"], means[f"{own}first"]) if operator.center else None,
                 ridge=self.ridge,
                 descending=operator.descending,
                 ranking=operator.ranking,
                 penalty=penalty,
                 span=span,
-                norm=left.norm if solver.by_norm else None,
+                norm=self.left.norm if solver.by_norm else None,
             )
         )
 
@@ -85,23 +101,21 @@ class Posed:
         pencil = self._pencil
         if pencil is None:
             return self.solve(means, rows)
-        span = pencil.part(self.energy(means), self.left.among(means["gram"], self.left), self.rows / rows)
-        return self.solve(means, rows, span)
+        return self.solve(means, rows, pencil.part(self.energy(means), means["gram"], self.rows / rows))
 
     @cached_property
     def _pencil(self) -> Pencil | None:
         penalty = self._penalty(self.means, self.rows)
         if penalty is None or not isinstance(self.operator.solver, Symmetric):
             return None
-        gram = self.left.among(self.means["gram"], self.left)
-        return Pencil.of(self.energy(self.means), gram, penalty, self.count, self.least_cut)
+        return Pencil.of(self.energy(self.means), self.means["gram"], penalty, self.count, self.least_cut)
 
     @cached_property
     def nulls(self) -> int:
         """The number of leading values that are 0 whatever the data: the form kills their functions, constants."""
         if not self.operator.solver.needs_symmetry or self.operator.solver.by_norm:
             return 0
-        energy, gram = self.energy(self.means), self.left.among(self.means["gram"], self.left)
+        energy, gram = self.energy(self.means), self.means["gram"]
         null = (energy == 0).all(axis=0) & (np.diag(gram) > 0)
         if not null.any() or np.trace(energy) < 0:  # of a positive form the largest values come first
             return 0
@@ -110,7 +124,7 @@ class Posed:
     def energy(self, means: Mapping[str, Real]) -> Real:
         """The symmetric form by which functions are ranked, ascending."""
         name = "form" if self.operator.solver.needs_symmetry else "energy"
-        return self.left.among(means[name], self.left) * (-1 if self.operator.descending else 1)
+        return means[name] * (-1 if self.operator.descending else 1)
 
     def _penalty(self, means: Mapping[str, Real], rows: float) -> Penalty | None:
         """The penalty mu K, mu = c kappa / n (section on penalised solutions of `help(daskspectral.solve)`).
@@ -121,10 +135,9 @@ class Posed:
         operator, left, right, c = self.operator, self.left, self.right, self.c
         if c is None or operator.solver.by_norm:
             return None
-        gram = left.among(means["gram"], left)
-        norm = left.norm
+        gram, norm = means["gram"], left.norm
         if operator.solver.two_sided:
-            right_gram = right.among(means[f"{right.prefix}gram"], right)
+            right_gram = means[f"{right.prefix}gram"]
             mu, nu = (c * trace(side.root, g) / rows for side, g in ((left, gram), (right, right_gram)))
             return Penalty(mu * norm, nu * right.norm, rounding=self.rounding, precision=self.precision)
         if operator.solver.needs_symmetry or "energy" in means:
@@ -146,7 +159,7 @@ def checked_means(moments: Moments) -> dict[str, NDArray[np.floating[Any]]]:
     if not all(np.isfinite(mean).all() for mean in means.values()):
         raise ValueError(
             "the moments are not finite: the kernel, its derivatives or the targets overflow on these data; scale the "
-            "columns (standardize=True) or the targets, or change the kernel's scale or degree"
+            "columns (Rows(X, standardize=True)) or the targets, or change the kernel's scale or degree"
         )
     return means
 
@@ -171,18 +184,13 @@ class _Side:
     @cached_property
     def norm(self) -> Real:
         """The squared norm of the functions that are kept, as a matrix."""
-        return self.among(self.basis.norm(self.gram), self)
+        norm = self.basis.norm(self.gram)
+        return norm if self.kept.all() else np.asarray(norm[np.ix_(self.kept, self.kept)])
 
     @cached_property
     def root(self) -> Real:
         """R with R R^T the pseudo-inverse of the norm."""
         return inverse_norm(self.norm, self.dtype)
-
-    def among(self, matrix: Real, right: _Side) -> Real:
-        """The rows and columns of the functions that are kept."""
-        if self.kept.all() and right.kept.all():
-            return matrix
-        return np.asarray(matrix[np.ix_(self.kept, right.kept)])
 
     def spread(self, coefficients: Array) -> Array:
         """Coefficients of all functions, 0 for functions left out."""
@@ -200,3 +208,42 @@ def _first_half(basis: Basis) -> NDArray[np.bool_]:
         for part in basis.parts
     ]
     return np.concatenate(parts)
+
+
+def advise_support(kept: NDArray[np.bool_], basis: Basis, least: float) -> None:
+    """Warn of basis functions left out for resting on fewer than `least` points; raise ValueError when all are."""
+    if not kept.any():
+        raise ValueError(
+            f"each of the {basis.size} basis functions rests on fewer than min_support={least:g} points; widen the "
+            "kernel's scale (scale='median' is a start)"
+        )
+    if not kept.all():
+        warn_user(
+            f"{np.count_nonzero(~kept)} of {basis.size} basis functions rest on fewer than min_support={least:g} "
+            "effective points and were left out: their landmarks lie where the data are sparse at this scale; widen "
+            "the kernel's scale, or use more rows",
+            RankWarning,
+        )
+
+
+def roughness(operator: Operator, basis: Basis, energy: Real, root: Callable[[], Real]) -> float:
+    """kappa, the mean over rows of the squared norm of the form's functionals in the function space with norm K.
+
+    For the Dirichlet form of a smooth radial kernel k(x, y) = q(s) this is -2 d q'(0), d / scale² for a Gaussian;
+    where the space or the form tells no such constant, tr(K^+ F) from the mean F = `energy` of the form. `root` gives
+    `inverse_norm(K)`.
+    """
+    squares, slope = operator.slopes_squared(basis.dimension), basis.slope_norm
+    if squares is not None and slope is not None:
+        return squares * slope
+    return max(trace(root(), energy), 0.0)
+
+
+def inverse_norm(norm: Real, dtype: str = "float64") -> Real:
+    """R (p, r) with R R^T = K^+ for the norm K (p, p), on directions where sums of the `dtype` are not all rounding."""
+    return inverse_root(symmetric_part(norm), CUTS[dtype])
+
+
+def trace(root: Real, form: Real) -> float:
+    """tr(K^+ F) for a form F (p, p) and R with R R^T = K^+."""
+    return float(np.sum(root * (form @ root)))

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from daskspectral.errors import FitWarning, warn_user
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import checked_means
-from daskspectral.solve.folded import FoldSums
-from daskspectral.solve.ridge import Curve, Observed, RidgeFit, ridge_curve, solve_ridge
+from daskspectral.solve.ridge import Curve, FoldSums, Observed, RidgeFit, judges, missed, ridge_curve, solve_ridge
 
 Array = NDArray[np.floating[Any]]
 KINDS = {"values": ("gram", "values", "value_squares"), "gradients": ("dirichlet", "slopes", "slope_squares")}
@@ -101,20 +100,18 @@ def cross_validate(
     if folds is None:
         return None
     shares = folds.weight[: folds.number] / moments.weight
-    judged = [k for k in range(folds.number) if 0 < shares[k] < 1]
-    if len(judged) < 2:
+    judged = judges(shares)
+    if not judged:
         return None
     spreads = _spreads_by_fold(moments)
     errors, total = np.zeros(len(judged)), np.zeros(len(judged))
     for i, k in enumerate(judged):
         a, total[i] = refit(k, float(shares[k])), spreads[k] / moments.weight
-        size = len(a)
         for kind in observed:
-            assert kind.folds is not None
-            form, target, squares = kind.folds.of(k)
-            missed = float(squares.sum() - np.sum(a * (2 * target[:size] - form[:size, :size] @ a)))
-            errors[i] += max(missed, 0.0)
-            total[i] += float(squares.sum()) if kind is not observed[0] or "values" not in moments.arrays else 0.0
+            form, target, squares = kind.leading(len(a)).of(k)
+            norm = float(squares.sum())
+            errors[i] += missed(form, target, norm, a, 0.0)
+            total[i] += norm if kind is not observed[0] or "values" not in moments.arrays else 0.0
     if not total.sum() > 0:
         return None
     ratio, count = errors.sum() / total.sum(), len(judged)

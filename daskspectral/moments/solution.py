@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, LandmarkBasis
 from daskspectral.kernels import Linear
-from daskspectral.moments.advice import advise_manifold, advise_rank
 from daskspectral.moments.counting import advise_weights
 from daskspectral.moments.intervals import errors_of, held_out_by_folds
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import Posed
-from daskspectral.moments.trust import Solved
+from daskspectral.moments.trust import Solved, advise_manifold, advise_rank
+from daskspectral.solvers import Solving
 
 Array = NDArray[np.floating[Any]]
 LEAST_HALVED = 16  # landmarks, below which half of them tell nothing
@@ -31,31 +31,29 @@ def solve_moments(
     moments: Moments,
     *,
     count: int,
-    rtol: float | None,
-    ridge: float,
-    min_support: float,
+    solver: Solving,
     penalty: float | None,
     compared: bool = False,
     half: Moments | None = None,
 ) -> dict[str, Any]:
     """The attributes of an estimator from moments of its operator, under the names that the operator's solver gives.
 
-    `penalty` is c of the penalised solution, None for all directions above the cut `rtol`; `compared` says that the
+    `penalty` is c of a penalised `solver`, None for one by rank cut; `compared` says that the
     kernel and its scale were chosen on rows held out. `half` are the same moments of fewer functions, by which it is
     told how much the number of functions decides; otherwise half of the landmarks tell it. Warns of what makes the
     answer less than it seems (`moments.trust`).
 
     Raises ValueError where every function of a side vanishes, the sums are not finite, or the weights are all zero.
     """
-    options: dict[str, Any] = {"count": count, "rtol": rtol, "ridge": ridge, "penalty": penalty}
-    posed = Posed(moments, min_support=min_support, **options)
+    options: dict[str, Any] = {"count": count, "rtol": solver.rtol, "ridge": solver.ridge, "penalty": penalty}
+    posed = Posed(moments, min_support=solver.min_support, **options)
     spectrum = posed.solve(posed.means, posed.rows)
-    left, right, solver = posed.left, posed.right, moments.operator.solver
+    left, right, own = posed.left, posed.right, moments.operator.solver
     advise_manifold(moments)
     advise_weights(moments)
     errors = errors_of(posed, moments.folds, spectrum, moments.undercut)
     approximate = [b for b in moments.basis.parts if _is_approximate(b.core)]
-    if approximate or not solver.by_norm:  # all components of the columns are no low rank
+    if approximate or not own.by_norm:  # all components of the columns are no low rank
         advise_rank(spectrum, left.basis, count, right=right.basis)
     shown = {"left": left.spread(spectrum.left), "right": right.spread(spectrum.right)}
     halved = [b for b in approximate if b.size >= LEAST_HALVED]
@@ -73,14 +71,14 @@ def solve_moments(
     solved = Solved(posed, moments, spectrum, errors, approximation)
     solved.advise(compared=compared)
     return {
-        solver.values: spectrum.values,
-        **{name: shown[side] for name, side in solver.functions.items()},
+        own.values: spectrum.values,
+        **{name: shown[side] for name, side in own.functions.items()},
         "rank_": spectrum.rank,
         "residuals_": spectrum.residuals,
         "status_": f"{spectrum.status}; {errors.reason}" if errors.reason else spectrum.status,
         "support_": left.support,
-        **({"right_support_": right.support} if solver.two_sided else {}),
-        solver.errors: errors.intervals,
+        **({"right_support_": right.support} if own.two_sided else {}),
+        own.errors: errors.intervals,
         "standard_errors_": errors.standard,
         "held_out_": errors.held_out,
         "groups_": errors.groups,

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Arena
-from daskspectral.moments.dealing import FOLD, Groups
-from daskspectral.moments.folds import ALL, COUNT, WEIGHT, name_in
+from daskspectral.moments.counting import ORDER, Runs, RunSums
+from daskspectral.moments.folds import ALL, COUNT, FOLD, WEIGHT, Groups, name_in
 from daskspectral.moments.measure import Measure, numbered
 from daskspectral.moments.modes import ModeMeasure
-from daskspectral.moments.order import ORDER, Runs, RunSums
 from daskspectral.moments.patterns import SQUARES, SUMS
 from daskspectral.operators import Operator
 
@@ -29,7 +28,7 @@ class SumTask:
 
     With `groups` the sums of each group that has rows come apart, under the names `folds.name_in(group, name)`, with
     the weight and the number of rows of all groups. The sums over `runs` of rows, whatever their groups, come under the
-    name `order.ORDER`; beside modes, which cost less than these sums, they are of two runs a batch in long ranges.
+    name `counting.ORDER`; beside modes, which cost less than these sums, they are of two runs a batch in long ranges.
     Targets are prepared with the scale and columns of X given here.
     """
 

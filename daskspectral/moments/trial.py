@@ -1,18 +1,22 @@
-"""A basis on trial: its sums over a few rows by fold, solved on half of the folds and judged on the other half."""
+"""A basis on trial: its sums over a few rows by fold, solved on half of the folds and judged on the other half.
+
+The scale of a kernel is sought from a few scales outward, as far as they become better.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis
+from daskspectral.moments.counting import Runs, RunSums
 from daskspectral.moments.measure import NUMBER, Measure
 from daskspectral.moments.moments import Moments
-from daskspectral.moments.order import Runs, RunSums
 from daskspectral.moments.problem import Posed
 from daskspectral.moments.summing import SumTask
 from daskspectral.solve.ritz import explained, ritz
@@ -24,7 +28,9 @@ POSITIVE = 1e-6  # of the largest value, by which one below 0 is no rounding
 MISSING = 0.1  # of what the constant explains: the cost of a singular function that a basis does not have
 DIGITS = 6  # of scores that are no rounding
 COUNT, MOST_COUNTED = 16, 24  # values that are compared; the same up to 24 components
+LEAST_FACTOR, LARGEST_FACTOR = 1 / 128, 4.0
 Candidate = TypeVar("Candidate")
+Judged = TypeVar("Judged")
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
@@ -203,3 +209,67 @@ def _last(values: Iterable[Array]) -> float:
     best = np.min(np.where(np.isfinite(means) & (means > 0), means, np.inf), axis=0)
     known = best[np.isfinite(best)]
     return float(known[-1]) if len(known) else 1.0
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One way to discretise: a kernel by its place among several, a factor of the unit of its scale, c of the penalty.
+
+    The unit is the median distance at landmarks, the longest period on a lattice.
+    """
+
+    family: int
+    factor: float
+    penalty: float | None = None
+
+
+def climb(
+    factors: Iterable[float], best_of: Callable[[list[float]], float], largest: float = LARGEST_FACTOR
+) -> set[float]:
+    """All factors that were judged: the given ones, and twice or half the outermost one while it is the best.
+
+    `best_of` judges new factors, and gives the best of all so far. A single factor is that of a given scale.
+    """
+    new = list(factors)
+    tried = set(new)
+    while new:
+        best = best_of(new)
+        beyond = {min(tried): best / 2, max(tried): 2 * best}.get(best, 0.0) if len(tried) > 1 else 0.0
+        new = [beyond] if LEAST_FACTOR <= beyond <= largest else []
+        tried.update(new)
+    return tried
+
+
+def search(
+    factors: Sequence[Iterable[float]],
+    penalties: Sequence[float | None],
+    judge: Callable[[Setting], Judged],
+    order: Callable[[Mapping[Setting, Judged]], list[Setting]],
+    threads: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]],
+    largest: float,
+    rounds: int = 1,
+) -> tuple[list[set[float]], dict[Setting, Judged]]:
+    """The factors that were tried of each family, outward from those that are given, and what `judge` says of all.
+
+    `order` is that of the candidates so far, the best first; `threads` maps a function over several of them. The search
+    goes `rounds` times over the families, for an order that depends on all candidates.
+    """
+    found: dict[Setting, Judged] = {}
+
+    def best_of(family: int, new_factors: list[float]) -> float:
+        new = [s for f in new_factors for c in penalties if (s := Setting(family, f, c)) not in found]
+        found.update(zip(new, threads(judge, new), strict=True))
+        return next(s.factor for s in order(found) if s.family == family)
+
+    tried = [set(own) for own in factors]
+    for _ in range(rounds):
+        tried = [climb(own, partial(best_of, family), largest) for family, own in enumerate(tried)]
+    return tried, found
+
+
+def edge_of(tried: Iterable[float], best: float) -> str:
+    """Which end of several factors the best one is, the "smallest" or the "largest"; "" where it lies between them."""
+    factors = list(tried)
+    if len(factors) == 1 or min(factors) < best < max(factors):
+        return ""
+    return "smallest" if best <= min(factors) else "largest"

@@ -16,17 +16,18 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from daskspectral.basis import LandmarkBasis
+from daskspectral.basis import Basis, LandmarkBasis
 from daskspectral.basis.prior import SpanBasis
-from daskspectral.errors import RankWarning, TrustWarning, warn_user
-from daskspectral.kernels import RadialKernel
+from daskspectral.errors import ManifoldWarning, RankWarning, TrustWarning, warn_user
+from daskspectral.kernels import Polynomial, RadialKernel
+from daskspectral.moments.counting import kurtosis_of, order_of, share_between_tasks
 from daskspectral.moments.intervals import NEGLIGIBLE, Errors, trusted_words
 from daskspectral.moments.moments import Moments
-from daskspectral.moments.order import kurtosis_of, order_of, share_between_tasks
 from daskspectral.moments.problem import Posed
 from daskspectral.operators import Operator
+from daskspectral.operators.laplacian import OFF
 from daskspectral.solve import Spectrum, whiten
-from daskspectral.solve.whiten import CUTS
+from daskspectral.solve.whitening import CUTS
 
 Array = NDArray[np.floating[Any]]
 
@@ -39,6 +40,7 @@ LOW_RANK, FEW_DIRECTIONS = 0.25, 5  # below this share of p, and below so many t
 LEFT = 0.75  # of the directions, which must give the same values
 OVERFITTED = 1.1  # VAMP-2 of the fit over VAMP-2 of rows held out
 UNCERTAIN, ROUGH = 0.2, 0.15  # half of an interval, of its value: in the median, and of the best third
+ROUNDING = 1e-5  # of single precision, a hundredfold
 SMALL_SINGULAR = 0.25  # of the largest: smaller singular values are judged relative to this
 
 
@@ -99,9 +101,8 @@ class Solved:
         folds = self.moments.folds
         if worst < 0 or kurtosis[worst] <= FAR_OUT or folds is None:
             return ""
-        left = self.posed.left
         filled = np.flatnonzero(folds.weight[: folds.number] > 0)
-        grams = np.stack([left.among(gram, left) for gram in folds.arrays["gram"][filled]])
+        grams = np.stack([self.posed.restricted({"gram": gram})["gram"] for gram in folds.arrays["gram"][filled]])
         functions = self.spectrum.left if self.posed.operator.solver.two_sided else self.spectrum.right
         squares = np.einsum("pi,kpi->ki", functions.conj(), grams @ functions).real
         shares = squares / folds.weight[filled, None]
@@ -127,8 +128,7 @@ class Solved:
             return ""  # fewer values than were wanted are told already
         if rank >= min(LOW_RANK * size, FEW_DIRECTIONS * k) or not all(isinstance(q, RadialKernel) for q in inner):
             return ""
-        gram = posed.left.among(posed.means["gram"], posed.left)
-        change = _change_by_rank(posed.energy(posed.means), gram, k, CUTS[self.moments.dtype])
+        change = _change_by_rank(posed.energy(posed.means), posed.means["gram"], k, CUTS[self.moments.dtype])
         if not change > CHANGE:
             return ""
         return (
@@ -156,7 +156,7 @@ class Solved:
             )
         return (
             f"{what} when the second half of the landmarks is left out, so that more of them would change it again, "
-            "beyond the error bars: use more landmarks (n_landmarks), or a wider or smoother kernel"
+            "beyond the error bars: use more landmarks, or a wider or smoother kernel"
         )
 
     def overfitted(self) -> str:
@@ -279,3 +279,50 @@ def _change_by_rank(form: Array, gram: Array, count: int, cut: float) -> float:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.2g} %" if share < 0.995 else f"a factor of {1 + share:.2g}"
+
+
+def advise_manifold(moments: Moments) -> None:
+    """Warn where the rows lie off the operator's manifold by more than rounding, in the root mean square."""
+    squares = moments.arrays.get(OFF)
+    distance = 0.0 if squares is None else math.sqrt(float(squares[0]) / moments.weight)
+    if distance <= ROUNDING:
+        return
+    warn_user(
+        f"the rows lie {distance:.2g} off the manifold of {moments.operator} (root mean square), more than rounding. "
+        "The tangential form does not see functions of this distance, and so it repeats its eigenvalues, from 0 on, "
+        "once the kernel tells such functions apart: with noise of 0.01 off the sphere in R^3 they are 0, 0, 1.9, 1.9, "
+        "2, 2, 2, 2.1 in place of 0, 2, 2, 2, 6. Project the rows onto the manifold, or leave the manifold out: the "
+        "ambient form has no such functions",
+        ManifoldWarning,
+    )
+
+
+def advise_rank(solution: Spectrum, basis: Basis, wanted: int, *, right: Basis | None = None) -> None:
+    """Warn where there are fewer values than were wanted, and say what would give more.
+
+    `right` is the basis of the right functions, where the solution has ranks of two sides.
+    """
+    if len(solution.values) >= wanted:
+        return
+    what, found = f"the basis has rank {solution.rank}", "eigenvalues"
+    if isinstance(solution.rank, tuple):
+        what = f"the bases of the two sides have ranks {solution.rank[0]} and {solution.rank[1]}"
+        found = "singular values"
+        basis = right if right is not None and solution.rank[1] < solution.rank[0] else basis
+    advice = "use more landmarks or a narrower kernel, or ask for fewer values"
+    kernels = [part.core.kernel for part in basis.parts if isinstance(part.core, LandmarkBasis)]
+    if not kernels:
+        advice = "use more rows or a basis of more functions, or ask for fewer values"
+    degrees = [kernel.degree for kernel in kernels if isinstance(kernel, Polynomial)]
+    if degrees:
+        most = math.comb(basis.dimension + max(degrees), basis.dimension)
+        advice = (
+            f"polynomials of degree {max(degrees)} in {basis.dimension} variables have {most} dimensions; for more "
+            "raise the degree or use more landmarks, and where directions were lost to rounding, standardize the "
+            "columns or lower the degree"
+        )
+    warn_user(
+        f"{what} on these data, fewer than n_components={wanted}: {len(solution.values)} {found} are "
+        f"returned; {advice}",
+        RankWarning,
+    )

@@ -1,7 +1,7 @@
 """Operators: what `SpectralDecomposition(operator)` decomposes.
 
 An operator is a form H(f, g, x) averaged over the data, with the Gram forms that define the norm of its functions.
-Arrays that it reads besides the points go to `fit(x, fields={"name": array})`, a row for each row of x.
+Arrays that it reads besides the points go to `fit(Rows(x, fields={"name": array}))`, a row for each row of x.
 
     operator                             form of f and g, averaged over the data
                                            data; result
@@ -39,8 +39,8 @@ Arrays that it reads besides the points go to `fit(x, fields={"name": array})`, 
                                            x and the fields that it reads; as solver= asks
 
 Equations are numbered as in Cabannes and Bach (2024). Operators tied to the units of the points (a potential, a drift,
-a partial derivative, a manifold) are refused with `standardize=True`: scale the columns yourself. Operators with
-singular values have left and right functions, `transform` and `transform_right`, and `rank_` is a pair.
+a partial derivative, a manifold) are refused with `Rows(x, standardize=True)`: scale the columns yourself. Operators
+with singular values have left and right functions, `transform` and `transform_right`, and `rank_` is a pair.
 
 Choosing an operator
 --------------------
@@ -78,7 +78,7 @@ the noise must be known, and the frames must be of equilibrium. Regression has e
 Ends and angles
 ---------------
 The ends of the data are free (Neumann) unless the basis vanishes there: `basis.Vanishing`. Columns that are angles are
-named by the estimator's argument `periods`.
+named by `periods` of `basis.Landmarks` and `basis.FourierLattice`.
 
     >>> import numpy as np
     >>> import daskspectral as dsp
@@ -99,8 +99,8 @@ Two views of the same rows, as in CLIP, may have kernels of their own; `center=T
     >>> x = rng.standard_normal((20_000, 2))
     >>> y = x[:, :1] + rng.standard_normal((20_000, 1))
     >>> cross = dsp.operators.Cross(center=True)
-    >>> linear = dsp.kernels.Linear()
-    >>> clip = dsp.SpectralDecomposition(cross, linear, right_kernel=linear, n_landmarks=2, n_components=1)
+    >>> linear = dsp.basis.Landmarks(dsp.kernels.Linear(), 2)
+    >>> clip = dsp.SpectralDecomposition(cross, linear, right_basis=linear, n_components=1)
     >>> clip.fit((x, y)).singular_values_.round(2)  # the correlation of x_1 and y, 1 / sqrt(2)
     array([0.71])
 """

@@ -234,7 +234,7 @@ class Operator(Registered, ABC):
         if missing := sorted(wanted - shapes.keys()):
             raise ValueError(
                 f"the operator {self.name} reads the fields {', '.join(sorted(wanted))} of the data; "
-                f"{', '.join(missing)} missing: give them as fields={{{missing[0]!r}: array}}"
+                f"{', '.join(missing)} missing: give them as Rows(X, fields={{{missing[0]!r}: array}})"
             )
         if views := [view for view in self.views if view in shapes]:
             raise ValueError(

@@ -20,7 +20,7 @@ class Covariance(Operator):
     `transform` gives the components scaled to variance 1. Variances are means over the rows: n - 1 in place of n makes
     them n / (n - 1) times as large. With constant=False nothing is subtracted, and they are second moments.
 
-    Columns with a variance of their own units decide; `standardize=True` makes them alike.
+    Columns with a variance of their own units decide; `Rows(x, standardize=True)` makes them alike.
 
     Examples
     --------

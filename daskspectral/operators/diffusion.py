@@ -24,8 +24,9 @@ class Schroedinger(Operator):
     --------
     >>> import daskspectral as dsp
     >>> x = np.random.default_rng(0).uniform(-6, 6, (5000, 1))
-    >>> model = dsp.SpectralDecomposition(Schroedinger("V"), dsp.kernels.Gaussian(1.0), n_components=3, n_landmarks=60)
-    >>> model.set_params(random_state=0).fit(x, fields={"V": x[:, 0] ** 2}).eigenvalues_.round()
+    >>> basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 60)
+    >>> model = dsp.SpectralDecomposition(Schroedinger("V"), basis, n_components=3, random_state=0)
+    >>> model.fit(dsp.Rows(x, fields={"V": x[:, 0] ** 2})).eigenvalues_.round()
     array([1., 3., 5.])
     """
 

@@ -40,15 +40,17 @@ class Laplacian(Operator):
     >>> import daskspectral as dsp
     >>> box = dsp.manifolds.PeriodicBox([0], [2 * np.pi])
     >>> x = box.sample(5000, np.random.default_rng(0))
-    >>> model = dsp.SpectralDecomposition(Laplacian(box), dsp.kernels.Gaussian(1.0), n_components=5, n_landmarks=20)
-    >>> model.set_params(random_state=0).fit(x).eigenvalues_.round()
+    >>> basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 20)
+    >>> model = dsp.SpectralDecomposition(Laplacian(box), basis, n_components=5, random_state=0)
+    >>> model.fit(x).eigenvalues_.round()
     array([0., 1., 1., 4., 4.])
 
     Rows twenty times as dense at one end of an interval of length π as at the other; the eigenvalues are k²:
 
     >>> x = np.pi * np.log1p(19 * np.random.default_rng(0).random((20_000, 1))) / np.log(20)
-    >>> model = dsp.SpectralDecomposition(Laplacian(density=1.0), dsp.kernels.Gaussian(1.0), n_components=4)
-    >>> model.set_params(n_landmarks=30, random_state=0).fit(x).eigenvalues_.round(1) + 0.0
+    >>> basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 30)
+    >>> model = dsp.SpectralDecomposition(Laplacian(density=1.0), basis, n_components=4, random_state=0)
+    >>> model.fit(x).eigenvalues_.round(1) + 0.0
     array([0., 1., 4., 9.])
     """
 

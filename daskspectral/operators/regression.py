@@ -58,6 +58,10 @@ class Regression(Operator):
     name = "regression"
 
     @property
+    def title(self) -> str:
+        return "regression on gradients" if self.gradients else self.name
+
+    @property
     def form(self) -> Form:
         if not self.values:
             return dirichlet

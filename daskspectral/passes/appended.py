@@ -15,7 +15,7 @@ from daskspectral.engine.sampling import Scan
 from daskspectral.moments import Digests, Moments
 
 
-def check_appended(before: Moments, source: Source, snapshot: Snapshot, progress: bool | None) -> Digests:
+def check_appended(before: Moments, source: Source, snapshot: Snapshot) -> Digests:
     """The digests of the measured rows, with the files that are behind them now.
 
     Rows behind files that were written since, and rows of which no files are known, are read and compared, field by
@@ -42,7 +42,7 @@ def check_appended(before: Moments, source: Source, snapshot: Snapshot, progress
     for name in filter(files.__contains__, known.dtypes):
         tasks = np.flatnonzero(known.moved(name, files[name])[known.stretch])
         values = np.zeros(len(known.lengths), np.uint64)
-        values[tasks] = _digested(source.readers[name], known, name, tasks, progress)
+        values[tasks] = _digested(source.readers[name], known, name, tasks, source.progress)
         differing = known.differing(name, values)
         if len(differing):
             here = np.flatnonzero(known.stretch == differing[0])
@@ -66,7 +66,13 @@ def _digested(
         rows = reader.array[: known.ranges[-1][1]]
         reader = replace(reader, array=rows.rechunk({0: tuple(known.lengths.tolist())}))
     plan = Plan(tuple(known.ranges[task] for task in tasks))
-    run = Run(Source({"x": reader}), plan, None, "keep", progress, "check", digested={"x": known.dtypes[name]})
+    run = Run(
+        Source({"x": reader}, on_invalid="keep", progress=progress),
+        plan,
+        None,
+        "check",
+        digested={"x": known.dtypes[name]},
+    )
     found = run.reduce(Scan()).digests
     assert found is not None
     return np.asarray(found[np.argsort(found[:, 0]), 1])

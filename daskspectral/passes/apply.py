@@ -59,7 +59,8 @@ class _LazyRows:
             bad = first_invalid({"x": used}, None if columns is None else {"x": columns})
             if bad is not None:
                 raise InvalidRowError(
-                    f"row {start + bad.row} cannot be used: {bad.reason}. With on_invalid='skip' such rows become NaN",
+                    f"row {start + bad.row} cannot be used: {bad.reason}. With Rows(X, on_invalid='skip') such rows "
+                    "become NaN",
                     start + bad.row,
                 )
         with renumbered(lambda k: start + k):
@@ -131,9 +132,10 @@ def apply_rows(
     along a dimension of the result. With `out`, raises OSError where the data changed meanwhile. Lazy results raise
     when they are computed; whether the data changed until then is not known.
     """
-    source = open_source(x)
+    source = open_source(x, progress=progress)
     check_whole_source(source)
-    source = replace(source, preparation=function.preparation)
+    invalid = "keep" if function.nan_rows else "raise"
+    source = replace(source, preparation=function.preparation, on_invalid=invalid)
     labels = RowLabels((ROW,), (source.n,)) if rows is None else rows
     if taken := {*output.dims} & {*labels.dims}:
         raise ValueError(f"X has rows along a dimension {taken.pop()!r}, which the result's columns have: rename it")
@@ -142,11 +144,10 @@ def apply_rows(
         reader = source.readers["x"]
         refuse_input(out, reader.name if isinstance(reader, ZarrReader) else None)
         snapshot = Snapshot(source)
-        return _write(function, source, snapshot, output, labels, provenance or {}, os.fspath(out), overwrite, progress)
+        return _write(function, source, snapshot, output, labels, provenance or {}, os.fspath(out), overwrite)
     reader = source.readers["x"]
     if isinstance(reader, ArrayReader) and not isinstance(x, (zarr.Array, str, os.PathLike)):
-        invalid = "keep" if function.nan_rows else "raise"
-        run = Run(source, _plan(source, function), None, invalid, progress, "transform", function.device)
+        run = Run(source, _plan(source, function), None, "transform", function.device)
         found = run.map(_MapRows(function))
         assert found is not None
         values: Any = output(found)
@@ -188,7 +189,6 @@ def _write(
     provenance: Mapping[str, Any],
     out: str,
     overwrite: bool,
-    progress: bool | None,
 ) -> None:
     """Write to a zarr group with one chunk a task, so that no two tasks write to the same chunk."""
     behind, edges = int(np.prod(rows.sizes[1:], dtype=int)), source.edges
@@ -200,8 +200,7 @@ def _write(
     plan = Plan(tuple(grid.ranges))
     if source.dask_fields:
         lengths = tuple(stop - start for start, stop in plan.ranges)
-        blocks = open_source(source.dask_fields["x"].rechunk({0: lengths}))
-        source = replace(blocks, preparation=function.preparation)
+        source = replace(source, readers=open_source(source.dask_fields["x"].rechunk({0: lengths})).readers)
     coords = {**output.coords, **{k: c for k, c in rows.coords.items() if k not in output.dims}}
     if output.name in (*rows.dims, *coords):
         raise ValueError(
@@ -220,8 +219,7 @@ def _write(
         attributes=output.attrs,
         overwrite=overwrite,
     ) as target:
-        invalid = "keep" if function.nan_rows else "raise"
-        run = Run(source, plan, None, invalid, progress, "transform", function.device)
+        run = Run(source, plan, None, "transform", function.device)
         run.map(_MapRows(function, output), out=target)
         snapshot.check_unchanged()
         _tell(function, run)

@@ -28,9 +28,20 @@ from daskspectral.basis.landmark import SpanGradient
 from daskspectral.engine.memory import local_threads
 from daskspectral.engine.threads import one_blas_thread
 from daskspectral.kernels import Gaussian, Kernel, Mahalanobis, Matern, Periodic
-from daskspectral.moments.climb import LARGEST_FACTOR, Setting, climb, edge_of
 from daskspectral.moments.problem import Posed
-from daskspectral.moments.trial import SMALL, Split, Trial, compared, energy_scores, merged, ranked
+from daskspectral.moments.trial import (
+    LARGEST_FACTOR,
+    SMALL,
+    Setting,
+    Split,
+    Trial,
+    climb,
+    compared,
+    edge_of,
+    energy_scores,
+    merged,
+    ranked,
+)
 from daskspectral.operators import Operator
 from daskspectral.passes.landmarks import moved
 from daskspectral.passes.pilot import Pilot

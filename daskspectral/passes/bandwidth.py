@@ -28,7 +28,7 @@ from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.kernels.radial import squared_distances
 from daskspectral.passes.parameters import check_number
-from daskspectral.solve.bandwidth import joining_bandwidth
+from daskspectral.solve.diffusion import joining_bandwidth
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
@@ -52,9 +52,7 @@ def check_bandwidth(value: Any) -> None:
         raise ValueError(f"bandwidth must be positive, 1e-100 to 1e100, in the units of X; it is {value!r}")
 
 
-def chosen_bandwidth(
-    source: Source, bandwidth: str | float, random_state: Any, *, on_invalid: str, progress: bool | None
-) -> float:
+def chosen_bandwidth(source: Source, bandwidth: str | float, random_state: Any) -> float:
     """The bandwidth as a number, by the table of this module; a number stays, and nothing is read.
 
     The draw, and so the number, depends on `random_state` and the rows only, not on chunks. Rows that coincide are no
@@ -66,7 +64,7 @@ def chosen_bandwidth(
     if not isinstance(bandwidth, str):
         return float(bandwidth)
     rng = np.random.default_rng(random_state)
-    points = draw_rows(source, SAMPLE, rng, on_invalid=on_invalid, progress=progress)[1]
+    points = draw_rows(source, SAMPLE, rng)[1]
     if not len(points):
         raise ValueError("no rows are left: every row is invalid; mend the data")
     distinct = np.unique(points, axis=0)
@@ -78,7 +76,7 @@ def chosen_bandwidth(
     if bandwidth == "median":
         found = choosing.median_of_distinct(points, rng)
     elif bandwidth == "local":
-        found = MULTIPLE * _neighbour_distance(source, points, distinct, rng, on_invalid, progress)
+        found = MULTIPLE * _neighbour_distance(source, points, distinct, rng)
     else:
         unit = float(np.abs(points - points[0]).max())  # squares of distances stay in range
         found = unit * joining_bandwidth(squareform(pdist(points / unit, "sqeuclidean")))
@@ -86,9 +84,7 @@ def chosen_bandwidth(
     return found
 
 
-def _neighbour_distance(
-    source: Source, points: Array, distinct: Array, rng: np.random.Generator, on_invalid: str, progress: bool | None
-) -> float:
+def _neighbour_distance(source: Source, points: Array, distinct: Array, rng: np.random.Generator) -> float:
     """The median, over some of the points, of the distance to the seventh neighbour among all rows of the source.
 
     Where it is 0, since many rows coincide, it is taken over points that have no seven copies, or at last among the
@@ -96,7 +92,7 @@ def _neighbour_distance(
     """
     some = points[np.sort(rng.permutation(len(points))[:QUERIES])]
     plan = plan_rows(source, 2.0 * len(some) * (source.dimension + 10))
-    run = Run(source, plan, None, on_invalid, progress, "neighbours")
+    run = Run(source, plan, None, "neighbours")
     nearest: Nearest = run.reduce(NeighbourTask(some)).sums["nearest"]
     distances = np.sqrt(nearest.squares[:, -1])
     if np.median(distances) > 0:

@@ -52,7 +52,7 @@ class Coordinates(RowFunction):
         return (
             f"{len(x)} of {count} points, the first of them {x[0]}, are so far from the points of the fit that the "
             "kernel vanishes and their coordinates are undefined: widen the bandwidth, fit on data that reach there, "
-            "or make them NaN with on_invalid='skip'"
+            "or make them NaN with Rows(X, on_invalid='skip')"
         )
 
 
@@ -109,7 +109,7 @@ class StreamedMatrix:
         """The product in tasks of whole blocks, so that results have the same bits as with blocks kept in memory."""
         n, step = len(matrix.points), matrix.block_rows * math.ceil(2048 / matrix.block_rows)
         ranges = tuple((start, min(start + step, n)) for start in range(0, n, step))
-        return cls(Run(open_source(matrix.points), Plan(ranges), None, "keep", progress, "kernel"), matrix)
+        return cls(Run(open_source(matrix.points, progress=progress), Plan(ranges), None, "kernel"), matrix)
 
     def __matmul__(self, vectors: Array) -> Array:
         result = self.run.map(_RowsOfProduct(self.matrix), state=vectors)
@@ -117,17 +117,15 @@ class StreamedMatrix:
         return result
 
 
-def feature_run(
-    source: Source, functions: DiffusionFunctions, on_invalid: str, progress: bool | None, description: str
-) -> Run:
+def feature_run(source: Source, functions: DiffusionFunctions, description: str) -> Run:
     """A run over a source that evaluates the features of a diffusion map, in tasks of even work."""
     p, d = functions.points.shape
     q = len(functions.first)
     flops = 2.0 * p * d + 50.0 * p + 2.0 * q * (q if functions.whitening is None else p + q)
-    return Run(source, plan_rows(source, flops), None, on_invalid, progress, description)
+    return Run(source, plan_rows(source, flops), None, description)
 
 
-def read_points(source: Source, on_invalid: str, progress: bool | None) -> Array:
+def read_points(source: Source) -> Array:
     """All valid rows as points in memory, (n, d) float64. With "raise", an invalid row raises InvalidRowError."""
-    points = Run(source, plan_rows(source, 50.0), None, on_invalid, progress, "points").map(_Points())
+    points = Run(source, plan_rows(source, 50.0), None, "points").map(_Points())
     return np.empty((0, source.dimension)) if points is None else points

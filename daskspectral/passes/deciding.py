@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,12 +12,11 @@ from numpy.typing import NDArray
 
 from daskspectral import landmarks as choosing
 from daskspectral.basis import Basis
-from daskspectral.data.source import Source, label_of
+from daskspectral.data.source import Source
 from daskspectral.engine.memory import local_threads
 from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.kernels import Kernel, Periodic
-from daskspectral.moments.climb import Setting
-from daskspectral.moments.trial import half_splits
+from daskspectral.moments.trial import Setting, Split, half_splits
 from daskspectral.operators import Operator
 from daskspectral.passes.automatic import (
     PENALTIES,
@@ -27,14 +27,14 @@ from daskspectral.passes.automatic import (
     Search,
     families_of,
 )
-from daskspectral.passes.cells_trial import CellsRival, cells_candidate
 from daskspectral.passes.copies import advise_copies
-from daskspectral.passes.lattice_trial import LatticeRival, lattice_candidate
+from daskspectral.passes.landmarks import given_points, rows_by
 from daskspectral.passes.network_trial import SPLIT, Halves, network_candidate
-from daskspectral.passes.parameters import given_landmarks
 from daskspectral.passes.pilot import FOLDS, ROWS, Pilot
+from daskspectral.passes.rivals import Kind, Rival
 from daskspectral.passes.selection import Candidate, Selection
 from daskspectral.passes.side import Side
+from daskspectral.solvers import Penalised, Solving
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
@@ -42,7 +42,6 @@ BLOCK_ROWS = 2048  # of the basis functions' buffers
 LEAST_DISTINCT = 0.5  # of the rows
 LEAST_HALVED = 4000  # rows of a pilot, of which half train a network
 LEAST_ROWS = 40  # of a pilot: with fewer there is nothing to compare by
-TIE = 0.01  # of scores, below which the lattice is taken, whose pass over all rows costs a hundredth
 PLAIN = 0.5  # of the median distance, where nothing can be compared
 SPREAD = 0.3  # J of functions whose gradients count
 TWO_SIDED = (*PENALTIES, 0.01, 100.0)
@@ -52,39 +51,31 @@ TWO_SIDED = (*PENALTIES, 0.01, 100.0)
 class Open:
     """What an estimator leaves to the data: the functions of each side, and "auto" for numbers.
 
-    `right` is None where the right functions are the left ones. `penalty` is None for a solution by rank cut.
-    With `lattice` a Fourier lattice is compared with kernels at landmarks, with `network` a network, with `cells` soft
-    cells.
+    `right` is None where the right functions are the left ones. Functions of other kinds are compared with a kernel
+    that stands `alone`, of which nothing is given, all kinds where `everything` is asked for; with `network` a network.
     """
 
+    operator: Operator
     left: Side
     right: Side | None
     components: int
-    spread: float | str
-    penalty: float | str | None
+    solver: Solving
     dtype: str
-    lattice: bool = False
+    alone: bool = False
+    everything: bool = False
     network: bool = False
-    cells: bool = False
 
 
-def decide(
-    source: Source,
-    operator: Operator,
-    wanted: Open,
-    rng: np.random.Generator,
-    *,
-    on_invalid: str,
-    progress: bool | None,
-) -> Selection:
+def decide(source: Source, wanted: Open, rng: np.random.Generator) -> Selection:
     """The table of the candidates, with the parameters chosen by it: kernel, landmarks, spread, penalty.
 
     Raises InvalidRowError for an invalid row (on_invalid="raise"), ValueError where no row is valid, or all are equal,
     LinAlgError where no candidate converges.
     """
+    operator = wanted.operator
     judge = operator.comparable
-    options: dict[str, Any] = {"blocks": source.lagged is not None, "on_invalid": on_invalid, "progress": progress}
-    pilot = Pilot.draw(source, judge or operator, rng, **options, halves=1 + wanted.network)
+    blocks = source.lagged is not None
+    pilot = Pilot.draw(source, judge or operator, rng, blocks=blocks, halves=1 + wanted.network)
     advise_copies(pilot.raw["x"], source)
     halves = None
     if wanted.network and pilot.rows >= LEAST_HALVED:
@@ -110,74 +101,67 @@ def decide(
         setting = judged[0][0]
         candidates = search.table(judged)
         logger.info("chosen among %d candidates: %s", len(candidates), candidates[0].kernel)
-        rival: LatticeRival | CellsRival | None = None
-        if wanted.cells:
-            rival = cells_candidate(search, splits, rng)
-        elif wanted.lattice:
-            periods = wanted.left.periods_in(source, operator)
-            rival = lattice_candidate(pilot, search, splits, wanted.components, periods)
-        better, candidates = _rivals(halves, search, judged[0], rival, candidates, wanted, rng, progress)
+        rivals = [] if not wanted.alone else _rivals_of(search, wanted, splits, rng)
+        better, candidates = _best(halves, search, judged[0], rivals, candidates, wanted, rng)
         if better is not None:
             return Selection(candidates, {"basis": better}, pilot.rows, search.leading.families[0].median, "", why)
     found: dict[str, Any] = {}
     for functions, side in ((search.left, wanted.left), (search.right, wanted.right)):
-        if functions is not None and side is not None and functions.basis is None:
+        if functions is not None and side is not None and side.landmarks is not None:
             kernel = functions.kernel(setting)
-            found[f"{side.prefix}kernel"] = _plain(kernel, side.kernel)
-            found[f"{side.prefix}landmarks"] = _landmarks(side, functions.family(setting), kernel, pilot, rng)
-            if not side.prefix:
-                found |= {"spread": search.spread, "n_landmarks": len(found["landmarks"])}
-    if wanted.penalty is not None:
-        found["penalty"] = setting.penalty
+            raw = _landmarks(side, functions.family(setting), kernel, pilot, rng)
+            spread = 0.0 if side.prefix else search.spread
+            chosen = replace(side.landmarks, kernel=_plain(kernel, side.landmarks.kernel), points=raw, spread=spread)
+            found[f"{side.prefix}basis"] = side.vanishing.of(chosen) if side.vanishing is not None else chosen
+    if setting.penalty is not None:
+        found["solver"] = Penalised(setting.penalty)
     undercut = None if why else search.undercut(judged)
     return Selection(candidates, found, pilot.rows, search.leading.families[0].median, edge, why, undercut)
 
 
-def _rivals(
+def _rivals_of(search: Search, wanted: Open, splits: Sequence[Split], rng: np.random.Generator) -> list[Rival]:
+    """The best functions of each other kind that suits the operator and the rows."""
+    operator, dimension = search.operator, search.pilot.points("x").shape[1]
+    periods = wanted.left.periods_in(search.pilot.source, wanted.operator)
+    kinds = [kind for kind in Kind.family() if kind.takes(operator, dimension, periods, wanted.everything)]
+    found = (kind.rival(search, splits, periods, rng) for kind in kinds)
+    return [rival for rival in found if rival is not None]
+
+
+def _best(
     halves: Halves | None,
     search: Search,
     best: tuple[Setting, Array],
-    rival: LatticeRival | CellsRival | None,
+    rivals: Sequence[Rival],
     table: tuple[Candidate, ...],
     wanted: Open,
     rng: np.random.Generator,
-    progress: bool | None,
 ) -> tuple[Basis | None, tuple[Candidate, ...]]:
     """The basis that is better than the best kernel at landmarks, None where none is, and the table with all of them.
 
     Where a network is among them, all are fitted to one half of a pilot and judged on the other, which none saw.
     """
-    values: dict[str, Array] = {"landmarks": best[1]}
-    if rival is not None:
-        values[rival.name] = rival.values
-    network = None
+    values: dict[str, Array] = {"landmarks": best[1], **{rival.kind: rival.values for rival in rivals}}
+    bases: dict[str, Basis | None] = {"landmarks": None, **{rival.kind: rival.basis for rival in rivals}}
+    name = ""
     if halves is not None:
         whole, landmark = halves.whole, halves.marked(search.landmark)
-        network = network_candidate(
-            halves, wanted.components, search.count, wanted.left.completed, int(rng.integers(2**31)), progress
-        )
+        seed = int(rng.integers(2**31))
+        trained = network_candidate(halves, wanted.components, search.count, wanted.left.completed, seed)
+        bases["network"], values["network"], name = trained
         values["landmarks"] = replace(search, pilot=whole, landmark=landmark).judge([best[0]], [SPLIT])[best[0]]
-        if rival is not None:
-            values[rival.name] = rival.judged(whole, landmark, wanted.components, SPLIT)
-        values["network"] = network.values
+        values |= {rival.kind: rival.again(whole, landmark, SPLIT) for rival in rivals}
     scores = search.scores(values)
     logger.info("scores: %s", ", ".join(f"{name} {score:.5g}" for name, score in scores.items()))
     shown: dict[str, Candidate] = {"landmarks": table[0]}
-    if network is not None:
+    if halves is not None:
         held_out = "on the half that no basis saw"
         shown["landmarks"] = replace(table[0], score=scores["landmarks"], why=f"best at landmarks, {held_out}")
-        shown["network"] = network.candidate(scores["network"], held_out)
-    if rival is not None:
-        shown[rival.name] = rival.candidate(scores[rival.name], f"the best {rival.name}")
-    ranks = {name: score + TIE * (name == "lattice") for name, score in scores.items()}
-    order = sorted(shown, key=lambda name: -ranks[name])
-    others = tuple(shown[name] for name in order)
-    found: dict[str, Basis | None] = {"landmarks": None}
-    if rival is not None:
-        found[rival.name] = rival.basis
-    if network is not None:
-        found["network"] = network.basis
-    return found[order[0]], (*others, *table[1:])
+        shown["network"] = Candidate.of(name, 1.0, 1.0, scores["network"], values["network"], held_out)
+    shown |= {rival.kind: rival.candidate(scores[rival.kind], f"the best {rival.kind}") for rival in rivals}
+    ahead = {kind.name: kind.ahead for kind in Kind.family()}
+    order = sorted(shown, key=lambda kind: -scores[kind] - ahead.get(kind, 0.0))
+    return bases[order[0]], (*(shown[kind] for kind in order), *table[1:])
 
 
 def pilot_bytes(source: Source, operator: Operator, size: int) -> int:
@@ -190,12 +174,13 @@ def pilot_bytes(source: Source, operator: Operator, size: int) -> int:
 
 def _landmarks(side: Side, family: Family, kernel: Kernel, pilot: Pilot, rng: np.random.Generator) -> Array:
     """The landmarks of one side in the columns of the data: given, or rows of the pilot, as many as are wanted."""
-    if family.rows is None:
-        return np.asarray(side.landmarks)
-    points, count = pilot.points(side.view), min(side.count, pilot.rows)
-    rows = family.rows
-    if side.landmarks in choosing.BY_KERNEL:
-        rows = choosing.choose(side.landmarks, points, count, rng, gram=kernel, diagonal=kernel.diagonal)
+    assert side.landmarks is not None
+    rows, method = family.rows, side.landmarks.method
+    if rows is None:
+        return np.asarray(side.landmarks.points)
+    points, count = pilot.points(side.view), min(side.drawn, pilot.rows)
+    if method in choosing.BY_KERNEL:
+        rows = rows_by(method, points, count, kernel, rng)
     others = np.setdiff1d(np.arange(pilot.rows), rows)[: count - len(rows)]
     return np.asarray(pilot.raw[side.view][np.concatenate([rows, others])])
 
@@ -210,38 +195,39 @@ def _search(pilot: Pilot, wanted: Open, rng: np.random.Generator) -> Search:
     pool = np.sort(rng.permutation(pilot.rows)[: (pilot.rows + 1) // 2])
 
     def functions(side: Side) -> Functions:
+        landmarks = side.landmarks
+
         def drawn(kernel: Kernel) -> Family:
+            assert landmarks is not None
             embedded = kernel.embedded(pilot.points(side.view))
             median = _median(embedded, rng)
-            if not isinstance(side.landmarks, str):
-                preparation = pilot.source.preparations[side.view]
-                width = pilot.source.width(side.view)
-                raw = given_landmarks(side.landmarks, width, label_of(side.view), preparation.columns)
-                return Family(kernel, median, preparation(raw))
-            method = "kmeans++" if side.landmarks in choosing.BY_KERNEL else side.landmarks
-            rows = pool[choosing.choose(method, embedded[pool], min(side.count, len(pool)), rng)]
+            given = given_points(landmarks, pilot.source, side.view)
+            if given is not None:
+                return Family(kernel, median, pilot.source.preparations[side.view](given))
+            method = "kmeans++" if landmarks.method in choosing.BY_KERNEL else landmarks.method
+            rows = pool[choosing.choose(method, embedded[pool], min(side.drawn, len(pool)), rng)]
             return Family(kernel, median, pilot.points(side.view)[rows], rows)
 
         found = Functions(side.laid, drawn, side.constant, side.given)
-        if side.given is None:
+        if landmarks is not None:
             periods = side.periods_in(pilot.source, operator)
-            found.families.extend(map(drawn, families_of(side.kernel, operator, periods)))
+            found.families.extend(map(drawn, families_of(landmarks.kernel, operator, periods)))
         return found
 
     left = functions(wanted.left)
     right = None if wanted.right is None else functions(wanted.right)
+    own = wanted.left.landmarks
     still = operator.derivative_order == 0 or operator.on_manifold or right is not None
-    still = still or (left.basis is None and wanted.left.periods is not None)
+    still = still or (own is not None and own.periods is not None)
     usual = TWO_SIDED if operator.solver.two_sided else PENALTIES
-    penalties: Any = tuple(c * pilot.repeats for c in usual) if wanted.penalty == "auto" else (wanted.penalty,)
-    spread = wanted.spread if not isinstance(wanted.spread, str) else 0.0 if still else SPREAD
-    metrics = not still and operator.derivative_order == 1 and not isinstance(wanted.left.kernel, Kernel)
+    given = wanted.solver.penalty
+    penalties: Any = tuple(c * pilot.repeats for c in usual) if given == "auto" else (given,)
+    spread = 0.0 if still or own is None else SPREAD
+    if own is not None and not isinstance(own.spread, str):
+        spread = own.spread
+    metrics = not still and operator.derivative_order == 1 and own is not None and not isinstance(own.kernel, Kernel)
     landmark = np.zeros(pilot.rows, dtype=bool)
-    if any(
-        isinstance(side.landmarks, str)
-        for side in (wanted.left, wanted.right)
-        if side is not None and side.basis is None
-    ):
+    if any(side is not None and side.drawn for side in (wanted.left, wanted.right)):
         landmark[pool] = True
     return Search(pilot, left, right, landmark, penalties, float(spread), metrics, wanted.components, wanted.dtype)
 

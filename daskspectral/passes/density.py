@@ -17,23 +17,17 @@ MOST_REMOVED = 0.02
 
 
 def with_density(
-    operator: Operator,
-    source: Source,
-    rng: np.random.Generator,
-    *,
-    periods: tuple[float | None, ...] | None,
-    on_invalid: str,
-    progress: bool | None,
+    operator: Operator, source: Source, rng: np.random.Generator, *, periods: tuple[float | None, ...] | None
 ) -> Operator:
     """The operator with the density of up to 50 000 rows of the source, by their weights.
 
     `periods` has an entry for each prepared column, None where no column is periodic. Raises InvalidRowError for an
     invalid row (on_invalid="raise"), and ValueError where the rows are one point.
     """
-    rows, x = draw_rows(source, SAMPLE, rng, on_invalid=on_invalid, progress=progress)
+    rows, x = draw_rows(source, SAMPLE, rng)
     weights = None
     if "weight" in source.readers:
-        weights = take_rows(source, rows, view="weight", on_invalid=on_invalid, progress=progress)[1][:, 0]
+        weights = take_rows(source, rows, view="weight")[1][:, 0]
     operator = operator.estimated(x, rng, weights=weights, periods=periods)
     density = operator.estimate
     assert density is not None

@@ -17,22 +17,14 @@ FEW, GAP = 10, 0.5  # rows that end at the zeros come ten times nearer than the 
 FEWEST = 100  # rows from which the smallest value says something
 
 
-def check_edges(
-    edges: tuple[Edge, ...],
-    source: Source,
-    rng: np.random.Generator,
-    *,
-    view: str,
-    on_invalid: str,
-    progress: bool | None,
-) -> None:
+def check_edges(edges: tuple[Edge, ...], source: Source, rng: np.random.Generator, *, view: str) -> None:
     """Raise ValueError for a function that does not vanish where the data end, on up to 20 000 rows.
 
     It is negative, or 0 on more than a twentieth of the rows, or nowhere below a quarter of its largest value. A gap
     between the last rows and its zeros, wider than that between the last rows and the next hundredth of all, gives a
     TrustWarning. A function that vanishes at some ends of the data alone cannot be told from one that is meant so.
     """
-    numbers, x = draw_rows(source, SAMPLE, rng, view=view, on_invalid=on_invalid, progress=progress)
+    numbers, x = draw_rows(source, SAMPLE, rng, view=view)
     for edge in dict.fromkeys(edges):
         values = edge.values(x)
         if not np.isfinite(values).all():

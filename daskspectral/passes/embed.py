@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,10 +22,9 @@ from daskspectral.engine.sampling import draw_fields
 from daskspectral.errors import RankWarning, TrustWarning, warn_user
 from daskspectral.kernels import Gaussian
 from daskspectral.passes.embed_exact import Embedded, embed_exact
-from daskspectral.passes.embed_lowrank import Covered, Rows, cover_rows, embed_low_rank
+from daskspectral.passes.embed_lowrank import Covered, RowCover, cover_rows, embed_low_rank
 from daskspectral.passes.embedding import Passes, Solve, plan_embedding, points_in_memory
 from daskspectral.passes.extension import Extension
-from daskspectral.passes.parameters import check_one_of
 from daskspectral.passes.probe import PROBES, Probe, gram_distance
 from daskspectral.passes.sparse_kernel import DENSE, ENTRY, NEIGHBOURHOODS, SHARE, degree
 from daskspectral.passes.sums import flops_of
@@ -79,9 +79,7 @@ class Embedding:
     def exact(self, sparse: bool) -> Embedded:
         """By the kernel between all pairs, or between near ones."""
         run = self.passes.run
-        run = Run(
-            run.source, plan_rows(run.source, flops_of(run.source, 1)), None, run.on_invalid, run.progress, "read"
-        )
+        run = Run(run.source, plan_rows(run.source, flops_of(run.source, 1)), None, "read")
         scratch = self.scratch if sparse else None
         return embed_exact(
             run,
@@ -167,7 +165,7 @@ class Embedding:
     def _covered(self, basis: LandmarkBasis, most: int) -> Covered:
         run = self.passes.run
         plan = plan_embedding(self.source, basis.size, run.device)
-        self.passes.run = Run(run.source, plan.ranges, None, run.on_invalid, run.progress, "embed", run.device)
+        self.passes.run = Run(run.source, plan.ranges, None, "embed", run.device)
         return cover_rows(self.passes, basis, most)
 
     def _low_rank(self, covered: Covered, before: tuple[Embedded, Probe] | None) -> tuple[Embedded, Probe]:
@@ -188,10 +186,10 @@ class Embedding:
         logger.info("%d landmarks: the Gram matrix is off by about %.1e", covered.basis.size, error)
         return replace(embedded, approximation=error), probe
 
-    def _drawn(self, size: int, rng: np.random.Generator) -> Rows:
+    def _drawn(self, size: int, rng: np.random.Generator) -> RowCover:
         run = self.passes.run
-        fields = draw_fields(run.source, size, rng, on_invalid=run.on_invalid, progress=run.progress)[1]
-        return Rows(run.source.preparation(fields["x"]), fields.get("diagonal"))
+        fields = draw_fields(run.source, size, rng)[1]
+        return RowCover(run.source.preparation(fields["x"]), fields.get("diagonal"))
 
 
 def _error(before: Probe | None, now: Probe) -> float:
@@ -228,19 +226,22 @@ def warn_embedding(found: Embedded, *, tolerance: float, accuracy: float, column
         p = len(found.extension.points)
         warn_user(
             f"at {p} landmarks the Gram matrix of the embedding is off by about {error:.1%}, more than "
-            f"accuracy={accuracy:g}: the certificate is of the problem at these landmarks. Take n_landmarks='auto' or "
-            "more landmarks, method='auto', or a wider bandwidth",
+            f"accuracy={accuracy:g}: the certificate is of the problem at these landmarks. Leave their count out, "
+            "or give more landmarks, method='auto' or a wider bandwidth",
             TrustWarning,
         )
 
 
-def check_cache(cache: Any, path: Any) -> None:
-    """Raise ValueError for a `cache` or `cache_path` that does not exist, and for two that contradict one another."""
-    check_one_of("cache", cache, ("auto", "always", "never"))
-    if path is not None and (not isinstance(path, (str, os.PathLike)) or not os.fspath(path)):
-        raise ValueError(f"cache_path must be a path or None; it is {path!r}")
-    if path is not None and cache == "never":
-        raise ValueError("cache='never' keeps nothing at cache_path: leave one of them out")
+def scratch_of(cache: Any) -> str | None:
+    """The path of a scratch array, None for a word. Raises ValueError for anything else."""
+    if isinstance(cache, str) and cache in ("auto", "always", "never"):
+        return None
+    text = os.fspath(cache) if isinstance(cache, (str, os.PathLike)) else ""
+    if not text:
+        raise ValueError(f"cache must be 'auto' or 'always' or 'never', or a path; it is {cache!r}")
+    if isinstance(cache, str) and not re.search(r"[./\\]", text):
+        raise ValueError(f"cache must be 'auto' or 'always' or 'never', or a path such as './{text}'; it is {cache!r}")
+    return text
 
 
 def given_bounds(diagonal: Any, n: int, on_invalid: str) -> Array:

@@ -64,7 +64,7 @@ def embed_exact(
     """
     x, bound = points_in_memory(run)
     check_reach(kernel, x)
-    product = SparseProduct.of(kernel, x, scratch) if sparse else KernelProduct.of(kernel, x, False)
+    product = SparseProduct.of(kernel, x, scratch) if sparse else KernelProduct.of(kernel, x)
     m = product(np.ones((len(x), 1)))[:, 0]
     check_masses(kernel, float(m.min()), float(m.max()), float(m.sum()), len(m))
     check_joined(kernel, x, m)

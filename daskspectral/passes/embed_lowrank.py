@@ -38,7 +38,7 @@ logger = logging.getLogger("daskspectral")
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class RowCover:
     """Rows drawn from the fit's data, prepared: points (s, d), and their bounds on the diagonal (s,) where given."""
 
     points: Array
@@ -68,8 +68,8 @@ class Covered:
         if self.missed:
             raise ValueError(
                 f"the landmarks do not cover {self.missed} of {n} points (|psi|^2 below {COVERED}, least "
-                f"{self.coverage:.2g}); give more landmarks (n_landmarks), look for them among more rows "
-                "(landmark_sample), or widen the bandwidth"
+                f"{self.coverage:.2g}); give more landmarks (count), look for them among more rows "
+                "(sample), or widen the bandwidth"
             )
         if count := int(self.cover["unbounded"]):
             raise ValueError(f"diagonal must be positive at every row; {count} of {n} are not")
@@ -105,8 +105,8 @@ def embed_low_rank(
     *,
     seed: int,
     count: int | None,
-    rows: Rows,
-    probes: Rows,
+    rows: RowCover,
+    probes: RowCover,
     cache: str,
     scratch: str | None,
     before: Extension | None = None,
@@ -125,7 +125,7 @@ def embed_low_rank(
     run, basis, frame = passes.run, covered.basis, covered.frame
     source, kernel = run.source, basis.kernel
     features, kept = _features(run, basis, cache, scratch)
-    passes.run = replace(kept, progress=False)
+    passes.run = silent(kept)
     pull, prove = (BlockTask(features, kind(frame.masses, frame.total)) for kind in (Pull, Prove))
     problem = LowRankProblem(frame, lambda v: passes(pull, v), lambda v: passes(prove, v))
 
@@ -198,28 +198,35 @@ def _lift(frames: Sequence[Frame], sums: Sequence[Array]) -> Array:
     return lift
 
 
+def silent(run: Run) -> Run:
+    """The same run without a bar."""
+    return replace(run, source=replace(run.source, progress=False))
+
+
 def _features(run: Run, basis: LandmarkBasis, cache: str, scratch: str | None) -> tuple[Features, Run]:
     """The kernel values and the run that reads them, kept where that is asked for or pays."""
     source, device = run.source, run.device
     features = Features(basis, device=device)
     if scratch is not None:
-        kept = scratch_features(replace(run, progress=False), features, scratch)
+        kept = scratch_features(silent(run), features, scratch)
         plan = plan_embedding(kept, basis.size, device).ranges
-        return Features(basis, True, device), Run(kept, plan, None, "raise", False, "embed", device)
+        return Features(basis, True, device), Run(kept, plan, None, "embed", device)
     if cache != "never" and (device == "cpu" or cache == "always") and _fits_in_memory(run, basis.size):
         kept = kept_features(run, features)
-        return Features(basis, True, device), Run(kept, run.plan, None, "raise", False, "embed", device)
+        return Features(basis, True, device), Run(kept, run.plan, None, "embed", device)
     if cache == "always":
         raise MemoryError(
             f"cache='always': the kernel values of {source.n} rows at {basis.size} landmarks, "
             f"{8 * source.n * basis.size / 1e9:.3g} GB, cannot be kept in this process's memory (not on a cluster, "
-            "of a dask array, or beyond a quarter of what is free or 1 GB); give cache_path, or take cache='auto'"
+            "of a dask array, or beyond a quarter of what is free or 1 GB); give a path as cache, or cache='auto'"
         )
     return features, run
 
 
 def _fits_in_memory(run: Run, p: int) -> bool:
     """Whether the kernel values at p landmarks are kept in this process."""
-    aligned = "diagonal" not in run.source.readers or run.on_invalid == "raise"  # only valid rows have kept values
+    aligned = (
+        "diagonal" not in run.source.readers or run.source.on_invalid == "raise"
+    )  # only valid rows have kept values
     source: Source = run.source
     return aligned and not source.dask_fields and not on_cluster() and keeps(8 * source.n * p)

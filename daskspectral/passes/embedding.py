@@ -42,7 +42,7 @@ ASKED = "asked"
 BLOCK_ROWS = 512  # kernel values of a block are read three times: they should stay in the cache
 KEPT = 1 << 30  # bytes of kernel values that are kept in memory, at most
 SCRATCH = "daskspectral_scratch"
-"""Attribute of the array of kernel values that a fit leaves at its cache_path."""
+"""Attribute of the array of kernel values that a fit leaves at the path of its cache."""
 
 SHARE = 4  # kernel values take at most 1 / SHARE of the free memory
 
@@ -250,7 +250,7 @@ def check_scratch(path: str | os.PathLike[str], source: Source) -> None:
     for dask arrays, whose blocks the scratch array does not share.
     """
     if source.dask_fields:
-        raise ValueError("cache_path takes no dask array: write X by X.to_zarr(path) and give the path")
+        raise ValueError("a scratch array takes no dask array: write X by X.to_zarr(path) and give the path")
     refuse_input(path, *(reader.name for reader in source.readers.values() if isinstance(reader, ZarrReader)))
     try:
         refuse_existing(path, False)
@@ -258,7 +258,7 @@ def check_scratch(path: str | os.PathLike[str], source: Source) -> None:
         if not _is_scratch(path):
             raise FileExistsError(
                 f"{os.fspath(path)} exists and is not the scratch of an earlier fit, so it is never replaced: give "
-                "another cache_path"
+                "another path"
             ) from None
 
 
@@ -279,7 +279,7 @@ def scratch_features(run: Run, features: Features, path: str) -> Source:
     with create_array(path, (n, p), "float64", chunk_rows=rows, attributes=marked, overwrite=True) as array:
         target = str(array.store.root) if isinstance(array.store, LocalStore) else array.store
         plan = Plan(tuple(pairwise([*range(0, n, rows), n])))
-        keeping = Run(run.source, plan, None, run.on_invalid, run.progress, "features", run.device)
+        keeping = Run(run.source, plan, None, "features", run.device)
         keeping.map(KeepTask(features), out=target)
     readers = {**run.source.readers, "x": points_reader(path, "features")}
     return replace(run.source, readers=readers, preparation=Preparation())
@@ -335,13 +335,13 @@ class KernelProduct:
     matrix: Array | None = None
 
     @classmethod
-    def of(cls, kernel: Kernel, x: Array, progress: bool | None) -> KernelProduct:
+    def of(cls, kernel: Kernel, x: Array) -> KernelProduct:
         """The products with the kernel matrix of points x (n, d), kept in memory where it fits."""
         n = len(x)
         rows = max(64, min(1024, -(-n // 16)))
         cuts = [*range(0, n, rows), n]
         plan = Plan(tuple(pairwise(cuts)))
-        product = cls(Run(open_source(x), plan, None, "raise", progress, "kernel"), _ProductTask.of(kernel, x))
+        product = cls(Run(open_source(x), plan, None, "kernel"), _ProductTask.of(kernel, x))
         if not keeps(8 * n * n):
             logger.info("%d x %d kernel values do not fit and are made anew in every pass", n, n)
             return product

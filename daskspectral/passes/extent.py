@@ -79,26 +79,18 @@ class _ExtentTask:
         return {} if total is None else {"extent": total}
 
 
-def extent_of(source: Source, rng: np.random.Generator, *, on_invalid: str, progress: bool | None) -> Extent:
+def extent_of(source: Source, rng: np.random.Generator) -> Extent:
     """The extent of the rows of positive weight, with a sample of them. Raises ValueError for none."""
-    found = extent_from(0, source, rng, on_invalid=on_invalid, progress=progress)
+    found = extent_from(0, source, rng)
     if found is None:
         raise ValueError("the total sample weight is 0; some row needs a weight above zero")
     return found
 
 
-def extent_from(
-    start: int, source: Source, rng: np.random.Generator, *, on_invalid: str, progress: bool | None
-) -> Extent | None:
+def extent_from(start: int, source: Source, rng: np.random.Generator) -> Extent | None:
     """The extent of the rows of positive weight from `start` on, with a sample of them; None without any."""
     size = min(SAMPLE, source.n)
     numbers = np.sort(rng.integers(0, source.n, size)) if size < source.n else np.arange(size)
-    run = Run(
-        source,
-        plan_rows(source, 50.0 * source.row_bytes, start=start),
-        on_invalid=on_invalid,
-        progress=progress,
-        description="ranges",
-    )
+    run = Run(source, plan_rows(source, 50.0 * source.row_bytes, start=start), description="ranges")
     found: Extent | None = run.reduce(_ExtentTask(np.unique(numbers))).sums.get("extent")
     return found

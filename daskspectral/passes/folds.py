@@ -17,8 +17,7 @@ from daskspectral.data.containers import in_memory
 from daskspectral.data.source import Source
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.plan import TASK_BYTES
-from daskspectral.moments.dealing import FOLD, Blocked, Dealing, Dealt, Hashed, Labelled, Ranked, hashed
-from daskspectral.moments.folds import Folds
+from daskspectral.moments.folds import FOLD, Blocked, Dealing, Dealt, Folds, Hashed, Labelled, Ranked, hashed
 from daskspectral.passes.parameters import check_whole
 
 Array = NDArray[Any]
@@ -47,7 +46,7 @@ class FoldRequest:
     names: tuple[Any, ...] | None = None
     before: Folds | None = None
 
-    def counted(self, source: Source, **options: Any) -> FoldRequest:
+    def counted(self, source: Source) -> FoldRequest:
         """The same with the distinct labels, for which labels outside memory are read once.
 
         Raises ValueError for one label, and for more than 100.
@@ -55,8 +54,8 @@ class FoldRequest:
         if self.labels is None or self.values is not None:
             return self
         reader = source.readers[FOLD]
-        labels = Source({"x": reader, FOLD: reader})
-        run = Run(labels, plan_rows(labels, 20.0), None, "skip", description="labels", **options)
+        labels = Source({"x": reader, FOLD: reader}, on_invalid="skip", progress=source.progress)
+        run = Run(labels, plan_rows(labels, 20.0), None, description="labels")
         values = run.reduce(_DistinctTask()).sums["labels"].values
         return replace(self, values=_checked_distinct(values), names=tuple(values.tolist()))
 

@@ -20,8 +20,7 @@ from daskspectral.manifolds import Interval, Manifold
 from daskspectral.manifolds.base import MOST_FUNCTIONS
 from daskspectral.moments import Moments
 from daskspectral.moments.counting import counted_weight
-from daskspectral.moments.dealing import FOLD
-from daskspectral.moments.folds import Folds
+from daskspectral.moments.folds import FOLD, Folds
 from daskspectral.moments.invariant import problem_of
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators.regression import Regression

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral import landmarks as choosing
+from daskspectral.basis import Landmarks as Asked
+from daskspectral.data.containers import in_memory
 from daskspectral.data.source import Source, label_of
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Kernel, Linear
 from daskspectral.passes.copies import advise_copies
-from daskspectral.passes.parameters import given_landmarks
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
@@ -26,7 +27,7 @@ MOST_SPANNING = 2000  # columns, or rows, of which a linear kernel takes all
 
 
 @dataclass(frozen=True, eq=False)
-class Landmarks:
+class Found:
     """A kernel with its scale, the prepared landmarks (p, d), and the same in the raw columns of X (p, n_features_in).
 
     `rows` (p,) are the numbers of the rows that became landmarks, None where the landmarks are given.
@@ -39,37 +40,28 @@ class Landmarks:
 
 
 def choose_landmarks(
-    source: Source,
-    kernel: Kernel,
-    landmarks: str | Any,
-    p: int,
-    random_state: Any,
-    *,
-    view: str = "x",
-    at_most: bool = False,
-    sample_size: int | None,
-    on_invalid: str,
-    progress: bool | None,
-) -> Landmarks:
-    """The landmarks, and the kernel with its scale resolved.
+    source: Source, wanted: Asked, random_state: Any, *, view: str = "x", at_most: bool = False
+) -> Found:
+    """The landmarks that are asked for, of a kernel that is given, with its scale resolved.
 
-    `landmarks` is a method, or an array (p, n_features_in) in the raw columns of X. The points are the field `view`,
-    and one draw of rows, in one cheap pass at most, serves the landmarks and the median distance; `sample_size` is the
-    number of rows among which methods other than "uniform" choose.
+    The points are the field `view`, and one draw of rows, in one cheap pass at most, serves the landmarks and the
+    median distance.
 
     Raises InvalidRowError for an invalid row (on_invalid="raise"), ValueError where no row is valid; fewer landmarks
-    than p, where the sample holds no more that are distinct to the kernel, give a RankWarning, unless p is `at_most`.
+    than are asked for, where the sample holds no more that are distinct to the kernel, give a RankWarning, unless their
+    count is `at_most`.
     """
-    given = not isinstance(landmarks, str)
-    sample_size = 0 if given else p if landmarks == "uniform" else sample_size or default_sample(p)
-    wanted = max(sample_size, MEDIAN_SAMPLE if kernel.needs_median else 0)
+    kernel, method = wanted.kernel, wanted.method
+    assert isinstance(kernel, Kernel)
+    p = int(wanted.count) if wanted.drawn else 0
+    sample_size = p if method == "uniform" or not p else wanted.sample or max(10 * p, 10_000)
+    size = max(sample_size, MEDIAN_SAMPLE if kernel.needs_median else 0)
     rng = np.random.default_rng(random_state)
     preparation = source.preparations[view]
     rows: NDArray[np.int64] = np.empty(0, dtype=np.int64)
     raw: Array = np.empty((0, source.width(view)))
-    if wanted:
-        options: dict[str, Any] = {"on_invalid": on_invalid, "progress": progress, "raw": True}
-        rows, raw = draw_rows(source, wanted, rng, view=view, description="landmarks", **options)
+    if size:
+        rows, raw = draw_rows(source, size, rng, view=view, description="landmarks", raw=True)
         if not len(raw):
             raise ValueError("no rows are left: every row is invalid; mend the data")
         if view == "x":
@@ -79,32 +71,74 @@ def choose_landmarks(
         distance = choosing.median_distance(kernel.embedded(points), rng, size=MEDIAN_SAMPLE)
         logger.info("median distance %.6g taken as the kernel's scale", distance)
         kernel = kernel.resolve(distance)
-    if given:
-        raw = given_landmarks(landmarks, source.width(view), label_of(view), preparation.columns)
-        return Landmarks(kernel, preparation(raw), raw, None)
+    given = given_points(wanted, source, view)
+    if given is not None:
+        return Found(kernel, preparation(given), given, None)
     subset = np.sort(rng.choice(len(rows), min(sample_size, len(rows)), replace=False))
     rows, raw, points = rows[subset], raw[subset], points[subset]
-    by_values = landmarks in choosing.BY_KERNEL
-    chosen = choosing.choose(
-        landmarks,
-        points if by_values else kernel.embedded(points),
-        min(p, len(points)),
-        rng,
-        gram=lambda a, b: kernel.values(b, a),
-        diagonal=kernel.diagonal,
-    )
+    chosen = rows_by(method, points, min(p, len(points)), kernel, rng)
     if len(chosen) < p and not at_most:
         warn_user(
-            f"only {len(chosen)} of {p} landmarks could be chosen by {landmarks!r}: the sample of {len(points)} rows "
+            f"only {len(chosen)} of {p} landmarks could be chosen by {method!r}: the sample of {len(points)} rows "
             "holds no more that are distinct to the kernel",
             RankWarning,
         )
-    return Landmarks(kernel, points[chosen], raw[chosen], rows[chosen])
+    return Found(kernel, points[chosen], raw[chosen], rows[chosen])
 
 
-def spanning_landmarks(
-    source: Source, rng: np.random.Generator, *, view: str, on_invalid: str, progress: bool | None
-) -> Landmarks:
+def of_kernel(asked: Any, kernel: Kernel, *, count: int | str) -> Asked:
+    """Landmarks of an embedding, whose kernel is that of its bandwidth; where None are asked for, by "cholesky".
+
+    Raises TypeError for anything but Landmarks, ValueError for what an embedding decides itself.
+    """
+    found = Asked(count=count, method="cholesky") if asked is None else asked
+    if not isinstance(found, Asked):
+        raise TypeError(f"landmarks must be daskspectral.basis.Landmarks(count=...), or None; got {asked!r}")
+    given = {"kernel": "auto", "spread": "auto", "periods": None, "constant": None, "exclude": None}
+    for name, free in given.items():
+        if getattr(found, name) != free:
+            raise ValueError(f"the kernel of an embedding is that of its bandwidth: leave {name} of landmarks out")
+    return replace(found, kernel=kernel, count=count if found.count == "auto" else found.count)
+
+
+def rows_by(method: str, points: Array, count: int, kernel: Kernel, rng: np.random.Generator) -> NDArray[np.intp]:
+    """The numbers of the points that a method chooses as landmarks of a kernel."""
+    return choosing.choose(
+        method,
+        points if method in choosing.BY_KERNEL else kernel.embedded(points),
+        count,
+        rng,
+        gram=kernel,
+        diagonal=kernel.diagonal,
+    )
+
+
+def given_points(wanted: Asked, source: Source, view: str = "x") -> Array | None:
+    """A copy (p, n_features) of landmarks that are given, in the raw columns of a view; None where they are drawn.
+
+    Raises ValueError for anything but an array of as many columns as the data, finite in those that are used.
+    """
+    if wanted.points is None:
+        return None
+    width, columns = source.width(view), source.preparations[view].columns
+    try:
+        array = np.asarray(in_memory(wanted.points, "the array"))
+        if array.dtype.kind not in "fiub":
+            raise ValueError(f"their dtype is {array.dtype}")
+        if array.ndim != 2 or array.shape[1] != width or not len(array):
+            raise ValueError(f"they have shape {array.shape}")
+    except ValueError as error:
+        raise ValueError(
+            f"points must be an array (p, {width}) of landmarks, one column for each of {label_of(view)}; {error}"
+        ) from None
+    finite = np.isfinite(array if columns is None else array[:, list(columns)]).all(axis=1)
+    if not finite.all():
+        bad = int(np.argmin(finite))
+        raise ValueError(f"landmarks must be finite; row {bad} is {array[bad]}")
+    return np.array(array, dtype=float)
+
+
+def spanning_landmarks(source: Source, rng: np.random.Generator, *, view: str) -> Found:
     """Landmarks of the linear kernel that span all its functions on the data: unit vectors, or all rows where fewer.
 
     The rows are taken less their mean, so that what they have in common does not hide how they differ.
@@ -112,18 +146,13 @@ def spanning_landmarks(
     preparation, width, d = source.preparations[view], source.width(view), source.dimension_at(view)
     if d <= source.n:
         points = np.eye(d)
-        return Landmarks(Linear(), points, preparation.inverse(points, width), None)
-    _, raw = draw_rows(source, source.n, rng, view=view, on_invalid=on_invalid, progress=progress, raw=True)
+        return Found(Linear(), points, preparation.inverse(points, width), None)
+    _, raw = draw_rows(source, source.n, rng, view=view, raw=True)
     if not len(raw):
         raise ValueError("no rows are left: every row is invalid; mend the data")
     points = preparation(raw).astype(float)
     points -= points.mean(axis=0)
-    return Landmarks(Linear(), points, preparation.inverse(points, width), None)
-
-
-def default_sample(p: int) -> int:
-    """The default number of rows among which landmark methods other than "uniform" choose p."""
-    return max(10 * p, 10_000)
+    return Found(Linear(), points, preparation.inverse(points, width), None)
 
 
 def moved(points: Array, kernel: Kernel, spread: float) -> Array:

@@ -17,13 +17,11 @@ from daskspectral.data.source import Source
 from daskspectral.devices import ACCELERATOR_ROWS
 from daskspectral.engine.memory import Memory, resident
 from daskspectral.errors import TrustWarning, warn_user
-from daskspectral.modes.matmul import bytes_there
 from daskspectral.modes.nufft import available_there
-from daskspectral.modes.sums import best_method, rows_at_once
+from daskspectral.modes.sums import best_method, bytes_there, rows_at_once
 from daskspectral.moments.modes import weights_of
 from daskspectral.operators import Operator
 from daskspectral.passes.extent import Extent, extent_of
-from daskspectral.passes.parameters import checked_kernel
 from daskspectral.passes.periods import Periods
 
 Array = NDArray[np.floating[Any]]
@@ -34,14 +32,7 @@ LEAST_WAVES = 0.6  # shortest wavelengths across the gap between opposite edges,
 
 
 def boxed(
-    lattice: FourierLattice,
-    source: Source,
-    operator: Operator,
-    rng: np.random.Generator,
-    *,
-    periods: Periods | None,
-    on_invalid: str,
-    progress: bool | None,
+    lattice: FourierLattice, source: Source, operator: Operator, rng: np.random.Generator, *, periods: Periods | None
 ) -> FourierLattice:
     """The lattice on its box, with its method of summing.
 
@@ -53,7 +44,7 @@ def boxed(
     lattice = lattice.laid(source.dimension, None, periods)
     own, given = lattice.periods or (None,) * source.dimension, lattice.box or (None,) * source.dimension
     if any(not p and side is None for p, side in zip(own, given, strict=True)):
-        extent = extent_of(source, rng, on_invalid=on_invalid, progress=progress)
+        extent = extent_of(source, rng)
         box = [
             None if p else side or _interval(axis, extent, source)
             for axis, (p, side) in enumerate(zip(own, given, strict=True))
@@ -108,14 +99,10 @@ def with_method(lattice: FourierLattice, operator: Operator) -> FourierLattice:
     return replace(lattice, method=method, version=installed if method == "nufft" else None)
 
 
-def check_lattice_choice(basis: Any, kernel: Any, landmarks: Any) -> None:
-    """Raise TypeError or ValueError for a basis that is no lattice, and for parameters that do not go with one."""
-    if not isinstance(basis, FourierLattice):
-        raise TypeError(f"basis must be a FourierLattice, such as FourierLattice(15); got {basis!r}")
-    if not isinstance(landmarks, str):
-        raise ValueError("basis is a lattice, without landmarks; leave landmarks out")
-    if kernel is not None and not (isinstance(kernel, str) and kernel == "auto"):
-        check_stationary(checked_kernel(kernel))
+def check_prior(lattice: FourierLattice) -> None:
+    """Raise TypeError or ValueError for a kernel that is no prior of a lattice's coefficients."""
+    if not isinstance(lattice.kernel, str):
+        check_stationary(lattice.kernel)
 
 
 def check_lattice(lattice: FourierLattice, operator: Operator, dimension: int) -> None:
@@ -126,12 +113,12 @@ def check_lattice(lattice: FourierLattice, operator: Operator, dimension: int) -
         what = f"takes functions at {views[0]} besides x" if views else "takes functions at two rows"
         raise ValueError(
             f"{operator.name} {what}, and products of functions at two points are no modes of the data: a Fourier "
-            "lattice gains nothing. Use a kernel at landmarks (basis=None)"
+            "lattice gains nothing. Use a kernel at landmarks, basis=Landmarks()"
         )
     if operator.solver.by_norm:
         raise ValueError(
             f"{operator.name} holds variances against the norm of a kernel's functions, and a Fourier lattice chooses "
-            "its prior afterwards: use a kernel at landmarks (basis=None)"
+            "its prior afterwards: use a kernel at landmarks, basis=Landmarks()"
         )
     weights_of(operator, dimension)
 

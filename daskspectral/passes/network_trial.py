@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, NeuralBasis
-from daskspectral.moments.dealing import mixed
+from daskspectral.moments.folds import mixed
 from daskspectral.moments.row_keys import distinct_rows
 from daskspectral.moments.trial import half_splits
-from daskspectral.neural import Loss, available
+from daskspectral.neural import available
 from daskspectral.operators import Operator
-from daskspectral.passes.networks import Sample, train_on
+from daskspectral.passes.networks import Sample, train
 from daskspectral.passes.pilot import Pilot
-from daskspectral.passes.selection import Candidate
 
 Array = NDArray[Any]
 STEPS = 2000
@@ -64,43 +63,18 @@ class Halves:
         return trial.judged([SPLIT], count, [penalty])[0]
 
 
-@dataclass(frozen=True, eq=False)
-class NetworkRival:
-    """A network that is to be trained on all data, with the held-out values (1, k) of one trained on a half."""
-
-    basis: NeuralBasis
-    values: Array
-
-    def candidate(self, score: float, why: str) -> Candidate:
-        """The network in the table of an automatic choice."""
-        layers = "-".join(map(str, self.basis.hidden))
-        return Candidate.of(f"network, {layers}", 1.0, 1.0, score, self.values, why)
-
-
 def network_candidate(
-    halves: Halves,
-    components: int,
-    count: int,
-    completed: Callable[[Basis], Basis],
-    seed: int,
-    progress: bool | None,
-) -> NetworkRival:
-    """The usual network, trained on the rows of one half; a tenth of these tells when to stop."""
+    halves: Halves, components: int, count: int, completed: Callable[[Basis], Basis], seed: int
+) -> tuple[NeuralBasis, Array, str]:
+    """The usual network, to be trained on all data, and how it did when on the rows of one half, of which a tenth
+    told when to stop: its values (1, k), and what it is called."""
     basis = NeuralBasis(outputs=components)
     pilot = halves.seen
     rows = distinct_rows(pilot.source.preparation.selected(pilot.raw["x"]))
     sample = Sample(pilot.fields, mixed(rows) % 10 == 0)
     short = replace(basis, steps=min(STEPS, basis.steps))
-    trained, _ = train_on(
-        short,
-        None,
-        lambda _: sample,
-        pilot.source,
-        Loss.of(pilot.operator),
-        pilot.operator,
-        outputs=components,
-        completed=(completed, completed),
-        seed=seed,
-        progress=progress,
-    )
-    return NetworkRival(basis, halves.judged(completed(trained), count, 1.0, "float64"))
+    shared: dict[str, Any] = {"outputs": components, "completed": (completed, completed), "seed": seed}
+    trained, _ = train(short, None, lambda _: sample, pilot.source, pilot.operator, **shared)
+    values = halves.judged(completed(trained), count, 1.0, "float64")
+    shown = f"network, {'-'.join(map(str, basis.hidden))}"
+    return basis, values, shown

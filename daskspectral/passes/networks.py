@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from daskspectral.data.source import Source
 from daskspectral.engine.progress import Progress
 from daskspectral.engine.sampling import draw_fields
 from daskspectral.engine.scheduler import active_report
-from daskspectral.moments.dealing import FOLD, Dealing, mixed
+from daskspectral.moments.folds import FOLD, Dealing, mixed
 from daskspectral.moments.measure import NUMBER, block_of, of_operator
 from daskspectral.moments.row_keys import KEY, row_keys
 from daskspectral.neural import Loss, Networks, State, Trainer, optax
@@ -62,7 +62,6 @@ class Rounds:
     seed: int
     dealing: Dealing | None
     reserved: tuple[int, ...]
-    on_invalid: str
     known: dict[int, Sample] = field(default_factory=dict)
 
     def __call__(self, number: int) -> Sample:
@@ -76,7 +75,7 @@ class Rounds:
     def _drawn(self, number: int) -> Sample:
         source = self.source
         rng = np.random.default_rng([self.seed, 0, number])
-        numbers, fields = draw_fields(source, self.size, rng, on_invalid=self.on_invalid)
+        numbers, fields = draw_fields(replace(source, progress=False), self.size, rng)
         keys = row_keys(source.preparation.selected(fields["x"]), numbers)
         if self.dealing is not None:
             dealt = self.dealing.each({**fields, NUMBER: numbers, KEY: keys})
@@ -179,56 +178,25 @@ class Training:
 def train(
     left: Trainable,
     right: Trainable | None,
-    rounds: Rounds,
-    *,
-    outputs: int,
-    completed: tuple[Completed, Completed],
-    progress: bool | None,
-    kept: Kept | None = None,
-) -> tuple[Trainable, Trainable | None]:
-    """The bases of both sides, trained for an operator on the rows of `rounds`; other arguments as of `train_on`.
-
-    Raises ImportError without jax and optax, ValueError for an operator without a loss, and for rows that are too few.
-    """
-    optax()
-    judge = rounds.operator.comparable
-    loss = Loss.of(rounds.operator)
-    assert judge is not None
-    return train_on(
-        left,
-        right,
-        rounds,
-        rounds.source,
-        loss,
-        judge,
-        outputs=outputs,
-        completed=completed,
-        seed=rounds.seed,
-        progress=progress,
-        kept=kept,
-    )
-
-
-def train_on(
-    left: Trainable,
-    right: Trainable | None,
     draw: Callable[[int], Sample],
     source: Source,
-    loss: Loss,
-    judge: Operator,
+    operator: Operator,
     *,
     outputs: int,
     completed: tuple[Completed, Completed],
     seed: int,
-    progress: bool | None,
     kept: Kept | None = None,
 ) -> tuple[Trainable, Trainable | None]:
-    """The bases of both sides, trained by a loss on the rows that `draw` gives for round 0, 1, ...
+    """The bases of both sides, trained by the loss of an operator on the rows that `draw` gives for round 0, 1, ...
 
-    `judge` is the operator by whose solutions they are judged on rows held out, `completed` adds the constant to the
-    functions of each side, where it is added. `right` is None where the right functions are of the same variables; they
-    are then of the same network.
+    By solutions for them they are judged on rows held out; `completed` adds the constant to the functions of each side,
+    where it is added. `right` is None where the right functions are of the same variables; they are then of the same
+    network. Raises ImportError without jax and optax, ValueError for an operator without a loss, and for rows that are
+    too few.
     """
+    optax()
+    judge, loss = operator.comparable, Loss.of(operator)
+    assert judge is not None
     first, shared = draw(0), loss.two_sided and right is None
 
     def started(basis: Trainable, view: str, number: int, seed: int) -> Trainable:
@@ -239,7 +207,7 @@ def train_on(
         None if right is None else started(right, judge.right_view, outputs, seed + 1),
         shared,
     )
-    bar, done = Progress(left.steps, "training", progress, "steps", active_report()), [0]
+    bar, done = Progress(left.steps, "training", source.progress, "steps", active_report()), [0]
 
     def tell(step: int, loss: float) -> None:
         bar.advance(step - done[0], loss=f"{loss:.4g}")

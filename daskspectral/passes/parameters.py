@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.data.containers import in_memory
 from daskspectral.kernels import Gaussian, Kernel
 from daskspectral.kernels.names import NAMES
-from daskspectral.landmarks import METHODS
 from daskspectral.manifolds import Manifold
 from daskspectral.operators import Laplacian, Operator
 
 Array = NDArray[np.floating[Any]]
-Penalty = TypeVar("Penalty", float, float | str)
 SMOOTHNESS = 2.0  # of Sobolev functions, where it is above half the dimension
-LEAST_SUPPORT = 10.0  # effective points under a function, for a solution by rank cut
 
 
 def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) -> None:
@@ -75,62 +71,15 @@ def check_random_state(value: Any) -> None:
         ) from error
 
 
-def check_landmark_choice(landmarks: Any, sample: Any, count: int) -> None:
-    """Raise ValueError for a method that does not exist, and for a sample of rows below the number of landmarks."""
-    if isinstance(landmarks, str):
-        check_one_of("landmarks", landmarks, METHODS)
-        if landmarks != "uniform" and sample is not None:
-            check_whole("landmark_sample", sample, count)
-
-
-def check_landmark_count(value: Any) -> None:
-    """Raise ValueError unless the value is a whole number of 1 or more, or "auto"."""
-    if np.ndim(value):
-        raise ValueError(
-            f"n_landmarks is how many landmarks there are, or 'auto'; it is an array of shape {np.shape(value)}: give "
-            "landmarks of your own as landmarks="
-        )
-    if not isinstance(value, str) or value != "auto":
-        check_whole("n_landmarks", value)
-
-
-def check_landmark_fit(estimator: Any, on_invalid: str) -> None:
-    """Raise ValueError for a wrong value of `on_invalid`, or of a parameter that every fit at landmarks has."""
-    check_landmark_count(estimator.n_landmarks)
-    check_one_of("standardize", estimator.standardize, (True, False))
-    check_one_of("dtype", estimator.dtype, ("float64", "float32"))
-    check_one_of("on_invalid", on_invalid, ("raise", "skip"))
-    if estimator.rtol is not None:
-        check_number("rtol", estimator.rtol)
-    check_random_state(estimator.random_state)
-
-
-def given_landmarks(landmarks: Any, n_features: int, of: str = "X", columns: tuple[int, ...] | None = None) -> Array:
-    """A copy (p, n_features) of landmarks given by the user, in the raw columns of X; ValueError for anything else.
-
-    They must be finite in the `columns` that are used, all by default.
-    """
-    wanted = (
-        f"landmarks must be one of {', '.join(METHODS)}, or an array (p, {n_features}), one column for each of {of}"
-    )
-    try:
-        array = np.asarray(in_memory(landmarks, "the array"))
-        if array.dtype.kind not in "fiub":
-            raise ValueError(f"their dtype is {array.dtype}")
-        if array.ndim != 2 or array.shape[1] != n_features or not len(array):
-            raise ValueError(f"they have shape {array.shape}")
-    except ValueError as error:
-        raise ValueError(f"{wanted}; {error}") from None
-    finite = np.isfinite(array if columns is None else array[:, list(columns)]).all(axis=1)
-    if not finite.all():
-        bad = int(np.argmin(finite))
-        raise ValueError(f"landmarks must be finite; row {bad} is {array[bad]}")
-    return np.array(array, dtype=float)
-
-
 def _real(value: Any) -> bool:
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     return number and math.isfinite(value)
+
+
+def check_fit(estimator: Any) -> None:
+    """Raise ValueError for a wrong value of a parameter that every fit from moments has."""
+    check_one_of("dtype", estimator.dtype, ("float64", "float32"))
+    check_random_state(estimator.random_state)
 
 
 def checked_operator(value: Any) -> Operator:
@@ -142,20 +91,6 @@ def checked_operator(value: Any) -> Operator:
             f"got {operator!r}"
         )
     return operator
-
-
-def resolve_support(min_support: float | None, solver: str) -> float:
-    """The least effective points under a function: where not given 10 for a solution by rank cut, 0 for others."""
-    if min_support is None:
-        return LEAST_SUPPORT if solver == "cut" else 0.0
-    return float(min_support)
-
-
-def resolve_penalty(penalty: Any, solver: str, chosen: Penalty) -> float | Penalty | None:
-    """c of the penalised solution: the given one, or the one that was `chosen` for "auto"; None for a rank cut."""
-    if solver == "cut":
-        return None
-    return chosen if penalty == "auto" else float(penalty)
 
 
 def checked_kernel(value: Any) -> Kernel:

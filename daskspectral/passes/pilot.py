@@ -13,7 +13,7 @@ from daskspectral.basis import Basis
 from daskspectral.data.source import Source
 from daskspectral.engine.sampling import draw_fields
 from daskspectral.moments.counting import repeats_of
-from daskspectral.moments.dealing import FOLD
+from daskspectral.moments.folds import FOLD
 from daskspectral.moments.row_keys import distinct_rows
 from daskspectral.moments.summing import SumTask
 from daskspectral.moments.trial import Trial
@@ -38,15 +38,7 @@ class Pilot:
 
     @classmethod
     def draw(
-        cls,
-        source: Source,
-        operator: Operator,
-        rng: np.random.Generator,
-        *,
-        blocks: bool,
-        on_invalid: str,
-        progress: bool | None,
-        halves: int = 1,
+        cls, source: Source, operator: Operator, rng: np.random.Generator, *, blocks: bool, halves: int = 1
     ) -> Pilot:
         """`halves` times 10 000 rows of the source, where it has them.
 
@@ -55,7 +47,7 @@ class Pilot:
         Raises InvalidRowError for the lowest invalid row (on_invalid="raise"), ValueError where no row is valid or has
         weight.
         """
-        numbers, fields = draw_fields(source, halves * ROWS, rng, on_invalid=on_invalid, progress=progress)
+        numbers, fields = draw_fields(source, halves * ROWS, rng)
         if not len(numbers):
             raise ValueError("no rows are left: every row is invalid; mend the data")
         if "weight" in fields:  # rows without weight tell nothing, and may leave a half of the rows without any

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from daskspectral.basis import FourierLattice
@@ -12,15 +12,16 @@ from daskspectral.engine.memory import release
 from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
-from daskspectral.moments.climb import Setting
 from daskspectral.moments.lattice import lattice_of, solve_modes
 from daskspectral.moments.lattice_regression import PARTS, regress
 from daskspectral.moments.prior_choice import FAMILIES, UNIT, Chosen, choose_prior
 from daskspectral.moments.problem import checked_means
 from daskspectral.moments.regression import RidgeProblem
+from daskspectral.moments.trial import Setting
 from daskspectral.passes.automatic import in_threads
 from daskspectral.passes.selection import Candidate, Selection
 from daskspectral.solve.ridge import RidgeFit
+from daskspectral.solvers import Penalised, Solving
 
 LEAST_LONG, LEAST_SHORT = 1e-4, 1e-3  # of the prior's weight at 0, and at half the frequency
 
@@ -34,24 +35,16 @@ class LatticeSolution:
     kernel: Kernel
 
 
-def solve_on_lattice(
-    moments: Moments,
-    *,
-    kernel: Kernel | str | None,
-    penalty: float | str | None,
-    basis: Any,
-    count: int,
-    **options: Any,
-) -> LatticeSolution:
-    """Solve modes for a `kernel` and a `penalty`, which are chosen by the folds where they are left to the data.
+def solve_on_lattice(moments: Moments, *, basis: Any, solver: Solving, count: int) -> LatticeSolution:
+    """Solve modes for the kernel of a `basis` and a penalty, chosen by the folds where they are left to the data.
 
-    `penalty` None is a solution by rank cut. A lattice `basis` may have fewer frequencies than were measured.
-    Raises ValueError for more frequencies than were measured.
+    A lattice `basis` may have fewer frequencies than were measured. Raises ValueError for more frequencies than were
+    measured.
     """
     lattice = lattice_of(moments)
     checked_means(moments)
-    orders = _given_orders(basis, lattice)
-    own = _given_kernel(kernel)
+    orders, own = _given_orders(basis, lattice), _given_kernel(basis)
+    penalty = solver.resolved("auto" if moments.penalty is None else moments.penalty)
     if own is not None and not own.automatic:
         advise_reach(own, lattice)
     c = penalty if isinstance(penalty, float) else None
@@ -75,14 +68,14 @@ def solve_on_lattice(
         moments,
         kernel=found,
         orders=orders,
+        solver=solver,
         penalty=None if penalty is None else best.penalty,
         count=count,
         compared=bool(chosen.table),
-        **options,
     )
-    parameters: dict[str, Any] = {"kernel": found, "basis": lattice if orders is None else lattice.truncated(orders)}
+    parameters: dict[str, Any] = {"basis": _as_given(lattice, orders, found)}
     if penalty is not None:
-        parameters["penalty"] = best.penalty
+        parameters["solver"] = Penalised(best.penalty or 0.0)
     selection = Selection(
         tuple(
             Candidate.of(
@@ -122,12 +115,16 @@ def advise_reach(kernel: Kernel, lattice: FourierLattice) -> None:
             return
 
 
-def _given_kernel(kernel: Kernel | str | None) -> Kernel | None:
-    """The kernel that is given; None where it is left to the data. Raises TypeError or ValueError for no prior."""
-    if kernel is None or isinstance(kernel, str):
+def _given_kernel(basis: Any) -> Kernel | None:
+    """The prior that a lattice has; None where it is left to the data. Raises TypeError or ValueError for no prior."""
+    if not isinstance(basis, FourierLattice) or isinstance(basis.kernel, str):
         return None
-    check_stationary(kernel)
-    return kernel
+    check_stationary(basis.kernel)
+    return basis.kernel
+
+
+def _as_given(lattice: FourierLattice, orders: tuple[int, ...] | None, kernel: Kernel) -> FourierLattice:
+    return replace(lattice if orders is None else lattice.truncated(orders), kernel=kernel)
 
 
 def _in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
@@ -180,7 +177,6 @@ class LatticeRegression:
 def regress_on_lattice(
     moments: Moments,
     *,
-    kernel: Kernel | str | None,
     basis: Any,
     alpha: float | str | None,
     gradient_weight: float,
@@ -190,7 +186,7 @@ def regress_on_lattice(
     lattice = lattice_of(moments)
     orders = _given_orders(basis, lattice)
     release()  # what the pass over the rows has left
-    own = _given_kernel(kernel)
+    own = _given_kernel(basis)
     if own is not None and not own.automatic:
         advise_reach(own, lattice)
     found = regress(
@@ -208,7 +204,7 @@ def regress_on_lattice(
     )
     selection = Selection(
         table,
-        {"kernel": found.kernel, "basis": lattice if orders is None else lattice.truncated(orders)},
+        {"basis": _as_given(lattice, orders, found.kernel)},
         rows=moments.count,
         median=float(lattice.period.max()),
         edge=found.edge,

@@ -23,14 +23,14 @@ CONSTANT = 1e-6  # length of the side of a constant column, 1 that of the others
 STEPS = 1000  # of the generators, after which a range that still grows has no end
 
 
-def ranges_of(source: Source, group: Group | None, *, on_invalid: str, progress: bool | None) -> Interval:
+def ranges_of(source: Source, group: Group | None) -> Interval:
     """The product of the intervals over the columns' ranges, of equal lengths, in one pass.
 
     A range that is more than three times as wide as that between the quantiles .001 and .999 of a sample is cut a
     quarter of this width beyond them, with a TrustWarning. Ranges are widened so that the group takes each to another.
     No function depends on a column that is constant. Raises ValueError where all are, and as `symmetric_ranges`.
     """
-    extent = extent_of(source, np.random.default_rng(0), on_invalid=on_invalid, progress=progress)
+    extent = extent_of(source, np.random.default_rng(0))
     ends = np.transpose([_range(axis, extent) for axis in range(source.dimension)])
     if group is not None:
         ends = symmetric_ranges(ends, group)
@@ -74,9 +74,9 @@ def symmetric_ranges(ends: Array, group: Group) -> Array:
     )
 
 
-def advise_appended(source: Source, start: int, manifold: Manifold, *, on_invalid: str, progress: bool | None) -> None:
+def advise_appended(source: Source, start: int, manifold: Manifold) -> None:
     """Warn where rows from `start` on go beyond the ends of intervals that were made for those before."""
-    extent = extent_from(start, source, np.random.default_rng(0), on_invalid=on_invalid, progress=progress)
+    extent = extent_from(start, source, np.random.default_rng(0))
     if extent is None:  # all of weight 0: as if they were absent
         return
     lower, upper = manifold.ends

@@ -15,20 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral import landmarks as choosing
-from daskspectral.basis import LandmarkBasis
+from daskspectral.basis import LandmarkBasis, Landmarks
 from daskspectral.data.source import Source
 from daskspectral.errors import FitWarning, warn_user
 from daskspectral.kernels import Gaussian, Kernel, Matern
-from daskspectral.moments.climb import Setting, climb, edge_of
 from daskspectral.moments.folds import Folds
 from daskspectral.moments.regression import RidgeProblem
+from daskspectral.moments.trial import Setting, climb, edge_of
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.automatic import TRIAL_LANDMARKS, in_threads
-from daskspectral.passes.parameters import given_landmarks
+from daskspectral.passes.landmarks import given_points, rows_by
 from daskspectral.passes.periods import Periods, periodic
 from daskspectral.passes.pilot import Pilot
 from daskspectral.passes.selection import Candidate, Selection
-from daskspectral.solve.folded import best_penalty
+from daskspectral.solve.ridge import best_penalty
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
@@ -43,14 +43,13 @@ PLAIN = 1.0  # the factor where nothing can be compared
 class Open:
     """What a regression leaves to the data: a kernel of open scale, or None for the kernel too, of these `periods`.
 
-    `landmarks` are a method that chooses `count` rows, or an array in the columns of the data. `alpha` is the penalty
-    where it is given; folds are contiguous `blocks` where it is asked for. `cut` is that of the ridge problem.
+    `landmarks` have their number. `alpha` is the penalty where it is given; folds are contiguous `blocks` where it is
+    asked for. `cut` is that of the ridge problem.
     """
 
     kernel: Kernel | None
     periods: Periods | None
-    landmarks: Any
-    count: int
+    landmarks: Landmarks
     gradient_weight: float
     alpha: float | None
     blocks: bool
@@ -71,33 +70,25 @@ class _Found:
         return float(self.errors.sum())
 
 
-def decide_regression(
-    source: Source,
-    operator: Regression,
-    wanted: Open,
-    rng: np.random.Generator,
-    *,
-    on_invalid: str,
-    progress: bool | None,
-) -> Selection:
+def decide_regression(source: Source, operator: Regression, wanted: Open, rng: np.random.Generator) -> Selection:
     """The table of the candidates, with the parameters chosen by it: kernel and landmarks.
 
     Raises InvalidRowError for an invalid row (on_invalid="raise"), ValueError where no row is valid, or all are equal.
     """
-    pilot = Pilot.draw(source, operator, rng, blocks=wanted.blocks, on_invalid=on_invalid, progress=progress)
+    pilot = Pilot.draw(source, operator, rng, blocks=wanted.blocks)
     _advise_units(pilot)
     families = (wanted.kernel,) if wanted.kernel is not None else families_of(operator, wanted.periods)
     points = pilot.points("x")
     embedded = families[0].embedded(points)
     median = choosing.median_of_distinct(embedded, rng) or 1.0  # any scale does where all points are equal
-    if isinstance(wanted.landmarks, str):
-        method = "kmeans++" if wanted.landmarks in choosing.BY_KERNEL else wanted.landmarks
-        rows = choosing.choose(method, embedded, min(wanted.count, pilot.rows), rng)
+    landmarks = wanted.landmarks
+    given, count = given_points(landmarks, source), min(int(landmarks.count), pilot.rows)
+    if given is None:
+        method = "kmeans++" if landmarks.method in choosing.BY_KERNEL else landmarks.method
+        rows = choosing.choose(method, embedded, count, rng)
         trial = points[rows[:TRIAL_LANDMARKS]]
     else:
-        preparation = source.preparation
-        raw = given_landmarks(wanted.landmarks, source.width("x"), columns=preparation.columns)
-        trial = preparation(raw)[:TRIAL_LANDMARKS]
+        trial = source.preparation(given)[:TRIAL_LANDMARKS]
     search = _Search(pilot, families, trial, median, wanted)
     found: dict[Setting, _Found] = {}
     edge = ""
@@ -111,18 +102,11 @@ def decide_regression(
         order, setting = [], Setting(len(families) - 1, PLAIN)
         logger.info("nothing was compared (%d rows are too few): %s", pilot.rows, search.kernel(setting))
     kernel = search.kernel(setting)
-    if isinstance(wanted.landmarks, str):
-        if wanted.landmarks in choosing.BY_KERNEL:
-            rows = choosing.choose(
-                wanted.landmarks,
-                points,
-                min(wanted.count, pilot.rows),
-                rng,
-                gram=lambda a, b: kernel.values(b, a),
-                diagonal=kernel.diagonal,
-            )
-        raw = np.asarray(pilot.raw["x"][rows])
-    chosen = {"kernel": kernel, "landmarks": raw, "n_landmarks": len(raw)}
+    if given is None:
+        if landmarks.method in choosing.BY_KERNEL:
+            rows = rows_by(landmarks.method, points, count, kernel, rng)
+        given = np.asarray(pilot.raw["x"][rows])
+    chosen = {"basis": replace(landmarks, kernel=kernel, points=given, count=len(given))}
     table = tuple(
         Candidate(
             str(search.kernel(s)),
@@ -145,7 +129,7 @@ def _advise_units(pilot: Pilot) -> None:
     if len(varied) and varied.max() > UNLIKE * varied.min():
         warn_user(
             f"the standard deviations of the columns go from {varied.min():.3g} to {varied.max():.3g}, and a kernel of "
-            "one scale hardly sees the columns of small ones: standardize=True brings them to one",
+            "one scale hardly sees the columns of small ones: Rows(X, standardize=True) brings them to one",
             FitWarning,
         )
 

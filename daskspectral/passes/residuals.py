@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.data.integrity import Snapshot
+from daskspectral.data.rows import Rows
 from daskspectral.data.source import open_regression
 from daskspectral.engine import Run, plan_rows
 from daskspectral.errors import renumbered
 from daskspectral.moments import NUMBER
-from daskspectral.passes.parameters import check_one_of
 from daskspectral.passes.rows import RowFunction
 
 Array = NDArray[np.floating[Any]]
@@ -79,14 +79,7 @@ class _Compare:
 
 
 def determination(
-    function: RowFunction,
-    targets: int | None,
-    X: Any,
-    y: Any,
-    sample_weight: Any = None,
-    *,
-    on_invalid: str = "raise",
-    progress: bool | None = None,
+    function: RowFunction, targets: int | None, rows: Rows, y: Any, sample_weight: Any, progress: bool | None
 ) -> float:
     """R^2 of a function's values (n, m) against y, (n,) for `targets` None or (n, m), averaged over the targets.
 
@@ -94,8 +87,7 @@ def determination(
     for weights that sum to 0; InvalidRowError for the lowest invalid row, unless on_invalid="skip" leaves such rows
     out; OSError where the data changed meanwhile.
     """
-    check_one_of("on_invalid", on_invalid, ("raise", "skip"))
-    source, operator = open_regression(X, y, columns=function.preparation.columns, weight=sample_weight)
+    source, operator = open_regression(rows, y, weight=sample_weight, progress=progress)
     if (operator.targets or 1) != (targets or 1):
         raise ValueError(f"y has {operator.targets or 1} columns, and the model was fitted on {targets or 1} targets")
     if source.n < 2:
@@ -104,7 +96,7 @@ def determination(
     source = source.with_preparation(mean=scale.mean, scale=scale.scale)
     snapshot = Snapshot(source)
     plan = plan_rows(source, 2000.0 * function.columns, device=function.device)
-    run = Run(source, plan, None, on_invalid, progress, "score", function.device)
+    run = Run(source, plan, None, "score", function.device)
     total = run.reduce(_Compare(function))
     snapshot.check_unchanged()
     if total.count < 2:

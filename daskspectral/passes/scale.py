@@ -54,20 +54,16 @@ class _SpreadTask:
         return total
 
 
-def standardized(source: Source, *, on_invalid: str, progress: bool | None) -> Source:
-    """The source with columns brought to mean 0 and standard deviation 1 (ddof 0), in one streamed pass.
+def standardized(source: Source) -> Source:
+    """The source with columns brought to mean 0 and standard deviation 1 (ddof 0), in one pass, where it is asked for.
 
     Rows count by their sample weights. A constant column keeps its scale. Views in the space of x are scaled as x is;
     points in a space of their own have their own mean and scale. Raises InvalidRowError (on_invalid="raise"), and
     ValueError where the weights are all zero or squares of the columns overflow.
     """
-    run = Run(
-        source,
-        plan_rows(source, 50.0 * source.row_bytes),
-        on_invalid=on_invalid,
-        progress=progress,
-        description="standardize",
-    )
+    if not source.standardize:
+        return source
+    run = Run(source, plan_rows(source, 50.0 * source.row_bytes), description="standardize")
     views = ("x", *source.apart)
     spreads: Mapping[str, Any] = run.reduce(_SpreadTask(views)).sums
     for view in views:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
 
 from daskspectral.data.integrity import Snapshot
+from daskspectral.data.rows import Rows
 from daskspectral.data.source import check_widths, open_data
 from daskspectral.engine.accelerators import chosen_device
 from daskspectral.moments import Moments
-from daskspectral.moments.lattice import DENSE, dense, lattice_of, on_lattice
-from daskspectral.moments.lattice_large import of_functions
+from daskspectral.moments.lattice import DENSE, dense, lattice_of, of_functions, on_lattice
 from daskspectral.moments.score import SpanScore, check_rows, score_span
-from daskspectral.passes.parameters import check_one_of, check_whole
+from daskspectral.passes.parameters import check_whole
 from daskspectral.passes.sums import Discretisation, measure, plan_sums
 from daskspectral.solve import Solver
 
@@ -31,26 +30,18 @@ class Decomposed(Protocol):
 
 
 def measure_score(
-    model: Decomposed,
-    X: Any,
-    *,
-    fields: Mapping[str, Any] | None = None,
-    sample_weight: Any = None,
-    on_invalid: str = "raise",
-    allow_missing: bool = False,
-    progress: bool | None = None,
+    model: Decomposed, rows: Rows, *, sample_weight: Any = None, progress: bool | None = None
 ) -> SpanScore:
-    """How a fitted model's functions do on the rows of X, in one pass; the options are as in its `score`.
+    """How a fitted model's functions do on rows like those of its fit, in one pass.
 
     Raises ValueError for data that do not fit the model and for no more rows than functions, InvalidRowError for the
     lowest invalid row (on_invalid="raise"), and OSError where the data changed meanwhile.
     """
     fitted = model.moments_
-    check_one_of("on_invalid", on_invalid, ("raise", "skip"))
     check_whole("n_components", model.n_components)
     functions = {side: getattr(model, name) for name, side in model.solver_.functions.items()}
-    operator, columns = fitted.operator.scoring, fitted.preparation["columns"]
-    source = open_data(operator, X, columns=columns, weight=sample_weight, fields=fields)
+    operator = fitted.operator.scoring
+    source = open_data(operator, rows, weight=sample_weight, progress=progress)
     check_widths(fitted, source)
     least = min(model.n_components, *(c.shape[1] for c in functions.values()))
     check_rows(source.n, least, f"X has {source.rows}")
@@ -62,8 +53,6 @@ def measure_score(
         plan_sums(source, operator, laid.sizes, fitted.dtype, device=device, lattice=laid.lattice),
         dtype=fitted.dtype,
         device=device,
-        on_invalid=on_invalid,
-        progress=progress,
         snapshot=Snapshot(source),
         description="score",
     )

@@ -80,20 +80,9 @@ class Selection(Registered):
     def state(self) -> dict[str, Any]:
         found = super().state()
         kept = dict(self.parameters)
-        if kept.get("periods") is not None:
-            kept["periods"] = {str(column): float(period) for column, period in kept["periods"].items()}
         if not isinstance(kept.get("folds"), (int, np.integer, str, type(None))):
             kept["folds"] = None
         return {**found, "parameters": kept}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Selection:
-        found = cls(**state)
-        periods = found.parameters.get("periods")
-        if periods is None:
-            return found
-        whole = {int(column): period for column, period in periods.items()}  # files have strings for keys
-        return replace(found, parameters={**found.parameters, "periods": whole})
 
     def advise(self, *, certain: bool) -> None:
         """Warn where the best candidate is at the edge of what was tried, unless the values are `certain` anyway."""

@@ -1,8 +1,8 @@
-"""The left or the right functions of an operator: a basis that is given, or a kernel at landmarks."""
+"""The left or the right functions of an operator: a basis, or landmarks that a fit draws."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,54 +15,89 @@ from daskspectral.basis import (
     ConstantBasis,
     FourierLattice,
     LandmarkBasis,
+    Landmarks,
     NeuralBasis,
     Trainable,
     Vanishing,
 )
 from daskspectral.data.source import Source, label_of
 from daskspectral.errors import renumbered
-from daskspectral.kernels import Kernel, Linear, Periodic, RadialKernel
-from daskspectral.landmarks import METHODS
+from daskspectral.kernels import Gaussian, Kernel, Linear, Periodic, RadialKernel
 from daskspectral.operators import Operator
 from daskspectral.passes.edges import check_edges
-from daskspectral.passes.landmarks import MOST_SPANNING, choose_landmarks, moved, spanning_landmarks
-from daskspectral.passes.lattice import boxed, check_lattice, check_lattice_choice
-from daskspectral.passes.parameters import (
-    check_one_of,
-    check_whole,
-    checked_kernel,
-    given_landmarks,
-)
-from daskspectral.passes.periods import Periods, check_periods, periodic, periods_of
+from daskspectral.passes.landmarks import MOST_SPANNING, choose_landmarks, given_points, moved, spanning_landmarks
+from daskspectral.passes.lattice import boxed, check_lattice, check_prior
+from daskspectral.passes.periods import Periods, periodic, periods_of
+
+Array = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """An estimator's parameters for the left or the right functions; `prefix` begins their names, "" or "right_".
+    """The left or the right functions; `prefix` begins the names of their attributes, "" or "right_".
 
-    The functions are a `basis`, or a `kernel` at `landmarks`: an array, or the method that chooses `count` of
-    `sample` rows. `view` is the field of points on which they are evaluated; `constant` adds the constant function.
-    `vanishing` is a Vanishing("landmarks", ...) into which the kernel at landmarks goes. `periods` are the periods of
-    columns of X by their numbers. The landmarks of a linear kernel that are `spanning` give all its functions.
+    They are a `basis`, or `landmarks`, the kernel at which goes into the basis `vanishing` where there is one. `view`
+    is the field of points on which they are evaluated; `constant` adds the constant function. The landmarks of a linear
+    kernel that are `spanning` give all its functions.
     """
 
     prefix: str
     view: str
     basis: Basis | None
-    kernel: Kernel | str | None
-    landmarks: Any
-    count: int
-    sample: int | None
+    landmarks: Landmarks | None
     constant: bool
-    spread: float = 0.0
     vanishing: Vanishing | None = None
-    periods: Mapping[Any, Any] | None = None
     spanning: bool = False
+
+    @classmethod
+    def of(cls, functions: Any, prefix: str, view: str, operator: Operator, outputs: int) -> Side:
+        """The functions that an estimator is given as its argument `basis`; networks have so many `outputs`.
+
+        Raises TypeError or ValueError for what cannot work with any data.
+        """
+        name = f"{prefix}basis"
+        vanishing = None
+        if isinstance(functions, Vanishing) and isinstance(functions.basis, Landmarks):
+            vanishing, functions = functions, functions.basis
+        constant = operator.kills_constants and vanishing is None
+        if isinstance(functions, Landmarks):
+            asked, functions = functions.constant, copy.deepcopy(functions)  # kernels can be changed in place
+            if asked and vanishing is not None:
+                raise ValueError(
+                    f"constant=True would add a function that does not vanish to {name}, whose functions vanish at the "
+                    "ends of the data; leave constant out"
+                )
+            return cls(prefix, view, None, functions, constant if asked is None else asked, vanishing)
+        if not isinstance(functions, Basis):
+            raise TypeError(
+                f"{name} must be one of daskspectral.basis, such as Landmarks(kernel) or MonomialBasis; got "
+                f"{functions!r}"
+            )
+        if isinstance(functions, FourierLattice):
+            check_prior(functions)
+            if prefix:
+                raise ValueError(
+                    "products of the functions of two sides are no modes of the data: a Fourier lattice is for "
+                    "operators whose functions are the same on both sides; leave right_basis out"
+                )
+        basis = functions.asking(outputs) if isinstance(functions, Trainable) else functions
+        return cls(prefix, view, basis, None, constant and not functions.vanishes)
+
+    @property
+    def lattice(self) -> FourierLattice | None:
+        """The lattice on which modes are summed; None for other functions."""
+        return self.basis if isinstance(self.basis, FourierLattice) else None
+
+    @property
+    def has_periods(self) -> bool:
+        """Whether the periods of some columns are given with the functions."""
+        own = self.landmarks or self.lattice
+        return own is not None and own.periods is not None
 
     @property
     def automatic(self) -> bool:
         """Whether the data decide the kernel or its scale."""
-        return self.basis is None and is_automatic(self.kernel)
+        return self.landmarks is not None and self.landmarks.automatic
 
     @property
     def open_network(self) -> bool:
@@ -70,84 +105,46 @@ class Side:
         return isinstance(self.basis, Trainable) and not self.basis.frozen
 
     @property
-    def drawn(self) -> bool:
-        """Whether rows of the data become landmarks."""
-        return self.basis is None and isinstance(self.landmarks, str)
+    def drawn(self) -> int:
+        """The number of rows of the data that become landmarks."""
+        return int(self.landmarks.count) if self.landmarks is not None and self.landmarks.drawn else 0
 
     @property
     def vanishes(self) -> bool:
         """Whether its functions vanish at the ends of the data."""
-        return self.vanishing is not None or (isinstance(self.basis, Basis) and self.basis.vanishes)
+        return self.vanishing is not None or (self.basis is not None and self.basis.vanishes)
 
     @property
     def size(self) -> int:
         """The number of functions wanted, known before landmarks are drawn."""
-        if self.basis is not None:
-            return self.basis.size + self._adds_constant(self.basis)
-        return (self.count if self.drawn else len(self.landmarks)) + self.constant
+        if self.landmarks is None:
+            assert self.basis is not None
+            return self.basis.size + (self.constant and not self.basis.holds_constant)
+        return (self.drawn or len(self.landmarks.points)) + self.constant
 
-    def check(self) -> None:
-        """Raise ValueError or TypeError for parameters that cannot work with any data."""
-        basis = f"{self.prefix}basis"
-        if self.basis is not None:
-            if not isinstance(self.basis, Basis):
-                raise TypeError(f"{basis} must be one of daskspectral.basis, such as MonomialBasis; got {self.basis!r}")
-            if isinstance(self.basis, FourierLattice):
-                self._check_prior()
-                return
-            named = {f"{self.prefix}kernel": self.kernel is not None and not isinstance(self.kernel, str)}
-            named[f"{self.prefix}landmarks"] = not isinstance(self.landmarks, str)
-            for name, given in named.items():
-                if given:
-                    raise ValueError(f"{basis} takes the place of a kernel at landmarks; give it or {name}, not both")
-            if self.periods is not None:
-                raise ValueError(
-                    f"periods are for kernels at landmarks, and {basis} has functions of its own: they have to be "
-                    "periodic themselves, as LandmarkBasis(Periodic(kernel, periods), points) is"
-                )
-        else:
-            checked_kernel(self.kernel)
-        check_periods(self.periods)
-        if self.vanishes and self.constant:
-            raise ValueError(
-                f"constant=True would add a function that does not vanish to {basis}, whose functions vanish at the "
-                "ends of the data; leave constant out"
-            )
-        if isinstance(self.landmarks, str):
-            check_one_of(f"{self.prefix}landmarks", self.landmarks, METHODS)
-            if self.landmarks != "uniform" and self.sample is not None:
-                check_whole("landmark_sample", self.sample, self.count)
+    def fitted_to(self, count: int, source: Source, operator: Operator) -> Side:
+        """The same for these data: a lattice of so many variables, `count` landmarks where their number is open.
 
-    def _check_prior(self) -> None:
-        """Raise ValueError or TypeError for parameters that do not go with a lattice."""
-        check_periods(self.periods)
-        check_lattice_choice(self.basis, self.kernel, self.landmarks)
-        if self.prefix:
-            raise ValueError(
-                "products of the functions of two sides are no modes of the data: a Fourier lattice is for operators "
-                "whose functions are the same on both sides; leave right_basis out"
-            )
-
-    def fitted_to(self, count: int, source: Source) -> Side:
-        """The same with `count` landmarks, or with as many as span all functions of a linear kernel."""
-        if self.drawn and type(self.kernel) is Linear and self.periods is None and self.vanishing is None:
+        Of a linear kernel as many as span all its functions. Raises ValueError for a lattice of more than four columns.
+        """
+        if isinstance(self.basis, FourierLattice):
+            dimension = source.dimension_at(self.view)
+            check_lattice(self.basis, operator, dimension)
+            return replace(self, basis=self.basis.laid(dimension, None, self.periods_in(source, operator), source.n))
+        own = self.landmarks
+        if own is None or own.count != "auto":
+            return self
+        if own.drawn and type(own.kernel) is Linear and own.periods is None and self.vanishing is None:
             least = min(source.n, source.dimension_at(self.view))
             if least <= MOST_SPANNING:
-                return replace(self, count=least, spanning=True)
-        return replace(self, count=count)
-
-    def in_dimension(self, source: Source, operator: Operator) -> Side:
-        """The same for these data: a lattice of so many variables. Raises ValueError for more than four."""
-        if not isinstance(self.basis, FourierLattice):
-            return self
-        check_lattice(self.basis, operator, source.dimension_at(self.view))
-        periods = self.periods_in(source, operator)
-        return replace(self, basis=self.basis.laid(source.dimension_at(self.view), None, periods, source.n))
+                return replace(self, landmarks=replace(own, count=least), spanning=True)
+        return replace(self, landmarks=replace(own, count=count))
 
     def check_against(self, source: Source, order: int, operator: Operator) -> None:
         """Raise ValueError where the functions do not fit the data, or the operator with derivatives of this order."""
         dimension = source.dimension_at(self.view)
-        if self.basis is not None:
+        if self.landmarks is None:
+            assert self.basis is not None
             unknown = self.open_network and isinstance(self.basis, NeuralBasis)
             if not unknown and self.basis.dimension != dimension:
                 raise ValueError(
@@ -158,54 +155,56 @@ class Side:
             return
         if self.vanishing is not None:
             self.vanishing.check_dimension(dimension)
-        kernel = self._kernel(operator, source)
+        kernel = self.kernel(operator, source)
         self.laid(LandmarkBasis(kernel, np.zeros((1, dimension)))).check_order(order, operator.title)
-        if not self.drawn:
-            columns = source.preparations[self.view].columns
-            given_landmarks(self.landmarks, source.width(self.view), label_of(self.view), columns)
+        given_points(self.landmarks, source, self.view)
+        if source.n < self.drawn:
+            raise ValueError(f"X has {source.rows}, fewer than {self.drawn} landmarks; lower their count")
 
     def choose(
-        self, source: Source, rng: np.random.Generator, operator: Operator, *, on_invalid: str, progress: bool | None
-    ) -> tuple[Basis, NDArray[np.floating[Any]] | None]:
-        """The basis, and its landmarks in the raw columns of the data, None for a basis that is given."""
-        basis, raw = self._chosen(source, rng, operator, on_invalid=on_invalid, progress=progress)
+        self, source: Source, rng: np.random.Generator, operator: Operator, *, at_most: bool = False
+    ) -> tuple[Basis, Array | None]:
+        """The basis, and its landmarks in the raw columns of the data, None for a basis that is given.
+
+        Fewer landmarks than their count are no warning where this is `at_most`.
+        """
+        basis, raw = self._chosen(source, rng, operator, at_most)
         if basis.edges:
-            check_edges(basis.edges, source, rng, view=self.view, on_invalid=on_invalid, progress=progress)
+            check_edges(basis.edges, source, rng, view=self.view)
         return self.completed(basis), raw
 
     def _chosen(
-        self, source: Source, rng: np.random.Generator, operator: Operator, **options: Any
-    ) -> tuple[Basis, NDArray[np.floating[Any]] | None]:
+        self, source: Source, rng: np.random.Generator, operator: Operator, at_most: bool
+    ) -> tuple[Basis, Array | None]:
         if isinstance(self.basis, FourierLattice):
-            return boxed(self.basis, source, operator, rng, periods=self.periods_in(source, operator), **options), None
+            return boxed(self.basis, source, operator, rng, periods=self.periods_in(source, operator)), None
         if self.basis is not None:
             return self.basis, None
+        assert self.landmarks is not None
         if self.spanning:
-            found = spanning_landmarks(source, rng, view=self.view, **options)
+            found = spanning_landmarks(source, rng, view=self.view)
         else:
-            found = choose_landmarks(
-                source,
-                self._kernel(operator, source),
-                self.landmarks,
-                self.count,
-                rng,
-                view=self.view,
-                sample_size=self.sample,
-                **options,
-            )
+            wanted = replace(self.landmarks, kernel=self.kernel(operator, source))
+            found = choose_landmarks(source, wanted, rng, view=self.view, at_most=at_most)
         rows = found.rows
         if rows is not None and not self.prefix:
             with renumbered(lambda k: rows[k]):
                 operator.check_points(found.points)
-        return self.laid(LandmarkBasis(found.kernel, moved(found.points, found.kernel, self.spread))), found.raw
+        spread = self.landmarks.spread
+        points = found.points if isinstance(spread, str) else moved(found.points, found.kernel, float(spread))
+        return self.laid(LandmarkBasis(found.kernel, points)), found.raw
 
-    def kernel_of(self, basis: Basis) -> Kernel:
-        """The kernel of a basis that this side chose, as an estimator takes it: without periods that are added."""
+    def chosen(self, basis: Basis, raw: Array) -> Basis | Landmarks:
+        """The argument of an estimator that gives this basis of the landmarks `raw` again."""
         core = basis.parts[-1].core
         assert isinstance(core, LandmarkBasis)
-        kernel = core.kernel
-        given = isinstance(self.kernel, Periodic)
-        return kernel.kernel if isinstance(kernel, Periodic) and not given else kernel
+        assert self.landmarks is not None
+        kernel, spread = core.kernel, self.landmarks.spread
+        if isinstance(kernel, Periodic) and not isinstance(self.landmarks.kernel, Periodic):
+            kernel = kernel.kernel  # without the periods that are added
+        still = 0.0 if isinstance(spread, str) else spread
+        found = replace(self.landmarks, kernel=kernel, points=raw, count=len(raw), spread=still)
+        return found if self.vanishing is None else replace(self.vanishing, basis=found)
 
     def laid(self, basis: Basis) -> Basis:
         """Functions at landmarks as they are used: within a vanishing basis where one is asked for."""
@@ -221,19 +220,21 @@ class Side:
                 f"{operator} is on an oblique cell, and kernels, lattices and densities are periodic along columns "
                 "only; give functions that are periodic, such as basis=HarmonicBasis(manifold, 100)"
             )
-        given = None if self.periods is None else periods_of(self.periods, source, self.view)
+        own = None if self.landmarks is None else self.landmarks.periods
+        given = None if own is None else periods_of(own, source, self.view)
         if given is not None and operator.periods is not None and operator.periods != given:
             raise ValueError(
                 f"{operator} has the periods {operator.periods}, and periods= asks for {given}; give them once"
             )
         return operator.periods if given is None else given
 
-    def _kernel(self, operator: Operator, source: Source) -> Kernel:
-        """A copy of the kernel, periodic where the columns or the operator's manifold are."""
+    def kernel(self, operator: Operator, source: Source) -> Kernel:
+        """The kernel, periodic where the columns or the operator's manifold are; one that is open stands for others."""
+        assert self.landmarks is not None
+        own = self.landmarks.kernel
         periods = self.periods_in(source, operator)
-        return periodic(
-            checked_kernel(self.kernel), periods, f"{operator} has" if self.periods is None else "periods= asks for"
-        )
+        whose = f"{operator} has" if self.landmarks.periods is None else "periods= asks for"
+        return periodic(own if isinstance(own, Kernel) else Gaussian("auto"), periods, whose)
 
     @property
     def given(self) -> Basis | None:
@@ -242,21 +243,13 @@ class Side:
 
     def completed(self, basis: Basis) -> Basis:
         """The basis with the constant function, where it is added."""
-        return with_constant(basis) if self._adds_constant(basis) else basis
-
-    def _adds_constant(self, basis: Basis) -> bool:
-        return self.constant and not basis.holds_constant
+        return with_constant(basis) if self.constant and not basis.holds_constant else basis
 
 
-def has_kink(kernel: Kernel) -> bool:
+def has_kink(kernel: Kernel | str) -> bool:
     """Whether k(., y) is not differentiable at y, as for the exponential kernel."""
-    inner = kernel.inner
+    inner = kernel.inner if isinstance(kernel, Kernel) else None
     return isinstance(inner, RadialKernel) and inner.smoothness < 1
-
-
-def is_automatic(kernel: Any) -> bool:
-    """Whether a parameter leaves the kernel or its scale to the data."""
-    return (isinstance(kernel, str) and kernel == "auto") or (isinstance(kernel, Kernel) and kernel.automatic)
 
 
 def with_constant(basis: Basis) -> Basis:

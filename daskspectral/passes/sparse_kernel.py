@@ -71,7 +71,7 @@ def check_fits(n: int, degree: float) -> None:
     if size > available() / SHARE:
         raise MemoryError(
             f"the kernel values above {CUT:g} of {n} points take about {size / 1e9:.3g} GB, more than a quarter of the "
-            "free memory: give cache_path, a place to keep them in, or a smaller bandwidth"
+            "free memory: give a path as cache, a place to keep them in, or a smaller bandwidth"
         )
 
 

@@ -32,11 +32,9 @@ from daskspectral.engine.memory import (
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.forms import Atom
 from daskspectral.moments import Digests, Measure, Moments, block_rows
-from daskspectral.moments.coincidence import Coincidence
-from daskspectral.moments.dealing import Dealing, Dealt, Groups
-from daskspectral.moments.folds import gathered
+from daskspectral.moments.counting import ORDER, Runs
+from daskspectral.moments.folds import Coincidence, Dealing, Dealt, Groups, gathered
 from daskspectral.moments.modes import ModeMeasure, Outside, weights_of
-from daskspectral.moments.order import ORDER, Runs
 from daskspectral.moments.patterns import MEASURED
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators import Operator
@@ -99,7 +97,7 @@ class Discretisation(Registered):
         found = [p.core.landmarks for p in self.basis.parts if isinstance(p.core, LandmarkBasis)]
         return Coincidence(np.concatenate(found)) if found else None
 
-    def leaves_most(self, source: Source, **options: Any) -> bool:
+    def leaves_most(self, source: Source) -> bool:
         """Whether nine tenths of the rows are no landmarks, by all that a few rows tell, the same for the same data.
 
         Where rows are all different, as many as there are landmarks coincide with these; more only where rows repeat.
@@ -107,7 +105,7 @@ class Discretisation(Registered):
         test, p = self.coincidence, self.sizes[0]
         if test is None:
             return True
-        _, points = draw_rows(source, SHARE_SAMPLE, np.random.default_rng(0), **options)
+        _, points = draw_rows(source, SHARE_SAMPLE, np.random.default_rng(0))
         share, m = float(test(points).mean()), len(points)
         once = min(1.0, p / source.n)
         if share <= once + 3 * math.sqrt(once * (1 - once) / m) + 1 / m:
@@ -279,8 +277,6 @@ def measure(
     *,
     dtype: str,
     device: str = "cpu",
-    on_invalid: str,
-    progress: bool | None,
     snapshot: Snapshot,
     checkpoint: Checkpoint | None = None,
     after: Moments | None = None,
@@ -294,9 +290,8 @@ def measure(
     OSError where the data changed meanwhile.
     """
     basis, dealing = discretisation.basis, plan.dealing
-    options: dict[str, Any] = {"dtype": dtype, "device": device, "on_invalid": on_invalid}
     run, task = _run_of(
-        source, discretisation, operator, plan, **options, progress=progress, after=after, description=description
+        source, discretisation, operator, plan, dtype=dtype, device=device, after=after, description=description
     )
     source, operator, dtypes, groups = run.source, task.operator, run.digested, task.groups
     release()
@@ -348,7 +343,6 @@ def probed(
     *,
     dtype: str,
     device: str,
-    on_invalid: str,
     choosing: float,
     workers: int | None,
 ) -> PassPlan:
@@ -358,8 +352,8 @@ def probed(
     the active cluster, or on the threads of this process. Raises as `measure` does.
     """
     ranges, seconds = plan.ranges.ranges, 0.0
-    options: dict[str, Any] = {"dtype": dtype, "device": device, "on_invalid": on_invalid}
-    run, task = _run_of(source, discretisation, operator, plan, **options, progress=False)
+    source = replace(source, progress=False)
+    run, task = _run_of(source, discretisation, operator, plan, dtype=dtype, device=device)
     found, threads = None if workers else cluster_workers(), local_threads()
     if found:
         workers, threads = len(found), sum(int(worker["nthreads"]) for worker in found) // len(found)
@@ -379,8 +373,6 @@ def _run_of(
     *,
     dtype: str,
     device: str,
-    on_invalid: str,
-    progress: bool | None,
     after: Moments | None = None,
     description: str = "probe",
 ) -> tuple[Run, SumTask]:
@@ -402,7 +394,7 @@ def _run_of(
     if isinstance(basis, FourierLattice):
         dropped = Outside(basis)
     keyed = dealing is not None and dealing.keyed
-    return Run(source, plan.ranges, dropped, on_invalid, progress, description, device, dtypes, keyed), task
+    return Run(source, plan.ranges, dropped, description, device, dtypes, keyed), task
 
 
 def chunk_bytes(source: Source, rows: int, device: str = "cpu") -> int:

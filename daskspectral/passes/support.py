@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from daskspectral.engine.tasks import Tally
 from daskspectral.manifolds import Manifold
-from daskspectral.moments.coverage import Coverage
+from daskspectral.moments.invariant import Coverage
 from daskspectral.passes.rows import Guessed
 
 Array = NDArray[Any]

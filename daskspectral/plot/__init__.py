@@ -18,7 +18,8 @@ Each that draws one picture takes `ax=`, axes to draw into, and returns the axes
 >>> import numpy as np
 >>> import daskspectral as dsp
 >>> x = np.random.default_rng(0).uniform(0, np.pi, (2000, 1))
->>> est = dsp.SpectralDecomposition(kernel=dsp.kernels.Gaussian(1.0), n_landmarks=30, n_components=4, random_state=0)
+>>> basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 30)
+>>> est = dsp.SpectralDecomposition(basis=basis, n_components=4, random_state=0)
 >>> axes = dsp.plot.spectrum(est.fit(x))
 >>> axes.get_xlabel(), axes.get_ylabel()
 ('index', 'eigenvalue')

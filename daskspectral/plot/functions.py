@@ -91,7 +91,7 @@ def series(
     stop = min(source.n, start + length)
     if not 0 <= start < stop:
         raise ValueError(f"start is a row of X, 0 to {source.n - 1}, and length 1 or more; they are {start}, {length}")
-    numbers, points = take_rows(source, np.arange(start, stop), on_invalid="skip")
+    numbers, points = take_rows(source, np.arange(start, stop))
     return draw_series(axes_of(ax, (5.0, 2.0)), numbers, view.evaluate(points)[:, component], label="row")
 
 

@@ -29,7 +29,7 @@ from daskspectral.plot.style import (
     plain,
     told_apart,
 )
-from daskspectral.solve.whiten import CUTS
+from daskspectral.solve.whitening import CUTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

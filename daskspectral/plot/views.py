@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import FourierLattice, LandmarkBasis
 from daskspectral.data.labelled import stack_rows
+from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation, Source, open_source
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.plot.canvas import Canvas, Values, canvas_of
@@ -58,8 +59,9 @@ class View:
 
     def source(self, X: Any) -> Source:
         """The rows of X as they were laid out at the fit. Raises ValueError for another number of columns."""
-        laid = stack_rows(X, sample_dims=getattr(self.estimator, "sample_dims", None), layout=self._layout)
-        source = open_source(X if laid is None else laid.reader)
+        rows = Rows.of(X)
+        laid = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=self._layout)
+        source = open_source(Rows(rows.data if laid is None else laid.reader, on_invalid="skip"))
         if source.n_features_in != self.width:
             what = "the second view" if self.right else "X"
             raise ValueError(f"{what} has {source.n_features_in} columns, the model was fitted on {self.width}")
@@ -67,7 +69,7 @@ class View:
 
     def sample(self, X: Any, size: int, random_state: Any = 0) -> Array:
         """Valid rows of X (m, d), drawn at random. Raises ValueError where there are none."""
-        _, points = draw_rows(self.source(X), size, np.random.default_rng(random_state), on_invalid="skip")
+        _, points = draw_rows(self.source(X), size, np.random.default_rng(random_state))
         if not len(points):
             raise ValueError("X has no valid row to draw: each of them holds NaN or infinity")
         return points

@@ -40,8 +40,8 @@ In Python
 >>> import numpy as np
 >>> import daskspectral as dsp
 >>> x = np.random.default_rng(0).uniform(0, np.pi, (2000, 1))
->>> kernel = dsp.kernels.Gaussian(1.0)
->>> est = dsp.SpectralDecomposition(kernel=kernel, n_landmarks=30, n_components=4, random_state=0).fit(x)
+>>> basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 30)
+>>> est = dsp.SpectralDecomposition(basis=basis, n_components=4, random_state=0).fit(x)
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     dsp.report.save(est, Path(folder) / "report.html", x)
 ...     text = (Path(folder) / "report.html").read_text(encoding="utf-8")

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from daskspectral import plot
 from daskspectral.data.labelled import stack_rows
+from daskspectral.data.rows import Rows
 from daskspectral.engine.sampling import take_rows
 from daskspectral.estimators import (
     DiffusionMap,
@@ -46,7 +47,7 @@ from daskspectral.plot.functions import draw_landmarks, draw_series
 from daskspectral.plot.spectra import LARGEST, gram_values, implied, power
 from daskspectral.plot.style import BLUE, LINE, MUTED, Scale, above, axes_of, counted, plain
 from daskspectral.plot.views import View
-from daskspectral.solve.whiten import CUTS
+from daskspectral.solve.whitening import CUTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -306,9 +307,10 @@ def _along(model: SpectralDecomposition, trajectories: Sequence[Any]) -> list[Se
     view = View(model)
     source = view.source(first)
     window = min(source.n, SERIES if lag is None else _telling_rows(values_of(model), lag))
-    numbers, points = take_rows(source, np.arange(0, window, max(1, window // SERIES_ROWS)), on_invalid="skip")
+    numbers, points = take_rows(source, np.arange(0, window, max(1, window // SERIES_ROWS)))
     values, label, x = view.evaluate(points), "row", numbers.astype(float)
-    laid = stack_rows(first, sample_dims=model.sample_dims, layout=vars(model).get("layout_"))
+    rows = Rows.of(first)
+    laid = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=vars(model).get("layout_"))
     if laid is not None and len(laid.rows.dims) == 1 and laid.rows.dims[0] in laid.rows.coords:
         places = np.asarray(laid.rows.coords[laid.rows.dims[0]])
         if places.dtype.kind in "iufM":  # numbers or times

@@ -1,17 +1,14 @@
-"""Solvers: small dense algebra on the moments, one algorithm per file."""
+"""Solvers: small dense algebra on the moments."""
 
 from daskspectral.solve.diffusion import DiffusionFunctions
-from daskspectral.solve.eigen import Eigen
 from daskspectral.solve.kernelised import LearnedKernel
-from daskspectral.solve.penalised import Penalty, Pencil
-from daskspectral.solve.principal import Principal
+from daskspectral.solve.pencil import Penalty, Pencil
 from daskspectral.solve.ridge import RidgeFit, solve_ridge
 from daskspectral.solve.ritz import explained, ritz, ritz_singular
 from daskspectral.solve.sdp import Certificate
-from daskspectral.solve.singular import Singular
 from daskspectral.solve.solver import Problem, Solver, Spectrum
-from daskspectral.solve.symmetric import Symmetric
-from daskspectral.solve.whiten import Whitening, resolve_cut, whiten
+from daskspectral.solve.solvers import Eigen, Principal, Singular, Symmetric
+from daskspectral.solve.whitening import Whitening, resolve_cut, whiten
 
 __all__ = [
     "Certificate",

@@ -12,6 +12,7 @@ With t falling with the gradient, it converges faster than linearly.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,38 @@ _PATIENCE = 4  # steps that neither the objective nor the residual gains by: rou
 _ROUNDING = 1e-12  # of the objective, relative
 _NEAR = 1e-9  # a fall of the objective that may be rounding, where the residual falls
 _MOST = 1e3  # of the largest |y|: a larger shift is a step along the gradient that gains nothing
+
+STEP = 0.98  # of the way to the border of the cone of positive definite matrices
+
+
+@dataclass(frozen=True, eq=False)
+class Cone:
+    """A positive definite matrix (q, q), by its lower Cholesky factor."""
+
+    lower: Array
+
+    @classmethod
+    def of(cls, matrix: Array) -> Cone | None:
+        """None where the matrix is not positive definite."""
+        try:
+            return cls(scipy.linalg.cholesky(matrix, lower=True, check_finite=False))
+        except np.linalg.LinAlgError:
+            return None
+
+    def inverse(self) -> Array:
+        """The matrix inverted."""
+        below = np.tril(scipy.linalg.lapack.dpotri(self.lower, lower=1)[0])
+        return np.asarray(below + np.tril(below, -1).T)
+
+    def divided(self, right: Array) -> Array:
+        """L^-1 R, whose squared columns are r.M^-1 r."""
+        return np.asarray(scipy.linalg.solve_triangular(self.lower, right, lower=True, check_finite=False))
+
+    def length(self, change: Array) -> float:
+        """The step, 1 at most, by which the matrix moves along a change and remains positive definite."""
+        moved = scipy.linalg.lapack.dsygst(change, self.lower, itype=1, lower=1)[0]
+        least = float(scipy.linalg.eigvalsh(moved, lower=True, subset_by_index=(0, 0), check_finite=False)[0])
+        return 1.0 if least > -STEP else STEP / -least
 
 
 def ascend(cost: Array, d: Array, start: Array, *, residual: float, max_passes: int) -> tuple[Array, Array, int]:
@@ -82,25 +115,16 @@ def _step(cost: Array, e: Array, y: Array, slope: Array, shift: float) -> Array 
     """X, None where Z + shift I is not positive definite."""
     z = -cost
     z.flat[:: len(z) + 1] += y + shift
-    inverse = _inverse(z)
-    if inverse is None:
+    inside = Cone.of(z)
+    if inside is None:
         return None
+    inverse = inside.inverse()
     try:
         factor = scipy.linalg.cho_factor(inverse * (e @ e.T), lower=True, overwrite_a=True, check_finite=False)
     except np.linalg.LinAlgError:
         return None
     v = scipy.linalg.cho_solve(factor, np.einsum("nr,nr->n", inverse @ slope, e))
     return np.asarray(inverse @ (slope - v[:, None] * e))
-
-
-def _inverse(matrix: Array) -> Array | None:
-    """The inverse, None where the matrix is not positive definite."""
-    lower, failed = scipy.linalg.lapack.dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0)
-    if failed:
-        return None
-    lower, _ = scipy.linalg.lapack.dpotri(lower, lower=1, overwrite_c=1)
-    below = np.tril(lower)
-    return np.asarray(below + np.tril(below, -1).T)
 
 
 def _without_small(

@@ -11,16 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.registry import Named
-from daskspectral.solve.diagonal import (
+from daskspectral.solve.ridge import (
+    Observed,
     best_generalised,
     best_on_folds,
     generalised,
     held_out,
     judges,
-    leading,
     solve_diagonal,
+    summed,
+    without,
 )
-from daskspectral.solve.ridge import Observed
 
 Array = NDArray[np.floating[Any]]
 SMALL = 100  # functions, of which all penalties are tried: those of more are near the best of fewer
@@ -56,19 +57,6 @@ class InvariantProblem:
         ends = [int(np.count_nonzero(self.cumulative <= total)) for total in np.unique(self.cumulative)]
         seen = [end for end in ends if any(np.trace(kind.form[:end, :end]) > 0 for kind in self.observed)]
         return seen or ends
-
-    def without(self, fold: int, share: float, size: int) -> list[tuple[Array, Array]]:
-        """Form and target of each kind among the first `size` functions, means over the other folds.
-
-        `share` is the share of the fold in the weight.
-        """
-        found: list[tuple[Array, Array]] = []
-        for kind in self.observed:
-            assert kind.folds is not None
-            form, target, _ = kind.folds.of(fold)
-            others = kind.form[:size, :size] - form[:size, :size]
-            found.append((others / (1 - share), (kind.target[:size] - target[:size]) / (1 - share)))
-        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,11 +125,9 @@ class LeastSquares(InvariantSolver):
         ends = [ends[i] for i in _spread(len(ends))]
         found = self.candidates(problem, [end for end in ends if end <= count] or ends[:1])
         best = min(found, key=lambda candidate: candidate.score)
-        part = [leading(kind, best.size) for kind in problem.observed]
-        penalty = problem.penalty[: best.size]
-        form, target = (np.sum(parts, axis=0) for parts in ([k.form for k in part], [k.target for k in part]))
+        part, penalty = [kind.leading(best.size) for kind in problem.observed], problem.penalty[: best.size]
         return InvariantSolution(
-            solve_diagonal(form, target, best.alpha * penalty),
+            solve_diagonal(*summed(part), best.alpha * penalty),
             int(problem.cumulative[best.size - 1]),
             best.alpha,
             generalised(part, penalty, best.alpha),
@@ -156,7 +142,7 @@ class LeastSquares(InvariantSolver):
         found: list[Candidate] = []
         shares = problem.shares
         for end in ends:
-            part, penalty = [leading(kind, end) for kind in problem.observed], problem.penalty[:end]
+            part, penalty = [kind.leading(end) for kind in problem.observed], problem.penalty[:end]
             alpha = problem.alpha
             if shares is not None and judges(shares):
                 if alpha is None:
@@ -172,9 +158,8 @@ class LeastSquares(InvariantSolver):
     def refit(self, problem: InvariantProblem, solution: InvariantSolution, fold: int, share: float) -> Array:
         size, alpha = len(solution.coefficients), solution.alpha
         assert alpha is not None
-        parts = problem.without(fold, share, size)
-        form = np.sum([form for form, _ in parts], axis=0)
-        return solve_diagonal(form, np.sum([target for _, target in parts], axis=0), alpha * problem.penalty[:size])
+        others = without([kind.leading(size) for kind in problem.observed], fold, share)
+        return solve_diagonal(*others, alpha * problem.penalty[:size])
 
     def default(self, rows: int, exponent: float) -> None:
         return None
@@ -197,7 +182,7 @@ class Projection(InvariantSolver):
         return InvariantSolution(problem.observed[0].target[:kept], most)
 
     def refit(self, problem: InvariantProblem, solution: InvariantSolution, fold: int, share: float) -> Array:
-        return problem.without(fold, share, len(solution.coefficients))[0][1]
+        return without([problem.observed[0].leading(len(solution.coefficients))], fold, share)[1]
 
     def default(self, rows: int, exponent: float) -> int:
         """n^(1 / (1 + alpha)), rounded down but for rounding."""

@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 
 from daskspectral.kernels import Kernel
 from daskspectral.kernels.base import MultiIndex, ParameterKernel
-from daskspectral.solve.dense import symmetric_part
-from daskspectral.solve.factored import RANK, ascend
-from daskspectral.solve.signs import fix_signs
+from daskspectral.solve.factored import RANK, Cone, ascend
+from daskspectral.solve.whitening import fix_signs, symmetric_part
 
 Array = NDArray[np.floating[Any]]
 
@@ -36,7 +35,6 @@ _NEAR = 1e-8  # a merit at which rounding may end an ascent, and another method 
 _DAMPING = 1e-13  # of a unit diagonal: above the rounding of products of matrices
 _PATIENCE = 2  # steps, one after the other, without a gain: rounding
 _GAIN = 0.9  # share of the best merit so far, below which a step is a gain
-_STEP = 0.98  # of the way to the border of the cone
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +164,7 @@ def _by_interior_point(problem: KernelisedProblem, tolerance: float, max_passes:
     q = problem.rank
     y = np.full(len(d), 1.1 * float(problem.roots[0]) ** 2 / problem.n**2)
     z = problem.slack(y)
-    first = _Cone.of(z)
+    first = Cone.of(z)
     assert first is not None  # lambda I and more
     inverse = first.inverse()
     b = inverse * (d.sum() / np.einsum("nq,nq->", phi @ inverse, phi))
@@ -176,7 +174,7 @@ def _by_interior_point(problem: KernelisedProblem, tolerance: float, max_passes:
         now = _judged(problem, b, y, step, least=0.0)  # Z has a Cholesky factor
         since = 0 if best is None or now.merit < _GAIN * best.merit else since + 1
         best = now if best is None or now.merit < best.merit else best
-        inside, outside = _Cone.of(b), _Cone.of(z)
+        inside, outside = Cone.of(b), Cone.of(z)
         if best.merit <= tolerance or since > _PATIENCE or inside is None or outside is None:
             break
         inverse = outside.inverse()
@@ -185,50 +183,20 @@ def _by_interior_point(problem: KernelisedProblem, tolerance: float, max_passes:
         mu = float(np.vdot(z, b)) / q
         shift = (phi.T * system.solve(-d)) @ phi
         turned = inverse @ shift
-        change = -b - _symmetric(turned @ b)
+        change = -b - symmetric_part(turned @ b)
         affine = inside.length(change), outside.length(shift)
         after = float(np.vdot(z + affine[1] * shift, b + affine[0] * change)) / q
         target = mu * min(1.0, max(after / mu, 1e-9) ** max(1.0, 3 * min(affine) ** 2))
-        corrected = target * inverse - _symmetric(turned @ change)
+        corrected = target * inverse - symmetric_part(turned @ change)
         dy = system.solve(np.einsum("nq,nq->n", phi @ corrected, phi) - d)
         shift = (phi.T * dy) @ phi
-        change = corrected - b - _symmetric(inverse @ shift @ b)
+        change = corrected - b - symmetric_part(inverse @ shift @ b)
         primal, dual = inside.length(change), outside.length(shift)
         b = b + primal * change
         y = y + dual * dy
         z = z + dual * shift
     assert best is not None
     return _judged(problem, best.inner, best.dual, best.passes)
-
-
-@dataclass(frozen=True, eq=False)
-class _Cone:
-    """A positive definite matrix (q, q), by its lower Cholesky factor."""
-
-    lower: Array
-
-    @classmethod
-    def of(cls, matrix: Array) -> _Cone | None:
-        """None where the matrix is not positive definite."""
-        try:
-            return cls(scipy.linalg.cholesky(matrix, lower=True, check_finite=False))
-        except np.linalg.LinAlgError:
-            return None
-
-    def inverse(self) -> Array:
-        """The matrix inverted."""
-        below = np.tril(scipy.linalg.lapack.dpotri(self.lower, lower=1)[0])
-        return np.asarray(below + np.tril(below, -1).T)
-
-    def divided(self, right: Array) -> Array:
-        """L^-1 R, whose squared columns are r.M^-1 r."""
-        return np.asarray(scipy.linalg.solve_triangular(self.lower, right, lower=True, check_finite=False))
-
-    def length(self, change: Array) -> float:
-        """The step, 1 at most, by which the matrix moves along a change and remains positive definite."""
-        moved = scipy.linalg.lapack.dsygst(change, self.lower, itype=1, lower=1)[0]
-        least = float(scipy.linalg.eigvalsh(moved, lower=True, subset_by_index=(0, 0), check_finite=False)[0])
-        return 1.0 if least > -_STEP else _STEP / -least
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,10 +227,6 @@ class _System:
         return np.asarray(self.scale * solved)
 
 
-def _symmetric(matrix: Array) -> Array:
-    return symmetric_part(matrix)
-
-
 def _judged(
     problem: KernelisedProblem, b: Array, y: Array, step: int, *, least: float | None = None
 ) -> KernelisedSolution:
@@ -284,14 +248,9 @@ def least_eigenvalue(problem: KernelisedProblem, y: Array) -> float:
     """
     z, s = problem.slack(y), problem.roots**2
     tau = float(np.abs(y).max())
-    while True:
-        try:
-            lower = scipy.linalg.cholesky(z + tau * np.diag(s), lower=True)
-            break
-        except np.linalg.LinAlgError:
-            tau *= 2
-    half = scipy.linalg.solve_triangular(lower, np.diag(problem.roots), lower=True)
-    return 1 / float(scipy.linalg.svdvals(half)[0]) ** 2 - tau
+    while (cone := Cone.of(z + tau * np.diag(s))) is None:
+        tau *= 2
+    return 1 / float(scipy.linalg.svdvals(cone.divided(np.diag(problem.roots)))[0]) ** 2 - tau
 
 
 @dataclass(eq=False)

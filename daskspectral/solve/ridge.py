@@ -1,10 +1,14 @@
-"""Ridge regression from moments, (A + alpha K) a = b, with alpha by cross-validation over folds, or generalised."""
+"""Ridge regression from moments, (A + alpha K) a = b, with alpha by cross-validation over folds, or generalised.
+
+K is the norm of a function space, or diagonal: a penalty for each function. No row is read again for the folds, and
+each is left out by one decomposition or factorisation.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -12,18 +16,37 @@ import scipy.linalg
 import scipy.optimize
 from numpy.typing import NDArray
 
-from daskspectral.solve.dense import symmetric_part
-from daskspectral.solve.folded import FoldSums, best_penalty, fold_errors
-from daskspectral.solve.whiten import resolve_cut, whiten
+from daskspectral.solve.whitening import inverse_root, resolve_cut, symmetric_part, whiten
 
 Array = NDArray[np.floating[Any]]
 
 CUTS = {"float64": 1e-15, "float32": 1e-6}  # ten times the rounding of the sums, relative to the largest direction
 GRID = 5  # penalties a decade
 LEAST_FREE = 1e-3  # share of the observations that a fit leaves free; below it the score is 0 / 0
-
-
 ROBUST = 2.0  # the score of an interpolating fit is 1 + ROBUST times its cross-validation
+ROUNDING = 1e-16  # of the largest eigenvalue
+
+DIAGONAL_CUT = 1e-13  # of directions of the Gram matrix: harmonics are well conditioned, or not determined at all
+DIAGONAL_ROUNDING = 1e-15  # of sums of squares
+LEAST = 1e-9  # of the functions' squares: the least penalty of the last function that no fold has judged
+STRIDE = 10.0  # between penalties of functions that are tried first
+
+
+@dataclass(frozen=True, eq=False)
+class FoldSums:
+    """Observations of one kind by fold: forms (K, p, p), targets (K, p, m) and squares (K, m), times `unit`.
+
+    `unit` brings them to the scale of the means over all rows, so that folds that hold all rows add up to these.
+    """
+
+    forms: Array
+    targets: Array
+    squares: Array
+    unit: float = 1.0
+
+    def of(self, fold: int) -> tuple[Array, Array, Array]:
+        """Form, target and squares of one fold."""
+        return self.unit * self.forms[fold], self.unit * self.targets[fold], self.unit * self.squares[fold]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +62,42 @@ class Observed:
     squares: Array
     count: float
     folds: FoldSums | None = None
+
+    def leading(self, size: int) -> Observed:
+        """The means of the first functions, by fold too."""
+        folds = self.folds
+        if folds is not None:
+            folds = replace(folds, forms=folds.forms[:, :size, :size], targets=folds.targets[:, :size])
+        return replace(self, form=self.form[:size, :size], target=self.target[:size], folds=folds)
+
+    def of(self, fold: int) -> tuple[Array, Array, Array]:
+        """Form, target and squares of one fold."""
+        assert self.folds is not None
+        return self.folds.of(fold)
+
+
+def summed(observed: Sequence[Observed]) -> tuple[Array, Array]:
+    """Form and target of all kinds together."""
+    return np.sum([kind.form for kind in observed], axis=0), np.sum([kind.target for kind in observed], axis=0)
+
+
+def without(observed: Sequence[Observed], fold: int, share: float) -> tuple[Array, Array]:
+    """Form and target of all kinds together, as means over the other folds; `share` is that of the fold."""
+    form, target = summed(observed)
+    forms, targets, _ = zip(*(kind.of(fold) for kind in observed), strict=True)
+    return (form - np.sum(forms, axis=0)) / (1 - share), (target - np.sum(targets, axis=0)) / (1 - share)
+
+
+def missed(form: Array, target: Array, squares: float, a: Array, floor: float) -> float:
+    """The squared residual of coefficients a (p, m), of which rounding leaves some."""
+    image = form[:, None] * a if form.ndim == 1 else form @ a
+    return max(squares - float(np.sum(a * (2 * target - image))), floor)
+
+
+def judges(shares: Array | None) -> list[int]:
+    """The folds that can be left out, at least two; none without folds."""
+    some = [] if shares is None else [k for k in range(len(shares)) if 0 < shares[k] < 1]
+    return some if len(some) > 1 else []
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +138,7 @@ def solve_ridge(
     """Minimise a.A a - 2 a.b + squares + alpha a.K a for each column b (p, m), all summed over the kinds `observed`.
 
     K = `penalty` (p, p). Without `alpha`, and with the `shares` (K,) of the folds in the weight, one alpha for all
-    columns has the least error on folds that were left out (`daskspectral.solve.folded`). Without folds, and for
+    columns has the least error on folds that were left out (`fold_errors`). Without folds, and for
     alpha="gcv", it has the least score, the sum over the kinds of
 
         score(alpha) = residual / (1 - tr(A_kind R) / count)² (1 + 2 (tr(A_kind R A R) / count)²)
@@ -98,15 +157,14 @@ def solve_ridge(
     """
     given = None if isinstance(alpha, str) else alpha
     curve = ridge_curve(observed, penalty, alpha=given, shares=shares, cut=cut)
-    alphas = curve.alphas
     if given is not None:
-        found = given
+        best = given
     elif alpha is None and curve.errors is not None:
-        found = best_penalty(alphas, curve.errors.sum(axis=1))
+        best = best_penalty(curve.alphas, curve.errors.sum(axis=1))
     else:
-        found = float(alphas[::-1][np.argmin(curve.scores[::-1])])  # the largest of several that are equally good
-        found = curve.pencil.moved(found, observed, penalty, cut).best_near(found)
-    return curve.pencil.moved(found, observed, penalty, cut).fit(found, curve)
+        best = float(curve.alphas[::-1][np.argmin(curve.scores[::-1])])  # the largest of several that are equally good
+        best = curve.pencil.moved(best, observed, penalty, cut).best_near(best)
+    return curve.pencil.moved(best, observed, penalty, cut).fit(best, curve)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,23 +186,17 @@ def ridge_curve(
     cut: float = CUTS["float64"],
 ) -> Curve:
     """How all penalties do, or the one that is given; arguments as of `solve_ridge`."""
-    form = np.sum([kind.form for kind in observed], axis=0)
+    form, _ = summed(observed)
     if not np.trace(form) > 0:
         raise ValueError("every basis function is zero on every point; widen the kernel's scale")
+    # A is like K^2: directions of relative size sqrt(cut), where A reaches rounding, weigh the same in A and alpha K
+    anchor = float(np.sqrt(cut) * np.trace(form) / np.trace(penalty)) if alpha is None else alpha
+    pencil, alphas = _Pencil.at(anchor, observed, penalty, cut), np.array([anchor])
     if alpha is None:
-        # A is like K^2: directions of relative size sqrt(cut), where A reaches rounding, weigh the same in A and
-        # alpha K
-        anchor = float(np.sqrt(cut) * np.trace(form) / np.trace(penalty))
-        pencil = _Pencil.at(anchor, observed, form, penalty, cut)
         low, high = np.log10(1e-3 * anchor), np.log10(100 * pencil.largest)
         alphas = 10 ** (low + np.arange(np.ceil(GRID * (high - low)) + 1) / GRID)
-    else:
-        pencil = _Pencil.at(alpha, observed, form, penalty, cut)
-        alphas = np.array([alpha])
     scores = np.array([pencil.score(a) for a in alphas])
-    folds = [kind.folds for kind in observed if kind.folds is not None]
-    whole = [(kind.form, kind.target) for kind in observed]
-    errors = None if shares is None else fold_errors(folds, shares, whole, penalty, alphas, cut)
+    errors = None if shares is None else fold_errors(observed, shares, penalty, alphas, cut)
     return Curve(alphas, scores, errors, pencil)
 
 
@@ -175,11 +227,6 @@ class _Kind:
         """The diagonal (r,)."""
         return self.form if self.form.ndim == 1 else np.diag(self.form)
 
-    def residual(self, coefficients: Array) -> float:
-        """The squared residual, summed over the targets, of coefficients (r, m) of the directions."""
-        image = self.form[:, None] * coefficients if self.form.ndim == 1 else self.form @ coefficients
-        return max(self.squares - float(np.sum(coefficients * (2 * self.target - image))), self.floor)
-
 
 @dataclass(frozen=True, eq=False)
 class _Pencil:
@@ -193,13 +240,13 @@ class _Pencil:
     anchor: float
 
     @classmethod
-    def at(cls, anchor: float, observed: Sequence[Observed], form: Array, penalty: Array, cut: float) -> _Pencil:
+    def at(cls, anchor: float, observed: Sequence[Observed], penalty: Array, cut: float) -> _Pencil:
         """Diagonalise both on the directions above the cut of A + anchor K, which becomes the identity there."""
+        form, _ = summed(observed)
         total = form + anchor * penalty
         whitening = whiten(total, cut)
         w = whitening.matrix
-        reduced = w.T @ form @ w
-        seen, turned = scipy.linalg.eigh(symmetric_part(reduced))
+        seen, turned = scipy.linalg.eigh(symmetric_part(w.T @ form @ w))
         z = w @ turned
         rounding = 0.1 * cut * whitening.spectrum[0] * (np.diag(total) @ z**2)
         z, seen = z[:, seen > rounding], seen[seen > rounding]
@@ -213,9 +260,7 @@ class _Pencil:
 
     def moved(self, anchor: float, observed: Sequence[Observed], penalty: Array, cut: float) -> _Pencil:
         """The pencil of the same matrices at another anchor."""
-        if anchor == self.anchor:
-            return self
-        return _Pencil.at(anchor, observed, np.sum([kind.form for kind in observed], axis=0), penalty, cut)
+        return self if anchor == self.anchor else _Pencil.at(anchor, observed, penalty, cut)
 
     @property
     def largest(self) -> float:
@@ -229,15 +274,15 @@ class _Pencil:
     def score(self, alpha: float) -> float:
         """Robust cross-validation, summed over kinds and targets; infinite where the fit leaves nothing free."""
         shrunk = self.shrunk(alpha)
-        coefficients = shrunk[:, None] * self.target
-        total = 0.0
-        for kind in self.kinds:
-            free = 1 - float(kind.seen @ shrunk) / kind.count
-            if free < LEAST_FREE:
-                return float("inf")
-            variance = float(kind.seen @ (shrunk**2 * self.seen)) / kind.count
-            total += kind.residual(coefficients) / free**2 * (1 + ROBUST * variance**2)
-        return total
+        a = shrunk[:, None] * self.target
+        return sum(
+            _robust(
+                missed(kind.form, kind.target, kind.squares, a, kind.floor),
+                float(kind.seen @ shrunk) / kind.count,
+                float(kind.seen @ (shrunk**2 * self.seen)) / kind.count,
+            )
+            for kind in self.kinds
+        )
 
     def best_near(self, alpha: float) -> float:
         """The alpha of least score within a factor of ten."""
@@ -252,13 +297,196 @@ class _Pencil:
     def fit(self, alpha: float, curve: Curve) -> RidgeFit:
         """The solution at one alpha."""
         shrunk = self.shrunk(alpha)
-        return RidgeFit(
-            self.directions @ (shrunk[:, None] * self.target),
-            alpha,
-            self.score(alpha),
-            len(self.seen),
-            float(np.sum(self.seen * shrunk)),
-            curve.alphas,
-            curve.scores,
-            curve.errors,
-        )
+        coefficients, freedom = self.directions @ (shrunk[:, None] * self.target), float(np.sum(self.seen * shrunk))
+        chosen = alpha, self.score(alpha), len(self.seen), freedom
+        return RidgeFit(coefficients, *chosen, curve.alphas, curve.scores, curve.errors)
+
+
+def _robust(residual: float, leverage: float, variance: float) -> float:
+    """The score of a kind from the mean leverage and variance of its observations."""
+    free = 1 - leverage
+    return residual / free**2 * (1 + ROBUST * variance**2) if free >= LEAST_FREE else float("inf")
+
+
+# -- folds -------------------------------------------------------------------------------------------------------------
+
+
+def fold_errors(
+    observed: Sequence[Observed], shares: Array, penalty: Array, alphas: Array, cut: float
+) -> NDArray[np.float64] | None:
+    """The mean squared error (g, kinds) of each penalty (g,) on rows that it was not fitted to, summed over targets.
+
+    For every fold k with the share w_k of the weight, the penalised solution a of the means over all other rows,
+
+        (A - A_k) a / (1 - w_k) + alpha K a = (b - b_k) / (1 - w_k),
+
+    has on the fold the error squares_k - 2 a.b_k + a.A_k a. One eigendecomposition a fold serves all penalties, in
+    functions S that are orthonormal in the norm K. Of these, sums with a relative rounding of `cut` tell those of more
+    than its root apart: the others, of which A is like K², would be rounding, and matter for penalties below it alone.
+    None where fewer than two folds can be left out.
+    """
+    judged = judges(shares)
+    if not judged:
+        return None
+    s = inverse_root(symmetric_part(penalty), float(np.sqrt(cut)), driver="evd")
+    form, target = summed(observed)
+    form, target = symmetric_part(s.T @ form @ s), s.T @ target
+    total = np.zeros((len(alphas), len(observed)))
+    for k in judged:
+        own = []
+        for kind in observed:
+            seen, aimed, squares = kind.of(k)
+            own.append((symmetric_part(s.T @ seen @ s), s.T @ aimed, float(squares.sum())))
+        rest = 1 - shares[k]
+        others = form - np.sum([f for f, _, _ in own], axis=0)
+        a = _ridge(others / rest, (target - np.sum([t for _, t, _ in own], axis=0)) / rest, alphas)
+        for j, (seen, aimed, norm) in enumerate(own):
+            image = (seen @ a.reshape(len(a), -1)).reshape(a.shape)
+            error = norm - np.einsum("rgm,rgm->g", a, 2 * aimed[:, None] - image)
+            total[:, j] += np.maximum(error, 10 * cut * norm)
+    return total / float(shares[judged].sum())
+
+
+def _ridge(form: Array, target: Array, alphas: Array) -> Array:
+    """(form + alpha)^(-1) target for all penalties, (r, g, m)."""
+    if len(alphas) == 1 and alphas[0] > 0:
+        try:
+            factor = scipy.linalg.cho_factor(form + alphas[0] * np.eye(len(form)))
+        except scipy.linalg.LinAlgError:  # the form is positive to rounding only
+            pass
+        else:
+            return np.asarray(scipy.linalg.cho_solve(factor, target))[:, None]
+    values, vectors = scipy.linalg.eigh(form, driver="evd")
+    turned = vectors.T @ target
+    size = np.maximum(values, 0)[:, None] + alphas
+    size[size <= ROUNDING * size.max(axis=0)] = np.inf
+    shrunk = turned[:, None] / size[:, :, None]
+    return np.asarray((vectors @ shrunk.reshape(len(values), -1)).reshape(shrunk.shape))
+
+
+def best_penalty(alphas: Array, errors: Array) -> float:
+    """The penalty of least error (g,), between the penalties that were tried where a parabola says so.
+
+    Of several that are equally good it is the largest.
+    """
+    i = len(errors) - 1 - int(np.argmin(errors[::-1]))
+    if not 0 < i < len(errors) - 1 or not errors[i] > 0:
+        return float(alphas[i])
+    before, here, after = np.log(errors[i - 1 : i + 2])
+    bend = before - 2 * here + after
+    step = 0.5 * (before - after) / bend if bend > 0 else 0.0  # a half at most: the middle one is least
+    spacing = np.log(alphas[i + 1] / alphas[i])
+    return float(alphas[i] * np.exp(step * spacing))
+
+
+# -- a penalty for each function, (p,) ---------------------------------------------------------------------------------
+
+
+def solve_diagonal(form: Array, target: Array, penalty: Array) -> Array:
+    """(form + diag(penalty))^(-1) target; directions of no more than rounding are left out."""
+    return _inverse(form, penalty)(target)
+
+
+def generalised(observed: Sequence[Observed], penalty: Array, alpha: float) -> float:
+    """The robust generalised cross-validation of `solve_ridge` at one alpha."""
+    form, target = summed(observed)
+    solve = _inverse(form, alpha * penalty)
+    a, whole, total = solve(target), solve(form), 0.0
+    for kind in observed:
+        hat = whole if len(observed) == 1 else solve(kind.form)
+        leverage, variance = float(np.trace(hat)) / kind.count, float(np.sum(hat * whole.T)) / kind.count
+        total += _robust(_missed_squares(kind.form, kind.target, kind.squares, a), leverage, variance)
+    return total
+
+
+def held_out(observed: Sequence[Observed], shares: Array, penalty: Array, alpha: float) -> float:
+    """The mean squared error of the folds that can be left out, each by the solution of the others."""
+    error, judged = 0.0, judges(shares)
+    for k in judged:
+        a = solve_diagonal(*without(observed, k, float(shares[k])), alpha * penalty)
+        error += sum(_missed_squares(*kind.of(k), a) for kind in observed)
+    return error / float(shares[judged].sum())
+
+
+def best_on_folds(observed: Sequence[Observed], shares: Array, penalty: Array, start: float | None) -> float:
+    """The alpha of least error on folds that are left out: from `start` downhill, or among all that matter."""
+    lowest, highest = _bounds(observed, penalty)
+    count = max(2, 1 + int(np.ceil(np.log(highest / lowest) / np.log(STRIDE))))
+    alphas = np.geomspace(lowest, highest, count)
+
+    @cache
+    def error(i: int) -> float:
+        return held_out(observed, shares, penalty, float(alphas[i]))
+
+    coarse = range(count - 1, -1, -2)
+    at = min(coarse, key=error) if start is None else int(np.argmin(np.abs(np.log(alphas / start))))
+    while True:
+        better = min((i for i in (at + 1, at, at - 1) if 0 <= i < count), key=error)
+        if better == at:
+            break
+        at = better
+    if not 0 < at < count - 1:
+        return float(alphas[at])
+    near = slice(at - 1, at + 2)
+    refined = best_penalty(alphas[near], np.array([error(i) for i in range(at - 1, at + 2)]))
+    return refined if held_out(observed, shares, penalty, refined) < error(at) else float(alphas[at])
+
+
+def best_generalised(observed: Sequence[Observed], penalty: Array) -> float:
+    """The alpha of least generalised cross-validation, at least 1e-9 over the penalty of the last function.
+
+    The score takes all rows to have the leverage of their mean, and of functions that blow up where rows are few it
+    sees nothing: the least penalty bounds them.
+    """
+    paid = penalty > 0
+    if not paid.any():
+        return 0.0
+    squares = np.diag(summed(observed)[0])
+    free = ~paid & (squares > 0)
+    centred = [_left(kind, free, paid) for kind in observed]
+    if not sum(float(np.trace(kind.form)) for kind in centred) > 0:
+        return 0.0
+    best = solve_ridge(centred, np.diag(penalty[paid]), cut=DIAGONAL_CUT).alpha
+    return max(best, LEAST * float(squares.mean()) / float(penalty.max()))
+
+
+def _left(kind: Observed, free: NDArray[np.bool_], paid: NDArray[np.bool_]) -> Observed:
+    """What is left to the functions that are paid for, after those that are free have done all they can."""
+    own = free & (np.diag(kind.form) > 0)
+    form, target = kind.form[np.ix_(paid, paid)], kind.target[paid]
+    if not own.any():
+        return Observed(form, target, kind.squares, kind.count)
+    across = kind.form[np.ix_(own, paid)]
+    a = np.linalg.lstsq(kind.form[np.ix_(own, own)], np.column_stack([across, kind.target[own]]), rcond=DIAGONAL_CUT)[0]
+    shift, level = a[:, : len(form)], a[:, len(form) :]
+    squares = np.maximum(kind.squares - np.sum(level * kind.target[own], axis=0), 0)
+    return Observed(form - across.T @ shift, target - across.T @ level, squares, max(kind.count - int(own.sum()), 1.0))
+
+
+def _bounds(observed: Sequence[Observed], penalty: Array) -> tuple[float, float]:
+    """Penalties below which the last function is free to rounding, and above which the first has no say."""
+    paid, scale = penalty[penalty > 0], float(np.trace(summed(observed)[0])) / len(penalty)
+    if not len(paid) or not scale > 0:
+        return 1.0, 1.0
+    return float(1e-15 * scale / paid.max()), float(1e2 * scale / paid.min())
+
+
+def _missed_squares(form: Array, target: Array, squares: Array, a: Array) -> float:
+    norm = float(squares.sum())
+    return missed(form, target, norm, a, DIAGONAL_ROUNDING * norm)
+
+
+def _inverse(form: Array, penalty: Array) -> Callable[[Array], Array]:
+    """(form + diag(penalty))^(-1), but for directions of no more than rounding."""
+    total = symmetric_part(form)
+    total[np.diag_indices_from(total)] += penalty
+    diagonal = np.diag(total)
+    scale = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
+    total *= scale[:, None] * scale
+    total[np.diag_indices_from(total)] = 1.0
+    try:
+        factor = scipy.linalg.cho_factor(total)
+    except scipy.linalg.LinAlgError:
+        root = inverse_root(total, DIAGONAL_CUT, driver="evd")
+        return lambda b: np.asarray(scale[:, None] * (root @ (root.T @ (scale[:, None] * b))))
+    return lambda b: np.asarray(scale[:, None] * scipy.linalg.cho_solve(factor, scale[:, None] * b))

@@ -8,6 +8,8 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from daskspectral.solve.whitening import inverse_root, symmetric_part
+
 Array = NDArray[np.floating[Any]]
 Functions = NDArray[np.inexact[Any]]
 
@@ -32,7 +34,7 @@ def ritz(
     functions = coefficients @ white
     reduced = functions.conj().T @ form @ functions
     if symmetric:
-        values: Functions = scipy.linalg.eigvalsh(0.5 * (reduced + reduced.conj().T))
+        values: Functions = scipy.linalg.eigvalsh(symmetric_part(reduced))
     else:
         found: Any = scipy.linalg.eigvals(reduced)
         values = found[np.lexsort([-found.imag, -found.real])]
@@ -114,6 +116,4 @@ def _whitened(coefficients: Functions, gram: Functions, squares: Array, dtype: s
     matrix, relative to these, is an error of `rounding` in this one: eigenvalues that are no larger are left out.
     """
     size = np.linalg.norm(np.sqrt(np.maximum(squares, 0))[:, None] * coefficients, 2)
-    values, vectors = scipy.linalg.eigh(0.5 * (gram + gram.conj().T))
-    seen = values > ROUNDING[dtype] * size**2
-    return np.asarray(vectors[:, seen] / np.sqrt(values[seen]))
+    return inverse_root(symmetric_part(gram), 0.0, ROUNDING[dtype] * float(size) ** 2)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.registry import Named
-from daskspectral.solve.penalised import Penalty
-from daskspectral.solve.whiten import Whitening
+from daskspectral.solve.pencil import Penalty
+from daskspectral.solve.whitening import Whitening
 
 Array = NDArray[np.floating[Any]]
 
@@ -63,7 +63,7 @@ class Spectrum:
 class Solver(Named, ABC):
     """Problem -> Spectrum, and the attributes by which an estimator shows it.
 
-    A solver is one class in one file. `values` names the estimator's attribute for the values; `functions` maps its
+    `values` names the estimator's attribute for the values; `functions` maps its
     attributes for coefficients to the side of the spectrum, "left" or "right", that each one holds.
     """
 
@@ -96,12 +96,19 @@ class Solver(Named, ABC):
         return f"{self.values.removesuffix('s_')}_errors_"
 
 
-def described(problem: Problem, spectrum_rank: int | tuple[int, int], residuals: Array) -> str:
-    """The status of a spectrum: how many values of how many wanted, ranks, the largest residual."""
+def described(
+    problem: Problem,
+    values: NDArray[np.inexact[Any]],
+    left: NDArray[np.inexact[Any]],
+    right: NDArray[np.inexact[Any]],
+    rank: int | tuple[int, int],
+    residuals: Array,
+) -> Spectrum:
+    """A spectrum whose status says how many values of how many wanted there are, the ranks and the largest residual."""
     sizes = problem.form.shape
-    if isinstance(spectrum_rank, tuple):
-        ranks = f"ranks {spectrum_rank[0]} of {sizes[0]} and {spectrum_rank[1]} of {sizes[1]}"
-    else:
-        ranks = f"rank {spectrum_rank} of {sizes[0]}"
-    found = f"{len(residuals)} of the {problem.count} values wanted"
-    return f"{found}; {ranks}; residuals up to {residuals.max(initial=0.0):.1g}"
+    ranks = f"rank {rank} of {sizes[0]}"
+    if isinstance(rank, tuple):
+        ranks = f"ranks {rank[0]} of {sizes[0]} and {rank[1]} of {sizes[1]}"
+    known = f"{len(residuals)} of the {problem.count} values wanted"
+    status = f"{known}; {ranks}; residuals up to {residuals.max(initial=0.0):.1g}"
+    return Spectrum(values, left, right, rank, residuals, status)

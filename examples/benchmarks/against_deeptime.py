@@ -31,9 +31,10 @@ import threadpoolctl
 from common import alternate, options, ratio, report
 
 from daskspectral import SpectralDecomposition
-from daskspectral.basis import CallableBasis
+from daskspectral.basis import Basis, CallableBasis, Landmarks
 from daskspectral.kernels import Gaussian
 from daskspectral.operators import Cross
+from daskspectral.solvers import Cut
 
 INSTALL = "python -m pip install --no-deps --target deeptime-0.4.5 deeptime==0.4.5"
 COMPARED = 50  # leading singular values
@@ -62,7 +63,7 @@ def columns(x: np.ndarray) -> np.ndarray:
 def given(n: int, p: int) -> tuple[SpectralDecomposition, np.ndarray, Transform | None]:
     """Ours on features that are columns, a correlated series (n + 1, p), and no transform."""
     basis = CallableBasis(columns, d=p)
-    return estimator(p, basis=basis, right_basis=basis), series(n, p), None
+    return estimator(basis, p), series(n, p), None
 
 
 def gaussian(n: int, p: int, d: int) -> tuple[SpectralDecomposition, np.ndarray, Transform | None]:
@@ -78,12 +79,15 @@ def gaussian(n: int, p: int, d: int) -> tuple[SpectralDecomposition, np.ndarray,
         values *= 0.5 / scale**2
         return np.exp(values, out=values)
 
-    return estimator(p, kernel=Gaussian(scale), landmarks=y, right_landmarks=y), series(n, d), features
+    return estimator(Landmarks(Gaussian(scale), points=y), p), series(n, d), features
 
 
-def estimator(p: int, **parameters: Any) -> SpectralDecomposition:
-    """Our estimator, with p functions on each side."""
-    return SpectralDecomposition(Cross(center=True), n_components=min(COMPARED, p), rtol=CUT, **parameters)
+def estimator(basis: Basis | Landmarks, p: int) -> SpectralDecomposition:
+    """Our estimator, with these p functions on each side."""
+    solver = Cut(CUT, min_support=0.0)
+    return SpectralDecomposition(
+        Cross(center=True), basis, right_basis=basis, n_components=min(COMPARED, p), solver=solver
+    )
 
 
 def series(n: int, d: int) -> np.ndarray:

@@ -40,7 +40,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from daskspectral.data.source import open_source
 from daskspectral.passes.bandwidth import chosen_bandwidth
-from daskspectral.solve.bandwidth import JOINED, MODES
+from daskspectral.solve.diffusion import JOINED, MODES
 from daskspectral.solve.sdp import Accelerated, Deflated, ExactProblem
 
 Scores = dict[str, float]
@@ -99,7 +99,7 @@ def at(x: np.ndarray, y: np.ndarray, squares: np.ndarray, bandwidth: float) -> t
 def criteria(x: np.ndarray, squares: np.ndarray, sweep: np.ndarray, last: np.ndarray) -> dict[str, float]:
     """A bandwidth from each criterion; `last` are the tenth eigenvalues along the sweep."""
     source = open_source(x)
-    words = {word: chosen_bandwidth(source, word, 0, on_invalid="raise", progress=False) for word in WORDS}
+    words = {word: chosen_bandwidth(source, word, 0) for word in WORDS}
     seventh = float(np.median(np.sort(np.sqrt(squares), axis=1)[:, 7]))
     found = {"auto": words["auto"], "local (0.6)": words["local"], "median": words["median"]}
     found |= {f"local ({multiple})": multiple * seventh for multiple in (0.5, 1.0, 1.5)}

@@ -44,7 +44,7 @@ import daskspectral as dsp
 dsp.SpectralDecomposition, dsp.SDPEmbedding  # loads what they need
 # --
 model = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=4)
-model.fit(f"{folder}/field.zarr", sample_dims=("time",), latitude="lat", on_invalid="skip")
+model.fit(dsp.Rows(f"{folder}/field.zarr", sample_dims=("time",), latitude="lat", on_invalid="skip"))
 found = model.to_xarray()
 # ==
 answer = found.explained_variance_ratio.values.tolist()

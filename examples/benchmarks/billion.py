@@ -23,6 +23,7 @@ import dask
 import numpy as np
 from common import folder_option, forget, memory, normal_zarr, options, report, reset_peak
 
+from daskspectral.basis import Landmarks
 from daskspectral.errors import RankWarning
 from daskspectral.estimators import SpectralDecomposition
 from daskspectral.kernels import Gaussian
@@ -80,7 +81,7 @@ def main(
     warnings.simplefilter("ignore", RankWarning)
     more: dict[str, Any] = {} if checkpoint is None else {"checkpoint": checkpoint}
     estimator = SpectralDecomposition(
-        Laplacian(), Gaussian(scale), n_components=COMPONENTS, n_landmarks=p, dtype=dtype, random_state=0
+        Laplacian(), Landmarks(Gaussian(scale), p), n_components=COMPONENTS, dtype=dtype, random_state=0
     )
     reset_peak()
     imported, start, cpu = memory("VmRSS"), time.perf_counter(), time.process_time()

@@ -33,6 +33,7 @@ import zarr
 from common import cached_share, folder_option, forget, memory, normal_zarr, options, report, reset_peak
 
 from daskspectral.basis import FourierLattice
+from daskspectral.data.rows import Rows
 from daskspectral.data.source import open_data
 from daskspectral.data.writing import create_array
 from daskspectral.engine import Run, plan_rows
@@ -141,7 +142,7 @@ def main(
                 forget(array)
     logging.basicConfig(format="%(message)s")
     logging.getLogger("daskspectral").setLevel(logging.INFO)
-    operator, source = Laplacian(), open_data(Laplacian(), path, columns=None, weight=None, fields=None)
+    operator, source = Laplacian(), open_data(Laplacian(), Rows(path), weight=None)
     reset_peak()
     imported, cached = memory("VmRSS"), cached_share(path)
     seconds: dict[str, float] = {}
@@ -152,23 +153,22 @@ def main(
         seconds[name] = time.perf_counter() - start
         return found
 
-    options: dict[str, Any] = {"periods": None, "on_invalid": "raise", "progress": False}
     with dask.config.set(scheduler="threads", num_workers=threads):
         rng = np.random.default_rng(0)
-        lattice = timed("box", lambda: boxed(FourierLattice(m, eps=eps), source, operator, rng, **options))
+        lattice = timed("box", lambda: boxed(FourierLattice(m, eps=eps), source, operator, rng, periods=None))
         if y is not None:
-            model: Any = HermiteRegressor(basis=lattice)
+            model: Any = HermiteRegressor(lattice)
             timed("fit", lambda: model.fit(path, y))
         else:
             model = SpectralDecomposition(basis=lattice, n_components=COMPONENTS, random_state=0)
             timed("fit", lambda: model.fit(path))
         peak = memory("VmHWM")
         timed("solve", lambda: model.fit_moments(model.moments_))
-        timed("read", lambda: Run(source, plan_rows(source, 20.0 * source.row_bytes), progress=False).reduce(Scan()))
+        timed("read", lambda: Run(source, plan_rows(source, 20.0 * source.row_bytes)).reduce(Scan()))
         other = None
         if against is not None and y is None:
-            known = {"kernel": model.kernel_, "penalty": model.choice_.parameters["penalty"]}
-            other = SpectralDecomposition(basis=replace(lattice, eps=against), n_components=COMPONENTS, **known)
+            basis, solver = replace(lattice, eps=against, kernel=model.kernel_), model.choice_.parameters["solver"]
+            other = SpectralDecomposition(basis=basis, n_components=COMPONENTS, solver=solver)
             timed(f"fit at {against:g}", lambda: other.fit(path))
     rates = {"sums": bare(lattice, threads, quick), "reads": n / seconds["read"]}
     numbers: dict[str, Any] = {

@@ -23,6 +23,7 @@ import click
 import numpy as np
 from common import Rows, measure, options, ratio, report
 
+from daskspectral.basis import Landmarks
 from daskspectral.estimators import SpectralDecomposition
 from daskspectral.kernels import Gaussian
 
@@ -43,7 +44,7 @@ def child(rows: int, p: int, threads: int) -> dict[str, float]:
         start = time.perf_counter()
         list(pool.map(lambda part: sums([part]), parts))
         found["bare"] = time.perf_counter() - start
-    estimator = SpectralDecomposition(kernel=kernel, n_landmarks=p, landmarks="uniform", folds=None, random_state=0)
+    estimator = SpectralDecomposition(basis=Landmarks(kernel, p, method="uniform"), folds=None, random_state=0)
     with (
         LocalCluster(n_workers=1, threads_per_worker=threads, dashboard_address=None) as cluster,
         Client(cluster),

@@ -63,16 +63,17 @@ class Fit:
         return max(1, int(n / task_rows(int(n), self.flops, 8 * self.d)))
 
 
-def measured(p: int, d: int, rows: int, **parameters: Any) -> Fit:
+def measured(p: int, d: int, rows: int, *, lattice: bool = False) -> Fit:
     """The seconds of a row and of the driver, from a probe and a fit of so many normal rows; p is a lattice's order."""
     x = np.random.default_rng(0).standard_normal((rows, d), dtype="float32")
-    est = dsp.SpectralDecomposition(**{"n_landmarks": p, "kernel": dsp.kernels.Gaussian(d**0.5), **parameters})
-    alone = est.set_params(folds=None, random_state=0).plan(x, probe=True).probe
+    basis = dsp.basis.FourierLattice(p) if lattice else dsp.basis.Landmarks(dsp.kernels.Gaussian(d**0.5), p)
+    est = dsp.SpectralDecomposition(basis=basis, folds=None, random_state=0)
+    alone = est.plan(x, probe=True).probe
     assert alone is not None
     start, pass_seconds = time.perf_counter(), alone.task * alone.tasks
     est.set_params(folds=DEFAULT).fit(x, progress=False)
     driver = time.perf_counter() - start - pass_seconds / local_threads()
-    if "basis" in parameters:
+    if lattice:
         order, size = p, (2 * p + 1) ** d
         return Fit(size, d, f"lattice, {size}", pass_seconds / rows, driver, 2 * (4 * order + 1) ** d, MODE_FLOPS)
     flops = 4.0 * p * p + 2.0 * p * d + 50.0 * p
@@ -148,7 +149,7 @@ def main(quick: bool, repeats: int, json_path: Path | None, n: float, workers: i
         shapes = [(min(p, 20), d) for p, d in shapes]
     fits = {(p, d): measured(p, d, 1000 if quick else max(10 * p, 100_000)) for p, d in dict.fromkeys(shapes)}
     order, d = LATTICE
-    lattice = measured(order, d, 1000 if quick else 1_000_000, basis=dsp.basis.FourierLattice(order))
+    lattice = measured(order, d, 1000 if quick else 1_000_000, lattice=True)
     rows: Rows = [line(fits[shape], scheduler, n, workers) for shape in shapes[: len(SHAPES)]]
     rows.append(line(lattice, scheduler, n, workers))
     notes = ["", f"a task that does nothing costs {1e3 * scheduler:.2f} ms on a LocalCluster of two processes"]

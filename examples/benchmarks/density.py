@@ -25,6 +25,7 @@ from common import options, report
 from numpy.typing import NDArray
 
 import daskspectral as dsp
+from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian, Matern
 
 Array = NDArray[np.float64]
@@ -51,16 +52,16 @@ def bump(x: Array) -> Array:
 
 
 def problems(n: int, rng: np.random.Generator) -> dict[str, tuple[Array, Array, Array, dict[str, Any]]]:
-    """Points, their density up to a factor, the true eigenvalues, and the parameters of a fit."""
+    """Points, their density up to a factor, the true eigenvalues, and the landmarks and manifold of a fit."""
     k = np.arange(8)
     square = np.sort(np.pi**2 * (k[:, None] ** 2 + k**2).ravel())[1:11]
-    fixed: dict[str, Any] = {"kernel": Matern(1.5, 0.5), "n_landmarks": 300}
+    fixed: dict[str, Any] = {"kernel": Matern(1.5, 0.5), "count": 300}
     side = np.column_stack([rising(n, rng), rng.random(n)])
     diagonal = rising(2 * n, rng, RATE / 2).reshape(n, 2)
     middle = kept(n, lambda m: rng.random((m, 2)), bump, 20.0, rng)
     line = np.pi * rising(n, rng)[:, None]
     angle = kept(n, lambda m: rng.uniform(0, 2 * np.pi, m), lambda t: 1 + 0.8 * np.cos(t), 1.8, rng)
-    on_circle = {"kernel": Gaussian(0.7), "n_landmarks": 100, "manifold": dsp.manifolds.Circle()}
+    on_circle = {"kernel": Gaussian(0.7), "manifold": dsp.manifolds.Circle()}
     return {
         "square, along a side": (side, np.exp(RATE * side[:, 0]), square, fixed),
         "square, along the diagonal": (diagonal, np.exp(RATE / 2 * diagonal.sum(axis=1)), square, fixed),
@@ -79,16 +80,15 @@ def problems(n: int, rng: np.random.Generator) -> dict[str, tuple[Array, Array, 
 def one_problem(name: str, n: int, seed: int) -> dict[str, Any]:
     """One line of the table."""
     x, density, wanted, given = problems(n, np.random.default_rng(seed))[name]
-    parameters = {"n_landmarks": 100, "landmarks": "kmeans++", "n_components": 11, "random_state": seed} | given
-    manifold = parameters.pop("manifold", None)
-    parameters["n_landmarks"] = min(parameters["n_landmarks"], n // 10)
+    basis = Landmarks(given["kernel"], min(given.get("count", 100), n // 10))
     row: dict[str, Any] = {"problem": name, "n": n, "seed": seed}
     for what, exponent, weight in (
         ("estimated", 1.0, None),
         ("true density", 0.0, density.mean() / density),
         ("none", 0.0, None),
     ):
-        model = dsp.SpectralDecomposition(dsp.operators.Laplacian(manifold, density=exponent), **parameters)
+        operator = dsp.operators.Laplacian(given.get("manifold"), density=exponent)
+        model = dsp.SpectralDecomposition(operator, basis, n_components=11, random_state=seed)
         start = time.perf_counter()
         values = model.fit(x, sample_weight=weight).eigenvalues_[1:]
         row |= {f"{what} s": time.perf_counter() - start, what: float(np.abs(values / wanted[: len(values)] - 1).max())}

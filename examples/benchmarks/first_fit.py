@@ -25,7 +25,7 @@ one problem. PYTHONPATH runs the script with the package of another checkout:
     PYTHONPATH=../before python examples/benchmarks/first_fit.py --processes 2 --json before.json
     python examples/benchmarks/first_fit.py --processes 2 --json now.json --against before.json
     python examples/benchmarks/first_fit.py --problems twelve --n 2000
-    python examples/benchmarks/first_fit.py --problem square --n 2000 --set solver=cut --set kernel=gaussian:0.3
+    python examples/benchmarks/first_fit.py --problem square --n 2000 --set solver=cut --set basis__kernel=gaussian:0.3
     python examples/benchmarks/first_fit.py --problem normal-2 --set basis=monomial:2:4  # its own eigenfunctions
 
 The problems are `FIRST_FIT`, the twelve, and `HARD` in `problems.py`; `spectra.py` computes their eigenvalues.

@@ -22,9 +22,11 @@ import threadpoolctl
 from daskspectral import SpectralDecomposition
 from daskspectral.basis import MonomialBasis
 from daskspectral.kernels.names import parse
+from daskspectral.solvers import Cut, Penalised
 
 Array = np.ndarray
 Settings = dict[str, Any]
+SOLVERS = {"cut": Cut, "penalised": Penalised}
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,8 @@ class Fit:
 
 
 def fit(x: Any, **settings: Any) -> Fit:
-    """`SpectralDecomposition(**settings).fit(x)`. A fit that refuses with a ValueError is told like a warning."""
-    model: SpectralDecomposition | None = SpectralDecomposition(**settings)
+    """Fit with these parameters, of parts too. A fit that refuses with a ValueError is told like a warning."""
+    model: SpectralDecomposition | None = SpectralDecomposition().set_params(**settings)
     start, used = time.perf_counter(), time.process_time()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -93,18 +95,21 @@ def settings_option(function: Callable[..., Any]) -> Callable[..., Any]:
         multiple=True,
         metavar="NAME=VALUE",
         callback=_settings,
-        help="a parameter of SpectralDecomposition, such as solver=cut, kernel=gaussian:0.3, basis=monomial:2:4",
+        help="a parameter of SpectralDecomposition, as solver=cut, basis__kernel=gaussian:0.3, basis=monomial:2:4",
     )(function)
 
 
 def _settings(context: click.Context, option: click.Parameter, texts: Sequence[str]) -> Settings:
-    known = SpectralDecomposition().get_params(deep=False)
     found: Settings = {}
     for text in texts:
         name, equals, value = text.partition("=")
-        if not equals or name not in known:
-            raise click.BadParameter(f"{text!r} is not NAME=VALUE with a name among {', '.join(known)}")
+        if not equals:
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE")
         found[name] = _value(name, value)
+    try:
+        SpectralDecomposition().set_params(**found)
+    except (ValueError, TypeError) as error:
+        raise click.BadParameter(str(error)) from error
     return found
 
 
@@ -114,6 +119,8 @@ def _value(name: str, text: str) -> Any:
             return parse(text)
         except ValueError as error:
             raise click.BadParameter(str(error)) from error
+    if name == "solver" and text in SOLVERS:
+        return SOLVERS[text]()
     if name.endswith("basis") and text.startswith("monomial:"):
         try:
             return MonomialBasis(*(int(number) for number in text.split(":")[1:]))

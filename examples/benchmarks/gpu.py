@@ -133,8 +133,8 @@ def lattices(device: Device, quick: bool, repeats: int) -> Rows:
 
 def spectral(p: int, device: str) -> dsp.SpectralDecomposition:
     """A fit with nothing left to choose."""
-    fixed: dict[str, Any] = {"n_landmarks": p, "penalty": 1.0, "spread": 0.0, "landmarks": "uniform"}
-    return dsp.SpectralDecomposition(kernel=dsp.kernels.Gaussian(2.0), device=device, random_state=0, **fixed)
+    basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(2.0), p, method="uniform", spread=0.0)
+    return dsp.SpectralDecomposition(basis=basis, solver=dsp.solvers.Penalised(1.0), device=device, random_state=0)
 
 
 def from_zarr(device: Device, folder: Path, n: int, p: int, threads: int) -> Rows:

@@ -22,6 +22,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,10 @@ import numpy as np
 import threadpoolctl
 
 START = "c2f0c1224ca7768184f0e84cc48e2751766b17f8"
-LEFT: dict[str, str] = {}  # beginnings of names of cases that are gone, and why
+LEFT = {  # beginnings of names of cases that are gone, and why
+    "refusals: spectral solver": "a solver is an object, and None its default",
+    "refusals: spectral rtol": "an argument of the solver by rank cut, which checks it",
+}
 MEANT = {  # arrays that changed, and why
     **dict.fromkeys(
         [
@@ -61,13 +65,61 @@ WALK -= 0.5 * WALK.mean(axis=0)
 # -- the words of today's constructors: what is edited when they change -----------------------------------------------
 
 
+def nouns(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options by their names at the start, as today's arguments of an estimator, and of `Rows`."""
+    from daskspectral import basis as b
+    from daskspectral import solvers
+
+    own = dict(options)
+    words = ("columns", "standardize", "sample_dims", "latitude", "fields", "on_invalid")
+    rows = {name: own.pop(name) for name in words if name in own}
+    names = {"kernel": "kernel", "n_landmarks": "count", "landmark_sample": "sample", "spread": "spread"}
+    names |= {"periods": "periods", "constant": "constant", "exclude_landmarks": "exclude"}
+    given = {names[name]: own.pop(name) for name in names if name in own}
+    points = own.pop("landmarks", None)
+    given |= {} if points is None else {"method" if isinstance(points, str) else "points": points}
+    if given.get("kernel", "") is None:
+        del given["kernel"]
+    basis = own.get("basis")
+    if isinstance(basis, b.FourierLattice):
+        own["basis"] = b.FourierLattice(**{**vars(basis), **{n: v for n, v in given.items() if n == "kernel"}})
+    elif given and basis is None:
+        own["basis"] = b.Landmarks(**given)
+    cut = {name: own.pop(name) for name in ("rtol", "min_support", "ridge") if name in own}
+    if own.get("solver") == "cut" or (cut and "solver" not in own):
+        own["solver"] = solvers.Cut(**cut)
+    if "penalty" in own:
+        own["solver"] = solvers.Penalised(own.pop("penalty"))
+    return own, rows
+
+
 def spectral(x: Any, operator: Any = None, **given: Any) -> Any:
     """A fitted decomposition; `fit_` before an option of `fit`."""
     import daskspectral as dsp
 
-    own = {k: v for k, v in given.items() if not k.startswith("fit_")}
-    options = {k[4:]: v for k, v in given.items() if k.startswith("fit_")}
-    return dsp.SpectralDecomposition(operator, **{"n_components": 5, "random_state": 0, **own}).fit(x, **options)
+    own, rows = nouns({k.removeprefix("fit_"): v for k, v in given.items() if k != "fit_sample_weight"})
+    model = dsp.SpectralDecomposition(operator, **{"n_components": 5, "random_state": 0, **own})
+    return model.fit(dsp.Rows(x, **rows), sample_weight=given.get("fit_sample_weight"))
+
+
+def hermite_of(options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    import daskspectral as dsp
+
+    rtol = {name: options[name] for name in ("rtol",) if name in options}
+    own, rows = nouns({name: value for name, value in options.items() if name != "rtol"})
+    return dsp.HermiteRegressor(**{"random_state": 0, **own, **rtol}), rows
+
+
+def embedding_of(kind: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    import daskspectral as dsp
+    from daskspectral import solvers
+
+    own, rows = nouns({name: value for name, value in options.items() if name != "solver"})
+    if "basis" in own:
+        own["landmarks"] = replace(own.pop("basis"), method="cholesky")
+    if "solver" in options:
+        own["solver"] = solvers.Ascent(options["solver"])
+    return getattr(dsp, kind)(**{"random_state": 0, **own}), rows
 
 
 def at_points(kernel: Any = None, points: Any = POINTS, **more: Any) -> dict[str, Any]:
@@ -383,7 +435,8 @@ def regressions() -> Iterator[tuple[str, Case]]:
     for (kind, options), (what, (y, more)) in itertools.product(kinds.items(), data.items()):
 
         def hermite(options: Any = options, y: Any = y, more: Any = more) -> dict[str, Any]:
-            model = dsp.HermiteRegressor(**{"random_state": 0, **options}).fit(X, y, **more)
+            model, rows = hermite_of(options)
+            model = model.fit(dsp.Rows(X, **rows), y, **more)
             found = arrays_of(model, "alpha_", "coefficients_", "cv_error_", "intercept_", "errors_")
             return found | {
                 "values": model.predict(NEW),
@@ -431,7 +484,8 @@ def embeddings() -> Iterator[tuple[str, Case]]:
     for name, options in ways.items():
 
         def sdp(options: Any = options) -> dict[str, Any]:
-            model = dsp.SDPEmbedding(**{"random_state": 0, "n_components": 4, **options}).fit(moons)
+            model, rows = embedding_of("SDPEmbedding", {"n_components": 4, **options})
+            model = model.fit(dsp.Rows(moons, **rows))
             found = arrays_of(model, "embedding_", "objective_", "spectrum_", "bandwidth_", "rank_")
             certificate = model.certificate_
             found |= arrays_of(certificate, "gap", "least_eigenvalue", "optimal")
@@ -441,7 +495,7 @@ def embeddings() -> Iterator[tuple[str, Case]]:
         times = {n: v for n, v in options.items() if n in ("bandwidth", "method", "n_landmarks")}
 
         def diffusion(times: Any = times) -> dict[str, Any]:
-            model = dsp.DiffusionMap(**{"random_state": 0, "n_components": 3, **times}).fit(moons)
+            model = embedding_of("DiffusionMap", {"n_components": 3, **times})[0].fit(moons)
             return {**arrays_of(model, "eigenvalues_", "embedding_", "bandwidth_"), "new": model.transform(moons[:9])}
 
         yield f"DiffusionMap, {name}", diffusion
@@ -532,7 +586,7 @@ def containers() -> Iterator[tuple[str, Case]]:
     def searched() -> dict[str, Any]:
         from sklearn.model_selection import GridSearchCV
 
-        model = dsp.SpectralDecomposition(n_components=3, random_state=0, **at_points(), **CUT)
+        model = dsp.SpectralDecomposition(n_components=3, random_state=0, **nouns({**at_points(), **CUT})[0])
         search = GridSearchCV(model, {"n_components": [2, 3]}, cv=3).fit(X)
         return {"scores": search.cv_results_["mean_test_score"]}
 
@@ -541,7 +595,6 @@ def containers() -> Iterator[tuple[str, Case]]:
 
 def refusals() -> Iterator[tuple[str, Case]]:
     """Arguments that are wrong: the kind of error."""
-    import daskspectral as dsp
     from daskspectral import basis as b
     from daskspectral import groups as g
     from daskspectral import kernels as k
@@ -549,20 +602,18 @@ def refusals() -> Iterator[tuple[str, Case]]:
     from daskspectral import operators as o
 
     values = {"negative": -1, "zero": 0, "text": "no-such", "nan": np.nan, "list": [1], "none": None}
-    names = "n_components n_landmarks penalty folds solver dtype device rtol columns periods spread kernel"
+    names = "n_components n_landmarks penalty folds dtype device columns periods spread kernel"
     for name, (kind, value) in itertools.product(names.split(" "), values.items()):
         yield f"spectral {name} {kind}", lambda n=name, v=value: spectrum_of(spectral(X[:60], **{n: v}))
     for name, (kind, value) in itertools.product(("n_landmarks", "alpha", "folds", "gradient_weight"), values.items()):
         yield (
             f"hermite {name} {kind}",
-            lambda n=name, v=value: {
-                "y": dsp.HermiteRegressor(**{"random_state": 0, n: v}).fit(X[:60], TARGET[:60]).predict(NEW)
-            },
+            lambda n=name, v=value: {"y": hermite_of({n: v})[0].fit(X[:60], TARGET[:60]).predict(NEW)},
         )
     for name, (kind, value) in itertools.product(("bandwidth", "n_components", "accuracy", "method"), values.items()):
         yield (
             f"sdp {name} {kind}",
-            lambda n=name, v=value: arrays_of(dsp.SDPEmbedding(**{"random_state": 0, n: v}).fit(X[:60]), "objective_"),
+            lambda n=name, v=value: arrays_of(embedding_of("SDPEmbedding", {n: v})[0].fit(X[:60]), "objective_"),
         )
     makers = {
         "Gaussian": k.Gaussian, "Matern": lambda v: k.Matern(1.5, v), "nu": lambda v: k.Matern(v, 1.0),

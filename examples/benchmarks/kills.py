@@ -51,7 +51,7 @@ def prepare(here: Path, n: int) -> None:
     for name, values in (("points", x), ("y", x[:, 0] ** 2), ("grown", x[: n // 2])):
         zarr.create_array(here / f"{name}.zarr", data=values, chunks=(n // 10, *values.shape[1:]))
     kernel = dsp.kernels.Gaussian(2.0)
-    model = dsp.SpectralDecomposition(kernel=kernel, n_landmarks=30, n_components=3, random_state=0)
+    model = dsp.SpectralDecomposition(basis=dsp.basis.Landmarks(kernel, 30), n_components=3, random_state=0)
     model.fit(str(here / "grown.zarr")).save(here / "base.zarr")
     zarr.open_array(here / "grown.zarr").append(x[n // 2 :])
 

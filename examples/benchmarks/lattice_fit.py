@@ -21,7 +21,7 @@ import spectra
 from common import Rows, options, report
 from problems import FIRST_FIT, Problem, blurred, cube, relative_errors, sample
 
-from daskspectral.basis import FourierLattice
+from daskspectral.basis import FourierLattice, Landmarks
 from daskspectral.errors import RankWarning, TrustWarning
 from daskspectral.estimators import SpectralDecomposition
 
@@ -50,8 +50,7 @@ PROBLEMS = {
 
 def one_fit(problem: Problem, n: int, basis: Any) -> dict[str, Any]:
     """Errors, held-out values and time of one fit."""
-    more = {"periods": {0: 2 * np.pi, 1: 2 * np.pi}} if problem is ANGLES else {}
-    x, model = problem.draw(n, 0), SpectralDecomposition(basis=basis, n_components=COMPONENTS, random_state=0, **more)
+    x, model = problem.draw(n, 0), SpectralDecomposition(basis=basis, n_components=COMPONENTS, random_state=0)
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", (TrustWarning, RankWarning))  # type: ignore[arg-type]
@@ -76,7 +75,11 @@ def main(quick: bool, json_path: Path | None, size: str, names: tuple[str, ...],
     rows: Rows = []
     for name in names or (("square",) if quick else PROBLEMS):
         problem, found = PROBLEMS[name], {}
-        for what, basis in {"lattice": FourierLattice(), **({} if lattice_alone else {"landmarks": None})}.items():
+        turns = (2 * np.pi, 2 * np.pi) if problem is ANGLES else None
+        bases: dict[str, Any] = {"lattice": FourierLattice(periods=turns)}
+        if not lattice_alone:
+            bases["landmarks"] = Landmarks(periods=turns and dict(enumerate(turns)))
+        for what, basis in bases.items():
             found |= {f"{what}: {key}": value for key, value in one_fit(problem, n, basis).items()}
         rows.append({"problem": name, "d": problem.draw(2, 0).shape[1], **found})
     report(f"{n:.3g} rows", rows, json_path)

@@ -29,6 +29,7 @@ import numpy as np
 import zarr
 from common import folder_option, memory, normal_zarr, options, report, reset_peak
 
+from daskspectral.basis import Landmarks
 from daskspectral.estimators import SpectralDecomposition
 from daskspectral.kernels import Gaussian
 from daskspectral.operators import Laplacian
@@ -99,13 +100,7 @@ def fit(path: str, configuration: Configuration) -> dict[str, Any]:
     with dask.config.set(scheduler="threads", num_workers=configuration.threads):
         kernel = Gaussian(float(np.sqrt(d)))
         SpectralDecomposition(
-            Laplacian(),
-            kernel,
-            n_landmarks=p,
-            dtype=configuration.dtype,
-            folds=configuration.folds,
-            random_state=0,
-            min_support=0,
+            Laplacian(), Landmarks(kernel, p), dtype=configuration.dtype, folds=configuration.folds, random_state=0
         ).fit(path, progress=False)
     seconds = time.perf_counter() - start
     return {"imported": imported, "predicted": prediction.peak, "peak": memory("VmHWM"), "seconds": seconds}

@@ -25,7 +25,7 @@ import spectra
 from common import Rows, options, report
 
 from daskspectral import SpectralDecomposition
-from daskspectral.basis import NeuralBasis
+from daskspectral.basis import Landmarks, NeuralBasis
 from daskspectral.errors import FitWarning
 
 Array = np.ndarray
@@ -54,11 +54,11 @@ PROBLEMS = {
 }
 
 
-def one_fit(name: str, n: int, basis: Any, steps: int | None = None, **more: Any) -> dict[str, Any]:
+def one_fit(name: str, n: int, basis: Any) -> dict[str, Any]:
     """Held-out values, values on fresh rows, and the time of one fit."""
     draw, count, exact = PROBLEMS[name]
     x, fresh = draw(n, np.random.default_rng(0)), draw(n, np.random.default_rng(1))
-    model = SpectralDecomposition(basis=basis, n_components=count, random_state=0, **more)
+    model = SpectralDecomposition(basis=basis, n_components=count, random_state=0)
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)
@@ -91,7 +91,7 @@ def main(quick: bool, json_path: Path | None, n: int, auto: bool) -> None:
     rows: Rows = []
     for name in PROBLEMS:
         rows.append(one_fit(name, n, None))
-        rows.append(one_fit(name, n, None, n_landmarks=min(800, n // 4)))
+        rows.append(one_fit(name, n, Landmarks(count=min(800, n // 4))))
         rows.append(one_fit(name, n, NeuralBasis(**steps)))
         if auto:
             rows.append({**one_fit(name, n, "auto"), "problem": f"{name}, auto"})

@@ -28,7 +28,7 @@ import dask
 import numpy as np
 from common import alternate, folder_option, normal_zarr, options, ratio, report
 
-from daskspectral.data.batches import Batches, Rows
+from daskspectral.data.batches import Batches, Reading
 from daskspectral.data.source import Source, open_source
 from daskspectral.engine import Plan, Run
 
@@ -43,7 +43,7 @@ class SmallGram:
 
 def loop(source: Source, plan: Plan, task: Any) -> np.ndarray:
     """The same sums without dask."""
-    rows = Rows(source.preparations)
+    rows = Reading(source.preparations)
     edges = source.edges
     total: Any = 0.0
     for start, stop in plan.ranges:

@@ -23,7 +23,8 @@ import numpy as np
 from common import Rows, folder_option, memory, options, report, reset_peak
 from sklearn.datasets import load_wine, make_moons
 
-from daskspectral import SDPEmbedding
+import daskspectral as dsp
+from daskspectral.basis import Landmarks
 from daskspectral.data.writing import create_array
 from daskspectral.kernels import Gaussian
 from daskspectral.solve.sdp import Accelerated, Deflated, ExactProblem, power_method
@@ -78,6 +79,12 @@ def power_to_gap(problem: ExactProblem, start: np.ndarray, wanted: float, most: 
             return count + 1, gap
 
 
+def embedding(p: int, **options: Any) -> dsp.SDPEmbedding:
+    """That of the low-rank method, by p landmarks."""
+    landmarks = Landmarks(count=p, method="cholesky")
+    return dsp.SDPEmbedding(0.3, method="lowrank", landmarks=landmarks, random_state=0, **options)
+
+
 def low_rank(quick: bool) -> Rows:
     """The Gram matrix B, by its products with itself: |B - B'|_F^2 = |E^T E|^2 - 2 |E^T E'|^2 + |E'^T E'|^2."""
     rows: Rows = []
@@ -85,14 +92,14 @@ def low_rank(quick: bool) -> Rows:
     for noise in (0.05, 0.1, 0.2):
         x = moons(n, noise, 0)
         start = time.perf_counter()
-        exact = SDPEmbedding(0.3, method="exact", random_state=0).fit(x)
+        exact = dsp.SDPEmbedding(0.3, method="exact", random_state=0).fit(x)
         seconds = time.perf_counter() - start
         e, size = exact.embedding_, np.linalg.norm(exact.spectrum_)
         for p in counts:
             row: dict[str, Any] = {"noise": noise, "p": p, "exact s": seconds}
             start = time.perf_counter()
             try:
-                found = SDPEmbedding(0.3, method="lowrank", n_landmarks=p, random_state=0).fit(x)
+                found = embedding(p).fit(x)
             except ValueError as error:
                 rows.append({**row, "objective": str(error).split(" (")[0]})
                 continue
@@ -130,9 +137,7 @@ def scaling(folder: Path, counts: tuple[int, ...]) -> Rows:
         path = moons_zarr(folder, n)
         reset_peak()
         before, start = memory("VmRSS"), time.perf_counter()
-        found = SDPEmbedding(
-            0.3, method="lowrank", n_landmarks=400, standardize=True, cache="never", random_state=0
-        ).fit(path, progress=False)
+        found = embedding(400, cache="never").fit(dsp.Rows(path, standardize=True), progress=False)
         seconds = time.perf_counter() - start
         rows.append(
             {

@@ -7,7 +7,7 @@ circle in R^10 in a drawn orientation; with noise, normal in every ambient coord
 submanifold's in both cases.
 
     python examples/benchmarks/submanifolds.py --json submanifolds.json
-    python examples/benchmarks/submanifolds.py --noise 0 --set kernel=matern:1.5:1.0 --set n_landmarks=300
+    python examples/benchmarks/submanifolds.py --noise 0 --set basis__kernel=matern:1.5:1.0 --set basis__count=300
 
 With --named the spheres are fitted by their own eigenfunctions: the manifold is named, and the basis are polynomials of
 the degree that the values need. What is left is the error of the sample, which no choice of functions removes.
@@ -34,7 +34,7 @@ DEGREES = {"S^2 in R^3": (3, 4), "S^4 in R^5": (5, 3)}  # columns, and the degre
 def own_functions(name: str) -> Settings:
     """The arguments of a fit of a sphere by its own eigenfunctions."""
     d, degree = DEGREES[name]
-    return {"operator": Laplacian(Sphere(d)), "basis": MonomialBasis(d, degree), "constant": False}
+    return {"operator": Laplacian(Sphere(d)), "basis": MonomialBasis(d, degree)}
 
 
 def one_fit(name: str, n: int, noise: float, seed: int, components: int, settings: Settings) -> dict[str, Any]:

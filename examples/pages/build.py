@@ -42,6 +42,7 @@ MODULES = {  # in the order of the navigation; the package itself lists what the
     "daskspectral.landmarks": "where functions sit",
     "daskspectral.manifolds": "spheres, tori, boxes",
     "daskspectral.groups": "symmetries",
+    "daskspectral.solvers": "how a solution is sought",
     "daskspectral.forms": "your own operators",
     "daskspectral.model_selection": "splits and scores",
     "daskspectral.plot": "pictures",

@@ -31,6 +31,7 @@ from sklearn.metrics import precision_score, recall_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from daskspectral import DiffusionMap, SDPEmbedding, plot
+from daskspectral.basis import Landmarks
 
 PICTURES = {"digits": "sdp_figure4.png", "pulsars": "sdp_figure6.png"}
 METHODS = ("exact", "lowrank")
@@ -51,8 +52,8 @@ def split(n: int, part: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def embedding(name: str, bandwidth: float, method: str, landmarks: int) -> Any:
-    options: dict[str, Any] = {"method": method, "n_landmarks": landmarks, "random_state": 0}
-    return SDPEmbedding(bandwidth, **options) if name == "sdp" else DiffusionMap(bandwidth, **options)
+    chosen, kind = Landmarks(count=landmarks, method="cholesky"), SDPEmbedding if name == "sdp" else DiffusionMap
+    return kind(bandwidth, method=method, landmarks=chosen, random_state=0)
 
 
 def predict(

@@ -36,7 +36,7 @@ from spherical_figures import PICTURES, draw, report
 from tqdm import tqdm
 
 from daskspectral import Moments, RankWarning, SpectralDecomposition, plot
-from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis
+from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis, Landmarks
 from daskspectral.forms import first_moment
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Polynomial
 from daskspectral.manifolds import Sphere
@@ -208,9 +208,9 @@ def time_fit(grid: Grid, name: str, kernel: tuple[str, float], landmarks: np.nda
         eigenvalues(form, gram, EIGENVALUES, Sphere(d).eigenvalues(EIGENVALUES))
     else:
         family, parameter = kernel
-        options = {"kernel": KERNELS[family](parameter), "n_components": EIGENVALUES, "landmarks": landmarks}
+        chosen = Landmarks(KERNELS[family](parameter), points=landmarks)
         operator = Laplacian(Sphere(d) if name == "tangential" else None)
-        SpectralDecomposition(operator, **options).fit(points, progress=False)
+        SpectralDecomposition(operator, chosen, n_components=EIGENVALUES).fit(points, progress=False)
     return time.perf_counter() - start
 
 

@@ -188,11 +188,10 @@ def test_one_constant_and_no_second_one(basis: dsp.basis.Basis, holds: bool) -> 
     """A basis says whether it holds the constant; an estimator adds one only where it does not."""
     assert basis.holds_constant is holds
     x = Sphere(3).sample(60, np.random.default_rng(0))
-    options: dict[str, Any] = {"basis": basis, "n_components": 1, "min_support": 0, "folds": None}
-    model = dsp.SpectralDecomposition(**options).fit(x)
-    assert model.basis_.size == basis.size + (not holds)
-    assert model.eigenvalues_[0] == pytest.approx(0, abs=1e-9)
-    assert dsp.SpectralDecomposition(constant=False, **options).fit(x).basis_.size == basis.size
+    for functions in (basis, Concatenated((ConstantBasis(3), basis))):
+        model = dsp.SpectralDecomposition(basis=functions, n_components=1, folds=None).fit(x)
+        assert model.basis_.size == basis.size + (not holds or functions is not basis)
+        assert model.eigenvalues_[0] == pytest.approx(0, abs=1e-9)
 
 
 # the tangential forms

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 import daskspectral as dsp
-from daskspectral.basis import BallEdge, BoxEdge, Concatenated, ConstantBasis, LandmarkBasis, MonomialBasis, Vanishing
+from daskspectral.basis import (
+    BallEdge,
+    BoxEdge,
+    Concatenated,
+    ConstantBasis,
+    LandmarkBasis,
+    Landmarks,
+    MonomialBasis,
+    Vanishing,
+)
 from daskspectral.basis.edges import Edge, GivenEdge
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import along, dirichlet, form, gram, inner, partial
@@ -114,13 +123,16 @@ ENDS = BoxEdge(0, np.pi)
 
 
 def test_dirichlet_spectra() -> None:
+    landmarks = Landmarks(Gaussian(0.7), 60)
     square = Vanishing(MonomialBasis(2, 8), BoxEdge([0, 0], [np.pi, np.pi]))
-    for x, basis, values in (INTERVAL, Vanishing("landmarks", ENDS), [1, 4, 9, 16]), (SQUARE, square, [2, 5, 5, 8]):
-        kernel = {"kernel": Gaussian(0.7), "n_landmarks": 60} if basis.at_landmarks else {}
-        model = dsp.SpectralDecomposition(basis=basis, n_components=4, random_state=0, **kernel).fit(x)
+    for x, basis, size, values in (
+        (INTERVAL, Vanishing(landmarks, ENDS), 60, [1, 4, 9, 16]),
+        (SQUARE, square, square.size, [2, 5, 5, 8]),
+    ):
+        model = dsp.SpectralDecomposition(basis=basis, n_components=4, random_state=0).fit(x)
         np.testing.assert_allclose(model.eigenvalues_, values, rtol=0.04)
         np.testing.assert_allclose(np.mean(model.transform(x) ** 2, axis=0), 1, rtol=4e-2)
-        assert basis.at_landmarks or model.basis_.size == basis.size  # no constant beside them
+        assert model.basis_.size == size  # no constant beside them
 
 
 def test_no_constant_joins_it() -> None:
@@ -128,22 +140,23 @@ def test_no_constant_joins_it() -> None:
     both, beside = Concatenated((basis, basis)), Concatenated((ConstantBasis(1), basis))
     assert (both.vanishes, both.holds_constant, both.edges, beside.vanishes) == (True, False, (ENDS, ENDS), False)
     with pytest.raises(ValueError, match="constant=True would add a function that does not vanish"):
-        dsp.SpectralDecomposition(basis=basis, constant=True, n_components=2).fit(INTERVAL)
+        dsp.SpectralDecomposition(basis=Vanishing(Landmarks(constant=True), ENDS), n_components=2).fit(INTERVAL)
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------
 
 
 def test_functions_that_do_not_vanish_where_the_data_end() -> None:
-    model = dsp.SpectralDecomposition(kernel=Gaussian(1.0), n_landmarks=20, n_components=2, random_state=0)
+    landmarks = Landmarks(Gaussian(1.0), 20)
+    model = dsp.SpectralDecomposition(n_components=2, random_state=0)
     for edge, message in (
         (BoxEdge(0.5, np.pi), r"does not vanish where the data end: \d+ of 5000 rows lie outside its domain, row \d+"),
         (BoxEdge(-9, 12), r"does not vanish where the data end: over 5000 rows it goes from 0\.\d+ to"),
         (GivenEdge(lambda x: np.maximum(x[:, 0] - 1, 0), np.ones_like), r"is 0 on \d+ of 5000 rows"),
     ):
         with pytest.raises(ValueError, match=message):
-            model.set_params(basis=Vanishing("landmarks", edge)).fit(INTERVAL[:5000])
-    model.set_params(basis=Vanishing("landmarks", BoxEdge([-0.05, -0.05], [np.pi + 0.05, np.pi + 0.05])))
+            model.set_params(basis=Vanishing(landmarks, edge)).fit(INTERVAL[:5000])
+    model.set_params(basis=Vanishing(landmarks, BoxEdge([-0.05, -0.05], [np.pi + 0.05, np.pi + 0.05])))
     with pytest.warns(dsp.TrustWarning, match="without rows, across which functions need no slope"):
         model.fit(SQUARE[:1500])
 
@@ -156,4 +169,4 @@ def test_arguments_that_cannot_work() -> None:
     with pytest.raises(ValueError, match=r"shape \(30, 1\); it must return \(30,\)"):
         Vanishing(ConstantBasis(1), lambda x: x).values(X[:, :1])
     with pytest.raises(ValueError, match="standardize=True would change the units of X, and a function that vanishes"):
-        dsp.SpectralDecomposition(basis=Vanishing("landmarks", ENDS), standardize=True).fit(INTERVAL)
+        dsp.SpectralDecomposition(basis=Vanishing(Landmarks(), ENDS)).fit(dsp.Rows(INTERVAL, standardize=True))

@@ -5,13 +5,17 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import zarr
 
 import daskspectral as dsp
+from daskspectral.basis import Landmarks
 from daskspectral.cli import main
+from daskspectral.kernels import Exponential, Gaussian, Matern
+from daskspectral.solvers import Cut, Penalised
 from tests.cli.common import done, everything, store
 from tests.common import written
 
@@ -34,8 +38,8 @@ def test_the_main_job() -> None:
     assert Path("eigenfunctions.png").read_bytes().startswith(b"\x89PNG")
     model, x = dsp.load("model.zarr"), zarr.open_array("points.zarr", mode="r")
     assert x.shape == (1000, 2)
-    settings = {"n_landmarks": 60, "n_components": 5, "random_state": 0}
-    again = dsp.SpectralDecomposition(kernel=dsp.kernels.Exponential(0.5), **settings).fit("points.zarr")
+    landmarks = Landmarks(Exponential(0.5), 60)
+    again = dsp.SpectralDecomposition(basis=landmarks, n_components=5, random_state=0).fit("points.zarr")
     np.testing.assert_array_equal(model.eigenvalues_, again.eigenvalues_)
     transformed = done("transform model.zarr points.zarr --out embedding.zarr")
     assert transformed == "embedding: embedding.zarr, 1000 rows, 5 components\n"
@@ -52,23 +56,23 @@ def test_the_main_job() -> None:
 def test_options_reach_the_estimator() -> None:
     points(d=3)
     store(weights=np.arange(400.0), labels=np.arange(400) % 4)
-    done(
+    kernel, cut = Matern(2.5, "median") + Gaussian(2), Cut(1e-8, ridge=1e-6)
+    landmarks = Landmarks(kernel, 30, sample=200, spread=0.25, constant=False, exclude=True)
+    line = (
         "fit points.zarr --kernel matern:2.5:median+gaussian:2 --landmarks 3e1 --components 4 --columns 0,2:3 "
         "--landmark-method kmeans++ --landmark-sample 200 --standardize --no-constant --weights weights.zarr "
-        "--ridge 1e-6 --rtol 1e-8 --penalty 0.5 --spread 0.25 --exclude-landmarks --folds labels.zarr --seed 7 "
-        "--out model.zarr"
+        "--spread 0.25 --exclude-landmarks --folds labels.zarr --seed 7 "
     )
-    model = dsp.load("model.zarr")
-    parameters = model.get_params(deep=False)
-    wanted = {"n_landmarks": 30, "landmarks": "kmeans++", "landmark_sample": 200, "columns": [0, 2]}
-    wanted |= {"standardize": True, "constant": False, "ridge": 1e-6, "rtol": 1e-8, "random_state": 7}
-    wanted |= {"penalty": 0.5, "spread": 0.25, "exclude_landmarks": True, "folds": "labels.zarr"}
-    assert {k: parameters[k] for k in wanted} == wanted
-    assert model.moments_.folds.number == 4
-    kernel = dsp.kernels.Matern(2.5, "median") + dsp.kernels.Gaussian(2.0)
-    again = dsp.SpectralDecomposition(kernel=kernel, n_components=4, **wanted)
-    again.fit("points.zarr", sample_weight="weights.zarr")
-    np.testing.assert_array_equal(model.eigenvalues_, again.eigenvalues_)
+    for given, solver in (("--penalty 0.5", Penalised(0.5)), ("--solver cut --ridge 1e-6 --rtol 1e-8", cut)):
+        done(f"{line} {given} --out model.zarr --overwrite")
+        model = dsp.load("model.zarr")
+        settings: dict[str, Any] = {"n_components": 4, "solver": solver, "folds": "labels.zarr", "random_state": 7}
+        assert repr(model.basis) == repr(landmarks)
+        assert settings.items() <= model.get_params(deep=False).items()
+        assert model.moments_.folds.number == 4
+        again = dsp.SpectralDecomposition(basis=landmarks, **settings)
+        again.fit(dsp.Rows("points.zarr", columns=[0, 2], standardize=True), sample_weight="weights.zarr")
+        np.testing.assert_array_equal(model.eigenvalues_, again.eigenvalues_)
 
 
 def test_convert_and_samples() -> None:

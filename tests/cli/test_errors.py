@@ -22,6 +22,7 @@ ERRORS = {  # exit code 1: what is there does not do
     f"{FIT} --kernel rbf": "there is no kernel 'rbf'; the kernels are gaussian:scale, exp",
     f"{FIT} --kernel gaussian{'+gaussian' * 20_000}": "a kernel has at most 100 terms; got 20001: leave some out",
     f"{FIT} --periods 0:-1": "a period is a positive number",
+    f"{FIT} --lattice 4 --periods 2:7": "periods names the column 2, and X has 2 columns, 0 to 1",
     f"{FIT} --plot e.bmp": r"must end in \.png",
     "transform points.zarr points.zarr --out o.zarr": "points.zarr is an array, not a model or moments",
     "transform no.zarr points.zarr --out o.zarr": "there is no saved model at no.zarr",
@@ -52,6 +53,13 @@ USAGE = {  # exit code 2: the line itself does not do
     f"{FIT} --lattice 0": "m is a whole number of 1 or more",
     f"{FIT} --network 0": "hidden of a NeuralBasis is a whole number of 1 or more",
     f"{FIT} --network 8 --lattice 4": "--network and --lattice are two bases",
+    f"{FIT} --lattice 4 --landmark-method uniform": "--landmark-method is for landmarks, without --lattice or --netw",
+    f"{FIT} --lattice auto --kernel gaussian:1": "--kernel is for landmarks, or for --lattice with its highest freq",
+    f"{FIT} --network 8 --periods 0:7": "--periods is for landmarks, or for --lattice with its highest frequency",
+    f"{FIT} --ridge 1e-6": "--ridge is for --solver cut",
+    f"{FIT} --rtol 1e-6": "--rtol is for --solver cut",
+    f"{FIT} --solver cut --penalty 1": "--penalty is for --solver penalised",
+    f"{EMBED} --cache always --cache-path c": "--cache and --cache-path are two places for kernel values",
     f"{EMBED} --time 2": "--time is for --map diffusion",
     f"{EMBED} --map diffusion --method sparse": "--method sparse and --landmarks auto are for",
     f"{EMBED} --map diffusion --checkpoint c": "--checkpoint is for --map sdp",
@@ -65,7 +73,6 @@ USAGE = {  # exit code 2: the line itself does not do
     "plot m.zarr --kind functions --out o.png": "--kind functions needs POINTS",
     "plan": "Missing argument",
     "plan embed points.zarr": "'embed' is not one of 'fit', 'regress', 'invariant'",
-    "plan --probe regress points.zarr y.zarr": "--probe times the tasks of fit alone",
     "plan --workers 3 fit points.zarr": "give --probe too",
     "report r.zarr --view y.zarr --out o.html": "--view goes with POINTS",
     "fit points.zarr --out o.zarr --config no.yaml": "no.yaml cannot be read: No such file or directory",
@@ -84,12 +91,12 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         for name in "ab":
             zarr.open_group("g.zarr", mode="a").create_array(name, data=x)
         np.save("x.npy", x)
-        settings = {"n_landmarks": 20, "n_components": 2, "folds": None, "random_state": 0}
-        model = dsp.SpectralDecomposition(kernel=dsp.kernels.Gaussian(1.0), **settings).fit(x)
+        landmarks = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 20)
+        model = dsp.SpectralDecomposition(basis=landmarks, n_components=2, folds=None, random_state=0).fit(x)
         model.save("m.zarr")
         dsp.save(model.moments_, "moments.zarr")
         dsp.DiffusionMap(1.0, random_state=0).fit(x).save("d.zarr")
-        dsp.HermiteRegressor(dsp.kernels.Gaussian(1.0), n_landmarks=20, alpha=0.1).fit(x, x[:, 0]).save("r.zarr")
+        dsp.HermiteRegressor(landmarks, alpha=0.1).fit(x, x[:, 0]).save("r.zarr")
         yield
 
 

@@ -46,11 +46,11 @@ OUTS = {"plot": "o.png", "report": "o.html", "plan": "", "verify": "", "score": 
 """Where a result goes, if not to o.zarr."""
 # What gives another result than the base of its command, or than the line after "|". Options alone follow the base.
 LANDMARKS = ("--landmarks 15", "--landmark-method uniform", "--landmark-sample 30")
+LATTICE = "--landmarks auto --lattice 3"
 BASIS = (
     *LANDMARKS,
-    *("--kernel gaussian:2", "--columns 1", "--standardize", "--dtype float32", "--seed 1", "--lattice 3"),
-    "--lattice 3 --lattice-box -5:5,-6:6 | --lattice 3",
-    "--lattice 3 --lattice-margin 0.9 | --lattice 3",
+    *("--kernel gaussian:2", "--columns 1", "--standardize", "--dtype float32", "--seed 1"),
+    *(LATTICE, f"{LATTICE} --lattice-box -5:5,-6:6 | {LATTICE}", f"{LATTICE} --lattice-margin 0.9 | {LATTICE}"),
     "--periods 0:12.5",
 )
 OTHER: dict[str, tuple[str, ...]] = {
@@ -65,7 +65,8 @@ OTHER: dict[str, tuple[str, ...]] = {
         "--operator generator --drift b.zarr --diffusion 2.0 | --operator generator --drift b.zarr --diffusion 1.0",
         *("--operator differential --coefficient 1,0:1,0=2", "--operator augmentation --view near.zarr"),
         "--landmarks 5 --exclude-landmarks | --landmarks 5 --keep-landmarks",
-        *("--spread 0.5", "--solver cut", "--penalty 3", "--folds 5", "--components 2", "--ridge 0.1"),
+        *("--spread 0.5", "--solver cut", "--penalty 3", "--folds 5", "--components 2"),
+        "--solver cut --ridge 0.1 | --solver cut",
         "--solver cut --rtol 1e-1 | --solver cut",
     ),
     "regress": (
@@ -121,12 +122,12 @@ SAME = {
         "--device auto",
         "--operator schroedinger --field potential=y.zarr | --operator schroedinger --potential y.zarr",
     ),
-    "embed": ("--device auto --cache never",),
+    "embed": ("--device auto --cache never", "--cache always"),
 }
 LEAVES = {  # an option, and what it prints or leaves
     "fit": {"--plot picture.png": "picture.png"},
     "embed": {
-        "--cache always --cache-path cache.zarr": "cache.zarr",
+        "--cache-path cache.zarr": "cache.zarr",
         "--on-uncovered nan --embedding e.zarr": "e.zarr",
     },
     "regress": {"--device auto": "held out"},
@@ -148,7 +149,7 @@ CONFIGS = {  # settings of commands that write no result
     "score": "model: model.zarr\npoints: points.zarr",
     "info": "model: model.zarr",
 }
-EVERYWHERE = {"--config", "--json", "--quiet", "--log-file", "--help"}
+EVERYWHERE = {"--config", "--json", "--quiet", "--log-file", "--help", "--help-all"}
 HARMLESS = (
     *("--threads 1", "--progress", "--no-progress", "--storage-option anon=true", "--trust module.Name"),
     "--checkpoint run --checkpoint-every 0",

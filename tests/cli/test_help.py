@@ -7,40 +7,56 @@ from collections.abc import Callable
 from typing import Any
 
 import click
+import pytest
 
 import daskspectral as dsp
 from daskspectral import landmarks, plot
-from daskspectral.cli import choices, command
+from daskspectral.basis import Landmarks
+from daskspectral.cli import choices, command, main
 from daskspectral.data.convert import convert
 from daskspectral.data.samples import SAMPLES, write_sample
+from daskspectral.estimators import diffusion
 from daskspectral.passes import bandwidth, embed_checks
 from daskspectral.passes.score import measure_score
 from daskspectral.solve.invariant import InvariantSolver
 
 BEHIND: dict[str, list[Callable[..., Any]]] = {
-    "fit": [dsp.SpectralDecomposition, dsp.SpectralDecomposition.fit, dsp.operators.Laplacian],
-    "update": [dsp.SpectralDecomposition.update, dsp.HermiteRegressor.update],
+    "fit": [dsp.SpectralDecomposition, dsp.SpectralDecomposition.fit, dsp.operators.Laplacian, dsp.Rows],
+    "update": [dsp.SpectralDecomposition.update, dsp.HermiteRegressor.update, dsp.Rows],
     "merge": [dsp.save],
     "embed": [
         *(dsp.SDPEmbedding, dsp.SDPEmbedding.fit, dsp.DiffusionMap, dsp.DiffusionMap.fit),
-        *(dsp.KernelEmbedding, dsp.KernelEmbedding.fit),
+        *(dsp.KernelEmbedding, dsp.KernelEmbedding.fit, dsp.Rows),
     ],
     "plan": [],
     "plot": [plot.eigenfunctions],
     "report": [],
     "verify": [],
-    "regress": [dsp.HermiteRegressor, dsp.HermiteRegressor.fit],
-    "invariant": [dsp.InvariantRegressor, dsp.InvariantRegressor.fit],
-    "transform": [dsp.SpectralDecomposition.transform, dsp.SDPEmbedding.transform],
-    "predict": [dsp.HermiteRegressor.predict],
-    "score": [measure_score, dsp.HermiteRegressor.score],
+    "regress": [dsp.HermiteRegressor, dsp.HermiteRegressor.fit, dsp.Rows],
+    "invariant": [dsp.InvariantRegressor, dsp.InvariantRegressor.fit, dsp.Rows],
+    "transform": [dsp.SpectralDecomposition.transform, dsp.SDPEmbedding.transform, dsp.Rows],
+    "predict": [dsp.HermiteRegressor.predict, dsp.Rows],
+    "score": [measure_score, dsp.HermiteRegressor.score, dsp.Rows],
     "info": [],
     "sample": [write_sample],
     "convert": [convert],
 }
+OF_LANDMARKS = {"landmarks": "count", "landmark_method": "method", "landmark_sample": "sample"}
+PARTS: dict[str, dict[Callable[..., Any], tuple[str, ...]]] = {  # of estimators, with the options of each
+    "fit": {
+        Landmarks: (*OF_LANDMARKS, "spread", "periods", "constant", "exclude_landmarks"),
+        dsp.solvers.Penalised: ("penalty",),
+        dsp.solvers.Cut: ("rtol", "ridge"),
+    },
+    "regress": {Landmarks: (*OF_LANDMARKS, "periods")},
+    "embed": {
+        dsp.SDPEmbedding.parts["landmarks"]: tuple(OF_LANDMARKS),
+        dsp.solvers.Ascent: ("tolerance", "max_passes"),
+    },
+}
 OTHER_NAMES = {
-    "landmarks": "n_landmarks",
-    "landmark_method": "landmarks",
+    **OF_LANDMARKS,
+    "exclude_landmarks": "exclude",
     "components": "n_components",
     "functions": "n_eigenfunctions",
     "weights": "sample_weight",
@@ -68,8 +84,11 @@ def behind(name: str, option: Any) -> list[Any]:
     parameter = OTHER_NAMES.get(option.name, option.name)
     special = {("embed", "density"): "alpha", ("plot", "components"): "count"}
     parameter = special.get((name, option.name), parameter)
-    signatures = [inspect.signature(function).parameters for function in BEHIND[name]]
-    return [s[parameter].default for s in signatures if parameter in s]
+    functions = [part for part, names in PARTS.get(name, {}).items() if option.name in names]
+    functions += [] if option.name in OF_LANDMARKS else BEHIND[name]
+    signatures = [inspect.signature(function).parameters for function in functions]
+    found = [s[parameter].default for s in signatures if parameter in s]
+    return [*found, diffusion.LANDMARKS] if (name, option.name) == ("embed", "landmarks") else found
 
 
 def as_number(value: Any) -> Any:
@@ -116,3 +135,15 @@ def test_words_of_options_are_those_of_the_package() -> None:
     assert tuple(SAMPLES) == choices.SAMPLES
     assert set(choices.PLANNED) <= set(command.commands)
     assert tuple(name.replace("_", "-") for name in InvariantSolver.family()) == choices.INVARIANT_SOLVERS
+
+
+def test_a_help_shows_few_options_and_help_all_every_one(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, subcommand in command.commands.items():
+        lines = {}
+        for word in ("--help", "--help-all"):
+            main([name, word])
+            options = capsys.readouterr().out.partition("Options:")[2].splitlines()
+            lines[word] = [line for line in options if line.startswith("  -")]
+        every = sum(isinstance(p, click.Option) for p in subcommand.params) + 1  # --help itself
+        assert len(lines["--help-all"]) == every
+        assert len(lines["--help"]) <= 25, name

@@ -173,7 +173,7 @@ def test_a_probe_of_an_automatic_fit_and_of_rows_that_cannot_be_used(folder: Pat
     est = dsp.SpectralDecomposition(dsp.operators.Laplacian(), n_components=3, random_state=0)
     with pytest.raises(dsp.InvalidRowError):
         est.plan(x, probe=True)
-    plan = est.plan(x, probe=True, on_invalid="skip")
+    plan = est.plan(dsp.Rows(x, on_invalid="skip"), probe=True)
     assert plan.probe is not None
     assert plan.probe.choosing > plan.probe.task > 0
     assert str(plan).endswith(f"; {plan.probe}")

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 import daskspectral as dsp
-from daskspectral.basis import NeuralBasis
+from daskspectral.basis import Landmarks, NeuralBasis
 from tests.cli.common import call, done, store
 from tests.common import written
 
@@ -34,7 +34,9 @@ def test_the_semidefinite_embedding() -> None:
         "--embedding e.zarr"
     )
     model = dsp.load("m.zarr")
-    again = dsp.SDPEmbedding(0.5, method="exact", columns=[0, 1], tolerance=1e-6, random_state=3).fit("arc.zarr")
+    ascent = dsp.solvers.Ascent(tolerance=1e-6)
+    again = dsp.SDPEmbedding(0.5, method="exact", solver=ascent, random_state=3)
+    again.fit(dsp.Rows("arc.zarr", columns=[0, 1]))
     np.testing.assert_array_equal(model.spectrum_, again.spectrum_)
     np.testing.assert_allclose(written("e.zarr"), np.asarray(again.embedding_), rtol=0, atol=1e-8)
     described = done("info m.zarr")
@@ -60,8 +62,9 @@ def test_a_diffusion_map() -> None:
 def test_regression_on_values_and_gradients() -> None:
     fit = "regress plane.zarr values.zarr --kernel gaussian:2 --landmarks 60 --seed 1 --standardize"
     told = done(f"{fit} --gradients slopes.zarr --gradient-weight 0.5 --out m.zarr")
-    model, settings = dsp.load("m.zarr"), {"gradient_weight": 0.5, "standardize": True, "random_state": 1}
-    again = dsp.HermiteRegressor(dsp.kernels.Gaussian(2.0), 60, **settings).fit(PLANE, VALUES, SLOPES)
+    model, landmarks = dsp.load("m.zarr"), Landmarks(dsp.kernels.Gaussian(2.0), 60)
+    again = dsp.HermiteRegressor(landmarks, gradient_weight=0.5, random_state=1)
+    again.fit(dsp.Rows(PLANE, standardize=True), VALUES, SLOPES)
     np.testing.assert_allclose(model.coef_.ravel(), again.coef_, rtol=1e-6)
     assert done("info m.zarr") in told
     held = f"{model.cv_score_:.4g} of values and gradients explained, squared error {model.cv_:.4g}, 10 folds"
@@ -120,8 +123,8 @@ def test_a_labelled_field_is_that_of_python() -> None:
     field[:, 3, 0] = np.nan
     field.to_netcdf("t.nc", engine="h5netcdf")
     field.to_dataset().to_zarr("t.zarr", zarr_format=2)
-    options: dict[str, Any] = {"sample_dims": ("time",), "latitude": "lat", "n_components": 3, "random_state": 0}
-    wanted = dsp.SpectralDecomposition(dsp.operators.Covariance(), **options).fit(field, on_invalid="skip")
+    rows = dsp.Rows(field, sample_dims=("time",), latitude="lat", on_invalid="skip")
+    wanted = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=3, random_state=0).fit(rows)
     for source in ("t.nc", "t.zarr"):
         line = f"fit {source} --operator covariance --sample-dims time --latitude lat --on-invalid skip --components 3"
         done(f"{line} --out m.zarr --overwrite")

@@ -1,7 +1,5 @@
 """Every operator by its name in a shell gives what the same operator gives in Python; other options are refused."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -54,15 +52,15 @@ def test_the_same_as_in_python(line: str) -> None:
     found = dsp.load("m.zarr")
     named = {name: ARRAYS[array] for name, array in fields.items()}
     view = named.pop("view", None)
-    data: Any = X if view is None else (X, view)
-    settings: dict[str, Any] = {"n_landmarks": 25, "n_components": 4, "folds": None, "random_state": 0}
-    own = dsp.SpectralDecomposition(operator, dsp.kernels.Gaussian(1.0), **settings).fit(data, fields=named)
+    rows = dsp.Rows(X if view is None else (X, view), fields=named)
+    landmarks = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 25)
+    own = dsp.SpectralDecomposition(operator, landmarks, n_components=4, folds=None, random_state=0).fit(rows)
     assert type(found.operator) is type(operator)
     values = own.solver_.values
     np.testing.assert_allclose(getattr(found, values), getattr(own, values), rtol=1e-9, atol=1e-11)
     given = " ".join(f"--view {a}.zarr" if n == "view" else f"--field {n}={a}.zarr" for n, a in fields.items())
     if not line.startswith(("generator", "anisotropic")):  # a score takes the fields and the views too
-        assert facts(f"score m.zarr x.zarr {given}")["score"] == pytest.approx(own.score(data, fields=named))
+        assert facts(f"score m.zarr x.zarr {given}")["score"] == pytest.approx(own.score(rows))
 
 
 def test_every_named_operator_is_tried() -> None:

@@ -53,7 +53,8 @@ def test_signals(line: str, name: str) -> None:
     np.save("x.npy", np.zeros((5000, 2)))
     zarr.create_array("points.zarr", shape=(400_000, 2), chunks=(20_000, 2), dtype="float32", fill_value=0.5)
     x = np.random.default_rng(0).random((100, 2))
-    dsp.SpectralDecomposition(n_landmarks=20, n_components=2, folds=None).fit(x).save("model.zarr")
+    landmarks = dsp.basis.Landmarks(count=20)
+    dsp.SpectralDecomposition(basis=landmarks, n_components=2, folds=None).fit(x).save("model.zarr")
     before = everything()
     program = [sys.executable, "-c", INTERRUPTED, *line.split()]
     process = subprocess.Popen(program, stderr=subprocess.PIPE, text=True)

@@ -15,9 +15,9 @@ from tests.cli.common import call, done, store
 RNG = np.random.default_rng(0)
 
 
-def fitted(x: Any, **changes: Any) -> dsp.SpectralDecomposition:
-    defaults = {"kernel": dsp.kernels.Gaussian(0.4), "n_landmarks": 40, "n_components": 7, "random_state": 0}
-    return dsp.SpectralDecomposition(**(defaults | changes)).fit(x)
+def fitted(x: Any, n_components: int = 7, scale: float = 0.4, **options: Any) -> dsp.SpectralDecomposition:
+    landmarks = dsp.basis.Landmarks(dsp.kernels.Gaussian(scale), 40)
+    return dsp.SpectralDecomposition(basis=landmarks, n_components=n_components, random_state=0, **options).fit(x)
 
 
 def describe(what: Any, *, details: bool = False) -> str:
@@ -52,7 +52,7 @@ def test_the_columns_are_what_the_model_knows() -> None:
 
 
 def test_ends_are_shown_where_an_interval_is_lopsided() -> None:
-    model = fitted(RNG.random((500, 1)), n_components=6, kernel=dsp.kernels.Gaussian(0.2))
+    model = fitted(RNG.random((500, 1)), n_components=6, scale=0.2)
     model.eigenvalues_ = np.array([0.0, 1.0, 2.0, 1e-17, -4.0, 5.0])
     model.eigenvalue_errors_ = np.array([[0, 0], [0.9, 1.1], [1.9, 2.5], [0, 1e-17], [-5, -3.5], [np.nan, 6]])
     assert [row[2] for row in table(describe(model))[1]] == ["0", "0.1", "-0.1 +0.5", "0", "-1 +0.5", "-"]

@@ -21,8 +21,8 @@ PROMISE = {"dtype": float, "meta": np.empty((0, 0))}
 
 
 def estimator() -> dsp.SpectralDecomposition:
-    kernel = dsp.kernels.Gaussian(1.0)
-    return dsp.SpectralDecomposition(kernel=kernel, landmarks=X[:20], n_components=4, solver="cut", folds=None)
+    landmarks = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), points=X[:20])
+    return dsp.SpectralDecomposition(basis=landmarks, n_components=4, solver=dsp.solvers.Cut(), folds=None)
 
 
 def hidden(kind: Any = float) -> np.ma.MaskedArray:
@@ -51,7 +51,7 @@ def test_masked_entries_of_dask_blocks_are_invalid_rows(kind: str) -> None:
     with pytest.raises(dsp.InvalidRowError, match="row 7") as caught:
         estimator().fit(MASKED[kind]())
     assert caught.value.row == 7
-    skipped = estimator().fit(MASKED[kind](), on_invalid="skip").moments_
+    skipped = estimator().fit(dsp.Rows(MASKED[kind](), on_invalid="skip")).moments_
     assert skipped.skipped == (5 if kind == "meta of numpy" else 2)
 
 
@@ -60,7 +60,7 @@ def test_masked_weights_of_dask_blocks_are_invalid_rows() -> None:
     lazy = da.from_array(weight, chunks=77, asarray=False)
     with pytest.raises(dsp.InvalidRowError, match=r"row 500 .* sample weight"):
         estimator().fit(X, sample_weight=lazy)
-    assert estimator().fit(X, sample_weight=lazy, on_invalid="skip").moments_.skipped == 1
+    assert estimator().fit(dsp.Rows(X, on_invalid="skip"), sample_weight=lazy).moments_.skipped == 1
 
 
 def test_masked_entries_of_dask_blocks_are_transformed_as_invalid_rows() -> None:
@@ -68,7 +68,7 @@ def test_masked_entries_of_dask_blocks_are_transformed_as_invalid_rows() -> None
     for x in (in_blocks(hidden()), xr.DataArray(in_blocks(hidden()), dims=("row", "column"))):
         with pytest.raises(dsp.InvalidRowError, match=r"row (7|431) "):
             np.asarray(fitted.transform(x))
-        values = np.asarray(fitted.transform(x, on_invalid="skip"))
+        values = np.asarray(fitted.transform(dsp.Rows(x, on_invalid="skip")))
         np.testing.assert_array_equal(np.flatnonzero(np.isnan(values).any(axis=1)), [7, 431])
 
 

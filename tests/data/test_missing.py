@@ -13,7 +13,9 @@ import zarr
 from sklearn.base import clone
 
 import daskspectral as dsp
+from daskspectral.basis import Landmarks
 from daskspectral.data.readers import zarr_reader
+from daskspectral.kernels import Gaussian
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((4000, 4))
@@ -28,9 +30,11 @@ def written(path: Path, **layout: Any) -> zarr.Array[Any]:
     return zarr.create_array(path, data=X, **({"chunks": (1000, 4), "fill_value": 0} | layout))
 
 
-def fitted(x: Any, landmarks: Any = X[:10], **options: Any) -> dsp.SpectralDecomposition:
-    settings = {"landmarks": landmarks, "n_landmarks": 10, "n_components": 3, "folds": None, "random_state": 0}
-    return dsp.SpectralDecomposition(kernel=dsp.kernels.Gaussian(2.0), **settings).fit(x, **options)
+TEN = Landmarks(Gaussian(2.0), points=X[:10])
+
+
+def fitted(x: Any, basis: Landmarks = TEN) -> dsp.SpectralDecomposition:
+    return dsp.SpectralDecomposition(basis=basis, n_components=3, folds=None, random_state=0).fit(x)
 
 
 def last_chunk(path: Path) -> Path:
@@ -52,8 +56,8 @@ def test_a_chunk_that_vanishes_is_missed_where_it_is_read(tmp_path: Path, layout
         model.transform(str(path), out=tmp_path / "out.zarr")
     assert not (tmp_path / "out.zarr").exists()
     if layout != "NaN":
-        assert fitted(str(path), allow_missing=True).moments_.count == len(X)
-        assert np.isfinite(model.transform(str(path), allow_missing=True).compute()).all()
+        assert fitted(dsp.Rows(str(path), allow_missing=True)).moments_.count == len(X)
+        assert np.isfinite(model.transform(dsp.Rows(str(path), allow_missing=True)).compute()).all()
 
 
 def test_a_file_that_was_cut_short_names_the_chunk(tmp_path: Path) -> None:
@@ -72,13 +76,14 @@ def test_a_file_that_was_cut_short_names_the_chunk(tmp_path: Path) -> None:
 
 ROWS, Y = RNG.uniform(-1, 1, (90, 2)), RNG.uniform(-1, 1, 90)
 FILLED = np.where(np.arange(90)[:, None] < 30, 0.25, ROWS)
-HERMITE = dsp.HermiteRegressor(dsp.kernels.Gaussian(1.0), landmarks=ROWS[40:48], random_state=0)
+HERMITE = dsp.HermiteRegressor(Landmarks(Gaussian(1.0), points=ROWS[40:48]), random_state=0)
+EIGHT = Landmarks(Gaussian(2.0), points=ROWS[:8])
 CALLS: dict[str, Callable[..., Any]] = {
-    "all chosen": lambda x, **o: dsp.HermiteRegressor(random_state=0).fit(x, Y, **o).coef_,
-    "gradients": lambda x, **o: clone(HERMITE).fit(ROWS, Y, x, **o).coef_,
-    "score": lambda x, **o: fitted(X[:, :2], landmarks=ROWS[:8]).score(x, **o),
-    "update": lambda x, **o: fitted(FILLED[:40], landmarks=ROWS[:8]).update(x, **o).eigenvalues_,
-    "an embedding": lambda x, **o: dsp.KernelEmbedding(random_state=0).fit(x, **o).spectrum_,
+    "all chosen": lambda x, **o: dsp.HermiteRegressor(random_state=0).fit(dsp.Rows(x, **o), Y).coef_,
+    "gradients": lambda x, **o: clone(HERMITE).fit(dsp.Rows(ROWS, **o), Y, x).coef_,
+    "score": lambda x, **o: fitted(X[:, :2], EIGHT).score(dsp.Rows(x, **o)),
+    "update": lambda x, **o: fitted(FILLED[:40], EIGHT).update(dsp.Rows(x, **o)).eigenvalues_,
+    "an embedding": lambda x, **o: dsp.KernelEmbedding(random_state=0).fit(dsp.Rows(x, **o)).spectrum_,
 }
 
 
@@ -96,6 +101,8 @@ def test_missing_chunks_that_are_meant_read_as_fill_values(tmp_path: Path, call:
 
 # labelled groups
 
+UNIFORM = Landmarks(Gaussian(2.0), 10, method="uniform")
+
 
 def group(path: Path, values: Any) -> Path:
     coords = {"time": np.arange(80) * 0.5, "lat": [-30.0, 0.0, 45.0], "lon": [0.0, 90.0]}
@@ -106,14 +113,14 @@ def group(path: Path, values: Any) -> Path:
 
 def test_a_missing_chunk_of_a_group_of_numbers_is_an_error(tmp_path: Path) -> None:
     path = group(tmp_path / "x.zarr", RNG.integers(1, 50, (80, 3, 2)).astype("int16"))
-    model = fitted(path, landmarks="uniform")
+    model = fitted(path, UNIFORM)
     (path / "counts" / "2.0.0").unlink()
     missing = r"x.zarr/counts is not whole: chunk .*2.0.0 is missing, and 1 of 12 chunks"
     for call in (clone(model).fit, model.transform, model.score):
         with pytest.raises(OSError, match=missing):
             call(path)
-    assert clone(model).fit(path, allow_missing=True).moments_.count == 80
-    assert np.isfinite(model.transform(path, allow_missing=True)).all()
+    assert clone(model).fit(dsp.Rows(path, allow_missing=True)).moments_.count == 80
+    assert np.isfinite(model.transform(dsp.Rows(path, allow_missing=True))).all()
 
 
 def test_chunks_of_land_are_not_missed(tmp_path: Path) -> None:
@@ -122,6 +129,6 @@ def test_chunks_of_land_are_not_missed(tmp_path: Path) -> None:
     values[:, 0] = np.nan
     path = group(tmp_path / "x.zarr", values)
     assert not (path / "counts" / "0.0.0").exists()
-    model = fitted(path, landmarks="uniform", on_invalid="skip")
+    model = fitted(dsp.Rows(path, on_invalid="skip"), UNIFORM)
     assert model.n_features_in_ == 4
     assert np.isfinite(model.transform(path)).all()

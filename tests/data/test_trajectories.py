@@ -1,6 +1,7 @@
 """Pairs of rows a lag apart: read across chunk borders, never across the end of a trajectory."""
 
 import pickle
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import daskspectral as dsp
-from daskspectral.data.batches import Batches, Rows
+from daskspectral.data.batches import Batches, Reading
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.readers import ArrayReader, JoinedReader
 from daskspectral.data.source import Source, open_trajectories
@@ -38,7 +39,7 @@ def read(source: Source) -> dict[str, Array]:
     for start in range(0, source.n, 9):
         stop = min(start + 9, source.n)
         readers = pickle.loads(pickle.dumps({k: r.localise(start, stop) for k, r in source.readers.items()}))
-        batches += Batches(readers, Rows(source.preparations), start, stop, source.edges)
+        batches += Batches(readers, Reading(source.preparations), start, stop, source.edges)
     return {name: np.concatenate([b[name] for b in batches]) for name in batches[0]}
 
 
@@ -98,9 +99,9 @@ class Nothing:
         return {"rows": np.array([sum(len(batch["x"]) for batch in batches)])}
 
 
-def run(source: Source, on_invalid: str = "raise") -> Any:
+def run(source: Source) -> Any:
     cuts = sorted({*range(0, source.n, 9), source.n}) if not source.dask_fields else source.edges.tolist()
-    return Run(source, Plan(tuple(pairwise(cuts)), 3, 2), on_invalid=on_invalid).reduce(Nothing())
+    return Run(source, Plan(tuple(pairwise(cuts)), 3, 2)).reduce(Nothing())
 
 
 @pytest.mark.parametrize("as_kind", [list, lambda parts: [da.from_array(a, chunks=(5, 2)) for a in parts]])
@@ -116,7 +117,7 @@ def test_an_invalid_row_has_its_true_number(trajectory: int, row: int, as_kind: 
         run(source)
     assert caught.value.row == row
     pairs_lost = sum(0 <= row - shift < LENGTHS[trajectory] - 4 for shift in (0, 4))
-    total = run(source, "skip")
+    total = run(replace(source, on_invalid="skip"))
     assert (total.skipped, total.count) == (pairs_lost, source.n - pairs_lost)
     with pytest.raises(dsp.InvalidRowError, match=match):
         draw_rows(source, source.n, np.random.default_rng(0))

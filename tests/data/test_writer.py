@@ -174,7 +174,7 @@ def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def fit(path: Path) -> None:
     x = np.random.default_rng(3).standard_normal((50, 2))
-    dsp.SpectralDecomposition(kernel=dsp.kernels.Gaussian(1.0), n_landmarks=5).fit(x, checkpoint=path)
+    dsp.SpectralDecomposition(basis=dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 5)).fit(x, checkpoint=path)
 
 
 @pytest.mark.parametrize("make", [lambda path: write_sample("gaussian", path, 20_000), fit])

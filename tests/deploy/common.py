@@ -14,10 +14,10 @@ DEPLOY = ROOT / "deploy"
 FIT = ["--landmarks", "20", "--kernel", "gaussian:1.0", "--components", "3", "--folds", "none", "--no-progress"]
 
 
-def estimator(**changes: Any) -> dsp.SpectralDecomposition:
-    """What FIT fits."""
-    settings = {"kernel": dsp.kernels.Gaussian(1.0), "n_landmarks": 20, "n_components": 3, "random_state": 0}
-    return dsp.SpectralDecomposition(**(settings | {"folds": None} | changes))
+def estimator(count: int = 20) -> dsp.SpectralDecomposition:
+    """What FIT fits, at so many landmarks."""
+    landmarks = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), count)
+    return dsp.SpectralDecomposition(basis=landmarks, n_components=3, folds=None, random_state=0)
 
 
 def environment() -> dict[str, str]:

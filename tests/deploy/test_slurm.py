@@ -100,5 +100,5 @@ def test_a_warned_driver_is_queued_again_and_goes_on_to_the_same_bits(
     until(lambda: state() == "COMPLETED", "the end")
     assert "going on from the checkpoint" in output.read_text()
     with dask.config.set(scheduler="threads", num_workers=2):
-        expected = estimator(n_landmarks=LANDMARKS).fit(points, progress=False).moments_
+        expected = estimator(LANDMARKS).fit(points, progress=False).moments_
     assert_same_bits(dsp.load(tmp_path / "model.zarr").moments_, expected)

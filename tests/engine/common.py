@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import daskspectral as dsp
+from daskspectral.basis import Landmarks
 from daskspectral.engine import plan as planning
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.tasks import Total
+from daskspectral.kernels import Exponential
 from daskspectral.passes import folds
 
 N, CHUNK = 16_000, 1000
@@ -21,9 +23,11 @@ SHORT += ((folds, "LEAST_JOINED", 1 << 20),)
 """With which X is 16 tasks in 8 epochs."""
 
 
-def model(**changes: Any) -> dsp.SpectralDecomposition:
-    settings = {"kernel": dsp.kernels.Exponential(1.0), "n_landmarks": 20, "n_components": 4, "random_state": 0}
-    return dsp.SpectralDecomposition(**(settings | changes))
+TWENTY = Landmarks(Exponential(1.0), 20)
+
+
+def model(basis: Any = TWENTY, **options: Any) -> dsp.SpectralDecomposition:
+    return dsp.SpectralDecomposition(basis=basis, n_components=4, random_state=0, **options)
 
 
 def slow(name: str) -> Any:

@@ -32,5 +32,6 @@ if __name__ == "__main__":
     for module, name, value in SHORT:
         setattr(module, name, value)
     ZarrReader.read = read  # type: ignore[assignment,method-assign]
-    fitted = model(standardize=True).fit(points, checkpoint=folder / "run.zarr", checkpoint_every=0.0)
+    rows = dsp.Rows(points, standardize=True)
+    fitted = model().fit(rows, checkpoint=folder / "run.zarr", checkpoint_every=0.0)
     dsp.save(fitted.moments_, folder / "moments.zarr")

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
 from tests.common import assert_same_bits
-from tests.engine.common import X, after_epoch, blocks, model
+from tests.engine.common import TWENTY, X, after_epoch, blocks, model
 
 pytestmark = pytest.mark.usefixtures("short_epochs")
 
@@ -27,8 +28,8 @@ def run(tmp_path: Path) -> Path:
     return tmp_path / "run.zarr"
 
 
-def fit(run: Any = None, x: Any = X, n_landmarks: int = 20, **options: Any) -> dsp.Moments:
-    return model(n_landmarks=n_landmarks).fit(x, checkpoint=run, **options).moments_
+def fit(run: Any = None, x: Any = X, count: int = 20, **options: Any) -> dsp.Moments:
+    return model(replace(TWENTY, count=count)).fit(x, checkpoint=run, **options).moments_
 
 
 class Halt(Exception):
@@ -51,10 +52,11 @@ def halted(run: Path, **options: Any) -> None:
         ({}, {"x": X + 1}, r"X contents \(then [0-9a-f]{12}, now [0-9a-f]{12}\)"),
         ({"x": blocks(X)}, {"x": blocks(X + 1)}, r"X name in dask \(then"),
         ({"x": blocks(X)}, {"x": blocks(X, 500)}, r"X chunks \(then '16 of 1000 rows at most, .*now '32 of 500 rows"),
-        ({}, {"n_landmarks": 21}, r"parameter n_landmarks \(then 20, now 21\)"),
-        ({}, {"on_invalid": "skip"}, "on_invalid"),
+        ({}, {"count": 21}, r"parameter basis state count \(then 20, now 21\)"),
+        ({}, {"x": dsp.Rows(X, on_invalid="skip")}, r"on_invalid \(then 'raise', now 'skip'\)"),
+        ({}, {"x": dsp.Rows(X, columns=[1, 0])}, r"columns \(then None, now \[1, 0\]\)"),
     ],
-    ids=["contents", "graph", "chunks", "parameter", "option"],
+    ids=["contents", "graph", "chunks", "parameter", "invalid rows", "columns"],
 )
 def test_the_same_run_goes_on_and_another_is_refused(
     first: dict[str, Any], second: dict[str, Any], message: str, run: Path, monkeypatch: pytest.MonkeyPatch
@@ -76,7 +78,7 @@ def test_sums_of_another_device_are_refused(run: Path, stand_in: Device) -> None
     halted(run)
     device = r"another run: parameter device \(then 'cpu', now 'cuda'\)\. Give what that run was given, to go on"
     with pytest.raises(ValueError, match=device):
-        model(n_landmarks=20, device="cuda").fit(X, checkpoint=run)
+        model(device="cuda").fit(X, checkpoint=run)
     assert_same_bits(fit(run), fit())
 
 

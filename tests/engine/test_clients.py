@@ -1,5 +1,6 @@
 """Clients of every kind: in a task, in an event loop, set aside by dask's configuration; and what they are told."""
 
+from dataclasses import replace
 from typing import Any
 
 import dask
@@ -14,7 +15,7 @@ from daskspectral.engine import progress as bars_of
 from daskspectral.engine.scheduler import active_report
 from daskspectral.kernels import Gaussian
 from tests.common import local_cluster
-from tests.engine.common import model
+from tests.engine.common import TWENTY, model
 
 N = 3000
 X = np.random.default_rng(4).standard_normal((N, 2))
@@ -81,7 +82,7 @@ def test_spans_and_events_tell_what_the_bars_show(
     monkeypatch.setattr(bars_of, "REPORTED", 0.0)
     before = len(events(client))
     with span("names"):
-        model(kernel=Gaussian(1.0), standardize=True).fit(X, progress=True)
+        model(replace(TWENTY, kernel=Gaussian(1.0))).fit(dsp.Rows(X, standardize=True), progress=True)
     spans: Any = cluster.scheduler.extensions["spans"].spans.values()
     stages = [one for one in spans if one.name[:2] == ("names", "daskspectral") and len(one.name) == 3]
     names = {one.name[2]: {key_split(group.name) for group in one.groups} - {"shared", "state"} for one in stages}
@@ -102,6 +103,6 @@ def test_a_run_that_fails_is_told(client: Client) -> None:
     broken = X.copy()
     broken[2500, 0] = np.inf
     with pytest.raises(dsp.InvalidRowError, match="row 2500"):
-        model(landmarks=X[:15]).fit(broken)
+        model(replace(TWENTY, points=X[:15])).fit(broken)
     last = events(client)[-1]
     assert (last["stage"], last["state"], last["error"]) == ("fit", "failed", "InvalidRowError")

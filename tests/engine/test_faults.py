@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore"), pytest.mar
 
 
 def fit(x: object, run: Path | None = None, **options: Any) -> dsp.Moments:
-    return model(standardize=True).fit(x, checkpoint=run, **options).moments_
+    return model().fit(dsp.Rows(x, standardize=True), checkpoint=run, **options).moments_
 
 
 def driver(points: Path, folder: Path, pause: float, *words: str) -> subprocess.Popen[bytes]:

@@ -2,14 +2,16 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import zarr
 
 import daskspectral as dsp
+from daskspectral.basis import Landmarks
 from daskspectral.data.readers import ZarrReader
-from tests.engine.common import N, X, model
+from tests.engine.common import TWENTY, N, X, model
 
 
 def test_a_missing_or_damaged_chunk_is_named(points: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,11 +26,13 @@ def test_a_missing_or_damaged_chunk_is_named(points: Path, monkeypatch: pytest.M
         model().fit(str(points))
 
 
+COARSE = dsp.solvers.Ascent(tolerance=1e-1)
+EMBEDDING = dsp.SDPEmbedding(9.0, method="lowrank", landmarks=Landmarks(count=10, method="cholesky"), solver=COARSE)
 RUNS: dict[str, Callable[[str, str], object]] = {
     "fit": lambda points, out: model().fit(points),
     "update": lambda points, out: model().fit(X[:1000]).update(points),
     "transform": lambda points, out: model().fit(X[:1000]).transform(points, out=out),
-    "embed": lambda points, out: dsp.SDPEmbedding(9.0, method="lowrank", n_landmarks=10, tolerance=1e-1).fit(points),
+    "embed": lambda points, out: EMBEDDING.fit(points),
 }
 
 
@@ -49,7 +53,7 @@ def test_a_store_that_changes_during_the_run_is_noticed(
 
 
 def test_appended_rows_alone_are_read(points: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fitted = model(exclude_landmarks=False, standardize=True).fit(str(points))
+    fitted = model(replace(TWENTY, exclude=False)).fit(dsp.Rows(str(points), standardize=True))
     with pytest.raises(ValueError, match="nothing to add"):
         fitted.update(str(points))
     zarr.open_array(points, mode="r+").append(X[:3000] + 1)

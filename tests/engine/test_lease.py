@@ -13,18 +13,20 @@ import numpy as np
 import pytest
 
 import daskspectral as dsp
+from daskspectral.basis import Landmarks
 from daskspectral.data import folders
 from daskspectral.data.folders import Directory, Lease
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.tasks import Total
+from daskspectral.kernels import Gaussian
 from tests.engine.common import X, model
 
 X300 = X[:300] / np.linalg.norm(X[:300], axis=1, keepdims=True)
 ESTIMATORS = [
-    model(kernel="auto"),
-    dsp.HermiteRegressor(dsp.kernels.Gaussian(1.0), n_landmarks=20),
+    model(Landmarks()),
+    dsp.HermiteRegressor(Landmarks(Gaussian(1.0), 20)),
     dsp.InvariantRegressor(dsp.manifolds.Sphere(2), None, 2.0, 5),
-    dsp.SDPEmbedding(1.0, method="lowrank", n_landmarks=20),
+    dsp.SDPEmbedding(1.0, method="lowrank", landmarks=Landmarks(count=20, method="cholesky")),
 ]
 
 

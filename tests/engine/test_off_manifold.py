@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import daskspectral as dsp
+from daskspectral.basis import Landmarks
 from daskspectral.errors import PointError
 from daskspectral.groups import Permutations
 from daskspectral.kernels import Gaussian
@@ -32,11 +33,11 @@ def named(row: int = ROW, where: str = "") -> Any:
 @pytest.mark.parametrize("kind", [np.asarray, blocks])
 def test_an_off_manifold_row_is_named_by_its_number_in_the_data(kind: Any) -> None:
     x = off(ROW, ROW + 700)
-    tangential = model(operator=dsp.operators.Laplacian(Sphere(3)), landmarks=X[:30], kernel=Gaussian(1.0))
+    tangential = model(Landmarks(Gaussian(1.0), points=X[:30]), operator=dsp.operators.Laplacian(Sphere(3)))
     with named():
         tangential.fit(X[:2000]).update(kind(x))
     assert tangential.moments_.count == 2000  # the model is as before
     x[:40] = x[100:ROW:17] = np.nan
     regressor = dsp.InvariantRegressor(Sphere(3), Permutations(3), smoothness=2.0, n_eigenfunctions=30)
     with named():  # after rows that are left out
-        regressor.fit(kind(x), X[:, 0], on_invalid="skip")
+        regressor.fit(dsp.Rows(kind(x), on_invalid="skip"), X[:, 0])

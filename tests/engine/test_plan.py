@@ -1,5 +1,6 @@
 """A plan cuts the rows into tasks, by the shape of the data and the work a row, and knows what memory they need."""
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +14,7 @@ from daskspectral.engine import Plan, plan_run
 from daskspectral.engine import memory as budget
 from daskspectral.engine import plan as module
 from daskspectral.engine.memory import Memory, check_memory
-from tests.engine.common import X, model
+from tests.engine.common import TWENTY, X, model
 
 chunk_lengths = st.lists(st.integers(0, 10**5), min_size=1, max_size=40).filter(lambda c: sum(c) > 0)
 work = st.floats(1e3, 1e7)
@@ -73,8 +74,9 @@ def test_a_run_that_does_not_fit_is_refused_before_any_row_is_read() -> None:
     large = np.broadcast_to(X[:1], (1_000_000, 2))
     unread = da.from_array(large, chunks=(100_000, 2)).map_blocks(no_row, dtype=float, meta=np.empty((0, 0)))
     for x in (unread, large):
-        for call in (model(n_landmarks=400_000).fit, model(n_landmarks=400_000).plan):
-            with pytest.raises(MemoryError, match=r"this run needs .* lower n_landmarks"):
+        estimator = model(replace(TWENTY, count=400_000))
+        for call in (estimator.fit, estimator.plan):
+            with pytest.raises(MemoryError, match=r"this run needs .* use fewer landmarks"):
                 call(x)
 
 
@@ -88,7 +90,7 @@ def test_workers_with_too_little_memory_are_refused(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(budget, "cluster_workers", lambda: workers)
     for limit, threads in ((800 << 20, 2), (600 << 20, 1)):
         workers[:] = [{"nthreads": threads, "memory_limit": limit}]
-        with pytest.raises(MemoryError, match=rf"a worker of {threads} threads needs .* lower n_landmarks"):
+        with pytest.raises(MemoryError, match=rf"a worker of {threads} threads needs .* use fewer landmarks"):
             check_memory(memory)
     workers[:] = [{"nthreads": 1, "memory_limit": 800 << 20}, {"nthreads": 1}]
     check_memory(memory)

@@ -25,7 +25,7 @@ def of(bars: Bars, name: str) -> int:
 def test_the_bars_of_rows_that_are_skipped_of_pairs_and_of_a_resumed_run(bars: Bars, tmp_path: Path) -> None:
     broken = X.copy()
     broken[::7, 1] = np.nan
-    model(standardize=True).fit(broken, on_invalid="skip", progress=True)
+    model().fit(dsp.Rows(broken, standardize=True, on_invalid="skip"), progress=True)
     assert {total for name, total, _ in bars if name in ("fit", "standardize")} == {N}
     bars.clear()
     model(operator=dsp.operators.Transfer(10)).fit([X[:1000], X[1000:]], progress=True)

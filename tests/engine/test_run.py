@@ -17,6 +17,7 @@ import zarr
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from daskspectral.basis import LandmarkBasis
+from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source, open_source
 from daskspectral.data.writing import create_array
 from daskspectral.engine import Plan, Run, plan_run
@@ -25,7 +26,7 @@ from daskspectral.errors import InvalidRowError
 from daskspectral.forms import form, functional, grad, inner, partial
 from daskspectral.kernels import Gaussian
 from daskspectral.moments import Measure
-from daskspectral.moments.coincidence import Coincidence
+from daskspectral.moments.folds import Coincidence
 from tests.common import Scheduling, assert_close, assert_same_arrays
 from tests.engine.common import slow
 
@@ -79,9 +80,9 @@ def small_plan(source: Source) -> Plan:
     return replace(plan, epoch=7, split_every=2)
 
 
-def run_of(x: Any, rules: Mapping[str, Any] | None = None, **fields: Any) -> Run:
+def run_of(x: Any, dropped: Any = None, **fields: Any) -> Run:
     source = open_source(x, **fields)
-    return Run(source, small_plan(source), **(rules or {}))
+    return Run(source, small_plan(source), dropped)
 
 
 SCHEDULERS = ["synchronous", "threads 5", "own pool", slow("cluster")]
@@ -144,8 +145,8 @@ def test_lowest_bad_row_whatever_finished_first(
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_are_skipped_dropped_and_counted(kind: str) -> None:
     bad, dropped = [3, 640, 641, 1999], np.array([0, 99, 100, 1234])
-    rules = {"on_invalid": "skip", "dropped": Coincidence(X[dropped])}
-    total = run_of(KINDS[kind](broken(*bad)), rules).reduce(count_task())
+    rows = Rows(KINDS[kind](broken(*bad)), on_invalid="skip")
+    total = run_of(rows, Coincidence(X[dropped])).reduce(count_task())
     np.testing.assert_allclose(total.sums["sum"], np.delete(X, [*bad, *dropped], axis=0).sum(axis=0))
     assert (total.count, total.skipped, total.weight) == (N - 8, 4, N - 8)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import zarr
 
+from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source, open_data
 from daskspectral.engine.sampling import DRAWN_CHUNKS, draw_fields, draw_rows
 from daskspectral.errors import InvalidRowError
@@ -18,9 +19,8 @@ RNG = np.random.default_rng(0)
 X = RNG.standard_normal((N, 3)) + np.array([0, 5, -5])
 
 
-def source(x: Any = X, operator: Operator | None = None, **options: Any) -> Source:
-    options = {"columns": None, "weight": None, "fields": None} | options
-    return open_data(Laplacian() if operator is None else operator, x, **options)
+def source(x: Any = X, operator: Operator | None = None, weight: Any = None) -> Source:
+    return open_data(Laplacian() if operator is None else operator, Rows.of(x), weight=weight)
 
 
 def broken(*rows: int) -> np.ndarray:
@@ -51,7 +51,8 @@ def test_drawn_rows_do_not_depend_on_a_few_chunks(draw: Any, size: int) -> None:
 def test_all_fields_as_they_are_stored() -> None:
     d, weight = RNG.standard_normal((N, 3, 3)), RNG.uniform(1, 2, N)
     d = d @ d.transpose(0, 2, 1)
-    opened = source(X.astype(np.float32), AnisotropicDiffusion("d"), fields={"d": d}, weight=weight, columns=[2, 0, 1])
+    rows = Rows(X.astype(np.float32), columns=[2, 0, 1], fields={"d": d})
+    opened = source(rows, AnisotropicDiffusion("d"), weight)
     numbers, fields = draw_fields(opened, 300, rng())
     assert set(fields) == {"x", "d", "weight"}
     np.testing.assert_array_equal(fields["x"], X.astype(np.float32)[numbers])  # all columns, in their order
@@ -81,10 +82,10 @@ def test_the_lowest_bad_row_is_named_drawn_or_not() -> None:
 def test_invalid_rows_are_left_out_or_drawn_again() -> None:
     bad = np.arange(0, N, 2)
     for size, count in [(100, 100), (N // 2, N // 2), (N, N // 2)]:
-        rows, points = draw_rows(source(broken(*bad)), size, rng(), on_invalid="skip")
+        rows, points = draw_rows(source(Rows(broken(*bad), on_invalid="skip")), size, rng())
         assert len(rows) == count == len(np.unique(rows))
         assert (rows % 2 == 1).all()
         np.testing.assert_array_equal(points, X[rows])
-    numbers, fields = draw_fields(source(broken(40, 41, 4000)), N, rng(), on_invalid="skip")
+    numbers, fields = draw_fields(source(Rows(broken(40, 41, 4000), on_invalid="skip")), N, rng())
     np.testing.assert_array_equal(numbers, np.setdiff1d(np.arange(N), [40, 41, 4000]))
     assert np.isfinite(fields["x"]).all()

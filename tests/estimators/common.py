@@ -10,17 +10,20 @@ import zarr
 from numpy.typing import NDArray
 
 import daskspectral as dsp
+from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian
+from daskspectral.operators import Operator
 
 Array = NDArray[Any]
 N = 3000
 X = np.random.default_rng(0).standard_normal((N, 3)) * [1.0, 0.7, 0.4] + [0.0, 1.0, -2.0]
 X.flags.writeable = False
+GAUSSIAN = Gaussian(1.0)
 
 
-def make(**changes: Any) -> dsp.SpectralDecomposition:
-    defaults = {"kernel": Gaussian(1.0), "n_landmarks": 20, "n_components": 5, "random_state": 0}
-    return dsp.SpectralDecomposition(**(defaults | changes))
+def make(operator: Operator | None = None, basis: Any = None, **options: Any) -> dsp.SpectralDecomposition:
+    basis = Landmarks(GAUSSIAN, 20) if basis is None else basis
+    return dsp.SpectralDecomposition(operator, basis, **{"n_components": 5, "random_state": 0} | options)
 
 
 # the points "x" of a regression, or values at them, in a container

@@ -7,6 +7,8 @@ import numpy as np
 import daskspectral as dsp
 from daskspectral.basis import FourierLattice
 from daskspectral.kernels import Matern
+from daskspectral.operators import Operator
+from daskspectral.solvers import Penalised
 
 RNG = np.random.default_rng(5)
 N = 20_000
@@ -17,14 +19,14 @@ LINE = RNG.uniform(-6, 6, (N, 1))
 for points in (NORMAL, SQUARE, ANGLES, LINE):
     points.flags.writeable = False
 X = NORMAL[:4000]
-TURN = {0: 2 * np.pi, 1: 2 * np.pi}
+SMALL = FourierLattice(5, kernel=Matern(1.5, 1.5))
 STRETCHED = np.sort([a * a + 4 * b * b for a in range(6) for b in range(4)])
 
 
-def make(**changes: Any) -> dsp.SpectralDecomposition:
+def make(operator: Operator | None = None, basis: Any = SMALL, **options: Any) -> dsp.SpectralDecomposition:
     """A small fit of a given prior."""
-    defaults = {"kernel": Matern(1.5, 1.5), "penalty": 1.0, "basis": FourierLattice(5), "n_components": 5}
-    return dsp.SpectralDecomposition(**(defaults | {"random_state": 0} | changes))
+    given: dict[str, Any] = {"solver": Penalised(1.0), "n_components": 5, "random_state": 0}
+    return dsp.SpectralDecomposition(operator, basis, **given | options)
 
 
 def modes(moments: dsp.Moments) -> dict[str, Any]:

@@ -11,17 +11,20 @@ from sklearn.base import clone
 from sklearn.datasets import make_moons
 
 import daskspectral as dsp
+from daskspectral.basis import Landmarks
 from daskspectral.data.source import open_source
 from daskspectral.estimators import diffusion
 from daskspectral.passes.bandwidth import chosen_bandwidth
+from daskspectral.solvers import Ascent
 
 Array = NDArray[Any]
 X = make_moons(300, noise=0.08, random_state=0)[0]
+LANDMARKS = Landmarks(count=120, method="cholesky")
 NEW = make_moons(50, noise=0.08, random_state=1)[0]
 
 
-def make(**changes: Any) -> dsp.DiffusionMap:
-    return dsp.DiffusionMap(**({"bandwidth": 0.5, "n_components": 3, "n_landmarks": 120, "random_state": 0} | changes))
+def make(bandwidth: float = 0.5, landmarks: Landmarks = LANDMARKS, **options: Any) -> dsp.DiffusionMap:
+    return dsp.DiffusionMap(bandwidth, n_components=3, landmarks=landmarks, random_state=0, **options)
 
 
 def dense(x: Array, bandwidth: float, count: int) -> tuple[Array, Array]:
@@ -82,13 +85,13 @@ def test_invalid_rows(method: str) -> None:
     x[[30, 77], 1] = np.nan
     with pytest.raises(dsp.InvalidRowError, match="row 30 is the first"):
         make(method=method).fit(x)
-    est = make(method=method).fit(x, on_invalid="skip")
+    est = make(method=method).fit(dsp.Rows(x, on_invalid="skip"))
     valid = np.delete(np.arange(len(x)), [30, 77])
     assert np.isnan(est.embedding_[[30, 77]]).all()
     values, embedding = dense(x[valid], 0.5, 3)
     np.testing.assert_allclose(est.spectrum_, values, atol=1e-7)
     np.testing.assert_allclose(est.embedding_[valid], embedding, atol=1e-5)
-    assert np.isnan(est.transform(x, on_invalid="skip")[[30, 77]]).all()
+    assert np.isnan(est.transform(dsp.Rows(x, on_invalid="skip"))[[30, 77]]).all()
 
 
 @pytest.mark.parametrize("method", ["exact", "lowrank"])
@@ -96,9 +99,11 @@ def test_points_without_coordinates(method: str) -> None:
     est, far = make(method=method).fit(X), np.vstack([NEW, [[1e4, 0.0]]])
     with pytest.raises(ValueError, match=r"1 of 51 points.* undefined: widen the bandwidth"):
         est.transform(far)
-    np.testing.assert_array_equal(np.isnan(est.transform(far, on_invalid="skip")).any(axis=1), np.arange(51) == 50)
+    np.testing.assert_array_equal(
+        np.isnan(est.transform(dsp.Rows(far, on_invalid="skip"))).any(axis=1), np.arange(51) == 50
+    )
     with pytest.raises(ValueError, match=r"\d+ of 301 points are not covered by the 120 landmarks.*add .*widen"):
-        make(method="lowrank", landmarks=X[:120]).fit(np.vstack([X, [[30.0, 0.0]]]))
+        make(method="lowrank", landmarks=Landmarks(points=X[:120])).fit(np.vstack([X, [[30.0, 0.0]]]))
 
 
 def test_bandwidths_beyond_the_data() -> None:
@@ -115,17 +120,18 @@ def test_bandwidths_beyond_the_data() -> None:
 
 
 Z = make_moons(200, noise=0.1, random_state=0)[0]
+MANY = Landmarks(count=150, method="cholesky")
 ESTIMATORS: dict[str, Any] = {
-    "exact": dsp.SDPEmbedding(method="exact", tolerance=1e-6, random_state=0),
-    "lowrank": dsp.SDPEmbedding(method="lowrank", n_landmarks=150, tolerance=1e-6, random_state=0),
+    "exact": dsp.SDPEmbedding(method="exact", solver=Ascent(tolerance=1e-6), random_state=0),
+    "lowrank": dsp.SDPEmbedding(method="lowrank", landmarks=MANY, solver=Ascent(tolerance=1e-6), random_state=0),
     "diffusion": dsp.DiffusionMap(random_state=0),
     "kernel embedding": dsp.KernelEmbedding(random_state=0),
-    "diffusion at landmarks": dsp.DiffusionMap(method="lowrank", n_landmarks=150, random_state=0),
+    "diffusion at landmarks": dsp.DiffusionMap(method="lowrank", landmarks=MANY, random_state=0),
 }
 
 
 def expected(x: Array, word: str) -> float:
-    return chosen_bandwidth(open_source(x), word, 0, on_invalid="raise", progress=False)
+    return chosen_bandwidth(open_source(x, progress=False), word, 0)
 
 
 @pytest.mark.parametrize(
@@ -146,16 +152,16 @@ def test_a_word_is_the_number_that_it_stands_for(name: str, word: str, tmp_path:
 def test_a_run_that_was_stopped_keeps_its_bandwidth(tmp_path: Path) -> None:
     """Without a seed, and drawn from more rows than the sample has."""
     x = make_moons(1100, noise=0.1, random_state=0)[0]
-    options = {"bandwidth": "median", "method": "lowrank", "n_landmarks": 60, "tolerance": 1e-4}
-    one = dsp.SDPEmbedding(**options).fit(x, checkpoint=tmp_path / "run")
-    again = dsp.SDPEmbedding(**options).fit(x, checkpoint=tmp_path / "run")
+    sixty, solver = Landmarks(count=60, method="cholesky"), Ascent(tolerance=1e-4)
+    model = dsp.SDPEmbedding("median", method="lowrank", landmarks=sixty, solver=solver)
+    one, again = (clone(model).fit(x, checkpoint=tmp_path / "run") for _ in range(2))
     assert again.bandwidth_ == one.bandwidth_
     np.testing.assert_array_equal(again.spectrum_, one.spectrum_)
 
 
 def test_auto_is_no_narrower_than_landmarks_cover() -> None:
     """Twenty landmarks cover two moons at a multiple of the bandwidth alone; other words are taken as they are."""
-    few = clone(ESTIMATORS["diffusion at landmarks"]).set_params(n_landmarks=20)
+    few = clone(ESTIMATORS["diffusion at landmarks"]).set_params(landmarks__count=20)
     ratio = clone(few).fit(Z).bandwidth_ / expected(Z, "auto")
     assert ratio > 1
     assert 2 * np.log2(ratio) == pytest.approx(round(2 * np.log2(ratio)), abs=1e-9)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 import daskspectral as dsp
+from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian, Polynomial, Radial
 from tests.common import assert_close, reference_arrays
 from tests.estimators.common import as_path
@@ -24,8 +25,15 @@ T = np.cos(X @ DIRECTION)[:, None] * DIRECTION + 0.01 * RNG.standard_normal((N, 
 PAIR, PAIR_T = np.stack([Y, X[:, 1] ** 2], axis=1), np.stack([T, 2 * X[:, 1:2] * [0, 1, 0]], axis=1)
 
 
-def make(**changes: Any) -> dsp.HermiteRegressor:
-    return dsp.HermiteRegressor(**({"kernel": Gaussian(1.0), "n_landmarks": 40, "random_state": 0} | changes))
+BASIS = Landmarks(Gaussian(1.0), 40)
+
+
+def make(basis: Landmarks = BASIS, **options: Any) -> dsp.HermiteRegressor:
+    return dsp.HermiteRegressor(basis, random_state=0, **options)
+
+
+def at(points: Array) -> Landmarks:
+    return Landmarks(Gaussian(1.0), points=points)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +70,7 @@ CASES: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array], float
 def test_reference_cases(case: str, reference: Mapping[str, Array]) -> None:
     function, gradient, tolerance = CASES[case]
     x = np.random.RandomState(0).rand(1000, 2)
-    model = make(kernel=Gaussian(np.sqrt(0.5)), landmarks=x[:100], folds=None).fit(x, function(x), gradient(x))
+    model = make(Landmarks(Gaussian(np.sqrt(0.5)), points=x[:100]), folds=None).fit(x, function(x), gradient(x))
     a, b = sums(model)
     np.testing.assert_allclose(a, reference["A"], rtol=1e-11)
     np.testing.assert_allclose(b[:, 0], reference[f"{case}_b"], rtol=1e-9, atol=1e-9)
@@ -78,7 +86,7 @@ def test_a_polynomial_and_its_gradient_are_found_exactly() -> None:
     """Values and gradients of a quadratic in the span of a polynomial kernel, through standardized columns."""
     y, t = 1 + X @ DIRECTION + X[:, 0] * X[:, 1], np.tile(DIRECTION, (N, 1))
     t[:, 0], t[:, 1] = t[:, 0] + X[:, 1], t[:, 1] + X[:, 0]
-    model = make(kernel=Polynomial(2), standardize=True).fit(X, y, t)
+    model = make(Landmarks(Polynomial(2), 40)).fit(dsp.Rows(X, standardize=True), y, t)
     np.testing.assert_allclose(model.predict(X), y, atol=1e-5)
     np.testing.assert_allclose(model.predict_gradient(X), t, atol=1e-5)
 
@@ -88,15 +96,15 @@ def test_gradient_weight_and_alpha_without_the_data(fitted: dsp.HermiteRegressor
         again = make(**options).fit_moments(fitted.moments_)
         np.testing.assert_array_equal(again.coef_, make(**options).fit(X, Y, T).coef_)
         assert not np.allclose(again.coef_, fitted.coef_)
-    plain = make(landmarks=fitted.basis_.landmarks, alpha=0.1).fit(X, Y)
+    plain = make(at(fitted.basis_.landmarks), alpha=0.1).fit(X, Y)
     np.testing.assert_allclose(make(gradient_weight=0, alpha=0.1).fit_moments(fitted.moments_).coef_, plain.coef_)
 
 
 def test_standardized_columns_follow_the_chain_rule() -> None:
     mean, scale = X[:, [2, 0]].mean(axis=0), X[:, [2, 0]].std(axis=0)
     x = (X[:, [2, 0]] - mean) / scale
-    model = make(landmarks=X[:30], columns=[2, 0], standardize=True, alpha=1e-3).fit(X, PAIR, PAIR_T)
-    by_hand = make(landmarks=x[:30], alpha=1e-3).fit(x, PAIR, PAIR_T[:, :, [2, 0]] * scale)
+    model = make(at(X[:30]), alpha=1e-3).fit(dsp.Rows(X, columns=[2, 0], standardize=True), PAIR, PAIR_T)
+    by_hand = make(at(x[:30]), alpha=1e-3).fit(x, PAIR, PAIR_T[:, :, [2, 0]] * scale)
     assert_close(model.coef_, by_hand.coef_, 1e-6)
     np.testing.assert_allclose(model.predict(X), by_hand.predict(x), rtol=1e-6, atol=1e-6)
     gradient = model.predict_gradient(X)
@@ -108,7 +116,7 @@ def test_standardized_columns_follow_the_chain_rule() -> None:
 
 
 def test_moments_add_and_appended_rows_are_folded_in(fitted: dsp.HermiteRegressor) -> None:
-    model = make(landmarks=fitted.basis_.landmarks, alpha=fitted.alpha_)  # the folds of the parts are others
+    model = make(at(fitted.basis_.landmarks), alpha=fitted.alpha_)  # the folds of the parts are others
     half, rest = (clone(model).fit(X[part], Y[part], T[part]) for part in (slice(200), slice(200, None)))
     both = clone(model).fit_moments(half.moments_ + rest.moments_)
     half.update(X, Y, T)
@@ -121,7 +129,7 @@ def test_moments_add_and_appended_rows_are_folded_in(fitted: dsp.HermiteRegresso
 # -- bad input ---------------------------------------------------------------------------------------------------------
 
 
-DATA = (X, Y, T)
+DATA, ROUGH = (X, Y, T), Landmarks(Radial(lambda s: np.exp(-s)))
 BAD: list[tuple[dict[str, Any], tuple[Any, ...], type[Exception], str]] = [
     ({}, (X, None), ValueError, r"the target y is None: give the values to fit, \(n,\), or \(n, m\) for m targets"),
     ({}, (X, Y, Y), ValueError, r"gradients must have shape \(300, 3\), .* have shape \(300,\)"),
@@ -129,7 +137,7 @@ BAD: list[tuple[dict[str, Any], tuple[Any, ...], type[Exception], str]] = [
     ({}, (X, Y.astype(str)), TypeError, r"y has dtype .*, and real numbers are wanted"),
     ({"alpha": "cv"}, DATA, ValueError, "alpha must be 'gcv'; it is 'cv'"),
     ({"rtol": 0.0, "alpha": 1e-3, "dtype": "float32"}, DATA, ValueError, "Leave it None for 1e-06"),
-    ({"kernel": Radial(lambda s: np.exp(-s))}, DATA, dsp.SmoothnessError, "regression on gradients takes"),
+    ({"basis": ROUGH}, DATA, dsp.SmoothnessError, "regression on gradients takes"),
 ]
 
 
@@ -137,19 +145,19 @@ BAD: list[tuple[dict[str, Any], tuple[Any, ...], type[Exception], str]] = [
 @pytest.mark.parametrize(("changes", "data", "error", "message"), BAD, ids=[b[3][:40] for b in BAD])
 def test_refused_before_any_task(changes: dict[str, Any], data: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        make(**({"standardize": True} | changes)).fit(*data)
+        make(**changes).fit(dsp.Rows(data[0], standardize=True), *data[1:])
 
 
 def test_invalid_rows(tmp_path: Path) -> None:
     broken = np.isin(np.arange(N), [217, 252])
     x, t = as_path(tmp_path, "x", np.where(broken[:, None], np.nan, X)), np.where(broken[:, None], np.nan, T)
-    for data, what in (((x, Y, T), "X holds NaN in column 0"), ((X, Y, t), "gradients holds NaN")):
+    for (rows, *data), what in (((x, Y, T), "X holds NaN in column 0"), ((X, Y, t), "gradients holds NaN")):
         with pytest.raises(dsp.InvalidRowError, match=rf"row 217 is the first .*{what}"):
-            make(standardize=True, kernel=Gaussian("median")).fit(*data)
-        skipped = make(landmarks=X[:30]).fit(*data, on_invalid="skip")
-        without = make(landmarks=X[:30]).fit(X[~broken], Y[~broken], T[~broken])
+            make(Landmarks(Gaussian("median"), 40)).fit(dsp.Rows(rows, standardize=True), *data)
+        skipped = make(at(X[:30])).fit(dsp.Rows(rows, on_invalid="skip"), *data)
+        without = make(at(X[:30])).fit(X[~broken], Y[~broken], T[~broken])
         assert (skipped.moments_.skipped, skipped.moments_.count) == (2, N - 2)
         assert_close(skipped.moments_.arrays["slopes"], without.moments_.arrays["slopes"], 1e-9)
     for find in (skipped.predict, skipped.predict_gradient):
-        found = np.isnan(np.asarray(find(x, on_invalid="skip"))).reshape(N, -1)
+        found = np.isnan(np.asarray(find(dsp.Rows(x, on_invalid="skip")))).reshape(N, -1)
         np.testing.assert_array_equal(found, np.broadcast_to(broken[:, None], found.shape))

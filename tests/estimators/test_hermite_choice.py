@@ -12,6 +12,7 @@ from sklearn.gaussian_process.kernels import Matern as OtherMatern
 from sklearn.kernel_ridge import KernelRidge
 
 import daskspectral as dsp
+from daskspectral.basis import Landmarks
 from daskspectral.errors import FitWarning
 from daskspectral.estimators.summary import summary_of
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
@@ -57,7 +58,7 @@ def test_the_curve_is_that_of_refits_by_another_package(kernel: Kernel, options:
     """All rows are landmarks, also those that are left out: they change nothing."""
     labels, w = np.arange(120) % 7, RNG.uniform(0.5, 2, 120) if weighted else np.ones(120)
     y = np.column_stack([Y, X[:, 0] ** 2])
-    model = dsp.HermiteRegressor(kernel, landmarks=X, folds=labels).fit(X, y, sample_weight=w)
+    model = dsp.HermiteRegressor(Landmarks(kernel, points=X), folds=labels).fit(X, y, sample_weight=w)
     assert model.cv_curve_ is not None
     for alpha, error in model.cv_curve_[::6]:
         if alpha > 1e-4:  # below, directions under the square root of rounding count, which sums cannot hold
@@ -70,9 +71,10 @@ def test_the_curve_is_that_of_refits_by_another_package(kernel: Kernel, options:
 
 def test_gradients_count_by_their_weight() -> None:
     """The share explained is of values and gradients together; without a weight it is that of the values alone."""
-    options = {"kernel": Gaussian(1.0), "landmarks": X, "folds": np.arange(120) % 5}
+    basis, folds = Landmarks(Gaussian(1.0), points=X), np.arange(120) % 5
     one, none, plain = (
-        dsp.HermiteRegressor(gradient_weight=g, **options).fit(X, Y, t) for g, t in ((1.0, T), (0.0, T), (1.0, None))
+        dsp.HermiteRegressor(basis, gradient_weight=g, folds=folds).fit(X, Y, t)
+        for g, t in ((1.0, T), (0.0, T), (1.0, None))
     )
     assert none.cv_score_ == pytest.approx(plain.cv_score_, rel=1e-9)
     spread = plain.cv_ / (1 - plain.cv_score_) + np.mean((T**2).sum(axis=1))
@@ -98,22 +100,25 @@ def test_degenerate_data() -> None:
 # -- the same again ----------------------------------------------------------------------------------------------------
 
 
-CASES: dict[str, dict[str, Any]] = {
-    "plain": {},
-    "gcv": {"alpha": "gcv", "n_landmarks": 17, "landmarks": "uniform"},
-    "standardized columns": {"standardize": True, "columns": [1, 0], "landmarks": "cholesky", "n_landmarks": 20},
-    "periods": {"periods": {0: 2.0}, "landmarks": X[:30] + 0.01},
-    "single": {"dtype": "float32", "kernel": Gaussian(0.7)},
+CASES: dict[str, tuple[dict[str, Any], Any]] = {
+    "plain": ({}, X),
+    "gcv": ({"basis": Landmarks(count=17, method="uniform"), "alpha": "gcv"}, X),
+    "standardized columns": (
+        {"basis": Landmarks(count=20, method="cholesky")},
+        dsp.Rows(X, columns=[1, 0], standardize=True),
+    ),
+    "periods": ({"basis": Landmarks(points=X[:30] + 0.01, periods={0: 2.0})}, X),
+    "single": ({"basis": Landmarks(Gaussian(0.7)), "dtype": "float32"}, X),
 }
 
 
 @pytest.mark.parametrize(("case", "gradients"), [(case, bool(i % 2)) for i, case in enumerate(CASES)])
 def test_parameters_give_the_same_bits(case: str, gradients: bool, tmp_path: Path) -> None:
-    t = T if gradients else None
-    model = dsp.HermiteRegressor(**({"random_state": 3} | CASES[case])).fit(X, Y, t)
+    t, (options, rows) = T if gradients else None, CASES[case]
+    model = dsp.HermiteRegressor(**options, random_state=3).fit(rows, Y, t)
     model.save(tmp_path / "m.zarr")
     loaded = dsp.HermiteRegressor.load(tmp_path / "m.zarr")
-    again = dsp.HermiteRegressor(**loaded.choice_.parameters).fit(X, Y, t)
+    again = dsp.HermiteRegressor(**loaded.choice_.parameters).fit(rows, Y, t)
     np.testing.assert_array_equal(again.coef_, model.coef_)
     assert again.alpha_ == model.alpha_
     assert isinstance(again.kernel_, Periodic) == (case == "periods")
@@ -141,7 +146,7 @@ def test_the_pilot_is_a_part_of_the_rows(monkeypatch: pytest.MonkeyPatch, tmp_pa
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, (6000, 1))
     y = np.sin(4 * x[:, 0]) + 0.5 * rng.standard_normal(6000)
-    model = dsp.HermiteRegressor(Gaussian("auto"), 40, random_state=0)
+    model = dsp.HermiteRegressor(Landmarks(Gaussian("auto"), 40), random_state=0)
     model.fit(as_path(tmp_path, "x", x), as_path(tmp_path, "y", y))
     assert model.choice_.rows == 1000
     assert model.alpha_ != model.choice_.chosen.penalty
@@ -152,14 +157,14 @@ def test_the_pilot_is_a_part_of_the_rows(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 def test_values_far_from_zero_and_columns_of_other_units_are_told() -> None:
     x = np.random.default_rng(0).uniform(0, np.pi, (120, 2)) * [1, 1000]
-    y, model = np.sin(x[:, 0]), dsp.HermiteRegressor(Gaussian("auto"), random_state=0)
+    y, model = np.sin(x[:, 0]), dsp.HermiteRegressor(Landmarks(Gaussian("auto")), random_state=0)
     with pytest.warns(FitWarning, match=r"the mean 1e\+04 and the standard deviation 0\.\d+: the regressor has no"):
         clone(model).fit(x[:, :1], y + 1e4)
     with pytest.warns(FitWarning, match=r"go from 0\.9\d* to 9\d\d, and a kernel of one scale .* standardize=True"):
         raw = clone(model).fit(x, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error", FitWarning)
-        scaled = clone(model).set_params(standardize=True).fit(x, y)
+        scaled = clone(model).fit(dsp.Rows(x, standardize=True), y)
     assert scaled.cv_score_ > raw.cv_score_ + 0.1
 
 

@@ -249,7 +249,7 @@ def test_bad_parameters_before_any_task(changes: dict[str, Any], message: str) -
 
 
 def test_moments_of_something_else(fitted: dsp.InvariantRegressor) -> None:
-    other = dsp.HermiteRegressor(kernel=dsp.kernels.Gaussian(1.0), n_landmarks=20, folds=None).fit(X, Y).moments_
+    other = dsp.HermiteRegressor(dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 20), folds=None).fit(X, Y).moments_
     with pytest.raises(ValueError, match=r"these are moments of .*; measure them with InvariantRegressor.fit"):
         make().fit_moments(other)
     for changes in ({"group": gr.Cyclic(3)}, {"manifold": PeriodicBox([0] * 3, [1] * 3)}):

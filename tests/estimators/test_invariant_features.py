@@ -4,6 +4,7 @@ from pathlib import Path
 
 import dask.array as da
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 import zarr
@@ -65,6 +66,9 @@ def test_containers_and_a_saved_model(tmp_path: Path) -> None:
         np.testing.assert_allclose(written["eigenvalue"], [0.0, 20, 42, 72], atol=1e-9)
     frame = model.set_output(transform="pandas").transform(X)
     assert list(frame) == [f"invariantfeatures{j}" for j in range(4)]
+    assert model.transform(dsp.Rows(pd.DataFrame(X, index=range(300, 600)))).equals(frame.set_index(frame.index + 300))
+    with pytest.raises(ValueError, match=r"makes a data frame in memory, and X \(PosixPath\) is read lazily"):
+        model.transform(dsp.Rows(tmp_path / "x.zarr"))
     with pytest.raises(ValueError, match=r"expected points on Sphere\(d=3\)"):
         model.transform(2 * X)
 

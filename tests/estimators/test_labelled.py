@@ -12,6 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 import daskspectral as dsp
+from daskspectral import Rows
+from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.operators import Cross, Transfer
 
@@ -31,18 +33,18 @@ def field(values: np.ndarray = VALUES) -> xr.DataArray:
     return xr.DataArray(values, dims=("time", "lat", "lon"), coords=coords, name="t2m", attrs={"units": "K"})
 
 
-def spectral(**options: Any) -> dsp.SpectralDecomposition:
-    given = {"kernel": Gaussian(2.0), "n_landmarks": 20, "n_components": 3, "random_state": 0}
-    return dsp.SpectralDecomposition(**{**given, **options})
+def spectral(operator: Any = None, **options: Any) -> dsp.SpectralDecomposition:
+    given: dict[str, Any] = {"basis": Landmarks(Gaussian(2.0), 20), "n_components": 3, "random_state": 0}
+    return dsp.SpectralDecomposition(operator, **given | options)
 
 
 def hermite(**options: Any) -> dsp.HermiteRegressor:
-    return dsp.HermiteRegressor(Gaussian(3.0), n_landmarks=20, alpha=1e-6, random_state=0, **options)
+    return dsp.HermiteRegressor(Landmarks(Gaussian(3.0), 20), alpha=1e-6, random_state=0, **options)
 
 
 ESTIMATORS: dict[str, Any] = {
     "spectral": spectral(),
-    "sdp": dsp.SDPEmbedding(4.0, random_state=0, max_passes=500),
+    "sdp": dsp.SDPEmbedding(4.0, random_state=0, solver=dsp.solvers.Ascent(max_passes=500)),
     "learned": dsp.KernelEmbedding(Matern(1.5, 3.0), regularization=1e-2),
 }
 
@@ -51,7 +53,7 @@ ESTIMATORS: dict[str, Any] = {
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_columns_are_those_stacked_and_weighted_by_hand(name: str) -> None:
     wanted = clone(ESTIMATORS[name]).fit(FLAT * ROOTS).transform(FLAT * ROOTS)
-    est = clone(ESTIMATORS[name]).set_params(sample_dims="time", latitude="lat").fit(field())
+    est = clone(ESTIMATORS[name]).fit(Rows(field(), sample_dims="time", latitude="lat"))
     for x in (field().transpose("lon", "time", "lat"), field().to_dataset().chunk({"time": 50})):
         found = est.transform(x)
         assert found.dims == ("time", "component")
@@ -64,11 +66,11 @@ def test_columns_are_those_stacked_and_weighted_by_hand(name: str) -> None:
 def test_fit_transform_gives_frames_and_leaves_rows_out(name: str) -> None:
     broken = field(VALUES.copy())
     broken[7, 1, 1] = np.nan
-    model, options = clone(ESTIMATORS[name]).set_params(sample_dims="time"), {"on_invalid": "skip"}
-    found = model.fit_transform(broken, **options)
+    model, rows = clone(ESTIMATORS[name]), Rows(broken, sample_dims="time", on_invalid="skip")
+    found = model.fit_transform(rows)
     assert np.flatnonzero(np.isnan(found).any("component")).tolist() == [7]
     names = [f"{type(model).__name__.lower()}{i}" for i in range(found.shape[1])]
-    frame = model.set_output(transform="pandas").fit_transform(broken, **options)
+    frame = model.set_output(transform="pandas").fit_transform(rows)
     pd.testing.assert_frame_equal(frame, pd.DataFrame(found.values, found.indexes["time"], names), check_freq=False)
 
 
@@ -77,10 +79,10 @@ def test_land_and_missing_rows_are_dropped_and_restored() -> None:
     values[:, 0, 1] = np.nan
     values[7, 2, 0] = np.nan
     x = field(values).chunk({"time": 40})
-    by_hand = spectral().fit(np.delete(values.reshape(TIMES, -1), 1, axis=1), on_invalid="skip")
-    est = spectral().fit(x, on_invalid="skip")
+    by_hand = spectral().fit(Rows(np.delete(values.reshape(TIMES, -1), 1, axis=1), on_invalid="skip"))
+    est = spectral().fit(Rows(x, on_invalid="skip"))
     assert_allclose(est.eigenvalues_, by_hand.eigenvalues_, rtol=1e-9, atol=1e-9)
-    found = np.asarray(est.transform(x, on_invalid="skip"))
+    found = np.asarray(est.transform(Rows(x, on_invalid="skip")))
     assert_array_equal(np.flatnonzero(np.isnan(found).any(axis=1)), [7])
     with pytest.raises(dsp.InvalidRowError, match="row 7"):
         np.asarray(est.transform(x))
@@ -95,7 +97,7 @@ def target() -> xr.DataArray:
 
 def test_a_regression_keeps_the_labels_of_its_target() -> None:
     by_hand = hermite().fit(FLAT * ROOTS, target().values)
-    est = hermite(latitude="lat").fit(field(), target())
+    est = hermite().fit(Rows(field(), latitude="lat"), target())
     found = est.predict(field().chunk({"time": 50}))
     assert_allclose(found, by_hand.predict(FLAT * ROOTS), rtol=1e-9)
     assert (found.name, found.attrs["units"], found.dims) == ("flux", "W m-2", ("time",))
@@ -110,28 +112,29 @@ def test_a_regression_keeps_the_labels_of_its_target() -> None:
 def test_gradients_have_the_dimensions_of_the_field() -> None:
     slopes, y = field(np.cos(VALUES)), field(np.sin(VALUES)).sum(("lat", "lon"))
     by_hand = hermite().fit(FLAT * ROOTS, y.values, slopes.values.reshape(TIMES, -1) / ROOTS)
-    rows = {"sample_dims": "time", "latitude": "lat"}
-    assert_allclose(hermite().fit(field(), y, slopes, **rows).coef_, by_hand.coef_, rtol=1e-7)
+    rows = Rows(field(), sample_dims="time", latitude="lat")
+    assert_allclose(hermite().fit(rows, y, slopes).coef_, by_hand.coef_, rtol=1e-7)
     both = xr.concat([slopes, -slopes], "station").transpose("lat", "time", ..., "station").chunk({"time": 50})
-    found = hermite().fit(field(), xr.concat([y, -y], "station").transpose("time", "station"), both, **rows)
+    found = hermite().fit(rows, xr.concat([y, -y], "station").transpose("time", "station"), both)
     assert_allclose(found.coef_, np.column_stack([by_hand.coef_, -by_hand.coef_]), rtol=1e-6)
 
 
 def test_views_and_trajectories() -> None:
     other = field()[:, :2].rename(lat="y").drop_vars("y")
-    by_hand = spectral(operator=Cross()).fit((FLAT, FLAT[:, :4]))
-    est = spectral(operator=Cross()).fit((field(), other))
+    by_hand = spectral(Cross()).fit((FLAT, FLAT[:, :4]))
+    est = spectral(Cross()).fit((field(), other))
     right = est.transform_right(other.transpose("lon", "y", "time"))
     assert_allclose(right, by_hand.transform_right(FLAT[:, :4]), atol=1e-9)
-    found = spectral(operator=Transfer(2)).fit([field()[:70], field()[70:].transpose("lat", "time", "lon")])
-    wanted = spectral(operator=Transfer(2)).fit([FLAT[:70], FLAT[70:]])
+    found = spectral(Transfer(2)).fit([field()[:70], field()[70:].transpose("lat", "time", "lon")])
+    wanted = spectral(Transfer(2)).fit([FLAT[:70], FLAT[70:]])
     assert_allclose(found.singular_values_, wanted.singular_values_, rtol=1e-9)
 
 
 def test_results_are_groups_that_xarray_opens(tmp_path: Path) -> None:
     """Rows of all dimensions have the cosine of their latitudes as a weight."""
-    model, samples = spectral(n_landmarks=5, n_components=2), ("lon", "time", "lat")
-    est, cosines = clone(model).fit(field(), sample_dims=samples, latitude="lat"), np.cos(np.deg2rad(field().lat))
+    model, samples = spectral(basis=Landmarks(Gaussian(2.0), 5), n_components=2), ("lon", "time", "lat")
+    est = clone(model).fit(Rows(field(), sample_dims=samples, latitude="lat"))
+    cosines = np.cos(np.deg2rad(field().lat))
     rows, weights = (a.transpose(*samples).values.reshape(-1, 1) for a in xr.broadcast(field(), cosines))
     assert_allclose(est.eigenvalues_, model.fit(rows, sample_weight=weights[:, 0]).eigenvalues_, rtol=1e-7, atol=1e-9)
     est.transform(field().chunk({"time": 50, "lat": 2}), out=tmp_path / "z.zarr")
@@ -147,15 +150,15 @@ def test_results_are_groups_that_xarray_opens(tmp_path: Path) -> None:
 
 def test_refused_before_any_task() -> None:
     with pytest.raises(ValueError, match="sample_dims='time' names dimensions and"):
-        spectral(sample_dims="time").fit(FLAT)
+        spectral().fit(Rows(FLAT, sample_dims="time"))
     with pytest.raises(ValueError, match="latitude= weighs rows, and rows of"):
-        spectral(operator=Transfer(1)).fit([field()], sample_dims=("time", "lat"), latitude="lat")
+        spectral(Transfer(1)).fit(Rows([field()], sample_dims=("time", "lat"), latitude="lat"))
 
 
 def test_labels_of_folds_lie_on_the_rows() -> None:
     halves = [field()[:70], field()[70:]]
     with pytest.raises(ValueError, match=r"folds\[1\] and X do not align"):
-        spectral(operator=Transfer(2), folds=[LABELS[:70], LABELS[70:][::-1]]).fit(halves)
+        spectral(Transfer(2), folds=[LABELS[:70], LABELS[70:][::-1]]).fit(halves)
     wanted = spectral(folds=LABELS.values).fit(field())
     assert_array_equal(spectral(folds=LABELS).fit(field()).coefficients_, wanted.coefficients_)
     for model, values in ((spectral(), ()), (hermite(), (target(),))):

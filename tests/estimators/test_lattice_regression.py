@@ -11,7 +11,7 @@ import daskspectral as dsp
 from daskspectral.basis import FourierLattice
 from daskspectral.basis.prior import prior_weights
 from daskspectral.errors import FitWarning
-from daskspectral.kernels import Gaussian, Matern
+from daskspectral.kernels import Gaussian, Kernel, Matern
 from daskspectral.moments import lattice_regression
 from tests.common import assert_same_bits
 
@@ -35,8 +35,8 @@ def slopes(x: Any) -> Any:
 Y, T = f(X) + NOISE, slopes(X)
 
 
-def make(**changes: Any) -> dsp.HermiteRegressor:
-    return dsp.HermiteRegressor(**({"basis": FourierLattice(6), "random_state": 0} | changes))
+def make(kernel: Kernel | str = "auto", **options: Any) -> dsp.HermiteRegressor:
+    return dsp.HermiteRegressor(FourierLattice(6, kernel=kernel), random_state=0, **options)
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +47,10 @@ def fitted() -> dsp.HermiteRegressor:
 @pytest.mark.parametrize(("gradients", "weight"), [(True, 0.3), (False, 1.0)])
 def test_the_normal_equations(gradients: bool, weight: float) -> None:
     """Coefficients of the features at the rows, by least squares with a penalty: no modes, no folds."""
-    kernel, alpha, lattice = Gaussian(0.5), 1e-3, FourierLattice((4, 3), box=BOX, method="matmul")
+    kernel, alpha = Gaussian(0.5), 1e-3
+    lattice = FourierLattice((4, 3), box=BOX, method="matmul", kernel=kernel)
     rows, w = slice(0, 700), np.random.default_rng(1).uniform(0.5, 2, 700)
-    model = make(kernel=kernel, alpha=alpha, basis=lattice, gradient_weight=weight)
+    model = dsp.HermiteRegressor(lattice, alpha, gradient_weight=weight, random_state=0)
     model.fit(X[rows], Y[rows], gradients=T[rows] if gradients else None, sample_weight=w)
     basis = model.basis_
     prior = prior_weights(kernel, basis)
@@ -70,17 +71,17 @@ def test_the_normal_equations(gradients: bool, weight: float) -> None:
 
 
 def test_a_constant_is_free() -> None:
-    model = make(kernel=Gaussian(0.5), alpha=1e-6)
+    model = make(Gaussian(0.5), alpha=1e-6)
     moved, plain = clone(model).fit(X, Y + 1e3), clone(model).fit(X, Y)
     np.testing.assert_allclose(moved.predict(FRESH) - 1e3, plain.predict(FRESH), atol=1e-3)
     assert moved.cv_score_ == pytest.approx(plain.cv_score_, abs=1e-4)
     with pytest.warns(FitWarning, match="sums of such values keep few digits.*Subtract it from y"):
-        make(kernel=Gaussian(0.5), alpha=1e-6).fit(X, Y + 1e6)
+        make(Gaussian(0.5), alpha=1e-6).fit(X, Y + 1e6)
 
 
 def test_columns_and_units() -> None:
     wide = np.column_stack([X[:, 1] * 100, np.full(N, np.nan), X[:, 0] + 5])
-    model = make(columns=[2, 0], standardize=True, kernel=Gaussian(0.7), alpha=1e-6).fit(wide, Y)
+    model = make(Gaussian(0.7), alpha=1e-6).fit(dsp.Rows(wide, columns=[2, 0], standardize=True), Y)
     new = np.column_stack([FRESH[:, 1] * 100, np.zeros(400), FRESH[:, 0] + 5])
     np.testing.assert_allclose(model.predict(new), f(FRESH), atol=0.08)
     gradient = model.predict_gradient(new)
@@ -110,7 +111,7 @@ def test_other_solutions_of_the_same_moments(tmp_path: Path, fitted: dsp.Hermite
     for changes in ({"kernel": Matern(2.5, 0.7)}, {"kernel": Gaussian(0.5), "alpha": "gcv"}):
         found, wanted = make(**changes).fit_moments(fitted.moments_), make(**changes).fit(X, Y)
         np.testing.assert_array_equal(found.coef_, wanted.coef_, err_msg=str(changes))
-    lower = make(basis=FourierLattice(3)).fit_moments(fitted.moments_)
+    lower = dsp.HermiteRegressor(FourierLattice(3)).fit_moments(fitted.moments_)
     assert np.count_nonzero(lower.coef_) == 49
     spectral = dsp.SpectralDecomposition(basis=FourierLattice(3), n_components=2)
     with pytest.raises(ValueError, match="moments of a regression"):

@@ -1,5 +1,6 @@
 """SpectralDecomposition: what each parameter does; bad input is refused before a task is sent; doubts are told."""
 
+from collections.abc import Callable
 from typing import Any
 
 import dask.array as da
@@ -9,17 +10,20 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 import daskspectral as dsp
+from daskspectral import Rows
+from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian, Polynomial
 from daskspectral.landmarks import METHODS
+from daskspectral.solvers import Cut
 from tests.common import assert_same_moments
-from tests.estimators.common import Array, N, X, make
+from tests.estimators.common import GAUSSIAN, Array, N, X, make
 
 
 @pytest.mark.usefixtures("small_tasks")
 def test_standardize_and_columns_are_manual_preprocessing() -> None:
     wide, weight = np.column_stack([X, np.full(N, np.nan)]), np.random.default_rng(1).integers(0, 3, N)
     x = da.from_array(wide, chunks=(700, 2))
-    estimator = make(standardize=True, columns=[2, 0]).fit(x, sample_weight=weight)
+    estimator = make().fit(Rows(x, standardize=True, columns=[2, 0]), sample_weight=weight)
     twice = np.repeat(X, weight, axis=0)
     z = ((X - twice.mean(axis=0)) / twice.std(axis=0))[:, [2, 0]]
     manual = make().fit(z, sample_weight=weight)
@@ -29,25 +33,27 @@ def test_standardize_and_columns_are_manual_preprocessing() -> None:
 
 
 def test_eigenfunctions_are_orthonormal_on_rows_that_are_no_landmarks() -> None:
-    fitted = make(exclude_landmarks=True).fit(X)
+    fitted = make(basis=Landmarks(GAUSSIAN, 20, exclude=True)).fit(X)
     rows = ~(X[:, None] == fitted.basis_.parts[-1].landmarks).all(axis=2).any(axis=1)
     assert fitted.moments_.count == rows.sum() == N - 20
     u = fitted.transform(X[rows])
     assert_allclose(u.T @ u / len(u), np.eye(5), atol=1e-8)
     assert (fitted.residuals_ < 1e-8).all()
-    assert make(landmarks=X[:20] + 1e-9, exclude_landmarks=True).fit(X).moments_.count == N
+    near = Landmarks(GAUSSIAN, points=X[:20] + 1e-9, exclude=True)
+    assert make(basis=near).fit(X).moments_.count == N
 
 
 def test_constant_on_and_off(fitted: dsp.SpectralDecomposition) -> None:
     assert abs(fitted.eigenvalues_[0]) < 1e-12
-    without = make(constant=False).fit(X)
+    without = make(basis=Landmarks(GAUSSIAN, 20, constant=False)).fit(X)
     assert without.basis_.size == fitted.basis_.size - 1 == 20
     assert 1e-9 < without.eigenvalues_[0] < 0.1
 
 
 def test_user_landmarks_are_prepared_and_copied() -> None:
     landmarks = X[:30].copy()
-    estimator = make(landmarks=landmarks, n_landmarks=10**6, standardize=True, columns=[0, 2]).fit(X)
+    estimator = make(basis=Landmarks(GAUSSIAN, 10**6, points=landmarks))
+    estimator.fit(Rows(X, standardize=True, columns=[0, 2]))
     z = (X - X.mean(axis=0)) / X.std(axis=0)
     assert_allclose(estimator.basis_.parts[-1].landmarks, z[:30, [0, 2]], rtol=1e-12)
     landmarks *= 3
@@ -58,7 +64,7 @@ def test_user_landmarks_are_prepared_and_copied() -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_landmarks_do_not_depend_on_the_chunks(method: str) -> None:
     def landmarks(x: Any, seed: Any = 0) -> Array:
-        estimator = make(landmarks=method, landmark_sample=500, random_state=seed).fit(x)
+        estimator = make(basis=Landmarks(GAUSSIAN, 20, method=method, sample=500), random_state=seed).fit(x)
         return np.asarray(estimator.basis_.parts[-1].landmarks)
 
     wanted = landmarks(X)
@@ -73,7 +79,7 @@ BAD_DATA: dict[str, tuple[Any, type[Exception], str]] = {
     "empty": (X[:0], ValueError, r"X is empty: 0 sample\(s\)"),
     "complex": (X + 1j, ValueError, "Complex data not supported: X has dtype complex128"),
     "unknown blocks": (LAZY[LAZY[:, 0] > 0], ValueError, r"dask array with blocks of unknown size; call X\."),
-    "few rows": (X[:19], ValueError, "X has 19 rows, fewer than n_landmarks=20"),
+    "few rows": (X[:19], ValueError, "X has 19 rows, fewer than 20 landmarks; lower their count"),
 }
 
 
@@ -81,54 +87,61 @@ BAD_DATA: dict[str, tuple[Any, type[Exception], str]] = {
 @pytest.mark.parametrize("kind", BAD_DATA)
 def test_bad_data_before_any_task(kind: str) -> None:
     bad, error, message = BAD_DATA[kind]
-    for options in ({}, {"standardize": True, "kernel": None, "landmarks": "kmeans++"}):
+    for basis, standardize in ((Landmarks(GAUSSIAN, 20), False), (Landmarks("auto", 20), True)):
         with pytest.raises(error, match=message):
-            make(**options).fit(bad)
+            make(basis=basis).fit(Rows(bad, standardize=standardize))
 
 
 LARGE = dsp.operators.Laplacian(dsp.manifolds.Sphere(5))
-BAD_PARAMETERS: list[tuple[dict[str, Any], str]] = [
-    ({"n_components": True}, "n_components must be a whole number of 1 or more; it is True"),
-    ({"n_landmarks": X[:5]}, r"n_landmarks is how many .* array of shape \(5, 3\).* as landmarks="),
-    ({"kernel": "gaussian"}, r"kernel must be one of daskspectral.kernels \(Gaussian, Exponential, Matern"),
-    ({"operator": LARGE}, r"Sphere\(d=5\) lives in 5 dimensions and the data have 3 columns"),
-    ({"landmarks": "random"}, r"landmarks must be 'uniform' or 'kmeans\+\+' or .*; it is 'random'"),
-    ({"landmark_sample": 19, "landmarks": "leverage"}, "landmark_sample must be a whole number of 20 or"),
-    ({"columns": [True, False, True]}, "columns must be a list of distinct numbers"),
-    ({"standardize": "no"}, "standardize must be True or False; it is 'no'"),
-    ({"rtol": 1.0}, r"rtol must lie in \[0, 1\) for dtype float64"),
+SCALED = Rows(X, standardize=True)
+BAD_PARAMETERS: list[tuple[Callable[[], Any], str]] = [
+    (lambda: make(n_components=True).fit(SCALED), "n_components must be a whole number of 1 or more; it is True"),
+    (lambda: make(operator=LARGE).fit(SCALED), r"Sphere\(d=5\) lives in 5 dimensions and the data have 3 columns"),
+    (lambda: make(solver="cut").fit(SCALED), r"solver must be .*Penalised\(penalty\) or Cut\(rtol\), .* got 'cut'"),
+    (lambda: make(solver=Cut(rtol=1.0)).fit(SCALED), r"rtol must lie in \[0, 1\) for dtype float64"),
+    (lambda: make().fit(Rows(X, columns=[True, False, True])), "columns must be a list of distinct numbers"),
+    (lambda: dsp.DiffusionMap().fit(SCALED), "DiffusionMap takes all columns as they are: leave standardize=True out"),
+    (lambda: dsp.KernelEmbedding().fit(Rows(X, columns=[0])), r"takes all columns as they are: leave columns=\[0\]"),
+    (lambda: dsp.InvariantRegressor().fit(SCALED, X[:, 0]), "InvariantRegressor takes all columns as they are"),
+    (lambda: dsp.InvariantFeatures().fit(SCALED), "InvariantFeatures takes all columns as they are"),
+    (lambda: dsp.KernelEmbedding().fit(Rows(X, on_invalid="skip")), "KernelEmbedding takes every row"),
+    (lambda: Rows(X, standardize="no"), "standardize must be False or True; it is 'no'"),
+    (lambda: Landmarks(count=X[:5]), r"count is how many .* array of shape \(5, 3\).* as points="),
+    (lambda: Landmarks("gaussian"), r"kernel must be one of daskspectral.kernels \(Gaussian, Exponential, Matern"),
+    (lambda: Landmarks(method="random"), r"method must be 'uniform' or 'kmeans\+\+' or .*; it is 'random'"),
+    (lambda: Landmarks(count=20, sample=19), "sample, .* is a whole number of 20 or"),
 ]
 
 
 @pytest.mark.usefixtures("no_tasks")
-@pytest.mark.parametrize(("changes", "message"), BAD_PARAMETERS, ids=[str(bad)[:40] for bad, _ in BAD_PARAMETERS])
-def test_bad_parameters_before_any_task(changes: dict[str, Any], message: str) -> None:
+@pytest.mark.parametrize(("call", "message"), BAD_PARAMETERS, ids=[message[:40] for _, message in BAD_PARAMETERS])
+def test_bad_parameters_before_any_task(call: Callable[[], Any], message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
-        make(**({"standardize": True} | changes)).fit(X)
+        call()
 
 
 def test_numbers_that_overflow(fitted: dsp.SpectralDecomposition) -> None:
     with pytest.raises(ValueError, match="the moments are not finite"):
-        make(kernel=Polynomial(6)).fit(1e60 * X)
+        make(basis=Landmarks(Polynomial(6), 20)).fit(1e60 * X)
     few = X[:60].copy()
     few[3, 1] = -1e160
     for model in (make(), dsp.DiffusionMap(2.0), dsp.SDPEmbedding(2.0), dsp.KernelEmbedding()):
         with pytest.raises(dsp.InvalidRowError, match=r"row 3 .* X holds -1e\+160 in column 1"):
             model.fit(few)
-    found = np.asarray(fitted.transform(da.from_array(few, chunks=(2, -1)), on_invalid="skip"))
+    found = np.asarray(fitted.transform(Rows(da.from_array(few, chunks=(2, -1)), on_invalid="skip")))
     assert np.flatnonzero(np.isnan(found).all(axis=1)).tolist() == [3]
 
 
 def test_the_median_of_very_small_and_very_large_data() -> None:
     """The spectrum scales with the units, up to where powers of them overflow, and this is said."""
-    kernel = Gaussian("median")
-    plain = make(kernel=kernel).fit(X).eigenvalues_
+    basis = Landmarks(Gaussian("median"), 20)
+    plain = make(basis=basis).fit(X).eigenvalues_
     for unit in (2.0**-240, 2.0**240):
-        found = make(kernel=kernel).fit(unit * X).eigenvalues_
+        found = make(basis=basis).fit(unit * X).eigenvalues_
         np.testing.assert_allclose(found * unit**2, plain, rtol=1e-9, atol=1e-9)
     for unit in (1e-300, 1e-80, 1e80, 1e150):
         with pytest.raises(ValueError, match="the median distance of the points is"):
-            make(kernel=kernel).fit(unit * X)
+            make(basis=basis).fit(unit * X)
 
 
 def test_a_failed_fit_leaves_the_estimator_as_it_was(fitted: dsp.SpectralDecomposition) -> None:
@@ -141,9 +154,9 @@ def test_a_failed_fit_leaves_the_estimator_as_it_was(fitted: dsp.SpectralDecompo
 def test_warnings_of_the_rank() -> None:
     advice = "polynomials of degree 1 in 3 variables have 4 dimensions"
     with pytest.warns(dsp.RankWarning, match=rf"rank 4 .* n_components=5: 4 eigenvalues are returned; {advice}"):
-        estimator = make(kernel=Polynomial(1)).fit(X)
+        estimator = make(basis=Landmarks(Polynomial(1), 20)).fit(X)
     assert estimator.transform(X).shape == (N, len(estimator.eigenvalues_)) == (N, 4)
     with pytest.warns(dsp.RankWarning, match="only 8 of 20 landmarks could be chosen by"):
-        make(landmarks="kmeans++", exclude_landmarks=False).fit(np.repeat(X[:8], 100, axis=0))
+        make(basis=Landmarks(GAUSSIAN, 20, exclude=False)).fit(np.repeat(X[:8], 100, axis=0))
     with pytest.raises(ValueError, match="their median distance is 0 and sets no"):
-        make(kernel=Gaussian("median")).fit(np.ones((100, 2)))
+        make(basis=Landmarks(Gaussian("median"), 20)).fit(np.ones((100, 2)))

@@ -21,7 +21,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import daskspectral as dsp
+from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian, Matern, Polynomial, Radial
+from daskspectral.manifolds import Sphere
+from daskspectral.operators import Laplacian
 from tests.common import assert_same_bits
 from tests.estimators.common import X, make
 
@@ -31,30 +34,31 @@ def saved(estimator: Any, path: Path) -> Any:
     return dsp.load(path)
 
 
-VARIANTS: dict[str, dict[str, Any]] = {
-    "standardized": {"standardize": True, "columns": np.array([-1, 0])},
-    "median": {"kernel": Gaussian("median") + Matern(2.5, "median"), "landmarks": "kmeans++"},
-    "sphere": {"operator": dsp.operators.Laplacian(dsp.manifolds.Sphere(3)), "kernel": Polynomial(2)},
-    "float32": {"dtype": "float32", "random_state": np.int64(3), "n_components": np.int32(4)},
+ON_SPHERE = X / np.linalg.norm(X, axis=1, keepdims=True)
+VARIANTS: dict[str, tuple[dict[str, Any], Any]] = {
+    "standardized": ({}, dsp.Rows(X, standardize=True, columns=np.array([-1, 0]))),
+    "median": ({"basis": Landmarks(Gaussian("median") + Matern(2.5, "median"), 20)}, X),
+    "sphere": ({"operator": Laplacian(Sphere(3)), "basis": Landmarks(Polynomial(2), 20)}, ON_SPHERE),
+    "float32": ({"dtype": "float32", "random_state": np.int64(3), "n_components": np.int32(4)}, X),
 }
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_save_and_load_bit_for_bit(variant: str, tmp_path: Path) -> None:
-    x = X / np.linalg.norm(X, axis=1, keepdims=True) if variant == "sphere" else X
-    estimator = make(**VARIANTS[variant]).fit(x)
+    options, rows = VARIANTS[variant]
+    estimator, x = make(**options).fit(rows), dsp.Rows.of(rows).data
     again = saved(estimator, tmp_path / "m.zarr")
     assert_same_bits(again.moments_, estimator.moments_)
     for name in ("eigenvalues_", "coefficients_", "residuals_", "support_", "rank_", "n_features_in_"):
         np.testing.assert_array_equal(getattr(again, name), getattr(estimator, name))
     assert repr(again.kernel_) == repr(estimator.kernel_)
     np.testing.assert_array_equal(again.transform(x), estimator.transform(x))
-    np.testing.assert_array_equal(again.fit(x).eigenvalues_, estimator.eigenvalues_)
+    np.testing.assert_array_equal(again.fit(rows).eigenvalues_, estimator.eigenvalues_)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(estimator)).transform(x), estimator.transform(x))
 
 
 def test_what_cannot_be_saved_or_loaded(tmp_path: Path) -> None:
-    local = make(kernel=Radial(lambda s: np.exp(-s), [lambda s: -np.exp(-s)])).fit(X)
+    local = make(basis=Landmarks(Radial(lambda s: np.exp(-s), [lambda s: -np.exp(-s)]), 20)).fit(X)
     for model, error, match in (
         (make(), NotFittedError, "not fitted"),
         (3, TypeError, r"save\(\) takes a fitted estimator or moments, not int"),
@@ -85,12 +89,11 @@ FRAMES = {
 
 
 def spectral(operator: Any = None, **options: Any) -> dsp.SpectralDecomposition:
-    given = {"kernel": Gaussian(1.0), "n_landmarks": 20, "n_components": 4, "folds": None, "random_state": 0}
-    return dsp.SpectralDecomposition(operator, **given | options)
+    return make(operator, **{"n_components": 4, "folds": None} | options)
 
 
 def hermite(**options: Any) -> dsp.HermiteRegressor:
-    return dsp.HermiteRegressor(Gaussian(1.0), n_landmarks=20, alpha=1e-3, random_state=0, **options)
+    return dsp.HermiteRegressor(Landmarks(Gaussian(1.0), 20), alpha=1e-3, random_state=0, **options)
 
 
 @pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES.keys())

@@ -9,7 +9,7 @@ import pytest
 from scipy.signal import lfilter
 
 import daskspectral as dsp
-from daskspectral.basis import MonomialBasis
+from daskspectral.basis import Landmarks, MonomialBasis
 from daskspectral.kernels import Gaussian
 from daskspectral.operators import Cross, Generator, Schroedinger, Transfer
 
@@ -17,13 +17,13 @@ RNG = np.random.default_rng(0)
 X, NEW = RNG.uniform(0, np.pi, (2, 5000, 1))
 
 
-def model(scale: float = 1.0, **options: Any) -> dsp.SpectralDecomposition:
-    given = {"n_landmarks": 30, "n_components": 4, "random_state": 0, "exclude_landmarks": False}
-    return dsp.SpectralDecomposition(kernel=Gaussian(scale), **given | options)
+def model(operator: Any = None, count: int = 30, k: int = 4) -> dsp.SpectralDecomposition:
+    basis = Landmarks(Gaussian(1.0), count, exclude=False)
+    return dsp.SpectralDecomposition(operator, basis, n_components=k, random_state=0)
 
 
 def polynomials(operator: Any, degree: int, k: int, d: int = 1) -> dsp.SpectralDecomposition:
-    return dsp.SpectralDecomposition(operator, basis=MonomialBasis(d, degree), n_components=k)
+    return dsp.SpectralDecomposition(operator, MonomialBasis(d, degree), n_components=k)
 
 
 def ou(n: int, seed: int, decay: float = 0.8) -> np.ndarray:
@@ -60,12 +60,12 @@ def test_polynomials_that_are_known_exactly() -> None:
 
 def test_invalid_rows_and_fields() -> None:
     x, new = RNG.uniform(-5, 5, (2, 8000, 1))
-    est = model(operator=Schroedinger("V"), n_landmarks=60, n_components=3).fit(x, fields={"V": x[:, 0] ** 2})
+    est = model(Schroedinger("V"), 60, 3).fit(dsp.Rows(x, fields={"V": x[:, 0] ** 2}))
     potential, spoilt = new[:, 0] ** 2, np.where(np.arange(8000)[:, None] == 7, np.nan, new)
-    found = est.score(spoilt, fields={"V": potential}, on_invalid="skip")
+    found = est.score(dsp.Rows(spoilt, fields={"V": potential}, on_invalid="skip"))
     assert found == pytest.approx(-9, abs=0.5)  # 1 + 3 + 5
     rest = np.delete(np.arange(8000), 7)
-    assert found == pytest.approx(est.score(new[rest], fields={"V": potential[rest]}), rel=1e-9)
+    assert found == pytest.approx(est.score(dsp.Rows(new[rest], fields={"V": potential[rest]})), rel=1e-9)
 
 
 # -- two sides ---------------------------------------------------------------------------------------------------------
@@ -105,6 +105,6 @@ def test_a_generator(reversible: bool) -> None:
     x, new = RNG.standard_normal((2, 20_000, 2))
     drift = np.array([[-1.0, 1.0], [-1.0, -1.0]])  # a row's, from the left
     of_x, of_new = ({} if reversible else {"drift": rows @ drift} for rows in (x, new))
-    est = polynomials(Generator("drift", np.sqrt(2), reversible=reversible), 2, 6, d=2).fit(x, fields=of_x)
-    assert est.score(new, fields=of_new) == pytest.approx(-8, abs=0.3)
-    assert est.score(x, fields=of_x) == pytest.approx(est.eigenvalues_.real.sum(), rel=1e-8)
+    est = polynomials(Generator("drift", np.sqrt(2), reversible=reversible), 2, 6, d=2).fit(dsp.Rows(x, fields=of_x))
+    assert est.score(dsp.Rows(new, fields=of_new)) == pytest.approx(-8, abs=0.3)
+    assert est.score(dsp.Rows(x, fields=of_x)) == pytest.approx(est.eigenvalues_.real.sum(), rel=1e-8)

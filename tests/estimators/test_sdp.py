@@ -17,9 +17,11 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import daskspectral as dsp
+from daskspectral.basis import Landmarks
 from daskspectral.errors import InvalidRowError
 from daskspectral.passes import embedding as embedding_passes
 from daskspectral.passes.embedding import Passes
+from daskspectral.solvers import Ascent
 from tests.common import reference_arrays
 from tests.estimators.moons import abar_of, gap_of, gaussian, gram_error, moons, wine
 
@@ -29,8 +31,11 @@ X = moons(160)
 D = np.random.default_rng(0).uniform(0.5, 2, 160)
 
 
-def make(bandwidth: float = 0.7, method: str = "lowrank", **changes: Any) -> dsp.SDPEmbedding:
-    return dsp.SDPEmbedding(bandwidth, method=method, **({"n_landmarks": 60, "random_state": 0} | changes))
+def make(
+    bandwidth: float = 0.7, method: str = "lowrank", count: int = 60, random_state: int = 0, **options: Any
+) -> dsp.SDPEmbedding:
+    landmarks = Landmarks(count=count, method="cholesky")
+    return dsp.SDPEmbedding(bandwidth, method=method, landmarks=landmarks, random_state=random_state, **options)
 
 
 def same_fit(a: dsp.SDPEmbedding, b: dsp.SDPEmbedding) -> None:
@@ -58,7 +63,7 @@ WINE = {  # eigenvalues of B over the trace, objective, trace of B
 @pytest.mark.parametrize("bandwidth", WINE)
 def test_wine(bandwidth: float, reference: Mapping[str, Array]) -> None:
     x, (first, second, objective, trace) = wine(), WINE[bandwidth]
-    found = make(bandwidth, "exact", tolerance=1e-12).fit(x)
+    found = make(bandwidth, "exact", solver=Ascent(tolerance=1e-12)).fit(x)
     assert found.rank_ == found.embedding_.shape[1] == 2
     assert found.certificate_.optimal
     assert found.certificate_.least_eigenvalue >= -1e-11
@@ -72,8 +77,9 @@ def test_wine(bandwidth: float, reference: Mapping[str, Array]) -> None:
     abar = abar_of(x, bandwidth)
     assert gap_of(abar, found.embedding_, np.diag(abar)) < 1e-10
     if bandwidth > 2:
-        np.testing.assert_allclose(make(bandwidth, "exact", solver="power").fit(x).objective_, objective, rtol=1e-8)
-        low = make(bandwidth, n_landmarks=178).fit(x)  # every point a landmark
+        power = make(bandwidth, "exact", solver=Ascent("power")).fit(x)
+        np.testing.assert_allclose(power.objective_, objective, rtol=1e-8)
+        low = make(bandwidth, count=178).fit(x)  # every point a landmark
         assert low.certificate_.optimal
         assert low.coverage_ > 1 - 1e-6
         np.testing.assert_allclose(low.objective_, objective, rtol=1e-7)
@@ -103,7 +109,7 @@ def test_the_extension_is_formula_1_5(method: str) -> None:
 def test_a_run_that_ends_early_is_not_called_optimal(method: str, passes: int) -> None:
     best = make(3.0, method).fit(X).objective_
     with pytest.warns(ConvergenceWarning, match=r"the embedding is not proved optimal"):
-        found = make(3.0, method, max_passes=passes).fit(X)
+        found = make(3.0, method, solver=Ascent(max_passes=passes)).fit(X)
     assert found.n_passes_ == passes
     assert not found.certificate_.optimal
     assert found.objective_ + found.certificate_.gap >= best * (1 - 1e-9)
@@ -131,7 +137,7 @@ def test_a_seed_gives_the_same_bits_on_any_scheduler() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_own_bounds_on_the_diagonal(method: str, tmp_path: Path) -> None:
-    found = make(method=method, tolerance=1e-10).fit(X, diagonal=D)
+    found = make(method=method).fit(X, diagonal=D)
     e = np.asarray(found.embedding_)
     np.testing.assert_allclose(np.sum(e**2, axis=1), D, rtol=1e-10)
     np.testing.assert_allclose(found.transform(X[:5], diagonal=4 * D[:5]), 2 * e[:5], rtol=0, atol=1e-9)
@@ -154,15 +160,15 @@ def test_invalid_rows(method: str) -> None:
     """A row of which the point or the bound is missing is left out."""
     x, d, valid = X.copy(), D.copy(), ~np.isin(np.arange(160), [5, 150])
     x[5, 0] = d[150] = np.nan
-    model = make(1.0, method, n_landmarks=158)
+    model = make(1.0, method, 158)
     with pytest.raises(InvalidRowError, match=r"row 5 "):
         clone(model).fit(x, diagonal=d)
     without = clone(model).fit(x[valid], diagonal=d[valid])
-    e = np.asarray(clone(model).fit(x, diagonal=d, on_invalid="skip").embedding_)
+    e = np.asarray(clone(model).fit(dsp.Rows(x, on_invalid="skip"), diagonal=d).embedding_)
     np.testing.assert_array_equal(np.isnan(e).any(axis=1), ~valid)
     assert gram_error(e[valid], without.embedding_) < 1e-4
-    found = make(1.0, method).fit(x, on_invalid="skip")
-    after = found.transform(x, on_invalid="skip")
+    found = make(1.0, method).fit(dsp.Rows(x, on_invalid="skip"))
+    after = found.transform(dsp.Rows(x, on_invalid="skip"))
     np.testing.assert_allclose(after, np.asarray(found.embedding_), rtol=0, atol=1e-9)
 
 
@@ -174,20 +180,20 @@ def test_kernel_values_that_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path = tmp_path / "features.zarr"
     wanted, *kept = (make(cache=cache).fit(X, diagonal=D).embedding_ for cache in ("never", "auto", "always"))
     np.testing.assert_array_equal(*kept)
-    found = make(cache_path=path).fit(X, diagonal=D)
+    found = make(cache=path).fit(X, diagonal=D)
     assert zarr.open_array(path).shape == (160, len(found.extension_.points))
     for one in (found.embedding_, kept[0]):
         np.testing.assert_allclose(one, wanted, rtol=0, atol=1e-9)
     monkeypatch.setattr(embedding_passes, "KEPT", 1000)
-    with pytest.raises(MemoryError, match=r"cache='always': .* GB, cannot be kept .*; give cache_path"):
+    with pytest.raises(MemoryError, match=r"cache='always': .* GB, cannot be kept .*; give a path as cache"):
         make(cache="always").fit(X)
-    there = make(cache="always", cache_path=str(path)).fit(X, diagonal=D).embedding_
+    there = make(cache=str(path)).fit(X, diagonal=D).embedding_
     np.testing.assert_allclose(there, wanted, rtol=0, atol=1e-9)
 
 
 def test_a_second_fit_replaces_its_own_scratch_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "features.zarr"
-    model = make(cache_path=path).fit(X)
+    model = make(cache=path).fit(X)
     model.fit(X[:100])
     assert zarr.open_array(path).shape[0] == 100
     model.save(tmp_path / "model.zarr")
@@ -196,7 +202,7 @@ def test_a_second_fit_replaces_its_own_scratch_and_nothing_else(tmp_path: Path) 
     before = sorted(tmp_path.rglob("*"))
     for other in ("empty", "a_file", "model.zarr"):
         with pytest.raises(FileExistsError, match=rf"{other} exists and is not the scratch of an earlier fit"):
-            make(cache_path=tmp_path / other).fit(X)
+            make(cache=tmp_path / other).fit(X)
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -206,7 +212,7 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
 
     def fit(x: Array = X, **options: Any) -> dsp.SDPEmbedding:
         made[0] = 0
-        return make(1.0, n_landmarks=40).fit(x, **options)
+        return make(1.0, count=40).fit(x, **options)
 
     def halting(self: Passes, task: Any, state: Any = None) -> Any:
         if self.count == 6:
@@ -239,7 +245,7 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize("method", [*METHODS, "sparse"])
 @pytest.mark.filterwarnings("ignore:only 1 of:daskspectral.errors.RankWarning")
 def test_bandwidths_and_points_that_say_nothing(method: str) -> None:
-    model = make(method=method, n_landmarks=20)
+    model = make(method=method, count=20)
     far = np.concatenate([X[:10], X[10:20] + 1e7])
     for bandwidth, x, message in (
         (0.001, X[:20], r"at bandwidth 0.001 the kernel is the identity: .* Give a larger bandwidth"),
@@ -267,7 +273,8 @@ def test_one_far_outlier(method: str) -> None:
 
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"bandwidth": -1}, r"bandwidth must be positive, 1e-100 to 1e100, in the units of X; it is -1"),
-    ({"cache": "never", "cache_path": "features.zarr"}, r"cache='never' keeps nothing at cache_path"),
+    ({"cache": "features"}, r"cache must be 'auto' or 'always' or 'never', or a path such as './features'; it is"),
+    ({"solver": "power"}, r"solver must be daskspectral.solvers.Ascent\(\.\.\.\), or None; got 'power'"),
     ({"n_components": 160}, r"n_components=160 needs more than the 160 rows"),
 ]
 

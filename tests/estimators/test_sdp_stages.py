@@ -9,23 +9,26 @@ import pytest
 import zarr
 
 import daskspectral as dsp
+from daskspectral.basis import Landmarks
 from daskspectral.errors import TrustWarning
 from daskspectral.passes import embed as choice
 from daskspectral.passes.embedding import SCRATCH
+from daskspectral.solvers import Ascent
 from tests.estimators.moons import abar_of, gap_of, gaussian, gram_error, moons, normalised, wine
 
 METHODS = ("exact", "lowrank", "sparse")
 
 
-def make(bandwidth: float, method: str = "auto", **changes: Any) -> dsp.SDPEmbedding:
-    return dsp.SDPEmbedding(bandwidth, method=method, **({"random_state": 0} | changes))
+def make(bandwidth: float, method: str = "auto", count: int | str = "auto", **options: Any) -> dsp.SDPEmbedding:
+    landmarks = Landmarks(count=count, method="cholesky")
+    return dsp.SDPEmbedding(bandwidth, method=method, landmarks=landmarks, random_state=0, **options)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_each_stage_is_the_optimum_of_what_is_left(method: str, tmp_path: Path) -> None:
     """Every stage's own dual certificate, and (1.5) with the deflated kernel, from matrices written out."""
     x, z = moons(100), moons(103, seed=1)[:20]
-    found = make(1.0, method, n_components=5, n_landmarks=100).fit(x)
+    found = make(1.0, method, 100, n_components=5).fit(x)
     abar, k, cross = abar_of(x, 1.0), gaussian(x, x, 1.0), gaussian(z, x, 1.0)
     m, mass = k.sum(axis=1), cross.sum(axis=1)
     d = 1 / m - m / m.sum()
@@ -33,7 +36,7 @@ def test_each_stage_is_the_optimum_of_what_is_left(method: str, tmp_path: Path) 
     length = np.sqrt(np.minimum(1 / mass - mass / m.sum(), d.max()))[:, None]
     assert found.embedding_.shape == (100, 5)
     assert len(found.certificates_) == len(found.stages_) > 1
-    whole = make(1.0, method, n_components=int(sum(found.stages_)), n_landmarks=100).fit(x)
+    whole = make(1.0, method, 100, n_components=int(sum(found.stages_))).fit(x)
     e, after, start = whole.embedding_, whole.transform(z), 0
     np.testing.assert_array_equal(e[:, :5], found.embedding_)
     np.testing.assert_allclose(whole.transform(x), e, rtol=0, atol=1e-9)
@@ -62,7 +65,7 @@ def test_the_error_of_landmarks_is_estimated(p: int, least: float) -> None:
     """Against the optimum over all points."""
     x = moons(400)
     exact = make(0.5, "exact").fit(x)
-    found = make(0.5, "lowrank", n_landmarks=p, accuracy=1e3).fit(x)
+    found = make(0.5, "lowrank", p, accuracy=1e3).fit(x)
     error = gram_error(found.embedding_, exact.embedding_)
     assert error > least
     assert error / 2 < found.certificate_.approximation < 20 * error
@@ -87,17 +90,18 @@ def test_methods_that_auto_takes(monkeypatch: pytest.MonkeyPatch, recwarn: pytes
     assert len(found.extension_.points) <= 600 / 5
     assert gram_error(found.embedding_, exact.embedding_) < 1e-3
     assert found.certificate_.approximation < 1e-3
+    solver = Ascent(tolerance=1e-6)
     square = np.random.default_rng(0).uniform(0, 1, (300, 2))
-    assert make(0.05, tolerance=1e-6).fit(square).method_ == "sparse"
-    assert make(0.05, n_landmarks=20, tolerance=1e-6).fit(square).method_ == "sparse"
-    wide = make(1.5, tolerance=1e-6).fit(np.random.default_rng(0).normal(size=(200, 6)))
+    assert make(0.05, solver=solver).fit(square).method_ == "sparse"
+    assert make(0.05, count=20, solver=solver).fit(square).method_ == "sparse"
+    wide = make(1.5, solver=solver).fit(np.random.default_rng(0).normal(size=(200, 6)))
     assert wide.method_ == "exact"  # most pairs are within reach, and more than n / 5 landmarks would be needed
     assert not [w for w in recwarn if issubclass(w.category, TrustWarning)]
 
 
 def test_a_wrong_gram_matrix_does_not_read_as_a_clean_answer() -> None:
     with pytest.warns(TrustWarning, match=r"at 38 landmarks the Gram matrix of the embedding is off by about \d+"):
-        make(0.5, "lowrank", n_landmarks=38).fit(moons(400))
+        make(0.5, "lowrank", 38).fit(moons(400))
 
 
 def test_the_sparse_kernel_is_the_kernel_without_small_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,12 +112,12 @@ def test_the_sparse_kernel_is_the_kernel_without_small_values(tmp_path: Path, mo
     abar, e = normalised(np.where(k < 1e-6, 0, k)), found.embedding_
     np.testing.assert_allclose(np.trace(abar @ e @ e.T), found.objective_, rtol=1e-9)
     assert gap_of(abar, e, np.sum(e**2, axis=1)) < 1e-9
-    kept = make(1.5, "sparse", cache_path=tmp_path / "kernel.zarr").fit(x)
+    kept = make(1.5, "sparse", cache=tmp_path / "kernel.zarr").fit(x)
     np.testing.assert_array_equal(kept.embedding_, found.embedding_)
     assert zarr.open_group(tmp_path / "kernel.zarr").attrs[SCRATCH] is True
     kept.fit(x[:100])  # its own scratch is replaced
     monkeypatch.setattr("daskspectral.passes.sparse_kernel.available", lambda: 1000)
-    with pytest.raises(MemoryError, match=r"the kernel values above 1e-06 of 178 points .* give cache_path"):
+    with pytest.raises(MemoryError, match=r"the kernel values above 1e-06 of 178 points .* give a path as cache"):
         make(1.5, "sparse").fit(x)
 
 
@@ -121,7 +125,7 @@ def test_the_sparse_kernel_is_the_kernel_without_small_values(tmp_path: Path, mo
 def test_points_far_from_every_row(method: str) -> None:
     x = moons(150)
     z = np.concatenate([x[:4], [[1e3, 0.0]], [[-1e6, 1e6]]])
-    found = make(0.7, method, n_landmarks=60, accuracy=1.0).fit(x)
+    found = make(0.7, method, 60, accuracy=1.0).fit(x)
     e = np.asarray(found.embedding_)
     with pytest.warns(TrustWarning, match=r"2 of 6 rows have the direction of their nearest row: no row of the fit"):
         after = found.transform(z)
@@ -133,18 +137,18 @@ def test_points_far_from_every_row(method: str) -> None:
     with pytest.warns(TrustWarning, match=r"rows 0 to 6: 2 of 6 rows have the direction"):
         np.testing.assert_array_equal(found.transform(da.from_array(z, chunks=(6, 2))).compute(), after)
     with pytest.warns(TrustWarning, match=r"2 of 6 rows are NaN: no row of the fit is within reach"):
-        missing = found.set_params(on_uncovered="nan").transform(z)
+        missing = found.transform(z, on_uncovered="nan")
     np.testing.assert_array_equal(np.isnan(missing).all(axis=1), [False] * 4 + [True] * 2)
     with pytest.raises(ValueError, match=r"no row of the fit is within reach of 2 of 6 rows, the first .*1000.0, 0.0"):
-        found.set_params(on_uncovered="raise").transform(z)
+        found.transform(z, on_uncovered="raise")
 
 
 @pytest.mark.parametrize("method", ["exact", "lowrank"])
 def test_a_sweep_starts_from_the_fit_before(method: str) -> None:
     """The same optimum in fewer passes, on the way to a bandwidth nearby."""
     x = moons(150)
-    options: dict[str, Any] = {"n_landmarks": 100, "accuracy": 1.0}
-    warm, cold = make(0.9, method, warm_start=True, **options).fit(x), make(0.8, method, **options).fit(x)
+    warm = make(0.9, method, 100, accuracy=1.0, warm_start=True).fit(x)
+    cold = make(0.8, method, 100, accuracy=1.0).fit(x)
     warm.set_params(bandwidth=0.8).fit(x)
     assert warm.n_passes_ <= cold.n_passes_ - (method == "exact")  # landmarks start from half of them in any case
     assert gram_error(warm.embedding_, cold.embedding_) < 1e-5

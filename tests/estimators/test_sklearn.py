@@ -9,7 +9,9 @@ from sklearn.utils.estimator_checks import check_estimator, check_sample_weight_
 
 import daskspectral as dsp
 from daskspectral import estimators
+from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian
+from daskspectral.solvers import Ascent, Cut, Penalised
 
 # the checks fit 6 to 200 rows, of which these tell
 pytestmark = [
@@ -21,11 +23,11 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:X .* feature names:UserWarning"),
 ]
 
-WIDE = Gaussian(2.0)
+WIDE = Landmarks(Gaussian(2.0))
 SMALL: dict[str, dict[str, Any]] = {
-    "SpectralDecomposition": {"kernel": WIDE, "penalty": 1.0, "folds": None, "n_components": 2},
-    "HermiteRegressor": {"kernel": WIDE, "alpha": 1e-3},
-    "SDPEmbedding": {"max_passes": 50},
+    "SpectralDecomposition": {"basis": WIDE, "solver": Penalised(1.0), "folds": None, "n_components": 2},
+    "HermiteRegressor": {"basis": WIDE, "alpha": 1e-3},
+    "SDPEmbedding": {"solver": Ascent(max_passes=50)},
 }
 TABLES = [getattr(estimators, name)(**SMALL.get(name, {})) for name in estimators.__all__]
 CHOSEN = ("SpectralDecomposition", "HermiteRegressor")
@@ -54,12 +56,12 @@ def test_checks(estimator: Any) -> None:
         getattr(estimator_checks, check)(name, estimator)
 
 
-LANDMARKS = np.random.default_rng(0).random((6, 30))
+LANDMARKS = Landmarks(Gaussian(2.0), points=np.random.default_rng(0).random((6, 30)))
 UNIT = dsp.manifolds.Interval([0.0] * 30, [1.0] * 30)
 FIXED = [
-    dsp.SpectralDecomposition(kernel=WIDE, landmarks=LANDMARKS),
-    dsp.SpectralDecomposition(kernel=WIDE, landmarks=LANDMARKS, solver="cut"),
-    dsp.HermiteRegressor(WIDE, landmarks=LANDMARKS, alpha=1e-3),
+    dsp.SpectralDecomposition(basis=LANDMARKS),
+    dsp.SpectralDecomposition(basis=LANDMARKS, solver=Cut()),
+    dsp.HermiteRegressor(LANDMARKS, alpha=1e-3),
     dsp.InvariantRegressor(UNIT, dsp.groups.Permutations(30), n_eigenfunctions=31, alpha=1e-3),
 ]
 

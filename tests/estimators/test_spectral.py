@@ -13,11 +13,12 @@ from scipy.stats import binom
 from sklearn.base import clone
 
 import daskspectral as dsp
-from daskspectral import RankWarning, SpectralDecomposition
-from daskspectral.basis import LandmarkBasis, MonomialBasis
+from daskspectral import RankWarning, Rows, SpectralDecomposition
+from daskspectral.basis import LandmarkBasis, Landmarks, MonomialBasis
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern, Polynomial
 from daskspectral.manifolds import Sphere
 from daskspectral.operators import Laplacian
+from daskspectral.solvers import Cut
 from tests.common import assert_same_moments, reference_arrays, written
 from tests.estimators.common import CONTAINERS, Array, N, X, as_chunked, as_dask, as_numpy, as_path, as_xarray, make
 
@@ -33,7 +34,7 @@ def multiplicity(d: int, s: int) -> int:
 def test_sphere(d: int, degree: int, largest: float) -> None:
     """The error of equation (21): sum |1/l - 1/l'| over sum 1/l."""
     x = Sphere(d).sample(20_000, np.random.default_rng(1))
-    model = SpectralDecomposition(Laplacian(Sphere(d)), Polynomial(degree), n_components=25, n_landmarks=100)
+    model = SpectralDecomposition(Laplacian(Sphere(d)), Landmarks(Polynomial(degree), 100), n_components=25)
     model.set_params(random_state=0).fit(x)
     assert abs(model.eigenvalues_[0]) < 1e-8
     true = np.array([s * (s + d - 2) for s in range(1, 8) for _ in range(multiplicity(d, s))][:24])
@@ -43,12 +44,12 @@ def test_sphere(d: int, degree: int, largest: float) -> None:
 
 def test_small_bandwidth_has_no_spurious_small_eigenvalues() -> None:
     x = np.random.default_rng(0).standard_normal((20_000, 5))
-    plain: dict[str, Any] = {"kernel": Gaussian(0.3), "n_landmarks": 200, "n_components": 5, "random_state": 0}
-    cut = SpectralDecomposition(**plain, solver="cut", landmarks="uniform", exclude_landmarks=True, min_support=10.0)
+    model = make(basis=Landmarks(Gaussian(0.3), 200, method="uniform"))
+    cut = clone(model).set_params(basis__exclude=True, solver=Cut(min_support=10.0))
     with pytest.warns(RankWarning, match="basis functions rest on fewer than"):
         assert (cut.fit(x).eigenvalues_[1:] >= 10).all()
     # with all rows and all functions: a cut alone leaves 13 values below 0.5, and 1 is the first true one
-    assert (SpectralDecomposition(**plain, landmarks="uniform").fit(x).eigenvalues_[1:] >= 1).all()
+    assert (model.fit(x).eigenvalues_[1:] >= 1).all()
 
 
 def reference_kernel(name: str, parameter: float) -> Kernel:
@@ -68,10 +69,10 @@ def test_biased_limits_of_the_ambient_form(key: str) -> None:
     highest = {"exponential": 2, "polynomial": min(4, int(float(parameter)))}.get(name, 4)
     multiplets = [multiplicity(d, s) for s in range(highest + 1)]
     kernel, draw = reference_kernel(name, float(parameter)), Sphere(d).sample
-    model = SpectralDecomposition(kernel=kernel, n_components=sum(multiplets), constant=False, min_support=0.0)
+    basis = Landmarks(kernel, points=draw(200, np.random.default_rng(2)), constant=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RankWarning)  # the widest kernels do not resolve the highest degrees
-        model.set_params(landmarks=draw(200, np.random.default_rng(2))).fit(draw(50_000, np.random.default_rng(1)))
+        model = make(basis=basis, n_components=sum(multiplets)).fit(draw(50_000, np.random.default_rng(1)))
     found, borders = model.eigenvalues_, np.concatenate([[0], np.cumsum(multiplets)])
     whole = borders[1:][borders[1:] <= len(found)]
     assert len(whole) >= 2
@@ -81,13 +82,12 @@ def test_biased_limits_of_the_ambient_form(key: str) -> None:
 
 def test_the_first_eigenvalues_of_single_precision_are_those_of_double() -> None:
     x, landmarks = (np.random.default_rng(seed).standard_normal((n, 3)) for seed, n in ((0, 3000), (1, 80)))
-    options: dict[str, Any] = {"kernel": Matern(1.5, 2.0), "landmarks": landmarks, "n_components": 20}
-    options |= {"rtol": 1e-6, "solver": "cut", "min_support": 10.0}
-    double, single = (SpectralDecomposition(**options, dtype=dtype).fit(x) for dtype in ("float64", "float32"))
+    model = make(basis=Landmarks(Matern(1.5, 2.0), points=landmarks), solver=Cut(1e-6), n_components=20)
+    double, single = (clone(model).set_params(dtype=dtype).fit(x) for dtype in ("float64", "float32"))
     error = np.abs(single.eigenvalues_ - double.eigenvalues_) / np.maximum(1, double.eigenvalues_)
     assert 0 < error.max() < 1e-3
     assert single.rank_ == double.rank_
-    assert single.set_params(rtol=None).fit_moments(single.moments_).rank_ == double.rank_  # it is the default
+    assert single.set_params(solver__rtol=None).fit_moments(single.moments_).rank_ == double.rank_  # it is the default
     for name in ("gram", "form"):  # the features are of single precision, their sums are not
         theirs, ours = single.moments_.arrays[name], double.moments_.arrays[name]
         assert ours.dtype == theirs.dtype == np.float64
@@ -150,14 +150,15 @@ def test_invalid_rows(convert: Any, tmp_path: Path, fitted: dsp.SpectralDecompos
     with pytest.raises(dsp.InvalidRowError, match=r"row 1717 .*X holds NaN in column 0") as caught:
         np.asarray(fitted.transform(x))
     assert caught.value.row == 1717
-    fitted.transform(x, out=out, on_invalid="skip")
-    for embedding in (np.asarray(fitted.transform(x, on_invalid="skip")), written(out)):
+    fitted.transform(Rows(x, on_invalid="skip"), out=out)
+    for embedding in (np.asarray(fitted.transform(Rows(x, on_invalid="skip"))), written(out)):
         np.testing.assert_array_equal(np.flatnonzero(np.isnan(embedding).all(axis=1)), [1717, 1718])
-    for options in ({}, {"standardize": True}, {"kernel": Gaussian("median"), "landmarks": "kmeans++"}):
+    for basis, rows in ((None, x), (None, Rows(x, standardize=True)), (Landmarks(Gaussian("median"), 20), x)):
         with pytest.raises(dsp.InvalidRowError, match=r"row 1717 is the first .*X holds NaN in"):
-            make(**options).fit(x)
-    skipped = make(landmarks=X[:20]).fit(x, on_invalid="skip")
-    without = make(landmarks=X[:20]).fit(np.delete(BROKEN, [1717, 1718], axis=0))
+            make(basis=basis).fit(rows)
+    given = Landmarks(Gaussian(1.0), points=X[:20])
+    skipped = make(basis=given).fit(Rows(x, on_invalid="skip"))
+    without = make(basis=given).fit(np.delete(BROKEN, [1717, 1718], axis=0))
     assert skipped.moments_.skipped == 2
     np.testing.assert_allclose(skipped.moments_.arrays["gram"], without.moments_.arrays["gram"], rtol=1e-12)
 
@@ -165,7 +166,7 @@ def test_invalid_rows(convert: Any, tmp_path: Path, fitted: dsp.SpectralDecompos
 @pytest.mark.slow
 def test_intervals_cover_and_held_out_values_have_no_bias() -> None:
     """The first value of 200 normal samples is 1; each bound fails by chance with a probability below 1e-6."""
-    estimator = dsp.SpectralDecomposition(basis=MonomialBasis(1, 3), n_components=3)
+    estimator = SpectralDecomposition(basis=MonomialBasis(1, 3), n_components=3)
     samples = [np.random.default_rng(seed).standard_normal((1000, 1)) for seed in range(200)]
     fits = [clone(estimator).fit(x) for x in samples]
     low, high = np.array([fit.eigenvalue_errors_[1] for fit in fits]).T

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import daskspectral as dsp
+from daskspectral.basis import Landmarks
 from daskspectral.estimators.summary import Summary, _trust, summary_of
 from daskspectral.kernels import Gaussian
 
@@ -13,7 +14,7 @@ RNG = np.random.default_rng(0)
 
 
 def fitted(x: np.ndarray, scale: float) -> dsp.SpectralDecomposition:
-    return dsp.SpectralDecomposition(kernel=Gaussian(scale), n_landmarks=60, n_components=6, random_state=0).fit(x)
+    return dsp.SpectralDecomposition(basis=Landmarks(Gaussian(scale), 60), n_components=6, random_state=0).fit(x)
 
 
 def renderings(model: dsp.SpectralDecomposition) -> list[str]:

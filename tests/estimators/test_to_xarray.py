@@ -7,6 +7,7 @@ import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
+from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.operators import Covariance
@@ -27,9 +28,9 @@ def field(missing: bool = True) -> xr.DataArray:
     return xr.DataArray(values, coords, ("time", "lat", "lon"), name="sst", attrs={"units": "degC"})
 
 
-def fitted(data: Any, **options: Any) -> dsp.SpectralDecomposition:
-    given = {"sample_dims": ("time",), "latitude": "lat", "on_invalid": "skip", **options}
-    return dsp.SpectralDecomposition(Covariance(), n_components=3).fit(data, **given)
+def fitted(data: Any) -> dsp.SpectralDecomposition:
+    rows = dsp.Rows(data, sample_dims=("time",), latitude="lat", on_invalid="skip")
+    return dsp.SpectralDecomposition(Covariance(), n_components=3).fit(rows)
 
 
 def test_regression_maps_are_those_of_least_squares() -> None:
@@ -64,27 +65,30 @@ def test_fields_come_back_lazily_and_from_files(tmp_path: Any) -> None:
 
 
 X = np.random.default_rng(0).standard_normal((400, 3)) * [1, 2, 0.5] + [5, 0, -3]
-GIVEN: dict[str, Any] = {"kernel": dsp.kernels.Gaussian(1.0), "n_landmarks": 25, "n_components": 6, "random_state": 0}
+BASIS = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 25)
+MODEL = dsp.SpectralDecomposition(basis=BASIS, n_components=6, random_state=0)
 
 
 @pytest.mark.filterwarnings("ignore::daskspectral.errors.TrustWarning")
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("options", [{"standardize": True, "columns": [0, 2]}, {"constant": False}], ids=str)
-def test_it_is_least_squares(options: dict[str, Any], weighted: bool) -> None:
+@pytest.mark.parametrize("constant", [True, False])
+def test_it_is_least_squares(constant: bool, weighted: bool) -> None:
     """About the means, whether or not the basis holds the constant; landmarks' own rows are counted."""
     w = np.random.default_rng(1).uniform(0.5, 2, 400) if weighted else np.ones(400)
-    model = dsp.SpectralDecomposition(**GIVEN | options).fit(X, sample_weight=w if weighted else None)
+    model, kept = clone(MODEL).set_params(basis__constant=constant), [0, 2] if constant else [0, 1, 2]
+    rows = dsp.Rows(X, standardize=True, columns=kept) if constant else X
+    model.fit(rows, sample_weight=w if weighted else None)
     f = model.transform(X)
-    design = np.column_stack([np.ones(400), f if "constant" in options else f[:, 1:]])
+    design = np.column_stack([np.ones(400), f[:, 1:] if constant else f])
     wanted = design @ np.linalg.lstsq(design * np.sqrt(w)[:, None], X * np.sqrt(w)[:, None], rcond=1e-8)[0]
-    found, kept = model.inverse_transform(f), options.get("columns", [0, 1, 2])
+    found = model.inverse_transform(f)
     assert_close(found[:, kept], wanted[:, kept], 1e-9)
     assert np.isnan(found).all(axis=0).tolist() == [k not in kept for k in range(3)]
 
 
 def test_sums_add_and_are_saved(tmp_path: Path) -> None:
-    model = dsp.SpectralDecomposition(**GIVEN).fit(da.from_array(X, chunks=(70, 3)))
-    half = dsp.SpectralDecomposition(**GIVEN, landmarks=model.choice_.parameters["landmarks"]).fit(X[:200])
+    model = clone(MODEL).fit(da.from_array(X, chunks=(70, 3)))
+    half = clone(MODEL).set_params(basis=model.choice_.parameters["basis"]).fit(X[:200])
     assert_close(half.update(X).patterns_.single, model.patterns_.single, 1e-8)
     model.save(tmp_path / "model.zarr")
     f = model.transform(X)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 import daskspectral as dsp
-from daskspectral.basis import MonomialBasis
+from daskspectral.basis import Landmarks, MonomialBasis
 from daskspectral.kernels import Gaussian
 from daskspectral.operators import Transfer
 
@@ -44,7 +44,7 @@ def test_ornstein_uhlenbeck(lag: int) -> None:
     at both ends; a multiple one on average over its functions.
     """
     paths, basis, start = [ornstein_uhlenbeck(2000, 2, seed) for seed in range(20)], MonomialBasis(2, 2), 0
-    model = dsp.SpectralDecomposition(Transfer(lag), basis=basis, n_components=basis.size).fit(paths)
+    model = dsp.SpectralDecomposition(Transfer(lag), basis, n_components=basis.size).fit(paths)
     assert model.rank_ == (basis.size, basis.size)
     for degree in range(3):
         axes = list(combinations_with_replacement(range(2), degree))
@@ -64,7 +64,7 @@ def test_ornstein_uhlenbeck(lag: int) -> None:
 def test_eigenvalues_of_a_rotation_are_complex() -> None:
     paths = [ornstein_uhlenbeck(3000, 2, seed, turn=2.0) for seed in range(20)]
     basis, a = MonomialBasis(2, 2), np.exp((-1 + 2j) * STEP)
-    model = dsp.SpectralDecomposition(Transfer(1, solver="eigen"), basis=basis, n_components=6).fit(paths)
+    model = dsp.SpectralDecomposition(Transfer(1, solver="eigen"), basis, n_components=6).fit(paths)
     z = [x[:, 0] + 1j * x[:, 1] for x in paths]
     exact = {1: [np.ones(len(x)) for x in z], a: z, a.conj(): [x.conj() for x in z], a**2: [x**2 for x in z]}
     for value, functions in exact.items():
@@ -87,7 +87,7 @@ def test_eigenvalues_of_a_rotation_are_complex() -> None:
 
 def test_landmarks_are_rows_that_begin_a_pair() -> None:
     short = [np.full((6, 1), 100.0 * i) + np.arange(6.0)[:, None] for i in range(30)]
-    model = dsp.SpectralDecomposition(Transfer(4), Gaussian(1.0), n_landmarks=60, n_components=2, min_support=0)
+    model = dsp.SpectralDecomposition(Transfer(4), Landmarks(Gaussian(1.0), 60), n_components=2)
     landmarks = model.fit(short).basis_.landmarks
     assert sorted(landmarks[:, 0].tolist()) == sorted(100.0 * i + t for i in range(30) for t in (0, 1))
     assert model.moments_.count == 60  # no derivative sees a landmark at itself

@@ -16,16 +16,15 @@ from tests.common import assert_close
 
 X = np.random.default_rng(0).standard_normal((6000, 2))
 Y, SLOPES = np.sin(X[:, 0]), np.cos(X)
-GAUSSIAN = dsp.kernels.Gaussian(1.5)
+BASIS = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.5), points=X[:20])
 
 
 def spectral(operator: Any = None, **options: Any) -> dsp.SpectralDecomposition:
-    given = {"kernel": GAUSSIAN, "landmarks": X[:20], "n_components": 3}
-    return dsp.SpectralDecomposition(operator, **given | options)
+    return dsp.SpectralDecomposition(operator, BASIS, n_components=3, **options)
 
 
 def hermite(**options: Any) -> dsp.HermiteRegressor:
-    return dsp.HermiteRegressor(GAUSSIAN, landmarks=X[:20], n_landmarks=20, alpha=1e-3, **options)
+    return dsp.HermiteRegressor(BASIS, alpha=1e-3, **options)
 
 
 def stored(path: Path, x: np.ndarray = X[:5500]) -> zarr.Array[Any]:
@@ -86,10 +85,10 @@ def test_every_field_is_compared(field: str) -> None:
 
 
 def test_rows_are_appended_within_a_block_of_labelled_data(tmp_path: Path) -> None:
-    path, models = str(tmp_path / "x.nc"), [spectral(sample_dims=("time",)) for _ in range(2)]
+    path, models = str(tmp_path / "x.nc"), [spectral() for _ in range(2)]
     for model, n in zip(models, (450, 600), strict=True):
         xr.Dataset({"t": (("time", "c"), X[:n])}, coords={"time": np.arange(n)}).to_netcdf(path)
-        model.fit(path)
+        model.fit(dsp.Rows(path, sample_dims=("time",)))
     one, other = (model.moments_.mean("gram") for model in (models[0].update(path), models[1]))
     assert_close(one, other, 1e-12)
 

@@ -36,11 +36,10 @@ def test_one_pass_gives_the_errors_of_all_fits():
     grid = study.Grid(kernels=tuple(OBJECTS), **sizes)
     errors = study.galerkin(grid, 3, 0)
     landmarks, points = study.sample(grid, 3, 0)
-    settings = {"n_components": 25}
     for name, operator in (("ambient", dsp.operators.Laplacian()), ("tangential", dsp.operators.Laplacian(Sphere(3)))):
         for k, i, j in [(0, 2, 1), (1, 1, 0), (2, 0, 1)]:
-            basis = landmarks[: grid.p[j]]
-            model = dsp.SpectralDecomposition(operator, kernels[k], landmarks=basis, **settings)
+            basis = dsp.basis.Landmarks(kernels[k], points=landmarks[: grid.p[j]])
+            model = dsp.SpectralDecomposition(operator, basis, n_components=25)
             found = study.error(3, model.fit(points[: grid.n[i]]).eigenvalues_)
             assert errors[name][k, i, j] == pytest.approx(found, rel=1e-5)
     exact = Sphere(3).eigenvalues(25)

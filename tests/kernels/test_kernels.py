@@ -405,7 +405,7 @@ def test_parameters_by_name() -> None:
     [
         ({"scale": 1.0}, "RadialSum has no parameter 'scale'; it has left, right"),
         ({"left__scale": 2.0, "right__scale": -1.0}, "positive scale"),
-        ({"left__scale__x": 2.0}, "scale of Gaussian is not a kernel"),
+        ({"left__scale__x": 2.0}, "scale of Gaussian is 0.5, which has no parameters of its own"),
     ],
 )
 def test_parameters_that_cannot_be_set_change_nothing(params: dict[str, Any], match: str) -> None:

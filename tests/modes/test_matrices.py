@@ -12,8 +12,7 @@ from daskspectral import operators
 from daskspectral.forms import Field, along, along_each, form, functional, grad, inner, partial, second
 from daskspectral.manifolds import Sphere
 from daskspectral.modes import pairing_terms_of, terms_of
-from daskspectral.modes.matrices import form_matrix, functional_vector, truncated
-from daskspectral.modes.terms import ModeWeight
+from daskspectral.modes.matrices import ModeWeight, form_matrix, functional_vector, truncated
 from daskspectral.moments import Measure
 from daskspectral.moments.lattice import expanded
 from daskspectral.moments.modes import ModeMeasure, weights_of

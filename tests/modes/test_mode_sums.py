@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskspectral.modes import functions, matmul, nufft
+from daskspectral.modes import functions, nufft, sums
 from daskspectral.modes.sums import best_method, mode_sum, rows_at_once
 from tests.modes.common import METHODS, direct
 
@@ -141,10 +141,10 @@ def test_the_table_of_methods(weights: int) -> None:
 
 def test_the_bits_of_sums_are_those_of_these_splits() -> None:
     """How many axes are on the left, and the rows of a block: the same in every release."""
-    of_sums, of_values = matmul.split_for((13, 90), 3), functions.split_for((13, 90), 1)
+    of_sums, of_values = sums.split_for((13, 90), 3), functions.split_for((13, 90), 1)
     assert (of_sums.cut, of_sums.block_rows(3)) == (1, 256)
     assert (of_values.cut, of_values.block_rows(1)) == (1, 512)
-    assert matmul.split_for((2, 3, 40), 1).cut == 2
+    assert sums.split_for((2, 3, 40), 1).cut == 2
 
 
 def test_rows_of_a_call_grow_with_the_grid_within_bounds() -> None:

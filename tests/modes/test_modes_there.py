@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.basis import FourierLattice
 from daskspectral.basis.evaluation import Arena
 from daskspectral.devices import Device
 from daskspectral.kernels import Matern
-from daskspectral.modes.matmul import bytes_there
-from daskspectral.modes.sums import mode_sum
+from daskspectral.modes.sums import bytes_there, mode_sum
 from tests.common import assert_close
 from tests.modes.common import direct
 from tests.stand_in import There
@@ -53,12 +53,12 @@ def cufinufft(stand_in: Device, monkeypatch: pytest.MonkeyPatch) -> list[dict[st
 def check_fits(d: int, method: str, weighted: bool) -> None:
     """The same moments and values here and there."""
     x = np.random.default_rng(0).uniform(0, 1, (400, d))
-    lattice = FourierLattice({1: 20, 2: 4, 3: 2}[d], method=method)
-    options: dict[str, Any] = {"basis": lattice, "n_components": 4, "kernel": Matern(1.5, 0.5), "folds": 3}
+    lattice = FourierLattice({1: 20, 2: 4, 3: 2}[d], method=method, kernel=Matern(1.5, 0.5))
     operator = dsp.operators.Schroedinger() if weighted else dsp.operators.Laplacian()
-    given = {"fields": {"potential": x[:, 0]}} if weighted else {}
-    here = dsp.SpectralDecomposition(operator, **options, penalty=1.0).fit(x, **given)
-    there = dsp.SpectralDecomposition(operator, **options, penalty=1.0, device="cuda").fit(x, **given)
+    rows = dsp.Rows(x, fields={"potential": x[:, 0]} if weighted else None)
+    here = dsp.SpectralDecomposition(operator, lattice, n_components=4, solver=dsp.solvers.Penalised(1.0), folds=3)
+    there = clone(here).set_params(device="cuda").fit(rows)
+    here.fit(rows)
     for name, values in here.moments_.arrays.items():
         assert_close(there.moments_.arrays[name], values, 1e-8, dtype=None, what=name)  # eps of the transform is 1e-9
     assert_close(there.eigenvalues_, here.eigenvalues_, 1e-7)
@@ -81,7 +81,7 @@ def test_modes_by_cufinufft(d: int, weighted: bool, cufinufft: list[dict[str, An
 @pytest.mark.parametrize(("orders", "weights"), [((40,), 1), ((4, 6, 4), 2)])
 def test_the_memory_of_products(orders: Any, weights: int, stand_in: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is planned is what is taken, also where sums of several folds share it; and the data, put there twice."""
-    monkeypatch.setattr("daskspectral.modes.matmul.ACCELERATOR_ROWS", rows := 1000)
+    monkeypatch.setattr("daskspectral.modes.sums.ACCELERATOR_ROWS", rows := 1000)
     taken: list[int] = []
     for name in ("empty", "zeros"):
         plain = getattr(stand_in.module, name)

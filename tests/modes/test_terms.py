@@ -9,7 +9,7 @@ import scipy.linalg
 
 from daskspectral.forms import Field, along, along_each, at, form, grad, inner, partial, second
 from daskspectral.modes import ModeWeight, terms_of
-from daskspectral.modes.symbol import SymbolInverse
+from daskspectral.modes.products import SymbolInverse
 from daskspectral.moments.modes import weights_of
 from daskspectral.operators import Cross
 from tests.modes.common import circles, direct, waves

@@ -11,9 +11,6 @@ from daskspectral.moments.summing import SumTask
 from daskspectral.operators import Laplacian, Operator
 from daskspectral.passes.sums import measure_of
 
-FREE: dict[str, Any] = {"rtol": None, "ridge": 0.0, "min_support": 0.0}
-"""Options of problems in all directions that the data see."""
-
 
 def moments_of(
     basis: Basis,
@@ -46,4 +43,4 @@ def folds_of(moments: Any) -> Folds:
 
 def posed(moments: Moments, count: int, penalty: float | None = None, **options: Any) -> Posed:
     """The problem of moments, in all directions that the data see where there is no penalty."""
-    return Posed(moments, count=count, penalty=penalty, **(FREE | options))
+    return Posed(moments, count=count, penalty=penalty, **({"rtol": None, "ridge": 0.0, "min_support": 0.0} | options))

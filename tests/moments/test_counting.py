@@ -10,11 +10,22 @@ from scipy.stats import f_oneway
 from sklearn.base import clone
 
 import daskspectral as dsp
-from daskspectral.basis import Concatenated, ConstantBasis, FourierLattice, LandmarkBasis, MonomialBasis
+from daskspectral.basis import Concatenated, ConstantBasis, FourierLattice, LandmarkBasis, Landmarks, MonomialBasis
 from daskspectral.kernels import Gaussian
 from daskspectral.moments import Moments
-from daskspectral.moments.counting import _ratio, advise_weights, counted_rows, counted_weight, repeats, repeats_of
-from daskspectral.moments.order import Runs, RunSums, correlation_time, order_of, share_between_tasks
+from daskspectral.moments.counting import (
+    Runs,
+    RunSums,
+    _ratio,
+    advise_weights,
+    correlation_time,
+    counted_rows,
+    counted_weight,
+    order_of,
+    repeats,
+    repeats_of,
+    share_between_tasks,
+)
 from daskspectral.operators import Laplacian, Transfer
 from tests.moments.common import moments_of
 
@@ -68,7 +79,7 @@ def test_no_weight_at_all() -> None:
 
 
 def test_the_unit_of_weights_does_not_decide_what_is_chosen() -> None:
-    model = dsp.SpectralDecomposition(kernel=Gaussian("auto"), n_landmarks=20, n_components=3, random_state=0)
+    model = dsp.SpectralDecomposition(basis=Landmarks(Gaussian("auto"), 20), n_components=3, random_state=0)
     one, other = (clone(model).fit(X, sample_weight=unit * UNEVEN.clip(0.5, 2)) for unit in (10.0, 1e3))
     assert one.kernel_ == other.kernel_
     assert other.choice_.candidates[0].penalty == pytest.approx(100 * one.choice_.candidates[0].penalty)

@@ -100,16 +100,16 @@ def test_names_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_memory_of_a_device(stand_in: Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    est = dsp.SpectralDecomposition(kernel=SMOOTH, n_landmarks=20_000, device="cuda")
-    with pytest.raises(MemoryError, match=r"on the device cuda, and 17\.2 GB are free there; lower n_landmarks"):
+    est = dsp.SpectralDecomposition(basis=bases.Landmarks(SMOOTH, 20_000), device="cuda")
+    with pytest.raises(MemoryError, match=r"on the device cuda, and 17\.2 GB are free there; use fewer landmarks"):
         est.plan(np.zeros((100_000, 2)))
 
     def exhausted(shape: Any, dtype: Any = float) -> Any:
         raise Exhausted("no room")
 
     monkeypatch.setattr(STAND_IN.module, "empty", exhausted)
-    with pytest.raises(MemoryError, match=r"the device 'cuda' does not do \(no room\): lower n_landmarks"):
-        est.set_params(n_landmarks=20).fit(np.random.default_rng(0).standard_normal((500, 2)))
+    with pytest.raises(MemoryError, match=r"the device 'cuda' does not do \(no room\): use fewer landmarks"):
+        est.set_params(basis__count=20).fit(np.random.default_rng(0).standard_normal((500, 2)))
 
 
 @pytest.mark.slow

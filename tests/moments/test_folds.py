@@ -13,9 +13,25 @@ from hypothesis import strategies as st
 import daskspectral as dsp
 from daskspectral.basis import MonomialBasis
 from daskspectral.moments import NUMBER, Folds, Moments
-from daskspectral.moments.coincidence import BITS, Coincidence, _hashes
-from daskspectral.moments.dealing import FOLD, Blocked, Dealt, Groups, Hashed, Labelled, Ranked, hashed, mixed
-from daskspectral.moments.folds import ALL, COUNT, WEIGHT, gathered, name_in
+from daskspectral.moments.folds import (
+    ALL,
+    BITS,
+    COUNT,
+    FOLD,
+    WEIGHT,
+    Blocked,
+    Coincidence,
+    Dealt,
+    Groups,
+    Hashed,
+    Labelled,
+    Ranked,
+    _hashes,
+    gathered,
+    hashed,
+    mixed,
+    name_in,
+)
 from daskspectral.moments.row_keys import KEY, distinct_rows, row_keys
 from daskspectral.operators import Laplacian
 from tests.common import assert_same_arrays

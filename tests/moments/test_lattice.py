@@ -11,12 +11,12 @@ import daskspectral as dsp
 from daskspectral.basis import FourierLattice
 from daskspectral.basis.prior import WeighedLattice
 from daskspectral.kernels import Matern
-from daskspectral.moments import lattice, lattice_large, modes
-from daskspectral.moments.lattice import Weighed, dense, solve_modes
-from daskspectral.moments.lattice_large import of_functions
+from daskspectral.moments import lattice, modes
+from daskspectral.moments.lattice import Weighed, dense, of_functions, solve_modes
 from daskspectral.moments.modes import MODES, fold_orders
 from daskspectral.moments.solution import solve_moments
 from daskspectral.operators import Generator, Laplacian, PartialDerivative, Schroedinger
+from daskspectral.solvers import Cut, Penalised
 from tests.modes.common import waves
 from tests.moments.common import folds_of, moments_of
 
@@ -41,12 +41,15 @@ OPERATORS = {
     "generator": Generator("drift", 1.4),
     "reversible generator": Generator(diffusion=1.4, reversible=True),
 }
-OPTIONS: dict[str, Any] = {"rtol": None, "ridge": 0.0, "compared": True, "count": 5}
+
+
+def solving(penalty: float | None) -> dict[str, Any]:
+    solver = Cut(min_support=0) if penalty is None else Penalised(penalty)
+    return {"compared": True, "count": 5, "solver": solver, "penalty": penalty}
 
 
 def solved(moments: Any, penalty: float | None = 1.0, orders: Any = None, **options: Any) -> dict[str, Any]:
-    fixed = {**OPTIONS, "kernel": MATERN, "orders": orders, "penalty": penalty}
-    return solve_modes(moments, **(fixed | options))
+    return solve_modes(moments, kernel=MATERN, orders=orders, **(solving(penalty) | options))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +61,7 @@ def test_reduction_is_exact(name: str, penalty: float | None) -> None:
     found = solved(moments_of(LATTICE, ROWS, FOLD, operator), penalty)
     functions = WeighedLattice(LATTICE, MATERN)
     every = moments_of(functions, ROWS, FOLD, operator)
-    wanted = solve_moments(every, min_support=0.0, penalty=penalty, **OPTIONS)
+    wanted = solve_moments(every, **solving(penalty))
     solver = operator.solver
     for key in (solver.values, solver.errors, "held_out_", "standard_errors_", "function_errors_"):
         size = np.nanmax(np.abs(wanted[key]), initial=1e-300)
@@ -154,8 +157,7 @@ def test_rows_that_fill_no_part_of_the_box() -> None:
 
 def test_folds_of_many_functions_keep_the_lower_frequencies(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are the middle of the modes, and the full set is kept once."""
-    options: dict[str, Any] = {"kernel": MATERN, "penalty": 1.0, "n_components": 4}
-    model = dsp.SpectralDecomposition(basis=LATTICE, **options)
+    model = dsp.SpectralDecomposition(basis=replace(LATTICE, kernel=MATERN), n_components=4, solver=Penalised(1.0))
     full = model.fit(X).moments_
     monkeypatch.setattr(modes, "MOST_BY_FOLD", 25)
     assert fold_orders(LATTICE) == (2, 2)
@@ -175,8 +177,8 @@ def test_products_give_what_matrices_give(name: str, monkeypatch: pytest.MonkeyP
     moments = moments_of(LARGE, ROWS, FOLD, OPERATORS[name])
     small, few = solved(moments), solved(moments, orders=(3, 3))
     monkeypatch.setattr(lattice, "DENSE", 60)
-    monkeypatch.setattr(lattice_large, "COARSE", 60)
-    monkeypatch.setattr(lattice_large, "TOLERANCE", 1e-9)
+    monkeypatch.setattr(lattice, "COARSE", 60)
+    monkeypatch.setattr(lattice, "TOLERANCE", 1e-9)
     large = solved(moments)
     assert large["status_"].startswith("5 of the 5 values wanted")
     assert large["status_"].endswith("error bars of 49 functions")
@@ -200,7 +202,7 @@ def test_what_needs_matrices_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     every = moments_of(LATTICE, ROWS, FOLD, OPERATORS["generator"])
     assert len(dense(every).arrays["gram"]) == solved(every)["rank_"] == solved(every, None)["rank_"] + 1
     monkeypatch.setattr(lattice, "DENSE", 62)
-    monkeypatch.setattr(lattice_large, "COARSE", 40)
+    monkeypatch.setattr(lattice, "COARSE", 40)
     with pytest.raises(ValueError, match="63 functions are too large: lower m"):
         solved(every)
     with pytest.raises(ValueError, match="the matrices of 63 functions are too large to be written out"):

@@ -9,9 +9,8 @@ import pytest
 from daskspectral.basis import FourierLattice, MonomialBasis
 from daskspectral.forms import first_moment
 from daskspectral.moments import NUMBER, Measure, block_rows
-from daskspectral.moments.dealing import Groups, Hashed
-from daskspectral.moments.folds import COUNT, WEIGHT, name_in
-from daskspectral.moments.order import ORDER, Runs
+from daskspectral.moments.counting import ORDER, Runs
+from daskspectral.moments.folds import COUNT, WEIGHT, Groups, Hashed, name_in
 from daskspectral.moments.patterns import MEASURED
 from daskspectral.moments.row_keys import KEY
 from daskspectral.moments.summing import SumTask

@@ -14,11 +14,11 @@ from daskspectral.forms import dirichlet, functional, inner
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Linear, Matern, Polynomial
 from daskspectral.manifolds import Sphere
 from daskspectral.moments import Measure, Moments, update_digest
-from daskspectral.moments.penalty import inverse_norm, roughness, trace
-from daskspectral.moments.problem import checked_means
+from daskspectral.moments.problem import checked_means, inverse_norm, roughness, trace
 from daskspectral.moments.solution import solve_moments
 from daskspectral.operators import Covariance, Cross, Generator, Laplacian, Operator, SymmetricForm, TangentPropagation
-from tests.moments.common import FREE, moments_of, posed
+from daskspectral.solvers import Cut, Penalised
+from tests.moments.common import moments_of, posed
 
 RNG = np.random.default_rng(4)
 X, Y = RNG.standard_normal((120, 3)), RNG.standard_normal((40, 3))
@@ -209,16 +209,15 @@ def test_moments_that_pose_no_problem() -> None:
 def test_fewer_values_than_were_wanted(basis: Any, operator: Any, count: int, match: str) -> None:
     moments = replace(moments_of(basis, ROWS, FOLD, operator), folds=None)
     with pytest.warns(RankWarning, match=match) if match else np.errstate():
-        found = solve_moments(moments, count=count, penalty=None, **FREE)
+        found = solve_moments(moments, count=count, solver=Cut(min_support=0), penalty=None)
     assert len(found["eigenvalues_"]) == count - 1
 
 
 def test_half_of_the_landmarks_tell_how_much_they_decide() -> None:
     """From 16 on: the change of values on rows held out."""
     whole, half, few = (
-        solve_moments(moments_of(with_constant(Gaussian(2.0), Y[:p]), ROWS, FOLD), **options)
-        for options in [{"count": 3, "penalty": 1.0, "compared": True, **FREE}]
-        for p in (16, 8, 15)
+        solve_moments(moments, count=3, solver=Penalised(), penalty=1.0, compared=True)
+        for moments in (moments_of(with_constant(Gaussian(2.0), Y[:p]), ROWS, FOLD) for p in (16, 8, 15))
     )
     wanted = np.abs(whole["held_out_"] - half["held_out_"])
     np.testing.assert_allclose(whole["approximation_"], wanted, rtol=1e-5, atol=1e-9)

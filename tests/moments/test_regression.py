@@ -12,7 +12,7 @@ from daskspectral.basis.prior import prior_weights
 from daskspectral.errors import FitWarning
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.moments import Moments, lattice_regression
-from daskspectral.moments.lattice_regression import merged_folds, regress
+from daskspectral.moments.lattice_regression import regress
 from daskspectral.moments.problem import checked_means
 from daskspectral.moments.regression import RidgeProblem, advise_offset, cross_validate, observed_in
 from daskspectral.operators.regression import Regression
@@ -154,7 +154,7 @@ def test_a_regression_on_a_lattice(way: str, gradient_weight: float, monkeypatch
         monkeypatch.setattr(lattice_regression, "EXACT", 9)
     if way == "by iteration":
         monkeypatch.setattr(lattice_regression, "DENSE", 9)
-        monkeypatch.setattr(lattice_regression, "coarse_orders", lambda orders: (1, 1))
+        monkeypatch.setattr(lattice_regression, "COARSE", 9)
         monkeypatch.setattr(lattice_regression, "TOLERANCE", 1e-12)
     moments = moments_of(LATTICE, ROWS, FOLD, OPERATOR)
     for orders in ((3, 2), (2, 2)):
@@ -171,11 +171,11 @@ def test_a_regression_on_a_lattice(way: str, gradient_weight: float, monkeypatch
 
 def test_folds_are_merged_in_turn() -> None:
     folds, weight = folds_of(linear(landmarks=True)), np.bincount(FOLD, W)  # the last group is that of landmarks
-    found = merged_folds(folds, 2)
+    found = folds.merged(np.arange(3) % 2)
     np.testing.assert_allclose(found.weight, [weight[0] + weight[2], weight[1]])
     assert found.count.tolist() == [np.isin(FOLD, (0, 2)).sum(), (FOLD == 1).sum()]
     np.testing.assert_allclose(found.arrays["gram"][0], folds.arrays["gram"][[0, 2]].sum(axis=0))
-    assert (found.number, merged_folds(folds, 9).number) == (2, 3)
+    assert found.number == 2
 
 
 USUAL = [1 / 16, 1 / 8, 1 / 4, 1 / 2]

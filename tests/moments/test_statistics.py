@@ -14,12 +14,19 @@ from daskspectral.errors import FitWarning, ManifoldWarning, RankWarning, TrustW
 from daskspectral.groups import Permutations, VectorRepresentation
 from daskspectral.manifolds import FlatTorus, Sphere
 from daskspectral.moments import Digests, Moments, digests
-from daskspectral.moments.advice import advise_manifold
-from daskspectral.moments.coverage import Coverage, Uniformity, leading
-from daskspectral.moments.invariant import _advise_few, _advise_unexplained, fit_invariant, problem_of
+from daskspectral.moments.invariant import (
+    Coverage,
+    Uniformity,
+    _advise_few,
+    _advise_unexplained,
+    fit_invariant,
+    leading,
+    problem_of,
+)
 from daskspectral.moments.patterns import MissingSumsError, patterns_of
 from daskspectral.moments.regression import CrossValidation
 from daskspectral.moments.score import check_rows, score_span
+from daskspectral.moments.trust import advise_manifold
 from daskspectral.operators import Cross, Generator, Laplacian
 from daskspectral.operators.laplacian import OFF
 from daskspectral.operators.regression import Regression

@@ -13,11 +13,10 @@ import daskspectral as dsp
 from daskspectral.basis import Basis, FourierLattice, MonomialBasis
 from daskspectral.kernels import Matern
 from daskspectral.moments import prior_choice
-from daskspectral.moments.climb import Setting
-from daskspectral.moments.lattice_large import shrunk_orders
+from daskspectral.moments.lattice import shrunk_orders
 from daskspectral.moments.prior_choice import Parts, PriorSearch, choose_prior
 from daskspectral.moments.summing import SumTask
-from daskspectral.moments.trial import MISSING, Trial, compared, energy_scores, half_splits, merged, ranked
+from daskspectral.moments.trial import MISSING, Setting, Trial, compared, energy_scores, half_splits, merged, ranked
 from daskspectral.operators import Cross, Generator, Laplacian, Operator, PartialDerivative, Schroedinger
 from daskspectral.passes.sums import measure_of
 from tests.moments.common import moments_of

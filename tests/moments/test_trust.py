@@ -13,13 +13,13 @@ from scipy.stats import kurtosis
 from sklearn.base import clone
 
 import daskspectral as dsp
-from daskspectral.basis import LandmarkBasis, MonomialBasis
+from daskspectral.basis import LandmarkBasis, Landmarks, MonomialBasis
 from daskspectral.data.samples import SAMPLES
 from daskspectral.errors import TrustWarning
 from daskspectral.kernels import Gaussian, Matern, Polynomial
 from daskspectral.moments import trust
+from daskspectral.moments.counting import kurtosis_of
 from daskspectral.moments.intervals import Errors, trusted_words
-from daskspectral.moments.order import kurtosis_of
 from daskspectral.moments.trust import Solved, advise_order, advise_update, excess, maximised, uncertainty
 from daskspectral.operators import Covariance, Cross, Laplacian
 from daskspectral.solve import Spectrum
@@ -125,7 +125,7 @@ def test_a_column_far_out_that_decides_a_function() -> None:
     assert found.far_out().startswith(f"column 0 has a few rows far out (kurtosis {kurtosis(x, fisher=False)[0]:.3g};")
     assert solved(np.arange(6.0), moments=tame).far_out() == ""
     with pytest.warns(TrustWarning, match="column 2 has a few rows far out"):
-        model.set_params(columns=[2, 0]).fit(np.column_stack([x[:, 1], x[:, 1], x[:, 0]]))
+        model.fit(dsp.Rows(np.column_stack([x[:, 1], x[:, 1], x[:, 0]]), columns=[2, 0]))
 
 
 def test_a_low_rank_that_decides_the_values() -> None:
@@ -204,7 +204,7 @@ def test_the_first_doubt_is_told_and_points_at_the_line_of_the_user() -> None:
             found.advise(compared=compared)
         assert len(caught) == 1
     x = RNG.random((200, 1))
-    estimator = dsp.SpectralDecomposition(kernel=Matern(1.5, 1.0), n_landmarks=60, n_components=9, random_state=0)
+    estimator = dsp.SpectralDecomposition(basis=Landmarks(Matern(1.5, 1.0), 60), n_components=9, random_state=0)
     for call in (lambda: estimator.fit(x), lambda: estimator.fit_moments(estimator.moments_)):
         with pytest.warns(TrustWarning) as caught:
             call()

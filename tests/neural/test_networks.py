@@ -15,7 +15,7 @@ from sklearn.datasets import make_moons
 import daskspectral as dsp
 from daskspectral.basis import JaxBasis, NeuralBasis
 from daskspectral.kernels import Gaussian
-from daskspectral.moments.dealing import hashed
+from daskspectral.moments.folds import hashed
 from daskspectral.moments.row_keys import row_keys
 from daskspectral.operators import BilinearForm, Cross, Laplacian, Transfer
 from daskspectral.passes import deciding, network_trial, pilot
@@ -142,10 +142,9 @@ def test_a_users_own_function_is_differentiated_twice_and_trusted_by_name(tmp_pa
     """f'' of cos(k x) is -k^2 cos(k x): the biharmonic form, to rounding."""
     basis = JaxBasis(waves, {"frequencies": np.array([[1.0, 2.0]]), "phases": np.zeros(2)}, d=1, trained=True)
     x = ((np.arange(500) + 0.5) * np.pi / 500)[:, None]
-    options = {"n_components": 2, "constant": False, "folds": None, "solver": "cut"}
-    model = dsp.SpectralDecomposition(BENDING, basis=basis, **options).fit(x)
-    np.testing.assert_allclose(model.eigenvalues_, [1, 16], rtol=1e-10)
-    basis_model = dsp.SpectralDecomposition(basis=basis, **options).fit(x)
+    model = dsp.SpectralDecomposition(BENDING, basis, n_components=2, solver=dsp.solvers.Cut(), folds=None)
+    np.testing.assert_allclose(model.fit(x).eigenvalues_, [1, 16], rtol=1e-10)
+    basis_model = clone(model).set_params(operator=None).fit(x)
     basis_model.save(tmp_path / "model.zarr")
     with pytest.raises(dsp.errors.UntrustedError):
         dsp.load(tmp_path / "model.zarr")
@@ -201,14 +200,14 @@ def test_a_network_wins_where_it_is_better_and_the_fit_repeats(monkeypatch: pyte
     monkeypatch.setattr(deciding, "LEAST_HALVED", 1000)
     monkeypatch.setattr(network_trial, "NeuralBasis", partial(NeuralBasis, (48, 48, 48), steps=1000, checks=5))
     noise = 0.3 * np.random.default_rng(0).standard_normal((10_000, 8))
-    x, options = np.hstack([make_moons(10_000, noise=0.05, random_state=0)[0], noise]), {"n_components": 5}
-    model = dsp.SpectralDecomposition(basis="auto", random_state=0, **options).fit(x)
+    x = np.hstack([make_moons(10_000, noise=0.05, random_state=0)[0], noise])
+    model = dsp.SpectralDecomposition(basis="auto", n_components=5, random_state=0).fit(x)
     best, *others = model.choice_.candidates
     assert best.kernel == "network, 48-48-48"
     assert any("at landmarks, on the half that no basis saw" in c.why for c in others)
     assert model.moments_.folds.reserved == (8, 9)
     assert not dsp.SpectralDecomposition(**model.choice_.parameters).basis.frozen
-    other = dsp.SpectralDecomposition(kernel=Gaussian("auto"), random_state=0, **options).fit(x)  # in no metric
+    other = clone(model).set_params(basis=dsp.basis.Landmarks(Gaussian("auto"))).fit(x)  # in no metric
     assert model.held_out_[1:].sum() < other.held_out_.sum()
 
 

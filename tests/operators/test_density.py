@@ -9,6 +9,7 @@ import pytest
 from sklearn.base import clone
 
 import daskspectral as dsp
+from daskspectral.basis import Landmarks
 from daskspectral.errors import DensityWarning
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.manifolds import Circle
@@ -33,18 +34,20 @@ def angles(n: int, seed: int) -> Any:
     return t[rng.random(3 * n) < (1 + 0.8 * np.cos(t)) / 1.8][:n]
 
 
-def make(operator: Laplacian, **changes: Any) -> dsp.SpectralDecomposition:
-    defaults: dict[str, Any] = {"kernel": Matern(1.5, 0.5), "n_landmarks": 20, "landmarks": "kmeans++"}
-    defaults |= {"n_components": 3, "solver": "cut", "exclude_landmarks": False, "random_state": 0}
-    return dsp.SpectralDecomposition(operator, **(defaults | changes))
+TWENTY = Landmarks(Matern(1.5, 0.5), 20, exclude=False)
+
+
+def make(operator: Laplacian, landmarks: Landmarks = TWENTY, n_components: int = 3) -> dsp.SpectralDecomposition:
+    solver = dsp.solvers.Cut()
+    return dsp.SpectralDecomposition(operator, landmarks, n_components=n_components, solver=solver, random_state=0)
 
 
 def test_a_circle_by_its_coordinates_and_by_its_angle() -> None:
-    t, options = angles(5000, 3), {"kernel": Gaussian(0.7), "n_landmarks": 30, "n_components": 5}
+    t, landmarks = angles(5000, 3), Landmarks(Gaussian(0.7), 30, exclude=False)
     x = np.column_stack([np.cos(t), np.sin(t)])
-    tangential = make(Laplacian(Circle(), density=1.0), **options).fit(x)
+    tangential = make(Laplacian(Circle(), density=1.0), landmarks, 5).fit(x)
     np.testing.assert_allclose(tangential.eigenvalues_[1:], [1, 1, 4, 4], rtol=0.08)
-    angular = make(Laplacian(density=1.0), periods={0: 2 * np.pi}, **options).fit(t[:, None])
+    angular = make(Laplacian(density=1.0), replace(landmarks, periods={0: 2 * np.pi}), 5).fit(t[:, None])
     np.testing.assert_allclose(angular.eigenvalues_[1:], [1, 1, 4, 4], rtol=0.08)
     assert angular.density_.periods == (2 * np.pi,)
     ratio = angular.density_(np.array([[0.0], [np.pi / 2], [np.pi]]))
@@ -55,7 +58,7 @@ def test_all_sums_are_those_of_rows_with_these_weights() -> None:
     t = angles(3000, 7)
     x, w = np.column_stack([np.cos(t), np.sin(t)]), np.random.default_rng(8).uniform(0, 2, 3000)
     model = make(Laplacian(Circle(), density=0.7)).fit(x, sample_weight=w)
-    plain = make(Laplacian(Circle()), landmarks=model.basis_.parts[-1].landmarks)
+    plain = make(Laplacian(Circle()), replace(TWENTY, points=model.basis_.parts[-1].landmarks))
     plain.fit(x, sample_weight=w * model.density_(x) ** -0.7)
     for name in ("form", "gram", "first"):
         assert_close(model.moments_.arrays[name], plain.moments_.arrays[name], 1e-12, what=name)
@@ -90,7 +93,7 @@ def test_it_is_clipped_at_its_quantile_and_says_so(caplog: pytest.LogCaptureFixt
     assert len(density.centres) == len(density.counts) == 200
     outliers = np.concatenate([x, np.random.default_rng(15).uniform(-40, 40, (20, 2))])
     with pytest.warns(DensityWarning, match=r"clipped below at its quantile .* removes [\d.]+ % of the weight"):
-        make(Laplacian(density=1.0), landmarks=x[:20]).fit(outliers)
+        make(Laplacian(density=1.0), replace(TWENTY, points=x[:20])).fit(outliers)
 
 
 def test_the_estimate_belongs_to_the_moments() -> None:
@@ -99,12 +102,12 @@ def test_the_estimate_belongs_to_the_moments() -> None:
     assert decode(encode(model.density_), Density) == model.density_
     with pytest.raises(ValueError, match="these are moments of"):
         clone(model).set_params(operator=Laplacian(density=0.5)).fit_moments(model.moments_)
-    points = model.basis_.parts[-1].landmarks
-    rest = make(model.moments_.operator, landmarks=points).fit(x[3000:])
+    given = replace(TWENTY, points=model.basis_.parts[-1].landmarks)
+    rest = make(model.moments_.operator, given).fit(x[3000:])
     updated = clone(model).fit_moments(model.moments_).update(x)
     assert updated.density_ == rest.density_ == model.density_
     assert_close(updated.moments_.arrays, (model.moments_ + rest.moments_).arrays, 1e-12)
-    anew = make(Laplacian(density=1.0), landmarks=points).fit(x[3000:])
+    anew = make(Laplacian(density=1.0), given).fit(x[3000:])
     with pytest.raises(ValueError, match=r"different operators .*fit the second with the operator of the first"):
         model.moments_ + anew.moments_
 

@@ -41,8 +41,8 @@ def test_without_a_kernel_it_is_principal_component_analysis(n: int, d: int) -> 
 
 def test_with_a_kernel_it_is_kernel_pca() -> None:
     x = np.random.default_rng(0).standard_normal((200, 3))
-    kernel = dsp.kernels.Gaussian(1.5)
-    found = dsp.SpectralDecomposition(Covariance(), kernel, landmarks=x, n_components=5, folds=None).fit(x)
+    landmarks = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.5), points=x)
+    found = dsp.SpectralDecomposition(Covariance(), landmarks, n_components=5, folds=None).fit(x)
     wanted = KernelPCA(5, kernel="rbf", gamma=1 / (2 * 1.5**2)).fit(x)
     assert_close(found.eigenvalues_ * len(x), wanted.eigenvalues_, 1e-10)
 

@@ -19,9 +19,9 @@ X = SPHERE.sample(2000, np.random.default_rng(0))
 NOISE = 0.01 * np.random.default_rng(1).standard_normal((2000, 1))
 
 
-def make(manifold: Manifold | None, **changes: Any) -> dsp.SpectralDecomposition:
-    defaults: dict[str, Any] = {"kernel": Gaussian(0.5), "landmarks": X[:20], "n_components": 3, "solver": "cut"}
-    return dsp.SpectralDecomposition(Laplacian(manifold), **(defaults | changes))
+def make(manifold: Manifold) -> dsp.SpectralDecomposition:
+    landmarks = dsp.basis.Landmarks(Gaussian(0.5), points=X[:20])
+    return dsp.SpectralDecomposition(Laplacian(manifold), landmarks, n_components=3, solver=dsp.solvers.Cut())
 
 
 def test_the_distance_is_measured_as_a_weighted_sum() -> None:

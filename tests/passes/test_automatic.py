@@ -27,7 +27,7 @@ from daskspectral.passes import deciding, network_trial, sides
 from daskspectral.passes.automatic import Search, Setting
 from daskspectral.passes.bandwidth import MULTIPLE, chosen_bandwidth
 from daskspectral.passes.pilot import Pilot
-from daskspectral.solve.bandwidth import JOINED, joining_bandwidth
+from daskspectral.solve.diffusion import JOINED, joining_bandwidth
 
 RNG = np.random.default_rng(0)
 LINE = RNG.uniform(0, np.pi, (400, 1))
@@ -62,11 +62,12 @@ CASES: list[tuple[Operator, Any, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("operator", "x", "changes"), CASES)
 def test_the_parameters_give_the_same_bits(operator: Operator, x: Any, changes: Any, tmp_path: Path) -> None:
-    est = dsp.SpectralDecomposition(operator, n_components=4, **changes).fit(x)
+    rows = dsp.Rows(x, **changes)
+    est = dsp.SpectralDecomposition(operator, n_components=4).fit(rows)
     est.save(tmp_path / "m.zarr")
     for choice in (est.choice_, dsp.load(tmp_path / "m.zarr").choice_):
         assert set(choice.parameters) == set(est.get_params(deep=False))
-        again = dsp.SpectralDecomposition(**choice.parameters).fit(x)
+        again = dsp.SpectralDecomposition(**choice.parameters).fit(rows)
         np.testing.assert_array_equal(again.coefficients_, est.coefficients_)
         assert len(again.choice_) == 0  # nothing was left to choose
         assert str(choice) == str(est.choice_)
@@ -141,8 +142,8 @@ Array = NDArray[Any]
 MOONS = make_moons(700, noise=0.1, random_state=0)[0]
 
 
-def chosen(x: Any, word: str | float, **options: Any) -> float:
-    return chosen_bandwidth(open_source(x), word, 0, **({"on_invalid": "raise", "progress": False} | options))
+def chosen(x: Any, word: str | float, on_invalid: str = "raise") -> float:
+    return chosen_bandwidth(open_source(dsp.Rows(x, on_invalid=on_invalid)), word, 0)
 
 
 def modes(x: Array, h: float) -> Array:

@@ -19,12 +19,14 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import daskspectral as dsp
+from daskspectral.basis import Landmarks
 from daskspectral.data.source import open_source
 from daskspectral.engine import Plan
 from daskspectral.engine import plan as planning
 from daskspectral.errors import TrustWarning
+from daskspectral.kernels import Exponential, Gaussian, Polynomial
 from daskspectral.moments import Moments
-from daskspectral.moments.dealing import Dealt, Hashed, hashed
+from daskspectral.moments.folds import Dealt, Hashed, hashed
 from daskspectral.moments.measure import UNFOLDED
 from daskspectral.moments.row_keys import row_keys
 from daskspectral.passes import sides
@@ -36,11 +38,12 @@ from tests.moments.common import folds_of
 RNG, N = np.random.default_rng(11), 4000
 X, WEIGHT = RNG.standard_normal((N, 2)), RNG.uniform(0.5, 2, N)
 Y, KEYS = X[:12] + 0.01, row_keys(X, np.arange(N))
+SMOOTH = Gaussian(1.0)
+GIVEN = Landmarks(SMOOTH, points=Y)
 
 
-def make(**changes: Any) -> dsp.SpectralDecomposition:
-    options = {"kernel": dsp.kernels.Gaussian(1.0), "landmarks": Y, "n_components": 3, **changes}
-    return dsp.SpectralDecomposition(**options)
+def make(basis: Any = GIVEN, **options: Any) -> dsp.SpectralDecomposition:
+    return dsp.SpectralDecomposition(basis=basis, n_components=3, **options)
 
 
 def assert_folds(moments: Moments, groups: np.ndarray, x: np.ndarray = X, weight: np.ndarray | None = None) -> None:
@@ -90,22 +93,26 @@ def test_each_row_is_in_one_fold_whatever_the_chunks(cuts: list[int], count: int
 @given(st.sampled_from([2, 5]), st.sampled_from([500, 2000]), st.booleans(), st.integers(0, 99))
 def test_copies_of_a_row_are_as_good_as_its_weight(times: int, n: int, standardize: bool, seed: int) -> None:
     """Whatever their order; rows that are equal because they are rounded are spread over the folds."""
-    x, options = X[: n // times], {"standardize": standardize, "columns": [1, 0]}
-    one = make(**options).fit(x, sample_weight=np.full(n // times, float(times)))
-    found = make(**options).fit(np.random.default_rng(seed).permutation(np.repeat(x, times, axis=0)))
+    x = X[: n // times]
+
+    def rows(x: Any) -> dsp.Rows:
+        return dsp.Rows(x, columns=[1, 0], standardize=standardize)
+
+    one = make().fit(rows(x), sample_weight=np.full(n // times, float(times)))
+    found = make().fit(rows(np.random.default_rng(seed).permutation(np.repeat(x, times, axis=0))))
     np.testing.assert_allclose(folds_of(found).weight[:10], folds_of(one).weight[:10])
     for name in ("standard_errors_", "held_out_"):
         np.testing.assert_allclose(getattr(found, name), getattr(one, name), rtol=1e-6, atol=1e-9)
-    rounded = make(**options).fit(np.round(X, 0))
+    rounded = make().fit(rows(np.round(X, 0)))
     np.testing.assert_array_equal(folds_of(rounded).count, np.bincount(hashed(np.arange(N), 10)))
 
 
 def test_copies_that_tasks_hold_apart_are_told() -> None:
     """By the rows that are drawn for landmarks, or for a choice; few copies are not, nor rows that are rounded."""
     copies = np.repeat(X[:1500], 2, axis=0)[np.random.default_rng(0).permutation(3000)]
-    for kernel in ("auto", dsp.kernels.Gaussian(1.0)):
+    for kernel in ("auto", SMOOTH):
         with tasks(110), pytest.warns(TrustWarning, match=r"about (1|0.9\d|1.1) further ones .* pairs of [13]000 rows"):
-            make(kernel=kernel, landmarks="kmeans++", n_landmarks=30, landmark_sample=1000).fit(copies)
+            make(Landmarks(kernel, 30, sample=1000)).fit(copies)
     with warnings.catch_warnings(action="error"):
         for x in (copies, copies[:50], np.round(copies, 1), np.vstack([X, X[:15]])):
             advise_copies(x, replace(open_source(copies), by_tasks=x is not copies))
@@ -134,12 +141,12 @@ def test_a_hundred_tasks_are_dealt_in_turn_and_go_on() -> None:
 @pytest.mark.parametrize(("name", "count"), [("threads 3", 9), pytest.param("cluster", 130, marks=pytest.mark.slow)])
 def test_the_same_bits_on_every_scheduler(count: int, name: str, scheduling: Scheduling, tmp_path: Path) -> None:
     zarr.create_array(tmp_path / "x.zarr", data=X, chunks=(N // count, 2))
-    options = {"landmarks": "uniform", "n_landmarks": 60, "random_state": 0}
+    drawn = make(Landmarks(SMOOTH, 60, method="uniform"), random_state=0)
     with tasks(count):
         with dask.config.set(scheduler="synchronous"):
-            wanted = make(**options).fit(tmp_path / "x.zarr")
+            wanted = clone(drawn).fit(tmp_path / "x.zarr")
         with scheduling(name):
-            found = make(**options).fit(tmp_path / "x.zarr")
+            found = clone(drawn).fit(tmp_path / "x.zarr")
     assert folds_of(wanted).rule == ("tasks" if count > 100 else "hash")
     assert_same_arrays(found.moments_.arrays, wanted.moments_.arrays)
     assert_same_arrays(folds_of(found).arrays, folds_of(wanted).arrays)
@@ -272,11 +279,11 @@ def test_landmarks_given_back_give_the_same_bits(
     kept: list[Any] = []
     discretise = sides.Choice.discretise
     monkeypatch.setattr(sides.Choice, "discretise", lambda *a, **k: kept.append(discretise(*a, **k)) or kept[-1])
-    options = {**changes, "n_landmarks": 50, "random_state": 1, "exclude_landmarks": exclude}
-    drawn = make(**{**options, "landmarks": "kmeans++"}).fit(x)
+    rows, landmarks = dsp.Rows(x, **changes), Landmarks(SMOOTH, 50, exclude=exclude)
+    drawn = make(landmarks, random_state=1).fit(rows)
     raw = kept[-1].raw_landmarks
     assert (raw[:, None] == x).all(axis=2).any(axis=1).all()
-    given = make(**{**options, "landmarks": raw}).fit(x)
+    given = make(replace(landmarks, points=raw), random_state=1).fit(rows)
     assert given.moments_.landmark_rows == {None: "apart", True: "dropped", False: "kept"}[exclude]
     assert_same_arrays(given.moments_.arrays, drawn.moments_.arrays)
     assert given.moments_.count == drawn.moments_.count == (950 if exclude else 1000)
@@ -287,15 +294,15 @@ def test_landmarks_given_back_give_the_same_bits(
 
 def test_rows_alike_coincide_together_and_nine_tenths_of_the_rows_remain() -> None:
     x = np.vstack([X, X[:40], X[:40]])
-    assert folds_of(make(landmarks=X[:45]).fit(x)).count[-1] == 125
-    assert make(landmarks=X[:45], exclude_landmarks=True).fit(x).moments_.count == N - 45
+    assert folds_of(make(replace(GIVEN, points=X[:45])).fit(x)).count[-1] == 125
+    assert make(replace(GIVEN, points=X[:45], exclude=True)).fit(x).moments_.count == N - 45
     for p, wanted in ((401, ("apart", N)), (399, ("dropped", N - 399))):
-        few = make(landmarks=X[:p], exclude_landmarks=True).fit(X).moments_
+        few = make(replace(GIVEN, points=X[:p], exclude=True)).fit(X).moments_
         assert (few.landmark_rows, few.count) == wanted
     for kernel, expected in (  # by default, of few landmarks and of 41
-        (dsp.kernels.Gaussian(1.0), ("kept", "apart")),
-        (dsp.kernels.Exponential(1.0), ("dropped", "dropped")),
-        (dsp.kernels.Polynomial(2), ("kept", "kept")),
+        (SMOOTH, ("kept", "apart")),
+        (Exponential(1.0), ("dropped", "dropped")),
+        (Polynomial(2), ("kept", "kept")),
     ):
-        found = [make(landmarks=X[:p], kernel=kernel).fit(X).moments_.landmark_rows for p in (39, 41)]
+        found = [make(replace(GIVEN, kernel=kernel, points=X[:p])).fit(X).moments_.landmark_rows for p in (39, 41)]
         assert tuple(found) == expected

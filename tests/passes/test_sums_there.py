@@ -10,7 +10,7 @@ import pytest
 import zarr
 
 import daskspectral as dsp
-from daskspectral.basis import Block
+from daskspectral.basis import Block, Landmarks
 from daskspectral.data import batches
 from daskspectral.devices import Device
 from daskspectral.engine.tasks import Shared
@@ -46,8 +46,8 @@ def points(tmp_path: Path) -> Path:
 
 
 def estimator(folds: Any = None, **options: Any) -> dsp.SpectralDecomposition:
-    fixed: dict[str, Any] = {"n_landmarks": 5, "penalty": 1.0, "spread": 0.0, "landmarks": "uniform", "random_state": 0}
-    return dsp.SpectralDecomposition(kernel=Gaussian(1.0), n_components=3, folds=folds, **{**fixed, **options})
+    landmarks = Landmarks(Gaussian(1.0), 5, method="uniform")
+    return dsp.SpectralDecomposition(basis=landmarks, n_components=3, folds=folds, random_state=0, **options)
 
 
 def test_blocks_are_large(points: Path, stand_in: Device, seen: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,14 +8,15 @@ import pytest
 from sklearn.base import clone
 
 import daskspectral as dsp
-from daskspectral.basis import FourierLattice, LandmarkBasis
+from daskspectral.basis import FourierLattice, LandmarkBasis, Landmarks
 from daskspectral.devices import Device
 from daskspectral.kernels import Gaussian, Matern, Periodic
 from daskspectral.passes.embedding import BlockTask, CoverTask, Features, TotalTask
 from daskspectral.passes.extension import Extension
 from daskspectral.passes.probe import ProbeTask
-from daskspectral.solve import dense
+from daskspectral.solve import whitening
 from daskspectral.solve.sdp import Frame, Prove, Pull
+from daskspectral.solvers import Cut, Penalised, Solving
 from tests.common import assert_close
 
 ROWS, LANDMARKS = 3000, 40
@@ -27,8 +28,8 @@ def points() -> np.ndarray:
 
 
 def embedding(**options: Any) -> dsp.SDPEmbedding:
-    fixed: dict[str, Any] = {"bandwidth": 1.0, "method": "lowrank", "n_landmarks": LANDMARKS, "random_state": 0}
-    return dsp.SDPEmbedding(**{**fixed, **options})
+    landmarks = Landmarks(count=LANDMARKS, method="cholesky")
+    return dsp.SDPEmbedding(1.0, method="lowrank", landmarks=landmarks, random_state=0, **options)
 
 
 @pytest.mark.parametrize("bounded", [False, True])
@@ -81,39 +82,43 @@ def test_sums_of_each_pass(bounded: bool, points: np.ndarray, stand_in: Device) 
 
 
 @pytest.mark.parametrize(
-    ("kernel", "lattice"), [(Gaussian(1.0), 0), (Periodic(Gaussian(1.0), (4.0, None)), 0), (Matern(2.5, 1.0), 6)]
+    "basis",
+    [
+        Landmarks(Gaussian(1.0), 30),
+        Landmarks(Periodic(Gaussian(1.0), (4.0, None)), 30),
+        FourierLattice(6, method="matmul", kernel=Matern(2.5, 1.0)),
+    ],
+    ids=str,
 )
-def test_a_regression_is_the_same_on_a_device(
-    kernel: Any, lattice: int, stand_in: Device, gotten: list[tuple[int, ...]]
-) -> None:
+def test_a_regression_is_the_same_on_a_device(basis: Any, stand_in: Device, gotten: list[tuple[int, ...]]) -> None:
     x = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
     y, slopes = np.sin(x).sum(axis=1), np.cos(x)
-    basis = FourierLattice(lattice, method="matmul") if lattice else None
-    here = dsp.HermiteRegressor(kernel, n_landmarks=30, basis=basis, alpha=1e-6, random_state=0).fit(x, y, slopes)
+    here = dsp.HermiteRegressor(basis, alpha=1e-6, random_state=0).fit(x, y, slopes)
     assert_close(clone(here).set_params(device="cuda").fit(x, y, slopes).coef_, here.coef_, 1e-6)
     there = clone(here).set_params(device="cuda").fit_moments(here.moments_)  # the same function
+    tolerance = 1e-8 if isinstance(basis, FourierLattice) else 1e-10  # eps of the transform is 1e-9
     for method in ("predict", "predict_gradient"):
         gotten.clear()
         found = getattr(there, method)(x)
         assert isinstance(found, np.ndarray)
         assert sum(shape[0] for shape in gotten) == len(x), method  # what came from the device are its values
-        assert_close(found, getattr(here, method)(x), 1e-8 if lattice else 1e-10)  # eps of the transform is 1e-9
+        assert_close(found, getattr(here, method)(x), tolerance)
     gotten.clear()
     assert there.score(x, y) == pytest.approx(here.score(x, y), abs=1e-8)
     assert sum(shape[0] for shape in gotten) == len(x)
 
 
-@pytest.mark.parametrize("solver", ["penalised", "cut"])
+@pytest.mark.parametrize("solver", [Penalised(), Cut()], ids=str)
 def test_large_solutions_are_found_on_the_device(
-    solver: str, stand_in: Device, gotten: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
+    solver: Solving, stand_in: Device, gotten: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x = np.random.default_rng(0).standard_normal((2000, 2))
-    fixed: dict[str, Any] = {"n_landmarks": 40, "n_components": 5, "random_state": 0, "solver": solver}
-    here = dsp.SpectralDecomposition(kernel=Matern(2.5, 1.0), **fixed).fit(x)
+    landmarks = Landmarks(Matern(2.5, 1.0), 40)
+    here = dsp.SpectralDecomposition(basis=landmarks, n_components=5, solver=solver, random_state=0).fit(x)
     there = clone(here).set_params(device="cuda")
     there.fit_moments(here.moments_)
     assert not gotten, "a small matrix was sent"
-    monkeypatch.setattr(dense, "LARGE", 30)
+    monkeypatch.setattr(whitening, "LARGE", 30)
     there.fit_moments(here.moments_)
     assert (40, 40) in gotten  # eigenvectors of the whitened Gram matrix
     assert_close(there.eigenvalues_, here.eigenvalues_, 1e-9)

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 import daskspectral as dsp
+from daskspectral.basis import FourierLattice, Landmarks, MonomialBasis
 from daskspectral.data.samples import SAMPLES
 from daskspectral.kernels import Gaussian
 
@@ -24,14 +25,15 @@ def plane() -> tuple[Any, Any]:
     return spectral(Gaussian(1.0)).fit(x), x
 
 
-def spectral(kernel: Any = "auto", operator: Any = None, **options: Any) -> dsp.SpectralDecomposition:
-    given = {"n_components": 6, "n_landmarks": 60, "random_state": 0} | options
-    return dsp.SpectralDecomposition(operator, kernel, **given)
+def spectral(
+    kernel: Any = "auto", operator: Any = None, count: int = 60, n_components: int = 6
+) -> dsp.SpectralDecomposition:
+    return dsp.SpectralDecomposition(operator, Landmarks(kernel, count), n_components=n_components, random_state=0)
 
 
 def moons() -> tuple[Any, Any]:
     x = SAMPLES["two-moons"].draw(2000, 2, 0.05, rng())
-    return spectral(n_landmarks=80).fit(x), x
+    return spectral(count=80).fit(x), x
 
 
 def line() -> tuple[Any, Any]:
@@ -41,14 +43,14 @@ def line() -> tuple[Any, Any]:
 
 def lattice() -> tuple[Any, Any]:
     x = rng().random((2000, 2))
-    return dsp.SpectralDecomposition(basis=dsp.basis.FourierLattice(4), n_components=5).fit(x), x
+    return dsp.SpectralDecomposition(basis=FourierLattice(4), n_components=5).fit(x), x
 
 
 def turning() -> tuple[Any, Any]:
     t = np.linspace(0, 200 * np.pi, 2001)[:, None]
-    basis = dsp.basis.MonomialBasis(2, 1)
+    basis = MonomialBasis(2, 1)
     x = np.hstack([np.cos(t), np.sin(t)])
-    return dsp.SpectralDecomposition(dsp.operators.Transfer(1, "eigen"), basis=basis, n_components=3).fit(x), x
+    return dsp.SpectralDecomposition(dsp.operators.Transfer(1, "eigen"), basis, n_components=3).fit(x), x
 
 
 def transfer() -> tuple[Any, Any]:
@@ -71,12 +73,12 @@ def field() -> tuple[Any, Any]:
     coords: dict[str, Any] = {"time": time, "lat": ("lat", lat, {"units": "degrees_north"}), "lon": lon}
     data = xr.DataArray(values, coords, ("time", "lat", "lon"), name="sst", attrs={"units": "degC"})
     model = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=4, random_state=0)
-    return model.fit(data, sample_dims=("time",), latitude="lat", on_invalid="skip"), data
+    return model.fit(dsp.Rows(data, sample_dims=("time",), latitude="lat", on_invalid="skip")), data
 
 
 def hermite() -> tuple[Any, Any]:
     x = rng().standard_normal((600, 2))
-    return dsp.HermiteRegressor(Gaussian(1.0), n_landmarks=40, random_state=0).fit(x, np.sin(x[:, 0])), x
+    return dsp.HermiteRegressor(Landmarks(Gaussian(1.0), 40), random_state=0).fit(x, np.sin(x[:, 0])), x
 
 
 def invariant() -> tuple[Any, Any]:

@@ -99,7 +99,7 @@ def test_names_from_the_data_are_text() -> None:
     attrs = {"units": EVIL, "long_name": EVIL}
     data = xr.DataArray(values, dims=("time", EVIL, "lon"), name=f"{EVIL}!", attrs=attrs)
     covariance = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=2, random_state=0)
-    labelled = covariance.fit(data, sample_dims="time")
+    labelled = covariance.fit(dsp.Rows(data, sample_dims="time"))
     pages = [
         report.render(named, frame, about=EVIL, settings=EVIL, saved=EVIL),
         report.render(labelled, data),

@@ -5,7 +5,7 @@ import pytest
 import scipy.linalg
 import scipy.optimize
 
-from daskspectral.solve.bandwidth import joining_bandwidth
+from daskspectral.solve.diffusion import joining_bandwidth
 from tests.solve.common import Array, moons
 
 

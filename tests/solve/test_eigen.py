@@ -5,8 +5,7 @@ import pytest
 import scipy.linalg
 
 from daskspectral.solve import Eigen, Penalty, Problem, whiten
-from daskspectral.solve.eigen import fix_phases
-from daskspectral.solve.penalised import leading_pairs
+from daskspectral.solve.pencil import leading_pairs
 from tests.solve.common import spd, symmetric
 
 CUT = 1e-10
@@ -38,14 +37,6 @@ def test_nonsingular_problems_are_scipys(count: int, ranking: str) -> None:
     pairs = np.flatnonzero(found.values.imag[:-1] > 0)
     for side in (left, right):
         np.testing.assert_allclose(side[:, pairs + 1], side[:, pairs].conj(), atol=1e-10)
-
-
-def test_phases() -> None:
-    near, less = 1.0 + 1e-9, -1.0 + 1.5e-6  # the first is equal to 1 but for rounding, the second is not
-    columns = np.array([[3j, 1 + 1j, -1.0, less], [1.0, 2 - 2j, near, 1.0]])
-    expected = np.array([[3, 1j * np.sqrt(2), 1, less], [-1j, 2 * np.sqrt(2), -near, 1]])
-    expected /= np.linalg.norm(expected, axis=0)
-    np.testing.assert_allclose(fix_phases(columns), expected, atol=1e-12)
 
 
 def test_orders() -> None:

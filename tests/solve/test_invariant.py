@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from daskspectral.solve.diagonal import (
+from daskspectral.solve.invariant import InvariantProblem, LeastSquares, Projection, _spread
+from daskspectral.solve.ridge import (
+    FoldSums,
+    Observed,
     _bounds,
-    _without,
+    _left,
     best_generalised,
     best_on_folds,
+    best_penalty,
     generalised,
     held_out,
     judges,
-    leading,
     solve_diagonal,
 )
-from daskspectral.solve.folded import FoldSums, best_penalty
-from daskspectral.solve.invariant import InvariantProblem, LeastSquares, Projection, _spread
-from daskspectral.solve.ridge import Observed
 from tests.solve.common import Array, skew
 
 LEVELS = np.repeat([1, 4, 9], [1, 3, 5])  # D of each of nine functions
@@ -88,7 +88,7 @@ def test_scores_are_those_of_rows(kinds: int) -> None:
     for alpha in (1e-4, 0.1):
         assert generalised(observed, PENALTY, alpha) == pytest.approx(rows.score(alpha), rel=1e-9)
         assert held_out(observed, SHARES, PENALTY, alpha) == pytest.approx(rows.error(9, alpha), rel=1e-9)
-        few = [leading(kind, 4) for kind in observed]
+        few = [kind.leading(4) for kind in observed]
         assert generalised(few, PENALTY[:4], alpha) == pytest.approx(rows.score(alpha, 4), rel=1e-9)
         assert held_out(few, SHARES, PENALTY[:4], alpha) == pytest.approx(rows.error(4, alpha), rel=1e-9)
     apart = np.array([0.25, 0.25, 0.0, 0.0])  # two folds that cannot be left out
@@ -119,7 +119,7 @@ def test_the_penalty_of_least_error_on_folds(noise: float) -> None:
         least = alphas[at]
     for start in (None, 1e-6, 10.0):
         assert best_on_folds(observed, SHARES, PENALTY, start) == pytest.approx(least, rel=1e-9)
-    assert _bounds(observed, np.zeros(9)) == _bounds([leading(observed[1], 1)], PENALTY) == (1, 1)  # any is as good
+    assert _bounds(observed, np.zeros(9)) == _bounds([observed[1].leading(1)], PENALTY) == (1, 1)  # any is as good
     assert best_on_folds(observed, SHARES, np.zeros(9), None) == 1
 
 
@@ -127,13 +127,13 @@ def test_what_is_left_once_the_constant_has_done_all_it_can() -> None:
     rows, free = Rows(2), LEVELS < 2
     values, slopes = rows.observed()
     f, y = (part[0] - part[0].mean(axis=0) for part in (rows.f, rows.y))
-    found = _without(values, free, ~free)
+    found = _left(values, free, ~free)
     np.testing.assert_allclose(found.form, f[:, 1:].T @ f[:, 1:] / 60, atol=1e-12)
     np.testing.assert_allclose(found.target, f[:, 1:].T @ y / 60, atol=1e-12)
     np.testing.assert_allclose(found.squares, np.sum(y**2, axis=0) / 60)
     assert found.count == 59
-    np.testing.assert_array_equal(_without(slopes, free, ~free).form, slopes.form[1:, 1:])  # they see no constant
-    assert _without(slopes, free, ~free).count == 60
+    np.testing.assert_array_equal(_left(slopes, free, ~free).form, slopes.form[1:, 1:])  # they see no constant
+    assert _left(slopes, free, ~free).count == 60
 
 
 def test_the_penalty_of_least_score() -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from daskspectral.solve import Problem, Symmetric, iterative
-from daskspectral.solve.iterative import IterativeSpan, _Coarse, _Deflated, _white, leading_iterative
+from daskspectral.solve import iterative
+from daskspectral.solve.iterative import IterativeSpan, leading_iterative
 from tests.solve.common import sine, spd
 
 
@@ -37,7 +37,7 @@ class Pencil:
     def iterate(self, count: int = 12, **options: Any) -> IterativeSpan:
         among = np.ix_(self.coarse, self.coarse)
         return leading_iterative(
-            self.products, self.scale, self.mu, nulls=self.nulls, count=count, coarse=self.coarse,
+            self.products, self.scale, self.mu, null=bool(self.nulls.any()), count=count, coarse=self.coarse,
             coarse_gram=self.gram[among], coarse_energy=self.energy[among],
             **{"fine": self.fine, "tolerance": 1e-7, **options},
         )  # fmt: skip
@@ -61,17 +61,15 @@ class Pencil:
         return values, full
 
 
-@pytest.mark.parametrize("nulls", [0, 1, 2])
+@pytest.mark.parametrize("nulls", [0, 1])
 def test_functions_and_values_are_those_of_the_dense_pencil(nulls: int) -> None:
     problem = Pencil(nulls)
-    reported: list[tuple[int, float]] = []
-    found = problem.iterate(report=lambda *step: reported.append(step))
+    found = problem.iterate()
     (values, span), (a, b) = problem.span(12), problem.pair
     assert found.converged
-    assert found.iterations <= 5
-    assert reported == list(enumerate(found.history))[1:]
+    assert len(found.history) <= 6
     assert found.status.startswith("a span of 12 of 120 functions, residuals up to ")
-    assert found.status.endswith(f"after {found.iterations} iterations")
+    assert found.status.endswith(f"after {len(found.history) - 1} iterations")
     np.testing.assert_allclose((1 / found.theta - 1) / found.t, values, rtol=1e-8)
     assert sine(found.functions, span, problem.gram) < 1e-5
     alike = span[:, nulls:].T @ problem.gram @ found.functions[:, nulls:]  # one by one, but for the sign
@@ -93,10 +91,7 @@ def test_values_are_ritz_values_without_the_penalty() -> None:
     np.testing.assert_allclose(spectrum.values, expected[:9], rtol=1e-6, atol=1e-9)
     assert spectrum.values[0] == 0  # of the null function: exactly
     np.testing.assert_array_equal(spectrum.left[1:, 0], 0)
-    same = Symmetric().solve(Problem(problem.energy, problem.gram, 9, 0.0, span=found.whitening))
-    np.testing.assert_allclose(same.values, spectrum.values, rtol=1e-10, atol=1e-9)
-    assert same.rank == spectrum.rank == 120
-    np.testing.assert_allclose(np.abs(same.left), np.abs(spectrum.left), atol=1e-8)
+    assert spectrum.rank == 120
     largest = np.abs(spectrum.left).argmax(axis=0)
     assert (spectrum.left[largest, np.arange(9)] > 0).all()
     assert spectrum.residuals.max() < 1e-12
@@ -116,18 +111,6 @@ def test_residuals_are_those_of_the_pencil() -> None:
     residuals = np.linalg.norm(left - right * theta, axis=0) / np.linalg.norm(left, axis=0)
     np.testing.assert_allclose(residuals[::-1], found.residuals, rtol=1e-4, atol=1e-9)
     assert found.residuals.max() == found.history[-1] <= 1e-4 < found.history[-2]
-
-
-def test_sums_of_both_matrices_on_a_coarse_block() -> None:
-    problem = Pencil(2)
-    deflated = _Deflated.of(problem.products, problem.scale, problem.mu, problem.nulls)
-    among = np.ix_(problem.coarse, problem.coarse)
-    coarse = _Coarse(deflated, problem.coarse, problem.gram[among], problem.energy[among])
-    a, b = (matrix[:60, :60] for matrix in problem.pair)
-    np.testing.assert_allclose(coarse.combined(2, 3), 2 * a + 3 * b, atol=1e-12)
-    np.testing.assert_allclose(coarse.combined(0, 1, 20), b[:20, :20], atol=1e-12)
-    np.testing.assert_allclose(coarse.combined(1, 0, 20), a[:20, :20], atol=1e-12)
-    assert coarse.ratio == pytest.approx(np.trace(b) / np.trace(a))
 
 
 def test_a_form_of_small_values_is_scaled_by_its_trace() -> None:
@@ -154,26 +137,12 @@ def test_a_potential_well_raises_sigma() -> None:
 
 def test_an_iteration_that_ends_early_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     found = Pencil().iterate(tolerance=1e-12, iterations=2)
-    assert (found.iterations, found.converged) == (2, False)
+    assert (len(found.history), found.converged) == (3, False)
     assert found.status.endswith("after 2 iterations, above the 1e-12 asked for")
     assert found.history[-1] < found.history[0]
-    assert Pencil(coarse=119).iterate(tolerance=1e-9).iterations <= 1  # where the coarse block is everything
+    assert len(Pencil(coarse=119).iterate(tolerance=1e-9).history) <= 2  # where the coarse block is everything
     monkeypatch.setattr(iterative, "START", 30)  # functions of the block
-    assert Pencil().iterate().iterations <= 5
-
-
-def test_blocks_that_depend_on_each_other() -> None:
-    gram = spd(4, np.random.default_rng(0))
-    white = _white(gram)
-    assert white is not None
-    np.testing.assert_allclose(white.T @ gram @ white, np.eye(4), atol=1e-12)
-    q = scipy.linalg.hadamard(4) / 2
-    for least, rank in ((1.5e-12, 4), (0.7e-12, 3), (-0.7e-8, 3)):
-        found = _white(np.outer(*2 * [[1, 10, 100, 1]]) * (q * [1, 1, 1, least] @ q.T))
-        assert found is not None
-        assert found.shape[1] == rank
-    assert _white(q * [1, 1, 1, -1.5e-8] @ q.T) is None
-    assert _white(np.diag([1.0, 0.0])) is None
+    assert len(Pencil().iterate().history) <= 6
 
 
 def test_a_coarse_block_that_does_not_fit_is_refused() -> None:
@@ -184,21 +153,11 @@ def test_a_coarse_block_that_does_not_fit_is_refused() -> None:
     assert Pencil(coarse=19).iterate(2).functions.shape == (120, 2)
     with pytest.raises(ValueError, match="needs count above these"):
         Pencil(coarse=19).iterate(1)
-    problem.coarse = np.arange(50)
-    with pytest.raises(ValueError, match="null functions are deflated"):
-        problem.iterate()
-    options: Any = {"nulls": np.zeros(9, bool), "count": 1, "coarse": np.arange(9), "fine": None}
-    for sizes in ((3, 3), (9, 3), (3, 9)):
-        with pytest.raises(ValueError, match="of a coarse block of 9 functions are square of that size"):
-            leading_iterative(
-                lambda v: (v, v), np.ones(9), 1.0, coarse_gram=np.eye(sizes[0]), coarse_energy=np.eye(sizes[1]),
-                **options,
-            )  # fmt: skip
 
 
 def test_the_accuracy_that_is_asked_for_by_default() -> None:
     problem = Pencil(0, p=30, coarse=20)
-    options: Any = {"nulls": problem.nulls, "count": 3, "coarse": problem.coarse}
+    options: Any = {"null": False, "count": 3, "coarse": problem.coarse}
     options |= {"coarse_gram": problem.gram[:20, :20], "coarse_energy": problem.energy[:20, :20]}
     idle = leading_iterative(
         problem.products, problem.scale, problem.mu, fine=lambda t, s: lambda r: 1e-3 * r, **options

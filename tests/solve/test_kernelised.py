@@ -7,11 +7,11 @@ import scipy.linalg
 from daskspectral.kernels import Gaussian, Kernel, Matern
 from daskspectral.solve.factored import _evaluated, _step, ascend
 from daskspectral.solve.kernelised import (
+    Cone,
     KernelisedProblem,
     LearnedKernel,
     _by_factor,
     _by_interior_point,
-    _Cone,
     _judged,
     _System,
     least_eigenvalue,
@@ -144,14 +144,14 @@ def test_the_steps_of_the_interior_point() -> None:
     """To 0.98 of the border of the cone; nearly dependent constraints are damped."""
     rng = np.random.default_rng(0)
     m, change = spd(5, rng), spd(5, rng)
-    cone = _Cone.of(m)
+    cone = Cone.of(m)
     assert cone is not None
     np.testing.assert_allclose(cone.inverse(), np.linalg.inv(m), rtol=1e-9)
     np.testing.assert_allclose(np.sum(cone.divided(np.eye(5)) ** 2, axis=0), np.diag(np.linalg.inv(m)), rtol=1e-9)
     border = 1 / scipy.linalg.eigvalsh(9 * change, m)[-1]
     assert cone.length(-9 * change) == pytest.approx(0.98 * border)
     assert cone.length(change) == cone.length(-1e-9 * change) == 1
-    assert _Cone.of(-m) is None
+    assert Cone.of(-m) is None
     np.testing.assert_allclose(_System.of(m).solve(np.ones(5)), np.linalg.solve(m, np.ones(5)), rtol=1e-9)
     units = np.array([1.0, 10.0])
     assert units @ _System.of(np.outer(units, units)).solve(units) == pytest.approx(1, rel=1e-9)

@@ -7,7 +7,7 @@ import pytest
 import scipy.linalg
 
 from daskspectral.solve import Penalty, Problem, Singular, Spectrum, whiten
-from daskspectral.solve.singular import _centred_root
+from daskspectral.solve.solvers import _centred_root
 from tests.solve.common import Array, positive, spd
 
 CUT = 1e-10

@@ -7,7 +7,8 @@ import pytest
 import scipy.linalg
 
 import daskspectral as dsp
-from daskspectral.moments import lattice, lattice_large
+from daskspectral.basis import FourierLattice, Landmarks
+from daskspectral.moments import lattice
 from daskspectral.solve import Principal, Problem, Symmetric, whiten
 from tests.solve.common import gaussian, positive, skew, spd, symmetric
 
@@ -56,20 +57,15 @@ def test_functions_that_the_form_kills_have_the_eigenvalue_zero() -> None:
 X = np.random.default_rng(0).random((600, 2))
 
 
-@pytest.mark.parametrize("basis", [None, dsp.basis.FourierLattice(5), "by products"])
+@pytest.mark.parametrize("basis", [Landmarks(dsp.kernels.Gaussian(0.4), 30), FourierLattice(5), "by products"])
 def test_a_deep_potential_moves_every_value(basis: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if basis == "by products":
         monkeypatch.setattr(lattice, "DENSE", 60)
-        monkeypatch.setattr(lattice_large, "COARSE", 60)
-        basis = dsp.basis.FourierLattice(5)
-    kernel = None if basis is not None else dsp.kernels.Gaussian(0.4)
-    given: dict[str, Any] = {"kernel": kernel, "basis": basis, "n_landmarks": 30, "n_components": 4, "folds": None}
-    values = [
-        dsp.SpectralDecomposition(dsp.operators.Schroedinger("V"), **given, random_state=0)
-        .fit(X, fields={"V": np.full(len(X), level)})
-        .eigenvalues_
-        for level in (0.0, -500.0)
-    ]
+        monkeypatch.setattr(lattice, "COARSE", 60)
+        basis = FourierLattice(5)
+    deep = dsp.operators.Schroedinger("V")
+    model = dsp.SpectralDecomposition(deep, basis, n_components=4, folds=None, random_state=0)
+    values = [model.fit(dsp.Rows(X, fields={"V": np.full(len(X), v)})).eigenvalues_ for v in (0.0, -500.0)]
     np.testing.assert_allclose(values[1] + 500, values[0], rtol=0.05, atol=0.05)
 
 

@@ -135,7 +135,7 @@ def put(server: Server, url: str, values: np.ndarray, **options: Any) -> str:
     return url
 
 
-def estimator(**changes: Any) -> dsp.SpectralDecomposition:
+def estimator(count: int = 20, n_components: int = 3) -> dsp.SpectralDecomposition:
     """A small model, with fits of half a second."""
-    settings = {"kernel": dsp.kernels.Gaussian(1.0), "n_landmarks": 20, "n_components": 3, "random_state": 0}
-    return dsp.SpectralDecomposition(**(settings | {"folds": None} | changes))
+    basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), count)
+    return dsp.SpectralDecomposition(basis=basis, n_components=n_components, folds=None, random_state=0)

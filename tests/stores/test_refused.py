@@ -25,10 +25,10 @@ def model() -> dsp.SpectralDecomposition:
 def reading(url: str, options: dict[str, Any], model: dsp.SpectralDecomposition, folder: Path) -> Calls:
     """All that reads what is at a URL."""
     return [
-        lambda: estimator().fit(f"{url}.zarr", storage_options=options),
-        lambda: estimator().fit(X, sample_weight=f"{url}.zarr", storage_options=options),
-        lambda: model.transform(f"{url}.zarr", storage_options=options),
-        lambda: model.score(f"{url}.zarr", storage_options=options),
+        lambda: estimator().fit(dsp.Rows(f"{url}.zarr", storage_options=options)),
+        lambda: estimator().fit(dsp.Rows(X, storage_options=options), sample_weight=f"{url}.zarr"),
+        lambda: model.transform(dsp.Rows(f"{url}.zarr", storage_options=options)),
+        lambda: model.score(dsp.Rows(f"{url}.zarr", storage_options=options)),
         lambda: dsp.load(f"{url}.zarr", storage_options=options),
         lambda: convert(f"{url}.csv", folder / "c.zarr", storage_options=options),
     ]
@@ -38,8 +38,8 @@ def writing(url: str, options: dict[str, Any], model: dsp.SpectralDecomposition,
     """All that writes to a URL."""
     return [
         lambda: model.save(f"{url}.zarr", storage_options=options),
-        lambda: estimator().fit(X, checkpoint=url, storage_options=options),
-        lambda: model.transform(X, out=f"{url}.zarr", storage_options=options),
+        lambda: estimator().fit(dsp.Rows(X, storage_options=options), checkpoint=url),
+        lambda: model.transform(dsp.Rows(X, storage_options=options), out=f"{url}.zarr"),
     ]
 
 
@@ -94,7 +94,7 @@ def test_forbidden_keys(
     assert_told(calls, PermissionError, r"^s3://data/readonly.* may not be written with the credentials", server)
     monkeypatch.setattr(stores, "_refuse_unreadable", lambda *a: None)  # as if the driver might, and a worker not
     with pytest.raises(PermissionError, match=r"s3://data/half\.zarr may not be read with the credentials"):
-        estimator().fit("s3://data/half.zarr", allow_missing=True, storage_options=server.options)
+        estimator().fit(dsp.Rows("s3://data/half.zarr", allow_missing=True, storage_options=server.options))
 
 
 def test_other_objects_are_kept(server: Server, model: dsp.SpectralDecomposition) -> None:
@@ -103,4 +103,4 @@ def test_other_objects_are_kept(server: Server, model: dsp.SpectralDecomposition
         with pytest.raises((FileExistsError, ValueError), match=r"other objects, not a zarr store|is a whole bucket"):
             model.save(place, overwrite=True, storage_options=server.options)
         with pytest.raises(ValueError, match=r"exists and is not a checkpoint|is a whole bucket, not a checkpoint"):
-            estimator().fit(X, checkpoint=place, storage_options=server.options)
+            estimator().fit(dsp.Rows(X, storage_options=server.options), checkpoint=place)

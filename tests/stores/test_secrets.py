@@ -51,7 +51,7 @@ OTHERS = [
     "s3://bucket/a:b@c#1;2/x",
     "http://[::1]:9000/x.zarr",
 ]
-FITTED = estimator(n_landmarks=4, n_components=1).fit([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [0.5, 0.0], [1.5, 2.0]])
+FITTED = estimator(4, 1).fit([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [0.5, 0.0], [1.5, 2.0]])
 
 
 def told(error: BaseException) -> str:
@@ -143,8 +143,9 @@ def test_no_byte_that_is_written_holds_the_secret(server: Server, points: str, t
 def test_nothing_that_travels_or_is_shown_holds_the_secret(server: Server, points: str) -> None:
     with using(server.options):
         source = open_source(points)
-    model = estimator().fit(points, storage_options=server.options)
-    lazy = model.transform(points, storage_options=server.options)
+    rows = dsp.Rows(points, storage_options=server.options)
+    model = estimator().fit(rows)
+    lazy = model.transform(rows)
     shown = repr((source, lazy, model, model.get_params(), vars(model))).encode()
     for content in (cloudpickle.dumps(source), cloudpickle.dumps(lazy), cloudpickle.dumps(model), shown):
         assert server.secret.encode() not in content

@@ -19,10 +19,9 @@ def values(server: Server, url: str) -> np.ndarray:
 
 def test_from_data_to_output_all_at_urls(server: Server, points: str, x: np.ndarray) -> None:
     options, weight = server.options, np.linspace(1, 2, len(x))
-    weights = put(server, "s3://data/w.zarr", weight)
-    given = {"sample_weight": weights, "storage_options": options}
-    assert estimator().plan(points, **given).ranges
-    found = estimator().fit(points, **given, checkpoint="s3://data/run", checkpoint_every=0.0)
+    weights, rows = put(server, "s3://data/w.zarr", weight), dsp.Rows(points, storage_options=options)
+    assert estimator().plan(rows, sample_weight=weights).ranges
+    found = estimator().fit(rows, sample_weight=weights, checkpoint="s3://data/run", checkpoint_every=0.0)
     expected = estimator().fit(zarr.array(x, chunks=(300, 2)), sample_weight=weight)
     np.testing.assert_array_equal(found.eigenvalues_, expected.eigenvalues_)
     assert any(key.startswith("run/epoch-") for key in server.objects())
@@ -30,17 +29,18 @@ def test_from_data_to_output_all_at_urls(server: Server, points: str, x: np.ndar
     found.save("s3://data/m.zarr", storage_options=options)
     model = dsp.load("s3://data/m.zarr", storage_options=options)
     assert dsp.untrusted("s3://data/m.zarr", storage_options=options) == []
-    assert model.transform(points, out="s3://data/e.zarr", storage_options=options) is None
+    assert model.transform(rows, out="s3://data/e.zarr") is None
     functions = expected.transform(x)
-    for read in (values(server, "s3://data/e.zarr"), model.transform(points, storage_options=options).compute()):
+    for read in (values(server, "s3://data/e.zarr"), model.transform(rows).compute()):
         np.testing.assert_allclose(read, functions, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(model.score(points, **given), expected.score(x, sample_weight=weight))
+    np.testing.assert_allclose(model.score(rows, sample_weight=weights), expected.score(x, sample_weight=weight))
 
 
 def test_workers_in_other_processes_read_and_write(server: Server, points: str, x: np.ndarray) -> None:
     with Client(n_workers=1, threads_per_worker=2, processes=True, dashboard_address=":0"):
-        model = estimator().fit(points, storage_options=server.options)
-        model.transform(points, out="s3://data/e.zarr", storage_options=server.options)
+        rows = dsp.Rows(points, storage_options=server.options)
+        model = estimator().fit(rows)
+        model.transform(rows, out="s3://data/e.zarr")
     np.testing.assert_array_equal(model.eigenvalues_, estimator().fit(zarr.array(x, chunks=(300, 2))).eigenvalues_)
     np.testing.assert_allclose(values(server, "s3://data/e.zarr"), model.transform(x), atol=1e-12)
 

@@ -4,8 +4,15 @@ from daskspectral.solve.sdp.ascent import Ascent, Iterate, Problem, accelerated,
 from daskspectral.solve.sdp.certificate import Certificate
 from daskspectral.solve.sdp.exact import Deflated, ExactProblem
 from daskspectral.solve.sdp.lowrank import Frame, LowRankProblem, Prove, Pull, alpha
-from daskspectral.solve.sdp.stages import Stage, solve_stages
-from daskspectral.solve.sdp.staircase import RANK, Accelerated, Power, SDPSolution, SDPSolver
+from daskspectral.solve.sdp.staircase import (
+    RANK,
+    Accelerated,
+    Power,
+    SDPSolution,
+    SDPSolver,
+    Stage,
+    solve_stages,
+)
 
 __all__ = [
     "Accelerated",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from daskspectral.registry import Registered
-from daskspectral.solve.dense import symmetric_part
+from daskspectral.solve.whitening import symmetric_part
 
 Array = NDArray[np.floating[Any]]
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.solve.dense import symmetric_part
 from daskspectral.solve.sdp.ascent import Iterate, Problem
 from daskspectral.solve.sdp.certificate import DENSE, Certificate, certify_dense, certify_lanczos
+from daskspectral.solve.whitening import inverse_root, symmetric_part
 
 Array = NDArray[np.floating[Any]]
 OWN = 0.9  # share of the diagonal of A that the lengths of the coordinates leave out
@@ -47,10 +47,7 @@ class Deflated:
     def without(self, e: Array) -> Deflated:
         """Abar without the columns of E (n, r)."""
         pulled = self @ e
-        inner = e.T @ pulled
-        values, turn = np.linalg.eigh(symmetric_part(inner))
-        kept = values > PSEUDO * values[-1]
-        turn = turn[:, kept] / np.sqrt(values[kept])
+        turn = inverse_root(symmetric_part(e.T @ pulled), PSEUDO)
         return replace(self, removed=(*self.removed, (e @ turn, pulled @ turn)))
 
     def weights(self, h: Array) -> Array:

@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.devices import largest
-from daskspectral.solve.dense import symmetric_part
 from daskspectral.solve.extremes import Largest
 from daskspectral.solve.sdp.ascent import Iterate, Problem
 from daskspectral.solve.sdp.certificate import Certificate, certificate
-from daskspectral.solve.whiten import whiten
+from daskspectral.solve.whitening import symmetric_part, whiten
 
 Array = NDArray[np.floating[Any]]
 Sums = Mapping[str, Any]

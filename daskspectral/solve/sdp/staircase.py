@@ -1,9 +1,13 @@
-"""The solution with its rank: columns that the optimum does not have are dropped, missing ones are added."""
+"""The solution with its rank: columns that the optimum does not have are dropped, missing ones are added.
+
+For more columns than the optimum has, each stage is the optimum of what the stages before it left of the kernel.
+"""
 
 from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -24,6 +28,7 @@ DROPPED = 0.02  # singular values of E below this share of the largest are dropp
 WARM_UP = 2  # power steps at the start
 STEEPER = 20.0  # the factor by which this share shrinks after each certificate that failed
 ROUNDS = 8
+SPENT = 1e-9  # an objective below this share of the first one: the kernel holds no more columns
 NOTHING = 1e-12  # eigenvalues of B below this share of the largest are rounding
 
 
@@ -139,3 +144,36 @@ def _reduced(last: Iterate, cut: float) -> Array:
     values, turn = np.linalg.eigh(last.moment)
     kept = np.sqrt(np.maximum(values, 0)) > cut * np.sqrt(values[-1])
     return last.point if kept.all() else last.point @ turn[:, kept][:, ::-1]
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """The columns of one stage: the problem whose optimum they are, and its solution with certificate."""
+
+    problem: Any
+    solution: SDPSolution
+
+    @property
+    def rank(self) -> int:
+        """The number of columns."""
+        return len(self.solution.eigenvalues)
+
+
+def solve_stages(
+    problem: Problem, start: Callable[[int], Array], solve: Callable[[Problem, Array], SDPSolution], count: int | None
+) -> tuple[Stage, ...]:
+    """As many stages as have `count` columns together, the first one alone for None; fewer where the kernel is spent.
+
+    `start(k)` are the first coordinates of stage k.
+    """
+    stages: list[Stage] = []
+    while True:
+        solution = solve(problem, start(len(stages)))
+        if stages and not solution.objective > SPENT * stages[0].solution.objective:
+            return tuple(stages)
+        stages.append(Stage(problem, solution))
+        if count is None or sum(stage.rank for stage in stages) >= count:
+            return tuple(stages)
+        problem = problem.deflated(solution.point)
+        if problem.spent:
+            return tuple(stages)

@@ -9,7 +9,7 @@ import pytest
 import scipy.linalg
 
 from daskspectral.solve import Penalty, Pencil, Problem, Symmetric, whiten
-from daskspectral.solve.penalised import inverse_root, leading_functions, leading_pairs, orthonormal, ritz_size
+from daskspectral.solve.pencil import InverseRoot, leading_functions, leading_pairs, ritz_size
 from tests.solve.common import Array, sine, skew, spd, symmetric
 
 CUT = 1e-10
@@ -189,7 +189,7 @@ def test_functions_that_all_but_vanish_must_be_a_hundred_times_what_rounding_is(
     for ratio, rank in ((150.0, 2), (70.0, 1)):
         one = Penalty(norm, precision=1e-3 / (ratio * largest))
         assert leading_functions(np.eye(2), gram, one, 2, CUT).rank == rank
-        pair = Penalty(norm, precision=1e-3 / (ratio * inverse_root(gram + norm, 0).largest))
+        pair = Penalty(norm, precision=1e-3 / (ratio * InverseRoot.of(gram + norm, 0, np.diag(gram)).largest))
         assert [side.rank for side in leading_pairs(np.eye(2), gram, gram, pair, 2, CUT)] == [rank, rank]
 
 
@@ -210,7 +210,7 @@ def test_what_leaves_nothing_is_refused() -> None:
 def test_the_inverse_root() -> None:
     rng = np.random.default_rng(8)
     m = spd(6, rng)
-    root = inverse_root(m, 1e-13)
+    root = InverseRoot.of(m, 1e-13, np.diag(m))
     np.testing.assert_allclose(root.matrix.T @ m @ root.matrix, np.eye(6), atol=1e-12)
     np.testing.assert_allclose(root.matrix @ root.matrix.T, np.linalg.inv(m), rtol=1e-9)
     correlation = m / np.sqrt(np.outer(np.diag(m), np.diag(m)))
@@ -219,33 +219,21 @@ def test_the_inverse_root() -> None:
     functions = rng.standard_normal((6, 2))
     blurred = 1e-16 * root.largest * np.sum(functions**2 * np.diag(m)[:, None], axis=0)
     np.testing.assert_allclose(root.blurred(functions, 1e-16), blurred)
-    left = inverse_root(m, 1e-13, 1e6 * np.diag(m))  # of functions a million times as large
+    left = InverseRoot.of(m, 1e-13, 1e6 * np.diag(m))  # of functions a million times as large
     assert left.rounding == pytest.approx(1e-7)
     np.testing.assert_allclose(left.blurred(functions, 1e-16), 1e6 * blurred)
-    np.testing.assert_allclose(inverse_root(m + skew(m), 1e-13).least, root.least)
+    np.testing.assert_allclose(InverseRoot.of(m + skew(m), 1e-13, np.diag(m)).least, root.least)
 
 
 def test_directions_that_an_inverse_root_leaves_out() -> None:
     negative = spd(3, np.random.default_rng(0))
     negative[0, 0] = -1.0
-    assert inverse_root(negative, 1e-13).least == -1.0
+    assert InverseRoot.of(negative, 1e-13, np.ones(3)).least == -1.0
     # brought to unit diagonal; 0 stays out, and what no row sees, whatever its norm
-    assert inverse_root(np.diag([1.0, 1e-30, 0.0]), 1e-13).matrix.shape == (3, 2)
-    assert not inverse_root(np.eye(2), 1e-13, np.array([1.0, 0.0])).matrix[1].any()
+    assert InverseRoot.of(np.diag([1.0, 1e-30, 0.0]), 1e-13, np.array([1.0, 1e-30, 0.0])).matrix.shape == (3, 2)
+    assert not InverseRoot.of(np.eye(2), 1e-13, np.array([1.0, 0.0])).matrix[1].any()
     q = scipy.linalg.hadamard(4) / 2
     small = q * [1.0, 1.0, 1.0, 1e-6] @ q.T
-    assert [inverse_root(small, cut).matrix.shape[1] for cut in (0.7e-6, 1.4e-6)] == [4, 3]
-    empty = inverse_root(np.zeros((0, 0)), 1e-13)
-    assert (empty.matrix.shape, empty.least, empty.largest) == ((0, 0), 0, 0)
-
-
-def test_functions_are_made_orthonormal_with_little_change() -> None:
-    rng = np.random.default_rng(9)
-    gram, span = spd(6, rng), rng.standard_normal((6, 3))
-    root = np.linalg.inv(scipy.linalg.sqrtm(span.T @ gram @ span).real)
-    np.testing.assert_allclose(orthonormal(span, gram), span @ root, atol=1e-10)
-    np.testing.assert_allclose(orthonormal(span, gram + skew(gram)), span @ root, atol=1e-10)
-    for least, rank in ((1.5e-8, 3), (0.7e-8, 2)):  # of the squares: what is less is the same function twice
-        found = orthonormal(np.eye(3), np.diag([1.0, 1.0, least]))
-        assert found.shape == (3, rank)
-        np.testing.assert_allclose(found.T @ np.diag([1.0, 1.0, least]) @ found, np.eye(rank), atol=1e-9)
+    assert [InverseRoot.of(small, cut, np.diag(small)).matrix.shape[1] for cut in (0.7e-6, 1.4e-6)] == [4, 3]
+    empty = InverseRoot.of(np.zeros((0, 0)), 1e-13, np.zeros(0))
+    assert (empty.matrix.shape, empty.least, empty.largest) == ((0, 0), np.inf, 0)

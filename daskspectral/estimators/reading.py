@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import wraps
-from inspect import Parameter, signature
+from inspect import signature
 from typing import Any, TypeVar, cast
 
 import dask.array as da
@@ -19,53 +19,53 @@ from daskspectral.data.files import is_files
 from daskspectral.data.labelled import StackedRows, stack_field, stack_gradients, stack_rows, with_target
 from daskspectral.data.layout import Layout
 from daskspectral.data.readers import ArrayReader, DaskReader, ZarrReader, lazy_rows
+from daskspectral.data.remote import using
+from daskspectral.data.rows import Rows
 from daskspectral.errors import InvalidRowError
-from daskspectral.estimators.base import LAYOUTS
 from daskspectral.estimators.doubts import remembered
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 LABELLED = (xr.DataArray, xr.Dataset, zarr.Group, str, os.PathLike)
 FIELDS = ("y", "sample_weight")
+LAYOUTS = ("layout_", "right_layout_")
 
 
-def labelled(method: Call) -> Call:
-    """Make a `fit`, or another method that takes rows X, take labelled data as rows.
+def reads(method: Call) -> Call:
+    """Make a method of an estimator take `Rows` or data, open them with their options, and lay out their labels.
 
-    `fit` gets the arguments `sample_dims` and `latitude` too, which take the place of the parameters, and keeps the
-    layout as `layout_`; other methods lay out their X as it was. `fit` and `update` keep what they warn of.
+    The method gets `Rows` of arrays without labels. `fit` keeps the layout as `layout_`; methods other than `fit` and
+    `plan` lay out their rows as those of the fit. `fit` and `update` keep what they warn of.
     """
-    own, fits = signature(method), method.__name__ in ("fit", "plan")
+    own, learns = signature(method), method.__name__ in ("fit", "plan")
     called = remembered(method) if method.__name__ in ("fit", "update") else method
 
     @wraps(method)
-    def laid_out(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
-        known = {name: vars(self)[name] for name in LAYOUTS if name in vars(self)}
-        given: dict[str, Any] = {}
-        if fits:
-            known = {}
-            for name in ("sample_dims", "latitude"):
-                value = options.pop(name, None)
-                given[name] = getattr(self, name) if value is None else value
-        bound = own.bind(self, X, *arguments, **options).arguments
-        values = {name: bound[name] for name in list(bound)[1:]}
-        if "options" in values:  # the method's own **options
-            values |= values.pop("options")
-        layouts = _lay(self, values, own.parameters, known, given)
-        if layouts is None and any(value is not None for value in given.values()):
-            named = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
-            raise ValueError(
-                f"{named} names dimensions and coordinates, and X is a {type(X).__name__} without labels: give an "
-                "xarray.DataArray or Dataset, a zarr group or NetCDF files, or leave it out"
-            )
-        try:
-            result = called(self, **values)
-        except InvalidRowError as error:
-            if layouts is not None:
-                error.add_note(
-                    "X has labels: on_invalid='skip' (--on-invalid skip in the shell) first leaves out columns without "
-                    "a number in any row, such as land, and then rows with NaN in the others"
+    def reading(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
+        rows = Rows.of(X)
+        values = dict(own.bind(self, rows, *arguments, **options).arguments)
+        del values[next(iter(values))]
+        values |= values.pop("options", {})  # the method's own **options
+        known = {} if learns else {name: vars(self)[name] for name in LAYOUTS if name in vars(self)}
+        given = {"sample_dims": rows.sample_dims, "latitude": rows.latitude} if learns else {}
+        with using(rows.storage_options, rows.allow_missing or None):
+            values |= {"X": rows.data, "fields": rows.fields}
+            layouts = _lay(self, values, own.parameters, known, given, learns and rows.on_invalid == "skip")
+            if layouts is None and any(value is not None for value in given.values()):
+                named = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
+                raise ValueError(
+                    f"{named} names dimensions and coordinates, and X is a {type(rows.data).__name__} without labels: "
+                    "give an xarray.DataArray or Dataset, a zarr group or NetCDF files, or leave it out"
                 )
-            raise
+            values["X"] = replace(rows, data=values["X"], fields=values.pop("fields"))
+            try:
+                result = called(self, **values)
+            except InvalidRowError as error:
+                if layouts is not None:
+                    error.add_note(
+                        "X has labels: Rows(X, on_invalid='skip') (--on-invalid skip in the shell) first leaves out "
+                        "columns without a number in any row, such as land, and then rows with NaN in the others"
+                    )
+                raise
         if method.__name__ == "fit":
             for name in LAYOUTS:
                 vars(self).pop(name, None)
@@ -73,22 +73,19 @@ def labelled(method: Call) -> Call:
             setattr(self, name, layout)
         return result
 
-    if fits:
-        kinds = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in ("sample_dims", "latitude")]
-        names = [*own.parameters.values()]
-        last = [p for p in names if p.kind is Parameter.VAR_KEYWORD]
-        laid_out.__signature__ = own.replace(  # type: ignore[attr-defined]
-            parameters=[*(p for p in names if p not in last), *kinds, *last]
-        )
-    return cast(Call, laid_out)
+    return cast(Call, reading)
 
 
 def _lay(
-    estimator: Any, values: dict[str, Any], accepted: Mapping[str, Any], known: Mapping[str, Layout], given: Any
+    estimator: Any,
+    values: dict[str, Any],
+    accepted: Mapping[str, Any],
+    known: Mapping[str, Layout],
+    given: Any,
+    dropping: bool,
 ) -> dict[str, Layout] | None:
     """Put rows in the place of labelled data among the arguments; their layouts, None where X has no labels."""
     X = values["X"]
-    dropping = bool(given) and values.get("on_invalid") == "skip"
     if not isinstance(X, (tuple, list)) or is_files(X):
         laid = stack_rows(X, **given, layout=known.get("layout_"), drop_empty=dropping, weigh=True)
         if laid is None:

@@ -6,9 +6,8 @@ import scipy.linalg
 
 from daskspectral.devices import HOST
 from daskspectral.solve import resolve_cut, whiten
-from daskspectral.solve.dense import eigh, solving_on
 from daskspectral.solve.extremes import Largest, Smallest
-from daskspectral.solve.signs import fix_signs
+from daskspectral.solve.whitening import eigh, fix_signs, inverse_root, orthonormal, solving_on
 from tests.solve.common import Array, positive, skew, spd
 
 
@@ -92,6 +91,33 @@ def test_signs() -> None:
     assert positive(columns[:, [0, 1, 2, 5]])
     assert follower.tolist() == [[-1.0, -1.0, 1.0, 1.0, -1.0, 1.0]]  # of equal magnitudes the first decides
     fix_signs(np.zeros((0, 2)))
+    near, less = 1.0 + 1e-9, -1.0 + 1.5e-6  # the first is equal to 1 but for rounding, the second is not
+    phases = np.array([[3j, 1 + 1j, -1.0, less], [1.0, 2 - 2j, near, 1.0]])
+    fix_signs(phases)
+    expected = np.array([[3, 1j * np.sqrt(2), 1, less], [-1j, 2 * np.sqrt(2), -near, 1]])
+    np.testing.assert_allclose(phases, expected, atol=1e-12)
+
+
+def test_functions_are_made_orthonormal_with_little_change() -> None:
+    rng = np.random.default_rng(9)
+    gram, span = spd(6, rng), rng.standard_normal((6, 3))
+    root = np.linalg.inv(scipy.linalg.sqrtm(span.T @ gram @ span).real)
+    for rounding in (0, skew(gram)):
+        np.testing.assert_allclose(orthonormal(span, span.T @ (gram + rounding) @ span), span @ root, atol=1e-10)
+    for least, rank in ((1.5e-8, 3), (0.7e-8, 2)):  # of the squares: what is less is the same function twice
+        inner = np.diag([1.0, 1.0, least])
+        found = orthonormal(np.eye(3), inner)
+        assert found.shape == (3, rank)
+        np.testing.assert_allclose(found.T @ inner @ found, np.eye(rank), atol=1e-9)
+
+
+def test_inverse_roots_of_any_hermitian_matrix() -> None:
+    rng = np.random.default_rng(8)
+    for matrix in (spd(6, rng), spd(6, rng) + 0.1j * skew(spd(6, rng))):
+        root = inverse_root(matrix, 1e-10)
+        np.testing.assert_allclose(root.conj().T @ matrix @ root, np.eye(6), atol=1e-10)
+    for cut, least, rank in ((0.6, 0.0, 1), (0.4, 0.0, 2), (0.0, 0.9, 2), (0.0, 1.0, 1)):
+        assert inverse_root(np.diag([2.0, 1.0]), cut, least).shape == (2, rank)
 
 
 def test_extremes_add_like_sums() -> None:
@@ -114,7 +140,7 @@ def test_decompositions_of_large_matrices_go_to_the_device(monkeypatch: pytest.M
         def get(self, array: Array) -> Array:
             return array
 
-    monkeypatch.setattr("daskspectral.solve.dense.LARGE", 3)
+    monkeypatch.setattr("daskspectral.solve.whitening.LARGE", 3)
     with solving_on(There()):  # type: ignore[arg-type]
         for p in (3, 4):
             np.testing.assert_allclose(eigh(np.diag(np.arange(p)[::-1] + 1.0))[0], np.arange(p) + 1)

@@ -1,8 +1,12 @@
-"""The leading functions of a penalised problem, which span what a Rayleigh-Ritz solution is sought in.
+"""The penalised pencil: its leading functions span what a Rayleigh-Ritz solution is sought in.
 
 Smoothness decides which directions are trusted: B = L + mu K adds the squared norm K of the function space to the form.
 The span of the leading functions of (B, Φ) is well determined where the Gram matrix Φ alone is singular to
 rounding; the form without the penalty is then solved within it, so that no value carries the penalty.
+
+They are the functions of largest θ = vᵀ A v / vᵀ (A + t (B + σ A)) v, for A = Φ without what the functions have of
+those that the form kills; t = 1 / max(λ, 1e-3 tr B / tr A) with λ the last value wanted, and σ ≥ 0 is raised until the
+sum is positive semidefinite, as below potential wells.
 """
 
 from __future__ import annotations
@@ -14,9 +18,16 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from daskspectral.solve.dense import eigh, symmetric_part
-from daskspectral.solve.signs import fix_signs
-from daskspectral.solve.whiten import Whitening, whiten
+from daskspectral.solve.whitening import (
+    Whitening,
+    beside,
+    deflated,
+    eigh,
+    orthonormal,
+    symmetric_part,
+    unit_root,
+    whiten,
+)
 
 Array = NDArray[np.floating[Any]]
 LEAST_FUNCTIONS = 32  # of a Ritz space
@@ -25,6 +36,7 @@ PART = 3  # times a Ritz space: the leading functions of the whole data in which
 PART_ROUNDING = 1e-10  # of directions of the whole data that a part of them does not see
 NO_VALUE = 1e-12  # of the largest singular value: what is below is zero, of arbitrary functions
 CERTAIN = 100.0  # times what rounding leaves of a function that vanishes on the data, a function's share must be
+RAISED = 1e12  # σ t, which no well of a form of the same rows needs
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,14 +60,53 @@ def ritz_size(count: int) -> int:
     return max(LEAST_FUNCTIONS, count + MARGIN)
 
 
-def leading_functions(energy: Array, gram: Array, penalty: Penalty, count: int, cut: float) -> Whitening:
-    """The functions v of largest vᵀ A v / vᵀ (A + t (B + σ A)) v, orthonormal in A = gram: (p, q).
+def scale_of(last: float, outer_trace: float, inner_trace: float) -> float:
+    """t for the last value wanted, tr B and tr A."""
+    return float(1 / max(last, 1e-3 * abs(outer_trace) / inner_trace))  # tr B is negative below deep wells
 
-    B = energy + penalty, t = 1 / max(λ, 1e-3 tr B / tr A) with λ the last value wanted, from the directions
-    of A above `cut`, and σ ≥ 0 is raised until the sum is positive semidefinite. Functions that the energy kills
-    (rows of exact zeros, the constant's) lead, and the others are orthogonal to them. `rank` counts all functions
-    that the data see; the span holds q = min(rank, max(32, count + 8)) of them. Raises ValueError where every
-    function vanishes on the data.
+
+def raised(t: float, sigma: float) -> float:
+    """The next σ. Raises LinAlgError where none can make the sum positive."""
+    if t * sigma > RAISED:
+        raise np.linalg.LinAlgError(
+            "the form has values too far below 0 for its leading functions to be told apart; are its modes and the "
+            "Gram matrix's those of the same rows?"
+        )
+    return max(2 * sigma, 1 / t)
+
+
+def leading_by_cholesky(a: Array, b: Array, t: float, size: int) -> tuple[Array, Array, float]:
+    """The `size` largest θ, descending, their vectors (p, size), and σ, where A + t (B + σ A) is well conditioned."""
+    p, sigma = len(a), 0.0
+    while True:
+        try:
+            theta, vectors = scipy.linalg.eigh(
+                a,
+                (1 + t * sigma) * a + t * b,
+                subset_by_index=(p - size, p - 1) if size < p else None,
+                driver="gvx" if size < p else "gvd",
+            )
+        except scipy.linalg.LinAlgError:
+            sigma = raised(t, sigma)
+        else:
+            return theta[::-1], vectors[:, ::-1], sigma
+
+
+def last_value(energy: Array, white: Array, count: int) -> float:
+    """The value number `count` of the energy on white directions (p, s), or the largest one there is; 0 for none."""
+    k = min(count, white.shape[1]) - 1
+    if k < 0:
+        return 0.0
+    reduced = symmetric_part(white.T @ energy @ white)
+    return float(scipy.linalg.eigh(reduced, eigvals_only=True, subset_by_index=(k, k))[0])
+
+
+def leading_functions(energy: Array, gram: Array, penalty: Penalty, count: int, cut: float) -> Whitening:
+    """The leading functions of B = energy + penalty, orthonormal in A = gram: (p, q).
+
+    λ is sought among the directions of A above `cut`. Functions that the energy kills (rows of exact zeros, the
+    constant's) lead, and the others are orthogonal to them. `rank` counts all functions that the data see; the span
+    holds q = min(rank, max(32, count + 8)) of them. Raises ValueError where every function vanishes on the data.
     """
     return Pencil.of(energy, gram, penalty, count, cut).leading(gram)
 
@@ -85,80 +136,54 @@ class Pencil:
     @classmethod
     def of(cls, energy: Array, gram: Array, penalty: Penalty, count: int, cut: float) -> Pencil:
         """The pencil of form and Gram matrix (p, p). Raises ValueError where every function vanishes on the data."""
-        if not (np.diag(gram) > 0).any():
-            raise ValueError("every basis function is zero on every point; widen the kernel's scale")
         null = (energy == 0).all(axis=0) & (np.diag(gram) > 0)
         rest, white = ~null, whiten(gram, cut, null).matrix
-        first, _, a = _deflated(gram, null, cut)
+        first, _, a = deflated(gram, null, cut)
         form, norm = energy[np.ix_(rest, rest)], penalty.left[np.ix_(rest, rest)]
-        b = form + norm
-        t, sigma = 1.0, 0.0
-        if len(a) and np.trace(a) > 0:
-            others = white[:, first.shape[1] :]
-            last = _last_value(energy, others, ritz_size(count) - MARGIN)
-            t = 1 / max(last, 1e-3 * abs(np.trace(b)) / np.trace(a))  # b is negative below deep wells
-        squares = np.diag(gram)[rest]
-        root = inverse_root(a + t * b, penalty.rounding, squares)
-        while root.least < -100 * root.rounding and sigma * t < 1e12:
-            sigma = max(2 * sigma, 1 / t)
-            root = inverse_root(a + t * (b + sigma * a), penalty.rounding, squares)
-        theta, vectors = eigh(symmetric_part(root.matrix.T @ a @ root.matrix))
-        functions = root.matrix @ vectors[:, ::-1]
-        return cls(null, white, root, norm, theta[::-1], functions, t, sigma, count, cut, penalty.precision)
+        b, squares, t, sigma = form + norm, np.diag(gram)[rest], 1.0, 0.0
+        if np.trace(a) > 0:
+            last = last_value(energy, white[:, first.shape[1] :], ritz_size(count) - MARGIN)
+            t = scale_of(last, np.trace(b), np.trace(a))
+        root = InverseRoot.of(a + t * b, penalty.rounding, squares)
+        while root.least < -100 * root.rounding and sigma * t < RAISED:
+            sigma = raised(t, sigma)
+            root = InverseRoot.of(a + t * (b + sigma * a), penalty.rounding, squares)
+        theta, functions = root.leading(a)
+        return cls(null, white, root, norm, theta, functions, t, sigma, count, cut, penalty.precision)
 
     def leading(self, gram: Array) -> Whitening:
         """The leading functions of the data that the pencil is of."""
-        first, shift, a = _deflated(gram, self.null, self.cut)
-        found = self._whitening(first, shift, a, self.theta, self.functions)
-        return replace(found, coordinates=self.white.T @ gram @ found.matrix)
+        first, shift, a = deflated(gram, self.null, self.cut)
+        span = self._whitening(first, shift, a, self.theta, self.functions)
+        return replace(span, coordinates=self.white.T @ gram @ span.matrix)
 
     def part(self, energy: Array, gram: Array, factor: float) -> Whitening:
         """The leading functions of a part of the data, whose penalty is `factor` times that of the whole."""
-        first, shift, a = _deflated(gram, self.null, self.cut)
-        w, rest = self.functions[:, : PART * ritz_size(self.count)], ~self.null
+        first, shift, a = deflated(gram, self.null, self.cut)
+        size = ritz_size(self.count)
+        w, rest = self.functions[:, : PART * size], ~self.null
         inner = w.T @ a @ w
         form = w.T @ (energy[np.ix_(rest, rest)] + factor * self.norm) @ w
-        outer = inner + self.t * (form + self.sigma * inner)
-        size = len(inner)
-        wanted = (max(0, size - ritz_size(self.count)), size - 1)
+        outer = symmetric_part(inner + self.t * (form + self.sigma * inner))
+        inner, p = symmetric_part(inner), len(inner)
         try:
-            theta, vectors = scipy.linalg.eigh(
-                symmetric_part(inner), symmetric_part(outer), subset_by_index=wanted, driver="gvx"
-            )
+            wanted = (max(0, p - size), p - 1)
+            theta, vectors = scipy.linalg.eigh(inner, outer, subset_by_index=wanted, driver="gvx")
         except scipy.linalg.LinAlgError:  # directions that this part does not see, and no penalty holds
-            inverse = inverse_root(outer, PART_ROUNDING).matrix
-            whitened = inverse.T @ inner @ inverse
-            theta, vectors = scipy.linalg.eigh(symmetric_part(whitened))
+            inverse = unit_root(outer, 0.0, PART_ROUNDING)[0]
+            theta, vectors = scipy.linalg.eigh(symmetric_part(inverse.T @ inner @ inverse))
             vectors = inverse @ vectors
         return self._whitening(first, shift, a, theta[::-1], w @ vectors[:, ::-1])
 
     def _whitening(self, first: Array, shift: Array, a: Array, theta: Array, vectors: Array) -> Whitening:
         """The null functions and the leading others, orthonormal, from theta and their vectors, both descending."""
-        rest, size, null = ~self.null, ritz_size(self.count) - first.shape[1], first.shape[1]
+        null = first.shape[1]
         seen = np.flatnonzero(theta > CERTAIN * self.root.blurred(vectors, self.precision))
-        chosen = seen[: max(0, size)]
-        span = orthonormal(vectors[:, chosen] / np.sqrt(theta[chosen]), a)
-        matrix = np.zeros((len(rest), null + span.shape[1]))
-        matrix[self.null, :null], matrix[self.null, null:] = first, -first @ (shift @ span)
-        matrix[rest, null:] = span
+        chosen = seen[: max(0, ritz_size(self.count) - null)]
+        span: Array = vectors[:, chosen] / np.sqrt(theta[chosen])
+        span = orthonormal(span, span.T @ a @ span)
+        matrix = beside(first, -first @ (shift @ span), span, self.null)
         return Whitening(matrix, theta, null + len(seen))
-
-
-def _deflated(gram: Array, null: NDArray[np.bool_], cut: float) -> tuple[Array, Array, Array]:
-    """Orthonormal null functions (n, n'), what the others have of them (n', r), and the others' Gram matrix without."""
-    rest = ~null
-    first: Array = whiten(gram[np.ix_(null, null)], cut).matrix if null.any() else np.zeros((0, 0))
-    shift = first.T @ gram[np.ix_(null, rest)]
-    return first, shift, gram[np.ix_(rest, rest)] - shift.T @ shift
-
-
-def _last_value(energy: Array, white: Array, count: int) -> float:
-    """The value number `count` of the energy on white directions (p, s), or the largest one there is; 0 for none."""
-    reduced = white.T @ energy @ white
-    k = min(count, len(reduced)) - 1
-    if k < 0:
-        return 0.0
-    return float(scipy.linalg.eigh(symmetric_part(reduced), eigvals_only=True, subset_by_index=(k, k))[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,45 +200,28 @@ class InverseRoot:
     largest: float
     rounding: float
 
+    @classmethod
+    def of(cls, matrix: Array, rounding: float, squares: Array) -> InverseRoot:
+        """The inverse root of a symmetric matrix (p, p), on the directions above `rounding` at unit diagonal.
+
+        `squares` (p,) are those of the functions where the matrix is of what is left of them, without a constant: what
+        was subtracted leaves its rounding. Functions of none are seen by no row, and left out whatever their norm.
+        """
+        diagonal, seen = np.diag(matrix), squares > 0
+        excess = np.divide(squares, diagonal, out=np.ones(len(matrix)), where=diagonal > 0)
+        rounding *= float(excess.max(initial=1.0))
+        root, values = unit_root(np.where(np.outer(seen, seen), matrix, 0.0), 0.0, rounding)
+        least = -1.0 if (diagonal < 0).any() else float(values.min(initial=np.inf))
+        return cls(root, squares, least, float(values.max(initial=0.0)), rounding)
+
+    def leading(self, inner: Array) -> tuple[Array, Array]:
+        """The eigenvalues of another matrix in these directions, descending, and their functions (p, r)."""
+        theta, vectors = eigh(symmetric_part(self.matrix.T @ inner @ self.matrix))
+        return theta[::-1], self.matrix @ vectors[:, ::-1]
+
     def blurred(self, functions: Array, precision: float) -> Array:
         """How much of the squared norms (k,) of functions (p, k) is rounding: large coefficients cancel."""
         return np.asarray(precision * self.largest * (self.squares @ functions**2))
-
-
-def inverse_root(matrix: Array, rounding: float, squares: Array | None = None) -> InverseRoot:
-    """The inverse root of a symmetric matrix (p, p), on the directions above `rounding` at unit diagonal.
-
-    `squares` (p,) are those of the functions where the matrix is of what is left of them, without a constant: what
-    was subtracted leaves its rounding.
-    """
-    diagonal = np.diag(matrix)
-    squares = np.maximum(diagonal, 0) if squares is None else squares
-    scale = np.divide(1, np.sqrt(np.abs(diagonal)), out=np.ones(len(matrix)), where=diagonal > 0)
-    scale[squares == 0] = 0  # no row sees these functions, whatever their norm
-    scaled = matrix * scale[:, None] * scale
-    if not len(scaled):
-        return InverseRoot(np.zeros((0, 0)), squares, 0.0, 0.0, rounding)
-    rounding *= max(1.0, float((squares * scale**2)[diagonal > 0].max(initial=0.0)))
-    values, vectors = eigh(symmetric_part(scaled))
-    kept = values > rounding
-    fix_signs(vectors)
-    least = -1.0 if (diagonal < 0).any() else float(values[0])
-    root = scale[:, None] * (vectors[:, kept] / np.sqrt(values[kept]))
-    return InverseRoot(np.asarray(root), squares, least, float(values[-1]), rounding)
-
-
-def orthonormal(span: Array, gram: Array) -> Array:
-    """The same functions (p, q) recombined to be orthonormal in the Gram matrix: nearly so they are already."""
-    if not span.shape[1]:
-        return span
-    inner = span.T @ gram @ span
-    values, vectors = eigh(symmetric_part(inner))
-    kept = values > 1e-8 * values[-1]
-    fix_signs(vectors)
-    # the leading functions stay first: a symmetric root moves them least
-    return np.asarray(
-        span @ (vectors[:, kept] / np.sqrt(values[kept])) @ (vectors[:, kept].T if kept.all() else np.eye(kept.sum()))
-    )
 
 
 def leading_pairs(
@@ -250,8 +258,9 @@ def leading_pairs(
         reduced -= np.outer(reduced @ n, n)
     u, values, vt = scipy.linalg.svd(reduced, full_matrices=False)
     q = min(size, np.count_nonzero(values > NO_VALUE * values[0]))
-    left = orthonormal(w if w.shape[1] <= size else w @ np.hstack([ahead, u[:, :q]]), gram)
-    right = orthonormal(z if z.shape[1] <= size else z @ np.hstack([right_ahead, vt[:q].T]), right_gram)
+    left = w if w.shape[1] <= size else w @ np.hstack([ahead, u[:, :q]])
+    right = z if z.shape[1] <= size else z @ np.hstack([right_ahead, vt[:q].T])
+    left, right = orthonormal(left, left.T @ gram @ left), orthonormal(right, right.T @ right_gram @ right)
     seen = whiten(gram, cut).matrix.T @ gram @ left
     return Whitening(left, np.zeros(0), w.shape[1], seen), Whitening(right, np.zeros(0), z.shape[1])
 
@@ -263,8 +272,6 @@ def _unit(vector: Array) -> Array:
 
 def _certain(gram: Array, norm: Array, penalty: Penalty) -> Array:
     """W (p, r) with W^T (gram + norm) W = I and W^T gram W diagonal, of the functions whose norm is not rounding."""
-    root = inverse_root(gram + norm, penalty.rounding, np.diag(gram))
-    inner = root.matrix.T @ gram @ root.matrix
-    theta, vectors = eigh(symmetric_part(inner))
-    functions = root.matrix @ vectors[:, ::-1]
-    return np.asarray(functions[:, theta[::-1] > CERTAIN * root.blurred(functions, penalty.precision)])
+    root = InverseRoot.of(gram + norm, penalty.rounding, np.diag(gram))
+    theta, functions = root.leading(gram)
+    return functions[:, theta > CERTAIN * root.blurred(functions, penalty.precision)]

@@ -1,0 +1,127 @@
+"""Rows: what is read, and how, as one value that every method of an estimator takes."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of data with how they are read; data alone are read by the defaults.
+
+    `fit`, `update`, `transform`, `predict`, `score` and `plan` of every estimator take it in place of an array. What a
+    fit learns of it, the columns, their scaling and the layout of labels, is kept with the model, and applied to the
+    rows that come later. `DiffusionMap`, `KernelEmbedding` and the invariant estimators take all columns as they are.
+
+    Parameters
+    ----------
+    data
+        A numpy (also memory-mapped), dask, zarr or xarray array (n, d), a data frame of numbers (pandas, polars,
+        Arrow), or the path or URL of a zarr array; a tuple of them, row by row, for an operator between views; for
+        Transfer one trajectory, or a list of several. It may have labels: an xarray DataArray of any dimensions or
+        Dataset, a zarr group, NetCDF files (a path, a pattern with *, a list) or Parquet files, which are read lazily.
+    columns : sequence of int, optional
+        The columns that are used; all by default.
+    standardize : bool
+        Bring each column to mean 0 and standard deviation 1 first, in one more pass of the fit. Derivatives, and so the
+        Laplacian, are then in standardised units; operators tied to the units of X, for instance by a potential, are
+        refused.
+    sample_dims : str or sequence of str, optional
+        Of data with labels: the dimensions whose entries are rows, such as ("time",) or ("time", "lat", "lon"); all
+        others are stacked to columns, variable by variable. The first dimension by default.
+    latitude : str, optional
+        A coordinate of such data in degrees. Where it belongs to the columns, these are multiplied by the square root
+        of its cosine; where it belongs to the rows, the cosine is a sample weight.
+    fields : mapping of str to arrays, optional
+        The further arrays that an operator reads, by name, with a row for each row of the data: {"potential": v};
+        labelled ones are brought to its rows.
+    on_invalid : {"raise", "skip"}
+        A row with NaN or infinity raises InvalidRowError for the lowest one; with "skip" it is left out of a fit and
+        counted, and its results are NaN. Of data with labels, columns that are NaN in all rows (land) are then left out
+        first, and NaN in what has the layout of the data; where the first rows have such columns, the data are read
+        once more to find them.
+    allow_missing : bool
+        Read fill values where a chunk of a zarr array is missing, which is an OSError otherwise.
+    storage_options : mapping, optional
+        fsspec's options for all URLs of the call, such as {"endpoint_url": ...} or {"anon": True}; credentials among
+        them are refused, and taken from the environment.
+
+    Examples
+    --------
+    >>> import daskspectral as dsp
+    >>> x = np.random.default_rng(0).uniform(0, 1, (2000, 3)) * [3, 50, 1]
+    >>> rows = dsp.Rows(x, columns=[0, 1], standardize=True)
+    >>> len(rows), rows[:100].shape
+    (2000, (100, 3))
+    >>> est = dsp.SpectralDecomposition(n_components=3, random_state=0).fit(rows)
+    >>> est.transform(x).shape
+    (2000, 3)
+    """
+
+    data: Any
+    _: KW_ONLY
+    columns: Sequence[int] | None = None
+    standardize: bool = False
+    sample_dims: str | Sequence[str] | None = None
+    latitude: str | None = None
+    fields: Mapping[str, Any] | None = None
+    on_invalid: str = "raise"
+    allow_missing: bool = False
+    storage_options: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.data, Rows):
+            raise TypeError("Rows(...) takes data, and was given Rows: set what is to differ with dataclasses.replace")
+        for name, allowed in {
+            "standardize": (False, True),
+            "allow_missing": (False, True),
+            "on_invalid": ("raise", "skip"),
+        }.items():
+            value = getattr(self, name)
+            if not any(type(value) is type(a) and value == a for a in allowed):
+                raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}; it is {value!r}")
+        if not isinstance(self.fields, (Mapping, type(None))):
+            raise TypeError(f"fields is a mapping of names to arrays; it is {type(self.fields).__name__}")
+
+    @classmethod
+    def of(cls, data: Any) -> Rows:
+        """Rows as they are, and other data with the defaults."""
+        return data if isinstance(data, cls) else cls(data)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of one array or data frame, of a list its length. Raises TypeError for data without rows by number."""
+        found = _shape(self.data)
+        if not found:
+            raise TypeError(
+                f"scikit-learn takes rows by their numbers, and these are a {type(self.data).__name__}: give one array "
+                "or data frame, or what help(daskspectral.model_selection) makes of other data"
+            )
+        return found
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Rows:
+        """Some of the rows, with their fields, as scikit-learn's searches take them.
+
+        Raises TypeError where rows cannot be taken by number, ValueError where fields have another number of them.
+        """
+        rows = rows[0] if isinstance(rows, tuple) else rows
+        take = importlib.import_module("sklearn.utils")._safe_indexing
+        rows = np.arange(len(self))[rows]
+        for name, value in (self.fields or {}).items():
+            if _shape(value)[:1] != (len(self),):
+                raise ValueError(f"the field {name} has the shape {_shape(value)}, and X has {len(self)} rows")
+        fields = None if self.fields is None else {name: take(value, rows) for name, value in self.fields.items()}
+        return replace(self, data=take(self.data, rows), fields=fields)
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    """The shape of rows that can be taken by number, of a list its length, () of others."""
+    return tuple(getattr(value, "shape", (len(value),) if isinstance(value, list) else ()))

@@ -1,0 +1,133 @@
+"""One fit from opened data to sums: its plan, the choice of functions, the checkpoint, the pass."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from daskspectral.basis import FourierLattice
+from daskspectral.data.integrity import Snapshot
+from daskspectral.data.source import Source
+from daskspectral.engine.checkpoint import Checkpoint, checkpoint_directory
+from daskspectral.moments import Moments
+from daskspectral.moments.folds import Dealing, Dealt
+from daskspectral.operators import Operator
+from daskspectral.passes.appended import check_appended
+from daskspectral.passes.folds import FoldRequest
+from daskspectral.passes.networks import Kept, Training
+from daskspectral.passes.sums import Discretisation, PassPlan, measure, plan_sums, probed
+
+logger = logging.getLogger("daskspectral.plan")
+Sizes = tuple[int, int | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Session:
+    """A fit whose data are opened and checked, with arithmetic of `dtype` on a `device`.
+
+    `choose` gives the functions and the scaling of columns. Where the numbers of functions, `sizes`, are known, the
+    plan is made before any work. `apart` says that rows which coincide with landmarks are expected to be summed apart
+    from the `asked` folds; `choosing` is the memory of an automatic choice, in bytes; on a `lattice` modes are summed.
+    """
+
+    source: Source
+    operator: Operator
+    choose: Callable[[Source, Training], Discretisation]
+    dtype: str
+    device: str
+    asked: FoldRequest | None = None
+    sizes: Sizes | None = None
+    apart: bool = False
+    choosing: int = 0
+    lattice: FourierLattice | None = None
+
+    @cached_property
+    def folds(self) -> FoldRequest | None:
+        """The folds, for which labels outside memory are read once."""
+        return None if self.asked is None else self.asked.counted(self.source)
+
+    @cached_property
+    def outline(self) -> PassPlan | None:
+        """The plan before any work; None where the number of functions follows from the data."""
+        if self.sizes is None:
+            return None
+        return self._planned(self.sizes, self.apart, self.lattice, self.choosing)
+
+    def plan(self, *, probe: bool = False, workers: int | None = None) -> PassPlan:
+        """The plan of the pass, for which the functions are chosen where it needs them, and where two tasks are timed.
+
+        Raises as `measured` does.
+        """
+        if self.outline is not None and not probe:
+            return self.outline
+        began = time.perf_counter()
+        laid = self._chosen(None)
+        plan, seconds = self._plan_of(laid, self.choosing), time.perf_counter() - began
+        if not probe:
+            return plan
+        shared: dict[str, Any] = {"dtype": self.dtype, "device": self.device}
+        return probed(self.source, laid, self.operator, plan, **shared, choosing=seconds, workers=workers)
+
+    def measured(
+        self,
+        identity: Callable[[Snapshot], Mapping[str, Any]],
+        checkpoint: str | os.PathLike[str] | None,
+        checkpoint_every: float,
+    ) -> tuple[Discretisation, Moments]:
+        """What was measured with, and the moments; a checkpoint at the path goes on where it has this `identity`."""
+        _ = self.outline
+        snapshot, saved = Snapshot(self.source), None
+        if checkpoint is None:
+            laid = self._chosen(None)
+        else:
+            known = identity(snapshot)
+            kept, kinds = Kept(checkpoint_directory(checkpoint), known), {"discretisation": Discretisation}
+            saved = Checkpoint.take_up(
+                checkpoint, known, lambda: {"discretisation": self._chosen(kept)}, kinds, checkpoint_every
+            )
+            kept.clear()
+            laid = saved.constants["discretisation"]
+        plan, found = self.outline, laid.landmark_rows == "apart"
+        other = laid.sizes != self.sizes or (self.lattice is None) != (laid.lattice is None)
+        if plan is None or other or found != self.apart:  # fewer landmarks than were asked for, or rows alike
+            plan = self._plan_of(laid)
+        shared: dict[str, Any] = {"dtype": self.dtype, "device": self.device, "snapshot": snapshot}
+        return laid, measure(self.source, laid, self.operator, plan, **shared, checkpoint=saved)
+
+    def _chosen(self, kept: Kept | None) -> Discretisation:
+        by_tasks = self.outline is not None and isinstance(self.outline.dealing, Dealt)
+        return self.choose(replace(self.source, by_tasks=by_tasks), Training(self._dealing, kept))
+
+    def _dealing(self, sizes: Sizes) -> Dealing | None:
+        return self._planned(sizes, self.apart).dealing
+
+    def _plan_of(self, laid: Discretisation, choosing: int = 0) -> PassPlan:
+        return self._planned(laid.sizes, laid.landmark_rows == "apart", laid.lattice, choosing)
+
+    def _planned(self, sizes: Sizes, apart: bool, lattice: FourierLattice | None = None, choosing: int = 0) -> PassPlan:
+        shared: dict[str, Any] = {"device": self.device, "folds": self.folds, "apart": apart, "choosing": choosing}
+        plan = plan_sums(self.source, self.operator, sizes, self.dtype, **shared, lattice=lattice)
+        logger.info("plan: %s", plan)
+        return plan
+
+
+def measured_further(before: Moments, source: Source, folds: FoldRequest | None, device: str) -> Moments:
+    """The moments of all rows, of which those behind the rows of `before` are measured.
+
+    Raises ValueError where there are none, or the others are not as they were.
+    """
+    snapshot = Snapshot(source)
+    digests = check_appended(before, source, snapshot)
+    source, apart = source.begun_at(before.rows), before.landmark_rows == "apart"
+    laid = replace(Discretisation.of(before), landmark_rows=before.landmark_rows)
+    shared: dict[str, Any] = {"device": device, "folds": folds, "apart": apart, "lattice": laid.lattice}
+    plan = plan_sums(source, before.operator, laid.sizes, before.dtype, start=before.rows, **shared)
+    how: dict[str, Any] = {"dtype": before.dtype, "device": device, "snapshot": snapshot}
+    added = measure(source, laid, before.operator, plan, **how, after=before)
+    assert added.digests is not None
+    return replace(before + added, digests=digests + added.digests)

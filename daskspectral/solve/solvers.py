@@ -1,0 +1,239 @@
+"""The spectral solvers: a form against a Gram matrix, symmetric or not, between two of them, or against a norm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from daskspectral.solve.pencil import leading_functions, leading_pairs
+from daskspectral.solve.solver import Problem, Solver, Spectrum, described
+from daskspectral.solve.whitening import Whitening, fix_signs, inverse_root, orthonormal, symmetric_part, whiten
+
+Array = NDArray[np.floating[Any]]
+Complex = NDArray[np.complex128]
+NORM_CUT = 1e-12  # of the largest squared norm at unit diagonal, below which a combination of functions is no function
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Eigen(Solver):
+    """The first `count` eigenvalues of form <f, L g> against gram, (p, p), complex, with functions of both sides.
+
+    Right functions g solve L g = λ g, form b = λ gram b; left functions f the adjoint problem,
+    a^H form = λ a^H gram. They are biorthonormal, a^H gram b = I. The right functions have unit norm in the metric
+    of the Gram matrix, and their largest whitened coefficient is real and positive, so that conjugate values have
+    conjugate functions. Values descend by real part (`ranking="real"`, generators) or by modulus and then real part
+    (`ranking="modulus"`, transfer operators); values that agree to nine digits descend by imaginary part. `count` may
+    split a conjugate pair. Functions whose column of the form is exactly zero (the constant) are exempt from the cut:
+    their eigenvalue 0 is exact.
+
+    Raises numpy.linalg.LinAlgError where a left function is orthogonal to its right function (a Jordan block): no
+    biorthonormal pair exists there.
+    """
+
+    name: ClassVar[str] = "eigen"
+    functions: ClassVar[Mapping[str, str]] = {"coefficients_": "right", "left_coefficients_": "left"}
+    largest_first: ClassVar[bool] = True
+
+    def solve(self, problem: Problem) -> Spectrum:
+        white = self._span(problem)
+        w = white.matrix
+        reduced = w.T @ problem.form @ w
+        spectrum: Any = scipy.linalg.eig(reduced, left=True, right=True)
+        values, left, right = (np.asarray(part, dtype=np.complex128) for part in spectrum)
+        first = _ranked(values, problem.ranking)[: problem.count]
+        values = values[first]
+        b = right[:, first] / np.linalg.norm(right[:, first], axis=0)
+        fix_signs(white.whitened(b), b)
+        a = _biorthonormal(left[:, first], b, values)
+        residuals = np.linalg.norm(reduced @ b - b * values, axis=0)
+        return described(problem, values, w @ a, w @ b, white.rank, residuals)
+
+    @staticmethod
+    def _span(problem: Problem) -> Whitening:
+        """Leading functions by the penalty's energy, or else the leading left and right singular functions together."""
+        form, gram, penalty = problem.form, problem.gram, problem.penalty
+        energy = form if penalty is None else penalty.energy
+        if penalty is None or energy is not None:
+            return _ranked_span(problem, form if energy is None else energy)
+        left, right = leading_pairs(form, gram, gram, penalty, problem.count, problem.cut)
+        both = np.hstack([right.matrix, left.matrix])
+        both = orthonormal(both, both.T @ gram @ both)
+        seen = whiten(gram, problem.cut, (form == 0).all(axis=0)).matrix.T @ gram @ both
+        return Whitening(both, np.zeros(0), right.rank, seen)
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Principal(Solver):
+    """The `count` largest values of vᵀ (F - F_1) v / vᵀ K v, descending: F (p, p) is the form, K the squared norm.
+
+    F_1 is what the functions share with those of norm 0, the constant: with the constant among the functions F - F_1 is
+    the covariance, and the functions that are found have mean 0; without it nothing is subtracted. They have unit norm
+    in the Gram matrix, that is variance 1, and a squared norm in the function space of 1 / value. Raises ValueError
+    where the norm of every function is 0.
+    """
+
+    name: ClassVar[str] = "principal"
+    needs_symmetry: ClassVar[bool] = True
+    by_norm: ClassVar[bool] = True
+    largest_first: ClassVar[bool] = True
+
+    def solve(self, problem: Problem) -> Spectrum:
+        norm, form = problem.norm, problem.form
+        if norm is None or not norm.any():
+            raise ValueError(
+                "the norm of every function is 0, and no variance can be held against it: use functions besides the "
+                "constant"
+            )
+        null = (norm == 0).all(axis=0)
+        size = np.sqrt(np.diag(norm)[~null])
+        root = inverse_root(norm[np.ix_(~null, ~null)] / np.outer(size, size), NORM_CUT) / size[:, None]
+        shift = np.linalg.pinv(form[np.ix_(null, null)], hermitian=True) @ form[np.ix_(null, ~null)]
+        reduced = symmetric_part(root.T @ (form[np.ix_(~null, ~null)] - form[np.ix_(~null, null)] @ shift) @ root)
+        values, vectors = scipy.linalg.eigh(reduced)
+        values, vectors = values[::-1], vectors[:, ::-1]
+        rank = int(np.count_nonzero(values > problem.cut * max(values[0], 0.0)))
+        k = min(problem.count, rank)
+        values, vectors = values[:k], vectors[:, :k].copy()
+        fix_signs(root @ vectors, vectors)
+        residuals = np.linalg.norm(reduced @ vectors - vectors * values, axis=0)
+        coefficients = np.zeros((len(form), k))
+        coefficients[~null] = root @ (vectors / np.sqrt(values))
+        coefficients[null] = -shift @ coefficients[~null]
+        return described(problem, values, coefficients, coefficients, rank, residuals)
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Singular(Solver):
+    """The `count` largest singular values of form (p, q) between gram (p, p) and right_gram (q, q), descending.
+
+    U S Vᵀ = Φ^(-1/2) L Ψ^(-1/2); the left functions are the rows of A = Uᵀ Φ^(-1/2), the right ones the rows of
+    B = Vᵀ Ψ^(-1/2) (equation (7) of the Galerkin paper), kept as columns (p, k) and (q, k). They have unit norm in
+    the metric of their side. The largest whitened coefficient of a left function is positive, and the sign of the right
+    function makes the singular value positive. The ranks of both sides come as a pair.
+
+    With `means` = (E φ (p,), E ψ (q,)) the means of the functions are subtracted. This is done after the cut, where
+    the size of rounding is known: Gram matrices centred before the cut hold directions of noise wherever the functions
+    are almost constant. The constant itself drops out of the span. Raises ValueError where nothing is left.
+    """
+
+    name: ClassVar[str] = "singular"
+    values: ClassVar[str] = "singular_values_"
+    functions: ClassVar[Mapping[str, str]] = {"coefficients_": "left", "right_coefficients_": "right"}
+    two_sided: ClassVar[bool] = True
+
+    def solve(self, problem: Problem) -> Spectrum:
+        form, gram, cut, means = problem.form, problem.gram, problem.cut, problem.means
+        right_gram = gram if problem.right_gram is None else problem.right_gram
+        if problem.penalty is None:
+            spans = whiten(gram, cut), whiten(right_gram, cut)
+        else:
+            spans = leading_pairs(form, gram, right_gram, problem.penalty, problem.count, cut, means)
+        left, right = (span.matrix for span in spans)
+        beyond = spans[0].rank - left.shape[1], spans[1].rank - right.shape[1]  # what the span leaves out
+        turn: Array = np.eye(left.shape[1])
+        reduced = left.T @ form @ right
+        if means is not None:
+            mu, nu = left.T @ means[0], right.T @ means[1]
+            turn, v = _centred_root(mu, np.sqrt(cut)), _centred_root(nu, np.sqrt(cut))
+            left, right, reduced = left @ turn, right @ v, turn.T @ (reduced - np.outer(mu, nu)) @ v
+        k = min(problem.count, left.shape[1], right.shape[1])
+        if not k:
+            raise ValueError(
+                "nothing is left of the basis once the means are subtracted: its functions are all but constant on "
+                "these data; narrow the kernel's scale, or use more functions"
+            )
+        rank = left.shape[1] + beyond[0], right.shape[1] + beyond[1]
+        u, values, vt = scipy.linalg.svd(reduced, full_matrices=False)
+        u, values, v = u[:, :k], values[:k], vt[:k].T.copy()
+        fix_signs(u.copy() if spans[0].coordinates is None else spans[0].whitened(turn @ u), u, v)
+        residuals = np.hypot(
+            np.linalg.norm(reduced @ v - u * values, axis=0), np.linalg.norm(reduced.T @ u - v * values, axis=0)
+        )
+        return described(problem, values, left @ u, right @ v, rank, residuals)
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Symmetric(Solver):
+    """The `count` lowest eigenvalues of a form against a Gram matrix, (p, p), ascending; fewer when the rank is less.
+
+    With `descending` the largest, from the largest down, as for a generator, whose spectrum is negative.
+
+    `ridge` adds that multiple of the mean of the form's diagonal to the diagonal (footnote 6 of the Galerkin paper:
+    (L + eps I, Φ), never the Gram matrix alone). Functions have unit norm in the metric of the Gram matrix. Functions
+    that the form kills (rows of exact zeros, such as the constant's) are exempt from the cut, so that the eigenvalue 0
+    is exact.
+    """
+
+    name: ClassVar[str] = "symmetric"
+    needs_symmetry: ClassVar[bool] = True
+
+    def solve(self, problem: Problem) -> Spectrum:
+        form = problem.form
+        white = _ranked_span(problem, -form if problem.descending else form) if problem.span is None else problem.span
+        if problem.ridge:
+            form = form + problem.ridge * np.trace(form) / len(form) * np.eye(len(form))
+        reduced = symmetric_part(white.matrix.T @ form @ white.matrix)
+        size = len(reduced)
+        k = min(problem.count, size)
+        wanted = (size - k, size - 1) if problem.descending else (0, k - 1)
+        values, vectors = scipy.linalg.eigh(reduced, subset_by_index=wanted)
+        if problem.descending:
+            values, vectors = values[::-1], vectors[:, ::-1].copy()
+        fix_signs(white.whitened(vectors), vectors)
+        residuals = np.linalg.norm(reduced @ vectors - vectors * values, axis=0)
+        coefficients = white.matrix @ vectors
+        return described(problem, values, coefficients, coefficients, white.rank, residuals)
+
+
+def _ranked_span(problem: Problem, energy: Array) -> Whitening:
+    """The leading penalised functions by an energy, or without a penalty all directions above the cut."""
+    if problem.penalty is None:
+        return whiten(problem.gram, problem.cut, (problem.form == 0).all(axis=0))
+    return leading_functions(energy, problem.gram, problem.penalty, problem.count, problem.cut)
+
+
+def _ranked(values: Complex, ranking: str) -> NDArray[np.intp]:
+    """Positions by descending real part, or modulus and real part, then imaginary part, to nine digits each."""
+    parts = [values.imag, values.real] if ranking == "real" else [values.imag, values.real, np.abs(values)]
+    step = max(1e-9 * float(np.abs(values).max()), np.finfo(float).tiny)
+    return np.lexsort([-np.rint(part / step) for part in parts])
+
+
+def _biorthonormal(left: Complex, right: Complex, values: Complex) -> Complex:
+    """The left vectors recombined so that left^H right = I; only vectors of one eigenvalue mix."""
+    overlap = left.conj().T @ right
+    if np.linalg.svd(overlap, compute_uv=False).min(initial=1) < 4 * np.finfo(float).eps:
+        worst = values[np.abs(np.diag(overlap)).argmin()]
+        raise np.linalg.LinAlgError(
+            f"the operator is defective on this basis: at the eigenvalue {worst:.6g} the left function is orthogonal "
+            "to the right one, and the two cannot be paired; take the singular values instead"
+        )
+    return np.asarray(left @ np.linalg.inv(overlap).conj().T)
+
+
+def _centred_root(mean: Array, least: float) -> Array:
+    """R with R^T (I - mean mean^T) R = I: whitened functions (r,) stay white once their means are subtracted.
+
+    R is (r, r - 1), without the direction of the mean, where no more than `least` of the second moment along it is
+    variance: the whitened mean of a constant in the span has norm 1 up to r times the cut.
+    """
+    share = float(mean @ mean)
+    if share == 0:
+        return np.eye(len(mean))
+    axis = mean / np.sqrt(share)
+    if 1 - share > least:
+        return np.asarray(np.eye(len(mean)) + (1 / np.sqrt(1 - share) - 1) * np.outer(axis, axis))
+    # a reflection that takes the mean to one axis; the other axes span its complement
+    pivot = int(np.abs(axis).argmax())
+    axis[pivot] += np.copysign(1, axis[pivot])
+    reflection = np.eye(len(mean)) - 2 / (axis @ axis) * np.outer(axis, axis)
+    return np.delete(reflection, pivot, axis=1)

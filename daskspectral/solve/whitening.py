@@ -1,0 +1,187 @@
+"""Whitening: combinations of functions that a Gram matrix makes orthonormal, by its eigenvalues above a relative cut.
+
+What every solution rests on is here too: symmetric parts, eigenvectors, of large matrices on the accelerator of a fit,
+and the signs of functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from daskspectral.devices import HOST, Device
+
+Array = NDArray[np.floating[Any]]
+
+CUTS = {"float64": 1e-10, "float32": 1e-6}
+LEAST_CUTS = {"float64": 0.0, "float32": 1e-7}
+LARGE = 2000  # rows above which an accelerator is quicker by more than the way there takes
+Driver = Literal["ev", "evd", "evx", "evr"] | None
+_device: ContextVar[Device] = ContextVar("device of solutions", default=HOST)
+
+
+@contextmanager
+def solving_on(device: Device) -> Iterator[None]:
+    """Solve on a device what is large, for the time of this block and in this thread."""
+    token = _device.set(device)
+    try:
+        yield
+    finally:
+        _device.reset(token)
+
+
+def symmetric_part(matrix: Any) -> NDArray[Any]:
+    """(M + M^H)/2 of a matrix (p, p) that is symmetric, or Hermitian, but for rounding.
+
+    Examples
+    --------
+    >>> symmetric_part(np.array([[1.0, 2.0], [4.0, 3.0]]))
+    array([[1., 3.],
+           [3., 3.]])
+    """
+    return np.asarray(0.5 * (matrix + matrix.conj().T))
+
+
+def eigh(matrix: Any, driver: Driver = None) -> tuple[Array, Any]:
+    """All eigenvalues (p,) of a Hermitian matrix (p, p), ascending, with their eigenvectors (p, p).
+
+    Examples
+    --------
+    >>> eigh(np.diag([2.0, 1.0]))[0]
+    array([1., 2.])
+    """
+    device = _device.get()
+    if not device.accelerated or len(matrix) <= LARGE:
+        values, vectors = scipy.linalg.eigh(matrix, driver=driver)
+        return values, vectors
+    with device.guarded():
+        values, vectors = np.linalg.eigh(device.put(matrix))
+        return device.get(values), device.get(vectors)
+
+
+def fix_signs(whitened: NDArray[Any], *followers: NDArray[Any]) -> None:
+    """Make each column's largest-magnitude coefficient real and positive, in place; the followers turn along.
+
+    Among entries that rounding cannot tell from the largest, the first decides.
+    """
+    if not whitened.size:
+        return
+    magnitude = np.abs(whitened)
+    ties = magnitude >= magnitude.max(axis=0) * (1 - 1e-6)
+    first = np.take_along_axis(whitened, ties.argmax(axis=0)[None], axis=0)[0]
+    size = np.abs(first)
+    phases = np.divide(first.conj(), size, out=np.ones_like(first), where=size > 0)
+    for array in (whitened, *followers):
+        array *= phases
+
+
+def inverse_root(gram: NDArray[Any], cut: float, least: float = 0.0, driver: Driver = None) -> NDArray[Any]:
+    """W (p, r) with W^H G W = I, from the eigenvalues above `cut` times the largest, and above `least`, ascending."""
+    values, vectors = eigh(gram, driver)
+    kept = values > max(cut * values.max(initial=0.0), least)
+    return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
+
+
+def unit_root(gram: Array, cut: float, least: float = 0.0) -> tuple[Array, Array]:
+    """The same of a Gram matrix (p, p) brought to unit diagonal, (p, r), and all eigenvalues (p,) there, ascending."""
+    diagonal = np.diag(gram)
+    scale = np.divide(1, np.sqrt(np.abs(diagonal)), out=np.zeros(len(gram)), where=diagonal > 0)
+    values, vectors = eigh(symmetric_part(gram * scale[:, None] * scale))
+    kept = values > max(cut * values.max(initial=0.0), least)
+    fix_signs(vectors)
+    return scale[:, None] * (vectors[:, kept] / np.sqrt(values[kept])), values
+
+
+def orthonormal(span: Array, inner: Array) -> Array:
+    """The same functions (p, q), of the Gram matrix `inner` (q, q), orthonormal: the leading ones stay first.
+
+    They are nearly orthonormal already, and a symmetric root moves them least.
+    """
+    values, vectors = eigh(symmetric_part(inner))
+    kept = values > 1e-8 * values.max(initial=0.0)
+    fix_signs(vectors)
+    whole = vectors.T if kept.all() else np.eye(int(kept.sum()))
+    return np.asarray(span @ (vectors[:, kept] / np.sqrt(values[kept])) @ whole)
+
+
+@dataclass(frozen=True, eq=False)
+class Whitening:
+    """W (p, r) with Wᵀ Φ W = I, and the eigenvalues by which its directions were chosen, descending.
+
+    `directions` is how many directions the data see, where W holds only the leading ones of them. `coordinates` (q, r)
+    are its functions in the basis that `whiten` gives, which decides signs; None where they are that basis.
+    """
+
+    matrix: Array
+    spectrum: Array
+    directions: int | None = None
+    coordinates: Array | None = None
+
+    @property
+    def rank(self) -> int:
+        """How many directions the data see."""
+        return int(self.matrix.shape[1]) if self.directions is None else self.directions
+
+    def whitened(self, vectors: Any) -> Any:
+        """The coefficients (q, k) in the whitened basis of combinations (r, k) of the functions."""
+        return vectors.copy() if self.coordinates is None else np.asarray(self.coordinates @ vectors)
+
+
+def whiten(gram: Array, cut: float, keep: NDArray[np.bool_] | None = None) -> Whitening:
+    """Keep the eigenvectors of the Gram matrix (p, p) above `cut` times the largest eigenvalue.
+
+    Each function is scaled to unit norm first, so that one of a large norm does not hide the others. Functions
+    marked by `keep` (p,) stay in the span whatever the cut takes away: they come first, and the other functions are
+    whitened orthogonally to them. Raises ValueError when every function vanishes on the data.
+    """
+    seen = np.diag(gram) > 0
+    if not seen.any():
+        raise ValueError("every basis function is zero on every point; widen the kernel's scale")
+    if keep is None or not (keep & seen).any():
+        root, values = unit_root(gram, cut)
+        return Whitening(np.ascontiguousarray(root[:, ::-1]), values[::-1])
+    scale = np.divide(1, np.sqrt(np.diag(gram)), out=np.zeros(len(gram)), where=seen)
+    correlation, keep = gram * scale[:, None] * scale, keep & seen
+    values = scipy.linalg.eigvalsh(symmetric_part(correlation))[::-1]
+    first = inverse_root(symmetric_part(correlation[np.ix_(keep, keep)]), 0.0, cut * values[0])[:, ::-1]
+    fix_signs(first)
+    projection = first @ first.T @ correlation[np.ix_(keep, ~keep)]
+    rest = correlation[np.ix_(~keep, ~keep)] - correlation[np.ix_(~keep, keep)] @ projection
+    second = inverse_root(symmetric_part(rest), 0.0, cut * values[0])[:, ::-1]
+    fix_signs(second)
+    return Whitening(scale[:, None] * beside(first, -projection @ second, second, keep), values)
+
+
+def deflated(gram: Array, null: NDArray[np.bool_], cut: float) -> tuple[Array, Array, Array]:
+    """Orthonormal null functions (n, n'), what the others have of them (n', r), and the others' Gram matrix without."""
+    rest = ~null
+    first = unit_root(gram[np.ix_(null, null)], cut)[0]
+    shift = first.T @ gram[np.ix_(null, rest)]
+    return first, shift, gram[np.ix_(rest, rest)] - shift.T @ shift
+
+
+def beside(first: Array, across: Array, others: Array, null: NDArray[np.bool_]) -> Array:
+    """The null functions (n, n'), and others, of coefficients (n, k) in these and (r, k) in the rest: (p, n' + k)."""
+    n = first.shape[1]
+    matrix = np.zeros((len(null), n + others.shape[1]))
+    matrix[null, :n], matrix[null, n:], matrix[~null, n:] = first, across, others
+    return matrix
+
+
+def resolve_cut(rtol: float | None, dtype: str) -> float:
+    """The relative cut: `rtol`, or 1e-10 in float64 and 1e-6 in float32. Raises ValueError outside a sound range."""
+    if rtol is None:
+        return CUTS[dtype]
+    if not 0 <= rtol < 1 or rtol < LEAST_CUTS[dtype]:
+        raise ValueError(
+            f"rtol must lie in [{LEAST_CUTS[dtype]:g}, 1) for dtype {dtype}; it is {rtol!r}. Products of "
+            "float32 features are right to about 1e-7, and smaller directions are noise"
+        )
+    return float(rtol)
