@@ -28,7 +28,7 @@ from daskspectral.passes.lattice import regression_lattice
 from daskspectral.passes.networks import Training
 from daskspectral.passes.parameters import check_amount, check_fit, check_one_of
 from daskspectral.passes.prior import regress_on_lattice
-from daskspectral.passes.regression import Open, decide_regression
+from daskspectral.passes.regression import OpenRegression, decide_regression
 from daskspectral.passes.scale import standardized
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import Session
@@ -280,7 +280,7 @@ class HermiteRegressor(RegressionFunctions):
         if side.automatic:
             assert side.landmarks is not None
             given = isinstance(side.landmarks.kernel, Kernel)
-            wanted = Open(
+            wanted = OpenRegression(
                 side.kernel(operator, source) if given else None,
                 side.periods_in(source, operator),
                 side.landmarks,

@@ -66,7 +66,7 @@ def errors_of(posed: Posed, folds: Folds | None, whole: Spectrum, undercut: Arra
     filled = [fold for fold in range(folds.number) if folds.weight[fold] > 0]
     if len(filled) < 2:
         return _unknown(k, "no error bars: all weight is in one fold")
-    parts = [_Part(posed, folds, fold, whole) for fold in filled]
+    parts = [_LeftOut(posed, folds, fold, whole) for fold in filled]
     values = np.stack([part.values for part in parts])
     number = len(parts)
     # rows that coincide with landmarks are in no fold and never left out: the others vary for them too
@@ -100,10 +100,10 @@ def errors_of(posed: Posed, folds: Folds | None, whole: Spectrum, undercut: Arra
 def held_out_by_folds(posed: Posed, folds: Folds) -> Array:
     """The values of a problem on rows that were not fitted to, from the folds of its moments."""
     whole = posed.solve_part(posed.means, posed.rows)
-    return _held_out(posed, [_Part(posed, folds, fold, whole) for fold in folds.judges])
+    return _held_out(posed, [_LeftOut(posed, folds, fold, whole) for fold in folds.judges])
 
 
-class _Part:
+class _LeftOut:
     """The solution without one fold, turned to the whole solution; and what it gives on that fold."""
 
     def __init__(self, posed: Posed, folds: Folds, fold: int, whole: Spectrum):
@@ -162,7 +162,7 @@ def _turn(overlap: Any, nulls: int) -> Any:
     return turn
 
 
-def _held_out(posed: Posed, parts: list[_Part]) -> Array:
+def _held_out(posed: Posed, parts: list[_LeftOut]) -> Array:
     """The values on each fold's rows of the functions fitted to the others, the folds' sums added up."""
     operator = posed.operator
     k = parts[0].size

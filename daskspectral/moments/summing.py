@@ -48,7 +48,7 @@ class SumTask:
     def _sums(self, batches: Iterable[Rows], arena: Arena) -> dict[str, Array]:
         groups = self.groups
         order = None if self.runs is None else RunSums(self.runs)
-        parts: dict[int, _Part] = {} if groups is not None else {0: _Part(self, arena)}
+        parts: dict[int, _GroupSums] = {} if groups is not None else {0: _GroupSums(self, arena)}
         weight, count = np.zeros((2, groups.number if groups else 1))
         for batch in batches:
             with numbered(batch):
@@ -59,7 +59,7 @@ class SumTask:
             fields = self.operator.prepared(batch, self.scale, self.columns)
             for group, rows in ((0, fields),) if groups is None else groups.split(fields):
                 if group not in parts:
-                    parts[group] = _Part(self, arena)
+                    parts[group] = _GroupSums(self, arena)
                 count[group] += len(rows["x"])
                 weight[group] += rows["weight"].sum() if "weight" in rows else len(rows["x"])
                 parts[group].add({k: v for k, v in rows.items() if k != FOLD}, whole=len(rows["x"]) == len(batch["x"]))
@@ -78,7 +78,7 @@ class SumTask:
         return sums
 
 
-class _Part:
+class _GroupSums:
     """The sums of one group. Rows wait until they fill blocks: short blocks cost more for each row."""
 
     def __init__(self, task: SumTask, arena: Arena):

@@ -16,7 +16,7 @@ from daskspectral.operators.paired import Augmentation, Cross, Transfer
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedOperator:
     """An operator with a name: its `usage`, the options that it reads, and how it is made of words and options."""
 
     usage: str
@@ -138,17 +138,19 @@ def _differential(solver: str | None = None, *, coefficients: Iterable[str] = ()
     return DifferentialOperator(parse_coefficients(coefficients), solver)
 
 
-NAMES: Mapping[str, Named] = {
-    "laplacian": Named("laplacian", Laplacian, ("manifold", "density")),
-    "covariance": Named("covariance", Covariance),
-    "schroedinger": Named("schroedinger", Schroedinger),
-    "anisotropic": Named("anisotropic[:factored]", _flagged("anisotropic", AnisotropicDiffusion, "factored")),
-    "tangent": Named("tangent", TangentPropagation),
-    "differential": Named("differential[:solver]", _differential, ("coefficients",)),
-    "partial": Named("partial:axis[:solver]", _partial),
-    "generator": Named("generator[:reversible]", _flagged("generator", Generator, "reversible"), ("diffusion",)),
-    "transfer": Named("transfer[:lag[:solver]]", _transfer, ("lag",)),
-    "cross": Named("cross[:center]", _flagged("cross", Cross, "center")),
-    "augmentation": Named("augmentation", Augmentation, ("views",)),
+NAMES: Mapping[str, NamedOperator] = {
+    "laplacian": NamedOperator("laplacian", Laplacian, ("manifold", "density")),
+    "covariance": NamedOperator("covariance", Covariance),
+    "schroedinger": NamedOperator("schroedinger", Schroedinger),
+    "anisotropic": NamedOperator("anisotropic[:factored]", _flagged("anisotropic", AnisotropicDiffusion, "factored")),
+    "tangent": NamedOperator("tangent", TangentPropagation),
+    "differential": NamedOperator("differential[:solver]", _differential, ("coefficients",)),
+    "partial": NamedOperator("partial:axis[:solver]", _partial),
+    "generator": NamedOperator(
+        "generator[:reversible]", _flagged("generator", Generator, "reversible"), ("diffusion",)
+    ),
+    "transfer": NamedOperator("transfer[:lag[:solver]]", _transfer, ("lag",)),
+    "cross": NamedOperator("cross[:center]", _flagged("cross", Cross, "center")),
+    "augmentation": NamedOperator("augmentation", Augmentation, ("views",)),
 }
 """The operators that have a name. `SymmetricForm` and `BilinearForm`, of a user's own functions, have none."""

@@ -74,7 +74,7 @@ class Family:
 
 
 @dataclass(frozen=True, eq=False)
-class Functions:
+class SideFunctions:
     """The functions of one side: a `basis` that is given, or those of families; `constant` adds the constant.
 
     `laid` puts functions at landmarks into the basis that is used, `drawn` makes a family of a kernel.
@@ -115,8 +115,8 @@ class Search:
     """
 
     pilot: Pilot
-    left: Functions
-    right: Functions | None
+    left: SideFunctions
+    right: SideFunctions | None
     landmark: NDArray[np.bool_]
     penalties: tuple[float | None, ...]
     spread: float
@@ -142,7 +142,7 @@ class Search:
         return "\n".join(f"{self.leading.kernel(s)}, penalty {s.penalty}: {why}" for s, why in self.failed.items())
 
     @property
-    def leading(self) -> Functions:
+    def leading(self) -> SideFunctions:
         """The functions whose kernel stands for a candidate."""
         return self.left if self.right is None or len(self.left.families) > 0 else self.right
 

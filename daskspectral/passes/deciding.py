@@ -23,8 +23,8 @@ from daskspectral.passes.automatic import (
     TIMES,
     TRIAL_LANDMARKS,
     Family,
-    Functions,
     Search,
+    SideFunctions,
     families_of,
 )
 from daskspectral.passes.copies import advise_copies
@@ -194,7 +194,7 @@ def _search(pilot: Pilot, wanted: Open, rng: np.random.Generator) -> Search:
     operator = pilot.operator
     pool = np.sort(rng.permutation(pilot.rows)[: (pilot.rows + 1) // 2])
 
-    def functions(side: Side) -> Functions:
+    def functions(side: Side) -> SideFunctions:
         landmarks = side.landmarks
 
         def drawn(kernel: Kernel) -> Family:
@@ -208,7 +208,7 @@ def _search(pilot: Pilot, wanted: Open, rng: np.random.Generator) -> Search:
             rows = pool[choosing.choose(method, embedded[pool], min(side.drawn, len(pool)), rng)]
             return Family(kernel, median, pilot.points(side.view)[rows], rows)
 
-        found = Functions(side.laid, drawn, side.constant, side.given)
+        found = SideFunctions(side.laid, drawn, side.constant, side.given)
         if landmarks is not None:
             periods = side.periods_in(pilot.source, operator)
             found.families.extend(map(drawn, families_of(landmarks.kernel, operator, periods)))

@@ -15,7 +15,7 @@ from daskspectral.moments.row_keys import distinct_rows
 from daskspectral.moments.trial import half_splits
 from daskspectral.neural import available
 from daskspectral.operators import Operator
-from daskspectral.passes.networks import Sample, train
+from daskspectral.passes.networks import TrainingRows, train
 from daskspectral.passes.pilot import Pilot
 
 Array = NDArray[Any]
@@ -71,7 +71,7 @@ def network_candidate(
     basis = NeuralBasis(outputs=components)
     pilot = halves.seen
     rows = distinct_rows(pilot.source.preparation.selected(pilot.raw["x"]))
-    sample = Sample(pilot.fields, mixed(rows) % 10 == 0)
+    sample = TrainingRows(pilot.fields, mixed(rows) % 10 == 0)
     short = replace(basis, steps=min(STEPS, basis.steps))
     shared: dict[str, Any] = {"outputs": components, "completed": (completed, completed), "seed": seed}
     trained, _ = train(short, None, lambda _: sample, pilot.source, pilot.operator, **shared)

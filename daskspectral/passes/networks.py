@@ -41,7 +41,7 @@ def reserved_folds(number: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class TrainingRows:
     """Rows for a training: `fields` with points as they are prepared, and which rows are `held` out of it (m,)."""
 
     fields: Mapping[str, Array]
@@ -62,9 +62,9 @@ class Rounds:
     seed: int
     dealing: Dealing | None
     reserved: tuple[int, ...]
-    known: dict[int, Sample] = field(default_factory=dict)
+    known: dict[int, TrainingRows] = field(default_factory=dict)
 
-    def __call__(self, number: int) -> Sample:
+    def __call__(self, number: int) -> TrainingRows:
         """The rows of a round. Raises ValueError where too few are left to train on."""
         number = number if self.source.n > self.size else 0
         if number not in self.known:
@@ -72,7 +72,7 @@ class Rounds:
             self.known[number] = self._drawn(number)
         return self.known[number]
 
-    def _drawn(self, number: int) -> Sample:
+    def _drawn(self, number: int) -> TrainingRows:
         source = self.source
         rng = np.random.default_rng([self.seed, 0, number])
         numbers, fields = draw_fields(replace(source, progress=False), self.size, rng)
@@ -90,10 +90,10 @@ class Rounds:
             )
         fields |= {view: np.asarray(prepare(fields[view])) for view, prepare in source.preparations.items()}
         self.operator.check_points(fields["x"])
-        return Sample(fields, mixed(keys + np.uint64(1)) % HELD_OUT == 0)
+        return TrainingRows(fields, mixed(keys + np.uint64(1)) % HELD_OUT == 0)
 
 
-def differentiable_fields(sample: Sample, source: Source, operator: Operator) -> dict[str, Array]:
+def differentiable_fields(sample: TrainingRows, source: Source, operator: Operator) -> dict[str, Array]:
     """The fields of the rows that are not held out, as forms read them; with `weight`, where rows have weights."""
     preparation = source.preparation
     fields = operator.prepared(sample.only(~sample.held), preparation.scale, preparation.columns)
@@ -108,7 +108,7 @@ class Judge:
 
     source: Source
     operator: Operator
-    sample: Sample
+    sample: TrainingRows
     count: int
     completed: tuple[Completed, Completed]
     seed: int
@@ -178,7 +178,7 @@ class Training:
 def train(
     left: Trainable,
     right: Trainable | None,
-    draw: Callable[[int], Sample],
+    draw: Callable[[int], TrainingRows],
     source: Source,
     operator: Operator,
     *,

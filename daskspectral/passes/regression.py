@@ -40,7 +40,7 @@ PLAIN = 1.0  # the factor where nothing can be compared
 
 
 @dataclass(frozen=True)
-class Open:
+class OpenRegression:
     """What a regression leaves to the data: a kernel of open scale, or None for the kernel too, of these `periods`.
 
     `landmarks` have their number. `alpha` is the penalty where it is given; folds are contiguous `blocks` where it is
@@ -70,7 +70,9 @@ class _Found:
         return float(self.errors.sum())
 
 
-def decide_regression(source: Source, operator: Regression, wanted: Open, rng: np.random.Generator) -> Selection:
+def decide_regression(
+    source: Source, operator: Regression, wanted: OpenRegression, rng: np.random.Generator
+) -> Selection:
     """The table of the candidates, with the parameters chosen by it: kernel and landmarks.
 
     Raises InvalidRowError for an invalid row (on_invalid="raise"), ValueError where no row is valid, or all are equal.
@@ -148,7 +150,7 @@ class _Search:
     families: tuple[Kernel, ...]
     points: Array
     median: float
-    wanted: Open
+    wanted: OpenRegression
 
     def kernel(self, setting: Setting) -> Kernel:
         return self.families[setting.family].resolve(setting.factor * self.median, "auto")
