@@ -165,12 +165,10 @@ class Estimator(NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
 
     @final
     def plain_params(self) -> dict[str, Any]:
-        """The constructor's arguments as they are saved: sequences as arrays, a generator as None."""
+        """The constructor's arguments as they are saved: labels of folds, and a generator, as None."""
         params = dict(self.get_params(deep=False))
         for name, value in params.items():
-            if name == "rescale" and not isinstance(value, (str, type(None))):
-                params[name] = np.asarray(value)
-            elif name == "folds" and not isinstance(value, (int, np.integer, str, os.PathLike, type(None))):
+            if name == "folds" and not isinstance(value, (int, np.integer, str, os.PathLike, type(None))):
                 params[name] = None  # labels are data: the model keeps their sums
             elif name == "random_state" and not isinstance(value, (int, np.integer)):
                 params[name] = None
