@@ -51,7 +51,7 @@ from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.basis.fourier import FourierBasis
 from daskspectral.basis.harmonic import HarmonicBasis
 from daskspectral.basis.invariant import InvariantBasis
-from daskspectral.basis.landmark import LandmarkBasis
+from daskspectral.basis.landmark import LandmarkBasis, at_landmarks
 from daskspectral.basis.lattice import FourierLattice
 from daskspectral.basis.monomial import MonomialBasis
 from daskspectral.basis.neural import NeuralBasis
@@ -84,4 +84,5 @@ __all__ = [
     "SoftCells",
     "Trainable",
     "Vanishing",
+    "at_landmarks",
 ]

@@ -461,3 +461,8 @@ def _pulled(t: Array, a: Array, y: Array) -> Array:
     together = (a[:, :, None] * y[:, None]).reshape(len(a), -1)
     found: Array = (t.T @ together).reshape(-1, a.shape[1], y.shape[1])
     return found
+
+
+def at_landmarks(basis: Basis) -> list[LandmarkBasis]:
+    """The functions at landmarks among the parts of a basis, without those by which they are multiplied."""
+    return [part.core for part in basis.parts if isinstance(part.core, LandmarkBasis)]

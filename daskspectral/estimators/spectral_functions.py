@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from daskspectral.basis import LandmarkBasis, Landmarks
+from daskspectral.basis import Landmarks, at_landmarks
 from daskspectral.data.containers import reader_of
 from daskspectral.data.files import open_labelled
 from daskspectral.data.readers import Reader, lazy_rows
@@ -85,8 +85,7 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         self.basis_ = moments.basis
         if moments.right_basis is not None:
             self.right_basis_ = moments.right_basis
-        cores = [part.core for part in moments.basis.parts]
-        self.kernel_ = next((b.kernel for b in cores if isinstance(b, LandmarkBasis)), None)
+        self.kernel_ = next((b.kernel for b in at_landmarks(moments.basis)), None)
         if on_lattice(moments):
             self.kernel_ = self.choice_.parameters["basis"].kernel
         if moments.operator.estimate is not None:

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, LandmarkBasis
+from daskspectral.basis import Basis, at_landmarks
 from daskspectral.basis.prior import SpanBasis
 from daskspectral.errors import ManifoldWarning, RankWarning, TrustWarning, warn_user
 from daskspectral.kernels import Polynomial, RadialKernel
@@ -120,7 +120,7 @@ class Solved:
     def low_rank(self) -> str:
         """Whether a kernel of given scale has so few directions that the number of them decides the values."""
         posed, k = self.posed, len(self.spectrum.values)
-        kernels = [b.core.kernel for b in posed.left.basis.parts if isinstance(b.core, LandmarkBasis)]
+        kernels = [b.kernel for b in at_landmarks(posed.left.basis)]
         inner = [kernel.inner for kernel in kernels]
         rank, size = self.spectrum.rank, int(np.count_nonzero(posed.left.kept))
         solver = posed.operator.solver
@@ -310,7 +310,7 @@ def advise_rank(solution: Spectrum, basis: Basis, wanted: int, *, right: Basis |
         found = "singular values"
         basis = right if right is not None and solution.rank[1] < solution.rank[0] else basis
     advice = "use more landmarks or a narrower kernel, or ask for fewer values"
-    kernels = [part.core.kernel for part in basis.parts if isinstance(part.core, LandmarkBasis)]
+    kernels = [b.kernel for b in at_landmarks(basis)]
     if not kernels:
         advice = "use more rows or a basis of more functions, or ask for fewer values"
     degrees = [kernel.degree for kernel in kernels if isinstance(kernel, Polynomial)]

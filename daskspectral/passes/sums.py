@@ -12,7 +12,7 @@ import dask
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, FourierLattice, LandmarkBasis
+from daskspectral.basis import Basis, FourierLattice, at_landmarks
 from daskspectral.data.batches import READ_BYTES
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.readers import DaskReader, Reader, ZarrReader
@@ -94,7 +94,7 @@ class Discretisation(Registered):
     @property
     def coincidence(self) -> Coincidence | None:
         """The test of prepared points for landmarks of the left basis; None where it has none."""
-        found = [p.core.landmarks for p in self.basis.parts if isinstance(p.core, LandmarkBasis)]
+        found = [b.landmarks for b in at_landmarks(self.basis)]
         return Coincidence(np.concatenate(found)) if found else None
 
     def leaves_most(self, source: Source) -> bool:

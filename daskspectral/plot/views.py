@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import FourierLattice, LandmarkBasis
+from daskspectral.basis import FourierLattice, at_landmarks
 from daskspectral.data.labelled import stack_rows
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation, Source, open_source
@@ -41,8 +41,8 @@ class View:
     def landmarks(self) -> Array | None:
         """The landmarks (p, d); None for a basis without landmarks."""
         basis = getattr(self.estimator, f"{self._side}basis_", None)
-        cores = [] if basis is None else [part.core for part in basis.parts]
-        return next((self._in_units(core.landmarks) for core in cores if isinstance(core, LandmarkBasis)), None)
+        found = [] if basis is None else at_landmarks(basis)
+        return self._in_units(found[0].landmarks) if found else None
 
     @property
     def names(self) -> list[str]:
