@@ -45,7 +45,7 @@ class Penalised(Parameterised):
 
     def __post_init__(self) -> None:
         if self.penalty != "auto":
-            _amount("penalty", self.penalty)
+            object.__setattr__(self, "penalty", _amount("penalty", self.penalty))
 
     def resolved(self, chosen: Given) -> float | Given:
         """c: the given one, or the one that was `chosen` for "auto"."""
@@ -76,10 +76,10 @@ class Cut(Parameterised):
     ridge: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.rtol is not None:
-            positive("rtol", self.rtol)
-        _amount("min_support", self.min_support)
-        _amount("ridge", self.ridge)
+        if self.rtol is not None and not 0 < positive("rtol", self.rtol) < 1:
+            raise ValueError(f"rtol must lie between 0 and 1, both excluded; it is {self.rtol!r}")
+        for name in ("min_support", "ridge"):
+            object.__setattr__(self, name, _amount(name, getattr(self, name)))
 
     def resolved(self, chosen: Any) -> None:
         """No penalty."""
@@ -124,6 +124,7 @@ def solving(value: Any) -> Solving:
     return found
 
 
-def _amount(name: str, value: Any) -> None:
+def _amount(name: str, value: Any) -> float:
     if not is_number(value) or value < 0:
         raise ValueError(f"{name} must be a number of 0 or more; it is {value!r}")
+    return float(value)

@@ -114,3 +114,44 @@ def test_weights_of_a_part_of_the_rows_are_refused(then: Any, now: Any) -> None:
 def test_a_lattice_refuses_columns_of_very_different_widths() -> None:
     with pytest.raises(ValueError, match="column 0"):
         spectral(basis=FourierLattice(4, kernel=Gaussian(1.0)), solver=Penalised(1.0)).fit(X[:, :2] * [1e-9, 1.0])
+
+
+def test_an_object_that_is_changed_in_place_changes_no_fitted_model() -> None:
+    kernel = Gaussian(0.7)
+    points = dsp.basis.LandmarkBasis(kernel, X[:20])
+    models = [spectral(basis=dsp.basis.Concatenated((dsp.basis.ConstantBasis(3), points))).fit(X)]
+    models.append(dsp.HermiteRegressor(FourierLattice(3, kernel=kernel)).fit(X, X[:, 0]))
+    models.append(spectral(basis=Landmarks(Gaussian("auto"), 10)).fit(X))
+    before = [str(model.kernel_) for model in models], models[0].transform(X[:5])
+    kernel.set_params(scale=9.0)
+    models[2].choice_.parameters["basis"].kernel.set_params(scale=9.0)
+    assert [str(model.kernel_) for model in models] == before[0]
+    np.testing.assert_array_equal(models[0].transform(X[:5]), before[1])
+    assert str(models[1].choice_.parameters["basis"].kernel) == before[0][1]
+
+
+@pytest.mark.parametrize("name", ["constant", "exclude"])
+def test_a_regression_refuses_what_only_operators_take(name: str) -> None:
+    model = dsp.HermiteRegressor(Landmarks(Gaussian(1.0), 10, **{name: True}))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="a regression adds no constant function and leaves out no rows"):
+        model.plan(X, X[:, 0])
+
+
+def test_an_open_number_of_landmarks_is_no_larger_than_the_sample() -> None:
+    assert spectral(basis=Landmarks(Gaussian(1.0), sample=20)).fit(X).basis_.size == 21
+    landmarks = Landmarks(sample=150, method="cholesky")
+    sdp = dsp.SDPEmbedding(0.4, method="lowrank", accuracy=1e-9, landmarks=landmarks, random_state=0)
+    with pytest.warns(TrustWarning, match="landmarks"):
+        assert len(sdp.fit(X[:, :2]).extension_.points) <= 225
+
+
+def test_periods_within_a_kernel_are_in_the_units_of_the_columns_too() -> None:
+    kernel = dsp.kernels.Periodic(Gaussian(1.0), (3.0, None, None))
+    with pytest.raises(ValueError, match="standardize=True would change the units of X, and periods are in them"):
+        spectral(basis=Landmarks(kernel, 10)).plan(dsp.Rows(X, standardize=True))
+
+
+def test_words_and_single_numbers_are_taken_as_what_they_are() -> None:
+    with pytest.raises(TypeError, match="the kernel of a FourierLattice is a stationary one.*got 'gausian'"):
+        FourierLattice(4, kernel="gausian")
+    assert type(Penalised(np.float32(0.1)).penalty) is float

@@ -108,6 +108,11 @@ class FourierLattice(OpenKernel, Basis):
             raise ValueError(f"method must be {' or '.join(map(repr, METHODS))}; it is {self.method!r}")
         if not (is_number(self.eps) and 1e-14 <= self.eps <= 1e-3):
             raise ValueError(f"eps, the precision of the nonuniform FFT, lies in [1e-14, 1e-3]; it is {self.eps!r}")
+        if not isinstance(self.kernel, Kernel) and self.kernel != "auto":
+            raise TypeError(
+                'the kernel of a FourierLattice is a stationary one, such as Gaussian(1.0), or "auto"; got '
+                f"{self.kernel!r}"
+            )
         lengths = {len(part) for part in (self.box, self.periods) if part is not None}
         lengths |= {len(self.m)} if isinstance(self.m, tuple) else set()
         if len(lengths) > 1:

@@ -240,8 +240,11 @@ class Estimator(NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
     def _check_as_fitted(self, rows: Rows) -> None:
         """Raise ValueError for rows of other columns than those of the fit, or of another scaling."""
         fitted = vars(self).get("preparation_") or Preparation()
-        if rows.columns is not None and check_columns(rows.columns, self.n_features_in_) != fitted.columns:
-            raise ValueError(f"columns={list(rows.columns)} are not those of the fit, {fitted.columns}: leave them out")
+        every = tuple(range(self.n_features_in_))
+        if rows.columns is not None and check_columns(rows.columns, len(every)) != (fitted.columns or every):
+            raise ValueError(
+                f"columns={list(rows.columns)} are not those of the fit, {fitted.columns or 'all'}: leave them out"
+            )
         if rows.standardize and fitted.mean is None:
             raise ValueError("the columns were not standardised in the fit: leave standardize out, or fit anew with it")
 

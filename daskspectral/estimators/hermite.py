@@ -265,6 +265,11 @@ class HermiteRegressor(RegressionFunctions):
         basis = Landmarks() if self.basis is None else self.basis
         if not isinstance(basis, (Landmarks, FourierLattice)):
             raise TypeError(f"basis must be Landmarks(...) or FourierLattice(...) for a regression; got {basis!r}")
+        if isinstance(basis, Landmarks) and (basis.constant or basis.exclude):
+            raise ValueError(
+                f"a regression adds no constant function and leaves out no rows: leave constant and exclude of {basis} "
+                "out; an offset is taken by centring y"
+            )
         if isinstance(basis, FourierLattice):
             dimension = source.dimension
             basis = replace(regression_lattice(basis, dimension, basis.periods), kernel=basis.kernel)

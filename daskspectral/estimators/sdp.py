@@ -274,7 +274,7 @@ class SDPEmbedding(Transformer):
         given, known = not asked.drawn, asked.count != "auto"
 
         def landmarks(p: int) -> LandmarkBasis:
-            wanted = replace(asked, count=min(p, source.n))
+            wanted = replace(asked, count=min(p, source.n, asked.sample or p))
             at_most = asked.method == "cholesky"  # fewer span the kernel
             found = choose_landmarks(source, wanted, np.random.default_rng([seed, 0]), at_most=at_most)
             return LandmarkBasis(kernel, found.points)

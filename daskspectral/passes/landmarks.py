@@ -98,7 +98,9 @@ def of_kernel(asked: Any, kernel: Kernel, *, count: int | str) -> Asked:
     for name, free in given.items():
         if getattr(found, name) != free:
             raise ValueError(f"the kernel of an embedding is that of its bandwidth: leave {name} of landmarks out")
-    return replace(found, kernel=kernel, count=count if found.count == "auto" else found.count)
+    if found.count == "auto" and not isinstance(count, str):
+        found = replace(found, count=min(count, found.sample or count))
+    return replace(found, kernel=kernel)
 
 
 def rows_by(method: str, points: Array, count: int, kernel: Kernel, rng: np.random.Generator) -> NDArray[np.intp]:

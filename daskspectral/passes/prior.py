@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -120,7 +121,7 @@ def _given_kernel(basis: Any) -> Kernel | None:
     if not isinstance(basis, FourierLattice) or isinstance(basis.kernel, str):
         return None
     check_stationary(basis.kernel)
-    return basis.kernel
+    return copy.deepcopy(basis.kernel)  # kernels can be changed in place
 
 
 def _as_given(lattice: FourierLattice, orders: tuple[int, ...] | None, kernel: Kernel) -> FourierLattice:

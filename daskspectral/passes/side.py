@@ -56,12 +56,12 @@ class Side:
         Raises TypeError or ValueError for what cannot work with any data.
         """
         name = f"{prefix}basis"
-        vanishing = None
+        functions, vanishing = copy.deepcopy(functions), None  # kernels can be changed in place
         if isinstance(functions, Vanishing) and isinstance(functions.basis, Landmarks):
             vanishing, functions = functions, functions.basis
         constant = operator.kills_constants and vanishing is None
         if isinstance(functions, Landmarks):
-            asked, functions = functions.constant, copy.deepcopy(functions)  # kernels can be changed in place
+            asked = functions.constant
             if asked and vanishing is not None:
                 raise ValueError(
                     f"constant=True would add a function that does not vanish to {name}, whose functions vanish at the "
@@ -92,7 +92,7 @@ class Side:
     def has_periods(self) -> bool:
         """Whether the periods of some columns are given with the functions."""
         own = self.landmarks or self.lattice
-        return own is not None and own.periods is not None
+        return own is not None and (own.periods is not None or isinstance(own.kernel, Periodic))
 
     @property
     def automatic(self) -> bool:
@@ -138,7 +138,7 @@ class Side:
             least = min(source.n, source.dimension_at(self.view))
             if least <= MOST_SPANNING:
                 return replace(self, landmarks=replace(own, count=least), spanning=True)
-        return replace(self, landmarks=replace(own, count=count))
+        return replace(self, landmarks=replace(own, count=min(count, own.sample or count)))
 
     def check_against(self, source: Source, order: int, operator: Operator) -> None:
         """Raise ValueError where the functions do not fit the data, or the operator with derivatives of this order."""
@@ -202,6 +202,7 @@ class Side:
         kernel, spread = core.kernel, self.landmarks.spread
         if isinstance(kernel, Periodic) and not isinstance(self.landmarks.kernel, Periodic):
             kernel = kernel.kernel  # without the periods that are added
+        kernel = copy.deepcopy(kernel)  # one that is changed in place changes no fitted model
         still = 0.0 if isinstance(spread, str) else spread
         found = replace(self.landmarks, kernel=kernel, points=raw, count=len(raw), spread=still)
         return found if self.vanishing is None else replace(self.vanishing, basis=found)
