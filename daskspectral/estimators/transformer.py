@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -14,7 +15,9 @@ import xarray as xr
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from daskspectral.data.containers import is_frame, is_lazy
+from daskspectral.data.integrity import Snapshot
 from daskspectral.data.rows import Rows
+from daskspectral.data.source import Source, open_source
 from daskspectral.estimators.base import Estimator
 
 Call = TypeVar("Call", bound=Callable[..., Any])
@@ -45,6 +48,23 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self.fit(X, y, **options)
         shown = {"progress": options["progress"]} if "progress" in options else {}
         return self._unlabelled(self._of_fit(X, **shown), X)
+
+    @contextmanager
+    def _fitting(
+        self, X: Rows, progress: bool | None, *, several: bool = True, **fields: Any
+    ) -> Iterator[tuple[Source, Snapshot]]:
+        """The opened rows of a fit; at the end of the block they must be as they were. Keeps their columns.
+
+        Raises ValueError for a single row where there are to be `several`, OSError where the data changed meanwhile.
+        """
+        source = open_source(X, progress=progress, **fields)
+        if several:
+            self._check_several(source)
+        self._keep_names(X.data)
+        snapshot = Snapshot(source)
+        yield source, snapshot
+        snapshot.check_unchanged()
+        self.n_features_in_ = source.n_features_in
 
     def _of_fit(self, X: Any, **options: Any) -> Any:
         """What `transform` gives at the rows X of the fit."""

@@ -87,7 +87,7 @@ def scored(name: str, x: np.ndarray, y: np.ndarray, columns: np.ndarray) -> Scor
 def at(x: np.ndarray, y: np.ndarray, squares: np.ndarray, bandwidth: float) -> tuple[Scores, np.ndarray]:
     """The scores at a bandwidth, and the leading eigenvalues of Abar."""
     gram = np.exp(-squares / bandwidth**2)
-    matrix = Deflated(lambda h: gram @ h, gram.sum(axis=1))
+    matrix = Deflated(gram, gram.sum(axis=1))
     values, vectors = (found[..., -COLUMNS:] for found in scipy.linalg.eigh(matrix @ np.eye(len(x))))
     problem = ExactProblem(matrix, matrix.bound, matrix.bound**2)
     start = np.random.default_rng(0).standard_normal((len(x), 6))

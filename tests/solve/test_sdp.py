@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from daskspectral.solve import sdp
-from daskspectral.solve.extremes import Largest
 from daskspectral.solve.sdp import (
     Accelerated,
     Deflated,
     ExactProblem,
     Frame,
     Iterate,
+    Largest,
     LowRankProblem,
     Power,
     Problem,
@@ -63,7 +63,7 @@ def case(n: int = 40, bandwidth: float = 0.5, own: bool = False) -> Case:
     k = gaussian(x, x, bandwidth / ROOT2)
     m = [sum(row) for row in k]
     abar = [[k[i, j] / np.sqrt(m[i] * m[j]) - np.sqrt(m[i] * m[j]) / sum(m) for j in range(n)] for i in range(n)]
-    matrix = Deflated(lambda h: k @ h, k.sum(axis=1))
+    matrix = Deflated(k, k.sum(axis=1))
     d = np.random.default_rng(1).uniform(0.5, 2, n) if own else matrix.bound
     return Case(np.array(abar), d, ExactProblem(matrix, d))
 
@@ -75,6 +75,11 @@ def summed(block: Any, k: Array, v: Array, d: Array | None, cuts: list[int]) -> 
         part = block(k[:, a:b], v, None if d is None else d[a:b])
         total = {name: total[name] + value for name, value in part.items()} if total else part
     return {name: value.value if isinstance(value, Largest) else value for name, value in total.items()}
+
+
+def test_the_largest_adds_like_a_sum() -> None:
+    assert (Largest() + Largest(2.0) + Largest(1.0)).value == 2
+    assert (Largest(-np.inf) + Largest(-3.0) + Largest(-4.0)).value == -3
 
 
 @cache
@@ -405,7 +410,7 @@ def test_further_columns_are_of_what_the_first_leave(low: bool) -> None:
             matrix = following.problem.matrix
             np.testing.assert_allclose(matrix @ np.eye(40), left, atol=1e-8)
             np.testing.assert_allclose(matrix.diagonal, np.diag(left), atol=1e-8)
-            weights = case(40, 1.5).problem.matrix.product(matrix.weights(e)) / np.sqrt(matrix.m)[:, None]
+            weights = case(40, 1.5).problem.matrix.product @ matrix.weights(e) / np.sqrt(matrix.m)[:, None]
             np.testing.assert_allclose(weights, left @ e, atol=1e-8)
     (alone,) = solve_stages(one.problem, lambda k: one.draw(4), lambda problem, start: one.solved(1e-8), None)
     assert alone.rank == len(alone.solution.eigenvalues)

@@ -3,7 +3,7 @@
 from daskspectral.solve.sdp.ascent import Ascent, Iterate, Problem, accelerated, power_method
 from daskspectral.solve.sdp.certificate import Certificate
 from daskspectral.solve.sdp.exact import Deflated, ExactProblem
-from daskspectral.solve.sdp.lowrank import Frame, LowRankProblem, Prove, Pull, alpha
+from daskspectral.solve.sdp.lowrank import Frame, Largest, LowRankProblem, Prove, Pull, alpha
 from daskspectral.solve.sdp.staircase import (
     RANK,
     Accelerated,
@@ -22,6 +22,7 @@ __all__ = [
     "ExactProblem",
     "Frame",
     "Iterate",
+    "Largest",
     "LowRankProblem",
     "Power",
     "Problem",
