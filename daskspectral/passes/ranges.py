@@ -14,7 +14,7 @@ from daskspectral.groups import Group
 from daskspectral.manifolds import Interval, Manifold
 from daskspectral.manifolds.interval import LegendreSpace
 from daskspectral.manifolds.isometry import orthogonal_fault
-from daskspectral.passes.extent import Extent, extent_from, extent_of
+from daskspectral.passes.scale import Extent, extent_from, extent_of
 from daskspectral.passes.support import FAR
 
 Array = NDArray[np.float64]
