@@ -199,10 +199,6 @@ class DiffusionMap(Transformer):
         function = Coordinates(self.functions_, self._n_features_out)
         return self._rows(function, X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options)
 
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.spectrum_)
-
     def _exact(self, source: Source, kernel: Gaussian) -> tuple[Array, DiffusionFunctions]:
         points = points_in_memory(source)[0]
         n = len(points)

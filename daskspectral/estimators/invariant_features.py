@@ -12,9 +12,8 @@ from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.groups import Group
 from daskspectral.manifolds import Manifold
 from daskspectral.passes.functions import SpanValues
-from daskspectral.passes.invariant import InvariantSpace, advise_few
+from daskspectral.passes.invariant import InvariantSpace
 from daskspectral.passes.parameters import check_amount
-from daskspectral.passes.ranges import advise_products
 from daskspectral.passes.support import Support
 
 
@@ -102,8 +101,7 @@ class InvariantFeatures(Transformer):
             space.check_first(source)
             levels = space.levels(source)
         basis = levels.first if self.n_eigenfunctions is None else levels.of(self.n_eigenfunctions)
-        if not (self.n_eigenfunctions is None and advise_few(basis, levels)) and self.manifold is None:
-            advise_products(basis)
+        space.advise(basis, levels, asked=self.n_eigenfunctions is not None)
         self.basis_ = basis
         return self.restored()
 

@@ -223,10 +223,6 @@ class KernelEmbedding(Transformer):
         features = Coordinates(self.learned_kernel_.features, self._n_features_out)
         return self._rows(features, X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options)
 
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.spectrum_)
-
     def restored(self) -> Self:
         self.kernel_ = self.learned_kernel_.kernel
         return self

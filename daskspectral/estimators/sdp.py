@@ -36,7 +36,7 @@ from daskspectral.passes.landmarks import choose_landmarks, given_points, of_ker
 from daskspectral.passes.parameters import check_number, check_one_of, check_random_state, check_whole
 from daskspectral.passes.scale import standardized
 from daskspectral.passes.sums import flops_of
-from daskspectral.solve.sdp import Certificate, SDPSolver
+from daskspectral.solve.sdp import SOLVERS, Certificate
 from daskspectral.solvers import Ascent
 
 Array = NDArray[np.floating[Any]]
@@ -253,10 +253,6 @@ class SDPEmbedding(Transformer):
             )
         return found * np.sqrt(bounds)[:, None]
 
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.spectrum_)
-
     def restored(self) -> Self:
         self.certificates_ = tuple(self.certificates_)
         self.certificate_ = self.certificates_[0]
@@ -282,7 +278,7 @@ class SDPEmbedding(Transformer):
         first = len(asked.points) if given else int(asked.count) if known else FIRST
         plan = plan_rows(source, flops_of(source, 1))
         if self.method == "lowrank":
-            plan = plan_embedding(source, first, device).ranges
+            plan = plan_embedding(source, first, device)
         if checkpoint is not None:
             checkpoint.agree(plan)
         last, own, path = vars(self).get("extension_"), self._ascent, self._scratch()
@@ -290,7 +286,7 @@ class SDPEmbedding(Transformer):
         embedding = Embedding(
             passes=Passes(Run(source, plan, None, "embed", device), checkpoint),
             kernel=kernel,
-            solve=partial(SDPSolver.named(own.method).solve, tolerance=own.tolerance, max_passes=own.max_passes),
+            solve=partial(SOLVERS[own.method], tolerance=own.tolerance, max_passes=own.max_passes),
             landmarks=landmarks,
             accuracy=self.accuracy,
             sizes=(first, 0 if given else int(FURTHER * first)) if given or known else None,

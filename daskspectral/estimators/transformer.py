@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -12,6 +11,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import sklearn
 import xarray as xr
+from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from daskspectral.data.containers import is_frame, is_lazy
@@ -37,10 +37,12 @@ def framed(transform: Call) -> Call:
 class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type: ignore[misc]
     """An estimator whose `transform` gives columns of numbers, named after its class by `get_feature_names_out`."""
 
+    spectrum_: NDArray[np.floating[Any]]
+
     @property
-    @abstractmethod
     def _n_features_out(self) -> int:
-        """The number of columns that `transform` gives."""
+        """The number of columns that `transform` gives, by default one for each number of the spectrum."""
+        return len(self.spectrum_)
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
         """`fit` with these options, then `transform` of the same rows: invalid ones are NaN with on_invalid="skip"."""

@@ -262,7 +262,7 @@ class Embedding:
         """The landmarks with their frame; rows that they do not cover are landmarks too, up to `most` in all."""
         run, kernel = self.passes.run, self.kernel
         plan = plan_embedding(self.source, basis.size, run.device)
-        self.passes.run = Run(self.source, plan.ranges, None, "embed", run.device)
+        self.passes.run = Run(self.source, plan, None, "embed", run.device)
         while True:
             check_reach(kernel, basis.landmarks)
             features = Features(basis, device=run.device)

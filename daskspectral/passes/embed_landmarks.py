@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import count, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
 from daskspectral.moments import block_rows
 from daskspectral.passes.extension import COVERED, Extension
-from daskspectral.passes.sums import PassPlan, flops_of
+from daskspectral.passes.sums import flops_of
 from daskspectral.solve.sdp import Frame, Largest, Prove, Pull, alpha
 
 Array = NDArray[np.floating[Any]]
@@ -65,8 +65,8 @@ class Features:
         """Rows of a block."""
         return BLOCK_ROWS if self.device == "cpu" else ACCELERATOR_ROWS
 
-    def blocks(self, batches: Iterable[Mapping[str, Array]]) -> Iterator[tuple[Array, Array | None]]:
-        """Block by block k(Y, x) (p, c), and the bounds on the diagonal (c,), None where none are given."""
+    def blocks(self, batches: Iterable[Mapping[str, Array]]) -> Iterator[tuple[Array, Array | None, Array]]:
+        """Block by block k(Y, x) (p, c), the bounds on the diagonal (c,), None where none are given, and x (c, d)."""
         device, step = self.accelerator, self.rows
         arena, basis = Arena(device), device.moved(self.basis)
         for batch in batches:
@@ -74,7 +74,7 @@ class Features:
                 x = batch["x"][start : start + step]
                 given = batch.get("diagonal")
                 bound = None if given is None else device.put(np.asarray(given[start : start + step], dtype=float))
-                yield device.put(np.ascontiguousarray(x.T)) if self.kept else values(basis, x, arena), bound
+                yield device.put(np.ascontiguousarray(x.T)) if self.kept else values(basis, x, arena), bound, x
                 arena.launched()
 
 
@@ -92,7 +92,7 @@ class KeepTask:
 
     def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
         get = self.features.accelerator.get
-        return np.concatenate([get(k).T.copy() for k, _ in self.features.blocks([batch])])
+        return np.concatenate([get(k).T.copy() for k, *_ in self.features.blocks([batch])])
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ class TotalTask:
         device = self.features.accelerator
         with device.guarded():
             total = device.zeros(self.features.basis.size)
-            for k, _ in self.features.blocks(batches):
+            for k, *_ in self.features.blocks(batches):
                 total += k.sum(axis=1)
             return {"total": device.get(total)}
 
@@ -127,17 +127,15 @@ class CoverTask:
         farthest, lightest, heaviest = Largest(), Largest(-np.inf), Largest()
         device = self.features.accelerator
         get, whitening, masses = device.get, device.put(state.whitening), device.put(state.masses)
-        for batch in batches:
-            for start, (k, given) in zip(count(0, self.features.rows), self.features.blocks([batch]), strict=False):
-                cover, bound = get(np.square(whitening.T @ k).sum(axis=0)), None if given is None else get(given)
-                m = get(k.T @ masses)
-                rows_seen += len(m)
-                lightest, heaviest = lightest + Largest(-float(m.min())), heaviest + Largest(float(m.max()))
-                rows = np.flatnonzero(~((cover >= COVERED) & (m > 0)))
-                uncovered += len(rows)
-                missed += First(tuple(np.asarray(batch["x"][start + rows], dtype=float)))
-                farthest += Largest(1 - float(cover.min()))
-                unbounded += 0 if bound is None else int(np.count_nonzero(~(bound > 0)))
+        for k, bound, x in self.features.blocks(batches):
+            cover, m = get(np.square(whitening.T @ k).sum(axis=0)), get(k.T @ masses)
+            rows_seen += len(m)
+            lightest, heaviest = lightest + Largest(-float(m.min())), heaviest + Largest(float(m.max()))
+            rows = np.flatnonzero(~((cover >= COVERED) & (m > 0)))
+            uncovered += len(rows)
+            missed += First(tuple(np.asarray(x[rows], dtype=float)))
+            farthest += Largest(1 - float(cover.min()))
+            unbounded += 0 if bound is None else int(np.count_nonzero(~(get(bound) > 0)))
         return {
             "uncovered": np.array(uncovered),
             "unbounded": np.array(unbounded),
@@ -176,7 +174,7 @@ class BlockTask:
         device = self.features.accelerator
         with device.guarded():
             block, point = device.moved(self.block), device.put(state)
-            for k, bound in self.features.blocks(batches):
+            for k, bound, _ in self.features.blocks(batches):
                 part = block(k, point, bound)
                 sums = {name: sums[name] + value if sums else value for name, value in part.items()}
             return {name: v if isinstance(v, Largest) else device.get(v) for name, v in sums.items()}
@@ -214,7 +212,7 @@ def _digest(task: Any, state: Any) -> Array:
     return np.frombuffer(digest.digest(), dtype=np.int64)
 
 
-def plan_embedding(source: Source, p: int, device: str = "cpu") -> PassPlan:
+def plan_embedding(source: Source, p: int, device: str = "cpu") -> Plan:
     """The tasks and memory of one pass of an embedding with p landmarks. Raises MemoryError where it would not fit."""
     plan, threads = plan_rows(source, flops_of(source, p), device=device), local_threads()
     live = 1 + plan.live(1 + math.ceil(threads / plan.epoch))
@@ -223,7 +221,7 @@ def plan_embedding(source: Source, p: int, device: str = "cpu") -> PassPlan:
         p, source.dimension, rows=rows, dtype="float64", threads=threads, live=live, buffers=4, sums=1, device=device
     )
     check_memory(memory)
-    return PassPlan(plan, memory)
+    return plan
 
 
 def keeps(size: int) -> bool:
@@ -278,7 +276,7 @@ def kept_values(run: Run, basis: LandmarkBasis, cache: str, scratch: str | None)
             replace(quiet, plan=plan, description="features").map(KeepTask(features), out=target)
         readers = {**source.readers, "x": points_reader(scratch, "features")}
         kept = replace(quiet.source, readers=readers, preparation=Preparation())
-        return Features(basis, True, device), Run(kept, plan_embedding(kept, p, device).ranges, None, "embed", device)
+        return Features(basis, True, device), Run(kept, plan_embedding(kept, p, device), None, "embed", device)
     aligned = "diagonal" not in source.readers or source.on_invalid == "raise"  # only valid rows have kept values
     fits = aligned and not source.dask_fields and not on_cluster() and keeps(8 * n * p)
     if fits and (cache == "always" or (cache == "auto" and device == "cpu")):
