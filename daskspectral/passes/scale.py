@@ -50,8 +50,8 @@ class Spread:
     def of(cls, x: Array, weights: Array | None, predicted: Array | None = None) -> Spread:
         """The spread of rows x (c, m) about their mean and about a prediction, if there is one, with weights (c,)."""
         w = np.ones(len(x)) if weights is None else np.asarray(weights, dtype=float)
-        total, first = float(w.sum()), x[0]
-        mean = first + (w @ (x - first) / total if total else 0.0)
+        total, first = float(w.sum()), 0.0 if predicted is None else x[0]  # the mean of constant targets is exact
+        mean = first + (w @ (x - first) / total if total else np.zeros(x.shape[1]))
         residuals = np.zeros_like(mean) if predicted is None else w @ (x - predicted) ** 2
         return cls(total, mean, w @ (x - mean) ** 2, residuals)
 
