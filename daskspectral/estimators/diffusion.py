@@ -231,18 +231,15 @@ class DiffusionMap(Transformer):
         steps = ("first", "second", "gram") if self.alpha else ("first", "gram")
         for step in steps:
             total = _run(source, functions, f"{step} sum").reduce(_SumTask(), LandmarkSums(functions, step))
-            self._check_covered(int(total.sums["uncovered"][0]), total.count, len(points))
+            if uncovered := int(total.sums["uncovered"][0]):
+                raise UncoveredError(
+                    f"{uncovered} of {total.count} points are not covered by the {len(points)} landmarks, which "
+                    "reproduce less than a tenth of their kernel: add landmarks, choose them by 'cholesky' or "
+                    f"'kmeans++', or widen the bandwidth {self.bandwidth_:g}"
+                )
             if step != "gram":
                 functions = with_sums(functions, total.sums)
         return landmark_map(functions, total.sums["gram"], self.n_components, time=self.time, symmetric=self.symmetric)
-
-    def _check_covered(self, uncovered: int, n: int, p: int) -> None:
-        if uncovered:
-            raise UncoveredError(
-                f"{uncovered} of {n} points are not covered by the {p} landmarks, which reproduce less than a tenth "
-                f"of their kernel: add landmarks, choose them by 'cholesky' or 'kmeans++', or widen the "
-                f"bandwidth {self.bandwidth_:g}"
-            )
 
     def _check_components(self, values: Array) -> None:
         if not len(values):

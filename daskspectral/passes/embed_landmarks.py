@@ -60,14 +60,9 @@ class Features:
         """Where the kernel values are. Raises ImportError or RuntimeError where there is none."""
         return device_of(self.device)
 
-    @property
-    def rows(self) -> int:
-        """Rows of a block."""
-        return BLOCK_ROWS if self.device == "cpu" else ACCELERATOR_ROWS
-
     def blocks(self, batches: Iterable[Mapping[str, Array]]) -> Iterator[tuple[Array, Array | None, Array]]:
         """Block by block k(Y, x) (p, c), the bounds on the diagonal (c,), None where none are given, and x (c, d)."""
-        device, step = self.accelerator, self.rows
+        device, step = self.accelerator, BLOCK_ROWS if self.device == "cpu" else ACCELERATOR_ROWS
         arena, basis = Arena(device), device.moved(self.basis)
         for batch in batches:
             for start in range(0, len(batch["x"]), step):
