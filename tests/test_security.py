@@ -297,7 +297,7 @@ DEEP: list[Any] = []
 for _ in range(2000):
     DEEP = [DEEP]
 WRONG: list[Any] = [None, -1, 1e300, "x", [], {}, [None], {"$number": [1]}, {"$tuple": 3}, np.full((2, 2), np.nan)]
-WRONG += [{"$class": "solve.SDPSolver", "state": {}}, {"$class": "manifolds.Sphere", "state": {"d": 2}}, DEEP]
+WRONG += [{"$class": "solve.InvariantSolver", "state": {}}, {"$class": "manifolds.Sphere", "state": {"d": 2}}, DEEP]
 
 
 @pytest.mark.parametrize("name", MODELS)

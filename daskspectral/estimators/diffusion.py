@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -15,23 +16,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import Landmarks
 from daskspectral.data.containers import is_frame
-from daskspectral.data.integrity import Snapshot
 from daskspectral.data.rows import Rows
-from daskspectral.data.source import Source, open_source
+from daskspectral.data.source import Source
+from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.memory import available, check_memory, local_threads, predict_memory
 from daskspectral.errors import RankWarning, warn_user
 from daskspectral.estimators.reading import reads
 from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.kernels import Gaussian
+from daskspectral.passes.apply import MapRows
 from daskspectral.passes.bandwidth import check_bandwidth, chosen_bandwidth
-from daskspectral.passes.coordinates import (
-    Coordinates,
-    Embed,
-    StreamedMatrix,
-    SumTask,
-    feature_run,
-    read_points,
-)
+from daskspectral.passes.embed import UncoveredError, positive
+from daskspectral.passes.embed_pairs import KernelProduct, points_in_memory
+from daskspectral.passes.extension import Coordinates
 from daskspectral.passes.landmarks import choose_landmarks, given_points, of_kernel
 from daskspectral.passes.parameters import (
     check_amount,
@@ -40,10 +37,8 @@ from daskspectral.passes.parameters import (
     check_whole,
 )
 from daskspectral.solve.diffusion import (
-    DENSE,
     LEAST_EIGENVALUE,
     DiffusionFunctions,
-    KernelMatrix,
     LandmarkSums,
     exact_map,
     landmark_features,
@@ -55,10 +50,6 @@ Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 LANDMARKS = 500
 EXACT_ROWS = 8000  # "auto" takes all points up to here: K then has 512 MB
-
-
-class _UncoveredError(ValueError):
-    """Landmarks that do not cover some points."""
 
 
 class DiffusionMap(Transformer):
@@ -155,9 +146,11 @@ class DiffusionMap(Transformer):
         """
         self._check_parameters()
         self._check_whole(X)
-        source = open_source(X, progress=progress)
-        self._check_several(source)
-        self._keep_names(X.data)
+        with self._fitting(X, progress) as (source, _):
+            self._fit_source(source)
+        return self
+
+    def _fit_source(self, source: Source) -> None:
         if source.n <= self.n_components:
             raise ValueError(
                 f"X has {source.n} rows, and n_components={self.n_components} needs one more than that: the first "
@@ -168,27 +161,25 @@ class DiffusionMap(Transformer):
             method = "exact" if source.n <= EXACT_ROWS else "lowrank"
         if method == "lowrank":
             self._check_landmarks(source)
-        snapshot = Snapshot(source)
         solve = self._exact if method == "exact" else self._lowrank
         self.bandwidth_ = chosen_bandwidth(source, self.bandwidth, self.random_state)
         while True:
             try:
                 values, functions = solve(source, Gaussian(self.bandwidth_ / math.sqrt(2)))
                 break
-            except _UncoveredError:
+            except UncoveredError:
                 if self.bandwidth != "auto":
                     raise
                 self.bandwidth_ *= math.sqrt(2)
                 logger.info("the landmarks do not cover the points; bandwidth widened to %.6g", self.bandwidth_)
         self._check_components(values)
         skips = source.on_invalid == "skip"
-        embed = feature_run(replace(source, on_invalid="keep") if skips else source, functions, "embedding")
-        embedding = embed.map(Embed(Coordinates(functions, nan_rows=skips)))
-        snapshot.check_unchanged()
+        run = _run(replace(source, on_invalid="keep") if skips else source, functions, "embedding")
+        embedding = run.map(MapRows(Coordinates(functions, functions.width, nan_rows=skips)))
         assert embedding is not None
-        self.embedding_, self.functions_ = _with_signs(embedding, functions)
-        self.spectrum_, self.method_, self.n_features_in_ = values, method, source.n_features_in
-        return self
+        signs = positive(embedding)
+        self.embedding_, self.functions_ = embedding * signs, replace(functions, weights=functions.weights * signs)
+        self.spectrum_, self.method_ = values, method
 
     def _of_fit(self, X: Any, **options: Any) -> Any:
         """`embedding_` for numpy, other containers in their own kind."""
@@ -205,25 +196,15 @@ class DiffusionMap(Transformer):
         vanishes, so that coordinates are undefined, raise ValueError, or become NaN with `Rows(X, on_invalid="skip")`.
         """
         check_is_fitted(self)
-        return self._rows(
-            Coordinates(self.functions_), X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options
-        )
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.spectrum_)
+        function = Coordinates(self.functions_, self._n_features_out)
+        return self._rows(function, X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options)
 
     def _exact(self, source: Source, kernel: Gaussian) -> tuple[Array, DiffusionFunctions]:
-        points = read_points(source)
+        points = points_in_memory(source)[0]
         n = len(points)
         if n <= self.n_components:
             raise ValueError(f"{n} rows of X are valid, too few for n_components={self.n_components}; mend the data")
-        if n <= DENSE:
-            product: Any = kernel.values(points, points)
-        elif 2 * 8 * n * n <= available():
-            product = KernelMatrix.kept(kernel, points)
-        else:
-            product = StreamedMatrix.of(KernelMatrix(kernel, points), source.progress)
+        product = KernelProduct.of(kernel, points, kept=2 * 8 * n * n <= available(), progress=source.progress)
         start = np.random.default_rng(self.random_state).standard_normal(n)
         try:
             return exact_map(
@@ -249,19 +230,16 @@ class DiffusionMap(Transformer):
         functions = landmark_features(kernel, points, self.alpha)
         steps = ("first", "second", "gram") if self.alpha else ("first", "gram")
         for step in steps:
-            total = feature_run(source, functions, f"{step} sum").reduce(SumTask(), LandmarkSums(functions, step))
-            self._check_covered(int(total.sums["uncovered"][0]), total.count, len(points))
+            total = _run(source, functions, f"{step} sum").reduce(_SumTask(), LandmarkSums(functions, step))
+            if uncovered := int(total.sums["uncovered"][0]):
+                raise UncoveredError(
+                    f"{uncovered} of {total.count} points are not covered by the {len(points)} landmarks, which "
+                    "reproduce less than a tenth of their kernel: add landmarks, choose them by 'cholesky' or "
+                    f"'kmeans++', or widen the bandwidth {self.bandwidth_:g}"
+                )
             if step != "gram":
                 functions = with_sums(functions, total.sums)
         return landmark_map(functions, total.sums["gram"], self.n_components, time=self.time, symmetric=self.symmetric)
-
-    def _check_covered(self, uncovered: int, n: int, p: int) -> None:
-        if uncovered:
-            raise _UncoveredError(
-                f"{uncovered} of {n} points are not covered by the {p} landmarks, which reproduce less than a tenth "
-                f"of their kernel: add landmarks, choose them by 'cholesky' or 'kmeans++', or widen the "
-                f"bandwidth {self.bandwidth_:g}"
-            )
 
     def _check_components(self, values: Array) -> None:
         if not len(values):
@@ -305,10 +283,20 @@ class DiffusionMap(Transformer):
         )
 
 
-def _with_signs(embedding: Array, functions: DiffusionFunctions) -> tuple[Array, DiffusionFunctions]:
-    """The embedding with each column's entry of largest magnitude positive, the first where several tie."""
-    magnitude = np.abs(embedding)
-    ties = magnitude >= np.nanmax(magnitude, axis=0) * (1 - 1e-6)
-    entries = np.take_along_axis(embedding, ties.argmax(axis=0)[None], axis=0)[0]
-    signs = np.where(entries < 0, -1.0, 1.0)
-    return embedding * signs, replace(functions, weights=functions.weights * signs)
+@dataclass(frozen=True)
+class _SumTask:
+    """The sums over one range for a diffusion map at landmarks; the state has the step and earlier sums."""
+
+    def __call__(self, batches: Iterable[Mapping[str, Array]], state: LandmarkSums) -> dict[str, Array]:
+        total: dict[str, Array] = {}
+        for batch in batches:
+            part = state(np.asarray(batch["x"], dtype=float))
+            total = {name: total[name] + value for name, value in part.items()} if total else part
+        return total
+
+
+def _run(source: Source, functions: DiffusionFunctions, description: str) -> Run:
+    """A run over a source that evaluates the features of a diffusion map, in tasks of even work."""
+    p, q = len(functions.points), len(functions.first)
+    flops = 2.0 * p * (source.dimension + 25) + 2.0 * q * (q if functions.whitening is None else p + q)
+    return Run(source, plan_rows(source, flops), None, description)

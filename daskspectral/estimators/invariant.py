@@ -25,17 +25,15 @@ from daskspectral.moments.counting import counted_rows
 from daskspectral.moments.invariant import Coverage, Uniformity, fit_invariant
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.apply import Result
-from daskspectral.passes.equivariant import Output
-from daskspectral.passes.folds import checked_folds, continued_folds
+from daskspectral.passes.folds import FoldRequest, checked_folds, continued_folds
 from daskspectral.passes.functions import EquivariantValues, SpanLeverage, SpanValues
-from daskspectral.passes.invariant import InvariantSpace
+from daskspectral.passes.invariant import InvariantSpace, Output
 from daskspectral.passes.networks import Training
 from daskspectral.passes.parameters import check_amount, sobolev_order
-from daskspectral.passes.ranges import advise_appended
+from daskspectral.passes.ranges import advise_appended, levelled
 from daskspectral.passes.session import Session
 from daskspectral.passes.sums import Discretisation
 from daskspectral.passes.support import Support
-from daskspectral.passes.targets import levelled
 from daskspectral.solve.invariant import InvariantSolver
 
 Array = NDArray[np.floating[Any]]
@@ -201,9 +199,7 @@ class InvariantRegressor(Regressor):
         self._check_parameters()
         self._check_whole(rows)
         folds = checked_folds(self.folds)
-        labels = None if folds is None else folds.labels
-        given = {"gradients": gradients, "weight": sample_weight, "fold": labels, "progress": progress}
-        source, operator = open_regression(rows, y, **given, slopes=gradients is not None)
+        source, operator = _opened(rows, y, gradients, sample_weight, folds, progress)
         if self.manifold is None:
             self._check_several(source)
         if operator.gradients:
@@ -250,9 +246,7 @@ class InvariantRegressor(Regressor):
         """
         before: Moments = self.fitted().moments_
         found = continued_folds(before.folds, folds)
-        labels = None if found is None else found.labels
-        given = {"gradients": gradients, "weight": sample_weight, "fold": labels, "progress": progress}
-        source, operator = open_regression(self._as_fitted(X), y, **given, slopes=gradients is not None)
+        source, operator = _opened(self._as_fitted(X), y, gradients, sample_weight, found, progress)
         measured = before.operator
         assert isinstance(measured, Regression)
         if operator != replace(measured, manifold=None, origin=(), unit=1.0):
@@ -318,7 +312,7 @@ class InvariantRegressor(Regressor):
         self.manifold_ = basis.manifold
         self.smoothness_ = sobolev_order(self.smoothness, self.manifold_)
         self.n_features_in_ = int(self.moments_.preparation["n_features_in"])
-        levels = int(self.levels_)
+        levels = self.levels_
         coefficients = self._coefficients if self._targets is not None else self._coefficients[:, 0]
         self.coef_ = basis.by_level(coefficients)[:levels]
         self.invariant_dimensions_ = basis.dimensions[:levels]
@@ -379,3 +373,11 @@ class InvariantRegressor(Regressor):
     def _output(self) -> Output:
         """How the values of f change with the group."""
         return Output.of(self.output, self.group)
+
+
+def _opened(
+    rows: Rows, y: Any, gradients: Any, weight: Any, folds: FoldRequest | None, progress: bool | None
+) -> tuple[Source, Regression]:
+    """The opened data of a regression, and what is measured of them."""
+    labels, slopes = None if folds is None else folds.labels, gradients is not None
+    return open_regression(rows, y, gradients=gradients, weight=weight, fold=labels, progress=progress, slopes=slopes)

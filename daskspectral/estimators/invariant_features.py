@@ -7,16 +7,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from daskspectral.data.integrity import Snapshot
-from daskspectral.data.source import open_source
 from daskspectral.estimators.reading import reads
 from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.groups import Group
 from daskspectral.manifolds import Manifold
 from daskspectral.passes.functions import SpanValues
-from daskspectral.passes.invariant import InvariantSpace, advise_few
+from daskspectral.passes.invariant import InvariantSpace
 from daskspectral.passes.parameters import check_amount
-from daskspectral.passes.ranges import advise_products
 from daskspectral.passes.support import Support
 
 
@@ -99,19 +96,13 @@ class InvariantFeatures(Transformer):
         space = InvariantSpace(self.manifold, self.group, None, self.n_eigenfunctions)
         space.check()
         self._check_whole(X)
-        source = open_source(X, progress=progress)
-        if self.manifold is None:
-            self._check_several(source)
-        self._keep_names(X.data)
-        space.check_columns(source)
-        space.check_first(source)
-        snapshot = Snapshot(source)
-        levels = space.levels(source)
-        snapshot.check_unchanged()
+        with self._fitting(X, progress, several=self.manifold is None) as (source, _):
+            space.check_columns(source)
+            space.check_first(source)
+            levels = space.levels(source)
         basis = levels.first if self.n_eigenfunctions is None else levels.of(self.n_eigenfunctions)
-        if not (self.n_eigenfunctions is None and advise_few(basis, levels)) and self.manifold is None:
-            advise_products(basis)
-        self.basis_, self.n_features_in_ = basis, source.n_features_in
+        space.advise(basis, levels, asked=self.n_eigenfunctions is not None)
+        self.basis_ = basis
         return self.restored()
 
     def restored(self) -> Self:

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskspectral import landmarks as choosing
 from daskspectral.data.containers import in_memory
-from daskspectral.data.integrity import Snapshot
 from daskspectral.data.source import open_source
 from daskspectral.engine.memory import available
 from daskspectral.errors import RankWarning, warn_user
@@ -21,7 +20,8 @@ from daskspectral.estimators.reading import reads
 from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.kernels import Kernel, Matern
 from daskspectral.passes.bandwidth import check_bandwidth, chosen_bandwidth
-from daskspectral.passes.coordinates import Coordinates, read_points
+from daskspectral.passes.embed_pairs import points_in_memory
+from daskspectral.passes.extension import Coordinates
 from daskspectral.passes.parameters import (
     check_number,
     check_random_state,
@@ -157,17 +157,13 @@ class KernelEmbedding(Transformer):
         self._check_whole(X)
         if X.on_invalid == "skip":
             raise ValueError("KernelEmbedding takes every row: leave on_invalid out, and drop rows with NaN before")
-        source = open_source(X, progress=progress)
-        self._check_several(source)
-        self._keep_names(X.data)
-        if 100 * source.n**2 > available():
-            raise MemoryError(
-                f"{source.n} rows need about {1e-7 * source.n**2:.1f} GB, and {1e-9 * available():.1f} GB are free: "
-                "the kernelised problem takes all pairs; give a sample of the rows"
-            )
-        snapshot = Snapshot(source)
-        points = read_points(source)
-        snapshot.check_unchanged()
+        with self._fitting(X, progress) as (source, _):
+            if 100 * source.n**2 > available():
+                raise MemoryError(
+                    f"{source.n} rows need about {1e-7 * source.n**2:.1f} GB, and {1e-9 * available():.1f} GB are "
+                    "free: the kernelised problem takes all pairs; give a sample of the rows"
+                )
+            points = points_in_memory(source)[0]
         rng = np.random.default_rng(self.random_state)
         if kernel.needs_median:
             kernel = kernel.resolve(choosing.median_distance(kernel.embedded(points), rng))
@@ -215,8 +211,7 @@ class KernelEmbedding(Transformer):
         error = float(np.abs(np.sum(self.embedding_**2, axis=1) / d - 1).max())  # of the columns that are kept
         self.certificate_ = KernelCertificate(found.least_eigenvalue, found.gap, error, found.merit <= self.tolerance)
         self.rank_, self.range_ = len(self.spectrum_), problem.rank
-        self.kernel_, self.n_features_in_ = kernel, source.n_features_in
-        return self
+        return self.restored()
 
     @framed
     def transform(self, X: Any, **options: Any) -> Any:
@@ -225,12 +220,8 @@ class KernelEmbedding(Transformer):
         Containers, `out` and the other options are as in `SpectralDecomposition.transform`.
         """
         check_is_fitted(self)
-        features = Coordinates(_Features(self.learned_kernel_))
+        features = Coordinates(self.learned_kernel_.features, self._n_features_out)
         return self._rows(features, X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options)
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.spectrum_)
 
     def restored(self) -> Self:
         self.kernel_ = self.learned_kernel_.kernel
@@ -249,20 +240,6 @@ class KernelEmbedding(Transformer):
                 raise ValueError(f"{name} must be positive; it is {getattr(self, name)!r}")
         check_whole("max_passes", self.max_passes)
         check_random_state(self.random_state)
-
-
-@dataclass(frozen=True, eq=False)
-class _Features:
-    """The features of a learned kernel as functions of points."""
-
-    kernel: LearnedKernel
-
-    @property
-    def width(self) -> int:
-        return self.kernel.width
-
-    def __call__(self, x: Array) -> Array:
-        return self.kernel.features(x)
 
 
 def _distinct(points: Array) -> tuple[Array, NDArray[np.intp], NDArray[np.intp], Array]:

@@ -14,7 +14,7 @@ from daskspectral.estimators.base import MeasuredEstimator
 from daskspectral.estimators.reading import reads
 from daskspectral.passes.apply import Result, slopes_of
 from daskspectral.passes.functions import EquivariantValues, SpanSlopes, SpanValues
-from daskspectral.passes.residuals import determination
+from daskspectral.passes.score import determination
 
 
 def target_result(layout: Layout | None, targets: int | None) -> Result:

@@ -2,47 +2,47 @@
 
 from __future__ import annotations
 
-import logging
 import os
+import re
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import LandmarkBasis, Landmarks
-from daskspectral.data.integrity import Snapshot
+from daskspectral.data.containers import as_reader
 from daskspectral.data.labelled import stack_rows
 from daskspectral.data.rows import Rows
-from daskspectral.data.source import Preparation, Source, open_source
+from daskspectral.data.source import Preparation, Source
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.accelerators import chosen_device
 from daskspectral.engine.checkpoint import Checkpoint, leased
 from daskspectral.engine.run import checkpoint_signals
+from daskspectral.errors import RankWarning, TrustWarning, warn_user
 from daskspectral.estimators.identity import identity_of
 from daskspectral.estimators.reading import reads
 from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.kernels import Gaussian
 from daskspectral.passes.apply import Result, labelled_rows
-from daskspectral.passes.bandwidth import chosen_bandwidth
-from daskspectral.passes.embed import FIRST, FURTHER, Embedding, Sizes, given_bounds, scratch_of, warn_embedding
-from daskspectral.passes.embed_checks import UNCOVERED, check_embedding, check_embedding_data
-from daskspectral.passes.embed_exact import Embedded
-from daskspectral.passes.embedding import Passes, plan_embedding
+from daskspectral.passes.bandwidth import check_bandwidth, chosen_bandwidth
+from daskspectral.passes.embed import FEW, FIRST, FURTHER, Embedded, Embedding
+from daskspectral.passes.embed_landmarks import Passes, check_scratch, plan_embedding
 from daskspectral.passes.extension import Extension
-from daskspectral.passes.landmarks import choose_landmarks, of_kernel
-from daskspectral.passes.parameters import (
-    check_one_of,
-)
+from daskspectral.passes.landmarks import choose_landmarks, given_points, of_kernel
+from daskspectral.passes.parameters import check_number, check_one_of, check_random_state, check_whole
 from daskspectral.passes.scale import standardized
 from daskspectral.passes.sums import flops_of
-from daskspectral.solve.sdp import Certificate, Problem, SDPSolution, SDPSolver
+from daskspectral.solve.sdp import SOLVERS, Certificate
 from daskspectral.solvers import Ascent
 
 Array = NDArray[np.floating[Any]]
-logger = logging.getLogger("daskspectral")
+METHODS = ("auto", "exact", "sparse", "lowrank")
+UNCOVERED = ("nearest", "nan", "raise")
+CACHES = ("auto", "always", "never")
 FREE = ("solver", "cache")  # may change from one start to the next
 
 
@@ -187,31 +187,24 @@ class SDPEmbedding(Transformer):
         (ConvergenceWarning), where landmarks are an approximation worse than `accuracy` (TrustWarning), and where the
         kernel holds fewer columns than n_components (RankWarning).
         """
-        check_embedding(self)
-        source = open_source(X, diagonal=diagonal, progress=progress)
-        self._check_several(source)
-        check_embedding_data(self, source, checkpoint)
-        self._keep_names(X.data)
-        device = chosen_device(self.device)
-        snapshot = Snapshot(source)
-        self.n_features_in_ = source.n_features_in
-        rng = np.random.default_rng(self.random_state)
+        self._check_parameters()
+        with self._fitting(X, progress, diagonal=diagonal) as (source, snapshot):
+            self._check_against(source, checkpoint)
+            device, rng = chosen_device(self.device), np.random.default_rng(self.random_state)
 
-        def constants() -> dict[str, Any]:
-            laid = standardized(source)
-            seed = int(rng.integers(2**31))  # drawn first: the same ascent for a word and the number it stands for
-            bandwidth = chosen_bandwidth(laid, self.bandwidth, rng)
-            return {"preparation": laid.preparation, "bandwidth": bandwidth, "seed": seed}
+            def constants() -> dict[str, Any]:
+                laid = standardized(source)
+                seed = int(rng.integers(2**31))  # drawn first: the same ascent for a word and the number it stands for
+                bandwidth = chosen_bandwidth(laid, self.bandwidth, rng)
+                return {"preparation": laid.preparation, "bandwidth": bandwidth, "seed": seed}
 
-        if checkpoint is None:
-            found = self._embedded(source, constants(), None, device)
-        else:
-            params = {k: v for k, v in self.plain_params().items() if k not in FREE} | {"device": device}
-            kinds = {"preparation": Preparation, "bandwidth": float, "seed": int}
-            identity = identity_of(snapshot, source, params)
-            saved = Checkpoint.take_up(checkpoint, identity, constants, kinds, checkpoint_every)
-            found = self._embedded(source, saved.constants, saved, device)
-        snapshot.check_unchanged()
+            saved = None
+            if checkpoint is not None:
+                params = {k: v for k, v in self.plain_params().items() if k not in FREE} | {"device": device}
+                kinds = {"preparation": Preparation, "bandwidth": float, "seed": int}
+                identity = identity_of(snapshot, source, params)
+                saved = Checkpoint.take_up(checkpoint, identity, constants, kinds, checkpoint_every)
+            found = self._embedded(source, constants() if saved is None else saved.constants, saved, device)
         self._keep(found)
         embedding = found.embedding
         if embedding is None or X.on_invalid == "skip":
@@ -251,11 +244,14 @@ class SDPEmbedding(Transformer):
         found = self._rows(function, X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options)
         if diagonal is None:
             return found
-        return found * np.sqrt(given_bounds(diagonal, found.shape[0], Rows.of(X).on_invalid))[:, None]
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.spectrum_)
+        n, reader = found.shape[0], as_reader(diagonal, "diagonal")
+        bounds = np.asarray(reader.read(0, n), dtype=float) if reader.shape == (n,) else np.empty(0)
+        missing = np.isnan(bounds) & (Rows.of(X).on_invalid == "skip")
+        if bounds.shape != (n,) or not ((bounds > 0) | missing).all():
+            raise ValueError(
+                f"diagonal must be {n} positive numbers, a bound for each row; it has shape {reader.shape}"
+            )
+        return found * np.sqrt(bounds)[:, None]
 
     def restored(self) -> Self:
         self.certificates_ = tuple(self.certificates_)
@@ -280,53 +276,96 @@ class SDPEmbedding(Transformer):
             return LandmarkBasis(kernel, found.points)
 
         first = len(asked.points) if given else int(asked.count) if known else FIRST
-        path = scratch_of(self.cache)
         plan = plan_rows(source, flops_of(source, 1))
         if self.method == "lowrank":
-            plan = plan_embedding(source, first, device).ranges
+            plan = plan_embedding(source, first, device)
         if checkpoint is not None:
             checkpoint.agree(plan)
+        last, own, path = vars(self).get("extension_"), self._ascent, self._scratch()
+        alike = self.warm_start and last is not None and last.points.shape[1] == source.dimension
         embedding = Embedding(
-            Passes(Run(source, plan, None, "embed", device), checkpoint),
-            kernel,
-            self._solve,
-            landmarks,
+            passes=Passes(Run(source, plan, None, "embed", device), checkpoint),
+            kernel=kernel,
+            solve=partial(SOLVERS[own.method], tolerance=own.tolerance, max_passes=own.max_passes),
+            landmarks=landmarks,
+            accuracy=self.accuracy,
+            sizes=(first, 0 if given else int(FURTHER * first)) if given or known else None,
             seed=seed,
             count=self.n_components,
             cache="auto" if path is not None else str(self.cache),
             scratch=path,
-            before=self._last(source) if self.warm_start else None,
+            before=last if alike else None,
         )
-        sizes = Sizes(first, 0 if given else int(FURTHER * first)) if given or known else None
         with checkpoint_signals(checkpoint):
             if self.method == "auto":
-                found = embedding.chosen(self.accuracy, sizes)
+                found = embedding.chosen()
             elif self.method == "lowrank":
-                found = embedding.low_rank(self.accuracy, sizes)
+                found = embedding.low_rank()
             else:
                 found = embedding.exact(sparse=self.method == "sparse")
         if checkpoint is not None:
             checkpoint.write()
         return found
 
-    def _last(self, source: Source) -> Extension | None:
-        """The extension of the fit before, where it is of points like these."""
-        last: Extension | None = getattr(self, "extension_", None)
-        return last if last is not None and last.points.shape[1] == source.dimension else None
-
-    def _solve(self, problem: Problem, start: Array) -> SDPSolution:
-        own = self._ascent
-        return SDPSolver.named(own.method).solve(problem, start, tolerance=own.tolerance, max_passes=own.max_passes)
-
     @property
     def _ascent(self) -> Ascent:
         return Ascent() if self.solver is None else self.solver
+
+    def _scratch(self) -> str | None:
+        """The path of a scratch array, None for a word. Raises ValueError for anything else."""
+        cache = self.cache
+        if cache in CACHES:
+            return None
+        text = os.fspath(cache) if isinstance(cache, (str, os.PathLike)) else ""
+        words = " or ".join(map(repr, CACHES))
+        if not text:
+            raise ValueError(f"cache must be {words}, or a path; it is {cache!r}")
+        if isinstance(cache, str) and not re.search(r"[./\\]", text):
+            raise ValueError(f"cache must be {words}, or a path such as './{text}'; it is {cache!r}")
+        return text
+
+    def _check_parameters(self) -> None:
+        """Raise ValueError or TypeError for parameters that cannot work with any data."""
+        check_bandwidth(self.bandwidth)
+        check_number("accuracy", self.accuracy)
+        if not 1e-100 < self.accuracy < 1e100:
+            raise ValueError(f"accuracy must be positive, 1e-100 to 1e100; it is {self.accuracy!r}")
+        if self.n_components is not None:
+            check_whole("n_components", self.n_components)
+        check_one_of("method", self.method, METHODS)
+        if not isinstance(self._ascent, Ascent):
+            raise TypeError(f"solver must be daskspectral.solvers.Ascent(...), or None; got {self.solver!r}")
+        self._scratch()
+        check_one_of("warm_start", self.warm_start, (True, False))
+        of_kernel(self.landmarks, Gaussian(1.0), count="auto")
+        check_random_state(self.random_state)
+
+    def _check_against(self, source: Source, checkpoint: Any) -> None:
+        """Raise ValueError where the parameters do not fit the data."""
+        if "diagonal" in source.readers and len(source.readers["diagonal"].shape) != 1:
+            raise ValueError(f"diagonal must have shape ({source.n},); it has {source.readers['diagonal'].shape}")
+        given_points(of_kernel(self.landmarks, Gaussian(1.0), count="auto"), source)
+        if (path := self._scratch()) is not None:
+            check_scratch(path, source)
+            if source.on_invalid == "skip":
+                raise ValueError("a scratch array keeps every row: mend the data and take on_invalid='raise'")
+        pairs = self.method in ("exact", "sparse") or (self.method == "auto" and source.n <= FEW)
+        if self.warm_start and checkpoint is not None:
+            raise ValueError("warm_start starts from a fit that the checkpoint does not hold: leave one of them out")
+        if pairs and checkpoint is not None:
+            raise ValueError("a checkpoint is of the passes over chunks: give method='lowrank', or no checkpoint")
+        if self.n_components is not None and self.n_components >= source.n:
+            raise ValueError(
+                f"n_components={self.n_components} needs more than the {source.n} rows of X: the kernel of n points "
+                "has n - 1 directions; lower it"
+            )
 
     def _keep(self, found: Embedded) -> None:
         """The attributes of a fit, and the warnings that its answer calls for."""
         solutions = [stage.solution for stage in found.stages]
         first, *others = [replace(solution.certificate, direction=None) for solution in solutions]
-        first = replace(first, approximation=found.approximation, full_eigenvalue=found.probed)
+        least = None if found.probe is None else found.probe.least_eigenvalue
+        first = replace(first, approximation=found.approximation, full_eigenvalue=least)
         self.certificates_ = (first, *others)
         self.method_, self.extension_ = found.method, found.extension
         if found.coverage is not None:
@@ -336,4 +375,30 @@ class SDPEmbedding(Transformer):
         self.n_passes_ = sum(solution.passes for solution in solutions)
         self.objectives_ = np.concatenate([solution.objectives for solution in solutions])
         self.restored()
-        warn_embedding(found, tolerance=self._ascent.tolerance, accuracy=self.accuracy, columns=self.n_components)
+        self._warn(found)
+
+    def _warn(self, found: Embedded) -> None:
+        """Warn where a stage is not proved optimal, where columns are missing, and where landmarks are not accurate."""
+        for number, stage in enumerate(found.stages):
+            proof, solution = stage.solution.certificate, stage.solution
+            if not proof.optimal:
+                of = "the embedding is" if len(found.stages) == 1 else f"stage {number + 1} of the embedding is"
+                warn_user(
+                    f"{of} not proved optimal: the relative duality gap is up to {proof.gap / solution.objective:.1e}, "
+                    f"above tolerance={self._ascent.tolerance:g}, after {solution.passes} passes; raise max_passes, or "
+                    "widen the bandwidth if few points reach one another",
+                    ConvergenceWarning,
+                )
+        if self.n_components is not None and found.extension.kept < self.n_components:
+            warn_user(
+                f"only {found.extension.kept} of {self.n_components} columns: the kernel holds no more at this "
+                "bandwidth; lower n_components or narrow the bandwidth",
+                RankWarning,
+            )
+        if found.approximation is not None and found.approximation > self.accuracy:
+            warn_user(
+                f"at {len(found.extension.points)} landmarks the Gram matrix of the embedding is off by about "
+                f"{found.approximation:.1%}, more than accuracy={self.accuracy:g}: the certificate is of the problem "
+                "at these landmarks. Leave their count out, or give more landmarks, method='auto' or a wider bandwidth",
+                TrustWarning,
+            )

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import importlib
-from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
 import sklearn
 import xarray as xr
+from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from daskspectral.data.containers import is_frame, is_lazy
+from daskspectral.data.integrity import Snapshot
 from daskspectral.data.rows import Rows
+from daskspectral.data.source import Source, open_source
 from daskspectral.estimators.base import Estimator
 
 Call = TypeVar("Call", bound=Callable[..., Any])
@@ -34,10 +37,12 @@ def framed(transform: Call) -> Call:
 class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type: ignore[misc]
     """An estimator whose `transform` gives columns of numbers, named after its class by `get_feature_names_out`."""
 
+    spectrum_: NDArray[np.floating[Any]]
+
     @property
-    @abstractmethod
     def _n_features_out(self) -> int:
-        """The number of columns that `transform` gives."""
+        """The number of columns that `transform` gives, by default one for each number of the spectrum."""
+        return len(self.spectrum_)
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
         """`fit` with these options, then `transform` of the same rows: invalid ones are NaN with on_invalid="skip"."""
@@ -45,6 +50,23 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self.fit(X, y, **options)
         shown = {"progress": options["progress"]} if "progress" in options else {}
         return self._unlabelled(self._of_fit(X, **shown), X)
+
+    @contextmanager
+    def _fitting(
+        self, X: Rows, progress: bool | None, *, several: bool = True, **fields: Any
+    ) -> Iterator[tuple[Source, Snapshot]]:
+        """The opened rows of a fit; at the end of the block they must be as they were. Keeps their columns.
+
+        Raises ValueError for a single row where there are to be `several`, OSError where the data changed meanwhile.
+        """
+        source = open_source(X, progress=progress, **fields)
+        if several:
+            self._check_several(source)
+        self._keep_names(X.data)
+        snapshot = Snapshot(source)
+        yield source, snapshot
+        snapshot.check_unchanged()
+        self.n_features_in_ = source.n_features_in
 
     def _of_fit(self, X: Any, **options: Any) -> Any:
         """What `transform` gives at the rows X of the fit."""

@@ -33,7 +33,7 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class _MapRows:
+class MapRows:
     """A row function as a task of the engine, which has checked and prepared the rows."""
 
     function: RowFunction
@@ -148,7 +148,7 @@ def apply_rows(
     reader = source.readers["x"]
     if isinstance(reader, ArrayReader) and not isinstance(x, (zarr.Array, str, os.PathLike)):
         run = Run(source, _plan(source, function), None, "transform", function.device)
-        found = run.map(_MapRows(function))
+        found = run.map(MapRows(function))
         assert found is not None
         values: Any = output(found)
         _tell(function, run)
@@ -220,7 +220,7 @@ def _write(
         overwrite=overwrite,
     ) as target:
         run = Run(source, plan, None, "transform", function.device)
-        run.map(_MapRows(function, output), out=target)
+        run.map(MapRows(function, output), out=target)
         snapshot.check_unchanged()
         _tell(function, run)
 

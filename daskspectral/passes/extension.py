@@ -1,7 +1,8 @@
-"""The embedding of any point: the normalised Nystrom extension (1.5) of Fanuel et al. 2022."""
+"""Embeddings as functions of any point: the normalised Nystrom extension (1.5) of Fanuel et al. 2022, and others."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -173,3 +174,30 @@ class Extension(Registered, RowFunction):
     def state(self) -> dict[str, Any]:
         found = super().state() | {"nan_rows": False, "uncovered": "nearest"}
         return {name: value for name, value in found.items() if name != "device"}  # of a run, not of a model
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Coordinates(RowFunction):
+    """Coordinates of rows, (c, width) float64, by a function of points (c, d) that gives NaN where it is undefined."""
+
+    function: Callable[[Array], Array]
+    width: int
+
+    @property
+    def columns(self) -> int:
+        return self.width
+
+    @property
+    def rows(self) -> None:
+        return None
+
+    def block(self, x: Array, out: Array) -> None:
+        out[:] = self.function(x)
+
+    def undefined(self, x: Array, count: int) -> str:
+        return (
+            f"{len(x)} of {count} points, the first of them {x[0]}, are so far from the points of the fit that the "
+            "kernel vanishes and their coordinates are undefined: widen the bandwidth, fit on data that reach there, "
+            "or make them NaN with Rows(X, on_invalid='skip')"
+        )

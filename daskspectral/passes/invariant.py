@@ -1,4 +1,4 @@
-"""How many invariant functions a regression measures: levels are added while they help on a few rows."""
+"""What a regression measures under a group: how many invariant or equivariant functions, decided on a few rows."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import HarmonicBasis, InvariantBasis
+from daskspectral.basis import Basis, EquivariantBasis, HarmonicBasis, InvariantBasis
 from daskspectral.data.source import Source
 from daskspectral.engine.sampling import draw_fields
 from daskspectral.errors import FitWarning, renumbered, warn_user
-from daskspectral.groups import Group
+from daskspectral.groups import Group, Representation
 from daskspectral.groups.invariants import Invariants
 from daskspectral.manifolds import Interval, Manifold
 from daskspectral.manifolds.base import MOST_FUNCTIONS
@@ -41,6 +41,7 @@ PILOT = 3000  # rows
 BETTER = 0.97  # times the score, for twice as many functions that are worth more
 MARGIN = 2.0
 FOLDS = 5  # of these rows
+MOST_HARMONICS = 1500  # eigenfunctions of an output, unless told
 LADDER = 8  # numbers of functions that are compared, each half of the last
 
 
@@ -130,19 +131,6 @@ class Levels:
         return found
 
 
-def advise_few(basis: InvariantBasis, levels: Levels) -> bool:
-    """Warn where the rows are few for the first functions that are not constant; returns whether they are."""
-    few = basis.size > 1 and basis.size > levels.most
-    if few:
-        warn_user(
-            f"X has {levels.rows} rows, few for the {basis.size} functions of the first levels, which are no fewer: "
-            "the penalty decides what the rows do not, and values that were held out tell little. Give more rows, or "
-            "fewer columns",
-            FitWarning,
-        )
-    return few
-
-
 @dataclass(frozen=True, eq=False)
 class InvariantSpace:
     """The functions that parameters of an estimator ask for; without a `manifold`, on intervals over the ranges."""
@@ -175,20 +163,31 @@ class InvariantSpace:
         solver: InvariantSolver,
         gradient_weight: float,
         folded: bool,
-        **options: Any,
     ) -> InvariantBasis:
         """The invariant functions that a regression measures: as many as asked for, or as its solver or data decide."""
         exponent = self.exponent(levels.manifold)
         most = solver.default(source.n, exponent) if self.most is None else self.most
         if most is None:
-            rng = np.random.default_rng(0)
-            found = decide_levels(levels, source, operator, exponent, gradient_weight, rng, folded=folded, **options)
-            basis, levels = found
+            basis, levels = decide_levels(levels, source, operator, exponent, gradient_weight, folded=folded)
         else:
             basis = levels.bounded(most)
-        if not (most is None and advise_few(basis, levels)) and self.manifold is None:
-            advise_products(basis)
+        self.advise(basis, levels, asked=most is not None)
         return basis
+
+    def advise(self, basis: InvariantBasis, levels: Levels, *, asked: bool) -> None:
+        """Warn where rows are few for the first functions, unless these were `asked` for, or none is of two columns.
+
+        Raises ValueError where only the constant is left.
+        """
+        if not asked and basis.size > 1 and basis.size > levels.most:
+            warn_user(
+                f"X has {levels.rows} rows, few for the {basis.size} functions of the first levels, which are no "
+                "fewer: the penalty decides what the rows do not, and values that were held out tell little. Give more "
+                "rows, or fewer columns",
+                FitWarning,
+            )
+        elif self.manifold is None:
+            advise_products(basis)
 
     def check_columns(self, source: Source) -> None:
         """Raise ValueError where points have other coordinates than the manifold or the group."""
@@ -212,12 +211,12 @@ class InvariantSpace:
         with renumbered(lambda k: finite[k]):
             self.manifold.check(first[finite], tolerance=TOLERANCE)
 
-    def levels(self, source: Source, kinds: tuple[bool, bool] = (True, False), **options: Any) -> Levels:
+    def levels(self, source: Source, kinds: tuple[bool, bool] = (True, False)) -> Levels:
         """The levels for the rows of a source, which a pass reads where no manifold is given.
 
         `kinds` tells whether there are values, and gradients that count.
         """
-        manifold = ranges_of(source, self.group, **options) if self.manifold is None else self.manifold
+        manifold = ranges_of(source, self.group) if self.manifold is None else self.manifold
         numbers = kinds[0] + kinds[1] * manifold.dimension
         tolerance = TOLERANCE if self.manifold is not None else np.inf
         return Levels(manifold, self.group, source.n, numbers, tolerance)
@@ -240,10 +239,8 @@ def decide_levels(
     operator: Regression,
     exponent: float,
     gradient_weight: float,
-    rng: np.random.Generator,
     *,
     folded: bool,
-    **options: Any,
 ) -> tuple[InvariantBasis, Levels]:
     """The functions that least squares measures for all rows, decided on up to 3000 of them.
 
@@ -254,7 +251,7 @@ def decide_levels(
     """
     if "weight" not in source.readers and not levels.more(levels.first):
         return levels.first, levels
-    rows, fields = draw_fields(source, PILOT, rng, **options)
+    rows, fields = draw_fields(source, PILOT, np.random.default_rng(0))
     weight = fields.get("weight", np.ones(len(rows)))
     drawn = counted_weight(weight) if len(rows) else 0.0
     if drawn:
@@ -325,3 +322,81 @@ def _tried(
     best = min(scores, key=lambda end: scores[end])
     half = [score for end, score in scores.items() if problem.cumulative[end - 1] <= d / 2]
     return int(problem.cumulative[best - 1]), bool(half and scores[best] >= BETTER * min(half))
+
+
+@dataclass(frozen=True, eq=False)
+class Output:
+    """How values change with a group: by a `representation`, or not at all (None); `given` is the parameter."""
+
+    given: Any
+    group: Group | None
+    representation: Representation | None
+
+    @classmethod
+    def of(cls, given: Any, group: Group | None) -> Output:
+        """From the parameter `output`. Raises ValueError for one that does not exist, and without a group."""
+        if given is None:
+            return cls(given, group, None)
+        if group is None:
+            raise ValueError(f"output={given!r} says how values change with a group: give the group")
+        return cls(given, group, Representation.of(given))
+
+    def check(self, manifold: Manifold | None) -> None:
+        """Raise ValueError where the representation is none of the group."""
+        if self.representation is None or self.group is None:
+            return
+        self.representation.pairs(self.group)
+        if manifold is not None:
+            self.representation.check(self.group, manifold)
+
+    def check_targets(self, operator: Regression) -> None:
+        """Raise ValueError where y has not the components of the representation, and for gradients."""
+        if self.representation is None or self.group is None:
+            return
+        if operator.gradients:
+            raise ValueError(f"gradients are for invariant functions: leave them out with output={self.given!r}")
+        k = self.representation.components(self.group)
+        if (operator.targets or 1) != k:
+            what = f"output={self.given!r}" if isinstance(self.given, str) else "output"
+            shape = "(n,) or (n, 1)" if k == 1 else f"(n, {k})"
+            raise ValueError(
+                f"y has {operator.targets or 1} columns, and {what} is a representation by matrices of "
+                f"{k} components: give y of shape {shape}, or another output"
+            )
+
+    def basis(self, levels: Levels, most: int | None) -> EquivariantBasis:
+        """The equivariant functions of the levels within `most` eigenfunctions, by default as many as rows can tell.
+
+        Raises ValueError where the levels that were asked for have no function, or more than there are numbers in y.
+        """
+        assert self.representation is not None
+        assert self.group is not None
+        harmonic = HarmonicBasis(levels.manifold, most or MOST_HARMONICS, tolerance=levels.tolerance)
+        basis = EquivariantBasis(harmonic, self.group, self.representation)
+        numbers = levels.rows * basis.components
+        if most is None:
+            enough = np.cumsum(basis.dimensions) <= max(1, min(numbers // 2, MOST))
+            basis = basis.leading(max(1, int(np.count_nonzero(enough))))
+        if not basis.size:
+            raise ValueError(
+                f"no function of the first {basis.multiplicities.sum()} eigenfunctions of {levels.manifold!r} changes "
+                f"with {self.group!r} as output={self.given!r} says, but 0: raise n_eigenfunctions, or change output"
+            )
+        if basis.size > numbers:
+            raise ValueError(
+                f"n_eigenfunctions={most} has {basis.size} equivariant functions, more than the {numbers} numbers in "
+                "y; lower it"
+            )
+        return basis
+
+    def made(self, basis: Basis) -> bool:
+        """Whether the functions change with the group as told."""
+        if self.representation is None or self.group is None or not isinstance(basis, EquivariantBasis):
+            return self.representation is None and isinstance(basis, InvariantBasis)
+        for own, other in (
+            (self.representation.matrices(self.group), basis.representation.matrices(basis.group)),
+            (self.representation.derived(self.group), basis.representation.derived(basis.group)),
+        ):
+            if own.shape != other.shape or not np.allclose(own, other, rtol=0, atol=1e-12):
+                return False
+        return True

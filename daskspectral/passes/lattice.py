@@ -21,8 +21,8 @@ from daskspectral.modes.nufft import available_there
 from daskspectral.modes.sums import best_method, bytes_there, rows_at_once
 from daskspectral.moments.modes import weights_of
 from daskspectral.operators import Operator
-from daskspectral.passes.extent import Extent, extent_of
 from daskspectral.passes.periods import Periods
+from daskspectral.passes.scale import Extent, extent_of
 
 Array = NDArray[np.floating[Any]]
 REGRESSION_MARGIN = 0.3

@@ -1,4 +1,4 @@
-"""Weighted mean and standard deviation of the columns, in one streamed pass."""
+"""What a first pass tells of columns: mean and standard deviation, extremes, and a sample for quantiles."""
 
 from __future__ import annotations
 
@@ -11,28 +11,56 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.data.source import Source, label_of
-from daskspectral.engine import Run
-from daskspectral.engine.plan import plan_rows
+from daskspectral.engine import Run, plan_rows
+from daskspectral.moments import NUMBER
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
+SAMPLE = 50_000
+TAIL = 1e-3
+FAR = 3.0  # full width over the width between quantiles, beyond which it is cut
+BEYOND = 0.25  # of the width between quantiles, by which a range that is cut goes beyond them on each side
 
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """Weight, mean (d,) and weighted sum of squared deviations (d,) of some rows; spreads add by Chan's formula."""
+    """The weight of rows, the mean (m,) of their columns, and sums of squares: about the mean, and of residuals.
+
+    Sums about the mean add by the formula of Chan, Golub and LeVeque (1983), which loses no digits to a large mean.
+    """
 
     weight: float
     mean: Array
     squares: Array
+    residuals: Array
 
     def __add__(self, other: Spread) -> Spread:
         weight = self.weight + other.weight
-        if weight == 0:
+        if not weight:
             return self
-        shift = other.mean - self.mean
-        share = other.weight / weight
-        return Spread(weight, self.mean + share * shift, self.squares + other.squares + self.weight * share * shift**2)
+        apart, share = other.mean - self.mean, other.weight / weight
+        return Spread(
+            weight,
+            self.mean + share * apart,
+            self.squares + other.squares + share * self.weight * apart**2,
+            self.residuals + other.residuals,
+        )
+
+    @classmethod
+    def of(cls, x: Array, weights: Array | None, predicted: Array | None = None) -> Spread:
+        """The spread of rows x (c, m) about their mean and about a prediction, if there is one, with weights (c,)."""
+        w = np.ones(len(x)) if weights is None else np.asarray(weights, dtype=float)
+        total, first = float(w.sum()), 0.0 if predicted is None else x[0]  # the mean of constant targets is exact
+        mean = first + (w @ (x - first) / total if total else np.zeros(x.shape[1]))
+        residuals = np.zeros_like(mean) if predicted is None else w @ (x - predicted) ** 2
+        return cls(total, mean, w @ (x - mean) ** 2, residuals)
+
+    @property
+    def explained(self) -> float:
+        """R^2 = 1 - residuals / squares, averaged over the columns; of a constant one 1 where it is met, else 0."""
+        constant = self.squares == 0
+        ratio = self.residuals / np.where(constant, 1.0, self.squares)
+        return float(np.mean(np.where(constant, np.where(self.residuals == 0, 1.0, 0.0), 1 - ratio)))
 
 
 @dataclass(frozen=True)
@@ -45,11 +73,7 @@ class _SpreadTask:
         total: dict[str, Spread] = {}
         for batch in batches:
             for view in self.views:
-                x = np.asarray(batch[view], dtype=float)
-                w = np.asarray(batch["weight"], dtype=float) if "weight" in batch else np.ones(len(x))
-                weight = float(w.sum())
-                mean = w @ x / weight if weight else np.zeros(x.shape[1])
-                part = Spread(weight, mean, w @ (x - mean) ** 2)
+                part = Spread.of(np.asarray(batch[view], dtype=float), batch.get("weight"))
                 total[view] = total[view] + part if view in total else part
         return total
 
@@ -78,3 +102,75 @@ def standardized(source: Source) -> Source:
             logger.info("%d of %d columns are constant; their scale stays 1", constant.sum(), len(constant))
         source = source.with_preparation(view, mean=spread.mean, scale=np.where(constant, 1.0, deviation))
     return source
+
+
+@dataclass(frozen=True, eq=False)
+class Extent:
+    """The least and the largest value of each column over some rows, and sampled rows (s, d)."""
+
+    lower: Array
+    upper: Array
+    sample: Array
+
+    def __add__(self, other: Extent) -> Extent:
+        return Extent(
+            np.minimum(self.lower, other.lower),
+            np.maximum(self.upper, other.upper),
+            np.concatenate([self.sample, other.sample]),
+        )
+
+    def quantiles(self, axis: int) -> tuple[float, float]:
+        """Those of a column at .001 and .999."""
+        low, high = np.quantile(self.sample[:, axis], [TAIL, 1 - TAIL])
+        return float(low), float(high)
+
+    def trimmed(self, axis: int) -> tuple[float, float] | None:
+        """The range of one column, cut where few rows lie far out; None where nearly all rows are equal."""
+        lower, upper = float(self.lower[axis]), float(self.upper[axis])
+        low, high = self.quantiles(axis)
+        if not high > low:
+            return None
+        if upper - lower <= FAR * (high - low):
+            return lower, upper
+        reach = BEYOND * (high - low)
+        return max(lower, low - reach), min(upper, high + reach)
+
+
+@dataclass(frozen=True, eq=False)
+class _ExtentTask:
+    """The extent of the rows of one range; of the rows with the sorted `numbers`, the points too."""
+
+    numbers: NDArray[np.int64]
+
+    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Any]:
+        total: Extent | None = None
+        for batch in batches:
+            x, rows = batch["x"], batch[NUMBER]
+            if "weight" in batch:  # rows of weight 0 count as absent
+                counted = np.flatnonzero(batch["weight"])
+                x, rows = x[counted], rows[counted]
+                if not len(rows):
+                    continue
+            wanted = self.numbers[slice(*np.searchsorted(self.numbers, [rows[0], rows[-1] + 1]))]
+            chosen = np.isin(rows, wanted, assume_unique=True)
+            columns = np.ascontiguousarray(x.T)  # extremes of contiguous columns are ten times quicker
+            part = Extent(columns.min(axis=1).astype(float), columns.max(axis=1).astype(float), x[chosen].astype(float))
+            total = part if total is None else total + part
+        return {} if total is None else {"extent": total}
+
+
+def extent_of(source: Source, rng: np.random.Generator) -> Extent:
+    """The extent of the rows of positive weight, with a sample of them. Raises ValueError for none."""
+    found = extent_from(0, source, rng)
+    if found is None:
+        raise ValueError("the total sample weight is 0; some row needs a weight above zero")
+    return found
+
+
+def extent_from(start: int, source: Source, rng: np.random.Generator) -> Extent | None:
+    """The extent of the rows of positive weight from `start` on, with a sample of them; None without any."""
+    size = min(SAMPLE, source.n)
+    numbers = np.sort(rng.integers(0, source.n, size)) if size < source.n else np.arange(size)
+    run = Run(source, plan_rows(source, 50.0 * source.row_bytes, start=start), description="ranges")
+    found: Extent | None = run.reduce(_ExtentTask(np.unique(numbers))).sums.get("extent")
+    return found

@@ -1,21 +1,30 @@
-"""Fitted functions measured on new rows: the score of a decomposition, from one pass."""
+"""Fitted functions on new rows, in one pass: the score of a decomposition, and R^2 of a prediction."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.rows import Rows
-from daskspectral.data.source import check_widths, open_data
+from daskspectral.data.source import check_widths, open_data, open_regression
+from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.accelerators import chosen_device
-from daskspectral.moments import Moments
+from daskspectral.errors import renumbered
+from daskspectral.moments import NUMBER, Moments
 from daskspectral.moments.lattice import DENSE, dense, lattice_of, of_functions, on_lattice
 from daskspectral.moments.score import SpanScore, check_rows, score_span
 from daskspectral.passes.parameters import check_whole
+from daskspectral.passes.rows import RowFunction
+from daskspectral.passes.scale import Spread
 from daskspectral.passes.sums import Discretisation, measure, plan_sums
 from daskspectral.solve import Solver
+
+Array = NDArray[np.floating[Any]]
 
 
 class Decomposed(Protocol):
@@ -60,3 +69,48 @@ def measure_score(
         span = of_functions(moments, lattice_of(moments), functions["right"])
         return score_span(fitted.operator, span, {"right": np.eye(least)}, model.n_components)
     return score_span(fitted.operator, dense(moments), functions, model.n_components)
+
+
+@dataclass(frozen=True, eq=False)
+class _Compare:
+    """A task over rows: the spread of their targets about a function's values."""
+
+    function: RowFunction
+
+    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Any]:
+        total: Spread | None = None
+        for batch in batches:
+            y = np.asarray(batch["y"], dtype=float).reshape(len(batch["y"]), -1)
+            with renumbered(batch[NUMBER].__getitem__):
+                part = Spread.of(y, batch.get("weight"), self.function.of_prepared(batch["x"])[0])
+            total = part if total is None else total + part
+        return {} if total is None else {"spread": total}
+
+
+def determination(
+    function: RowFunction, targets: int | None, rows: Rows, y: Any, sample_weight: Any, progress: bool | None
+) -> float:
+    """R^2 of a function's values (n, m) against y, (n,) for `targets` None or (n, m), averaged over the targets.
+
+    Rows are read once, chunk by chunk. Raises ValueError where y has not the targets of the fit, for a single row, and
+    for weights that sum to 0; InvalidRowError for the lowest invalid row, unless on_invalid="skip" leaves such rows
+    out; OSError where the data changed meanwhile.
+    """
+    source, operator = open_regression(rows, y, weight=sample_weight, progress=progress)
+    if (operator.targets or 1) != (targets or 1):
+        raise ValueError(f"y has {operator.targets or 1} columns, and the model was fitted on {targets or 1} targets")
+    if source.n < 2:
+        raise ValueError("R^2 compares with the spread of y, and X has 1 row; give 2 or more")
+    scale = function.preparation
+    source = source.with_preparation(mean=scale.mean, scale=scale.scale)
+    snapshot = Snapshot(source)
+    plan = plan_rows(source, 2000.0 * function.columns, device=function.device)
+    run = Run(source, plan, None, "score", function.device)
+    total = run.reduce(_Compare(function))
+    snapshot.check_unchanged()
+    if total.count < 2:
+        raise ValueError(f"R^2 compares with the spread of y, and {total.count} of {source.rows} is left; give more")
+    if not total.weight > 0:
+        raise ValueError(f"the total sample weight is {total.weight:g}; some row needs a weight above zero")
+    found: Spread = total.sums["spread"]
+    return found.explained

@@ -39,7 +39,7 @@ _BLOCK_ENTRIES = 1 << 21
 
 
 class Product(Protocol):
-    """A symmetric matrix (n, n), known by its products with vectors."""
+    """A symmetric matrix (n, n), known by its products with vectors (n, r)."""
 
     def __matmul__(self, vectors: Array, /) -> Array: ...
 
@@ -121,23 +121,23 @@ def exact_map(
     the identity, and scipy.sparse.linalg.ArpackNoConvergence where Lanczos fails (eigenvalues in a cluster).
     """
     n = len(points)
-    q = np.asarray(product @ np.ones(n))
+    q = np.asarray(product @ np.ones((n, 1)))[:, 0]
     second = q**-alpha
-    m = second * np.asarray(product @ second)
+    m = second * np.asarray(product @ second[:, None])[:, 0]
     if q.max() - 1 < 1e-8:
         raise ValueError(
             "the kernel is the identity: no two points are within reach of each other; give a larger bandwidth"
         )
     scale, mass = second / np.sqrt(m), float(m.sum())
     trivial = np.sqrt(m / mass)
-    if isinstance(product, np.ndarray) and n <= DENSE:
-        deflated = scale[:, None] * product * scale - np.outer(trivial, trivial)
+    if n <= DENSE:
+        deflated = scale[:, None] * (product @ np.eye(n)) * scale - np.outer(trivial, trivial)
         values, vectors = scipy.linalg.eigh(symmetric_part(deflated))
     else:
 
         def apply(vector: Array) -> Array:
             vector = vector.ravel()
-            image = scale * np.asarray(product @ (scale * vector))
+            image = scale * np.asarray(product @ (scale * vector)[:, None])[:, 0]
             return np.asarray(image - trivial * (trivial @ vector))
 
         operator = LinearOperator((n, n), matvec=apply, dtype=float)
@@ -227,39 +227,6 @@ def _leading(values: Array, vectors: Array, count: int) -> tuple[Array, Array]:
     """The `count` largest values and their vectors, from the largest down, without values that are rounding."""
     kept = np.argsort(-values, kind="stable")[: min(count, np.count_nonzero(values > LEAST_EIGENVALUE))]
     return values[kept], vectors[:, kept]
-
-
-@dataclass(frozen=True, eq=False)
-class KernelMatrix:
-    """K = k(points, points) as a product, in blocks of rows: kept where `blocks` are given, else computed each time."""
-
-    kernel: Kernel
-    points: Array
-    blocks: tuple[Array, ...] | None = None
-
-    @classmethod
-    def kept(cls, kernel: Kernel, points: Array) -> KernelMatrix:
-        """All blocks in memory: 8 n^2 bytes."""
-        matrix = cls(kernel, points)
-        return replace(matrix, blocks=tuple(matrix.computed()))
-
-    @property
-    def block_rows(self) -> int:
-        """The rows of a block; they depend only on n."""
-        return max(1, _BLOCK_ENTRIES // len(self.points))
-
-    def block(self, x: Array) -> Array:
-        """The rows of K of some of the points x (c, d), (c, n)."""
-        return self.kernel.values(x, self.points).T
-
-    def computed(self) -> Iterator[Array]:
-        """The blocks, one by one."""
-        for start in range(0, len(self.points), self.block_rows):
-            yield self.block(self.points[start : start + self.block_rows])
-
-    def __matmul__(self, vectors: Array) -> Array:
-        blocks = self.blocks if self.blocks is not None else self.computed()
-        return np.concatenate([block @ vectors for block in blocks])
 
 
 def joining_bandwidth(squares: Array) -> float:

@@ -41,7 +41,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from daskspectral.data.source import open_source
 from daskspectral.passes.bandwidth import chosen_bandwidth
 from daskspectral.solve.diffusion import JOINED, MODES
-from daskspectral.solve.sdp import Accelerated, Deflated, ExactProblem
+from daskspectral.solve.sdp import Deflated, ExactProblem, solve_accelerated
 
 Scores = dict[str, float]
 COLUMNS = 10
@@ -87,11 +87,11 @@ def scored(name: str, x: np.ndarray, y: np.ndarray, columns: np.ndarray) -> Scor
 def at(x: np.ndarray, y: np.ndarray, squares: np.ndarray, bandwidth: float) -> tuple[Scores, np.ndarray]:
     """The scores at a bandwidth, and the leading eigenvalues of Abar."""
     gram = np.exp(-squares / bandwidth**2)
-    matrix = Deflated(lambda h: gram @ h, gram.sum(axis=1))
+    matrix = Deflated(gram, gram.sum(axis=1))
     values, vectors = (found[..., -COLUMNS:] for found in scipy.linalg.eigh(matrix @ np.eye(len(x))))
     problem = ExactProblem(matrix, matrix.bound, matrix.bound**2)
     start = np.random.default_rng(0).standard_normal((len(x), 6))
-    found = Accelerated().solve(problem, start, tolerance=1e-3, max_passes=400)
+    found = solve_accelerated(problem, start, tolerance=1e-3, max_passes=400)
     scores = scored("sdp", x, y, problem.embedding(found.point))
     return scores | scored("map", x, y, (vectors * values)[:, ::-1]), values[::-1]
 

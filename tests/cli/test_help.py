@@ -15,8 +15,8 @@ from daskspectral.basis import Landmarks
 from daskspectral.cli import choices, command, main
 from daskspectral.data.convert import convert
 from daskspectral.data.samples import SAMPLES, write_sample
-from daskspectral.estimators import diffusion
-from daskspectral.passes import bandwidth, embed_checks
+from daskspectral.estimators import diffusion, sdp
+from daskspectral.passes import bandwidth
 from daskspectral.passes.score import measure_score
 from daskspectral.solve.invariant import InvariantSolver
 
@@ -130,8 +130,8 @@ def test_every_default_is_said_and_every_number_compared() -> None:
 def test_words_of_options_are_those_of_the_package() -> None:
     assert choices.LANDMARKS == landmarks.METHODS
     assert choices.BANDWIDTHS == bandwidth.WORDS
-    assert choices.EMBEDDINGS == embed_checks.METHODS
-    assert choices.UNCOVERED == embed_checks.UNCOVERED
+    assert choices.EMBEDDINGS == sdp.METHODS
+    assert choices.UNCOVERED == sdp.UNCOVERED
     assert tuple(SAMPLES) == choices.SAMPLES
     assert set(choices.PLANNED) <= set(command.commands)
     assert tuple(name.replace("_", "-") for name in InvariantSolver.family()) == choices.INVARIANT_SOLVERS

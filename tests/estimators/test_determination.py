@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import r2_score
 
 import daskspectral as dsp
-from daskspectral.passes.residuals import Variation
+from daskspectral.passes.scale import Spread
 
 RNG = np.random.default_rng(0)
 SPHERE = dsp.manifolds.Sphere(3)
@@ -60,7 +60,7 @@ def test_pieces_add_up(seed: int, cuts: list[int], offset: float) -> None:
     y, predicted = offset + rng.standard_normal((2, 100, 2))
     w = rng.integers(0, 3, 100).astype(float)
     w[0] = 1.0
-    first, *parts = (Variation.of(y[r], predicted[r], w[r]) for r in np.split(np.arange(100), sorted(cuts)))
+    first, *parts = (Spread.of(y[r], w[r], predicted[r]) for r in np.split(np.arange(100), sorted(cuts)))
     total = sum(parts, start=first)
     assert total.weight == w.sum()
     squares = np.cov(y.T, fweights=w.astype(int), ddof=0).diagonal() * w.sum()

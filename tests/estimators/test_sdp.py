@@ -19,8 +19,8 @@ from sklearn.exceptions import ConvergenceWarning
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
 from daskspectral.errors import InvalidRowError
-from daskspectral.passes import embedding as embedding_passes
-from daskspectral.passes.embedding import Passes
+from daskspectral.passes import embed_landmarks as embedding_passes
+from daskspectral.passes.embed_landmarks import Passes
 from daskspectral.solvers import Ascent
 from tests.common import reference_arrays
 from tests.estimators.moons import abar_of, gap_of, gaussian, gram_error, moons, wine

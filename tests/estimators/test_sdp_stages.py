@@ -12,7 +12,7 @@ import daskspectral as dsp
 from daskspectral.basis import Landmarks
 from daskspectral.errors import TrustWarning
 from daskspectral.passes import embed as choice
-from daskspectral.passes.embedding import SCRATCH
+from daskspectral.passes.embed_landmarks import SCRATCH
 from daskspectral.solvers import Ascent
 from tests.estimators.moons import abar_of, gap_of, gaussian, gram_error, moons, normalised, wine
 
@@ -116,7 +116,7 @@ def test_the_sparse_kernel_is_the_kernel_without_small_values(tmp_path: Path, mo
     np.testing.assert_array_equal(kept.embedding_, found.embedding_)
     assert zarr.open_group(tmp_path / "kernel.zarr").attrs[SCRATCH] is True
     kept.fit(x[:100])  # its own scratch is replaced
-    monkeypatch.setattr("daskspectral.passes.sparse_kernel.available", lambda: 1000)
+    monkeypatch.setattr("daskspectral.passes.embed_pairs.available", lambda: 1000)
     with pytest.raises(MemoryError, match=r"the kernel values above 1e-06 of 178 points .* give a path as cache"):
         make(1.5, "sparse").fit(x)
 

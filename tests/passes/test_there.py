@@ -11,9 +11,8 @@ import daskspectral as dsp
 from daskspectral.basis import FourierLattice, LandmarkBasis, Landmarks
 from daskspectral.devices import Device
 from daskspectral.kernels import Gaussian, Matern, Periodic
-from daskspectral.passes.embedding import BlockTask, CoverTask, Features, TotalTask
+from daskspectral.passes.embed_landmarks import BlockTask, CoverTask, Features, ProbeTask, TotalTask
 from daskspectral.passes.extension import Extension
-from daskspectral.passes.probe import ProbeTask
 from daskspectral.solve import whitening
 from daskspectral.solve.sdp import Frame, Prove, Pull
 from daskspectral.solvers import Cut, Penalised, Solving

@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 
 from daskspectral.solve import sdp
-from daskspectral.solve.extremes import Largest
 from daskspectral.solve.sdp import (
-    Accelerated,
     Deflated,
     ExactProblem,
     Frame,
     Iterate,
+    Largest,
     LowRankProblem,
-    Power,
     Problem,
     Prove,
     Pull,
     accelerated,
     power_method,
+    solve_accelerated,
+    solve_power,
     solve_stages,
 )
 from daskspectral.solve.sdp.ascent import _quasi_newton, _two_loop
@@ -53,7 +53,7 @@ class Case:
         return np.random.default_rng(seed).standard_normal((rows, columns))
 
     def solved(self, tolerance: float = 1e-10, columns: int = 6) -> Any:
-        return Accelerated().solve(self.problem, self.draw(columns), tolerance=tolerance, max_passes=10_000)
+        return solve_accelerated(self.problem, self.draw(columns), tolerance=tolerance, max_passes=10_000)
 
 
 @cache
@@ -63,7 +63,7 @@ def case(n: int = 40, bandwidth: float = 0.5, own: bool = False) -> Case:
     k = gaussian(x, x, bandwidth / ROOT2)
     m = [sum(row) for row in k]
     abar = [[k[i, j] / np.sqrt(m[i] * m[j]) - np.sqrt(m[i] * m[j]) / sum(m) for j in range(n)] for i in range(n)]
-    matrix = Deflated(lambda h: k @ h, k.sum(axis=1))
+    matrix = Deflated(k, k.sum(axis=1))
     d = np.random.default_rng(1).uniform(0.5, 2, n) if own else matrix.bound
     return Case(np.array(abar), d, ExactProblem(matrix, d))
 
@@ -75,6 +75,11 @@ def summed(block: Any, k: Array, v: Array, d: Array | None, cuts: list[int]) -> 
         part = block(k[:, a:b], v, None if d is None else d[a:b])
         total = {name: total[name] + value for name, value in part.items()} if total else part
     return {name: value.value if isinstance(value, Largest) else value for name, value in total.items()}
+
+
+def test_the_largest_adds_like_a_sum() -> None:
+    assert (Largest() + Largest(2.0) + Largest(1.0)).value == 2
+    assert (Largest(-np.inf) + Largest(-3.0) + Largest(-4.0)).value == -3
 
 
 @cache
@@ -120,9 +125,9 @@ def test_a_tiny_program_by_hand() -> None:
     """C = [[a, c], [c, b]] and a diagonal d: Tr(C B) is at most a d_1 + b d_2 + 2 |c| sqrt(d_1 d_2), with rank 1."""
     c, d = np.array([[2.0, -0.7], [-0.7, 1.0]]), np.array([0.5, 2.0])
     problem = ExactProblem(c, d)
-    for solver in (Accelerated(), Power()):
+    for solver in (solve_accelerated, solve_power):
         start = np.random.default_rng(0).standard_normal((2, 2))
-        found = solver.solve(problem, start, tolerance=1e-10, max_passes=1000)
+        found = solver(problem, start, tolerance=1e-10, max_passes=1000)
         assert found.objective == pytest.approx(3 + 2 * 0.7)
         e = problem.embedding(found.point)
         np.testing.assert_allclose(e @ e.T, [[0.5, -1], [-1, 2]], atol=1e-6)
@@ -224,17 +229,17 @@ def test_where_an_ascent_ends() -> None:
         assert ascent(Stuck(0.1), start, residual=0.1, max_passes=100).passes == 1
         assert ascent(Stuck(0.1), start, residual=0.0, max_passes=7).passes == 7
     for passes, certified, one, solver, most in (
-        (43, 1, Stuck(0.1), Accelerated(), 1000),
-        (43, 1, Stuck(0.1, True, start), Accelerated(), 1000),
-        (43 + 7 * 41, 8, Stuck(0.1, False, np.ones(9)), Accelerated(), 1000),
-        (50, 2, Stuck(0.1, False, np.ones(9)), Accelerated(), 50),
-        (50, 1, Stuck(0.1), Power(), 50),
-        (50, 1, Stuck(1e-5), Power(), 50),
-        (3, 1, Stuck(0.0, True), Power(), 50),
-        (3, 1, Stuck(0.0), Power(), 3),
-        (6, 4, Stuck(0.0), Power(), 50),
+        (43, 1, Stuck(0.1), solve_accelerated, 1000),
+        (43, 1, Stuck(0.1, True, start), solve_accelerated, 1000),
+        (43 + 7 * 41, 8, Stuck(0.1, False, np.ones(9)), solve_accelerated, 1000),
+        (50, 2, Stuck(0.1, False, np.ones(9)), solve_accelerated, 50),
+        (50, 1, Stuck(0.1), solve_power, 50),
+        (50, 1, Stuck(1e-5), solve_power, 50),
+        (3, 1, Stuck(0.0, True), solve_power, 50),
+        (3, 1, Stuck(0.0), solve_power, 3),
+        (6, 4, Stuck(0.0), solve_power, 50),
     ):
-        found = solver.solve(one, start, tolerance=1e-6, max_passes=most)
+        found = solver(one, start, tolerance=1e-6, max_passes=most)
         assert (found.passes, one.certified) == (passes, certified)
         assert found.objectives == (1.0,) * passes
 
@@ -389,7 +394,7 @@ def test_further_columns_are_of_what_the_first_leave(low: bool) -> None:
     stages = solve_stages(
         one.problem,
         lambda k: one.draw(4, k),
-        lambda problem, start: Accelerated().solve(problem, start, tolerance=1e-8, max_passes=3000),
+        lambda problem, start: solve_accelerated(problem, start, tolerance=1e-8, max_passes=3000),
         5,
     )
     assert sum(stage.rank for stage in stages) >= 5 > sum(stage.rank for stage in stages[:-1])
@@ -405,7 +410,7 @@ def test_further_columns_are_of_what_the_first_leave(low: bool) -> None:
             matrix = following.problem.matrix
             np.testing.assert_allclose(matrix @ np.eye(40), left, atol=1e-8)
             np.testing.assert_allclose(matrix.diagonal, np.diag(left), atol=1e-8)
-            weights = case(40, 1.5).problem.matrix.product(matrix.weights(e)) / np.sqrt(matrix.m)[:, None]
+            weights = case(40, 1.5).problem.matrix.product @ matrix.weights(e) / np.sqrt(matrix.m)[:, None]
             np.testing.assert_allclose(weights, left @ e, atol=1e-8)
     (alone,) = solve_stages(one.problem, lambda k: one.draw(4), lambda problem, start: one.solved(1e-8), None)
     assert alone.rank == len(alone.solution.eigenvalues)

@@ -6,7 +6,6 @@ import scipy.linalg
 
 from daskspectral.devices import HOST
 from daskspectral.solve import resolve_cut, whiten
-from daskspectral.solve.extremes import Largest, Smallest
 from daskspectral.solve.whitening import eigh, fix_signs, inverse_root, orthonormal, solving_on
 from tests.solve.common import Array, positive, skew, spd
 
@@ -118,11 +117,6 @@ def test_inverse_roots_of_any_hermitian_matrix() -> None:
         np.testing.assert_allclose(root.conj().T @ matrix @ root, np.eye(6), atol=1e-10)
     for cut, least, rank in ((0.6, 0.0, 1), (0.4, 0.0, 2), (0.0, 0.9, 2), (0.0, 1.0, 1)):
         assert inverse_root(np.diag([2.0, 1.0]), cut, least).shape == (2, rank)
-
-
-def test_extremes_add_like_sums() -> None:
-    assert (Largest() + Largest(2.0) + Largest(1.0)).value == 2
-    assert (Smallest(1.0) + Smallest(2.0) + Smallest(-1.0)).value == -1
 
 
 def test_decompositions_of_large_matrices_go_to_the_device(monkeypatch: pytest.MonkeyPatch) -> None:

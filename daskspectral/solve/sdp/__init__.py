@@ -3,36 +3,37 @@
 from daskspectral.solve.sdp.ascent import Ascent, Iterate, Problem, accelerated, power_method
 from daskspectral.solve.sdp.certificate import Certificate
 from daskspectral.solve.sdp.exact import Deflated, ExactProblem
-from daskspectral.solve.sdp.lowrank import Frame, LowRankProblem, Prove, Pull, alpha
+from daskspectral.solve.sdp.lowrank import Frame, Largest, LowRankProblem, Prove, Pull, alpha
 from daskspectral.solve.sdp.staircase import (
     RANK,
-    Accelerated,
-    Power,
+    SOLVERS,
     SDPSolution,
-    SDPSolver,
     Stage,
+    solve_accelerated,
+    solve_power,
     solve_stages,
 )
 
 __all__ = [
-    "Accelerated",
     "Ascent",
     "Certificate",
     "Deflated",
     "ExactProblem",
     "Frame",
     "Iterate",
+    "Largest",
     "LowRankProblem",
-    "Power",
     "Problem",
     "Prove",
     "Pull",
     "RANK",
+    "SOLVERS",
     "SDPSolution",
-    "SDPSolver",
     "Stage",
     "accelerated",
     "alpha",
     "power_method",
+    "solve_accelerated",
+    "solve_power",
     "solve_stages",
 ]

@@ -7,7 +7,6 @@ Abar (I - L Cᵀ), they extend to new points as the first ones do.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,17 +28,18 @@ PSEUDO = 1e-10  # eigenvalues of E^T Abar E below this share of the largest are 
 class Deflated:
     """Abar = D K D - v vᵀ with D = diag(m)^(-1/2), v = √(m / sum m): equation (1.2), with v of unit norm.
 
-    `product` gives K h for h (n, c); `m` = K 1 (n,). Each of the pairs `removed`, L and C (n, s), subtracts C Cᵀ.
+    `product` is K, known by K @ h for h (n, c); `m` = K 1 (n,). Each of the pairs `removed`, L and C (n, s), subtracts
+    C Cᵀ.
     """
 
-    product: Callable[[Array], Array]
+    product: Any
     m: Array
     removed: tuple[tuple[Array, Array], ...] = ()
 
     def __matmul__(self, h: Array) -> Array:
         root = np.sqrt(self.m)[:, None]
         v = root / np.sqrt(self.m.sum())
-        result: Array = self.product(h / root) / root - v * (v.T @ h)
+        result: Array = self.product @ (h / root) / root - v * (v.T @ h)
         for _, c in self.removed:
             result = result - c @ (c.T @ h)
         return result

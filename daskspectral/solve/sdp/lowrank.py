@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.devices import largest
-from daskspectral.solve.extremes import Largest
 from daskspectral.solve.sdp.ascent import Iterate, Problem
 from daskspectral.solve.sdp.certificate import Certificate, certificate
 from daskspectral.solve.whitening import symmetric_part, whiten
@@ -82,6 +81,16 @@ class Frame:
         inner = self.whitening.T @ total @ self.whitening
         half = self.projected(symmetric_part(inner))
         return self.projected(half.T)
+
+
+@dataclass(frozen=True)
+class Largest:
+    """The largest of numbers, which adds up like a sum."""
+
+    value: float = 0.0
+
+    def __add__(self, other: Largest) -> Largest:
+        return self if self.value >= other.value else other
 
 
 @dataclass(frozen=True, eq=False)

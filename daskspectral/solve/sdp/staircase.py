@@ -6,15 +6,13 @@ For more columns than the optimum has, each stage is the optimum of what the sta
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.registry import Named
 from daskspectral.solve.sdp.ascent import Ascent, Iterate, Problem, accelerated, power_method
 from daskspectral.solve.sdp.certificate import Certificate
 
@@ -44,66 +42,47 @@ class SDPSolution:
     objectives: tuple[float, ...]
 
 
-class SDPSolver(Named, ABC):
-    """Problem -> SDPSolution, from the coordinates `start` (m, r)."""
+def solve_accelerated(problem: Problem, start: Array, *, tolerance: float, max_passes: int) -> SDPSolution:
+    """Quasi-Newton ascent from the coordinates `start` (m, r) that determines the rank on the way.
 
-    @abstractmethod
-    def solve(self, problem: Problem, start: Array, *, tolerance: float, max_passes: int) -> SDPSolution:
-        """Ascend until the certificate holds to a relative duality gap, or the passes are spent."""
-
-
-@final
-@dataclass(frozen=True, repr=False)
-class Accelerated(SDPSolver):
-    """Quasi-Newton ascent that determines the rank on the way.
-
-    After each stage small columns of E are dropped. Where the certificate's least eigenvalue is negative (a
-    second-order point that is not an optimum; Boumal, Voroninski and Bandeira 2016), a column along its eigenvector is
-    added.
+    It ends where the certificate holds to a relative duality gap, or the passes are spent. After each stage small
+    columns of E are dropped. Where the certificate's least eigenvalue is negative (a second-order point that is not an
+    optimum; Boumal, Voroninski and Bandeira 2016), a column along its eigenvector is added.
     """
-
-    name: ClassVar[str] = "accelerated"
-
-    def solve(self, problem: Problem, start: Array, *, tolerance: float, max_passes: int) -> SDPSolution:
-        point, cut = start, DROPPED
-        objectives: list[float] = []
-        best: SDPSolution | None = None
-        for attempt in range(ROUNDS):
-            found = _ascend(problem, point, cut, max_passes, objectives)
-            certificate = problem.certify(found.last.point, tolerance)
-            solution = _solution(found.last, certificate, objectives)
-            logger.info("round %d: %s after %d passes", attempt + 1, certificate, len(objectives))
-            if best is None or certificate.optimal or solution.objective > best.objective:
-                best = solution
-            if certificate.optimal or len(objectives) >= max_passes or certificate.direction is None:
-                break
-            point, cut = problem.widened(found.last.point, certificate.direction), cut / STEEPER
-        assert best is not None
-        return SDPSolution(
-            best.point, best.objective, best.eigenvalues, best.certificate, len(objectives), tuple(objectives)
-        )
+    point, cut = start, DROPPED
+    objectives: list[float] = []
+    best: SDPSolution | None = None
+    for attempt in range(ROUNDS):
+        found = _ascend(problem, point, cut, max_passes, objectives)
+        certificate = problem.certify(found.last.point, tolerance)
+        solution = _solution(found.last, certificate, objectives)
+        logger.info("round %d: %s after %d passes", attempt + 1, certificate, len(objectives))
+        if best is None or certificate.optimal or solution.objective > best.objective:
+            best = solution
+        if certificate.optimal or len(objectives) >= max_passes or certificate.direction is None:
+            break
+        point, cut = problem.widened(found.last.point, certificate.direction), cut / STEEPER
+    assert best is not None
+    return replace(best, passes=len(objectives), objectives=tuple(objectives))
 
 
-@final
-@dataclass(frozen=True, repr=False)
-class Power(SDPSolver):
+def solve_power(problem: Problem, start: Array, *, tolerance: float, max_passes: int) -> SDPSolution:
     """The paper's projected power method, at the rank of the start, until its certificate holds."""
+    objectives: list[float] = []
+    point = start
+    for stage in (*STAGES, 1e-10, 1e-12):
+        found = power_method(problem, point, residual=stage, max_passes=max(1, max_passes - len(objectives)))
+        objectives.extend(found.objectives)
+        point = found.last.point
+        if stage > tolerance and len(objectives) < max_passes:
+            continue
+        certificate = problem.certify(point, tolerance)
+        if certificate.optimal or len(objectives) >= max_passes:
+            break
+    return _solution(found.last, certificate, objectives)
 
-    name: ClassVar[str] = "power"
 
-    def solve(self, problem: Problem, start: Array, *, tolerance: float, max_passes: int) -> SDPSolution:
-        objectives: list[float] = []
-        point = start
-        for stage in (*STAGES, 1e-10, 1e-12):
-            found = power_method(problem, point, residual=stage, max_passes=max(1, max_passes - len(objectives)))
-            objectives.extend(found.objectives)
-            point = found.last.point
-            if stage > tolerance and len(objectives) < max_passes:
-                continue
-            certificate = problem.certify(point, tolerance)
-            if certificate.optimal or len(objectives) >= max_passes:
-                break
-        return _solution(found.last, certificate, objectives)
+SOLVERS = {"accelerated": solve_accelerated, "power": solve_power}
 
 
 def _ascend(problem: Problem, point: Array, cut: float, max_passes: int, objectives: list[float]) -> Ascent:

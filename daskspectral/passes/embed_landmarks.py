@@ -1,14 +1,13 @@
-"""Passes of the semidefinite embedding over the rows: kernel values block by block, and products with the kernel."""
+"""Passes of the semidefinite embedding at landmarks: kernel values block by block, kept or not, sums, and probes."""
 
 from __future__ import annotations
 
 import hashlib
-import logging
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import count, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,19 +24,15 @@ from daskspectral.data.writing import create_array, default_chunk_rows, refuse_e
 from daskspectral.devices import ACCELERATOR_ROWS, Device, device_of
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
-from daskspectral.engine.memory import available, check_memory, local_threads, predict_memory
+from daskspectral.engine.memory import available, check_memory, local_threads, on_cluster, predict_memory
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
-from daskspectral.kernels import Kernel
 from daskspectral.moments import block_rows
-from daskspectral.passes.extension import COVERED
-from daskspectral.passes.sums import PassPlan, flops_of
-from daskspectral.solve.extremes import Largest, Smallest
-from daskspectral.solve.sdp import Frame, Problem, Prove, Pull, SDPSolution
+from daskspectral.passes.extension import COVERED, Extension
+from daskspectral.passes.sums import flops_of
+from daskspectral.solve.sdp import Frame, Largest, Prove, Pull, alpha
 
 Array = NDArray[np.floating[Any]]
-Solve = Callable[[Problem, Array], SDPSolution]
-logger = logging.getLogger("daskspectral")
 ASKED = "asked"
 BLOCK_ROWS = 512  # kernel values of a block are read three times: they should stay in the cache
 KEPT = 1 << 30  # bytes of kernel values that are kept in memory, at most
@@ -45,6 +40,8 @@ SCRATCH = "daskspectral_scratch"
 """Attribute of the array of kernel values that a fit leaves at the path of its cache."""
 
 SHARE = 4  # kernel values take at most 1 / SHARE of the free memory
+PROBES = 1000  # rows
+PROBE_ROWS = 1024  # of a block of kernel values
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,21 +60,16 @@ class Features:
         """Where the kernel values are. Raises ImportError or RuntimeError where there is none."""
         return device_of(self.device)
 
-    @property
-    def rows(self) -> int:
-        """Rows of a block."""
-        return BLOCK_ROWS if self.device == "cpu" else ACCELERATOR_ROWS
-
-    def blocks(self, batches: Iterable[Mapping[str, Array]]) -> Iterator[tuple[Array, Array | None]]:
-        """Block by block k(Y, x) (p, c), and the bounds on the diagonal (c,), None where none are given."""
-        device, step = self.accelerator, self.rows
+    def blocks(self, batches: Iterable[Mapping[str, Array]]) -> Iterator[tuple[Array, Array | None, Array]]:
+        """Block by block k(Y, x) (p, c), the bounds on the diagonal (c,), None where none are given, and x (c, d)."""
+        device, step = self.accelerator, BLOCK_ROWS if self.device == "cpu" else ACCELERATOR_ROWS
         arena, basis = Arena(device), device.moved(self.basis)
         for batch in batches:
             for start in range(0, len(batch["x"]), step):
                 x = batch["x"][start : start + step]
                 given = batch.get("diagonal")
                 bound = None if given is None else device.put(np.asarray(given[start : start + step], dtype=float))
-                yield device.put(np.ascontiguousarray(x.T)) if self.kept else values(basis, x, arena), bound
+                yield device.put(np.ascontiguousarray(x.T)) if self.kept else values(basis, x, arena), bound, x
                 arena.launched()
 
 
@@ -95,7 +87,7 @@ class KeepTask:
 
     def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
         get = self.features.accelerator.get
-        return np.concatenate([get(k).T.copy() for k, _ in self.features.blocks([batch])])
+        return np.concatenate([get(k).T.copy() for k, *_ in self.features.blocks([batch])])
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +100,7 @@ class TotalTask:
         device = self.features.accelerator
         with device.guarded():
             total = device.zeros(self.features.basis.size)
-            for k, _ in self.features.blocks(batches):
+            for k, *_ in self.features.blocks(batches):
                 total += k.sum(axis=1)
             return {"total": device.get(total)}
 
@@ -119,35 +111,33 @@ class CoverTask:
 
     |psi(x)|^2 = |W^T k(Y, x)|^2, with W W^T the pseudo-inverse of k(Y, Y), is 1 where the landmarks span k(x, .). Of
     the sums, `uncovered` is the number of rows that are not covered and `missed` holds the first of them; `farthest`
-    is the largest 1 - |psi|^2, `heaviest` and `lightest` are the largest and the smallest mass, `unbounded` is the
-    number of rows whose bound on the diagonal is not positive, and `rows` that of all valid rows.
+    is the largest 1 - |psi|^2, `heaviest` the largest mass and `lightest` the smallest one, negative; `unbounded` is
+    the number of rows whose bound on the diagonal is not positive, and `rows` that of all valid rows.
     """
 
     features: Features
 
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Frame) -> dict[str, Any]:
-        uncovered, unbounded, least, missed, rows_seen = 0, 0, 1.0, First(()), 0
-        lightest, heaviest = np.inf, 0.0
+        uncovered, unbounded, missed, rows_seen = 0, 0, First(()), 0
+        farthest, lightest, heaviest = Largest(), Largest(-np.inf), Largest()
         device = self.features.accelerator
         get, whitening, masses = device.get, device.put(state.whitening), device.put(state.masses)
-        for batch in batches:
-            for start, (k, given) in zip(count(0, self.features.rows), self.features.blocks([batch]), strict=False):
-                cover, bound = get(np.square(whitening.T @ k).sum(axis=0)), None if given is None else get(given)
-                m = get(k.T @ masses)
-                rows_seen += len(m)
-                lightest, heaviest = min(lightest, float(m.min())), max(heaviest, float(m.max()))
-                rows = np.flatnonzero(~((cover >= COVERED) & (m > 0)))
-                uncovered += len(rows)
-                missed += First(tuple(np.asarray(batch["x"][start + rows], dtype=float)))
-                least = min(least, float(cover.min()))
-                unbounded += 0 if bound is None else int(np.count_nonzero(~(bound > 0)))
+        for k, bound, x in self.features.blocks(batches):
+            cover, m = get(np.square(whitening.T @ k).sum(axis=0)), get(k.T @ masses)
+            rows_seen += len(m)
+            lightest, heaviest = lightest + Largest(-float(m.min())), heaviest + Largest(float(m.max()))
+            rows = np.flatnonzero(~((cover >= COVERED) & (m > 0)))
+            uncovered += len(rows)
+            missed += First(tuple(np.asarray(x[rows], dtype=float)))
+            farthest += Largest(1 - float(cover.min()))
+            unbounded += 0 if bound is None else int(np.count_nonzero(~(get(bound) > 0)))
         return {
             "uncovered": np.array(uncovered),
             "unbounded": np.array(unbounded),
             "rows": np.array(rows_seen),
-            "farthest": Largest(1 - least),
-            "heaviest": Largest(heaviest),
-            "lightest": Smallest(lightest),
+            "farthest": farthest,
+            "heaviest": heaviest,
+            "lightest": lightest,
             "missed": missed,
         }
 
@@ -179,7 +169,7 @@ class BlockTask:
         device = self.features.accelerator
         with device.guarded():
             block, point = device.moved(self.block), device.put(state)
-            for k, bound in self.features.blocks(batches):
+            for k, bound, _ in self.features.blocks(batches):
                 part = block(k, point, bound)
                 sums = {name: sums[name] + value if sums else value for name, value in part.items()}
             return {name: v if isinstance(v, Largest) else device.get(v) for name, v in sums.items()}
@@ -202,7 +192,7 @@ class Passes:
         if str(number) in saved and np.array_equal(saved[str(number)][ASKED], asked):
             return dict(saved[str(number)])
         found = self.run.reduce(task, state).sums
-        sums = {k: np.asarray(v.value if isinstance(v, (First, Largest, Smallest)) else v) for k, v in found.items()}
+        sums = {k: np.asarray(getattr(v, "value", v)) for k, v in found.items()}
         if checkpoint is not None:  # later sums follow another course, and are dropped
             before = {key: value for key, value in saved.items() if int(key) < number}
             checkpoint.add(self.count, Total({**before, str(number): {**sums, ASKED: asked}}, count=1))
@@ -217,7 +207,7 @@ def _digest(task: Any, state: Any) -> Array:
     return np.frombuffer(digest.digest(), dtype=np.int64)
 
 
-def plan_embedding(source: Source, p: int, device: str = "cpu") -> PassPlan:
+def plan_embedding(source: Source, p: int, device: str = "cpu") -> Plan:
     """The tasks and memory of one pass of an embedding with p landmarks. Raises MemoryError where it would not fit."""
     plan, threads = plan_rows(source, flops_of(source, p), device=device), local_threads()
     live = 1 + plan.live(1 + math.ceil(threads / plan.epoch))
@@ -226,20 +216,12 @@ def plan_embedding(source: Source, p: int, device: str = "cpu") -> PassPlan:
         p, source.dimension, rows=rows, dtype="float64", threads=threads, live=live, buffers=4, sums=1, device=device
     )
     check_memory(memory)
-    return PassPlan(plan, memory)
+    return plan
 
 
 def keeps(size: int) -> bool:
     """Whether an array of so many bytes may be kept in memory: 1 GB at most, and a quarter of what is free."""
     return size <= min(KEPT, available() // SHARE)
-
-
-def kept_features(run: Run, features: Features) -> Source:
-    """A source whose x are the kernel values (n, p), in memory, with the other fields of the rows."""
-    kept = run.map(KeepTask(features))
-    assert kept is not None
-    others = {name: reader.read(0, run.source.n) for name, reader in run.source.readers.items() if name != "x"}
-    return open_source(kept, fields=others)
 
 
 def check_scratch(path: str | os.PathLike[str], source: Source) -> None:
@@ -270,104 +252,116 @@ def _is_scratch(path: str | os.PathLike[str]) -> bool:
     return node.attrs.get(SCRATCH) is True
 
 
-def scratch_features(run: Run, features: Features, path: str) -> Source:
-    """A source whose x are the kernel values (n, p), written to a zarr array at a path, with the other fields."""
-    n, p = run.source.n, features.basis.size
-    rows = min(n, default_chunk_rows((n, p), "float64"))
-    check_scratch(path, run.source)
-    marked = {SCRATCH: True}
-    with create_array(path, (n, p), "float64", chunk_rows=rows, attributes=marked, overwrite=True) as array:
-        target = str(array.store.root) if isinstance(array.store, LocalStore) else array.store
-        plan = Plan(tuple(pairwise([*range(0, n, rows), n])))
-        keeping = Run(run.source, plan, None, "features", run.device)
-        keeping.map(KeepTask(features), out=target)
-    readers = {**run.source.readers, "x": points_reader(path, "features")}
-    return replace(run.source, readers=readers, preparation=Preparation())
+def kept_values(run: Run, basis: LandmarkBasis, cache: str, scratch: str | None) -> tuple[Features, Run]:
+    """Kernel values at landmarks and the run that reads them: kept where that is asked for or pays.
+
+    They are kept in a zarr array at the path `scratch`, where it is given, else in memory where they fit, unless
+    `cache` is "never" (on an accelerator, which makes them faster than they come from there, with "always" alone).
+    Raises MemoryError where `cache` is "always" and they cannot be kept.
+    """
+    source, n, p, device = run.source, run.source.n, basis.size, run.device
+    features, quiet = Features(basis, device=device), replace(run, source=replace(source, progress=False))
+    if scratch is not None:
+        rows = min(n, default_chunk_rows((n, p), "float64"))
+        check_scratch(scratch, source)
+        marked = {SCRATCH: True}
+        with create_array(scratch, (n, p), "float64", chunk_rows=rows, attributes=marked, overwrite=True) as array:
+            target = str(array.store.root) if isinstance(array.store, LocalStore) else array.store
+            plan = Plan(tuple(pairwise([*range(0, n, rows), n])))
+            replace(quiet, plan=plan, description="features").map(KeepTask(features), out=target)
+        readers = {**source.readers, "x": points_reader(scratch, "features")}
+        kept = replace(quiet.source, readers=readers, preparation=Preparation())
+        return Features(basis, True, device), Run(kept, plan_embedding(kept, p, device), None, "embed", device)
+    aligned = "diagonal" not in source.readers or source.on_invalid == "raise"  # only valid rows have kept values
+    fits = aligned and not source.dask_fields and not on_cluster() and keeps(8 * n * p)
+    if fits and (cache == "always" or (cache == "auto" and device == "cpu")):
+        others = {name: reader.read(0, n) for name, reader in source.readers.items() if name != "x"}
+        kept = replace(open_source(run.map(KeepTask(features)), fields=others), progress=False)
+        return Features(basis, True, device), Run(kept, run.plan, None, "embed", device)
+    if cache == "always":
+        raise MemoryError(
+            f"cache='always': the kernel values of {n} rows at {p} landmarks, {8 * n * p / 1e9:.3g} GB, cannot be kept "
+            "in this process's memory (not on a cluster, of a dask array, or beyond a quarter of what is free or "
+            "1 GB); give a path as cache, or cache='auto'"
+        )
+    return features, quiet
 
 
 @dataclass(frozen=True, eq=False)
-class _RowTask:
-    """The rows themselves, (c, d) float64, with the bounds on the diagonal as a last column where they are given."""
+class ProbeTask:
+    """Sums over rows x_i with the exact kernel to probe rows (s, d): the masses (s,), and k(probe, x_i) w_i (s, r).
 
-    def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
-        fields = [np.asarray(batch["x"], dtype=float)]
-        if "diagonal" in batch:
-            fields.append(np.asarray(batch["diagonal"], dtype=float)[:, None])
-        return np.concatenate(fields, axis=1)
+    With w_i = E_i / sqrt(m_i), of the first stage.
+    """
 
+    extension: Extension
+    probes: Array
 
-def points_in_memory(run: Run) -> tuple[Array, Array | None]:
-    """All valid points (n, d) in memory, and the bounds on the diagonal (n,), None where none are given."""
-    rows = run.map(_RowTask())
-    if rows is None:
-        raise ValueError("no rows are left: every row is invalid")
-    return (
-        (rows[:, :-1].copy(), rows[:, -1]) if "diagonal" in run.source.readers else (np.ascontiguousarray(rows), None)
-    )
+    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Array | None = None) -> dict[str, Array]:
+        extension = self.extension
+        r, device = extension.stages[0], device_of(extension.device)
+        points, masses, probes = device.moved((extension.points, extension.masses, self.probes))
+        step = ACCELERATOR_ROWS if device.accelerated else PROBE_ROWS
+        sums: dict[str, Array] = {"mass": np.zeros(len(self.probes)), "pull": np.zeros((len(self.probes), r))}
+        for batch in batches:
+            for start in range(0, len(batch["x"]), step):
+                x = np.asarray(batch["x"][start : start + step], dtype=float)
+                e = extension.of_prepared(x)[0][:, :r]
+                if "diagonal" in batch:
+                    e = e * np.sqrt(np.asarray(batch["diagonal"][start : start + step], dtype=float))[:, None]
+                there = device.put(x)
+                m = device.get(masses @ extension.kernel.values(there, points))
+                k = extension.kernel.values(there, probes)
+                sums["mass"] += device.get(k.sum(axis=1))
+                sums["pull"] += device.get(k @ device.put(e / np.sqrt(m)[:, None]))
+        return sums
 
 
 @dataclass(frozen=True, eq=False)
-class _ProductTask:
-    """k(x, X) h for each row x of a block, (c, r), by panels of X whose kernel values stay in the cache."""
+class Probe:
+    """What the exact kernel says of an embedding at probe rows.
 
-    panels: tuple[LandmarkBasis, ...]
+    `residual` is how far one step of the full problem's power method moves the Gram matrix of the probe rows, relative
+    to it; `least_eigenvalue` is the least one of diag(y) - Abar among these rows, with the full kernel and the y of the
+    low-rank problem: where it is negative, this y proves nothing of the full problem, and where it is not, it may.
+    `embedding` (s, r) is E at these rows.
+    """
+
+    residual: float
+    least_eigenvalue: float
+    embedding: Array
 
     @classmethod
-    def of(cls, kernel: Kernel, x: Array) -> _ProductTask:
-        """All panels of X (n, d)."""
-        starts = range(0, len(x), BLOCK_ROWS)
-        return cls(tuple(LandmarkBasis(kernel, x[i : i + BLOCK_ROWS]) for i in starts))
+    def of(cls, passes: Passes, extension: Extension, overlap: Array, probes: Array, bound: Array | None) -> Probe:
+        """From one pass, with the sum `overlap` (r,) of sqrt(m_i) E_i over all rows.
 
-    def __call__(self, batch: Mapping[str, Array], state: Array) -> Array:
-        rows, arena = np.asarray(batch["x"]), Arena()
-        result = np.zeros((state.shape[1], len(rows)))
-        for panel, h in zip(self.panels, np.split(state, range(BLOCK_ROWS, len(state), BLOCK_ROWS)), strict=True):
-            result += h.T @ values(panel, rows, arena)
-        return result.T
-
-
-@dataclass(frozen=True, eq=False)
-class KernelProduct:
-    """Products K h of the kernel matrix (n, n) with h (n, r): K is kept in memory, or its rows are made each time."""
-
-    run: Run
-    task: _ProductTask
-    matrix: Array | None = None
-
-    @classmethod
-    def of(cls, kernel: Kernel, x: Array) -> KernelProduct:
-        """The products with the kernel matrix of points x (n, d), kept in memory where it fits."""
-        n = len(x)
-        rows = max(64, min(1024, -(-n // 16)))
-        cuts = [*range(0, n, rows), n]
-        plan = Plan(tuple(pairwise(cuts)))
-        product = cls(Run(open_source(x), plan, None, "kernel"), _ProductTask.of(kernel, x))
-        if not keeps(8 * n * n):
-            logger.info("%d x %d kernel values do not fit and are made anew in every pass", n, n)
-            return product
-        return replace(product, matrix=product.run.map(_KernelTask(kernel, x)))
-
-    def __call__(self, h: Array) -> Array:
-        if self.matrix is not None:
-            return np.asarray(self.matrix @ h)
-        result = self.run.map(self.task, np.ascontiguousarray(h))
-        assert result is not None
-        return result
+        `bound` (s,) are the bounds on the diagonal at the probe rows, where they are given.
+        """
+        sums = passes(ProbeTask(extension, probes))
+        m, total = np.asarray(sums["mass"]), extension.total
+        d = alpha(m, total) if bound is None else bound
+        pulled = sums["pull"] - np.outer(m, overlap) / total
+        pulled /= np.sqrt(m)[:, None]
+        length = np.linalg.norm(pulled, axis=1, keepdims=True)
+        moved = np.sqrt(np.maximum(d, 0))[:, None] * pulled / np.where(length > 0, length, 1.0)
+        e = extension.of_prepared(probes)[0][:, : extension.stages[0]]
+        e = e if bound is None else e * np.sqrt(bound)[:, None]
+        k = extension.kernel.values(probes, probes)
+        abar = k / np.sqrt(np.outer(m, m)) - np.sqrt(np.outer(m, m)) / total
+        y = _dual(extension, probes, bound)
+        return cls(gram_distance(e, moved), float(np.linalg.eigvalsh(np.diag(y) - abar)[0]), e)
 
 
-@dataclass(frozen=True, eq=False)
-class _KernelTask:
-    """The rows of K, (c, n)."""
-
-    kernel: Kernel
-    x: Array
-
-    def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
-        return np.ascontiguousarray(self.kernel.values(np.asarray(batch["x"]), self.x).T)
+def _dual(extension: Extension, x: Array, bound: Array | None) -> Array:
+    """y_i = |u_i| / sqrt(d_i) of the low-rank problem at points x (s, d), (s,), with u_i = (Abar E)_i."""
+    k = extension.kernel.values(x, extension.points)
+    m = extension.masses @ k
+    d = alpha(m, extension.total) if bound is None else bound
+    return np.asarray(np.linalg.norm(k.T @ extension.coefficients[:, : extension.stages[0]], axis=1) / np.sqrt(m * d))
 
 
-def positive(columns: Array) -> Array:
-    """Signs (r,) that make each column's entry of largest magnitude positive, the first where several tie."""
-    size = np.abs(columns)
-    first = (size >= (1 - 1e-6) * size.max(axis=0)).argmax(axis=0)
-    return np.where(columns[first, np.arange(columns.shape[1])] < 0, -1.0, 1.0)
+def gram_distance(e: Array, other: Array) -> float:
+    """|E E^T - F F^T| / |F F^T|, Frobenius norms, for E (s, q) and F (s, r)."""
+    own, last = np.linalg.norm(e.T @ e) ** 2, np.linalg.norm(other.T @ other) ** 2
+    cross = np.linalg.norm(e.T @ other) ** 2
+    return float(np.sqrt(np.maximum(0.0, own + last - 2 * cross) / last))
