@@ -43,7 +43,8 @@ def storing(given: Sequence[str]) -> Iterator[None]:
         used.__exit__(None, None, None)
 
 
-def _use_storage(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> None:
+def use_storage(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> None:
+    """Open the URLs of a command with the options that are given."""
     context.with_resource(storing(given))
 
 
@@ -53,16 +54,3 @@ def _plain(text: str) -> Any:
         return json.loads(text.lower() if text.lower() in ("true", "false") else text)
     except ValueError:
         return text
-
-
-storage_option = click.option(
-    "--storage-option",
-    "storage_options",
-    multiple=True,
-    metavar="KEY=VALUE",
-    expose_value=False,
-    callback=_use_storage,
-    is_eager=True,
-    help="An option of fsspec for URLs: anon=true, endpoint_url=https://...; several times for several. Credentials "
-    "come from the environment.",
-)

@@ -5,7 +5,7 @@ import pytest
 
 import daskspectral as dsp
 from daskspectral import operators
-from daskspectral.cli import choices
+from daskspectral.cli import options
 from daskspectral.cli.names import parse_manifold
 from daskspectral.operators.names import NAMES
 from tests.cli.common import done, everything, facts, failure, store
@@ -65,7 +65,7 @@ def test_the_same_as_in_python(line: str) -> None:
 
 def test_every_named_operator_is_tried() -> None:
     assert {line.split()[0].partition(":")[0] for line in CASES} == set(NAMES)
-    assert tuple(named.usage for named in NAMES.values()) == choices.OPERATORS
+    assert tuple(named.usage for named in NAMES.values()) == options.OPERATORS
 
 
 REFUSED = {
