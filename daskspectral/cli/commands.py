@@ -23,14 +23,13 @@ log = logging.getLogger("daskspectral.command")
 
 @dataclass
 class Session:
-    """How one call of a command speaks, and what it has said."""
+    """How one call of a command speaks, and what it has said; a plan is all that is made where `probing` is given."""
 
     json: bool = False
     quiet: bool = False
     log_file: str | None = None
-    only_plan: bool = False
     arguments: Sequence[str] = ()
-    probing: Mapping[str, Any] = field(default_factory=dict)
+    probing: Mapping[str, Any] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
 

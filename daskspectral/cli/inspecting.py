@@ -122,7 +122,7 @@ def plan(context: click.Context, command: str, arguments: tuple[str, ...], probe
     assert context.parent is not None
     found = context.parent.command.get_command(context.parent, command)  # type: ignore[attr-defined]
     now = session()
-    now.only_plan, logged = True, now.log_file
+    now.probing, logged = {"probe": probe, "workers": workers}, now.log_file
     words = list(arguments)
     if not any(word == "--out" or word.startswith("--out=") for word in words):
         words += ["--out", "nothing-is-written.zarr"]
@@ -130,6 +130,4 @@ def plan(context: click.Context, command: str, arguments: tuple[str, ...], probe
     # with --log-file before COMMAND its file is open already
     log = logging_of(now, context) if now.log_file != logged else nullcontext()
     with inner, log:
-        session(inner).only_plan = True
-        session(inner).probing = {"probe": probe, "workers": workers}
         click.Command.invoke(found, inner)

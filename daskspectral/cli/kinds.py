@@ -83,7 +83,7 @@ def _field(text: str) -> tuple[str, str]:
     return name, path
 
 
-def number(*words: str) -> Kind:
+def number_or(*words: str) -> Kind:
     """A number, or one of these words."""
     return Kind("number", float, f"not a number, nor one of {', '.join(words)}", *words)
 

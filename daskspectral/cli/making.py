@@ -125,8 +125,8 @@ def solver_of(options: Mapping[str, Any]) -> Any:
 def operator_of(options: Mapping[str, Any], dimension: int) -> Operator:
     """The operator that the options name, of points with `dimension` columns.
 
-    Raises click's UsageError for options that the operator does not read or that are missing, ValueError for names that
-    are none.
+    Raises click's UsageError for fields and views that the operator does not read or that are missing, and as
+    `operators.names.parse`.
     """
     from daskspectral.cli.names import parse_manifold
     from daskspectral.operators import names
@@ -135,7 +135,7 @@ def operator_of(options: Mapping[str, Any], dimension: int) -> Operator:
     head, *words = text.split(":")
     manifold = options["manifold"]
     sigma = number_of(options["diffusion"]) if head == "generator" else None
-    given = {
+    read = {
         "manifold": None if manifold is None else parse_manifold(manifold, dimension),
         "density": options["density"],
         "lag": options["lag"],
@@ -143,17 +143,13 @@ def operator_of(options: Mapping[str, Any], dimension: int) -> Operator:
         "coefficients": options["coefficients"] or None,
         "views": 1 + len(options["views"]) if head == "augmentation" else None,
     }
-    if head in names.NAMES:
-        for name, value in given.items():
-            if value is not None and name not in names.NAMES[head].options:
-                raise click.UsageError(f"--{names.not_read(name, head)}".replace("--coefficients", "--coefficient"))
-        if head == "transfer" and not words and options["lag"] is None:
-            raise click.UsageError("--operator transfer needs --lag, the rows from a state to its future")
-        if head == "differential" and not options["coefficients"]:
-            raise click.UsageError("--operator differential needs --coefficient, such as --coefficient 1,0:1,0=2.0")
-        if head == "augmentation" and not options["views"]:
-            raise click.UsageError("--operator augmentation needs --view, once for each augmented version of POINTS")
-    found = names.parse(text, **given)
+    if head == "transfer" and not words and options["lag"] is None:
+        raise click.UsageError("--operator transfer needs --lag, the rows from a state to its future")
+    if head == "differential" and not options["coefficients"]:
+        raise click.UsageError("--operator differential needs --coefficient, such as --coefficient 1,0:1,0=2.0")
+    if head == "augmentation" and not options["views"]:
+        raise click.UsageError("--operator augmentation needs --view, once for each augmented version of POINTS")
+    found = names.parse(text, **read)
     if options["trajectories"] and found.lag is None:
         raise click.UsageError(f"--trajectory is for --operator transfer, and {text} reads rows one by one")
     _check_fields(fields_of(options), found, text)

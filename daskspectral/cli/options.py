@@ -10,20 +10,8 @@ from typing import Any, ClassVar
 
 import click
 
+from daskspectral.cli import kinds
 from daskspectral.cli.commands import Command, configure, help_all, speak
-from daskspectral.cli.kinds import (
-    BOX,
-    COLUMNS,
-    COUNT,
-    COUNT_OR_AUTO,
-    FIELD,
-    FOLDS,
-    LATTICE,
-    NAMES,
-    NEURONS,
-    PERIODS,
-    number,
-)
 from daskspectral.cli.storage import use_storage
 
 FLOAT32 = ("float64", "float32")
@@ -52,23 +40,28 @@ STANDARDIZE = "Bring columns to mean 0 and standard deviation 1"
 DTYPE = "Precision of the arithmetic, or of the numbers written"
 DEVICE = "Where functions are evaluated and multiplied: cuda is a GPU (extra gpu)"
 CHECKPOINT = "A directory for the sums so far, from which the same command goes on"
+RARE = (
+    "lag trajectory manifold density drift diffusion direction coefficient view latitude allow-missing landmark-method "
+    "landmark-sample exclude-landmarks spread constant lattice-box lattice-margin network ridge rtol gradient-weight "
+    "dtype device smoothness functions tolerance max-passes cache cache-path time regularization on-uncovered trust "
+    "checkpoint-every plot connect-timeout threads storage-option json quiet log-file"
+)
+"""Options that few need, left to --help-all."""
 
 
 class Option(click.Option):
     """An option, of all commands or of those named before its first word.
 
     Its `kind` is one of values, words to choose from, bool for a flag, or what stands for any text in a help; in a list
-    where it may be given several times. `rare` ones are left to --help-all. One with a callback is nothing that the
-    command's function is called with.
+    where it may be given several times. One with a callback is nothing that the command's function is called with.
     """
 
     role: ClassVar = "call"
 
-    def __init__(
-        self, words: str, help: str, kind: Any = None, default: Any = None, *, rare: bool = False, **more: Any
-    ):
+    def __init__(self, words: str, help: str, kind: Any = None, default: Any = None, **more: Any):
         of, dashes, spelled = words.partition("--")
-        self.of, self.rare, self.key = of.split(), rare, spelled.replace("/", " ").split()[0]
+        self.of, self.key = of.split(), spelled.replace("/", " ").split()[0]
+        self.rare = self.key in RARE.split()
         if isinstance(kind, list):
             (kind,), more["multiple"] = kind, True
             help = f"{help.removesuffix('.')}; several times for several."
@@ -116,49 +109,43 @@ class Argument(click.Argument):
 OPTIONS = (
     # what is decomposed
     Value("--operator", f"What is decomposed: {', '.join(OPERATORS)}.", default="laplacian"),
-    Value("--lag", "transfer: rows from a state to its future; POINTS are a trajectory.", COUNT, rare=True),
-    Input("--trajectory trajectories", "transfer: another trajectory besides POINTS.", ["PATH"], rare=True),
-    Value("--manifold", f"{MANIFOLD}; laplacian: the tangential form there; none by default.", rare=True),
-    Value("--density", f"{DENSITY}; laplacian: 1 for Laplace-Beltrami; 0 by default.", float, rare=True),
+    Value("--lag", "transfer: rows from a state to its future; POINTS are a trajectory.", kinds.COUNT),
+    Input("--trajectory trajectories", "transfer: another trajectory besides POINTS.", ["PATH"]),
+    Value("--manifold", f"{MANIFOLD}; laplacian: the tangential form there; none by default."),
+    Value("--density", f"{DENSITY}; laplacian: 1 for Laplace-Beltrami; 0 by default.", float),
     Input("--potential", "schroedinger: values of the potential, (n,); short for --field potential=PATH.", "PATH"),
-    Input("--drift", "generator: the drift, (n, d); short for --field drift=PATH.", "PATH", rare=True),
+    Input("--drift", "generator: the drift, (n, d); short for --field drift=PATH.", "PATH"),
     Value(
         "--diffusion",
         "generator: the noise sigma, (n, d, m), or a number for a multiple of the identity; anisotropic: the matrices, "
         "(n, d, d), or with anisotropic:factored their factors; short for --field diffusion=PATH.",
         "PATH|NUMBER",
-        rare=True,
     ),
     Input(
         "--direction",
         "tangent: a direction for each row, (n, d), or several, (n, m, d); short for --field direction=PATH.",
         "PATH",
-        rare=True,
     ),
     Value(
         "--coefficient coefficients",
         "differential: the term C d_A f d_B g, orders by column and a number or a field, such as 1,0:1,0=2.0.",
         ["A:B=C"],
-        rare=True,
     ),
-    Input("--field fields", "An array that the operator reads besides the points, a row for each row.", [FIELD]),
+    Input("--field fields", "An array that the operator reads besides the points, a row for each row.", [kinds.FIELD]),
     Input(
         "--view views",
         "Another view of each row of POINTS: y of cross, the augmented versions of augmentation.",
         ["PATH"],
-        rare=True,
     ),
     # the rows
     Value(
         "--sample-dims",
         "Dimensions of labelled POINTS that make rows: time, or time,lat,lon; all others are columns.",
-        NAMES,
+        kinds.NAMES,
     ),
-    Value(
-        "--latitude", "The coordinate in degrees, of rows or columns, by whose cosine these are weighted.", rare=True
-    ),
-    Value("--columns", "Columns to use, 0,2,5 or 0:8.", COLUMNS),
-    Value("embed --columns", "Columns to use, 0,2,5 or 0:8; sdp alone.", COLUMNS),
+    Value("--latitude", "The coordinate in degrees, of rows or columns, by whose cosine these are weighted."),
+    Value("--columns", "Columns to use, 0,2,5 or 0:8.", kinds.COLUMNS),
+    Value("embed --columns", "Columns to use, 0,2,5 or 0:8; sdp alone.", kinds.COLUMNS),
     Value("convert --columns", "Columns to use, 0,2,5 or 0:8; of a table their names, separated by commas."),
     Value("--standardize", f"{STANDARDIZE}.", bool, False),
     Value("embed --standardize", f"{STANDARDIZE}; sdp alone.", bool, False),
@@ -175,7 +162,7 @@ OPTIONS = (
         ("raise", "skip", "keep"),
         "raise",
     ),
-    Input("--allow-missing", "Take missing chunks as fill values, not as an error.", bool, False, rare=True),
+    Input("--allow-missing", "Take missing chunks as fill values, not as an error.", bool, False),
     Input("--weights", "A zarr array of sample weights, one a row."),
     Input("--gradients", f"{GRADIENTS}, (rows, columns of POINTS)."),
     Input("update --gradients", f"{GRADIENTS}; all of them, old and new."),
@@ -184,94 +171,84 @@ OPTIONS = (
     # the functions
     Value("--kernel", f"{KERNEL}; auto: kernel and scale are chosen on rows held out.", default="auto"),
     Value("embed --kernel", f"{KERNEL}; kernel: in whose space one is learned; matern:1.5:auto by default."),
-    Value("--landmarks", "How many landmarks.", COUNT_OR_AUTO, "auto"),
+    Value("--landmarks", "How many landmarks.", kinds.COUNT_OR_AUTO, "auto"),
     Value(
         "embed --landmarks",
         "How many landmarks; lowrank alone: auto by default, as many as --accuracy takes (diffusion: 500).",
-        COUNT_OR_AUTO,
+        kinds.COUNT_OR_AUTO,
     ),
-    Value("--landmark-method", "How landmarks are chosen.", METHODS, "kmeans++", rare=True),
-    Value("embed --landmark-method", "How landmarks are chosen.", METHODS, "cholesky", rare=True),
-    Value("--landmark-sample", "Rows among which landmark methods other than uniform choose.", COUNT, rare=True),
+    Value("--landmark-method", "How landmarks are chosen.", METHODS, "kmeans++"),
+    Value("embed --landmark-method", "How landmarks are chosen.", METHODS, "cholesky"),
+    Value("--landmark-sample", "Rows among which landmark methods other than uniform choose.", kinds.COUNT),
     Value(
         "--exclude-landmarks/--keep-landmarks",
         "Rows that are landmarks out of the sums, or in them; by default out for kernels with a kink.",
         bool,
-        rare=True,
     ),
-    Value("--spread", "How far, in scales, landmarks are moved off the data.", number("auto"), "auto", rare=True),
-    Value(
-        "--constant/--no-constant",
-        "Add the constant function to the basis; the operator decides by default.",
-        bool,
-        rare=True,
-    ),
-    Value("--periods", "Columns that are periodic, as angles: 0:6.283185.", PERIODS),
+    Value("--spread", "How far, in scales, landmarks are moved off the data.", kinds.number_or("auto"), "auto"),
+    Value("--constant/--no-constant", "Add the constant function to the basis; the operator decides by default.", bool),
+    Value("--periods", "Columns that are periodic, as angles: 0:6.283185.", kinds.PERIODS),
     Value(
         "--lattice",
         "Highest frequency of Fourier functions, in place of landmarks, for 1 to 4 columns: 15, or 30,20; auto: "
         "landmarks, a lattice and a network are compared.",
-        LATTICE,
+        kinds.LATTICE,
     ),
     Value(
         "--lattice-box",
         "The ends of the data of --lattice by column, none for a periodic one: -1:1,0:5; found by default.",
-        BOX,
-        rare=True,
+        kinds.BOX,
     ),
     Value(
         "--lattice-margin",
         "Share of the width by which the period of --lattice is larger; by default 0.2, of a regression 0.3.",
         float,
-        rare=True,
     ),
     Value(
         "--network",
         "Neurons of the hidden layers of a network, in place of landmarks: 96,96,96 (extra neural).",
-        NEURONS,
-        rare=True,
+        kinds.NEURONS,
     ),
     # the solution
-    Value("--components", f"{COMPONENTS}.", COUNT, 16),
+    Value("--components", f"{COMPONENTS}.", kinds.COUNT, 16),
     Value(
         "--solver",
         f"{SOLVER}; a penalty on rough functions, or a cut of the Gram matrix alone.",
         ("penalised", "cut"),
         "penalised",
     ),
-    Value("--penalty", "penalised: its strength, 1 being usual.", number("auto"), "auto"),
-    Value("--ridge", "cut: added to the form's diagonal, times its mean.", float, 0.0, rare=True),
-    Value("--rtol", "Relative cut of the Gram matrix's eigenvalues; of fit with --solver cut.", float, rare=True),
+    Value("--penalty", "penalised: its strength, 1 being usual.", kinds.number_or("auto"), "auto"),
+    Value("--ridge", "cut: added to the form's diagonal, times its mean.", float, 0.0),
+    Value("--rtol", "Relative cut of the Gram matrix's eigenvalues; of fit with --solver cut.", float),
     Value(
         "--folds",
         "Parts of the rows, for error bars: a number, blocks (of rows in time), a zarr array of labels, none.",
-        FOLDS,
+        kinds.FOLDS,
         "10",
     ),
-    Value("--alpha", f"{ALPHA}, or gcv; chosen by cross-validation by default.", number("gcv")),
+    Value("--alpha", f"{ALPHA}, or gcv; chosen by cross-validation by default.", kinds.number_or("gcv")),
     Value("invariant --alpha", f"{ALPHA}, of least-squares; chosen by cross-validation by default.", float),
-    Value("--gradient-weight", "Weight of a gradient against a value; 1 by default.", float, rare=True),
-    Value("--dtype", f"{DTYPE}.", FLOAT32, "float64", rare=True),
-    Value("convert --dtype", f"{DTYPE}; by default float32 where the data are, else float64.", rare=True),
-    Value("--device", f"{DEVICE}.", DEVICES, "cpu", rare=True),
-    Value("embed --device", f"{DEVICE}; sdp alone.", DEVICES, "cpu", rare=True),
+    Value("--gradient-weight", "Weight of a gradient against a value; 1 by default.", float),
+    Value("--dtype", f"{DTYPE}.", FLOAT32, "float64"),
+    Value("convert --dtype", f"{DTYPE}; by default float32 where the data are, else float64."),
+    Value("--device", f"{DEVICE}.", DEVICES, "cpu"),
+    Value("embed --device", f"{DEVICE}; sdp alone.", DEVICES, "cpu"),
     Value("--seed", "Of random numbers; the same seed gives the same result.", int, 0),
     # functions of a manifold that a group leaves as they are
-    Value("invariant --manifold", f"{MANIFOLD}; by default the columns' ranges.", rare=True),
+    Value("invariant --manifold", f"{MANIFOLD}; by default the columns' ranges."),
     Value("--group", "permutations, cyclic, signflips, rotations:K, joined by +; none by default."),
     Value(
         "--smoothness",
         "Order of the Sobolev norm, above half the manifold's dimension; by default 2, or half of it plus 1.",
         float,
-        rare=True,
     ),
-    Value("--functions", "Eigenfunctions of the manifold, at most; chosen by default.", COUNT, rare=True),
+    Value("--functions", "Eigenfunctions of the manifold, at most; chosen by default.", kinds.COUNT),
     Value("invariant --solver", f"{SOLVER}.", ("least-squares", "projection"), "least-squares"),
     # coordinates
     Value(
         "--bandwidth",
         "Bandwidth of the kernel exp(-r^2 / bandwidth^2), in the units of POINTS, or how it is chosen.",
-        number("auto", "median", "local"),
+        kinds.number_or("auto", "median", "local"),
         "auto",
     ),
     Value(
@@ -290,47 +267,39 @@ OPTIONS = (
         "--tolerance",
         "sdp, kernel: relative duality gap that counts as optimal; 1e-10 by default, of kernel 1e-07.",
         float,
-        rare=True,
     ),
     Value(
         "--max-passes",
         "sdp, kernel: products with the kernel, or steps, at most; 10000 by default, of kernel 100.",
-        COUNT,
-        rare=True,
+        kinds.COUNT,
     ),
     Call(
         "--cache",
         "sdp: whether kernel values at landmarks are kept between passes; auto by default: where they fit in memory.",
         ("auto", "always", "never"),
-        rare=True,
     ),
-    Call(
-        "--cache-path",
-        "sdp: keep them, or the sparse kernel, in a scratch zarr store at this path; it stays there.",
-        rare=True,
-    ),
+    Call("--cache-path", "sdp: keep them, or the sparse kernel, in a scratch zarr store at this path; it stays there."),
     Value(
         "embed --components",
         f"{COMPONENTS}; of sdp the rank of the optimum unless given, and beyond it stage by stage; of diffusion 2; "
         "kernel: all.",
-        COUNT,
+        kinds.COUNT,
     ),
-    Value("--time", "diffusion: power of the eigenvalues; 1 by default.", float, rare=True),
-    Value("embed --density", f"{DENSITY}; diffusion: before its kernel is normalised; 0 by default.", float, rare=True),
-    Value("--regularization", "kernel: weight of its penalty; 0.0001 by default.", float, rare=True),
+    Value("--time", "diffusion: power of the eigenvalues; 1 by default.", float),
+    Value("embed --density", f"{DENSITY}; diffusion: before its kernel is normalised; 0 by default.", float),
+    Value("--regularization", "kernel: weight of its penalty; 0.0001 by default.", float),
     Value(
         "--on-uncovered",
         "sdp: what becomes of points that no row of the fit is within reach of: the direction of their nearest row, "
         "NaN, or an error; nearest by default.",
         UNCOVERED,
-        rare=True,
     ),
     Call("--embedding", "A new zarr array for the coordinates of every row."),
     # arrays to work on
-    Value("--n rows", "Rows, such as 1e7.", COUNT, 10_000),
-    Value("--dimension", "Columns, where the distribution leaves a choice.", COUNT),
+    Value("--n rows", "Rows, such as 1e7.", kinds.COUNT, 10_000),
+    Value("--dimension", "Columns, where the distribution leaves a choice.", kinds.COUNT),
     Value("--noise", "Standard deviation of added noise.", float),
-    Value("--chunk-rows", "Rows of a chunk; 16 to 32 MB by default.", COUNT),
+    Value("--chunk-rows", "Rows of a chunk; 16 to 32 MB by default.", kinds.COUNT),
     Value("--dataset", "The array inside a .npz, HDF5 or NetCDF file."),
     Value("--flatten", "Make one row of each entry of the first axis.", bool, False),
     # models
@@ -342,22 +311,22 @@ OPTIONS = (
         "default functions where POINTS are given, else spectrum.",
         ("functions", "spectrum", "choice"),
     ),
-    Value("plot --components", f"{COMPONENTS}; 16 by default.", COUNT),
-    Input("report --view views", "Another view of each row of POINTS: y of cross.", "PATH", multiple=True, rare=True),
+    Value("plot --components", f"{COMPONENTS}; 16 by default.", kinds.COUNT),
+    Input("report --view views", "Another view of each row of POINTS: y of cross.", "PATH", multiple=True),
     Call("--details", "Ranks, residuals and effective points too, and the candidates of the choice.", bool, False),
     Call("--settings only_settings", "The options with which it was made, for --config.", bool, False),
-    Typed("--trust", "A class or function of your own that the file may ask for.", ["MODULE.NAME"], rare=True),
+    Typed("--trust", "A class or function of your own that the file may ask for.", ["MODULE.NAME"]),
     # the run
     Call("--probe", "Choose the functions, time two tasks, and tell the time of the pass.", bool, False),
     Call(
         "--workers",
         "Processes of which --probe tells the time, each of the --threads of ARGUMENTS; by default 1, or those of its "
         "--scheduler.",
-        COUNT,
+        kinds.COUNT,
     ),
     Call("--checkpoint", f"{CHECKPOINT}."),
     Call("embed --checkpoint", f"{CHECKPOINT}; sdp at landmarks alone."),
-    Call("--checkpoint-every", "Seconds between writes of the checkpoint.", float, 60.0, rare=True),
+    Call("--checkpoint-every", "Seconds between writes of the checkpoint.", float, 60.0),
     Call("--out", f"{OUT} a new zarr group.", required=True),
     Call("sample convert --out", f"{OUT} a new zarr array.", required=True),
     Call("update --out", f"{OUT} a new zarr group, or MODEL itself with --overwrite.", required=True),
@@ -365,13 +334,11 @@ OPTIONS = (
     Call("predict --out", f"{OUT} a new zarr array (rows, targets).", required=True),
     Call("plot --out", f"{OUT} a .png, .svg or .pdf.", required=True),
     Call("report --out", f"{OUT} an .html file.", required=True),
-    Call("--plot picture", "Draw the eigenfunctions into this .png, .pdf or .svg.", rare=True),
+    Call("--plot picture", "Draw the eigenfunctions into this .png, .pdf or .svg."),
     Call("--overwrite", "Replace outputs that exist.", bool, False),
     Call("--scheduler", "A running dask cluster, tcp://...; threads by default.", "ADDRESS"),
-    Call(
-        "--connect-timeout", "Seconds for the scheduler to answer.", click.FloatRange(0, min_open=True), 30.0, rare=True
-    ),
-    Call("--threads", "Threads, without a cluster; one per core by default.", click.IntRange(1), rare=True),
+    Call("--connect-timeout", "Seconds for the scheduler to answer.", click.FloatRange(0, min_open=True), 30.0),
+    Call("--threads", "Threads, without a cluster; one per core by default.", click.IntRange(1)),
     Call("--progress/--no-progress", "A progress bar on longer work.", bool, True),
     Call(
         "--storage-option storage_options",
@@ -379,7 +346,6 @@ OPTIONS = (
         ["KEY=VALUE"],
         callback=use_storage,
         is_eager=True,
-        rare=True,
     ),
     # of every command
     Call(
@@ -390,14 +356,13 @@ OPTIONS = (
         is_eager=True,
         callback=configure,
     ),
-    Call("--json", "Print one JSON object in place of text.", bool, callback=speak, rare=True),
-    Call("--quiet", "Print errors alone: no text, no warnings, no bar.", bool, callback=speak, rare=True),
+    Call("--json", "Print one JSON object in place of text.", bool, callback=speak),
+    Call("--quiet", "Print errors alone: no text, no warnings, no bar.", bool, callback=speak),
     Call(
         "--log-file",
         "Append what is chosen along the way, warnings, results and errors to this file.",
         "PATH",
         callback=speak,
-        rare=True,
     ),
     Call(
         "--help-all",
@@ -419,12 +384,12 @@ EVERY = "config json quiet log-file help-all"
 
 
 def verb(
-    *parameters: str | Argument, examples: Sequence[str] = (), name: str | None = None, **more: Any
+    *parameters: str | Argument, examples: Sequence[str] = (), **more: Any
 ) -> Callable[[Callable[..., Any]], Command]:
     """A command of a function, with these arguments, the options of these names, and those of every command."""
 
     def decorate(function: Callable[..., Any]) -> Command:
-        called = name or function.__name__
+        called = function.__name__
         known = {option.key: option for option in OPTIONS if not option.of}
         known |= {option.key: option for option in OPTIONS if called in option.of}
         params: list[click.Parameter] = []

@@ -75,8 +75,8 @@ def _fit(estimator: Any, array: Any, targets: str, options: dict[str, Any]) -> N
     """Fit a regressor, save and describe it, or tell its plan."""
     rows, read = rows_of(array, options), given(options, "gradients", weights="sample_weight")
     with scheduler(options):
-        if session().only_plan:
-            say_plan(estimator.plan(rows, targets, **read, **session().probing))
+        if (probing := session().probing) is not None:
+            say_plan(estimator.plan(rows, targets, **read, **probing))
             return
         saved = given(options, "checkpoint", "checkpoint_every")
         estimator.fit(rows, targets, **read, **saved, progress=bar(options))

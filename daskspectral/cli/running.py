@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from daskspectral.cli.commands import say, session
-from daskspectral.cli.terminal import echo
+from daskspectral.cli.terminal import Formatter
 
 if TYPE_CHECKING:
     from daskspectral.passes.sums import PassPlan
 
-LOGGER = "daskspectral.plan"
 KEYS = (
     ". The keys for tls:// are named by DASK_DISTRIBUTED__COMM__TLS__CA_FILE, ...__CLIENT__CERT and ...__CLIENT__KEY "
     "in the environment, or by distributed.comm.tls in dask's configuration"
@@ -26,7 +25,7 @@ def refuse(options: Mapping[str, Any], *inputs: str | None) -> None:
     """Raise an error, before any work, for an output or a checkpoint that cannot be written, or replaces an input."""
     from daskspectral.data.writing import refuse_existing, refuse_input
 
-    if not session().only_plan:
+    if session().probing is None:
         refuse_existing(options["out"], options["overwrite"])
         refuse_input(options["out"], *inputs)
     if options.get("checkpoint") is not None:
@@ -51,20 +50,13 @@ def bar(options: Mapping[str, Any]) -> bool | None:
     return None if options["progress"] and not session().quiet else False
 
 
-class _Shown(logging.Handler):
-    """Plans as lines on stderr."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Print the message alone."""
-        if not session().quiet:
-            echo(record.getMessage(), err=True)
-
-
 @contextmanager
 def planned() -> Iterator[None]:
-    """Print the plan of a fit when it is made."""
-    planning, shown = logging.getLogger(LOGGER), _Shown()
+    """Print the plan of a fit on the error stream when it is made."""
+    planning, shown = logging.getLogger("daskspectral.plan"), logging.StreamHandler()
     before = planning.level, planning.propagate
+    shown.setFormatter(Formatter())
+    shown.setLevel(logging.ERROR if session().quiet else logging.INFO)
     planning.addHandler(shown)
     planning.setLevel(logging.INFO)
     planning.propagate = session().log_file is not None

@@ -51,12 +51,8 @@ def resolved(command: click.Command, context: click.Context, arguments: list[str
         if left_out or value == () or (value is False and not pair):
             continue
         if not isinstance(value, (bool, int, float)):
-            if source is click.core.ParameterSource.COMMANDLINE:
-                value = raw.get(name, value)
-            elif source is click.core.ParameterSource.DEFAULT_MAP:
-                value = (context.default_map or {}).get(name)
-            elif source is click.core.ParameterSource.DEFAULT:
-                value = parameter.get_default(context)
+            typed = source is click.core.ParameterSource.COMMANDLINE
+            value = raw[name] if typed else parameter.get_default(context)
         found[key_of(parameter)] = list(value) if isinstance(value, tuple) else value
     return {"command": command.name, "daskspectral": __version__, **found}
 
@@ -70,8 +66,7 @@ def read(path: str, command: click.Command, given: Collection[str] = ()) -> dict
     the command line alone gives; UsageError where what a result read is not given anew.
     """
     options, own = _loaded(path)
-    known = {key_of(parameter).replace("-", "_"): parameter for parameter in command.params}
-    known = {key: parameter for key, parameter in known.items() if parameter.name not in ("config", "help")}
+    known = {key_of(p).replace("-", "_"): p for p in command.params if p.name != "config"}
     found: dict[str, Any] = {}
     missing: list[str] = []
     for key, value in options.items():

@@ -61,9 +61,9 @@ def fit(points: str, **options: Any) -> None:
         **given(options, "dtype", "device", components="n_components", seed="random_state"),
     )
     rows = rows_of(points_of(array, options), options, fields=fields)
-    if session().only_plan:
+    if (probing := session().probing) is not None:
         with scheduler(options):
-            say_plan(estimator.plan(rows, sample_weight=weights, **session().probing))
+            say_plan(estimator.plan(rows, sample_weight=weights, **probing))
         return
     with scheduler(options), planned():
         saved = given(options, "checkpoint", "checkpoint_every")
@@ -89,7 +89,7 @@ def update(model: str, points: str, trust: tuple[str, ...], **options: Any) -> N
 
     Only these are read, and chunks that were written since: rows that are not as they were are an error.
     """
-    from daskspectral.estimators import HermiteRegressor, InvariantRegressor, SpectralDecomposition
+    from daskspectral.estimators import SpectralDecomposition
     from daskspectral.store import load
 
     targets, gradients, weights, fields = (
@@ -100,7 +100,7 @@ def update(model: str, points: str, trust: tuple[str, ...], **options: Any) -> N
     )
     refuse(options, points, weights, targets, gradients, *options["views"], *fields.values())
     estimator = load(model, trusted=trust)
-    if not isinstance(estimator, (SpectralDecomposition, HermiteRegressor, InvariantRegressor)):
+    if not hasattr(estimator, "update"):
         raise ValueError(f"{model} holds {type(estimator).__name__}, which cannot be updated: fit it again")
     if isinstance(estimator, SpectralDecomposition):
         if targets is not None or gradients is not None:
@@ -145,12 +145,9 @@ def merge(parts: tuple[str, ...], trust: tuple[str, ...], **options: Any) -> Non
 
 
 def _moments(what: Any, path: str) -> Moments:
-    from daskspectral.estimators import HermiteRegressor, InvariantRegressor, SpectralDecomposition
     from daskspectral.moments import Moments
 
-    if isinstance(what, Moments):
-        return what
-    if not isinstance(what, (SpectralDecomposition, HermiteRegressor, InvariantRegressor)):
+    found = what if isinstance(what, Moments) else getattr(what, "moments_", None)
+    if not isinstance(found, Moments):
         raise ValueError(f"{path} holds {type(what).__name__}, which has no moments to add: fit all rows at once")
-    moments: Moments = what.moments_
-    return moments
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import click
@@ -32,15 +32,12 @@ def storing(given: Sequence[str]) -> Iterator[None]:
         return
     from daskspectral.data.remote import using
 
-    try:
-        used = using(options)
-        used.__enter__()
-    except (TypeError, ValueError) as error:
-        raise click.BadParameter(str(error)) from None
-    try:
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(using(options))
+        except (TypeError, ValueError) as error:
+            raise click.BadParameter(str(error)) from None
         yield
-    finally:
-        used.__exit__(None, None, None)
 
 
 def use_storage(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> None:
