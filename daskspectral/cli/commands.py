@@ -6,7 +6,7 @@ import json
 import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -158,21 +158,21 @@ def logging_of(now: Session, context: click.Context) -> Iterator[None]:
     """Let the console, and the file of --log-file, show as much as the session asks for."""
     verbose = bool((context.obj or {}).get("verbose"))
     root, own = logging.getLogger(), logging.getLogger("daskspectral")
-    consoles = [h for h in root.handlers if type(h) is logging.StreamHandler]
-    before, level = [h.level for h in consoles], own.level
-    for console in consoles:
-        console.setLevel(logging.ERROR if now.quiet else logging.INFO if verbose else logging.WARNING)
-    target = None
-    try:
+    with ExitStack() as before:
+        before.callback(own.setLevel, own.level)
+        for console in (h for h in root.handlers if type(h) is logging.StreamHandler):
+            before.callback(console.setLevel, console.level)
+            console.setLevel(logging.ERROR if now.quiet else logging.INFO if verbose else logging.WARNING)
         if now.log_file is None:
             yield
             return
         try:
-            target = logging.FileHandler(now.log_file, encoding="utf-8")
+            target = before.enter_context(closing(logging.FileHandler(now.log_file, encoding="utf-8")))
         except OSError as error:
             raise OSError(f"--log-file {now.log_file} cannot be written: {error.strerror or error}") from None
         target.setFormatter(Formatter("%(asctime)s %(levelname)s %(message)s"))
         root.addHandler(target)
+        before.callback(root.removeHandler, target)
         own.setLevel(logging.INFO)
         started = time.perf_counter()
         log.info("settings: %s", json.dumps(now.settings))
@@ -182,10 +182,3 @@ def logging_of(now: Session, context: click.Context) -> Iterator[None]:
             log.info("failed: %s: %s", type(error).__name__, error)
             raise
         log.info("done in %.1f s", time.perf_counter() - started)
-    finally:
-        own.setLevel(level)
-        for console, was in zip(consoles, before, strict=True):
-            console.setLevel(was)
-        if target is not None:
-            root.removeHandler(target)
-            target.close()

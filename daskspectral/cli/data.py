@@ -27,7 +27,7 @@ def sample(name: str, rows: int, out: str, **options: Any) -> None:
 
 
 @verb(
-    Argument("source"),
+    "SOURCE",
     "out dataset columns dtype chunk-rows flatten on-invalid overwrite progress storage-option",
     examples=["convert table.csv --out points.zarr", "convert image.npy --dtype float32 --out points.zarr"],
 )

@@ -9,17 +9,17 @@ import click
 
 from daskspectral.cli.commands import tell, written
 from daskspectral.cli.making import LANDMARKS, given, is_given, kernel_of, rows_of
-from daskspectral.cli.options import LABELLED, RUN, SAVED, VALID, Argument, verb
-from daskspectral.cli.running import bar, refuse, refuse_same, scheduler
+from daskspectral.cli.options import LABELLED, RUN, SAVED, VALID, verb
+from daskspectral.cli.running import bar, refuse, refuse_same, saving, scheduler
 
 if TYPE_CHECKING:
     from daskspectral.estimators import DiffusionMap, KernelEmbedding, SDPEmbedding
 
-FIT = ("checkpoint", "checkpoint_every")
 MAPS = {  # the options that each map reads, of those that not all of them read
     "sdp": (
         *("components", "method", "landmarks", "landmark_method", "landmark_sample", "accuracy", "cache", "cache_path"),
-        *("device", "columns", "standardize", "on_uncovered", "tolerance", "max_passes", *FIT),
+        *("device", "columns", "standardize", "on_uncovered", "tolerance", "max_passes"),
+        *("checkpoint", "checkpoint_every"),
     ),
     "diffusion": ("components", "method", "landmarks", "landmark_method", "time", "density"),
     "kernel": ("kernel", "regularization", "tolerance", "max_passes"),
@@ -27,7 +27,7 @@ MAPS = {  # the options that each map reads, of those that not all of them read
 
 
 @verb(
-    Argument("points"),
+    "POINTS",
     f"bandwidth map method landmarks accuracy landmark-method landmark-sample {LABELLED} tolerance max-passes columns "
     f"standardize cache cache-path device components time density kernel regularization on-uncovered seed {VALID} "
     f"{SAVED} out embedding {RUN}",
@@ -50,7 +50,7 @@ def embed(points: str, **options: Any) -> None:
     estimator = _estimator(options)
     rows, progress = rows_of(points, options), bar(options)
     with scheduler(options):
-        estimator.fit(rows, **(given(options, *FIT) if options["kind"] == "sdp" else {}), progress=progress)
+        estimator.fit(rows, **(saving(options) if options["kind"] == "sdp" else {"progress": progress}))
         estimator.save(out, overwrite=overwrite)
         tell(estimator)
         written("model", out)

@@ -13,8 +13,7 @@ from daskspectral.cli.using import loaded
 
 
 @verb(
-    Argument("model"),
-    Argument("points", required=False),
+    "MODEL [POINTS]",
     "out kind components trust storage-option overwrite",
     examples=[
         "plot model.zarr points.zarr --out functions.png",
@@ -51,8 +50,7 @@ def plot(
 
 
 @verb(
-    Argument("model"),
-    Argument("points", required=False),
+    "MODEL [POINTS]",
     "view out trust storage-option overwrite",
     examples=["report model.zarr points.zarr --out report.html", "report regressor.zarr --out regressor.html"],
 )
@@ -79,7 +77,7 @@ def report(
 
 
 @verb(
-    Argument("store"),
+    "STORE",
     "allow-missing storage-option",
     examples=["verify points.zarr", "verify model.zarr --json"],
 )

@@ -134,12 +134,11 @@ def operator_of(options: Mapping[str, Any], dimension: int) -> Operator:
     text: str = options["operator"]
     head, *words = text.split(":")
     manifold = options["manifold"]
-    sigma = number_of(options["diffusion"]) if head == "generator" else None
     read = {
         "manifold": None if manifold is None else parse_manifold(manifold, dimension),
         "density": options["density"],
         "lag": options["lag"],
-        "diffusion": sigma,
+        "diffusion": number_of(options["diffusion"]) if head == "generator" else None,
         "coefficients": options["coefficients"] or None,
         "views": 1 + len(options["views"]) if head == "augmentation" else None,
     }
@@ -152,7 +151,15 @@ def operator_of(options: Mapping[str, Any], dimension: int) -> Operator:
     found = names.parse(text, **read)
     if options["trajectories"] and found.lag is None:
         raise click.UsageError(f"--trajectory is for --operator transfer, and {text} reads rows one by one")
-    _check_fields(fields_of(options), found, text)
+    fields = fields_of(options)
+    for name in fields:
+        if name not in found.data_fields:
+            option = f"--{name}" if name in SHORT else f"--field {name}"
+            others = f"it reads {', '.join(sorted(found.data_fields)) or 'none'}"
+            raise click.UsageError(f"{option} is a field that --operator {text} does not read; {others}")
+    for name in sorted(found.data_fields - fields.keys()):
+        option = f"--{name}" if name in SHORT else f"--field {name}=PATH"
+        raise click.UsageError(f"--operator {text} needs {option}, an array with a row for each row of POINTS")
     wanted, views = found.views[1:] if found.lag is None else (), options["views"]
     if len(views) != len(wanted):
         needs = f"{len(wanted)} --view, of the points {', '.join(wanted)}" if wanted else "no --view"
@@ -181,15 +188,3 @@ def points_of(points: Any, options: Mapping[str, Any]) -> Any:
             raise click.UsageError("--weights are for one trajectory; those of several are given in Python, as a list")
         return [points, *options["trajectories"]]
     return (points, *options["views"]) if options["views"] else points
-
-
-def _check_fields(given: Mapping[str, str], operator: Operator, text: str) -> None:
-    reads = operator.data_fields
-    for name in given:
-        if name not in reads:
-            others = f"it reads {', '.join(sorted(reads))}" if reads else "it reads none"
-            option = f"--{name}" if name in SHORT else f"--field {name}"
-            raise click.UsageError(f"{option} is a field that --operator {text} does not read; {others}")
-    for name in sorted(reads - given.keys()):
-        option = f"--{name}" if name in SHORT else f"--field {name}=PATH"
-        raise click.UsageError(f"--operator {text} needs {option}, an array with a row for each row of POINTS")

@@ -312,7 +312,6 @@ OPTIONS = (
         ("functions", "spectrum", "choice"),
     ),
     Value("plot --components", f"{COMPONENTS}; 16 by default.", kinds.COUNT),
-    Input("report --view views", "Another view of each row of POINTS: y of cross.", "PATH", multiple=True),
     Call("--details", "Ranks, residuals and effective points too, and the candidates of the choice.", bool, False),
     Call("--settings only_settings", "The options with which it was made, for --config.", bool, False),
     Typed("--trust", "A class or function of your own that the file may ask for.", ["MODULE.NAME"]),
@@ -386,15 +385,23 @@ EVERY = "config json quiet log-file help-all"
 def verb(
     *parameters: str | Argument, examples: Sequence[str] = (), **more: Any
 ) -> Callable[[Callable[..., Any]], Command]:
-    """A command of a function, with these arguments, the options of these names, and those of every command."""
+    """A command of a function, with these arguments, written MODEL or [POINTS], and the options of these names.
+
+    Those of every command come last.
+    """
 
     def decorate(function: Callable[..., Any]) -> Command:
-        called = function.__name__
+        name = function.__name__
         known = {option.key: option for option in OPTIONS if not option.of}
-        known |= {option.key: option for option in OPTIONS if called in option.of}
+        known |= {option.key: option for option in OPTIONS if name in option.of}
         params: list[click.Parameter] = []
         for given in (*parameters, EVERY):
-            params += [known[word] for word in given.split()] if isinstance(given, str) else [given]
-        return Command(called, callback=function, params=params, help=function.__doc__, examples=examples, **more)
+            if isinstance(given, Argument):
+                params.append(given)
+                continue
+            for word in given.split():
+                argument = Argument(word.strip("[]").lower(), required=word[0] != "[") if word.isupper() else None
+                params.append(argument or known[word])
+        return Command(name, callback=function, params=params, help=function.__doc__, examples=examples, **more)
 
     return decorate

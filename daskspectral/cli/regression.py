@@ -8,13 +8,12 @@ import click
 
 from daskspectral.cli.commands import session, tell, written
 from daskspectral.cli.making import functions_of, given, kernel_of, opened, rows_of
-from daskspectral.cli.options import BASIS, LABELLED, RUN, SAVED, VALID, Argument, verb
-from daskspectral.cli.running import bar, refuse, say_plan, scheduler
+from daskspectral.cli.options import BASIS, LABELLED, RUN, SAVED, VALID, verb
+from daskspectral.cli.running import refuse, saving, say_plan, scheduler
 
 
 @verb(
-    Argument("points"),
-    Argument("targets"),
+    "POINTS TARGETS",
     f"gradients gradient-weight {LABELLED} {BASIS} alpha columns periods standardize weights rtol dtype device seed "
     f"{VALID} {SAVED} out {RUN}",
     examples=[
@@ -33,8 +32,7 @@ def regress(points: str, targets: str, **options: Any) -> None:
 
 
 @verb(
-    Argument("points"),
-    Argument("targets"),
+    "POINTS TARGETS",
     f"{LABELLED} manifold group smoothness functions gradients gradient-weight solver alpha weights {VALID} {SAVED} "
     f"out {RUN}",
     examples=[
@@ -78,8 +76,7 @@ def _fit(estimator: Any, array: Any, targets: str, options: dict[str, Any]) -> N
         if (probing := session().probing) is not None:
             say_plan(estimator.plan(rows, targets, **read, **probing))
             return
-        saved = given(options, "checkpoint", "checkpoint_every")
-        estimator.fit(rows, targets, **read, **saved, progress=bar(options))
+        estimator.fit(rows, targets, **read, **saving(options))
         estimator.save(options["out"], overwrite=options["overwrite"])
     tell(estimator)
     written("model", options["out"])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from daskspectral.cli.commands import say, session
+from daskspectral.cli.making import given
 from daskspectral.cli.terminal import Formatter
 
 if TYPE_CHECKING:
@@ -43,6 +44,11 @@ def refuse_same(out: str, option: str, other: str) -> None:
         refuse_input(other, out)
     except ValueError:
         raise click.UsageError(f"--out {out} and {option} {other} need places of their own") from None
+
+
+def saving(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What a fit is told of its bar and of its checkpoint."""
+    return {**given(options, "checkpoint", "checkpoint_every"), "progress": bar(options)}
 
 
 def bar(options: Mapping[str, Any]) -> bool | None:

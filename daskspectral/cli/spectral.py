@@ -19,14 +19,14 @@ from daskspectral.cli.making import (
     solver_of,
 )
 from daskspectral.cli.options import BASIS, LABELLED, OPERATOR, RUN, SAVED, VALID, Argument, verb
-from daskspectral.cli.running import bar, planned, refuse, say_plan, scheduler
+from daskspectral.cli.running import bar, planned, refuse, saving, say_plan, scheduler
 
 if TYPE_CHECKING:
     from daskspectral.moments import Moments
 
 
 @verb(
-    Argument("points"),
+    "POINTS",
     f"{OPERATOR} {LABELLED} {BASIS} network exclude-landmarks spread solver penalty folds components columns periods "
     f"standardize constant weights ridge rtol dtype device seed {VALID} {SAVED} out plot {RUN}",
     examples=[
@@ -66,8 +66,7 @@ def fit(points: str, **options: Any) -> None:
             say_plan(estimator.plan(rows, sample_weight=weights, **probing))
         return
     with scheduler(options), planned():
-        saved = given(options, "checkpoint", "checkpoint_every")
-        estimator.fit(rows, sample_weight=weights, **saved, progress=bar(options))
+        estimator.fit(rows, sample_weight=weights, **saving(options))
         estimator.save(out, overwrite=overwrite)
         tell(estimator)
         if picture:
@@ -79,8 +78,7 @@ def fit(points: str, **options: Any) -> None:
 
 
 @verb(
-    Argument("model"),
-    Argument("points"),
+    "MODEL POINTS",
     f"targets gradients out field view trust weights {VALID} {RUN}",
     examples=["update model.zarr points.zarr --out newer.zarr"],
 )

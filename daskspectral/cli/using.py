@@ -10,7 +10,7 @@ import click
 from daskspectral.cli import settings
 from daskspectral.cli.commands import say, tell, written
 from daskspectral.cli.making import fields_of, given, points_of, rows_of
-from daskspectral.cli.options import MEASURE, RUN, VALID, Argument, verb
+from daskspectral.cli.options import MEASURE, RUN, VALID, verb
 from daskspectral.cli.running import bar, refuse, scheduler
 
 if TYPE_CHECKING:
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 
 @verb(
-    Argument("model"),
-    Argument("points"),
+    "MODEL POINTS",
     f"out right on-uncovered trust {VALID} {RUN}",
     examples=["transform model.zarr points.zarr --out functions.zarr"],
 )
@@ -46,8 +45,7 @@ def transform(model: str, points: str, right: bool, trust: tuple[str, ...], **op
 
 
 @verb(
-    Argument("model"),
-    Argument("points"),
+    "MODEL POINTS",
     f"out gradient trust {VALID} {RUN}",
     examples=["predict regressor.zarr points.zarr --out predicted.zarr"],
 )
@@ -71,8 +69,7 @@ def predict(model: str, points: str, gradient: bool, trust: tuple[str, ...], **o
 
 
 @verb(
-    Argument("model"),
-    Argument("points"),
+    "MODEL POINTS",
     f"targets field view trajectory trust weights {VALID} {MEASURE}",
     examples=["score model.zarr points.zarr", "score regressor.zarr points.zarr --targets y.zarr --json"],
 )
@@ -110,7 +107,7 @@ def score(model: str, points: str, targets: str | None, trust: tuple[str, ...], 
 
 
 @verb(
-    Argument("model"),
+    "MODEL",
     "details settings trust storage-option",
     examples=["info model.zarr --details", "info model.zarr --settings", "info model.zarr --json"],
 )
