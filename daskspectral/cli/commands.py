@@ -6,7 +6,7 @@ import json
 import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,21 +23,20 @@ log = logging.getLogger("daskspectral.command")
 
 @dataclass
 class Session:
-    """How one call of a command speaks, and what it has said."""
+    """How one call of a command speaks, and what it has said; a plan is all that is made where `probing` is given."""
 
     json: bool = False
     quiet: bool = False
     log_file: str | None = None
-    only_plan: bool = False
     arguments: Sequence[str] = ()
-    probing: Mapping[str, Any] = field(default_factory=dict)
+    probing: Mapping[str, Any] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-def session() -> Session:
-    """The session of the command that runs."""
-    found: Session = click.get_current_context().meta.setdefault(KEY, Session())
+def session(context: click.Context | None = None) -> Session:
+    """The session of a context, by default of the command that runs."""
+    found: Session = (context or click.get_current_context()).meta.setdefault(KEY, Session())
     return found
 
 
@@ -65,24 +64,17 @@ def written(what: str, path: str, text: str = "", **facts: Any) -> None:
     say(f"{what}: {path}{text}", **{what: path}, **facts)
 
 
-def _flag(name: str) -> Any:
-    def keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-        if value is not None and not context.resilient_parsing:
-            setattr(session_of(context), name, value)
-
-    return keep
+def speak(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    """Set what the session of a command has under the name of an option."""
+    if value is not None and not context.resilient_parsing:
+        setattr(session(context), str(parameter.name), value)
 
 
-def session_of(context: click.Context) -> Session:
-    """The session of a context."""
-    found: Session = context.meta.setdefault(KEY, Session())
-    return found
-
-
-def _configure(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+def configure(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    """Take the settings at a path as the defaults of a command."""
     if value is None or context.resilient_parsing:
         return
-    words, _, _ = context.command.make_parser(context).parse_args(list(session_of(context).arguments))
+    words, _, _ = context.command.make_parser(context).parse_args(list(session(context).arguments))
     given = {name for name, word in words.items() if isinstance(word, (str, bool, list, tuple))}
     with storing(words.get("storage_options") or ()):  # wherever it stands on the line
         found = settings.read(value, context.command, given)
@@ -90,74 +82,24 @@ def _configure(context: click.Context, parameter: click.Parameter, value: str | 
     context.default_map = {**(context.default_map or {}), **found}
 
 
-FURTHER = frozenset(
-    {
-        *("landmark_method", "landmark_sample", "lattice_box", "lattice_margin", "exclude_landmarks", "spread"),
-        *("constant", "ridge", "rtol", "dtype", "device", "latitude", "allow_missing", "trajectories", "views"),
-        *("direction", "density", "manifold", "lag", "connect_timeout", "threads", "storage_options", "log_file"),
-        *("checkpoint_every", "quiet", "json", "picture", "network", "diffusion", "drift"),
-        *("cache", "cache_path", "max_passes", "on_uncovered", "regularization", "time", "tolerance", "trust"),
-        *("gradient_weight", "smoothness", "functions", "coefficients"),
-    }
-)
-"""Options that few need, shown by --help-all."""
 SHOWN = 25
 """Options of a command, beyond which those that few need are left to --help-all."""
 
 
-def _help_all(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+def help_all(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    """Print every option."""
     if value and not context.resilient_parsing:
         context.meta[HELP_ALL] = True
         click.echo(context.get_help(), color=context.color)
         context.exit()
 
 
-COMMON: tuple[dict[str, Any], ...] = (
-    {
-        "param_decls": ["--config"],
-        "metavar": "PATH",
-        "is_eager": True,
-        "callback": _configure,
-        "help": "Options from a YAML file, by their names, or those that a result was made with, by its path, but for "
-        "what was read; the command line wins.",
-    },
-    {
-        "param_decls": ["--json"],
-        "is_flag": True,
-        "default": None,
-        "callback": _flag("json"),
-        "help": "Print one JSON object in place of text.",
-    },
-    {
-        "param_decls": ["--quiet"],
-        "is_flag": True,
-        "default": None,
-        "callback": _flag("quiet"),
-        "help": "Print errors alone: no text, no warnings, no bar.",
-    },
-    {
-        "param_decls": ["--log-file"],
-        "metavar": "PATH",
-        "callback": _flag("log_file"),
-        "help": "Append what is chosen along the way, warnings, results and errors to this file.",
-    },
-    {
-        "param_decls": ["--help-all"],
-        "is_flag": True,
-        "is_eager": True,
-        "callback": _help_all,
-        "help": "Show all options, those that few need too, and exit.",
-    },
-)
-
-
 class Command(click.Command):
-    """A command with `examples`, lines for a shell, and the options that all commands share."""
+    """A command with `examples`, lines for a shell."""
 
     def __init__(self, *args: Any, examples: Sequence[str] = (), **options: Any):
         super().__init__(*args, **options)
         self.examples = tuple(examples)
-        self.params += [click.Option(expose_value=False, **option) for option in COMMON]
         if examples:
             self.epilog = "\n".join(["\b", "Examples:", *(f"  daskspectral {line}" for line in examples)])
 
@@ -166,7 +108,7 @@ class Command(click.Command):
         options = (p for p in self.get_params(ctx) if isinstance(p, click.Option))
         shown = [(p, record) for p in options if (record := p.get_help_record(ctx)) is not None]
         few = len(shown) <= SHOWN or HELP_ALL in ctx.meta
-        kept = [record for p, record in shown if few or p.name not in FURTHER]
+        kept = [record for p, record in shown if few or not getattr(p, "rare", False)]
         with formatter.section("Options"):
             formatter.write_dl(kept)
         if len(kept) < len(shown):
@@ -174,17 +116,17 @@ class Command(click.Command):
             formatter.write_text(f"{len(shown) - len(kept)} more options: --help-all")
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        given = session_of(ctx).arguments = list(args)
+        given = session(ctx).arguments = list(args)
         if not ctx.resilient_parsing:
             _refuse_credentials(given)
         rest = super().parse_args(ctx, args)
         if not ctx.resilient_parsing:
-            session_of(ctx).settings = settings.resolved(self, ctx, given)
+            session(ctx).settings = settings.resolved(self, ctx, given)
         return rest
 
     def invoke(self, ctx: click.Context) -> Any:
         """Call the command; its facts are printed at the end where JSON is wanted."""
-        now = session_of(ctx)
+        now = session(ctx)
         with logging_of(now, ctx), settings.keeping(now.settings):
             try:
                 found = super().invoke(ctx)
@@ -216,21 +158,21 @@ def logging_of(now: Session, context: click.Context) -> Iterator[None]:
     """Let the console, and the file of --log-file, show as much as the session asks for."""
     verbose = bool((context.obj or {}).get("verbose"))
     root, own = logging.getLogger(), logging.getLogger("daskspectral")
-    consoles = [h for h in root.handlers if type(h) is logging.StreamHandler]
-    before, level = [h.level for h in consoles], own.level
-    for console in consoles:
-        console.setLevel(logging.ERROR if now.quiet else logging.INFO if verbose else logging.WARNING)
-    target = None
-    try:
+    with ExitStack() as before:
+        before.callback(own.setLevel, own.level)
+        for console in (h for h in root.handlers if type(h) is logging.StreamHandler):
+            before.callback(console.setLevel, console.level)
+            console.setLevel(logging.ERROR if now.quiet else logging.INFO if verbose else logging.WARNING)
         if now.log_file is None:
             yield
             return
         try:
-            target = logging.FileHandler(now.log_file, encoding="utf-8")
+            target = before.enter_context(closing(logging.FileHandler(now.log_file, encoding="utf-8")))
         except OSError as error:
             raise OSError(f"--log-file {now.log_file} cannot be written: {error.strerror or error}") from None
         target.setFormatter(Formatter("%(asctime)s %(levelname)s %(message)s"))
         root.addHandler(target)
+        before.callback(root.removeHandler, target)
         own.setLevel(logging.INFO)
         started = time.perf_counter()
         log.info("settings: %s", json.dumps(now.settings))
@@ -240,10 +182,3 @@ def logging_of(now: Session, context: click.Context) -> Iterator[None]:
             log.info("failed: %s: %s", type(error).__name__, error)
             raise
         log.info("done in %.1f s", time.perf_counter() - started)
-    finally:
-        own.setLevel(level)
-        for console, was in zip(consoles, before, strict=True):
-            console.setLevel(was)
-        if target is not None:
-            root.removeHandler(target)
-            target.close()

@@ -7,163 +7,55 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from daskspectral.cli import kinds
-from daskspectral.cli import options as opt
-from daskspectral.cli.choices import BANDWIDTHS, EMBEDDINGS, LANDMARKS, UNCOVERED
-from daskspectral.cli.commands import Command, tell, written
+from daskspectral.cli.commands import tell, written
+from daskspectral.cli.making import LANDMARKS, given, is_given, kernel_of, rows_of
+from daskspectral.cli.options import LABELLED, RUN, SAVED, VALID, verb
+from daskspectral.cli.running import bar, refuse, refuse_same, saving, scheduler
 
 if TYPE_CHECKING:
     from daskspectral.estimators import DiffusionMap, KernelEmbedding, SDPEmbedding
 
-LANDMARK_OPTIONS = ("landmarks", "landmark_method", "landmark_sample")
-SHARED = {"components": "n_components", "method": "method"}
-MAPS = {  # the options that each map reads besides --bandwidth, --seed and those of landmarks, and what they set
-    "sdp": {**SHARED, **{name: name for name in ("accuracy", "cache", "device")}},
-    "diffusion": {**SHARED, "time": "time", "density": "alpha"},
-    "kernel": {name: name for name in ("kernel", "regularization", "tolerance", "max_passes")},
-}
-ALSO = {  # further options of a map
-    "sdp": (*LANDMARK_OPTIONS, "columns", "standardize", "cache_path", "on_uncovered", "tolerance", "max_passes"),
-    "diffusion": LANDMARK_OPTIONS[:2],
-    "kernel": (),
+MAPS = {  # the options that each map reads, of those that not all of them read
+    "sdp": (
+        *("components", "method", "landmarks", "landmark_method", "landmark_sample", "accuracy", "cache", "cache_path"),
+        *("device", "columns", "standardize", "on_uncovered", "tolerance", "max_passes"),
+        *("checkpoint", "checkpoint_every"),
+    ),
+    "diffusion": ("components", "method", "landmarks", "landmark_method", "time", "density"),
+    "kernel": ("kernel", "regularization", "tolerance", "max_passes"),
 }
 
 
-class _Bandwidth(click.ParamType):  # type: ignore[type-arg]
-    """A number, or a word for the way in which it is chosen."""
-
-    name = "|".join([*BANDWIDTHS, "number"])
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | float:
-        """The word, or the number as a float."""
-        try:
-            return value if value in BANDWIDTHS else float(value)
-        except ValueError:
-            self.fail(f"{value!r} is not a number, nor one of {', '.join(BANDWIDTHS)}")
-
-
-@click.command(
-    cls=Command,
+@verb(
+    "POINTS",
+    f"bandwidth map method landmarks accuracy landmark-method landmark-sample {LABELLED} tolerance max-passes columns "
+    f"standardize cache cache-path device components time density kernel regularization on-uncovered seed {VALID} "
+    f"{SAVED} out embedding {RUN}",
     examples=[
         "embed points.zarr --landmarks 100 --out embedder.zarr --embedding coordinates.zarr",
         "embed points.zarr --map diffusion --bandwidth 0.5 --landmarks 100 --out diffusion.zarr",
     ],
 )
-@click.argument("points")
-@click.option(
-    "--bandwidth",
-    type=_Bandwidth(),
-    default="auto",
-    show_default=True,
-    help="Bandwidth of the kernel exp(-r^2 / bandwidth^2), in the units of POINTS, or how it is chosen.",
-)
-@click.option(
-    "--map",
-    "kind",
-    type=click.Choice(["sdp", "diffusion", "kernel"]),
-    default="sdp",
-    show_default=True,
-    help="How points are embedded: by a semidefinite program, a diffusion map, or a kernel that is learned.",
-)
-@click.option(
-    "--method",
-    type=click.Choice(EMBEDDINGS),
-    default="auto",
-    show_default=True,
-    help="sparse is for --map sdp.",
-)
-@click.option(
-    "--landmarks",
-    type=kinds.OrAuto(kinds.Count()),
-    help=f"{opt.LANDMARKS_HELP}; lowrank alone: auto by default, as many as --accuracy takes (diffusion: 500).",
-)
-@click.option(
-    "--accuracy",
-    type=float,
-    help="sdp: relative error of the Gram matrix up to which landmarks stand for all points; 0.001 by default.",
-)
-@click.option(
-    "--landmark-method",
-    type=click.Choice(LANDMARKS),
-    default="cholesky",
-    show_default=True,
-    help=opt.METHOD_HELP,
-)
-@opt.landmark_sample_option
-@opt.label_options
-@click.option(
-    "--tolerance",
-    type=float,
-    help="sdp, kernel: relative duality gap that counts as optimal; 1e-10 by default, of kernel 1e-07.",
-)
-@click.option(
-    "--max-passes",
-    type=kinds.Count(),
-    help="sdp, kernel: products with the kernel, or steps, at most; 10000 by default, of kernel 100.",
-)
-@click.option("--columns", type=kinds.Columns(), help=f"{opt.COLUMNS_HELP}; sdp alone.")
-@click.option("--standardize", is_flag=True, default=None, help=f"{opt.STANDARDIZE_HELP}; sdp alone.")
-@click.option(
-    "--cache",
-    type=click.Choice(["auto", "always", "never"]),
-    help="sdp: whether kernel values at landmarks are kept between passes; auto by default: where they fit in memory.",
-)
-@click.option(
-    "--cache-path", help="sdp: keep them, or the sparse kernel, in a scratch zarr store at this path; it stays there."
-)
-@click.option(
-    "--device", type=click.Choice(["cpu", "cuda", "auto"]), help=f"{opt.DEVICE_HELP}; sdp alone; cpu by default."
-)
-@click.option(
-    "--components",
-    type=kinds.Count(),
-    help=f"{opt.COMPONENTS_HELP}; of sdp the rank of the optimum unless given, and beyond it stage by stage; of "
-    "diffusion 2; kernel: all.",
-)
-@click.option("--time", type=float, help="diffusion: power of the eigenvalues; 1 by default.")
-@click.option(
-    "--density",
-    type=float,
-    help=f"{opt.DENSITY_HELP}; diffusion: before its kernel is normalised; 0 by default.",
-)
-@click.option("--kernel", help=f"{opt.KERNEL_HELP}; kernel: in whose space one is learned; matern:1.5:auto by default.")
-@click.option("--regularization", type=float, help="kernel: weight of its penalty; 0.0001 by default.")
-@click.option("--on-uncovered", type=click.Choice(UNCOVERED), help=opt.UNCOVERED_HELP)
-@opt.seed_option
-@opt.fit_row_options
-@click.option("--checkpoint", help=f"{opt.CHECKPOINT_HELP}; sdp at landmarks alone.")
-@click.option(
-    "--checkpoint-every",
-    type=float,
-    help=f"{opt.EVERY_HELP}; 60 by default.",
-)
-@opt.model_option
-@opt.embedding_option
-@opt.run_options
-def embed(points: str, out: str, embedding: str | None, **options: Any) -> None:
+def embed(points: str, **options: Any) -> None:
     """Embed the rows of POINTS: the SDP embedding, a diffusion map, or a kernel that is learned."""
     from daskspectral.data.stores import open_zarr
-    from daskspectral.data.writing import refuse_existing, refuse_input
 
-    overwrite = options["overwrite"]
-    refuse_existing(out, overwrite)
-    refuse_input(out, points)
-    if options["cache_path"] is not None:
-        opt.refuse_same(out, "--cache-path", options["cache_path"])
+    out, embedding, overwrite = options["out"], options["embedding"], options["overwrite"]
+    for option in ("cache_path", "embedding"):
+        if options[option] is not None:
+            refuse_same(out, f"--{option.replace('_', '-')}", options[option])
+    refuse(options, points)
     if embedding is not None:
-        opt.refuse_same(out, "--embedding", embedding)
-        refuse_existing(embedding, overwrite)
-        refuse_input(embedding, points)
-    opt.refuse_checkpoint(options)
+        refuse({**options, "out": embedding}, points)
     estimator = _estimator(options)
-    rows, progress = opt.rows_of(points, options), opt.bar(options["progress"])
-    with opt.scheduler(options):
-        estimator.fit(rows, **_given(options, {name: name for name in opt.CHECKPOINT}), progress=progress)
+    rows, progress = rows_of(points, options), bar(options)
+    with scheduler(options):
+        estimator.fit(rows, **(saving(options) if options["kind"] == "sdp" else {"progress": progress}))
         estimator.save(out, overwrite=overwrite)
         tell(estimator)
         written("model", out)
         if embedding is not None:
-            uncovered = _given(options, {"on_uncovered": "on_uncovered"})
+            uncovered = given(options, "on_uncovered")
             estimator.transform(rows, out=embedding, overwrite=overwrite, progress=progress, **uncovered)
             shape = open_zarr(embedding).shape
             written("embedding", embedding, f", {shape[0]} rows, {shape[1]} components")
@@ -176,32 +68,28 @@ def _estimator(options: dict[str, Any]) -> SDPEmbedding | DiffusionMap | KernelE
     from daskspectral.solvers import Ascent
 
     kind = options["kind"]
-    reads = {other: [*MAPS[other], *ALSO[other]] for other in MAPS}
-    readers = {name: [other for other in reads if name in reads[other]] for names in reads.values() for name in names}
-    readers |= {name: ["sdp"] for name in opt.CHECKPOINT}
-    for name, maps in readers.items():
-        if kind not in maps and opt.is_given(name):
-            raise click.UsageError(f"--{name.replace('_', '-')} is for --map {' or '.join(maps)}")
+    for name in dict.fromkeys(name for names in MAPS.values() for name in names):
+        readers = [other for other, names in MAPS.items() if name in names]
+        if kind not in readers and is_given(name):
+            raise click.UsageError(f"--{name.replace('_', '-')} is for --map {' or '.join(readers)}")
     if kind == "diffusion" and (options["method"] == "sparse" or options["landmarks"] == "auto"):
         raise click.UsageError("--method sparse and --landmarks auto are for --map sdp")
     if kind == "kernel" and options["on_invalid"] == "skip":
         raise click.UsageError("--on-invalid skip is for --map sdp or diffusion: a kernel is learned from all rows")
-    found = _given(options, MAPS[kind]) | {"bandwidth": options["bandwidth"], "random_state": options["seed"]}
-    if "kernel" in found:
-        found["kernel"] = opt.kernel_of(found)
+    shared: dict[str, Any] = {"bandwidth": options["bandwidth"], "random_state": options["seed"]}
+    steps = given(options, "tolerance", "max_passes")
     if kind == "kernel":
-        return KernelEmbedding(**found)
-    chosen = {"landmarks": "count", "landmark_method": "method", "landmark_sample": "sample"}
-    found["landmarks"] = Landmarks(**_given(options, chosen))
+        if options["kernel"] is not None:
+            shared["kernel"] = kernel_of(options)
+        return KernelEmbedding(**shared, **steps, **given(options, "regularization"))
+    shared |= given(options, "method", components="n_components")
+    landmarks = Landmarks(**given(options, **LANDMARKS))
     if kind == "diffusion":
-        return DiffusionMap(**found)
-    if options["cache_path"] is not None:
-        if options["cache"] is not None:
+        return DiffusionMap(**shared, landmarks=landmarks, **given(options, "time", density="alpha"))
+    own = given(options, "accuracy", "cache", "device")
+    place = options["cache_path"]
+    if place is not None:
+        if "cache" in own:
             raise click.UsageError("--cache and --cache-path are two places for kernel values; give one of them")
-        found["cache"] = Path(options["cache_path"]) if "://" not in options["cache_path"] else options["cache_path"]
-    ascent = _given(options, {"tolerance": "tolerance", "max_passes": "max_passes"})
-    return SDPEmbedding(**found, solver=Ascent(**ascent))
-
-
-def _given(options: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
-    return {parameter: options[name] for name, parameter in names.items() if options[name] is not None}
+        own["cache"] = place if "://" in place else Path(place)
+    return SDPEmbedding(**shared, landmarks=landmarks, **own, solver=Ascent(**steps))

@@ -6,34 +6,21 @@ from contextlib import nullcontext
 
 import click
 
-from daskspectral.cli import kinds, settings
-from daskspectral.cli import options as opt
-from daskspectral.cli.choices import PICTURES, PLANNED
-from daskspectral.cli.commands import Command, logging_of, say, session, session_of, written
-from daskspectral.cli.storage import storage_option
+from daskspectral.cli import settings
+from daskspectral.cli.commands import logging_of, say, session, written
+from daskspectral.cli.options import Argument, verb
+from daskspectral.cli.using import loaded
 
 
-@click.command(
-    cls=Command,
+@verb(
+    "MODEL [POINTS]",
+    "out kind components trust storage-option overwrite",
     examples=[
         "plot model.zarr points.zarr --out functions.png",
         "plot model.zarr --out spectrum.svg",
         "plot model.zarr --kind choice --out choice.png",
     ],
 )
-@click.argument("model")
-@click.argument("points", required=False)
-@click.option("--out", required=True, help=f"{opt.OUT_HELP} a .png, .svg or .pdf.")
-@click.option(
-    "--kind",
-    type=click.Choice(PICTURES),
-    help="The functions over POINTS, the values with their error bars, or the candidates of the automatic choice; by "
-    "default functions where POINTS are given, else spectrum.",
-)
-@click.option("--components", type=kinds.Count(), help=f"{opt.COMPONENTS_HELP}; 16 by default.")
-@opt.trust_option
-@storage_option
-@opt.overwrite_option
 def plot(
     model: str,
     points: str | None,
@@ -45,7 +32,6 @@ def plot(
 ) -> None:
     """Draw a fitted MODEL: its functions over POINTS, its spectrum, or its automatic choice."""
     from daskspectral import plot as pictures
-    from daskspectral.cli.using import loaded
 
     kind = kind or ("spectrum" if points is None else "functions")
     if kind == "functions" and points is None:
@@ -63,20 +49,11 @@ def plot(
     written("picture", out)
 
 
-@click.command(
-    cls=Command,
-    examples=[
-        "report model.zarr points.zarr --out report.html",
-        "report regressor.zarr --out regressor.html",
-    ],
+@verb(
+    "MODEL [POINTS]",
+    "view out trust storage-option overwrite",
+    examples=["report model.zarr points.zarr --out report.html", "report regressor.zarr --out regressor.html"],
 )
-@click.argument("model")
-@click.argument("points", required=False)
-@click.option("--view", "views", multiple=True, metavar="PATH", help="Another view of each row of POINTS: y of cross.")
-@click.option("--out", required=True, help=f"{opt.OUT_HELP} an .html file.")
-@opt.trust_option
-@storage_option
-@opt.overwrite_option
 def report(
     model: str, points: str | None, views: tuple[str, ...], out: str, trust: tuple[str, ...], overwrite: bool
 ) -> None:
@@ -99,10 +76,11 @@ def report(
     written("report", out)
 
 
-@click.command(cls=Command, examples=["verify points.zarr", "verify model.zarr --json"])
-@click.argument("store")
-@opt.missing_option
-@storage_option
+@verb(
+    "STORE",
+    "allow-missing storage-option",
+    examples=["verify points.zarr", "verify model.zarr --json"],
+)
 @click.pass_context
 def verify(context: click.Context, store: str, allow_missing: bool) -> None:
     """Check the arrays, or the model, in the zarr store STORE: metadata, listing, checksums, NaN and infinity.
@@ -112,14 +90,15 @@ def verify(context: click.Context, store: str, allow_missing: bool) -> None:
     from daskspectral.cli import verifying
 
     found = verifying.verify(store, allow_missing=allow_missing)
-    facts = verifying.facts_of(*found)
-    say(verifying.text_of(*found), **facts)
-    if not facts["whole"]:
+    say(verifying.text_of(found), **found)
+    if not found["whole"]:
         context.exit(1)
 
 
-@click.command(
-    cls=Command,
+@verb(
+    Argument("command", "call", type=click.Choice(["fit", "regress", "invariant"])),
+    Argument("arguments", "call", nargs=-1, type=click.UNPROCESSED),
+    "probe workers",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     examples=[
         "plan fit points.zarr --landmarks 100",
@@ -127,15 +106,6 @@ def verify(context: click.Context, store: str, allow_missing: bool) -> None:
         "plan --probe --workers 20 fit points.zarr --landmarks 100 --threads 16",
         "plan regress points.zarr y.zarr --json",
     ],
-)
-@click.argument("command", type=click.Choice(PLANNED))
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-@click.option("--probe", is_flag=True, help="Choose the functions, time two tasks, and tell the time of the pass.")
-@click.option(
-    "--workers",
-    type=kinds.Count(),
-    help="Processes of which --probe tells the time, each of the --threads of ARGUMENTS; by default 1, or those of its "
-    "--scheduler.",
 )
 @click.pass_context
 def plan(context: click.Context, command: str, arguments: tuple[str, ...], probe: bool, workers: int | None) -> None:
@@ -150,7 +120,7 @@ def plan(context: click.Context, command: str, arguments: tuple[str, ...], probe
     assert context.parent is not None
     found = context.parent.command.get_command(context.parent, command)  # type: ignore[attr-defined]
     now = session()
-    now.only_plan, logged = True, now.log_file
+    now.probing, logged = {"probe": probe, "workers": workers}, now.log_file
     words = list(arguments)
     if not any(word == "--out" or word.startswith("--out=") for word in words):
         words += ["--out", "nothing-is-written.zarr"]
@@ -158,6 +128,4 @@ def plan(context: click.Context, command: str, arguments: tuple[str, ...], probe
     # with --log-file before COMMAND its file is open already
     log = logging_of(now, context) if now.log_file != logged else nullcontext()
     with inner, log:
-        session_of(inner).only_plan = True
-        session_of(inner).probing = {"probe": probe, "workers": workers}
         click.Command.invoke(found, inner)

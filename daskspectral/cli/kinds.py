@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 MOST_COLUMNS = 100_000
+
+
+class Kind(click.ParamType):  # type: ignore[type-arg]
+    """Text as `read` has it, which raises ValueError for what is `wrong`; some words stay as they are."""
+
+    def __init__(self, name: str, read: Callable[[str], Any], wrong: str, *words: str):
+        self.name, self.read, self.wrong, self.words = "|".join([name, *words]), read, wrong, words
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The value of a text, or a default as it is."""
+        if not isinstance(value, str) or value in self.words:
+            return value
+        try:
+            return self.read(value)
+        except ValueError:
+            self.fail(f"{value!r} is {self.wrong}")
 
 
 def number_of(text: str | None) -> float | None:
@@ -17,144 +34,67 @@ def number_of(text: str | None) -> float | None:
         return None
 
 
-class Count(click.ParamType):  # type: ignore[type-arg]
-    """A whole number, written 10000, 1e4 or 10_000."""
-
-    name = "count"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number as an int."""
-        try:
-            number = float(value)
-        except ValueError:
-            self.fail(f"{value!r} is not a number")
-        if not number.is_integer():
-            self.fail(f"{value!r} is not a whole number")
-        return int(number)
+def _whole(text: str) -> int:
+    number = float(text)
+    if not number.is_integer():
+        raise click.BadParameter(f"{text!r} is not a whole number")
+    return int(number)
 
 
-class OrAuto(click.ParamType):  # type: ignore[type-arg]
-    """The word auto, or what another type takes."""
-
-    def __init__(self, other: click.ParamType):  # type: ignore[type-arg]
-        self.other = other
-        self.name = f"{other.name}|auto"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The value as the other type has it."""
-        return value if value == "auto" else self.other.convert(value, param, ctx)
+def _folds(text: str) -> Any:
+    return None if text == "none" else int(text) if text.isdecimal() else text
 
 
-class Folds(click.ParamType):  # type: ignore[type-arg]
-    """A number of folds, the words blocks and none, or the path of a zarr array of labels."""
-
-    name = "folds"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number, None, or the text as it is."""
-        if not isinstance(value, str):
-            return value
-        return None if value == "none" else int(value) if value.isdecimal() else value
+def _columns(text: str) -> list[int]:
+    parts = [part.partition(":") for part in text.split(",")]
+    ranges = [range(int(first), int(last) if colon else int(first) + 1) for first, colon, last in parts]
+    if sum(max(0, numbers.stop - numbers.start) for numbers in ranges) > MOST_COLUMNS:
+        raise click.BadParameter(f"{text[:80]!r} has more than {MOST_COLUMNS} column numbers: choose fewer")
+    return [number for numbers in ranges for number in numbers]
 
 
-class Columns(click.ParamType):  # type: ignore[type-arg]
-    """Column numbers: 0,2,5 or 0:8."""
-
-    name = "columns"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The numbers as a list, in order."""
-        if isinstance(value, list):
-            return value
-        try:
-            parts = [part.partition(":") for part in value.split(",")]
-            ranges = [range(int(first), int(last) if colon else int(first) + 1) for first, colon, last in parts]
-        except ValueError:
-            self.fail(f"{value!r} is not a list of column numbers such as 0,2,5 or 0:8")
-        if sum(max(0, numbers.stop - numbers.start) for numbers in ranges) > MOST_COLUMNS:
-            self.fail(f"{value[:80]!r} has more than {MOST_COLUMNS} column numbers: choose fewer")
-        return [number for numbers in ranges for number in numbers]
+def _names(text: str) -> tuple[str, ...]:
+    found = tuple(word.strip() for word in text.split(","))
+    if not all(found):
+        raise ValueError
+    return found
 
 
-class Words(click.ParamType):  # type: ignore[type-arg]
-    """Names separated by commas: time,lat,lon."""
-
-    name = "names"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The names as a tuple."""
-        found = tuple(value) if isinstance(value, (list, tuple)) else tuple(word.strip() for word in value.split(","))
-        if not all(found):
-            self.fail(f"{value!r} is not a list of names such as time,lat,lon")
-        return found
+def _periods(text: str) -> dict[int, float]:
+    pairs = [part.split(":") for part in text.split(",")]
+    return {int(column): float(period) for column, period in pairs}
 
 
-class Periods(click.ParamType):  # type: ignore[type-arg]
-    """Periods of columns: 0:6.283185,2:360."""
-
-    name = "periods"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The periods by the numbers of their columns."""
-        if isinstance(value, dict):
-            return value
-        try:
-            pairs = [part.split(":") for part in value.split(",")]
-            return {int(column): float(period) for column, period in pairs}
-        except ValueError:
-            self.fail(f"{value!r} is not a list of columns with their periods such as 0:6.283185,2:360")
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(","))
 
 
-class Lattice(click.ParamType):  # type: ignore[type-arg]
-    """A Fourier lattice by its highest frequency, or one for each column; "auto" compares it with landmarks."""
-
-    name = "m"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        if not isinstance(value, str) or value == "auto":
-            return value
-        from daskspectral.basis import FourierLattice
-
-        try:
-            orders = tuple(int(part) for part in value.split(","))
-            return FourierLattice(orders if len(orders) > 1 else orders[0])
-        except ValueError as error:
-            if "invalid literal" not in str(error):
-                self.fail(str(error))
-            self.fail(f"{value!r} is no highest frequency such as 15, nor one for each column such as 30,20")
+def _box(text: str) -> tuple[tuple[float, ...] | None, ...]:
+    sides = [None if part == "none" else tuple(map(float, part.split(":"))) for part in text.split(",")]
+    if any(side is not None and len(side) != 2 for side in sides):
+        raise ValueError
+    return tuple(sides)
 
 
-class Box(click.ParamType):  # type: ignore[type-arg]
-    """The ends of each column: -1:1,0:5; none for a periodic one."""
-
-    name = "lower:upper"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """The ends as pairs, None for a periodic column."""
-        if not isinstance(value, str):
-            return value
-        try:
-            sides = [None if part == "none" else tuple(map(float, part.split(":"))) for part in value.split(",")]
-        except ValueError:
-            sides = [()]
-        if any(side is not None and len(side) != 2 for side in sides):
-            self.fail(f"{value!r} is no list of the ends of columns such as -1:1,0:5")
-        return tuple(sides)
+def _field(text: str) -> tuple[str, str]:
+    name, _, path = text.partition("=")
+    if not name or not path:
+        raise ValueError
+    return name, path
 
 
-class Network(click.ParamType):  # type: ignore[type-arg]
-    """A network by the neurons of its hidden layers."""
+def number_or(*words: str) -> Kind:
+    """A number, or one of these words."""
+    return Kind("number", float, f"not a number, nor one of {', '.join(words)}", *words)
 
-    name = "neurons"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        from daskspectral.basis import NeuralBasis
-
-        try:
-            return NeuralBasis(tuple(int(part) for part in value.split(",")))
-        except ValueError as error:
-            if "invalid literal" not in str(error):
-                self.fail(str(error))
-            self.fail(f"{value!r} is no list of neurons of hidden layers such as 96,96,96")
+COUNT = Kind("count", _whole, "not a number")
+COUNT_OR_AUTO = Kind("count", _whole, "not a number", "auto")
+FOLDS = Kind("folds", _folds, "no folds")
+COLUMNS = Kind("columns", _columns, "not a list of column numbers such as 0,2,5 or 0:8")
+NAMES = Kind("names", _names, "not a list of names such as time,lat,lon")
+PERIODS = Kind("periods", _periods, "not a list of columns with their periods such as 0:6.283185,2:360")
+LATTICE = Kind("m", _sizes, "no highest frequency such as 15, nor one for each column such as 30,20", "auto")
+NEURONS = Kind("neurons", _sizes, "no list of neurons of hidden layers such as 96,96,96")
+BOX = Kind("lower:upper", _box, "no list of the ends of columns such as -1:1,0:5")
+FIELD = Kind("name=path", _field, "no field with its array, such as drift=b.zarr")

@@ -1,413 +1,407 @@
-"""Options that several commands share, and the scheduler that they choose."""
+"""Every option of every command: its kind, default and help, whether settings keep it, and whether few need it.
+
+A test compares the defaults and the words with those of the constructors: no help text imports these.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import click
 
-from daskspectral.cli.choices import LANDMARKS
-from daskspectral.cli.commands import session
-from daskspectral.cli.kinds import Box, Columns, Count, Folds, Lattice, OrAuto, Periods, Words
-from daskspectral.cli.storage import storage_option
+from daskspectral.cli import kinds
+from daskspectral.cli.commands import Command, configure, help_all, speak
+from daskspectral.cli.storage import use_storage
 
-if TYPE_CHECKING:
-    from daskspectral.data.rows import Rows
-    from daskspectral.kernels import Kernel
-
-KEYS = (
-    ". The keys for tls:// are named by DASK_DISTRIBUTED__COMM__TLS__CA_FILE, ...__CLIENT__CERT and ...__CLIENT__KEY "
-    "in the environment, or by distributed.comm.tls in dask's configuration"
+FLOAT32 = ("float64", "float32")
+DEVICES = ("cpu", "cuda", "auto")
+METHODS = ("uniform", "kmeans++", "cholesky", "farthest", "leverage")
+UNCOVERED = ("nearest", "nan", "raise")
+SAMPLES = (
+    *("two-moons", "sphere", "circle", "gaussian", "torus", "torus-surface", "swiss-roll", "uniform", "ou"),
+    *("langevin", "torsions", "blobs", "double-well"),
 )
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-LABELS = ("sample_dims", "latitude")
-OUT_HELP = "Where the result goes:"
-COMPONENTS_HELP = "How many functions, or coordinates, are wanted"
-DENSITY_HELP = "The power of the sampling density that is divided out"
-KERNEL_HELP = "The functions at landmarks, name[:parameter...], terms joined by +"
-LANDMARKS_HELP = "How many landmarks"
-METHOD_HELP = "How landmarks are chosen."
-DTYPE_HELP = "Precision of the arithmetic, or of the numbers written"
-MANIFOLD_HELP = "Where the points lie, sphere, circle, torus, a periodic box:LOWER:UPPER or interval:LOWER:UPPER"
-TARGETS_HELP = "For a regressor, the zarr array of targets"
-GRADIENTS_HELP = "A zarr array of the targets' gradients"
-ALPHA_HELP = "Weight of the penalty of a regression"
-SOLVER_HELP = "How the solution is found"
-COLUMNS_HELP = "Columns to use, 0,2,5 or 0:8"
-STANDARDIZE_HELP = "Bring columns to mean 0 and standard deviation 1"
-CHECKPOINT_HELP = "A directory for the sums so far, from which the same command goes on"
-DEVICE_HELP = "Where functions are evaluated and multiplied: cuda is a GPU (extra gpu)"
-CHECKPOINT = ("checkpoint", "checkpoint_every")
-EVERY_HELP = "Seconds between writes of the checkpoint"
-UNCOVERED_HELP = (
-    "sdp: what becomes of points that no row of the fit is within reach of: the direction of their nearest row, NaN, "
-    "or an error; nearest by default."
+OPERATORS = (
+    *("laplacian", "covariance", "schroedinger", "anisotropic[:factored]", "tangent", "differential[:solver]"),
+    *("partial:axis[:solver]", "generator[:reversible]", "transfer[:lag[:solver]]", "cross[:center]", "augmentation"),
 )
 
+OUT = "Where the result goes:"
+KERNEL = "The functions at landmarks, name[:parameter...], terms joined by +"
+DENSITY = "The power of the sampling density that is divided out"
+MANIFOLD = "Where the points lie, sphere, circle, torus, a periodic box:LOWER:UPPER or interval:LOWER:UPPER"
+COMPONENTS = "How many functions, or coordinates, are wanted"
+SOLVER = "How the solution is found"
+ALPHA = "Weight of the penalty of a regression"
+TARGETS = "For a regressor, the zarr array of targets"
+GRADIENTS = "A zarr array of the targets' gradients"
+STANDARDIZE = "Bring columns to mean 0 and standard deviation 1"
+DTYPE = "Precision of the arithmetic, or of the numbers written"
+DEVICE = "Where functions are evaluated and multiplied: cuda is a GPU (extra gpu)"
+CHECKPOINT = "A directory for the sums so far, from which the same command goes on"
+RARE = (
+    "lag trajectory manifold density drift diffusion direction coefficient view latitude allow-missing landmark-method "
+    "landmark-sample exclude-landmarks spread constant lattice-box lattice-margin network ridge rtol gradient-weight "
+    "dtype device smoothness functions tolerance max-passes cache cache-path time regularization on-uncovered trust "
+    "checkpoint-every plot connect-timeout threads storage-option json quiet log-file"
+)
+"""Options that few need, left to --help-all."""
 
-def together(*options: Callable[[F], F]) -> Callable[[F], F]:
-    """Several options as one decorator."""
 
-    def decorate(function: F) -> F:
-        for option in reversed(options):
-            function = option(function)
-        return function
+class Option(click.Option):
+    """An option, of all commands or of those named before its first word.
+
+    Its `kind` is one of values, words to choose from, bool for a flag, or what stands for any text in a help; in a list
+    where it may be given several times. One with a callback is nothing that the command's function is called with.
+    """
+
+    role: ClassVar = "call"
+
+    def __init__(self, words: str, help: str, kind: Any = None, default: Any = None, **more: Any):
+        of, dashes, spelled = words.partition("--")
+        self.of, self.key = of.split(), spelled.replace("/", " ").split()[0]
+        self.rare = self.key in RARE.split()
+        if isinstance(kind, list):
+            (kind,), more["multiple"] = kind, True
+            help = f"{help.removesuffix('.')}; several times for several."
+        if kind is bool:
+            more["is_flag"] = True
+        elif isinstance(kind, str):
+            more["metavar"] = kind
+        else:
+            more["type"] = click.Choice(kind) if isinstance(kind, tuple) else kind
+        if default is not None or kind is bool:  # click takes a default of None for a value
+            more |= {"default": default, "show_default": kind is not bool or bool(default)}
+        super().__init__((dashes + spelled).split(), help=help, expose_value="callback" not in more, **more)
+
+
+class Call(Option):
+    """Of one call, where it runs and what it writes and shows: from the command line, or a file of one's own."""
+
+
+class Value(Option):
+    """Changes the values that come out: kept with a result, and taken from it by --config."""
+
+    role = "value"
+
+
+class Input(Option):
+    """Says what is read: kept with a result, and never taken from it; it is to be given anew."""
+
+    role = "input"
+
+
+class Typed(Option):
+    """Given on the command line alone."""
+
+    role = "typed"
+
+
+class Argument(click.Argument):
+    """An argument, which says what is read unless it has another role."""
+
+    def __init__(self, name: str, role: str = "input", **more: Any):
+        super().__init__([name], **more)
+        self.role = role
+
+
+OPTIONS = (
+    # what is decomposed
+    Value("--operator", f"What is decomposed: {', '.join(OPERATORS)}.", default="laplacian"),
+    Value("--lag", "transfer: rows from a state to its future; POINTS are a trajectory.", kinds.COUNT),
+    Input("--trajectory trajectories", "transfer: another trajectory besides POINTS.", ["PATH"]),
+    Value("--manifold", f"{MANIFOLD}; laplacian: the tangential form there; none by default."),
+    Value("--density", f"{DENSITY}; laplacian: 1 for Laplace-Beltrami; 0 by default.", float),
+    Input("--potential", "schroedinger: values of the potential, (n,); short for --field potential=PATH.", "PATH"),
+    Input("--drift", "generator: the drift, (n, d); short for --field drift=PATH.", "PATH"),
+    Value(
+        "--diffusion",
+        "generator: the noise sigma, (n, d, m), or a number for a multiple of the identity; anisotropic: the matrices, "
+        "(n, d, d), or with anisotropic:factored their factors; short for --field diffusion=PATH.",
+        "PATH|NUMBER",
+    ),
+    Input(
+        "--direction",
+        "tangent: a direction for each row, (n, d), or several, (n, m, d); short for --field direction=PATH.",
+        "PATH",
+    ),
+    Value(
+        "--coefficient coefficients",
+        "differential: the term C d_A f d_B g, orders by column and a number or a field, such as 1,0:1,0=2.0.",
+        ["A:B=C"],
+    ),
+    Input("--field fields", "An array that the operator reads besides the points, a row for each row.", [kinds.FIELD]),
+    Input(
+        "--view views",
+        "Another view of each row of POINTS: y of cross, the augmented versions of augmentation.",
+        ["PATH"],
+    ),
+    # the rows
+    Value(
+        "--sample-dims",
+        "Dimensions of labelled POINTS that make rows: time, or time,lat,lon; all others are columns.",
+        kinds.NAMES,
+    ),
+    Value("--latitude", "The coordinate in degrees, of rows or columns, by whose cosine these are weighted."),
+    Value("--columns", "Columns to use, 0,2,5 or 0:8.", kinds.COLUMNS),
+    Value("embed --columns", "Columns to use, 0,2,5 or 0:8; sdp alone.", kinds.COLUMNS),
+    Value("convert --columns", "Columns to use, 0,2,5 or 0:8; of a table their names, separated by commas."),
+    Value("--standardize", f"{STANDARDIZE}.", bool, False),
+    Value("embed --standardize", f"{STANDARDIZE}; sdp alone.", bool, False),
+    Value("--on-invalid", "Rows with NaN or infinity: an error, or (skip) left out.", ("raise", "skip"), "raise"),
+    Value(
+        "transform predict --on-invalid",
+        "Rows with NaN or infinity: an error, or (skip) NaN in the output.",
+        ("raise", "skip"),
+        "raise",
+    ),
+    Value(
+        "convert --on-invalid",
+        "Rows with NaN or infinity: an error, (skip) left out, or (keep) kept.",
+        ("raise", "skip", "keep"),
+        "raise",
+    ),
+    Input("--allow-missing", "Take missing chunks as fill values, not as an error.", bool, False),
+    Input("--weights", "A zarr array of sample weights, one a row."),
+    Input("--gradients", f"{GRADIENTS}, (rows, columns of POINTS)."),
+    Input("update --gradients", f"{GRADIENTS}; all of them, old and new."),
+    Input("update --targets", f"{TARGETS}; all of them, old and new."),
+    Input("score --targets", f"{TARGETS}."),
+    # the functions
+    Value("--kernel", f"{KERNEL}; auto: kernel and scale are chosen on rows held out.", default="auto"),
+    Value("embed --kernel", f"{KERNEL}; kernel: in whose space one is learned; matern:1.5:auto by default."),
+    Value("--landmarks", "How many landmarks.", kinds.COUNT_OR_AUTO, "auto"),
+    Value(
+        "embed --landmarks",
+        "How many landmarks; lowrank alone: auto by default, as many as --accuracy takes (diffusion: 500).",
+        kinds.COUNT_OR_AUTO,
+    ),
+    Value("--landmark-method", "How landmarks are chosen.", METHODS, "kmeans++"),
+    Value("embed --landmark-method", "How landmarks are chosen.", METHODS, "cholesky"),
+    Value("--landmark-sample", "Rows among which landmark methods other than uniform choose.", kinds.COUNT),
+    Value(
+        "--exclude-landmarks/--keep-landmarks",
+        "Rows that are landmarks out of the sums, or in them; by default out for kernels with a kink.",
+        bool,
+    ),
+    Value("--spread", "How far, in scales, landmarks are moved off the data.", kinds.number_or("auto"), "auto"),
+    Value("--constant/--no-constant", "Add the constant function to the basis; the operator decides by default.", bool),
+    Value("--periods", "Columns that are periodic, as angles: 0:6.283185.", kinds.PERIODS),
+    Value(
+        "--lattice",
+        "Highest frequency of Fourier functions, in place of landmarks, for 1 to 4 columns: 15, or 30,20; auto: "
+        "landmarks, a lattice and a network are compared.",
+        kinds.LATTICE,
+    ),
+    Value(
+        "--lattice-box",
+        "The ends of the data of --lattice by column, none for a periodic one: -1:1,0:5; found by default.",
+        kinds.BOX,
+    ),
+    Value(
+        "--lattice-margin",
+        "Share of the width by which the period of --lattice is larger; by default 0.2, of a regression 0.3.",
+        float,
+    ),
+    Value(
+        "--network",
+        "Neurons of the hidden layers of a network, in place of landmarks: 96,96,96 (extra neural).",
+        kinds.NEURONS,
+    ),
+    # the solution
+    Value("--components", f"{COMPONENTS}.", kinds.COUNT, 16),
+    Value(
+        "--solver",
+        f"{SOLVER}; a penalty on rough functions, or a cut of the Gram matrix alone.",
+        ("penalised", "cut"),
+        "penalised",
+    ),
+    Value("--penalty", "penalised: its strength, 1 being usual.", kinds.number_or("auto"), "auto"),
+    Value("--ridge", "cut: added to the form's diagonal, times its mean.", float, 0.0),
+    Value("--rtol", "Relative cut of the Gram matrix's eigenvalues; of fit with --solver cut.", float),
+    Value(
+        "--folds",
+        "Parts of the rows, for error bars: a number, blocks (of rows in time), a zarr array of labels, none.",
+        kinds.FOLDS,
+        "10",
+    ),
+    Value("--alpha", f"{ALPHA}, or gcv; chosen by cross-validation by default.", kinds.number_or("gcv")),
+    Value("invariant --alpha", f"{ALPHA}, of least-squares; chosen by cross-validation by default.", float),
+    Value("--gradient-weight", "Weight of a gradient against a value; 1 by default.", float),
+    Value("--dtype", f"{DTYPE}.", FLOAT32, "float64"),
+    Value("convert --dtype", f"{DTYPE}; by default float32 where the data are, else float64."),
+    Value("--device", f"{DEVICE}.", DEVICES, "cpu"),
+    Value("embed --device", f"{DEVICE}; sdp alone.", DEVICES, "cpu"),
+    Value("--seed", "Of random numbers; the same seed gives the same result.", int, 0),
+    # functions of a manifold that a group leaves as they are
+    Value("invariant --manifold", f"{MANIFOLD}; by default the columns' ranges."),
+    Value("--group", "permutations, cyclic, signflips, rotations:K, joined by +; none by default."),
+    Value(
+        "--smoothness",
+        "Order of the Sobolev norm, above half the manifold's dimension; by default 2, or half of it plus 1.",
+        float,
+    ),
+    Value("--functions", "Eigenfunctions of the manifold, at most; chosen by default.", kinds.COUNT),
+    Value("invariant --solver", f"{SOLVER}.", ("least-squares", "projection"), "least-squares"),
+    # coordinates
+    Value(
+        "--bandwidth",
+        "Bandwidth of the kernel exp(-r^2 / bandwidth^2), in the units of POINTS, or how it is chosen.",
+        kinds.number_or("auto", "median", "local"),
+        "auto",
+    ),
+    Value(
+        "--map kind",
+        "How points are embedded: by a semidefinite program, a diffusion map, or a kernel that is learned.",
+        ("sdp", "diffusion", "kernel"),
+        "sdp",
+    ),
+    Value("--method", "sparse is for --map sdp.", ("auto", "exact", "sparse", "lowrank"), "auto"),
+    Value(
+        "--accuracy",
+        "sdp: relative error of the Gram matrix up to which landmarks stand for all points; 0.001 by default.",
+        float,
+    ),
+    Value(
+        "--tolerance",
+        "sdp, kernel: relative duality gap that counts as optimal; 1e-10 by default, of kernel 1e-07.",
+        float,
+    ),
+    Value(
+        "--max-passes",
+        "sdp, kernel: products with the kernel, or steps, at most; 10000 by default, of kernel 100.",
+        kinds.COUNT,
+    ),
+    Call(
+        "--cache",
+        "sdp: whether kernel values at landmarks are kept between passes; auto by default: where they fit in memory.",
+        ("auto", "always", "never"),
+    ),
+    Call("--cache-path", "sdp: keep them, or the sparse kernel, in a scratch zarr store at this path; it stays there."),
+    Value(
+        "embed --components",
+        f"{COMPONENTS}; of sdp the rank of the optimum unless given, and beyond it stage by stage; of diffusion 2; "
+        "kernel: all.",
+        kinds.COUNT,
+    ),
+    Value("--time", "diffusion: power of the eigenvalues; 1 by default.", float),
+    Value("embed --density", f"{DENSITY}; diffusion: before its kernel is normalised; 0 by default.", float),
+    Value("--regularization", "kernel: weight of its penalty; 0.0001 by default.", float),
+    Value(
+        "--on-uncovered",
+        "sdp: what becomes of points that no row of the fit is within reach of: the direction of their nearest row, "
+        "NaN, or an error; nearest by default.",
+        UNCOVERED,
+    ),
+    Call("--embedding", "A new zarr array for the coordinates of every row."),
+    # arrays to work on
+    Value("--n rows", "Rows, such as 1e7.", kinds.COUNT, 10_000),
+    Value("--dimension", "Columns, where the distribution leaves a choice.", kinds.COUNT),
+    Value("--noise", "Standard deviation of added noise.", float),
+    Value("--chunk-rows", "Rows of a chunk; 16 to 32 MB by default.", kinds.COUNT),
+    Value("--dataset", "The array inside a .npz, HDF5 or NetCDF file."),
+    Value("--flatten", "Make one row of each entry of the first axis.", bool, False),
+    # models
+    Value("--right", "The right singular functions, of a model that has them.", bool, False),
+    Value("--gradient", "The gradient in place of the values, (rows, targets x columns).", bool, False),
+    Value(
+        "plot --kind",
+        "The functions over POINTS, the values with their error bars, or the candidates of the automatic choice; by "
+        "default functions where POINTS are given, else spectrum.",
+        ("functions", "spectrum", "choice"),
+    ),
+    Value("plot --components", f"{COMPONENTS}; 16 by default.", kinds.COUNT),
+    Call("--details", "Ranks, residuals and effective points too, and the candidates of the choice.", bool, False),
+    Call("--settings only_settings", "The options with which it was made, for --config.", bool, False),
+    Typed("--trust", "A class or function of your own that the file may ask for.", ["MODULE.NAME"]),
+    # the run
+    Call("--probe", "Choose the functions, time two tasks, and tell the time of the pass.", bool, False),
+    Call(
+        "--workers",
+        "Processes of which --probe tells the time, each of the --threads of ARGUMENTS; by default 1, or those of its "
+        "--scheduler.",
+        kinds.COUNT,
+    ),
+    Call("--checkpoint", f"{CHECKPOINT}."),
+    Call("embed --checkpoint", f"{CHECKPOINT}; sdp at landmarks alone."),
+    Call("--checkpoint-every", "Seconds between writes of the checkpoint.", float, 60.0),
+    Call("--out", f"{OUT} a new zarr group.", required=True),
+    Call("sample convert --out", f"{OUT} a new zarr array.", required=True),
+    Call("update --out", f"{OUT} a new zarr group, or MODEL itself with --overwrite.", required=True),
+    Call("transform --out", f"{OUT} a new zarr array (rows, components).", required=True),
+    Call("predict --out", f"{OUT} a new zarr array (rows, targets).", required=True),
+    Call("plot --out", f"{OUT} a .png, .svg or .pdf.", required=True),
+    Call("report --out", f"{OUT} an .html file.", required=True),
+    Call("--plot picture", "Draw the eigenfunctions into this .png, .pdf or .svg."),
+    Call("--overwrite", "Replace outputs that exist.", bool, False),
+    Call("--scheduler", "A running dask cluster, tcp://...; threads by default.", "ADDRESS"),
+    Call("--connect-timeout", "Seconds for the scheduler to answer.", click.FloatRange(0, min_open=True), 30.0),
+    Call("--threads", "Threads, without a cluster; one per core by default.", click.IntRange(1)),
+    Call("--progress/--no-progress", "A progress bar on longer work.", bool, True),
+    Call(
+        "--storage-option storage_options",
+        "An option of fsspec for URLs, anon=true or endpoint_url=https://..., with credentials from the environment.",
+        ["KEY=VALUE"],
+        callback=use_storage,
+        is_eager=True,
+    ),
+    # of every command
+    Call(
+        "--config",
+        "Options from a YAML file, by their names, or those that a result was made with, by its path, but for what was "
+        "read; the command line wins.",
+        "PATH",
+        is_eager=True,
+        callback=configure,
+    ),
+    Call("--json", "Print one JSON object in place of text.", bool, callback=speak),
+    Call("--quiet", "Print errors alone: no text, no warnings, no bar.", bool, callback=speak),
+    Call(
+        "--log-file",
+        "Append what is chosen along the way, warnings, results and errors to this file.",
+        "PATH",
+        callback=speak,
+    ),
+    Call(
+        "--help-all",
+        "Show all options, those that few need too, and exit.",
+        bool,
+        False,
+        is_eager=True,
+        callback=help_all,
+    ),
+)
+LABELLED = "sample-dims latitude"
+VALID = "on-invalid allow-missing"
+OPERATOR = "operator lag trajectory manifold density potential drift diffusion direction coefficient field view"
+BASIS = "kernel landmarks landmark-method landmark-sample lattice lattice-box lattice-margin"
+SAVED = "checkpoint checkpoint-every"
+MEASURE = "scheduler connect-timeout threads progress storage-option"
+RUN = f"{MEASURE} overwrite"
+EVERY = "config json quiet log-file help-all"
+
+
+def verb(
+    *parameters: str | Argument, examples: Sequence[str] = (), **more: Any
+) -> Callable[[Callable[..., Any]], Command]:
+    """A command of a function, with these arguments, written MODEL or [POINTS], and the options of these names.
+
+    Those of every command come last.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Command:
+        name = function.__name__
+        known = {option.key: option for option in OPTIONS if not option.of}
+        known |= {option.key: option for option in OPTIONS if name in option.of}
+        params: list[click.Parameter] = []
+        for given in (*parameters, EVERY):
+            if isinstance(given, Argument):
+                params.append(given)
+                continue
+            for word in given.split():
+                argument = Argument(word.strip("[]").lower(), required=word[0] != "[") if word.isupper() else None
+                params.append(argument or known[word])
+        return Command(name, callback=function, params=params, help=function.__doc__, examples=examples, **more)
 
     return decorate
-
-
-progress_option = click.option(
-    "--progress/--no-progress", default=True, show_default=True, help="A progress bar on longer work."
-)
-overwrite_option = click.option("--overwrite", is_flag=True, help="Replace outputs that exist.")
-out_option = click.option("--out", required=True, help=f"{OUT_HELP} a new zarr array.")
-measure_options = together(
-    click.option("--scheduler", metavar="ADDRESS", help="A running dask cluster, tcp://...; threads by default."),
-    click.option(
-        "--connect-timeout",
-        type=click.FloatRange(0, min_open=True),
-        default=30.0,
-        show_default=True,
-        help="Seconds for the scheduler to answer.",
-    ),
-    click.option("--threads", type=click.IntRange(1), help="Threads, without a cluster; one per core by default."),
-    progress_option,
-    storage_option,
-)
-run_options = together(
-    measure_options,
-    overwrite_option,
-)
-missing_option = click.option(
-    "--allow-missing", is_flag=True, help="Take missing chunks as fill values, not as an error."
-)
-fit_row_options = together(
-    click.option(
-        "--on-invalid",
-        type=click.Choice(["raise", "skip"]),
-        default="raise",
-        show_default=True,
-        help="Rows with NaN or infinity: an error, or (skip) left out.",
-    ),
-    missing_option,
-)
-apply_row_options = together(
-    click.option(
-        "--on-invalid",
-        type=click.Choice(["raise", "skip"]),
-        default="raise",
-        show_default=True,
-        help="Rows with NaN or infinity: an error, or (skip) NaN in the output.",
-    ),
-    missing_option,
-)
-checkpoint_options = together(
-    click.option("--checkpoint", help=f"{CHECKPOINT_HELP}."),
-    click.option("--checkpoint-every", type=float, default=60.0, show_default=True, help=f"{EVERY_HELP}."),
-)
-
-
-periods_option = click.option("--periods", type=Periods(), help="Columns that are periodic, as angles: 0:6.283185.")
-columns_option = click.option("--columns", type=Columns(), help=f"{COLUMNS_HELP}.")
-label_options = together(
-    click.option(
-        "--sample-dims",
-        type=Words(),
-        help="Dimensions of labelled POINTS that make rows: time, or time,lat,lon; all others are columns.",
-    ),
-    click.option(
-        "--latitude", help="The coordinate in degrees, of rows or columns, by whose cosine these are weighted."
-    ),
-)
-standardize_option = click.option("--standardize", is_flag=True, help=f"{STANDARDIZE_HELP}.")
-space_options = together(
-    click.option(
-        "--manifold",
-        help=f"{MANIFOLD_HELP}; by default the columns' ranges.",
-    ),
-    click.option("--group", help="permutations, cyclic, signflips, rotations:K, joined by +; none by default."),
-    click.option(
-        "--smoothness",
-        type=float,
-        help="Order of the Sobolev norm, above half the manifold's dimension; by default 2, or half of it plus 1.",
-    ),
-    click.option("--functions", type=Count(), help="Eigenfunctions of the manifold, at most; chosen by default."),
-)
-
-landmark_sample_option = click.option(
-    "--landmark-sample", type=Count(), help="Rows among which landmark methods other than uniform choose."
-)
-basis_options = together(
-    click.option(
-        "--kernel",
-        default="auto",
-        show_default=True,
-        help=f"{KERNEL_HELP}; auto: kernel and scale are chosen on rows held out.",
-    ),
-    click.option("--landmarks", type=OrAuto(Count()), default="auto", show_default=True, help=f"{LANDMARKS_HELP}."),
-    click.option(
-        "--landmark-method",
-        type=click.Choice(LANDMARKS),
-        default="kmeans++",
-        show_default=True,
-        help=METHOD_HELP,
-    ),
-    landmark_sample_option,
-    click.option(
-        "--lattice",
-        "basis",
-        type=Lattice(),
-        help="Highest frequency of Fourier functions, in place of landmarks, for 1 to 4 columns: 15, or 30,20; auto: "
-        "landmarks, a lattice and a network are compared.",
-    ),
-    click.option(
-        "--lattice-box",
-        type=Box(),
-        help="The ends of the data of --lattice by column, none for a periodic one: -1:1,0:5; found by default.",
-    ),
-    click.option(
-        "--lattice-margin",
-        type=float,
-        help="Share of the width by which the period of --lattice is larger; by default 0.2, of a regression 0.3.",
-    ),
-)
-solution_options = together(
-    click.option(
-        "--exclude-landmarks/--keep-landmarks",
-        default=None,
-        help="Rows that are landmarks out of the sums, or in them; by default out for kernels with a kink.",
-    ),
-    click.option(
-        "--spread",
-        type=OrAuto(click.FLOAT),
-        default="auto",
-        show_default=True,
-        help="How far, in scales, landmarks are moved off the data.",
-    ),
-    click.option(
-        "--solver",
-        type=click.Choice(["penalised", "cut"]),
-        default="penalised",
-        show_default=True,
-        help=f"{SOLVER_HELP}; a penalty on rough functions, or a cut of the Gram matrix alone.",
-    ),
-    click.option(
-        "--penalty",
-        type=OrAuto(click.FLOAT),
-        default="auto",
-        show_default=True,
-        help="penalised: its strength, 1 being usual.",
-    ),
-    click.option(
-        "--folds",
-        type=Folds(),
-        default="10",
-        show_default=True,
-        help="Parts of the rows, for error bars: a number, blocks (of rows in time), a zarr array of labels, none.",
-    ),
-)
-weights_option = click.option("--weights", help="A zarr array of sample weights, one a row.")
-rtol_option = click.option(
-    "--rtol", type=float, help="Relative cut of the Gram matrix's eigenvalues; of fit with --solver cut."
-)
-device_option = click.option(
-    "--device",
-    type=click.Choice(["cpu", "cuda", "auto"]),
-    default="cpu",
-    show_default=True,
-    help=f"{DEVICE_HELP}.",
-)
-dtype_option = click.option(
-    "--dtype", type=click.Choice(["float64", "float32"]), default="float64", show_default=True, help=f"{DTYPE_HELP}."
-)
-seed_option = click.option(
-    "--seed", type=int, default=0, show_default=True, help="Of random numbers; the same seed gives the same result."
-)
-trust_option = click.option(
-    "--trust",
-    multiple=True,
-    metavar="MODULE.NAME",
-    help="A class or function of your own that the file may ask for; several times for several.",
-)
-embedding_option = click.option("--embedding", help="A new zarr array for the coordinates of every row.")
-model_option = click.option("--out", required=True, help=f"{OUT_HELP} a new zarr group.")
-
-
-def rows_of(data: Any, options: Mapping[str, Any], **given: Any) -> Rows:
-    """DATA as the options of the command say that they are read."""
-    from daskspectral.data.rows import Rows
-
-    names = (*LABELS, "columns", "standardize", "on_invalid", "allow_missing")
-    known = {name: options[name] for name in names if options.get(name) is not None}
-    return Rows(data, **known, **given)
-
-
-def functions_of(options: Mapping[str, Any], width: int) -> Any:
-    """The basis that the options name, for POINTS of so many columns.
-
-    Raises click's UsageError for options of another basis.
-    """
-    from dataclasses import replace
-
-    from daskspectral.basis import Landmarks
-    from daskspectral.data.source import check_columns
-    from daskspectral.passes.periods import by_column
-
-    lattice, kernel = basis_of(options), kernel_of(options)
-    network, periods = options.get("network"), options["periods"]
-    if lattice is None and network is None:
-        named = {"spread": "spread", "constant": "constant", "exclude": "exclude_landmarks"}
-        others = {name: options[option] for name, option in named.items() if option in options}
-        method, sample = options["landmark_method"], options["landmark_sample"]
-        return Landmarks(kernel, options["landmarks"], method=method, sample=sample, periods=periods, **others)
-    if lattice is not None and network is not None:
-        raise click.UsageError("--network and --lattice are two bases; give one of them")
-    for name in ("landmarks", "landmark_method", "landmark_sample", "spread", "constant", "exclude_landmarks"):
-        if name in options and is_given(name):
-            raise click.UsageError(f"--{name.replace('_', '-')} is for landmarks, without --lattice or --network")
-    if network is not None or lattice == "auto":
-        for name in ("kernel", "periods"):
-            if is_given(name):
-                raise click.UsageError(f"--{name} is for landmarks, or for --lattice with its highest frequency")
-        return lattice if network is None else network
-    if periods is not None and width:
-        periods = by_column(periods, width, check_columns(options["columns"], width))
-    return replace(lattice, kernel=kernel, periods=periods or None)
-
-
-def solver_of(options: Mapping[str, Any]) -> Any:
-    """The solver that the options name. Raises click's UsageError for options of the other one."""
-    from daskspectral.solvers import Cut, Penalised
-
-    if options["solver"] == "penalised":
-        for name, default in {"rtol": None, "ridge": 0.0}.items():
-            if options[name] != default:  # a result's settings have the defaults too
-                raise click.UsageError(f"--{name} is for --solver cut")
-        return Penalised(options["penalty"])
-    if options["penalty"] != "auto":
-        raise click.UsageError("--penalty is for --solver penalised")
-    return Cut(options["rtol"], ridge=options["ridge"])
-
-
-def kernel_of(options: Mapping[str, Any]) -> Kernel | str:
-    """The kernel that the options name; the word auto leaves it to the data. Raises ValueError for an unknown name."""
-    from daskspectral.kernels import parse
-
-    text = str(options["kernel"])
-    return text if text == "auto" else parse(text)
-
-
-def basis_of(options: Mapping[str, Any]) -> Any:
-    """The lattice that the options name, in its box; None for landmarks. Raises click's UsageError for a box alone."""
-    basis, box, margin = options["basis"], options["lattice_box"], options["lattice_margin"]
-    if box is None and margin is None:
-        return basis
-    if basis is None or basis == "auto":
-        raise click.UsageError("--lattice-box and --lattice-margin are for --lattice with its highest frequency")
-    from dataclasses import replace
-
-    return replace(basis, box=box, margin=margin)
-
-
-def is_given(name: str) -> bool:
-    """Whether an option of the command that runs was given, and not as its default, which settings of a result have."""
-    context = click.get_current_context()
-    if context.get_parameter_source(name) is click.core.ParameterSource.DEFAULT:
-        return False
-    option = next(option for option in context.command.params if option.name == name)
-    return bool(context.params[name] != option.default)
-
-
-def chosen(options: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """The options with these names."""
-    return {name: options[name] for name in names}
-
-
-def opened(points: str, options: Mapping[str, Any]) -> tuple[Any, int]:
-    """What an estimator is given for POINTS: labelled data by their path, an open zarr array; and how many columns.
-
-    0 columns stand for an array of another shape, which the estimator refuses.
-    """
-    from daskspectral.data.labelled import stack_rows
-    from daskspectral.data.stores import open_zarr
-
-    laid = stack_rows(points, **chosen(options, *LABELS))
-    if laid is not None:
-        return points, laid.layout.width
-    array = open_zarr(points)
-    return array, int(array.shape[1]) if array.ndim == 2 else 0
-
-
-def bar(wanted: bool) -> bool | None:
-    """A bar on a terminal, none elsewhere or with --no-progress or --quiet."""
-    return None if wanted and not session().quiet else False
-
-
-def refuse_checkpoint(options: Mapping[str, Any]) -> None:
-    """Raise ValueError or OSError, before any work, for a --checkpoint path that cannot hold a checkpoint."""
-    if options["checkpoint"] is not None:
-        from daskspectral.engine.checkpoint import checkpoint_directory
-
-        checkpoint_directory(options["checkpoint"])
-
-
-def refuse_same(out: str, option: str, other: str) -> None:
-    """Raise click's UsageError where one of two outputs would be in the other."""
-    from daskspectral.data.writing import refuse_input
-
-    try:
-        refuse_input(out, other)
-        refuse_input(other, out)
-    except ValueError:
-        raise click.UsageError(f"--out {out} and {option} {other} need places of their own") from None
-
-
-@contextmanager
-def scheduler(options: Mapping[str, Any]) -> Iterator[None]:
-    """Use the cluster, or the number of threads, that the run options name.
-
-    Raises OSError where no scheduler answers, or where it has no workers, ValueError for a credential in its address.
-    """
-    address, threads = options["scheduler"], options["threads"]
-    if address is None:
-        import dask
-
-        with dask.config.set({} if threads is None else {"num_workers": threads}):
-            yield
-        return
-    import asyncio
-
-    from distributed import Client
-
-    from daskspectral.data.remote import refuse_secrets
-
-    refuse_secrets(address, host_of="tcp")
-    timeout = options["connect_timeout"]
-    try:
-        asyncio.run(_greet(address, timeout))
-        client = Client(address, timeout=timeout)  # type: ignore[no-untyped-call]
-    except Exception as error:  # of any kind: what answers there may speak another protocol
-        reason = str(error) or f"nothing came back within --connect-timeout {timeout:g} s"
-        keys = KEYS if address.startswith("tls://") else ""
-        raise OSError(f"no dask scheduler answers at {address} (tcp://host:port is wanted): {reason}{keys}") from error
-    with client:
-        if not client.scheduler_info()["workers"]:
-            raise OSError(f"the dask cluster at {address} has no workers yet; start some, then run this again")
-        yield
-
-
-async def _greet(address: str, seconds: float) -> None:
-    """Raise TimeoutError or OSError where no scheduler answers in time; a Client would wait forever."""
-    import asyncio
-
-    from distributed import Security
-    from distributed.comm.core import connect
-
-    security = Security().get_connection_args("client")  # type: ignore[no-untyped-call]
-    async with asyncio.timeout(seconds):
-        comm = await connect(address, timeout=seconds, **security)  # type: ignore[no-untyped-call]
-    await comm.close()

@@ -18,47 +18,8 @@ ATTRIBUTE = "daskspectral_settings"
 PICTURE_ENDINGS = (".png", ".pdf", ".svg", ".html", ".htm")
 ABOUT = ("command", "daskspectral")
 """Keys of kept settings that are no options: the command, and the version that resolved them."""
-VALUES = frozenset(
-    {
-        *("accuracy", "alpha", "bandwidth", "basis", "chunk_rows", "coefficients", "columns", "components", "constant"),
-        *("dataset", "density", "device", "diffusion", "dimension", "dtype", "exclude_landmarks", "flatten", "folds"),
-        *("functions", "gradient", "gradient_weight", "group", "kernel", "kind", "lag", "landmark_method", "landmarks"),
-        *("landmark_sample", "latitude", "lattice_box", "lattice_margin", "manifold", "max_passes", "method"),
-        *("name", "network", "noise", "on_invalid", "on_uncovered", "operator", "penalty"),
-        *("periods", "regularization", "ridge", "right", "rows", "rtol", "sample_dims", "seed"),
-        *("smoothness", "solver", "spread", "standardize", "time", "tolerance"),
-    }
-)
-"""Parameters that change the values that come out: kept with a result, and taken from it by --config."""
-INPUTS = frozenset(
-    {
-        *("allow_missing", "direction", "drift", "fields", "gradients", "model", "parts", "points", "potential"),
-        *("source", "store", "targets", "trajectories", "views", "weights"),
-    }
-)
-"""Parameters that say what is read: kept with a result, and never taken from it; they are to be given anew."""
-OF_THE_CALL = frozenset(
-    {
-        *(
-            "config",
-            "help",
-            "help_all",
-            "json",
-            "quiet",
-            "log_file",
-            "progress",
-            "overwrite",
-            "storage_options",
-            "scheduler",
-        ),
-        *("connect_timeout", "threads", "checkpoint", "checkpoint_every", "cache", "cache_path"),
-        *("out", "embedding", "picture", "details", "only_settings", "command", "arguments", "probe"),
-        "workers",
-    }
-)
-"""Parameters of one call, where it runs and what it writes and shows: from the command line, or a file of one's own."""
-TYPED = frozenset({"trust"})
-"""Parameters that the command line alone gives."""
+KEPT = ("value", "input")
+"""Roles of the parameters that say what came out."""
 DEEPEST = 2
 """Levels of settings: the options, and the values of one."""
 LONGEST = 100_000
@@ -81,7 +42,7 @@ def resolved(command: click.Command, context: click.Context, arguments: list[str
     found: dict[str, Any] = {}
     for parameter in command.params:
         name = str(parameter.name)
-        if name not in VALUES | INPUTS:
+        if _role(parameter) not in KEPT:
             continue
         value = context.params.get(name)
         pair = isinstance(parameter, click.Option) and bool(parameter.secondary_opts)
@@ -89,13 +50,9 @@ def resolved(command: click.Command, context: click.Context, arguments: list[str
         left_out = value is None and source is click.core.ParameterSource.DEFAULT  # a word, such as none, may mean None
         if left_out or value == () or (value is False and not pair):
             continue
-        if not isinstance(value, (bool, int, float, str)) or isinstance(value, str):
-            if source is click.core.ParameterSource.COMMANDLINE:
-                value = raw.get(name, value)
-            elif source is click.core.ParameterSource.DEFAULT_MAP:
-                value = (context.default_map or {}).get(name)
-            elif source is click.core.ParameterSource.DEFAULT:
-                value = parameter.get_default(context)
+        if not isinstance(value, (bool, int, float)):
+            typed = source is click.core.ParameterSource.COMMANDLINE
+            value = raw[name] if typed else parameter.get_default(context)
         found[key_of(parameter)] = list(value) if isinstance(value, tuple) else value
     return {"command": command.name, "daskspectral": __version__, **found}
 
@@ -103,14 +60,13 @@ def resolved(command: click.Command, context: click.Context, arguments: list[str
 def read(path: str, command: click.Command, given: Collection[str] = ()) -> dict[str, Any]:
     """The settings in a YAML file, or of the result at a path, as defaults of the command's parameters.
 
-    Of a result, which anybody may have made, only VALUES are taken. `given` are the parameters on the command line.
+    Of a result, which anybody may have made, only a `Value` is taken. `given` are the parameters on the command line.
 
     Raises click's BadParameter for a file that is none, for a key that is no option of the command, and for one that
-    the command line alone gives; UsageError where INPUTS of a result are not given anew.
+    the command line alone gives; UsageError where what a result read is not given anew.
     """
     options, own = _loaded(path)
-    known = {key_of(parameter).replace("-", "_"): parameter for parameter in command.params}
-    known = {key: parameter for key, parameter in known.items() if parameter.name not in ("config", "help")}
+    known = {key_of(p).replace("-", "_"): p for p in command.params if p.name != "config"}
     found: dict[str, Any] = {}
     missing: list[str] = []
     for key, value in options.items():
@@ -124,12 +80,12 @@ def read(path: str, command: click.Command, given: Collection[str] = ()) -> dict
             raise click.BadParameter(f"{path} has the key {key}, which is no option of `{command.name}`{hint}")
         parameter = known[name]
         called = str(parameter.name)
-        if own and called in TYPED:
+        if own and _role(parameter) == "typed":
             raise click.BadParameter(f"{path} has the key {key}: --{key} is given on the command line alone")
-        if value is None or not (own or called in VALUES | INPUTS):
+        if value is None or not (own or _role(parameter) in KEPT):
             continue
         typed = _as_typed(value, parameter, f"{key} of {path}")
-        if own or not _is_input(called, typed):
+        if own or not _is_input(parameter, typed):
             found[called] = typed
         elif called not in given:
             missing += _shown(parameter, typed)
@@ -141,13 +97,17 @@ def read(path: str, command: click.Command, given: Collection[str] = ()) -> dict
     return found
 
 
-def _is_input(name: str, typed: Any) -> bool:
+def _role(parameter: click.Parameter) -> str:
+    return str(getattr(parameter, "role", "call"))
+
+
+def _is_input(parameter: click.Parameter, typed: Any) -> bool:
     """Whether a value, as it is typed, says what is read: two options take a path in place of a number or a word."""
-    if name == "folds":
+    if parameter.name == "folds":
         return not (typed.isdecimal() or typed in ("blocks", "none"))
-    if name == "diffusion":
+    if parameter.name == "diffusion":
         return number_of(typed) is None
-    return name in INPUTS
+    return _role(parameter) == "input"
 
 
 def _shown(parameter: click.Parameter, typed: Any) -> list[str]:

@@ -6,19 +6,29 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from daskspectral.cli import kinds
-from daskspectral.cli import options as opt
-from daskspectral.cli.commands import Command, say, session, tell, written
-from daskspectral.cli.operator import data_options, fields_of, operator_of, operator_options, points_of
-from daskspectral.cli.planning import planned, say_plan
-from daskspectral.cli.storage import storage_option
+from daskspectral.cli.commands import say, session, tell, written
+from daskspectral.cli.making import (
+    fields_of,
+    functions_of,
+    given,
+    kernel_of,
+    opened,
+    operator_of,
+    points_of,
+    rows_of,
+    solver_of,
+)
+from daskspectral.cli.options import BASIS, LABELLED, OPERATOR, RUN, SAVED, VALID, Argument, verb
+from daskspectral.cli.running import bar, planned, refuse, saving, say_plan, scheduler
 
 if TYPE_CHECKING:
     from daskspectral.moments import Moments
 
 
-@click.command(
-    cls=Command,
+@verb(
+    "POINTS",
+    f"{OPERATOR} {LABELLED} {BASIS} network exclude-landmarks spread solver penalty folds components columns periods "
+    f"standardize constant weights ridge rtol dtype device seed {VALID} {SAVED} out plot {RUN}",
     examples=[
         "fit points.zarr --out model.zarr",
         "fit points.zarr --kernel gaussian:0.5 --landmarks 100 --components 4 --out g.zarr",
@@ -30,72 +40,33 @@ if TYPE_CHECKING:
         "fit points.zarr --config model.zarr --out again.zarr",
     ],
 )
-@click.argument("points")
-@operator_options
-@opt.label_options
-@opt.basis_options
-@click.option(
-    "--network",
-    type=kinds.Network(),
-    help="Neurons of the hidden layers of a network, in place of landmarks: 96,96,96 (extra neural).",
-)
-@opt.solution_options
-@click.option("--components", type=kinds.Count(), default=16, show_default=True, help=f"{opt.COMPONENTS_HELP}.")
-@opt.columns_option
-@opt.periods_option
-@opt.standardize_option
-@click.option(
-    "--constant/--no-constant",
-    default=None,
-    help="Add the constant function to the basis; the operator decides by default.",
-)
-@opt.weights_option
-@click.option(
-    "--ridge", type=float, default=0.0, show_default=True, help="cut: added to the form's diagonal, times its mean."
-)
-@opt.rtol_option
-@opt.dtype_option
-@opt.device_option
-@opt.seed_option
-@opt.fit_row_options
-@opt.checkpoint_options
-@click.option("--out", required=True, help=f"{opt.OUT_HELP} a new zarr group.")
-@click.option("--plot", "picture", help="Draw the eigenfunctions into this .png, .pdf or .svg.")
-@opt.run_options
 def fit(points: str, **options: Any) -> None:
     """Fit a spectral decomposition to POINTS: a zarr array or group, NetCDF or Parquet files (a path or URL)."""
-    from daskspectral.data.writing import refuse_existing, refuse_input
     from daskspectral.estimators import SpectralDecomposition
 
     out, picture, overwrite = options["out"], options["picture"], options["overwrite"]
-    if not session().only_plan:
-        refuse_existing(out, overwrite)
-        others = [*options["views"], *options["trajectories"], *fields_of(options).values()]
-        refuse_input(out, points, options["weights"], *others)
+    fields, weights = fields_of(options), options["weights"]
+    refuse(options, points, weights, *options["views"], *options["trajectories"], *fields.values())
     if picture:
         from daskspectral.plot import refuse_picture
 
         refuse_picture(picture, overwrite)
-    opt.refuse_checkpoint(options)
-    opt.kernel_of(options)  # an unknown one is an error before POINTS are opened
-    array, width = opt.opened(points, options)
-    dimension = len(options["columns"] or range(width))
+    kernel_of(options)  # an unknown one is an error before POINTS are opened
+    array, width = opened(points, options)
     estimator = SpectralDecomposition(
-        operator_of(options, dimension),
-        opt.functions_of(options, width),
-        n_components=options["components"],
-        solver=opt.solver_of(options),
-        random_state=options["seed"],
-        **opt.chosen(options, "folds", "dtype", "device"),
+        operator_of(options, len(options["columns"] or range(width))),
+        functions_of(options, width),
+        solver=solver_of(options),
+        folds=options["folds"],  # None is a choice
+        **given(options, "dtype", "device", components="n_components", seed="random_state"),
     )
-    rows, weights = opt.rows_of(points_of(array, options), options, fields=fields_of(options)), options["weights"]
-    if session().only_plan:
-        with opt.scheduler(options):
-            say_plan(estimator.plan(rows, sample_weight=weights, **session().probing))
+    rows = rows_of(points_of(array, options), options, fields=fields)
+    if (probing := session().probing) is not None:
+        with scheduler(options):
+            say_plan(estimator.plan(rows, sample_weight=weights, **probing))
         return
-    with opt.scheduler(options), planned():
-        saved = opt.chosen(options, *opt.CHECKPOINT)
-        estimator.fit(rows, sample_weight=weights, **saved, progress=opt.bar(options["progress"]))
+    with scheduler(options), planned():
+        estimator.fit(rows, sample_weight=weights, **saving(options))
         estimator.save(out, overwrite=overwrite)
         tell(estimator)
         if picture:
@@ -106,76 +77,58 @@ def fit(points: str, **options: Any) -> None:
     written("model", out)
 
 
-@click.command(
-    cls=Command,
-    examples=[
-        "update model.zarr points.zarr --out newer.zarr",
-    ],
+@verb(
+    "MODEL POINTS",
+    f"targets gradients out field view trust weights {VALID} {RUN}",
+    examples=["update model.zarr points.zarr --out newer.zarr"],
 )
-@click.argument("model")
-@click.argument("points")
-@click.option("--targets", help=f"{opt.TARGETS_HELP}; all of them, old and new.")
-@click.option("--gradients", help=f"{opt.GRADIENTS_HELP}; all of them, old and new.")
-@click.option("--out", required=True, help=f"{opt.OUT_HELP} a new zarr group, or MODEL itself with --overwrite.")
-@data_options
-@opt.trust_option
-@opt.weights_option
-@opt.fit_row_options
-@opt.run_options
-def update(model: str, points: str, out: str, weights: str | None, trust: tuple[str, ...], **options: Any) -> None:
+def update(model: str, points: str, trust: tuple[str, ...], **options: Any) -> None:
     """Fold the rows appended to POINTS since MODEL was fitted into a new model.
 
     Only these are read, and chunks that were written since: rows that are not as they were are an error.
     """
-    from daskspectral.data.writing import refuse_existing, refuse_input
-    from daskspectral.estimators import HermiteRegressor, InvariantRegressor, SpectralDecomposition
+    from daskspectral.estimators import SpectralDecomposition
     from daskspectral.store import load
 
-    targets, gradients = options["targets"], options["gradients"]
-    refuse_existing(out, options["overwrite"])
-    fields = fields_of(options)
-    refuse_input(out, points, weights, targets, gradients, *options["views"], *fields.values())
+    targets, gradients, weights, fields = (
+        options["targets"],
+        options["gradients"],
+        options["weights"],
+        fields_of(options),
+    )
+    refuse(options, points, weights, targets, gradients, *options["views"], *fields.values())
     estimator = load(model, trusted=trust)
-    if not isinstance(estimator, (SpectralDecomposition, HermiteRegressor, InvariantRegressor)):
+    if not hasattr(estimator, "update"):
         raise ValueError(f"{model} holds {type(estimator).__name__}, which cannot be updated: fit it again")
-    given: dict[str, Any] = {}
-    rows = opt.rows_of(points_of(points, options), options)
     if isinstance(estimator, SpectralDecomposition):
         if targets is not None or gradients is not None:
             raise click.UsageError(f"--targets and --gradients are for regressors, and {model} is none")
-        rows = opt.rows_of(rows.data, options, fields=fields)
+        values = {}
     else:
         if fields or options["views"]:
             raise click.UsageError(f"--field and --view are for spectral decompositions, and {model} is none")
         if targets is None:
             raise click.UsageError(f"{model} is a regressor: --targets is missing, all of them, old and new")
-        given |= {"y": targets, "gradients": gradients}
-    with opt.scheduler(options):
-        estimator.update(rows, **given, sample_weight=weights, progress=opt.bar(options["progress"]))
-        estimator.save(out, overwrite=options["overwrite"])
+        values = {"y": targets, "gradients": gradients}
+    rows = rows_of(points_of(points, options), options, fields=fields or None)
+    with scheduler(options):
+        estimator.update(rows, **values, sample_weight=weights, progress=bar(options))
+        estimator.save(options["out"], overwrite=options["overwrite"])
     tell(estimator)
-    written("model", out)
+    written("model", options["out"])
 
 
-@click.command(
-    cls=Command,
-    examples=[
-        "merge first.zarr second.zarr --out both.zarr",
-    ],
+@verb(
+    Argument("parts", nargs=-1, required=True),
+    "out overwrite trust storage-option",
+    examples=["merge first.zarr second.zarr --out both.zarr"],
 )
-@click.argument("parts", nargs=-1, required=True)
-@click.option("--out", required=True, help=f"{opt.OUT_HELP} a new zarr group.")
-@opt.overwrite_option
-@opt.trust_option
-@storage_option
-def merge(parts: tuple[str, ...], out: str, overwrite: bool, trust: tuple[str, ...]) -> None:
+def merge(parts: tuple[str, ...], trust: tuple[str, ...], **options: Any) -> None:
     """Add the moments of PARTS (models or moments, measured with one basis) and solve again; no data are read."""
-    from daskspectral.data.writing import refuse_existing, refuse_input
     from daskspectral.moments import Moments
     from daskspectral.store import load, save
 
-    refuse_existing(out, overwrite)
-    refuse_input(out, *parts)
+    refuse(options, *parts)
     repeated = [part for part in parts if parts.count(part) > 1]
     if repeated:
         raise click.UsageError(f"{repeated[0]} is given twice: its rows would count twice")
@@ -184,18 +137,15 @@ def merge(parts: tuple[str, ...], out: str, overwrite: bool, trust: tuple[str, .
     for part in parts[1:]:
         total = total + _moments(load(part, trusted=trust), part)
     merged = total if isinstance(first, Moments) else first.fit_moments(total)
-    save(merged, out, overwrite=overwrite)
+    save(merged, options["out"], overwrite=options["overwrite"])
     tell(merged)
-    written("moments" if isinstance(merged, Moments) else "model", out)
+    written("moments" if isinstance(merged, Moments) else "model", options["out"])
 
 
 def _moments(what: Any, path: str) -> Moments:
-    from daskspectral.estimators import HermiteRegressor, InvariantRegressor, SpectralDecomposition
     from daskspectral.moments import Moments
 
-    if isinstance(what, Moments):
-        return what
-    if not isinstance(what, (SpectralDecomposition, HermiteRegressor, InvariantRegressor)):
+    found = what if isinstance(what, Moments) else getattr(what, "moments_", None)
+    if not isinstance(found, Moments):
         raise ValueError(f"{path} holds {type(what).__name__}, which has no moments to add: fit all rows at once")
-    moments: Moments = what.moments_
-    return moments
+    return found

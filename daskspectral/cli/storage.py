@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import click
@@ -32,18 +32,16 @@ def storing(given: Sequence[str]) -> Iterator[None]:
         return
     from daskspectral.data.remote import using
 
-    try:
-        used = using(options)
-        used.__enter__()
-    except (TypeError, ValueError) as error:
-        raise click.BadParameter(str(error)) from None
-    try:
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(using(options))
+        except (TypeError, ValueError) as error:
+            raise click.BadParameter(str(error)) from None
         yield
-    finally:
-        used.__exit__(None, None, None)
 
 
-def _use_storage(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> None:
+def use_storage(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> None:
+    """Open the URLs of a command with the options that are given."""
     context.with_resource(storing(given))
 
 
@@ -53,16 +51,3 @@ def _plain(text: str) -> Any:
         return json.loads(text.lower() if text.lower() in ("true", "false") else text)
     except ValueError:
         return text
-
-
-storage_option = click.option(
-    "--storage-option",
-    "storage_options",
-    multiple=True,
-    metavar="KEY=VALUE",
-    expose_value=False,
-    callback=_use_storage,
-    is_eager=True,
-    help="An option of fsspec for URLs: anon=true, endpoint_url=https://...; several times for several. Credentials "
-    "come from the environment.",
-)

@@ -7,109 +7,72 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from daskspectral.cli import options as opt
 from daskspectral.cli import settings
-from daskspectral.cli.choices import UNCOVERED
-from daskspectral.cli.commands import Command, say, tell, written
-from daskspectral.cli.operator import data_options, fields_of, points_of, trajectory_option
-from daskspectral.cli.storage import storage_option
+from daskspectral.cli.commands import say, tell, written
+from daskspectral.cli.making import fields_of, given, points_of, rows_of
+from daskspectral.cli.options import MEASURE, RUN, VALID, verb
+from daskspectral.cli.running import bar, refuse, scheduler
 
 if TYPE_CHECKING:
     from daskspectral.estimators import SpectralDecomposition
     from daskspectral.moments.score import SpanScore
 
 
-@click.command(
-    cls=Command,
-    examples=[
-        "transform model.zarr points.zarr --out functions.zarr",
-    ],
+@verb(
+    "MODEL POINTS",
+    f"out right on-uncovered trust {VALID} {RUN}",
+    examples=["transform model.zarr points.zarr --out functions.zarr"],
 )
-@click.argument("model")
-@click.argument("points")
-@click.option("--out", required=True, help=f"{opt.OUT_HELP} a new zarr array (rows, components).")
-@click.option("--right", is_flag=True, help="The right singular functions, of a model that has them.")
-@click.option("--on-uncovered", type=click.Choice(UNCOVERED), help=opt.UNCOVERED_HELP)
-@opt.trust_option
-@opt.apply_row_options
-@opt.run_options
-def transform(
-    model: str, points: str, out: str, right: bool, on_uncovered: str | None, trust: tuple[str, ...], **options: Any
-) -> None:
+def transform(model: str, points: str, right: bool, trust: tuple[str, ...], **options: Any) -> None:
     """Evaluate the functions, or the coordinates, of MODEL at every row of POINTS."""
     from sklearn.base import TransformerMixin
 
-    from daskspectral.data.stores import open_zarr
-    from daskspectral.data.writing import refuse_existing, refuse_input
     from daskspectral.estimators import SDPEmbedding
 
-    refuse_existing(out, options["overwrite"])
-    refuse_input(out, model, points)
-    estimator = loaded(model, trust)
+    out = options["out"]
+    refuse(options, model, points)
+    estimator, uncovered = loaded(model, trust), given(options, "on_uncovered")
     if not isinstance(estimator, TransformerMixin):
         raise ValueError(
             f"{model} holds {type(estimator).__name__}, which predicts: `daskspectral predict {model} {points} "
             f"--out {out}`"
         )
-    if on_uncovered is not None and not isinstance(estimator, SDPEmbedding):
+    if uncovered and not isinstance(estimator, SDPEmbedding):
         raise click.UsageError(f"--on-uncovered is for models of `daskspectral embed --map sdp`, and {model} is none")
     functions = _right(estimator, model) if right else estimator.transform
-    _write(functions, points, out, options, **({} if on_uncovered is None else {"on_uncovered": on_uncovered}))
-    *rows, columns = open_zarr(out).shape
+    *rows, columns = _write(functions, points, options, **uncovered)
     written("embedding", out, f", {prod(rows)} rows, {columns} components", rows=prod(rows), components=columns)
 
 
-@click.command(
-    cls=Command,
-    examples=[
-        "predict regressor.zarr points.zarr --out predicted.zarr",
-    ],
+@verb(
+    "MODEL POINTS",
+    f"out gradient trust {VALID} {RUN}",
+    examples=["predict regressor.zarr points.zarr --out predicted.zarr"],
 )
-@click.argument("model")
-@click.argument("points")
-@click.option("--out", required=True, help=f"{opt.OUT_HELP} a new zarr array (rows, targets).")
-@click.option("--gradient", is_flag=True, help="The gradient in place of the values, (rows, targets x columns).")
-@opt.trust_option
-@opt.apply_row_options
-@opt.run_options
-def predict(model: str, points: str, out: str, gradient: bool, trust: tuple[str, ...], **options: Any) -> None:
+def predict(model: str, points: str, gradient: bool, trust: tuple[str, ...], **options: Any) -> None:
     """Evaluate the regressor MODEL at every row of POINTS."""
-    from daskspectral.data.stores import open_zarr
-    from daskspectral.data.writing import refuse_existing, refuse_input
     from daskspectral.estimators.regressor import Regressor
 
-    refuse_existing(out, options["overwrite"])
-    refuse_input(out, model, points)
+    out = options["out"]
+    refuse(options, model, points)
     estimator = loaded(model, trust)
     if not isinstance(estimator, Regressor):
         raise ValueError(
             f"{model} holds {type(estimator).__name__}, which is no regressor: `daskspectral transform {model} "
             f"{points} --out {out}`"
         )
-    _write(estimator.predict_gradient if gradient else estimator.predict, points, out, options)
-    shape = open_zarr(out).shape
-    what = "gradient" if gradient else "prediction"
-    columns = prod(shape[1:])
+    what, function = ("gradient", estimator.predict_gradient) if gradient else ("prediction", estimator.predict)
+    rows, *shape = _write(function, points, options)
+    columns = prod(shape)
     many = "" if columns == 1 else "s"
-    written(what, out, f", {shape[0]} rows, {columns} column{many}", rows=shape[0], columns=columns)
+    written(what, out, f", {rows} rows, {columns} column{many}", rows=rows, columns=columns)
 
 
-@click.command(
-    cls=Command,
-    examples=[
-        "score model.zarr points.zarr",
-        "score regressor.zarr points.zarr --targets y.zarr --json",
-    ],
+@verb(
+    "MODEL POINTS",
+    f"targets field view trajectory trust weights {VALID} {MEASURE}",
+    examples=["score model.zarr points.zarr", "score regressor.zarr points.zarr --targets y.zarr --json"],
 )
-@click.argument("model")
-@click.argument("points")
-@click.option("--targets", help=f"{opt.TARGETS_HELP}.")
-@data_options
-@trajectory_option
-@opt.trust_option
-@opt.weights_option
-@opt.fit_row_options
-@opt.measure_options
 def score(model: str, points: str, targets: str | None, trust: tuple[str, ...], **options: Any) -> None:
     """How good MODEL is on rows of POINTS that it was not fitted to; a larger score is better.
 
@@ -121,12 +84,12 @@ def score(model: str, points: str, targets: str | None, trust: tuple[str, ...], 
     from daskspectral.estimators.summary import plain
 
     estimator = loaded(model, trust)
-    weights, progress = options["weights"], opt.bar(options["progress"])
+    weights, progress = options["weights"], bar(options)
     if isinstance(estimator, SpectralDecomposition):
         if targets is not None:
             raise click.UsageError(f"--targets is for regressors, and {model} is none")
-        rows = opt.rows_of(points_of(points, options), options, fields=fields_of(options))
-        with opt.scheduler(options):
+        rows = rows_of(points_of(points, options), options, fields=fields_of(options))
+        with scheduler(options):
             found = estimator.scored(rows, sample_weight=weights, progress=progress)
         say(_scored(estimator, found), score=found.score, rows=found.rows, values=plain(found.values))
         return
@@ -138,26 +101,16 @@ def score(model: str, points: str, targets: str | None, trust: tuple[str, ...], 
         raise click.UsageError(f"--field, --view and --trajectory are for spectral decompositions, and {model} is none")
     if targets is None:
         raise click.UsageError(f"{model} is a regressor: --targets is missing")
-    with opt.scheduler(options):
-        share = estimator.score(opt.rows_of(points, options), targets, weights, progress=progress)
+    with scheduler(options):
+        share = estimator.score(rows_of(points, options), targets, weights, progress=progress)
     say(f"score       {share:.6g}", score=float(share))
 
 
-@click.command(
-    cls=Command,
-    examples=[
-        "info model.zarr --details",
-        "info model.zarr --settings",
-        "info model.zarr --json",
-    ],
+@verb(
+    "MODEL",
+    "details settings trust storage-option",
+    examples=["info model.zarr --details", "info model.zarr --settings", "info model.zarr --json"],
 )
-@click.argument("model")
-@click.option(
-    "--details", is_flag=True, help="Ranks, residuals and effective points too, and the candidates of the choice."
-)
-@click.option("--settings", "only_settings", is_flag=True, help="The options with which it was made, for --config.")
-@opt.trust_option
-@storage_option
 def info(model: str, details: bool, only_settings: bool, trust: tuple[str, ...]) -> None:
     """Say what a saved model or saved moments hold."""
     from daskspectral.estimators.summary import plain
@@ -210,7 +163,11 @@ def _right(estimator: Any, path: str) -> Any:
     return estimator.transform_right
 
 
-def _write(function: Any, points: str, out: str, options: dict[str, Any], **given: Any) -> None:
-    rows, progress = opt.rows_of(points, options), opt.bar(options["progress"])
-    with opt.scheduler(options):
-        function(rows, out=out, overwrite=options["overwrite"], progress=progress, **given)
+def _write(function: Any, points: str, options: dict[str, Any], **more: Any) -> tuple[int, ...]:
+    """Write what a function has for every row of POINTS, and say of which shape that is."""
+    from daskspectral.data.stores import open_zarr
+
+    out, overwrite = options["out"], options["overwrite"]
+    with scheduler(options):
+        function(rows_of(points, options), out=out, overwrite=overwrite, progress=bar(options), **more)
+    return open_zarr(out).shape

@@ -33,7 +33,7 @@ import daskspectral as dsp
 from daskspectral.cli import main as command
 
 IMPORTED = ["daskspectral.estimators", "daskspectral.cli.entry", "daskspectral.estimators.summary"]
-IMPORTED += [f"daskspectral.cli.{name}" for name in ("describing", "embedding", "regression", "spectral", "using")]
+IMPORTED += [f"daskspectral.cli.{name}" for name in ("embedding", "regression", "spectral", "using")]
 LINES = {
     "fit": "fit points.zarr --landmarks 40 --components 4 --kernel gaussian:1 --checkpoint run --checkpoint-every 0",
     "save": "",  # from Python

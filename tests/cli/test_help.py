@@ -12,7 +12,7 @@ import pytest
 import daskspectral as dsp
 from daskspectral import landmarks, plot
 from daskspectral.basis import Landmarks
-from daskspectral.cli import choices, command, main
+from daskspectral.cli import command, main
 from daskspectral.data.convert import convert
 from daskspectral.data.samples import SAMPLES, write_sample
 from daskspectral.estimators import diffusion, sdp
@@ -128,13 +128,17 @@ def test_every_default_is_said_and_every_number_compared() -> None:
 
 
 def test_words_of_options_are_those_of_the_package() -> None:
-    assert choices.LANDMARKS == landmarks.METHODS
-    assert choices.BANDWIDTHS == bandwidth.WORDS
-    assert choices.EMBEDDINGS == sdp.METHODS
-    assert choices.UNCOVERED == sdp.UNCOVERED
-    assert tuple(SAMPLES) == choices.SAMPLES
-    assert set(choices.PLANNED) <= set(command.commands)
-    assert tuple(name.replace("_", "-") for name in InvariantSolver.family()) == choices.INVARIANT_SOLVERS
+    solvers = tuple(name.replace("_", "-") for name in InvariantSolver.family())
+    wanted = {
+        **dict.fromkeys([("fit", "landmark_method"), ("embed", "landmark_method")], landmarks.METHODS),
+        **dict.fromkeys([("embed", "on_uncovered"), ("transform", "on_uncovered")], sdp.UNCOVERED),
+        **{("embed", "method"): sdp.METHODS, ("invariant", "solver"): solvers},
+        ("sample", "name"): tuple(SAMPLES),
+    }
+    kinds = {(n, p.name): p.type for n, subcommand in command.commands.items() for p in subcommand.params}
+    assert {name: tuple(kinds[name].choices) for name in wanted} == wanted
+    assert kinds["embed", "bandwidth"].words == bandwidth.WORDS
+    assert set(kinds["plan", "command"].choices) <= set(command.commands)
 
 
 def test_a_help_shows_few_options_and_help_all_every_one(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 import daskspectral as dsp
 from daskspectral import operators
-from daskspectral.cli import choices
+from daskspectral.cli import options
 from daskspectral.cli.names import parse_manifold
 from daskspectral.operators.names import NAMES
 from tests.cli.common import done, everything, facts, failure, store
@@ -65,7 +65,7 @@ def test_the_same_as_in_python(line: str) -> None:
 
 def test_every_named_operator_is_tried() -> None:
     assert {line.split()[0].partition(":")[0] for line in CASES} == set(NAMES)
-    assert tuple(named.usage for named in NAMES.values()) == choices.OPERATORS
+    assert tuple(named.usage for named in NAMES.values()) == options.OPERATORS
 
 
 REFUSED = {
@@ -74,8 +74,8 @@ REFUSED = {
     "generator --drift b.zarr": "--operator generator needs --diffusion",
     "laplacian --potential v.zarr": "laplacian does not read; it reads none",
     "schroedinger --potential v.zarr --field potential=v.zarr": "the field potential is given twice",
-    "cross --view y.zarr --density 1": "--density is for the operator laplacian; cross does not",
-    "laplacian --coefficient 1:1=2": "--coefficient is for the operator differential; laplacian do",
+    "cross --view y.zarr --density 1": "density is for the operator laplacian; cross does not",
+    "laplacian --coefficient 1:1=2": "coefficients is for the operator differential; laplacian do",
     "anisotropic --diffusion 2.0": "--operator anisotropic needs --diffusion, an array",
     "differential --coefficient 1,0=2": "a coefficient is written ALPHA:BETA=C",
     "differential --coefficient 1,0:1,0=w": "--operator differential needs --field w=PATH",

@@ -16,6 +16,7 @@ import zarr
 
 import daskspectral as dsp
 from daskspectral.cli import command, settings
+from daskspectral.cli.options import OPTIONS, Argument, Option
 from daskspectral.data import writing
 from tests.cli.common import done, everything, facts, failure, store
 
@@ -91,10 +92,10 @@ def test_what_was_read_is_told_and_is_to_be_given_anew() -> None:
 
 
 def test_every_parameter_is_of_one_kind() -> None:
-    kinds = [settings.VALUES, settings.INPUTS, settings.OF_THE_CALL, settings.TYPED]
-    named = [str(p.name) for subcommand in command.commands.values() for p in subcommand.params]
-    assert {name: sum(name in kind for kind in kinds) for name in named} == dict.fromkeys(named, 1)
-    assert frozenset().union(*kinds) == {*named, "help"}
+    """And no option of the table is of no command."""
+    every = [p for subcommand in command.commands.values() for p in subcommand.params]
+    assert {p.role for p in every if isinstance(p, Argument | Option)} == {"call", "value", "input", "typed"}
+    assert set(OPTIONS) == {p for p in every if not isinstance(p, Argument)}
 
 
 def test_a_result_has_its_settings_when_it_appears(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,190 @@
+"""What the options of a command make: rows, functions, a solver, an operator, an estimator's parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from daskspectral.cli.kinds import number_of
+
+if TYPE_CHECKING:
+    from daskspectral.data.rows import Rows
+    from daskspectral.kernels import Kernel
+    from daskspectral.operators import Operator
+
+SHORT = ("potential", "drift", "diffusion", "direction")
+"""Fields with options of their own."""
+READ = ("sample_dims", "latitude", "columns", "standardize", "on_invalid", "allow_missing")
+LANDMARKS = {
+    "landmarks": "count",
+    "landmark_method": "method",
+    "landmark_sample": "sample",
+    "spread": "spread",
+    "constant": "constant",
+    "exclude_landmarks": "exclude",
+}
+"""The options of landmarks, and what they set."""
+
+
+def given(options: Mapping[str, Any], *names: str, **renamed: str) -> dict[str, Any]:
+    """The options with a value by the parameters that they set, which have their names unless they are `renamed`."""
+    wanted = {**{name: name for name in names}, **renamed}
+    return {to: options[name] for name, to in wanted.items() if options.get(name) is not None}
+
+
+def is_given(name: str) -> bool:
+    """Whether an option of the command that runs was given, and not as its default, which settings of a result have."""
+    context = click.get_current_context()
+    if context.get_parameter_source(name) is click.core.ParameterSource.DEFAULT:
+        return False
+    option = next(option for option in context.command.params if option.name == name)
+    return bool(context.params[name] != option.default)
+
+
+def rows_of(data: Any, options: Mapping[str, Any], **more: Any) -> Rows:
+    """DATA as the options of the command say that they are read."""
+    from daskspectral.data.rows import Rows
+
+    return Rows(data, **given(options, *READ), **more)
+
+
+def opened(points: str, options: Mapping[str, Any]) -> tuple[Any, int]:
+    """What an estimator is given for POINTS: labelled data by their path, an open zarr array; and how many columns.
+
+    0 columns stand for an array of another shape, which the estimator refuses.
+    """
+    from daskspectral.data.labelled import stack_rows
+    from daskspectral.data.stores import open_zarr
+
+    laid = stack_rows(points, sample_dims=options["sample_dims"], latitude=options["latitude"])
+    if laid is not None:
+        return points, laid.layout.width
+    array = open_zarr(points)
+    return array, int(array.shape[1]) if array.ndim == 2 else 0
+
+
+def kernel_of(options: Mapping[str, Any]) -> Kernel | str:
+    """The kernel that the options name; the word auto leaves it to the data. Raises ValueError for an unknown name."""
+    from daskspectral.kernels import parse
+
+    text = str(options["kernel"])
+    return text if text == "auto" else parse(text)
+
+
+def functions_of(options: Mapping[str, Any], width: int) -> Any:
+    """The basis that the options name, for POINTS of so many columns.
+
+    Raises click's UsageError for options of another basis.
+    """
+    from daskspectral.basis import FourierLattice, Landmarks, NeuralBasis
+    from daskspectral.data.source import check_columns
+    from daskspectral.passes.periods import by_column
+
+    lattice, network, kernel, periods = (
+        options["lattice"],
+        options.get("network"),
+        kernel_of(options),
+        options["periods"],
+    )
+    box = given(options, lattice_box="box", lattice_margin="margin")
+    if box and lattice in (None, "auto"):
+        raise click.UsageError("--lattice-box and --lattice-margin are for --lattice with its highest frequency")
+    if lattice is None and network is None:
+        return Landmarks(kernel, periods=periods, **given(options, **LANDMARKS))
+    if lattice is not None and network is not None:
+        raise click.UsageError("--network and --lattice are two bases; give one of them")
+    for name in LANDMARKS:
+        if name in options and is_given(name):
+            raise click.UsageError(f"--{name.replace('_', '-')} is for landmarks, without --lattice or --network")
+    if network is not None or lattice == "auto":
+        for name in ("kernel", "periods"):
+            if is_given(name):
+                raise click.UsageError(f"--{name} is for landmarks, or for --lattice with its highest frequency")
+        return lattice if network is None else NeuralBasis(network)
+    if periods is not None and width:
+        periods = by_column(periods, width, check_columns(options["columns"], width))
+    return FourierLattice(lattice if len(lattice) > 1 else lattice[0], **box, kernel=kernel, periods=periods or None)
+
+
+def solver_of(options: Mapping[str, Any]) -> Any:
+    """The solver that the options name. Raises click's UsageError for options of the other one."""
+    from daskspectral.solvers import Cut, Penalised
+
+    if options["solver"] == "penalised":
+        for name, default in {"rtol": None, "ridge": 0.0}.items():
+            if options[name] != default:  # a result's settings have the defaults too
+                raise click.UsageError(f"--{name} is for --solver cut")
+        return Penalised(options["penalty"])
+    if options["penalty"] != "auto":
+        raise click.UsageError("--penalty is for --solver penalised")
+    return Cut(options["rtol"], ridge=options["ridge"])
+
+
+def operator_of(options: Mapping[str, Any], dimension: int) -> Operator:
+    """The operator that the options name, of points with `dimension` columns.
+
+    Raises click's UsageError for fields and views that the operator does not read or that are missing, and as
+    `operators.names.parse`.
+    """
+    from daskspectral.cli.names import parse_manifold
+    from daskspectral.operators import names
+
+    text: str = options["operator"]
+    head, *words = text.split(":")
+    manifold = options["manifold"]
+    read = {
+        "manifold": None if manifold is None else parse_manifold(manifold, dimension),
+        "density": options["density"],
+        "lag": options["lag"],
+        "diffusion": number_of(options["diffusion"]) if head == "generator" else None,
+        "coefficients": options["coefficients"] or None,
+        "views": 1 + len(options["views"]) if head == "augmentation" else None,
+    }
+    if head == "transfer" and not words and options["lag"] is None:
+        raise click.UsageError("--operator transfer needs --lag, the rows from a state to its future")
+    if head == "differential" and not options["coefficients"]:
+        raise click.UsageError("--operator differential needs --coefficient, such as --coefficient 1,0:1,0=2.0")
+    if head == "augmentation" and not options["views"]:
+        raise click.UsageError("--operator augmentation needs --view, once for each augmented version of POINTS")
+    found = names.parse(text, **read)
+    if options["trajectories"] and found.lag is None:
+        raise click.UsageError(f"--trajectory is for --operator transfer, and {text} reads rows one by one")
+    fields = fields_of(options)
+    for name in fields:
+        if name not in found.data_fields:
+            option = f"--{name}" if name in SHORT else f"--field {name}"
+            others = f"it reads {', '.join(sorted(found.data_fields)) or 'none'}"
+            raise click.UsageError(f"{option} is a field that --operator {text} does not read; {others}")
+    for name in sorted(found.data_fields - fields.keys()):
+        option = f"--{name}" if name in SHORT else f"--field {name}=PATH"
+        raise click.UsageError(f"--operator {text} needs {option}, an array with a row for each row of POINTS")
+    wanted, views = found.views[1:] if found.lag is None else (), options["views"]
+    if len(views) != len(wanted):
+        needs = f"{len(wanted)} --view, of the points {', '.join(wanted)}" if wanted else "no --view"
+        raise click.UsageError(f"--operator {text} takes {needs}; {len(views)} given")
+    return found
+
+
+def fields_of(options: Mapping[str, Any]) -> dict[str, str]:
+    """The paths of the fields by name. Raises click's UsageError for one given twice."""
+    pairs = [*options["fields"], *((name, options[name]) for name in SHORT if options.get(name) is not None)]
+    pairs = [(name, path) for name, path in pairs if name != "diffusion" or number_of(path) is None]
+    names = [name for name, _ in pairs]
+    repeated = [name for name in names if names.count(name) > 1]
+    if repeated:
+        raise click.UsageError(f"the field {repeated[0]} is given twice")
+    return dict(pairs)
+
+
+def points_of(points: Any, options: Mapping[str, Any]) -> Any:
+    """The points, a list of several trajectories, or a tuple of the points and their other views.
+
+    Raises click's UsageError for weights of several trajectories.
+    """
+    if options.get("trajectories"):
+        if options["weights"] is not None:
+            raise click.UsageError("--weights are for one trajectory; those of several are given in Python, as a list")
+        return [points, *options["trajectories"]]
+    return (points, *options["views"]) if options["views"] else points
