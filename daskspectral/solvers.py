@@ -77,7 +77,7 @@ class Cut(Parameterised):
 
     def __post_init__(self) -> None:
         if self.rtol is not None and not 0 < positive("rtol", self.rtol) < 1:
-            raise ValueError(f"rtol must lie between 0 and 1, both excluded; it is {self.rtol!r}")
+            raise ValueError(f"rtol must lie in (0, 1); it is {self.rtol!r}")
         for name in ("min_support", "ridge"):
             object.__setattr__(self, name, _amount(name, getattr(self, name)))
 
