@@ -9,34 +9,14 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from daskspectral.basis.base import Array
 from daskspectral.basis.harmonic import HarmonicBasis, LevelBasis
 from daskspectral.groups import Group
 from daskspectral.groups.invariants import plain_matrix, saved_matrix
 from daskspectral.groups.representations import Representation
-from daskspectral.manifolds import Eigenspace
-from daskspectral.manifolds.eigenspace import Matrix
+from daskspectral.manifolds.eigenspace import Combination, Matrix
 from daskspectral.manifolds.invariants import equivariant_coefficients
-
-
-@dataclass(frozen=True)
-class _Combined:
-    """All components of the functions of a level: T r of the raw functions r of its eigenspace."""
-
-    space: Eigenspace
-    transform: Matrix
-
-    @property
-    def size(self) -> int:
-        return int(self.transform.shape[0])
-
-    def raw(self, x: Array) -> Array:
-        return self.space.raw(x)
-
-    def raw_along(self, x: Array, direction: Array) -> Array:
-        return self.space.raw_along(x, direction)
 
 
 @final
@@ -102,9 +82,14 @@ class EquivariantBasis(LevelBasis):
         return self.representation.components(self.group)
 
     @cached_property
-    def raw_parts(self) -> tuple[_Combined, ...]:
-        found = zip(self.harmonic.levels, self.vectors, strict=True)
-        return tuple(_Combined(space, _transform(space, u, self.components)) for space, u in found if u.shape[1])
+    def raw_parts(self) -> tuple[Combination, ...]:
+        """All components of the functions of a level, one function after the other."""
+        parts = []
+        for space, u in zip(self.harmonic.levels, self.vectors, strict=True):
+            by_function = np.arange(u.shape[1] * self.components).reshape(self.components, -1).T.ravel()
+            if u.shape[1]:
+                parts.append(Combination(space, u.reshape((space.size, -1))[:, by_function]))
+        return tuple(parts)
 
     @property
     def dimensions(self) -> NDArray[np.int64]:
@@ -138,15 +123,3 @@ class EquivariantBasis(LevelBasis):
         """The inverse of `state`, without solving again."""
         vectors = tuple(saved_matrix(saved) for saved in state["vectors"])
         return cls.__new__(cls)._of(state["harmonic"], state["group"], state["representation"], vectors)
-
-
-def _transform(space: Eigenspace, u: Matrix, k: int) -> Matrix:
-    """The r functions with k components each in the raw functions of an eigenspace: (r k, q)."""
-    m, r = space.size, u.shape[1]
-    if isinstance(u, csr_array) and space.transform is None:
-        entries = u.tocoo()
-        rows, columns = entries.coords
-        return csr_array((entries.data, (columns * k + rows % k, rows // k)), shape=(r * k, m))
-    whole = np.asarray(u.toarray() if isinstance(u, csr_array) else u).reshape(m, k, r).transpose(2, 1, 0)
-    flat = whole.reshape(r * k, m)
-    return np.ascontiguousarray(flat if space.transform is None else flat @ space.transform)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -191,6 +192,35 @@ class Evaluation:
             weights = [matrix[:, a, a] for a, _ in diagonal] + [matrix[:, a, b] + matrix[:, b, a] for a, b in mixed]
         alphas = [tuple((k == a) + (k == b) for k in range(d)) for a, b in [*diagonal, *mixed]]
         return add_up((self.feature(Atom("partial", atom.view, alpha)) for alpha in alphas), weights, block.dtype)
+
+
+def kept(method: Callable[..., Array]) -> Callable[..., Array]:
+    """A method of an evaluation that gives the feature of an atom, computed once."""
+
+    @wraps(method)
+    def found(self: Evaluation, atom: Atom, *block: Block) -> Array:
+        features: dict[Atom, Array] = self.__dict__.setdefault("_features", {})
+        key = replace(atom, view="x")
+        if key not in features:
+            features[key] = method(self, atom, *block)
+        return features[key]
+
+    return found
+
+
+class Mapped(Evaluation):
+    """Another evaluation whose features are mapped: put on a device, or combined."""
+
+    def __init__(self, inner: Evaluation, mapping: Callable[[Array], Array]):
+        self.inner, self.mapping = inner, mapping
+
+    @kept
+    def feature(self, atom: Atom) -> Array:
+        return self.mapping(self.inner.feature(atom))
+
+    @kept
+    def second(self, atom: Atom, block: Block) -> Array:
+        return self.mapping(self.inner.second(atom, block if block.host is None else block.host))
 
 
 def scalar_feature(evaluations: Mapping[str, Evaluation], atom: Atom, block: Block) -> Array:

@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.sparse import csr_array
 
 from daskspectral.basis.base import Array
-from daskspectral.basis.harmonic import HarmonicBasis, LevelBasis, Raw
+from daskspectral.basis.harmonic import HarmonicBasis, LevelBasis
 from daskspectral.groups import Generated, Group, Isometry
 from daskspectral.groups.invariants import Invariants
 from daskspectral.manifolds import Manifold
@@ -124,7 +124,7 @@ class InvariantBasis(LevelBasis):
         return np.array([functions.size for functions in self.functions])
 
     @cached_property
-    def raw_parts(self) -> tuple[Raw, ...]:
+    def raw_parts(self) -> tuple[Functions, ...]:
         """Levels of a product or an interval are evaluated together, so that what they share is evaluated once."""
         tensors = [f for f in self.functions if isinstance(f, TensorFunctions)]
         if tensors:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis.base import Array, Basis, GradientSum
-from daskspectral.basis.evaluation import Arena, Block, Evaluation
+from daskspectral.basis.evaluation import Arena, Block, Evaluation, kept
 from daskspectral.devices import largest
 from daskspectral.forms import Atom
 from daskspectral.kernels import DotKernel, Kernel, Mahalanobis, RadialKernel
@@ -158,13 +158,8 @@ class _LandmarkEvaluation(Evaluation):
 
     def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool):
         self.basis, self.block = basis, block
-        self._cache: dict[Atom, Array] = {}
 
-    def feature(self, atom: Atom) -> Array:
-        atom = replace(atom, view="x")
-        if atom not in self._cache:
-            self._cache[atom] = super().feature(atom)
-        return self._cache[atom]
+    feature = kept(Evaluation.feature)
 
     @property
     def _pairs(self) -> tuple[Array, Array]:
@@ -180,12 +175,10 @@ class _LandmarkEvaluation(Evaluation):
     def partial(self, alpha: MultiIndex) -> Array:
         return self.block.weighted(self.basis.kernel.partial(*self._pairs, alpha))
 
+    @kept
     def second(self, atom: Atom, block: Block) -> Array:
-        atom = replace(atom, view="x")
-        if atom not in self._cache:
-            matrix = None if atom.direction is None else self.block.field(atom.direction).astype(float, copy=False)
-            self._cache[atom] = self.block.weighted(self.basis.kernel.second(*self._pairs, matrix))
-        return self._cache[atom]
+        matrix = None if atom.direction is None else block.field(atom.direction).astype(float, copy=False)
+        return self.block.weighted(self.basis.kernel.second(*self._pairs, matrix))
 
 
 class _ProfileEvaluation(_LandmarkEvaluation):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis.base import Array, Basis
-from daskspectral.basis.evaluation import Block, Evaluation
+from daskspectral.basis.evaluation import Block, Evaluation, Mapped
 from daskspectral.basis.lattice import FourierLattice
 from daskspectral.forms import Atom
 from daskspectral.kernels import Gaussian, Kernel, Periodic, RadialKernel
@@ -113,18 +113,7 @@ class Recombined(Basis):
         return self.of.holds_constant
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
-        return _Recombined(self, self.of.at(block, atoms))
-
-
-class _Recombined(Evaluation):
-    """Combinations of the features of a basis."""
-
-    def __init__(self, basis: Recombined, inner: Evaluation):
-        self.basis, self.inner = basis, inner
-
-    def feature(self, atom: Atom) -> Array:
-        found: Array = self.basis.combined(self.inner.feature(atom))
-        return found
+        return Mapped(self.of.at(block, atoms), self.combined)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from daskspectral.basis.base import VALUE, Array, Basis, GradientSum, unit_points
 from daskspectral.basis.concatenated import ConcatenatedEvaluation
 from daskspectral.basis.edges import Edge, Function, GivenEdge
-from daskspectral.basis.evaluation import Arena, Block, Evaluation
+from daskspectral.basis.evaluation import Arena, Block, Evaluation, kept
 from daskspectral.basis.unseen import Landmarks
 from daskspectral.forms import Atom, Field
 from daskspectral.kernels.base import MultiIndex, unit_index
@@ -160,7 +160,6 @@ class _VanishingEvaluation(Evaluation):
         self.block = replace(block, shared=shared)
         scale = self.w if block.scale is None else self.w * block.scale
         self.scaled = self.inner.at(replace(self.block.part("edge"), scale=scale), atoms)
-        self._cache: dict[Atom, Array] = {}
 
     @cached_property
     def slope(self) -> Array:
@@ -182,11 +181,7 @@ class _VanishingEvaluation(Evaluation):
         """The derivatives of phi along the gradient of w (p, c)."""
         return self.plain.along(self.slope)
 
-    def feature(self, atom: Atom) -> Array:
-        atom = replace(atom, view="x")
-        if atom not in self._cache:
-            self._cache[atom] = super().feature(atom)
-        return self._cache[atom]
+    feature = kept(Evaluation.feature)
 
     @property
     def value(self) -> Array:
