@@ -14,7 +14,7 @@ from daskspectral.basis.base import VALUE, Array, Basis, GradientSum, unit_point
 from daskspectral.basis.concatenated import ConcatenatedEvaluation
 from daskspectral.basis.edges import Edge, Function, GivenEdge
 from daskspectral.basis.evaluation import Arena, Block, Evaluation, kept
-from daskspectral.basis.unseen import Landmarks
+from daskspectral.basis.landmark import Landmarks
 from daskspectral.forms import Atom, Field
 from daskspectral.kernels.base import MultiIndex, unit_index
 from daskspectral.registry import Function as Saved
@@ -156,10 +156,9 @@ class _VanishingEvaluation(Evaluation):
         self.basis, self.inner, self.edge = basis, basis.inner, basis.edge
         self.x = np.asarray(block.x, dtype=float)
         self.w = self.edge.values(self.x)
-        shared = {} if block.shared is None else block.shared  # the distances of the two evaluations
-        self.block = replace(block, shared=shared)
+        self.block = block
         scale = self.w if block.scale is None else self.w * block.scale
-        self.scaled = self.inner.at(replace(self.block.part("edge"), scale=scale), atoms)
+        self.scaled = self.inner.at(replace(block.part("edge"), scale=scale), atoms)
 
     @cached_property
     def slope(self) -> Array:
@@ -175,11 +174,6 @@ class _VanishingEvaluation(Evaluation):
     def plain(self) -> Evaluation:
         """phi without w."""
         return self.inner.at(self.block.part("plain"), [VALUE, Atom("along", direction=SLOPE)])
-
-    @cached_property
-    def descent(self) -> Array:
-        """The derivatives of phi along the gradient of w (p, c)."""
-        return self.plain.along(self.slope)
 
     feature = kept(Evaluation.feature)
 
@@ -229,7 +223,7 @@ class _VanishingGradientSum:
     def add(self, evaluation: Any) -> None:
         phi = evaluation.plain.feature(VALUE)
         half = 0.5 * np.einsum("kd,kd->k", evaluation.slope, evaluation.slope)
-        rest = evaluation.descent * evaluation.w.astype(phi.dtype, copy=False)
+        rest = evaluation.plain.along(evaluation.slope) * evaluation.w.astype(phi.dtype, copy=False)
         rest += phi * half.astype(phi.dtype, copy=False)
         np.matmul(phi, rest.T, out=self.buffer)
         self.total += self.buffer
