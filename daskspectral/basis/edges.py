@@ -118,13 +118,13 @@ class BoxEdge(Edge):
 
     def _factors(self, x: Array) -> tuple[Array, Array, Array]:
         """The factor of each column with its first and second derivatives, (c, d) each."""
-        lower, upper = np.asarray(self.lower), np.asarray(self.upper)
+        lower, upper = np.array([self.lower, self.upper])[:, :, None]
         low, high = np.isfinite(lower), np.isfinite(upper)
-        above = np.where(low, x - np.where(low, lower, 0), 1.0)
-        below = np.where(high, np.where(high, upper, 0) - x, 1.0)
+        above = np.where(low, x.T - np.where(low, lower, 0), 1.0)
+        below = np.where(high, np.where(high, upper, 0) - x.T, 1.0)
         unit = np.where(low & high, 4 / (upper - lower) ** 2, 1.0)
-        bends = np.broadcast_to(-2 * unit * (low & high), x.shape)
-        return unit * above * below, unit * (low * below - high * above), bends
+        bends = np.broadcast_to(-2 * unit * (low & high), above.shape)
+        return (unit * above * below).T, (unit * (low * below - high * above)).T, bends.T
 
 
 @dataclass(frozen=True)

@@ -73,8 +73,8 @@ class Block:
     """One block of c rows: its fields, and `scale`, the square roots of the sample weights (c,), where given.
 
     `points` names the field that holds the points of this view; `owner` keeps apart the buffers of evaluations that
-    live at the same time. A block on an accelerator keeps the same rows on the `host`, for functions that are evaluated
-    there.
+    live at the same time. `shared` holds what several evaluations of the same functions on the block have in common. A
+    block on an accelerator keeps the same rows on the `host`, for functions that are evaluated there.
 
     Examples
     --------
@@ -89,6 +89,7 @@ class Block:
     scale: Array | None = None
     points: str = "x"
     owner: str = ""
+    shared: dict[int, Array] | None = None
     host: Block | None = None
 
     def field(self, field: Field) -> Array:

@@ -282,8 +282,8 @@ class LandmarkBasis(Basis):
         ratio = self.kernel.proportional if isinstance(self.kernel, RadialKernel) else None
         return 1.0 if ratio is None else 0.5 * ratio
 
-    def measured(self, points: Array, out: Array) -> tuple[Array, Array]:
-        """Fill `out` (p, c) with `rate` times |x - y|², for points (c, d) less the centre.
+    def measured(self, points: Array, out: Array, block: Block | None = None) -> tuple[Array, Array]:
+        """Fill `out` (p, c) with `rate` times |x - y|², for points (c, d) less the centre, those that a block shares.
 
         Returns the squared norms of the points (c,) and of the centred landmarks (p,).
         """
@@ -291,7 +291,13 @@ class LandmarkBasis(Basis):
         right = np.empty((len(points), left.shape[1]), out.dtype, like=points)
         right[:, :-2], right[:, -2] = points, 1
         right[:, -1] = np.einsum("kd,kd->k", points, points)
-        np.matmul(self.rate * left, right.T, out=out)
+        if block is None or block.shared is None:
+            np.matmul(self.rate * left, right.T, out=out)
+        else:
+            key = id(self.landmarks)
+            if key not in block.shared:
+                block.shared[key] = np.matmul(left, right.T, out=block.buffer("squares", out.shape))
+            np.multiply(block.shared[key], self.rate, out=out)
         return right[:, -1], left[:, -2]
 
     @cached_property
@@ -406,7 +412,7 @@ class _RadialEvaluation(_ProfileEvaluation):
         super().__init__(basis, block, gradient, slopes=gradient and ratio is None)
         self.kernel, self.points = kernel, block.x - basis.centre
         self._weighted = False
-        squares, norms = basis.measured(self.points, self.s)
+        squares, norms = basis.measured(self.points, self.s, block)
         rounding = abs(basis.rate) * float(np.finfo(block.dtype).eps) * (largest(squares) + largest(norms))
         exact = kernel.smoothness < math.inf
         for panel in self._panels():

@@ -188,18 +188,13 @@ class FourierLattice(OpenKernel, Basis):
     @cached_property
     def period(self) -> Array:
         """The period along each axis, (d,), in the units of the prepared columns."""
-        return np.array([p if p else (b - a) * (1 + self._margin) for p, (a, b) in self._sides])
+        margin = self.margin or 0.0  # known where there is a box
+        return np.array([p if p else (b - a) * (1 + margin) for p, (a, b) in self._sides])
 
     @cached_property
     def centre(self) -> Array:
         """Where t = 0, (d,): the middle of the box; 0 along a periodic axis."""
         return np.array([0.0 if p else 0.5 * (a + b) for p, (a, b) in self._sides])
-
-    @property
-    def _margin(self) -> float:
-        if self.margin is None:
-            raise ValueError(f"{self!r} has no margin before it is fitted to data")
-        return self.margin
 
     @property
     def _sides(self) -> list[tuple[float | None, Interval]]:
@@ -259,12 +254,8 @@ class FourierLattice(OpenKernel, Basis):
         """
         if self.inside(x) is None:
             return x, None
-        moved, outside = np.array(x), np.zeros(x.shape, dtype=bool)
-        for axis, (period, (lower, upper)) in enumerate(self._sides):
-            if not period:
-                outside[:, axis] = (x[:, axis] < lower) | (x[:, axis] > upper)
-                moved[:, axis] = np.clip(x[:, axis], lower, upper)
-        return moved, outside
+        lower, upper = np.array([(-np.inf, np.inf) if period else side for period, side in self._sides]).T
+        return np.clip(x, lower, upper, dtype=x.dtype), (x < lower) | (x > upper)
 
     def truncated(self, orders: Sequence[int]) -> FourierLattice:
         """The lattice of the lower frequencies of this one."""

@@ -156,9 +156,9 @@ class _VanishingEvaluation(Evaluation):
         self.basis, self.inner, self.edge = basis, basis.inner, basis.edge
         self.x = np.asarray(block.x, dtype=float)
         self.w = self.edge.values(self.x)
-        self.block = block
+        self.block = replace(block, shared={} if block.shared is None else block.shared)  # the distances
         scale = self.w if block.scale is None else self.w * block.scale
-        self.scaled = self.inner.at(replace(block.part("edge"), scale=scale), atoms)
+        self.scaled = self.inner.at(replace(self.block.part("edge"), scale=scale), atoms)
 
     @cached_property
     def slope(self) -> Array:
