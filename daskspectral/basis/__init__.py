@@ -41,22 +41,17 @@ By default a fit uses k(., y_i) at landmarks that it draws. Its argument `basis`
 """
 
 from daskspectral.basis.base import Basis, Contraction
-from daskspectral.basis.callable import CallableBasis
-from daskspectral.basis.cells import SoftCells
+from daskspectral.basis.callable import CallableBasis, SoftCells
 from daskspectral.basis.concatenated import Concatenated, ConstantBasis
-from daskspectral.basis.differentiable import JaxBasis
 from daskspectral.basis.edges import BallEdge, BoxEdge, Edge
-from daskspectral.basis.equivariant import EquivariantBasis
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.basis.fourier import FourierBasis
 from daskspectral.basis.harmonic import HarmonicBasis
-from daskspectral.basis.invariant import InvariantBasis
-from daskspectral.basis.landmark import LandmarkBasis, at_landmarks
+from daskspectral.basis.invariant import EquivariantBasis, InvariantBasis
+from daskspectral.basis.landmark import LandmarkBasis, Landmarks, at_landmarks
 from daskspectral.basis.lattice import FourierLattice
 from daskspectral.basis.monomial import MonomialBasis
-from daskspectral.basis.neural import NeuralBasis
-from daskspectral.basis.trainable import Trainable
-from daskspectral.basis.unseen import Landmarks
+from daskspectral.basis.trainable import JaxBasis, NeuralBasis, Trainable
 from daskspectral.basis.vanishing import Vanishing
 
 __all__ = [

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis.edges import Edge
-from daskspectral.basis.evaluation import Arena, Block, Evaluation, scalar_feature, scalar_pairs
-from daskspectral.devices import Device
+from daskspectral.basis.evaluation import Arena, Block, Evaluation, Mapped, scalar_feature, scalar_pairs
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import Atom, Product
 from daskspectral.registry import Registered
@@ -171,24 +170,7 @@ def evaluated(basis: Basis, block: Block, atoms: Sequence[Atom]) -> Evaluation:
     """The basis on a block: on its device, or on the host where its functions cannot be evaluated elsewhere."""
     if block.host is None or basis.portable:
         return basis.at(block, atoms)
-    return _Hosted(basis.at(block.host, atoms), block.arena.device)
-
-
-class _Hosted(Evaluation):
-    """A basis that is evaluated on the host; its features are put on a device."""
-
-    def __init__(self, inner: Evaluation, device: Device):
-        self._inner, self._device = inner, device
-        self._cache: dict[Atom, Array] = {}
-
-    def feature(self, atom: Atom) -> Array:
-        if atom not in self._cache:
-            self._cache[atom] = self._device.put(self._inner.feature(atom))
-        return self._cache[atom]
-
-    def second(self, atom: Atom, block: Block) -> Array:
-        found: Array = self._device.put(self._inner.second(atom, block if block.host is None else block.host))
-        return found
+    return Mapped(basis.at(block.host, atoms), block.arena.device.put)
 
 
 class Contraction(ABC):

@@ -1,4 +1,4 @@
-"""A basis of a user's own functions, with their gradients where the operator needs them; any basis of that kind."""
+"""Functions of a whole block of points at once, with their gradients: a user's own, and soft cells."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from daskspectral.basis.base import Array, Basis, unit_points
 from daskspectral.basis.evaluation import Block, Evaluation
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import Atom
-from daskspectral.kernels.base import check_flag, whole
+from daskspectral.kernels.base import check_flag, positive, whole
+from daskspectral.landmarks import kmeans_plus_plus
 from daskspectral.registry import Function as Saved
 
 Function = Callable[[Array], Array]
@@ -100,7 +102,7 @@ class CallableBasis(Differentiated):
 
     @property
     def description(self) -> str:
-        return f"the functions of {_name(self.function)}"
+        return f"the functions of {name_of(self.function)}"
 
     def remedy(self, order: int) -> str:
         if order == 1:
@@ -129,13 +131,14 @@ class CallableBasis(Differentiated):
         return np.concatenate(parts, axis=2)
 
 
-def _name(function: Function) -> str:
+def name_of(function: Callable[..., Any]) -> str:
+    """What messages call a user's function."""
     return getattr(function, "__name__", None) or repr(function)
 
 
 def _misshapen(role: str, function: Function, shape: tuple[int, ...], points: tuple[int, ...], wanted: str) -> str:
     return (
-        f"the {role} {_name(function)} of a CallableBasis was given points {points} and returned shape {shape}; it "
+        f"the {role} {name_of(function)} of a CallableBasis was given points {points} and returned shape {shape}; it "
         f"must return {wanted}: functions first, one row each"
     )
 
@@ -163,3 +166,79 @@ class _DifferentiatedEvaluation(Evaluation):
     def partial(self, alpha: tuple[int, ...]) -> Array:
         found: Array = self.slopes[alpha.index(1)]
         return found
+
+
+ROUNDS = 20  # of k-means: with few, the chance of the first centres decides how good cells are
+NEIGHBOURS = 2  # whose distances are the spacing of centres
+
+
+@dataclass(frozen=True, eq=False)
+class SoftCells(Differentiated):
+    """φ_i(x) = exp(-|x - y_i|² / 2 w²) / Σ_j exp(-|x - y_j|² / 2 w²) for centres y (p, d) and a width w.
+
+    As w falls to 0 they become the indicators of the cells nearest to each centre, the states of a Markov model; a
+    width near the distance of neighbouring centres makes of the states few functions that are smooth. They are
+    bounded far from all centres, and their span holds the constant. Few of them serve short trajectories, whose rows
+    determine few functions. Raises ValueError where the centres are not finite numbers (p, d), or w is not positive.
+
+    Examples
+    --------
+    >>> cells = SoftCells(np.array([[0.0], [1.0]]), width=0.5)
+    >>> cells.values(np.array([[0.0], [0.5], [100.0]])).round(3)
+    array([[0.881, 0.5  , 0.   ],
+           [0.119, 0.5  , 1.   ]])
+    """
+
+    shapes: ClassVar = {"centres": "pd"}
+
+    order = 1
+    description = "soft cells"
+    holds_constant = True
+
+    centres: Array
+    width: float
+
+    def __post_init__(self) -> None:
+        centres = np.ascontiguousarray(self.centres, dtype=float)
+        if centres.ndim != 2 or not centres.size or not np.isfinite(centres).all():
+            raise ValueError(f"centres are finite numbers (p, d), a point in each row; they have shape {centres.shape}")
+        object.__setattr__(self, "centres", centres)
+        object.__setattr__(self, "width", positive("width of SoftCells", self.width))
+
+    @classmethod
+    def draw(
+        cls, x: Array, p: int, ratio: float = 1.0, random_state: int | np.random.Generator | None = None
+    ) -> SoftCells:
+        """p cells of rows x (m, d): centres by k-means, w the median distance of neighbouring centres times `ratio`.
+
+        Fewer than p where fewer rows differ. Raises ValueError for p outside 2..m, and where all rows are equal.
+        """
+        rows, rng = np.asarray(x, dtype=float), np.random.default_rng(random_state)
+        centres = rows[kmeans_plus_plus(rows, p, rng)]
+        for _ in range(ROUNDS):
+            cell = cdist(rows, centres, "sqeuclidean").argmin(axis=1)
+            counts = np.bincount(cell, minlength=len(centres))
+            sums = np.stack([np.bincount(cell, column, len(centres)) for column in rows.T], axis=1)
+            centres = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centres)
+        near = np.sort(cdist(centres, centres), axis=1)[:, 1 : 1 + NEIGHBOURS]
+        if not near.size:
+            raise ValueError(f"cells need two rows that differ, and p of 2 or more; p is {p}, and x {rows.shape}")
+        return cls(centres, ratio * float(np.median(near.mean(axis=1))))
+
+    @property
+    def size(self) -> int:
+        return len(self.centres)
+
+    @property
+    def dimension(self) -> int:
+        return int(self.centres.shape[1])
+
+    def evaluate(self, x: Array) -> Array:
+        exponents = cdist(self.centres, x, "sqeuclidean") / (-2 * self.width**2)
+        values = np.exp(exponents - exponents.max(axis=0))
+        return np.asarray(values / values.sum(axis=0))
+
+    def differentiate(self, x: Array) -> Array:
+        values = self.evaluate(x)
+        mean = values.T @ self.centres
+        return np.asarray(values[:, :, None] * (self.centres[:, None] - mean) / self.width**2)

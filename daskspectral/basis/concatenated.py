@@ -15,6 +15,7 @@ from daskspectral.basis.base import Array, Basis, Contraction, evaluated
 from daskspectral.basis.edges import Edge
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.forms import Atom, Product
+from daskspectral.manifolds.product import slices_of
 
 
 @dataclass(frozen=True)
@@ -122,8 +123,7 @@ class Concatenated(Basis):
         return any(b.holds_constant for b in self.bases)
 
     def norm(self, gram: Array) -> Array:
-        ends = np.cumsum([b.size for b in self.bases])
-        own = [slice(end - b.size, end) for b, end in zip(self.bases, ends, strict=True)]
+        own = slices_of(b.size for b in self.bases)
         return np.asarray(block_diag(*(b.norm(gram[i, i]) for b, i in zip(self.bases, own, strict=True))))
 
     @property

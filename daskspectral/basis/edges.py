@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -80,12 +79,7 @@ class BoxEdge(Edge):
 
     def __init__(self, lower: float | Sequence[float], upper: float | Sequence[float]) -> None:
         a, b = (np.atleast_1d(np.asarray(bound, dtype=float)) for bound in (lower, upper))
-        if (
-            a.ndim != 1
-            or a.shape != b.shape
-            or not (a < b).all()
-            or (np.isinf([a.min(), b.max()]).all() and not (np.isfinite(a) | np.isfinite(b)).any())
-        ):
+        if a.ndim != 1 or a.shape != b.shape or not (a < b).all() or not np.isfinite([a, b]).any():
             raise ValueError(
                 "a BoxEdge has bounds lower < upper, one of each for every column, and one finite bound at least; got "
                 f"lower={lower!r}, upper={upper!r}"
@@ -124,18 +118,13 @@ class BoxEdge(Edge):
 
     def _factors(self, x: Array) -> tuple[Array, Array, Array]:
         """The factor of each column with its first and second derivatives, (c, d) each."""
-        f, slopes, bends = (np.empty(x.shape) for _ in range(3))
-        for a, (low, high) in enumerate(zip(self.lower, self.upper, strict=True)):
-            t = np.asarray(x[:, a], dtype=float)
-            if math.isfinite(low) and math.isfinite(high):
-                unit = 4 / (high - low) ** 2
-                f[:, a], slopes[:, a] = unit * (t - low) * (high - t), unit * (low + high - 2 * t)
-                bends[:, a] = -2 * unit
-                continue
-            sign = 1.0 if math.isfinite(low) else -1.0 if math.isfinite(high) else 0.0
-            f[:, a] = sign * (t - (low if sign > 0 else high)) if sign else 1.0
-            slopes[:, a], bends[:, a] = sign, 0.0
-        return f, slopes, bends
+        lower, upper = np.array([self.lower, self.upper])[:, :, None]
+        low, high = np.isfinite(lower), np.isfinite(upper)
+        above = np.where(low, x.T - np.where(low, lower, 0), 1.0)
+        below = np.where(high, np.where(high, upper, 0) - x.T, 1.0)
+        unit = np.where(low & high, 4 / (upper - lower) ** 2, 1.0)
+        bends = np.broadcast_to(-2 * unit * (low & high), above.shape)
+        return (unit * above * below).T, (unit * (low * below - high * above)).T, bends.T
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce, wraps
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -71,8 +73,8 @@ class Block:
     """One block of c rows: its fields, and `scale`, the square roots of the sample weights (c,), where given.
 
     `points` names the field that holds the points of this view; `owner` keeps apart the buffers of evaluations that
-    live at the same time. `shared` holds common work, such as distances, where several bases see the block. A block on
-    an accelerator keeps the same rows on the `host`, for functions that are evaluated there.
+    live at the same time. `shared` holds what several evaluations of the same functions on the block have in common. A
+    block on an accelerator keeps the same rows on the `host`, for functions that are evaluated there.
 
     Examples
     --------
@@ -87,7 +89,7 @@ class Block:
     scale: Array | None = None
     points: str = "x"
     owner: str = ""
-    shared: dict[Any, Any] | None = None
+    shared: dict[int, Array] | None = None
     host: Block | None = None
 
     def field(self, field: Field) -> Array:
@@ -193,6 +195,35 @@ class Evaluation:
         return add_up((self.feature(Atom("partial", atom.view, alpha)) for alpha in alphas), weights, block.dtype)
 
 
+def kept(method: Callable[..., Array]) -> Callable[..., Array]:
+    """A method of an evaluation that gives the feature of an atom, computed once."""
+
+    @wraps(method)
+    def found(self: Evaluation, atom: Atom, *block: Block) -> Array:
+        features: dict[Atom, Array] = self.__dict__.setdefault("_features", {})
+        key = replace(atom, view="x")
+        if key not in features:
+            features[key] = method(self, atom, *block)
+        return features[key]
+
+    return found
+
+
+class Mapped(Evaluation):
+    """Another evaluation whose features are mapped: put on a device, or combined."""
+
+    def __init__(self, inner: Evaluation, mapping: Callable[[Array], Array]):
+        self.inner, self.mapping = inner, mapping
+
+    @kept
+    def feature(self, atom: Atom) -> Array:
+        return self.mapping(self.inner.feature(atom))
+
+    @kept
+    def second(self, atom: Atom, block: Block) -> Array:
+        return self.mapping(self.inner.second(atom, block if block.host is None else block.host))
+
+
 def scalar_feature(evaluations: Mapping[str, Evaluation], atom: Atom, block: Block) -> Array:
     """A scalar atom of all functions, (p, c); the terms of a sum, at any views, are added row by row."""
     if atom.kind == "second":
@@ -243,10 +274,9 @@ def pair_with_field(evaluation: Evaluation, pairing: Pairing, block: Block, d: i
     """
     target: Array = np.ones(len(block.x), like=block.x) if pairing.target is None else block.field(pairing.target)
     if pairing.weight is not None:
-        weight = block.field(pairing.weight)
-        target = target * (weight if target.ndim == 1 else weight[:, None])
+        target = (target.T * block.field(pairing.weight)).T
     if block.scale is not None:
-        target = target * (block.scale if target.ndim == 1 else block.scale[:, None])
+        target = (target.T * block.scale).T
     target = target.astype(block.dtype, copy=False)
     atom = pairing.atom
     if atom.kind != "gradient":
@@ -260,9 +290,5 @@ def pair_with_field(evaluation: Evaluation, pairing: Pairing, block: Block, d: i
             f"the gradient pairs with a field of vectors of shape (n, {d}); the field has rows of shape "
             f"{target.shape[1:]}"
         )
-    partials = (replace(atom, kind="partial", alpha=unit_index(a, d)) for a in range(d))
-    parts = [evaluation.feature(partial) @ target[:, a] for a, partial in enumerate(partials)]
-    total: Array = parts[0].astype(float)
-    for part in parts[1:]:
-        total += part
-    return total
+    axes = zip(_coordinates(atom, block, d), target.T, strict=True)
+    return reduce(add, ((evaluation.feature(partial) @ column).astype(float) for partial, column in axes))

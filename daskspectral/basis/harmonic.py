@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, Self, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,27 +18,10 @@ from daskspectral.errors import renumbered
 from daskspectral.forms import Atom
 from daskspectral.kernels.base import whole
 from daskspectral.manifolds import Eigenspace, Manifold
-from daskspectral.manifolds.eigenspace import Matrix
+from daskspectral.manifolds.eigenspace import Functions
+from daskspectral.manifolds.product import slices_of
 
 _BUILDING = threading.RLock()  # eigenspaces are built once, however many threads ask
-
-
-class Raw(Protocol):
-    """Raw functions r and a matrix T, for the functions T r of points (c, d)."""
-
-    @property
-    def size(self) -> int:
-        """The number of functions."""
-
-    @property
-    def transform(self) -> Matrix | None:
-        """T (m, q), or None for the identity."""
-
-    def raw(self, x: Array, /) -> Array:
-        """r(x_k), (q, c)."""
-
-    def raw_along(self, x: Array, direction: Array, /) -> Array:
-        """direction(x_k) . grad r(x_k), (q, c)."""
 
 
 class LevelBasis(Basis):
@@ -61,7 +44,7 @@ class LevelBasis(Basis):
 
     @property
     @abstractmethod
-    def raw_parts(self) -> Sequence[Raw]:
+    def raw_parts(self) -> Sequence[Functions]:
         """What is evaluated, one below the other."""
 
     @property
@@ -78,7 +61,7 @@ class LevelBasis(Basis):
         return self.manifold.ambient
 
     @property
-    def slices(self) -> tuple[slice, ...]:
+    def slices(self) -> list[slice]:
         """Which functions belong to each level."""
         return slices_of(self.dimensions.tolist())
 
@@ -171,7 +154,7 @@ class HarmonicBasis(LevelBasis):
         return np.array([self.manifold.multiplicity(level) for level in range(self.number)])
 
     @property
-    def raw_parts(self) -> Sequence[Raw]:
+    def raw_parts(self) -> Sequence[Functions]:
         return self.levels
 
     @property
@@ -188,12 +171,6 @@ class HarmonicBasis(LevelBasis):
         manifold, tolerance = state["manifold"], float(state["tolerance"])
         built = {level: manifold.eigenfunctions(level, points) for level, points in enumerate(state["points"])}
         return cls.of_levels(manifold, int(state["count"]), len(built), tolerance=tolerance, built=built)
-
-
-def slices_of(sizes: Sequence[int]) -> tuple[slice, ...]:
-    """Consecutive slices of these lengths."""
-    ends = np.cumsum(sizes, dtype=int).tolist()
-    return tuple(slice(end - size, end) for size, end in zip(sizes, ends, strict=True))
 
 
 class _LevelEvaluation(Evaluation):

@@ -1,27 +1,182 @@
 """Kernel functions at landmarks (Nystrom): phi_i = k(., y_i); their Dirichlet forms, and gradients in their span.
 
-Both take a few products of matrices, and no tensor (p, c, d).
+Both take a few products of matrices, and no tensor (p, c, d). `Landmarks` has not seen the data yet.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis.base import Array, Basis, GradientSum
-from daskspectral.basis.evaluation import Arena, Block, Evaluation
+from daskspectral.basis.evaluation import Arena, Block, Evaluation, kept
 from daskspectral.devices import largest
 from daskspectral.forms import Atom
-from daskspectral.kernels import DotKernel, Kernel, Mahalanobis, RadialKernel
-from daskspectral.kernels.base import MultiIndex, unit_index
+from daskspectral.kernels import DotKernel, Gaussian, Kernel, Mahalanobis, RadialKernel
+from daskspectral.kernels.base import LEAST_SCALE, MultiIndex, is_number, unit_index, whole
 from daskspectral.kernels.embedded import EmbeddedKernel
+from daskspectral.kernels.names import NAMES
 from daskspectral.kernels.radial import clean_distances
+from daskspectral.landmarks import METHODS
+from daskspectral.registry import Parameterised
+
+
+class OpenKernel(Parameterised):
+    """Functions of a kernel that may be left to the data: where a search sets its scale, it is a Gaussian."""
+
+    kernel: Kernel | str
+
+    def set_params(self, **params: Any) -> Self:
+        if not isinstance(params.get("kernel", self.kernel), Kernel) and any(p.startswith("kernel__") for p in params):
+            params = {"kernel": Gaussian("auto"), **params}
+        return super().set_params(**params)
+
+
+@dataclass(frozen=True, eq=False)
+class Landmarks(OpenKernel):
+    """k(., y_i) at landmarks y_i, with what is left to the data: the `basis` of an estimator, by default.
+
+    A fit makes a `LandmarkBasis` of it. In a search `basis__kernel__scale` sets the scale, of a Gaussian where the
+    kernel is "auto".
+
+    Parameters
+    ----------
+    kernel : Kernel or "auto"
+        k. "auto" compares a rough and a smooth kernel at the scales that are better than their neighbours, and in a
+        metric in which slow functions change evenly (`kernels.Mahalanobis`), where functions have gradients; of a
+        kernel with the scale "auto", as Gaussian("auto"), the scale is chosen.
+    count : int or "auto"
+        Their number p. "auto" is a quarter of the rows, and at most 500 (of fewer than 200 rows half, and at most 50);
+        for a regression 500.
+    method : {"uniform", "kmeans++", "cholesky", "farthest", "leverage"}
+        How rows of the data are chosen (`help(daskspectral.landmarks)`).
+    points : array (p, n_features), optional
+        The y_i themselves, in the units of X; then neither `count` nor `method` counts.
+    sample : int, optional
+        Rows, drawn uniformly, among which the methods other than "uniform" choose; default max(10 p, 10 000).
+    spread : float or "auto"
+        J: landmarks are moved off the data by J scales of the kernel, in random directions; it helps where the data lie
+        on a submanifold. "auto": .3 with a kernel that is chosen, for operators with derivatives; else 0.
+    periods : mapping of int to float, optional
+        The periods of columns of X by their numbers, as in {0: 2 * numpy.pi} for angles; the kernel is made periodic in
+        them (`kernels.Periodic`).
+    constant : bool, optional
+        Add the constant function; by default where the operator kills it. To functions of your own it is added by
+        Concatenated((ConstantBasis(d), basis)).
+    exclude : bool, optional
+        Whether rows that coincide with landmarks are left out of the sums where the form has derivatives, as long as
+        nine tenths of the rows remain: a radial kernel has a zero gradient at its own landmark, which can make spurious
+        small eigenvalues. By default only for kernels with a kink, such as Exponential; for other radial kernels such
+        rows are in the sums, and in no fold while there are fewer than 100 rows to a landmark.
+
+    Examples
+    --------
+    >>> from daskspectral.basis import Landmarks
+    >>> basis = Landmarks(Gaussian(1.0), 50)
+    >>> basis.set_params(kernel__scale=0.5).kernel
+    Gaussian(scale=0.5)
+    """
+
+    kernel: Kernel | str = "auto"
+    count: int | str = "auto"
+    _: KW_ONLY
+    method: str = "kmeans++"
+    points: Any = None
+    sample: int | None = None
+    spread: float | str = "auto"
+    periods: Mapping[int, float] | None = None
+    constant: bool | None = None
+    exclude: bool | None = None
+
+    expects: ClassVar = {"kernel": Kernel}
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kernel, Kernel) and self.kernel != "auto":
+            names = ", ".join(c.__name__ for c in NAMES.values())
+            raise TypeError(
+                f"kernel must be one of daskspectral.kernels ({names}, or a function in Radial, Dot or "
+                f'FunctionKernel), such as Gaussian(1.0), or "auto"; got {self.kernel!r}'
+            )
+        if np.ndim(self.count):
+            raise ValueError(
+                f"count is how many landmarks there are, or 'auto'; it is an array of shape {np.shape(self.count)}: "
+                "give landmarks of your own as points="
+            )
+        if self.count != "auto":
+            whole("count, the number of landmarks,", self.count)
+        if self.method not in METHODS:
+            raise ValueError(f"method must be {' or '.join(map(repr, METHODS))}; it is {self.method!r}")
+        if self.sample is not None:
+            whole("sample, the rows among which landmarks are chosen,", self.sample, self.least)
+        if self.spread != "auto" and not (is_number(self.spread) and float(self.spread) >= 0):
+            raise ValueError(f"spread must be a number of 0 or more, or 'auto'; it is {self.spread!r}")
+        for name in ("constant", "exclude"):
+            if not isinstance(getattr(self, name), (bool, type(None))):
+                raise ValueError(f"{name} must be None or True or False; it is {getattr(self, name)!r}")
+        check_periods(self.periods)
+
+    @property
+    def least(self) -> int:
+        """The number of landmarks, 1 where it is left to the data."""
+        return 1 if isinstance(self.count, str) else self.count
+
+    @property
+    def automatic(self) -> bool:
+        """Whether the data decide the kernel or its scale."""
+        return not isinstance(self.kernel, Kernel) or self.kernel.automatic
+
+    @property
+    def drawn(self) -> bool:
+        """Whether rows of the data become landmarks."""
+        return self.points is None
+
+    def __repr__(self) -> str:
+        values = {f.name: (getattr(self, f.name), f.default) for f in fields(self)}
+        shown = {
+            name: repr(value) for name, (value, own) in values.items() if type(value) is not type(own) or value != own
+        }
+        if self.points is not None:
+            shown["points"] = f"<array {np.shape(self.points)}>"
+        return f"Landmarks({', '.join(f'{name}={value}' for name, value in shown.items())})"
+
+    def state(self) -> dict[str, Any]:
+        periods = None if self.periods is None else {str(column): float(p) for column, p in self.periods.items()}
+        points = None if self.points is None else np.asarray(self.points)
+        return {**super().state(), "periods": periods, "points": points}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        periods = state["periods"]  # files have strings for keys
+        return cls(**{**state, "periods": None if periods is None else {int(c): p for c, p in periods.items()}})
+
+
+def check_periods(periods: Any) -> None:
+    """Raise ValueError or TypeError unless periods are None or map numbers of columns to positive lengths."""
+    if periods is None:
+        return
+    if not isinstance(periods, Mapping):
+        raise TypeError(
+            "periods maps the numbers of columns of X to their periods, such as {0: 2 * numpy.pi}; got "
+            f"{type(periods).__name__}"
+        )
+    if not periods:
+        raise ValueError("periods names no column; leave it out, or give {column: period}")
+    for column, period in periods.items():
+        if isinstance(column, (bool, np.bool_)) or not isinstance(column, (int, np.integer)):
+            raise ValueError(
+                f"periods maps the numbers of columns of X to lengths; {column!r} is no number of a column"
+            )
+        if not is_number(period) or not LEAST_SCALE < period < 1 / LEAST_SCALE:
+            raise ValueError(
+                f"a period is a positive number in the units of its column; of column {column} it is {period!r}"
+            )
+
 
 PANEL_BYTES = 1 << 18  # of one buffer; the fastest of 64 kB to 256 kB with an L2 cache of 512 kB
 
@@ -121,6 +276,30 @@ class LandmarkBasis(Basis):
         y = self.centred
         return np.column_stack([-2 * y, np.einsum("id,id->i", y, y), np.ones(len(y), like=y)])
 
+    @property
+    def rate(self) -> float:
+        """What squared distances are multiplied with, in the same GEMM: of a Gaussian they become its exponents."""
+        ratio = self.kernel.proportional if isinstance(self.kernel, RadialKernel) else None
+        return 1.0 if ratio is None else 0.5 * ratio
+
+    def measured(self, points: Array, out: Array, block: Block | None = None) -> tuple[Array, Array]:
+        """Fill `out` (p, c) with `rate` times |x - y|², for points (c, d) less the centre, those that a block shares.
+
+        Returns the squared norms of the points (c,) and of the centred landmarks (p,).
+        """
+        left = self.augmented.astype(out.dtype, copy=False)
+        right = np.empty((len(points), left.shape[1]), out.dtype, like=points)
+        right[:, :-2], right[:, -2] = points, 1
+        right[:, -1] = np.einsum("kd,kd->k", points, points)
+        if block is None or block.shared is None:
+            np.matmul(self.rate * left, right.T, out=out)
+        else:
+            key = id(self.landmarks)
+            if key not in block.shared:
+                block.shared[key] = np.matmul(left, right.T, out=block.buffer("squares", out.shape))
+            np.multiply(block.shared[key], self.rate, out=out)
+        return right[:, -1], left[:, -2]
+
     @cached_property
     def embedded(self) -> LandmarkBasis:
         """The inner kernel at the embedded landmarks."""
@@ -158,13 +337,8 @@ class _LandmarkEvaluation(Evaluation):
 
     def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool):
         self.basis, self.block = basis, block
-        self._cache: dict[Atom, Array] = {}
 
-    def feature(self, atom: Atom) -> Array:
-        atom = replace(atom, view="x")
-        if atom not in self._cache:
-            self._cache[atom] = super().feature(atom)
-        return self._cache[atom]
+    feature = kept(Evaluation.feature)
 
     @property
     def _pairs(self) -> tuple[Array, Array]:
@@ -180,12 +354,10 @@ class _LandmarkEvaluation(Evaluation):
     def partial(self, alpha: MultiIndex) -> Array:
         return self.block.weighted(self.basis.kernel.partial(*self._pairs, alpha))
 
+    @kept
     def second(self, atom: Atom, block: Block) -> Array:
-        atom = replace(atom, view="x")
-        if atom not in self._cache:
-            matrix = None if atom.direction is None else self.block.field(atom.direction).astype(float, copy=False)
-            self._cache[atom] = self.block.weighted(self.basis.kernel.second(*self._pairs, matrix))
-        return self._cache[atom]
+        matrix = None if atom.direction is None else block.field(atom.direction).astype(float, copy=False)
+        return self.block.weighted(self.basis.kernel.second(*self._pairs, matrix))
 
 
 class _ProfileEvaluation(_LandmarkEvaluation):
@@ -238,13 +410,10 @@ class _RadialEvaluation(_ProfileEvaluation):
         assert isinstance(kernel, RadialKernel)
         ratio = kernel.proportional
         super().__init__(basis, block, gradient, slopes=gradient and ratio is None)
-        self.kernel, dtype = kernel, block.dtype
-        self.points = block.x - basis.centre
-        left = basis.augmented.astype(dtype, copy=False)
+        self.kernel, self.points = kernel, block.x - basis.centre
         self._weighted = False
-        unit = 1.0 if ratio is None else 0.5 * ratio
-        squares = self._distances(left, unit)
-        rounding = abs(unit) * float(np.finfo(dtype).eps) * (largest(squares) + largest(left[:, -2]))
+        squares, norms = basis.measured(self.points, self.s, block)
+        rounding = abs(basis.rate) * float(np.finfo(block.dtype).eps) * (largest(squares) + largest(norms))
         exact = kernel.smoothness < math.inf
         for panel in self._panels():
             s, q = self.s[panel], self.q[panel]
@@ -253,36 +422,12 @@ class _RadialEvaluation(_ProfileEvaluation):
                     np.minimum(s, 0, out=s)
                 np.exp(s, out=q)
             else:
-                touching = clean_distances(s, squares, left[panel, -2], exact=exact)
+                touching = clean_distances(s, squares, norms[panel], exact=exact)
                 if self.t is None:
                     kernel.profile(s, 0, q)
                 else:
                     kernel.pair(s, q, self.t[panel], touching=touching)
             self._weigh(panel)
-
-    def _distances(self, left: Array, unit: float) -> Array:
-        """Fill `s` with unit times the squared distances, by one GEMM or from another basis of the same landmarks.
-
-        Returns the squared norms of the points (c,).
-        """
-        block = self.block
-        key = (id(self.basis.landmarks), block.points, block.dtype)
-        if block.shared is not None and key in block.shared:
-            pristine, squares = block.shared[key]
-            np.multiply(pristine, unit, out=self.s)
-            found: Array = squares
-            return found
-        right = np.empty((self.shape[1], self.basis.dimension + 2), block.dtype, like=self.points)
-        right[:, :-2], right[:, -2] = self.points, 1
-        right[:, -1] = np.einsum("kd,kd->k", self.points, self.points)
-        if block.shared is None:
-            np.matmul(unit * left, right.T, out=self.s)
-        else:
-            pristine = block.arena.get(f"shared {key}", self.shape, block.dtype)
-            np.matmul(left, right.T, out=pristine)
-            np.multiply(pristine, unit, out=self.s)
-            block.shared[key] = pristine, right[:, -1]
-        return right[:, -1]
 
     def weighted_distances(self, t: Array) -> Array:
         """s o T / slope, written over s, which nothing else needs after the features; for a Gaussian, exponent o q."""
@@ -344,16 +489,11 @@ class _EmbeddedEvaluation(_LandmarkEvaluation):
 
     def weighted_distances(self, t: Array) -> Array:
         """s o T for a kernel in a metric M = A Aᵀ, with s = |(x - y) M|²; of a Gaussian times its rate."""
-        basis, kernel = self.basis.metric, self.kernel
-        assert isinstance(kernel, Mahalanobis)
-        assert isinstance(kernel.inner, RadialKernel)
-        points = self.points @ np.asarray(kernel.root, like=t).T - basis.centre
-        ratio = kernel.inner.proportional
-        left = basis.augmented * (1.0 if ratio is None else 0.5 * ratio)
-        right = np.column_stack([points, np.ones(len(points), like=t), np.einsum("kd,kd->k", points, points)])
-        s = np.matmul(left.astype(t.dtype, copy=False), right.T.astype(t.dtype, copy=False), out=self.s)
+        assert isinstance(self.kernel, Mahalanobis)
+        basis, s = self.basis.metric, np.asarray(self.s, like=t)
+        basis.measured(self.points @ np.asarray(self.kernel.root, like=t).T - basis.centre, s)
         s *= t
-        return np.asarray(s, like=t)
+        return s
 
     @property
     def value(self) -> Array:

@@ -2,12 +2,14 @@
 
 With e_k(x) = exp(i k.t), t = 2π (x - centre) / period, the mean of any product of two functions or derivatives is a
 mode c(j) = mean exp(-i j.t), of the data or of the data weighted by a field, at a sum or difference j of frequencies.
-(2m + 1)^d functions need (4m + 1)^d modes, whatever the operator's matrices.
+(2m + 1)^d functions need (4m + 1)^d modes, whatever the operator's matrices. Stationary kernels are priors of the
+coefficients, by their spectral densities.
 """
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -17,12 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis.base import Array, Basis
-from daskspectral.basis.evaluation import Block, Evaluation
+from daskspectral.basis.evaluation import Block, Evaluation, Mapped
 from daskspectral.basis.fourier import Waves
-from daskspectral.basis.unseen import OpenKernel
+from daskspectral.basis.landmark import OpenKernel
 from daskspectral.forms import Atom
-from daskspectral.kernels import Kernel
-from daskspectral.kernels.base import is_number, positive, whole
+from daskspectral.kernels import Gaussian, Kernel, Periodic, RadialKernel
+from daskspectral.kernels.algebra import RadialMultiple, RadialSum
+from daskspectral.kernels.base import is_number, number, positive, whole
+from daskspectral.kernels.radial import HalfIntegerBessel
 
 Interval = tuple[float, float]
 ORDERS = {1: 200, 2: 15, 3: 5, 4: 2}  # m by default, by the number of variables
@@ -189,18 +193,13 @@ class FourierLattice(OpenKernel, Basis):
     @cached_property
     def period(self) -> Array:
         """The period along each axis, (d,), in the units of the prepared columns."""
-        return np.array([p if p else (b - a) * (1 + self._margin) for p, (a, b) in self._sides])
+        margin = self.margin or 0.0  # known where there is a box
+        return np.array([p if p else (b - a) * (1 + margin) for p, (a, b) in self._sides])
 
     @cached_property
     def centre(self) -> Array:
         """Where t = 0, (d,): the middle of the box; 0 along a periodic axis."""
         return np.array([0.0 if p else 0.5 * (a + b) for p, (a, b) in self._sides])
-
-    @property
-    def _margin(self) -> float:
-        if self.margin is None:
-            raise ValueError(f"{self!r} has no margin before it is fitted to data")
-        return self.margin
 
     @property
     def _sides(self) -> list[tuple[float | None, Interval]]:
@@ -260,12 +259,8 @@ class FourierLattice(OpenKernel, Basis):
         """
         if self.inside(x) is None:
             return x, None
-        moved, outside = np.array(x), np.zeros(x.shape, dtype=bool)
-        for axis, (period, (lower, upper)) in enumerate(self._sides):
-            if not period:
-                outside[:, axis] = (x[:, axis] < lower) | (x[:, axis] > upper)
-                moved[:, axis] = np.clip(x[:, axis], lower, upper)
-        return moved, outside
+        lower, upper = np.array([(-np.inf, np.inf) if period else side for period, side in self._sides]).T
+        return np.clip(x, lower, upper, dtype=x.dtype), (x < lower) | (x > upper)
 
     def truncated(self, orders: Sequence[int]) -> FourierLattice:
         """The lattice of the lower frequencies of this one."""
@@ -295,3 +290,166 @@ def _interval(side: Any) -> Interval:
     if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
         raise ValueError(f"a box has (lower, upper) with lower < upper for each column; one side is {side!r}")
     return lower, upper
+
+
+LEAST = 1e-14  # of the largest weight: narrower kernels have it everywhere, of wider ones it is rounding
+
+
+def prior_weights(kernel: Kernel, lattice: FourierLattice) -> Array:
+    """S² (p,), the spectral density of a stationary kernel at the frequencies of a lattice, of sum 1.
+
+    f = Σ_k a_k φ_k with the squared norm Σ_k a_k² / S_k² then has the reproducing kernel k, made periodic, over
+    its value at 0. Raises TypeError for a kernel that is no function of x - y.
+    """
+    found = _density(_plain(kernel), lattice)
+    found = np.maximum(found, LEAST * found.max())
+    return np.asarray(found / found.sum())
+
+
+def check_stationary(kernel: Any) -> None:
+    """Raise TypeError for a kernel that is no function of x - y, ValueError for a scale that is a median distance."""
+    if not isinstance(kernel, Kernel) or not isinstance(_plain(kernel), RadialKernel):
+        raise TypeError(
+            "the kernel of a Fourier lattice is the prior of its coefficients, and a function of |x - y|, such as "
+            f"Matern(1.5, scale) or Gaussian(scale); got {kernel!r}"
+        )
+    if kernel.has_scale("median"):
+        raise ValueError(
+            f"a Fourier lattice takes no median of distances between rows: give the scale of {kernel!r} as a number, "
+            "or 'auto', which is chosen after the pass"
+        )
+
+
+def _plain(kernel: Kernel) -> Kernel:
+    """The kernel before it was made periodic, which the lattice does by itself."""
+    return kernel.kernel if isinstance(kernel, Periodic) else kernel
+
+
+def _density(kernel: Kernel, lattice: FourierLattice) -> Array:
+    """The spectral density, up to a factor that depends on d alone."""
+    check_stationary(kernel)
+    squares, d = np.sum(lattice.frequencies**2, axis=1), lattice.dimension
+    if isinstance(kernel, Gaussian):
+        scale = number(kernel.scale)
+        return np.asarray((2 * math.pi) ** (d / 2) * scale**d * np.exp(-0.5 * scale**2 * squares))
+    if isinstance(kernel, HalfIntegerBessel):
+        nu, scale = kernel.nu, number(kernel.scale)
+        factor = math.exp(math.lgamma(nu + d / 2) - math.lgamma(nu)) * 2**d * math.pi ** (d / 2)
+        # (2 nu)^nu / scale^(2 nu) (2 nu / scale^2 + w^2)^-(nu + d/2), without powers that overflow
+        square = scale**2 / (2 * nu)
+        return np.asarray(factor * square ** (d / 2) * (1 + square * squares) ** -(nu + d / 2))
+    if isinstance(kernel, RadialMultiple):
+        return kernel.factor * _density(kernel.kernel, lattice)
+    if isinstance(kernel, RadialSum):
+        return _density(kernel.left, lattice) + _density(kernel.right, lattice)
+    return _sampled(kernel, lattice)
+
+
+def _sampled(kernel: Kernel, lattice: FourierLattice) -> Array:
+    """The density of any other radial kernel, from its values on a grid of a period, finer than the lattice's waves."""
+    sizes = [4 * order + 1 for order in lattice.orders]
+    axes = [period / size * np.fft.fftfreq(size, 1 / size) for period, size in zip(lattice.period, sizes, strict=True)]
+    grid = np.stack([g.ravel() for g in np.meshgrid(*axes, indexing="ij")], axis=1)
+    values = kernel.values(grid, np.zeros((1, lattice.dimension)))[0].reshape(sizes)
+    spectrum = np.fft.fftn(values).real * float(np.prod(lattice.period / np.array(sizes)))
+    half = np.maximum(spectrum[tuple(lattice.half.T)], 0)
+    return np.concatenate([[max(spectrum.flat[0], 0)], half, half])
+
+
+class Recombined(Basis):
+    """Combinations of the functions of another basis."""
+
+    @property
+    @abstractmethod
+    def of(self) -> Basis:
+        """The basis."""
+
+    @abstractmethod
+    def combined(self, features: Array) -> Array:
+        """The combinations (r, c) of features (p, c)."""
+
+    @property
+    def dimension(self) -> int:
+        return self.of.dimension
+
+    @property
+    def order(self) -> float:
+        return self.of.order
+
+    @property
+    def description(self) -> str:
+        return self.of.description
+
+    @property
+    def holds_constant(self) -> bool:
+        return self.of.holds_constant
+
+    def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
+        return Mapped(self.of.at(block, atoms), self.combined)
+
+
+@dataclass(frozen=True, eq=False)
+class WeighedLattice(Recombined):
+    """S_k φ_k for the functions of a lattice, with the squared norm |a|² of the function space of a kernel.
+
+    A constant is free: its norm counts as 0.
+    """
+
+    lattice: FourierLattice
+    kernel: Kernel
+
+    @property
+    def of(self) -> FourierLattice:
+        return self.lattice
+
+    @property
+    def weights(self) -> Array:
+        """S^2 (p,)."""
+        return prior_weights(self.kernel, self.lattice)
+
+    @property
+    def size(self) -> int:
+        return self.lattice.size
+
+    @property
+    def description(self) -> str:
+        return f"{self.lattice.description} weighed by {self.kernel}"
+
+    def norm(self, gram: Array) -> Array:
+        return self.lattice.norm(gram)
+
+    @property
+    def slope_norm(self) -> float:
+        return float(self.weights @ np.sum(self.lattice.frequencies**2, axis=1)) / self.dimension
+
+    def combined(self, features: Array) -> Array:
+        return np.asarray(np.sqrt(self.weights)[:, None] * features)
+
+
+@dataclass(frozen=True, eq=False)
+class SpanBasis(Recombined):
+    """Combinations of the functions of a basis, by the columns of a matrix (p, r): the span of its leading functions.
+
+    The first function is the basis's first one alone.
+    """
+
+    inner: Basis
+    matrix: NDArray[np.floating[Any]]
+
+    @property
+    def of(self) -> Basis:
+        return self.inner
+
+    @property
+    def size(self) -> int:
+        return int(self.matrix.shape[1])
+
+    def norm(self, gram: Array) -> Array:
+        return np.asarray(self.matrix.T @ self.inner.norm(gram) @ self.matrix)
+
+    @property
+    def slope_norm(self) -> float | None:
+        return self.inner.slope_norm
+
+    def combined(self, features: Array) -> Array:
+        return np.asarray(self.matrix.T @ features)

@@ -90,9 +90,14 @@ class _MonomialEvaluation(Evaluation):
     def __init__(self, basis: MonomialBasis, block: Block):
         self.basis, self.block = basis, block
         points = (block.x.astype(float, copy=False) / basis.scale).T.copy()
-        _check_reach(points, basis, block.dtype)
+        reach = largest(np.abs(points))
+        if reach > (float(np.finfo(block.dtype).max) / 1e12) ** (0.5 / basis.degree):
+            raise ValueError(
+                f"the coordinates reach {reach * basis.scale:.6g}, and sums of squares of their power {basis.degree} "
+                f"overflow {block.dtype}; give MonomialBasis a scale near that number, or standardize the columns"
+            )
         points = points.astype(block.dtype, copy=False)
-        exponents, steps = _table(basis.d, basis.degree)
+        exponents, steps, _ = _table(basis.d, basis.degree)
         self.table = block.buffer("monomials", (len(exponents), points.shape[1]))
         self.table[0] = 1 if block.scale is None else block.scale
         for axis, source, target in steps:
@@ -148,23 +153,13 @@ class _MonomialGradientSum:
         return part
 
 
-def _check_reach(points: Array, basis: MonomialBasis, dtype: Any) -> None:
-    """Raise ValueError where sums of squares of the highest power overflow."""
-    reach = largest(np.abs(points))
-    if reach > (float(np.finfo(dtype).max) / 1e12) ** (0.5 / basis.degree):
-        raise ValueError(
-            f"the coordinates reach {reach * basis.scale:.6g}, and sums of squares of their power {basis.degree} "
-            f"overflow {np.dtype(dtype)}; give MonomialBasis a scale near that number, or standardize the columns"
-        )
-
-
 Step = tuple[int, slice, slice]
 Integers = NDArray[np.int64]
 
 
 @lru_cache(maxsize=16)
-def _table(d: int, degree: int) -> tuple[Integers, tuple[Step, ...]]:
-    """Exponents of all monomials (P, d), and the products that make them: axis, source rows, target rows.
+def _table(d: int, degree: int) -> tuple[Integers, tuple[Step, ...], dict[bytes, int]]:
+    """Exponents of all monomials (P, d), the products that make them (axis, source rows, target rows), and their rows.
 
     Within a degree they are sorted by their first variable. The monomials that start with variable a are x_a times the
     monomials of the degree before that start with a or a later variable, the last rows of that degree.
@@ -187,18 +182,13 @@ def _table(d: int, degree: int) -> tuple[Integers, tuple[Step, ...]]:
         begin, tails = end, starts
     exponents = np.concatenate(blocks)
     exponents.flags.writeable = False
-    return exponents, tuple(steps)
-
-
-@lru_cache(maxsize=16)
-def _positions(d: int, degree: int) -> dict[bytes, int]:
-    return {row.tobytes(): i for i, row in enumerate(_table(d, degree)[0])}
+    return exponents, tuple(steps), {row.tobytes(): i for i, row in enumerate(exponents)}
 
 
 @lru_cache(maxsize=2048)
 def _derivative(d: int, degree: int, alpha: MultiIndex) -> tuple[Integers, Integers, NDArray[np.float64]]:
     """d^alpha x^e = prod_a e_a! / (e_a - alpha_a)! x^(e - alpha): rows of e, rows of e - alpha, factors, (r,)."""
-    exponents, positions = _table(d, degree)[0], _positions(d, degree)
+    exponents, _, positions = _table(d, degree)
     rows = np.flatnonzero((exponents >= alpha).all(axis=1))
     sources = np.array([positions[e.tobytes()] for e in exponents[rows] - np.array(alpha)], dtype=np.int64)
     factors = np.ones(len(rows))

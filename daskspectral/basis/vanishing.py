@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from daskspectral.basis.base import VALUE, Array, Basis, GradientSum, unit_points
 from daskspectral.basis.concatenated import ConcatenatedEvaluation
 from daskspectral.basis.edges import Edge, Function, GivenEdge
-from daskspectral.basis.evaluation import Arena, Block, Evaluation
-from daskspectral.basis.unseen import Landmarks
+from daskspectral.basis.evaluation import Arena, Block, Evaluation, kept
+from daskspectral.basis.landmark import Landmarks
 from daskspectral.forms import Atom, Field
 from daskspectral.kernels.base import MultiIndex, unit_index
 from daskspectral.registry import Function as Saved
@@ -156,11 +156,9 @@ class _VanishingEvaluation(Evaluation):
         self.basis, self.inner, self.edge = basis, basis.inner, basis.edge
         self.x = np.asarray(block.x, dtype=float)
         self.w = self.edge.values(self.x)
-        shared = {} if block.shared is None else block.shared  # the distances of the two evaluations
-        self.block = replace(block, shared=shared)
+        self.block = replace(block, shared={} if block.shared is None else block.shared)  # the distances
         scale = self.w if block.scale is None else self.w * block.scale
         self.scaled = self.inner.at(replace(self.block.part("edge"), scale=scale), atoms)
-        self._cache: dict[Atom, Array] = {}
 
     @cached_property
     def slope(self) -> Array:
@@ -177,16 +175,7 @@ class _VanishingEvaluation(Evaluation):
         """phi without w."""
         return self.inner.at(self.block.part("plain"), [VALUE, Atom("along", direction=SLOPE)])
 
-    @cached_property
-    def descent(self) -> Array:
-        """The derivatives of phi along the gradient of w (p, c)."""
-        return self.plain.along(self.slope)
-
-    def feature(self, atom: Atom) -> Array:
-        atom = replace(atom, view="x")
-        if atom not in self._cache:
-            self._cache[atom] = super().feature(atom)
-        return self._cache[atom]
+    feature = kept(Evaluation.feature)
 
     @property
     def value(self) -> Array:
@@ -234,7 +223,7 @@ class _VanishingGradientSum:
     def add(self, evaluation: Any) -> None:
         phi = evaluation.plain.feature(VALUE)
         half = 0.5 * np.einsum("kd,kd->k", evaluation.slope, evaluation.slope)
-        rest = evaluation.descent * evaluation.w.astype(phi.dtype, copy=False)
+        rest = evaluation.plain.along(evaluation.slope) * evaluation.w.astype(phi.dtype, copy=False)
         rest += phi * half.astype(phi.dtype, copy=False)
         np.matmul(phi, rest.T, out=self.buffer)
         self.total += self.buffer

@@ -125,7 +125,7 @@ class Combination(Functions):
         u, inner = self.vectors, self.space.transform
         if inner is not None:
             return np.ascontiguousarray(u.T @ inner)
-        return csr_array(u.T) if isinstance(u, csr_array) else np.ascontiguousarray(u.T)
+        return np.ascontiguousarray(u.T) if isinstance(u, np.ndarray) else csr_array(u.T)
 
     def raw(self, x: Array) -> Array:
         return self.space.raw(x)

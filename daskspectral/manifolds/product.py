@@ -195,7 +195,7 @@ class TensorFunctions(Functions):
     @cached_property
     def rows(self) -> list[slice]:
         """Where the products of each tuple are."""
-        return _slices(prod(f.size for f in term) for term in self.terms)
+        return slices_of(prod(f.size for f in term) for term in self.terms)
 
     @property
     def ambient(self) -> int:
@@ -222,7 +222,7 @@ class TensorFunctions(Functions):
 
     def _tensors(self, count: int, evaluate: Callable[[Functions, slice], Array]) -> Array:
         """The products of what is evaluated of functions of the factors, by their coordinates, at so many points."""
-        cuts = _slices(self.widths)
+        cuts = slices_of(self.widths)
         filled = [term for rows, term in zip(self.rows, self.terms, strict=True) if rows.start < rows.stop]
         needed = {(i, id(f)): f for term in filled for i, f in enumerate(term)}
         values = {key: evaluate(f, cuts[key[0]]) for key, f in needed.items()}
@@ -235,7 +235,7 @@ def _products(left: Array, right: Array) -> Array:
     return np.asarray((left[:, None] * right[None]).reshape(-1, left.shape[1]))
 
 
-def _slices(sizes: Iterable[int]) -> list[slice]:
+def slices_of(sizes: Iterable[int]) -> list[slice]:
     """Consecutive slices of these lengths."""
     return [slice(a, b) for a, b in pairwise(accumulate(sizes, initial=0))]
 
@@ -251,7 +251,7 @@ class _FactorMove:
     @classmethod
     def of(cls, g: Isometry, widths: Sequence[int]) -> _FactorMove:
         """The moves of factors with so many coordinates. Raises ValueError where g mixes the coordinates of several."""
-        cuts = _slices(widths)
+        cuts = slices_of(widths)
         filled = [[j for j, there in enumerate(cuts) if np.abs(g.matrix[here, there]).max() > _ZERO] for here in cuts]
         order = tuple(row[0] for row in filled if len(row) == 1)
         if sorted(order) != [*range(len(cuts))] or any(widths[i] != widths[j] for i, j in enumerate(order)):

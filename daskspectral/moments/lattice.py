@@ -26,7 +26,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from daskspectral.basis import FourierLattice
-from daskspectral.basis.prior import SpanBasis, WeighedLattice
+from daskspectral.basis.lattice import SpanBasis, WeighedLattice
 from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Kernel
 from daskspectral.modes import ModeWeight, form_matrix, functional_vector, pairing_terms_of, terms_of, truncated

@@ -15,7 +15,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
-from daskspectral.basis.prior import WeighedLattice
+from daskspectral.basis.lattice import WeighedLattice
 from daskspectral.errors import FitWarning, warn_user
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
 from daskspectral.modes import form_matrix, functional_vector, pairing_terms_of, terms_of, truncated

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import FourierLattice
-from daskspectral.basis.prior import WeighedLattice
+from daskspectral.basis.lattice import WeighedLattice
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
 from daskspectral.moments.counting import counted_rows, repeats
 from daskspectral.moments.folds import Folds

@@ -17,7 +17,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, at_landmarks
-from daskspectral.basis.prior import SpanBasis
+from daskspectral.basis.lattice import SpanBasis
 from daskspectral.errors import ManifoldWarning, RankWarning, TrustWarning, warn_user
 from daskspectral.kernels import Polynomial, RadialKernel
 from daskspectral.moments.counting import kurtosis_of, order_of, share_between_tasks

@@ -143,14 +143,15 @@ class Trainer:
     def run(self, state: State | None = None) -> Networks:
         """The best networks of the training, which goes on from a `state`. Raises ValueError as `check` does."""
         self.check()
-        package, numpy, own = jax(), jax().numpy, self.networks.left
-        optimiser = self._optimiser()
-        leaves, shape = package.tree_util.tree_flatten(self.networks.parameters)
-        leaves = [np.asarray(v, np.float32) for v in leaves]
-        state = state or self._first(leaves, optimiser)
-        parameters = package.tree_util.tree_unflatten(shape, [numpy.asarray(v, "float32") for v in state.parameters])
-        inner = package.tree_util.tree_structure(optimiser.init(parameters))
-        moving = package.tree_util.tree_unflatten(inner, [numpy.asarray(v) for v in state.optimiser])
+        numpy, own = jax().numpy, self.networks.left
+        optimiser = optax().adam(optax().cosine_decay_schedule(own.rate, own.steps))
+        if state is None:
+            values = self.judge(self.networks)
+            leaves = [v.astype(np.float32) for v in _leaves(self.networks.parameters)]
+            moments = _leaves(optimiser.init(_tree(self.networks.parameters, leaves)))
+            state = State(0, leaves, moments, leaves, values, self._mu(values, None))
+        parameters = _tree(self.networks.parameters, [numpy.asarray(v, "float32") for v in state.parameters])
+        moving = _tree(optimiser.init(parameters), [numpy.asarray(v) for v in state.optimiser])
         step = self._step(optimiser)
         every = max(1, math.ceil(own.steps / own.checks))
         pool, current = self._pool(0), 0
@@ -181,7 +182,10 @@ class Trainer:
                 "and the best functions before are taken: lower the learning rate (rate)",
                 FitWarning,
             )
-        return self.networks.with_parameters(package.tree_util.tree_unflatten(shape, state.best))
+        return self._at(state.best)
+
+    def _at(self, leaves: list[Array]) -> Networks:
+        return self.networks.with_parameters(_tree(self.networks.parameters, leaves))
 
     def _pool(self, number: int) -> dict[str, Array]:
         """The rows of a round that count, in single precision: points from their origin, weights with the mean 1."""
@@ -192,11 +196,6 @@ class Trainer:
             pool["weight"] = pool["weight"] / pool["weight"].mean()
         pool |= {view: pool[view] - origin for view, origin in self.origins.items()}
         return {name: np.asarray(values, dtype=np.float32) for name, values in pool.items()}
-
-    def _optimiser(self) -> Any:
-        package, own = optax(), self.networks.left
-        schedule = package.cosine_decay_schedule(own.rate, own.steps)
-        return package.adam(schedule)
 
     def _step(self, optimiser: Any) -> Any:
         package, update = jax(), optax().apply_updates
@@ -214,22 +213,10 @@ class Trainer:
 
         return package.jit(step)
 
-    def _first(self, leaves: list[Any], optimiser: Any) -> State:
-        """The state before the first step."""
-        values = self.judge(self.networks)
-        arrays = [np.asarray(v, np.float32) for v in leaves]
-        package = jax()
-        shape = package.tree_util.tree_structure(self.networks.parameters)
-        moving = package.tree_util.tree_leaves(optimiser.init(package.tree_util.tree_unflatten(shape, arrays)))
-        moments = [np.asarray(v) for v in moving]
-        return State(0, arrays, moments, arrays, values, self._mu(values, None))
-
     def _checked(self, state: State, number: int, parameters: Any, moving: Any, losses: list[float]) -> State:
         """The state after some steps, with these networks as the best ones where they are."""
-        package = jax()
-        arrays = [np.asarray(v) for v in package.tree_util.tree_leaves(parameters)]
-        moments = [np.asarray(v) for v in package.tree_util.tree_leaves(moving)]
-        state = replace(state, step=number, parameters=arrays, optimiser=moments, losses=tuple(losses))
+        arrays = _leaves(parameters)
+        state = replace(state, step=number, parameters=arrays, optimiser=_leaves(moving), losses=tuple(losses))
         if not all(np.isfinite(v).all() for v in arrays):
             warn_user(
                 f"the training of the network diverged before step {number}: the best network before is taken. Lower "
@@ -237,11 +224,7 @@ class Trainer:
                 FitWarning,
             )
             return replace(state, step=self.networks.left.steps)
-        values = self.judge(
-            self.networks.with_parameters(
-                package.tree_util.tree_unflatten(package.tree_util.tree_structure(self.networks.parameters), arrays)
-            )
-        )
+        values = self.judge(self._at(arrays))
         better = self._sane(losses) and self._improves(values, state.values)
         logger.info(
             "training: step %d, loss %.4g, held-out values %s%s",
@@ -274,3 +257,13 @@ class Trainer:
         if not len(found):
             return np.asarray(1.0) if before is None else before
         return np.asarray(ABOVE * float(found.max()))
+
+
+def _leaves(tree: Any) -> list[Array]:
+    """The arrays of a tree, on the host."""
+    return [np.asarray(v) for v in jax().tree_util.tree_leaves(tree)]
+
+
+def _tree(like: Any, leaves: list[Any]) -> Any:
+    """A tree of these arrays."""
+    return jax().tree_util.tree_unflatten(jax().tree_util.tree_structure(like), leaves)

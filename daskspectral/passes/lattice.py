@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import FourierLattice
-from daskspectral.basis.lattice import Interval
-from daskspectral.basis.prior import check_stationary
+from daskspectral.basis.lattice import Interval, check_stationary
 from daskspectral.data.source import Source
 from daskspectral.devices import ACCELERATOR_ROWS
 from daskspectral.engine.memory import Memory, resident

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from daskspectral.basis import FourierLattice
-from daskspectral.basis.prior import check_stationary, prior_weights
+from daskspectral.basis.lattice import check_stationary, prior_weights
 from daskspectral.engine.memory import release
 from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.kernels import Kernel

@@ -10,13 +10,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from daskspectral.basis import Arena, Basis, Block, Concatenated, ConstantBasis
+from daskspectral.basis.base import VALUE
 from daskspectral.forms import Atom, Field, Form, dirichlet, form, gram, inner, partial
 from daskspectral.kernels.base import MultiIndex, unit_index
 from daskspectral.moments import Measure, update_digest
 from daskspectral.registry import encode
-from daskspectral.testing.compare import EXACT, Array, check_partials, compare, decoded, draw_points, pickled, require
+from daskspectral.testing.compare import (
+    EXACT,
+    READ,
+    Array,
+    check_contracted,
+    check_partials,
+    compare,
+    copies_of,
+    draw_points,
+    require,
+)
 
-VALUE = Atom("value")
 SINGLE = 1e-3  # relative, of values in float32
 
 
@@ -98,13 +108,23 @@ def _check_features(basis: Basis, x: Array, rng: np.random.Generator) -> None:
     plain = {VALUE: feature(basis, fields, VALUE)}
     compare(f"{what}: values in a block", plain[VALUE], basis.values(x), EXACT)
     if basis.order >= 1:
-        partials = {derivative(unit_index(a, d)): fields["direction"][:, a] for a in range(d)}
-        plain |= {atom: feature(basis, fields, atom) for atom in partials}
-        along = Atom("along", direction=Field("direction"))
-        plain[along] = np.sum([plain[atom] * v for atom, v in partials.items()], axis=0)
-        compare(f"{what}: along, against partial derivatives", feature(basis, fields, along), plain[along], EXACT)
-    if basis.order >= 2:
-        _check_second(basis, x, rng)
+        atoms = [*(derivative(unit_index(a, d)) for a in range(d)), Atom("along", direction=Field("direction"))]
+        plain |= {atom: feature(basis, fields, atom) for atom in atoms}
+
+    def second(matrix: Array | None) -> Array:
+        atom = Atom("second", direction=None if matrix is None else Field("matrix"))
+        block = Block(fields if matrix is None else fields | {"matrix": matrix}, np.dtype(float), Arena())
+        return basis.at(block, [atom]).second(atom, block)
+
+    check_contracted(
+        what,
+        x.shape,
+        basis.order,
+        lambda alpha: feature(basis, fields, derivative(alpha)),
+        lambda v: feature(basis, fields | {"direction": v}, Atom("along", direction=Field("direction"))),
+        second,
+        rng,
+    )
     scale = rng.random(len(x)) + 0.5
     for atom, expected in plain.items():
         name = f"{atom.kind} {atom.alpha}" if atom.alpha else atom.kind
@@ -113,25 +133,6 @@ def _check_features(basis: Basis, x: Array, rng: np.random.Generator) -> None:
         if basis.kills(atom):
             most = float(np.abs(expected).max())
             require(most == 0, f"{what}: kills() says that {name} vanishes everywhere, and it reaches {most:.3g}")
-
-
-def _check_second(basis: Basis, x: Array, rng: np.random.Generator) -> None:
-    d = basis.dimension
-    fields = {"x": x, "matrix": rng.standard_normal((len(x), d, d))}
-    matrices = {Field("matrix"): fields["matrix"], None: np.zeros((len(x), d, d)) + np.eye(d)}
-    block = Block(fields, np.dtype(float), Arena())
-    for field, matrix in matrices.items():
-        atom = Atom("second", direction=field)
-        found = basis.at(block, [atom]).second(atom, block)
-        pairs = itertools.product(range(d), repeat=2)
-        parts = [matrix[:, a, b] * feature(basis, fields, derivative(two_axes(a, b, d))) for a, b in pairs]
-        what = f"{basis.description}: second derivatives {'with' if field else 'without'} a field of matrices"
-        compare(f"{what}, against partial derivatives", found, np.sum(parts, axis=0), EXACT)
-
-
-def two_axes(a: int, b: int, d: int) -> MultiIndex:
-    """The multi-index of d_a d_b."""
-    return tuple((k == a) + (k == b) for k in range(d))
 
 
 def _check_sums(basis: Basis, x: Array, rng: np.random.Generator) -> None:
@@ -169,16 +170,11 @@ def _gradients(units: list[MultiIndex]) -> Form:
 
 def _check_copies(basis: Basis, x: Array) -> None:
     what = basis.description
-    copies = {"its pickled copy": pickled(what, basis)}
-    try:
-        state = encode(basis)
-    except (ValueError, TypeError):  # of functions or classes that cannot be imported: for use, not to be saved
-        state = None
-    if state is not None:
-        again = copies["the one read from its state"] = decoded(what, state, Basis)  # type: ignore[type-abstract]
+    copies = copies_of(what, basis, Basis)
+    if READ in copies:
         digests = [hashlib.sha256(), hashlib.sha256()]
-        for digest, each in zip(digests, (state, encode(again)), strict=True):
-            update_digest(digest, each)
+        for digest, each in zip(digests, (basis, copies[READ]), strict=True):
+            update_digest(digest, encode(each))
         require(digests[0].digest() == digests[1].digest(), f"{what}: read from its state, it has another state")
     for name, copy in copies.items():
         sizes, wanted = ((b.size, b.dimension, b.order) for b in (copy, basis))

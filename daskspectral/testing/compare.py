@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from daskspectral.errors import SmoothnessError
 from daskspectral.kernels.base import MultiIndex, unit_index
-from daskspectral.registry import decode, foreign
+from daskspectral.registry import decode, encode, foreign
 
 Array = NDArray[np.floating[Any]]
 Derivative = Callable[[Array, MultiIndex], Array]
@@ -26,6 +26,7 @@ HIGHEST = 4  # orders of derivatives above it are not checked
 INDICES = 15  # multi-indices checked of each order: all of them in three variables
 POINTS, LEAST = 40, 12
 LEVELS = 9
+READ = "the one read from its state"
 
 
 def require(condition: bool, message: str) -> None:
@@ -65,22 +66,51 @@ def draw_points(x: ArrayLike | None, d: int, rng: np.random.Generator) -> Array:
     return points
 
 
-def pickled(what: str, thing: Thing) -> Thing:
-    """A copy as workers get it. Raises AssertionError where it cannot be pickled."""
+def copies_of(what: str, thing: Thing, expected: type) -> dict[str, Thing]:
+    """The pickled copy, as workers get it, and the one read from the saved state where there is one, in words.
+
+    Raises AssertionError where it cannot be pickled, and where `load` would refuse the state.
+    """
     try:
-        copy: Thing = cloudpickle.loads(cloudpickle.dumps(thing))
+        copies = {"its pickled copy": cloudpickle.loads(cloudpickle.dumps(thing))}
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         raise AssertionError(f"{what} cannot be pickled, and so not sent to workers: {error}") from error
-    return copy
-
-
-def decoded(what: str, state: Any, expected: type[Thing]) -> Thing:
-    """An object of its saved state. Raises AssertionError where `load` would refuse the state."""
     try:
-        copy: Thing = decode(state, expected, trusted=foreign(state))
+        state = encode(thing)
+    except (ValueError, TypeError):  # of functions or classes that cannot be imported: for use, not to be saved
+        return copies
+    try:
+        return copies | {READ: decode(state, expected, trusted=foreign(state))}
     except (ValueError, TypeError) as error:
         raise AssertionError(f"{what} cannot be read from its state: {error}") from error
-    return copy
+
+
+def check_contracted(
+    what: str,
+    shape: tuple[int, int],
+    order: float,
+    partial: Callable[[MultiIndex], Array],
+    along: Callable[[Array], Array],
+    second: Callable[[Array | None], Array],
+    rng: np.random.Generator,
+) -> None:
+    """Derivatives along directions, and second ones, at points of this shape are sums of partial derivatives."""
+    n, d = shape
+    if order >= 1:
+        v = rng.standard_normal(shape)
+        expected = np.sum([partial(unit_index(a, d)) * v[:, a] for a in range(d)], axis=0)
+        compare(f"{what}: along, against partial derivatives", along(v), expected, EXACT)
+    for matrix in (rng.standard_normal((n, d, d)), None) if order >= 2 else ():
+        weights = np.zeros((n, d, d)) + np.eye(d) if matrix is None else matrix
+        pairs = itertools.product(range(d), repeat=2)
+        expected = np.sum([weights[:, a, b] * partial(two_axes(a, b, d)) for a, b in pairs], axis=0)
+        name = f"{what}: second derivatives {'without' if matrix is None else 'with a field of'} matrices"
+        compare(f"{name}, against partial derivatives", second(matrix), expected, EXACT)
+
+
+def two_axes(a: int, b: int, d: int) -> MultiIndex:
+    """The multi-index of d_a d_b."""
+    return tuple((k == a) + (k == b) for k in range(d))
 
 
 def multi_indices(d: int, order: int, rng: np.random.Generator) -> list[MultiIndex]:
@@ -130,7 +160,13 @@ def check_partials(
     whole = order == math.inf or (order >= 0 and order % 1 == 0)
     require(whole, f"{what}: its order is {order!r}; it is a whole number of 0 or more, or infinite")
     d = x.shape[1]
-    given = _given(what, derivative)
+
+    def given(x: Array, alpha: MultiIndex) -> Array:
+        try:
+            return derivative(x, alpha)
+        except SmoothnessError as error:
+            raise AssertionError(f"{what} declares the derivative {alpha}, and refuses it: {error}") from error
+
     compare(f"{what}: the partial derivative of order 0, against values", given(x, (0,) * d), values, EXACT)
     for total in range(1, int(min(order, HIGHEST)) + 1):
         for alpha in multi_indices(d, total, rng):
@@ -148,27 +184,12 @@ def check_partials(
             )
             compare(f"{name}, against differences of {below}", given(x, alpha), expected, DIFFERENCES, floor)
     if order < math.inf:
-        _check_refused(what, derivative, int(order), x)
-
-
-def _given(what: str, derivative: Derivative) -> Derivative:
-    """The derivative, with an AssertionError where it is refused."""
-
-    def given(x: Array, alpha: MultiIndex) -> Array:
+        above = tuple((int(order) + 1) * k for k in unit_index(0, d))
         try:
-            return derivative(x, alpha)
-        except SmoothnessError as error:
-            raise AssertionError(f"{what} declares the derivative {alpha}, and refuses it: {error}") from error
-
-    return given
-
-
-def _check_refused(what: str, derivative: Derivative, order: int, x: Array) -> None:
-    alpha = tuple((order + 1) * k for k in unit_index(0, x.shape[1]))
-    try:
-        derivative(x, alpha)
-    except SmoothnessError:
-        return
-    raise AssertionError(
-        f"{what} declares derivatives up to order {order} and gives numbers for {alpha}; it must raise SmoothnessError"
-    )
+            derivative(x, above)
+        except SmoothnessError:
+            return
+        raise AssertionError(
+            f"{what} declares derivatives up to order {int(order)} and gives numbers for {above}; it must raise "
+            "SmoothnessError"
+        )

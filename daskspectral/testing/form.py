@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from daskspectral.basis import Arena, Basis, Block, Evaluation, LandmarkBasis
+from daskspectral.basis import Arena, Basis, Block, LandmarkBasis
+from daskspectral.basis.lattice import SpanBasis
 from daskspectral.forms import Atom, Field, Form
 from daskspectral.kernels import Gaussian
 from daskspectral.kernels.base import MultiIndex, unit_index
 from daskspectral.moments import Measure
-from daskspectral.registry import decode, encode, foreign
-from daskspectral.testing.basis import derivative, feature, two_axes
-from daskspectral.testing.compare import EXACT, Array, compare, pickled, require
+from daskspectral.testing.basis import derivative, feature
+from daskspectral.testing.compare import EXACT, Array, compare, copies_of, require, two_axes
 
 ROWS = 9
 CHUNKINGS = 5
@@ -61,7 +59,7 @@ def check_form(
     what = f"the form {form.name}"
     for basis, order in zip((left, right), form.orders, strict=True):
         basis.check_order(order, what)
-    batch = draw_fields([(form, left.dimension, right.dimension)], given, rng)
+    batch = _draw_fields(form, left.dimension, right.dimension, given, rng)
     found = _measure(form, left, right, batch)
     compare(f"{what} [f, g], against a sum over rows", found, _sum_over_rows(form, left, right, batch), EXACT)
     _check_linear(form, left, right, batch, rng)
@@ -71,20 +69,17 @@ def check_form(
         expected = _sum_over_rows(form, left, left, batch)
         compare(f"{what} [f, g] of one basis, against a sum over rows", square, expected, EXACT)
         _check_symmetry(form, square, random=not given)
-    state = json.loads(json.dumps(encode(form)))
-    for name, copy in {
-        "its state": decode(state, Form, trusted=foreign(state)),
-        "its pickled copy": pickled(what, form),
-    }.items():
-        require(copy == form and hash(copy) == hash(form), f"{what} is read back from {name} as {copy}")
+    for name, copy in copies_of(what, form, Form).items():
+        origin = name.removeprefix("the one read from ")
+        require(copy == form and hash(copy) == hash(form), f"{what} is read back from {origin} as {copy}")
 
 
 def _check_linear(form: Form, left: Basis, right: Basis, batch: Mapping[str, Array], rng: np.random.Generator) -> None:
     matrix = _measure(form, left, right, batch)
     a, b = rng.standard_normal((3, left.size)), rng.standard_normal((2, right.size))
-    in_f = _measure(form, _Combinations(left, a), right, batch)
+    in_f = _measure(form, SpanBasis(left, a.T), right, batch)
     compare(f"the form {form.name} is not linear in f: H(sum_i a_i f_i, g)", in_f, a @ matrix, EXACT)
-    in_g = _measure(form, left, _Combinations(right, b), batch)
+    in_g = _measure(form, left, SpanBasis(right, b.T), batch)
     compare(f"the form {form.name} is not linear in g: H(f, sum_j b_j g_j)", in_g, matrix @ b.T, EXACT)
 
 
@@ -184,28 +179,24 @@ def _dimension(form: Form, given: Mapping[str, Array]) -> int:
     return next((len(atom.alpha) for atom in atoms if atom.kind == "partial"), 3)
 
 
-def draw_fields(
-    forms: Sequence[tuple[Form, int, int]], given: Mapping[str, Array], rng: np.random.Generator
+def _draw_fields(
+    form: Form, d: int, right: int, given: Mapping[str, Array], rng: np.random.Generator
 ) -> dict[str, Array]:
-    """The fields that forms of functions of d and d' variables read, given or random, with the weight of each row."""
+    """The fields that a form of functions of d and d' variables reads, given or random, with the weight of each row."""
     lengths = {len(values) for values in given.values()}
     if len(lengths) > 1:
         raise ValueError(f"all fields have one row for each point; their lengths are {sorted(lengths)}")
     n = lengths.pop() if lengths else ROWS
-    shapes: dict[str, tuple[int, ...]] = {}
-    for form, d, right in forms:
-        shapes.setdefault("x", (d,))
-        for name, shape in _reads(form, d, right):
-            before = shapes.setdefault(name, shape)
-            if len(before) != len(shape):
-                raise ValueError(
-                    f"the form {form.name} reads the field {name} with rows of shapes {before} and {shape}; use two"
-                )
-            shapes[name] = tuple(max(sizes) for sizes in zip(before, shape, strict=True))
+    shapes: dict[str, tuple[int, ...]] = {"x": (d,)}
+    for name, shape in _reads(form, d, right):
+        before = shapes.setdefault(name, shape)
+        if len(before) != len(shape):
+            raise ValueError(
+                f"the form {form.name} reads the field {name} with rows of shapes {before} and {shape}; use two"
+            )
+        shapes[name] = tuple(max(sizes) for sizes in zip(before, shape, strict=True))
     batch: dict[str, Array] = {"weight": rng.random(n) + 0.5}
-    for name, shape in shapes.items():
-        batch[name] = rng.standard_normal((n, *shape))
-    batch |= given
+    batch |= {name: rng.standard_normal((n, *shape)) for name, shape in shapes.items()} | dict(given)
     for values in batch.values():
         values.flags.writeable = False
     return batch
@@ -228,39 +219,3 @@ def _reads(form: Form, d: int, right: int) -> Iterator[tuple[str, tuple[int, ...
 
 def _row(field: Field, tail: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
     return field.name, (*(max(i + 1, -i) for i in field.path), *tail)
-
-
-@dataclass(frozen=True, eq=False)
-class _Combinations(Basis):
-    """Linear combinations sum_i a_ki phi_i of the functions of a basis, a (q, p), without short cuts."""
-
-    basis: Basis
-    matrix: Array
-
-    @property
-    def size(self) -> int:
-        return len(self.matrix)
-
-    @property
-    def dimension(self) -> int:
-        return self.basis.dimension
-
-    @property
-    def order(self) -> float:
-        return self.basis.order
-
-    @property
-    def description(self) -> str:
-        return f"combinations of {self.basis.description}"
-
-    def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
-        return _Combined(self.basis.at(block, atoms), self.matrix)
-
-
-@dataclass(frozen=True)
-class _Combined(Evaluation):
-    evaluation: Evaluation
-    matrix: Array
-
-    def feature(self, atom: Atom) -> Array:
-        return np.asarray(self.matrix @ self.evaluation.feature(atom))

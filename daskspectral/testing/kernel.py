@@ -11,19 +11,17 @@ from sklearn.base import clone
 from daskspectral.basis import LandmarkBasis
 from daskspectral.errors import SmoothnessError
 from daskspectral.kernels import DotKernel, Kernel, RadialKernel
-from daskspectral.kernels.base import unit_index
-from daskspectral.registry import encode
-from daskspectral.testing.basis import check_functions, two_axes
+from daskspectral.testing.basis import check_functions
 from daskspectral.testing.compare import (
     EXACT,
     HIGHEST,
     Array,
+    check_contracted,
     check_partials,
     compare,
-    decoded,
+    copies_of,
     draw_points,
     multi_indices,
-    pickled,
     require,
     spread,
 )
@@ -67,7 +65,15 @@ def check_kernel(kernel: Kernel, d: int = 3, *, x: ArrayLike | None = None, rand
     _check_values(kernel, points, y)
     check_partials(f"{kernel}", lambda z, a: kernel.partial(z, y, a), kernel.values(near, y), kernel.order, near, rng)
     _check_coincident(kernel, points, rng)
-    _check_contracted(kernel, points, y, rng)
+    check_contracted(
+        f"{kernel}",
+        points.shape,
+        kernel.order,
+        lambda alpha: kernel.partial(points, y, alpha),
+        lambda v: kernel.along(points, y, v),
+        lambda matrix: kernel.second(points, y, matrix),
+        rng,
+    )
     _check_parameters(kernel, points, y)
     basis, x = LandmarkBasis(kernel, y), points[LANDMARKS:]
     compare(
@@ -112,23 +118,6 @@ def _check_values(kernel: Kernel, points: Array, y: Array) -> None:
     )
 
 
-def _check_contracted(kernel: Kernel, points: Array, y: Array, rng: np.random.Generator) -> None:
-    if kernel.order >= 1:
-        v = rng.standard_normal(points.shape)
-        partials = [kernel.partial(points, y, unit_index(a, y.shape[1])) for a in range(y.shape[1])]
-        expected = sum(partial * v[:, a] for a, partial in enumerate(partials))
-        compare(f"{kernel}: along, against partial derivatives", kernel.along(points, y, v), expected, EXACT)
-    if kernel.order >= 2:
-        d, n = y.shape[1], len(points)
-        pairs = [(a, b) for a in range(d) for b in range(d)]
-        hessian = np.array([kernel.partial(points, y, two_axes(a, b, d)) for a, b in pairs])
-        for matrix in (rng.standard_normal((n, d, d)), None):
-            weights = np.zeros((n, d, d)) + np.eye(d) if matrix is None else matrix
-            expected = np.einsum("aik,ka->ik", hessian, weights.reshape(n, -1))
-            name = f"{kernel}: second {'without' if matrix is None else 'with'} matrices, against partial derivatives"
-            compare(name, kernel.second(points, y, matrix), expected, EXACT)
-
-
 def _check_coincident(kernel: Kernel, points: Array, rng: np.random.Generator) -> None:
     """Derivatives are finite at landmarks, and bounded near them."""
     y = points[:LANDMARKS]
@@ -150,13 +139,7 @@ def _check_parameters(kernel: Kernel, points: Array, y: Array) -> None:
     except (RuntimeError, TypeError, ValueError) as error:
         raise AssertionError(f"{kernel} cannot be cloned as scikit-learn does it: {error}") from error
     copies["its clone after set_params"].set_params(**kernel.get_params(deep=False))
-    copies["its pickled copy"] = pickled(f"{kernel}", kernel)
-    try:
-        state = encode(kernel)
-    except (ValueError, TypeError):  # of functions or classes that cannot be imported: for use, not to be saved
-        state = None
-    if state is not None:
-        copies["the one read from its state"] = decoded(f"{kernel}", state, Kernel)  # type: ignore[type-abstract]
+    copies |= copies_of(f"{kernel}", kernel, Kernel)
     values = kernel.values(points, y)
     for name, copy in copies.items():
         require(type(copy).__name__ == type(kernel).__name__, f"{kernel}: {name} is a {type(copy).__name__}")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskspectral.basis import Arena, Block, FourierLattice
-from daskspectral.basis.prior import SpanBasis, WeighedLattice, prior_weights
+from daskspectral.basis.lattice import SpanBasis, WeighedLattice, prior_weights
 from daskspectral.forms import Atom, Field
 from daskspectral.kernels import Exponential, Gaussian, Linear, Matern, Radial
 from tests.common import copied, named

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.basis import FourierLattice
-from daskspectral.basis.prior import prior_weights
+from daskspectral.basis.lattice import prior_weights
 from daskspectral.errors import FitWarning
 from daskspectral.kernels import Gaussian, Kernel, Matern
 from daskspectral.moments import lattice_regression

@@ -9,7 +9,7 @@ import scipy.linalg
 
 import daskspectral as dsp
 from daskspectral.basis import FourierLattice
-from daskspectral.basis.prior import WeighedLattice
+from daskspectral.basis.lattice import WeighedLattice
 from daskspectral.kernels import Matern
 from daskspectral.moments import lattice, modes
 from daskspectral.moments.lattice import Weighed, dense, of_functions, solve_modes

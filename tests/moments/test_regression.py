@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from daskspectral.basis import FourierLattice, LandmarkBasis, MonomialBasis
-from daskspectral.basis.prior import prior_weights
+from daskspectral.basis.lattice import prior_weights
 from daskspectral.errors import FitWarning
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.moments import Moments, lattice_regression

@@ -170,7 +170,7 @@ def test_the_best_prior_comes_first() -> None:
 def test_held_out_values_of_a_prior_are_those_of_the_weighed_functions() -> None:
     """Modes of parts of the folds, reduced, give what all functions give, measured row by row."""
     whole = moments()
-    functions = dsp.basis.prior.WeighedLattice(LATTICE, Matern(1.5, 0.6))
+    functions = dsp.basis.lattice.WeighedLattice(LATTICE, Matern(1.5, 0.6))
     task = SumTask(measure_of(functions, None, Laplacian(), "float64"), Laplacian())
     there = Trial.measure(task, ROWS, FOLD, LANDMARK, folds=FOLDS, preparation={})
     judged, aside = (moments_of(LATTICE, {"x": ROWS["x"][own]}, FOLD[own]) for own in (~LANDMARK, LANDMARK))
