@@ -20,11 +20,11 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskspectral.data.files import DEFLATED, need_netcdf, refuse_external
-from daskspectral.data.folders import MARKERS, refuse_absent, room_at
+from daskspectral.data.folders import Directory, is_store, refuse_absent, room_at
 from daskspectral.data.readers import library, numbers, open_parquet
-from daskspectral.data.remote import connect, local_path, reaching, stored
+from daskspectral.data.remote import Location, connect, local_path, reaching, stored
 from daskspectral.data.stores import refuse_inflated, refuse_irregular
-from daskspectral.data.writing import Location, create_array, default_chunk_rows, progress_bar, refuse_existing
+from daskspectral.data.writing import create_array, default_chunk_rows, progress_bar, refuse_existing
 from daskspectral.errors import InvalidRowError
 
 
@@ -198,7 +198,7 @@ def _netcdf(source: Path, dataset: str | None, columns: Columns, flatten: bool) 
 
 @contextmanager
 def _parquet(source: Path, columns: Columns) -> Iterator[Table]:
-    if any((source / marker).exists() for marker in MARKERS):
+    if is_store(Directory(source)):
         raise ValueError(f"{source} is a zarr store already: use it as it is.")
     if source.is_dir() and not any(source.rglob("*.parquet")):
         raise ValueError(f"{source} holds no .parquet file.")

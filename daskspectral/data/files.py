@@ -15,7 +15,7 @@ import xarray as xr
 import zarr
 from zarr.storage import MemoryStore
 
-from daskspectral.data.folders import MARKERS
+from daskspectral.data.folders import Directory, is_store
 from daskspectral.data.readers import DaskReader, Reader, ZarrReader, library, open_parquet, zarr_reader
 from daskspectral.data.remote import connect, fill_is_meant, local_path, opened_file, reaching
 from daskspectral.data.stores import MAIN, data_arrays, open_node, refuse_inflated, refuse_irregular
@@ -134,7 +134,7 @@ def _ends(path: str, endings: tuple[str, ...]) -> bool:
 
 def _is_folder_of_parquet(path: str) -> bool:
     folder = local_path(path)
-    if folder is None or not folder.is_dir() or any((folder / m).exists() for m in MARKERS):
+    if folder is None or not folder.is_dir() or is_store(Directory(folder)):
         return False
     return next(folder.rglob("*.parquet"), None) is not None
 

@@ -95,37 +95,31 @@ def columns_with_numbers(values: Any, what: str) -> Array | None:
     return None if found.all() else found
 
 
-@dataclass(frozen=True, eq=False)
-class _Columns:
+def _used(block: Array, kept: Array | None, factors: Array | None) -> Array:
     """The columns of a block that are used, times their factors."""
-
-    kept: Array | None
-    factors: Array | None
-
-    def __call__(self, block: Array) -> Array:
-        if self.kept is not None:
-            block = block[:, self.kept]
-        if self.factors is None:
-            return block
-        dtype = block.dtype if block.dtype.kind == "f" and block.dtype.itemsize >= 4 else float
-        return np.asarray(block * self.factors, dtype=dtype)
+    if kept is not None:
+        block = block[:, kept]
+    if factors is None:
+        return block
+    dtype = block.dtype if block.dtype.kind == "f" and block.dtype.itemsize >= 4 else float
+    return np.asarray(block * factors, dtype=dtype)
 
 
 def chosen_columns(values: Any, layout: Layout, unweighted: bool) -> Any:
     """The columns of a layout, weighted."""
-    if layout.kept is None and layout.weights is None:
+    if layout.whole:
         return values
     if isinstance(values, Reader):
         values = lazy_rows(values)
     factors = layout.weights
     if factors is not None and unweighted:
         factors = np.where(factors > 0, 1 / np.where(factors > 0, factors, 1), 0)
-    columns = _Columns(layout.kept, factors)
+    used: dict[str, Any] = {"kept": layout.kept, "factors": factors}
     if not isinstance(values, da.Array):
-        return columns(np.asarray(values))
-    sample = columns(np.empty((0, values.shape[1]), values.dtype))
+        return _used(np.asarray(values), **used)
+    sample = _used(np.empty((0, values.shape[1]), values.dtype), **used)
     chunks = (values.chunks[0], (layout.width,))
-    return da.map_blocks(columns, values, token="columns", chunks=chunks, dtype=sample.dtype, meta=sample)
+    return da.map_blocks(_used, values, token="columns", chunks=chunks, dtype=sample.dtype, meta=sample, **used)
 
 
 Dims = str | Sequence[str] | None

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.signal import lfilter
 
-from daskspectral.data.writing import Location, create_array, default_chunk_rows, progress_bar, refuse_existing
+from daskspectral.data.remote import Location
+from daskspectral.data.writing import create_array, default_chunk_rows, progress_bar, refuse_existing
 
 Floats = npt.NDArray[np.float64]
 

@@ -156,13 +156,10 @@ class Source:
 
     def begun_at(self, start: int) -> Source:
         """The same rows, where those from `start` on begin at a block of each dask array."""
-        readers = {name: _cut(r, start) if isinstance(r, DaskReader) else r for name, r in self.readers.items()}
+        readers = dict(self.readers)
+        for name, a in self.dask_fields.items():
+            readers[name] = replace(readers[name], array=da.concatenate([a[:start], a[start:]]))  # type: ignore[type-var]
         return replace(self, readers=readers)
-
-
-def _cut(reader: DaskReader, start: int) -> DaskReader:
-    array = reader.array
-    return replace(reader, array=da.concatenate([array[:start], array[start:]]))
 
 
 def open_source(

@@ -32,8 +32,19 @@ from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 from zarr.core.sync import sync
 from zarr.storage import LocalStore, WrapperStore
 
-from daskspectral.data.folders import MARKERS, NAME, RENEWAL, Directory, Lease, Prefix, is_dead, refuse_live, room_at
-from daskspectral.data.remote import connect, local_path, reaching
+from daskspectral.data.folders import (
+    NAME,
+    RENEWAL,
+    Directory,
+    Lease,
+    Prefix,
+    folder_at,
+    is_dead,
+    is_store,
+    refuse_live,
+    room_at,
+)
+from daskspectral.data.remote import Location, connect, local_path, reaching
 from daskspectral.data.stores import MAIN, open_array, store_at
 from daskspectral.errors import printable
 
@@ -77,20 +88,8 @@ class HeldBackStore(WrapperStore[Any]):
         else:
             await self._store.set(key, value)
 
-    async def set_if_not_exists(self, key: str, value: Buffer) -> None:
-        if key != ROOT:
-            await self._store.set_if_not_exists(key, value)
-        elif self._root is None:
-            self._root = value.to_bytes()
-
     async def exists(self, key: str) -> bool:
         return self._root is not None if key == ROOT else bool(await self._store.exists(key))
-
-    async def delete(self, key: str) -> None:
-        if key == ROOT:
-            self._root = None
-        else:
-            await self._store.delete(key)
 
     async def list(self) -> AsyncIterator[str]:
         if self._root is not None:
@@ -98,8 +97,9 @@ class HeldBackStore(WrapperStore[Any]):
         async for key in self._store.list():
             yield key
 
-    _get_many = Store._get_many  # by `get` and `set` above, not by those of the store inside
+    _get_many = Store._get_many  # by the methods above, not by those of the store inside
     _set_many = Store._set_many
+    set_if_not_exists = Store.set_if_not_exists
 
 
 NEW, OLD = "new", "old"
@@ -198,7 +198,6 @@ def _discard(path: Path, pause: float) -> None:
 _CHUNK_BYTES = 32_000_000
 _INNER_BYTES = 1 << 20
 
-Location = str | os.PathLike[str]
 Node = TypeVar("Node")
 _marks: ContextVar[dict[str, Any] | None] = ContextVar("marks", default=None)
 
@@ -308,23 +307,22 @@ def refuse_existing(path: Location, overwrite: bool) -> None:
     NotADirectoryError or PermissionError for a local directory that is missing or takes no files. At a URL an object
     is written and deleted; raises OSError where that fails, saying what is missing, and where another run is writing.
     """
-    target = local_path(path)
-    if target is None:
-        folder = Prefix(os.fspath(path))
-        if "/" not in folder.root:
-            raise ValueError(f"{os.fspath(path)} is a whole bucket: give a path in it, such as {folder}/x.zarr")
-        exists, is_store = folder.exists, folder.is_store()
-        if exists and not is_store and folder.holds(NAME):  # left by a run that was killed, or being written
-            refuse_live(folder, "the output")
-            exists = False
-        what = "other objects"
-    else:
+    folder = folder_at(path)
+    if isinstance(folder, Directory):
+        target = folder.path
         refuse_unwritable(target.parent, target.name)
         if not target.exists():
             recover(target.parent, target.name)
-        exists, is_store = target.exists(), any((target / marker).is_file() for marker in MARKERS)
         what = "a directory" if target.is_dir() else "a file"
-    if exists and not is_store:
+    else:
+        if "/" not in folder.root:
+            raise ValueError(f"{os.fspath(path)} is a whole bucket: give a path in it, such as {folder}/x.zarr")
+        what = "other objects"
+    exists, whole = folder.exists, is_store(folder)
+    if exists and not whole and isinstance(folder, Prefix) and folder.holds(NAME):
+        refuse_live(folder, "the output")  # it was left by a run that was killed, or is being written
+        exists = False
+    if exists and not whole:
         raise FileExistsError(
             f"{os.fspath(path)} exists and is {what}, not a zarr store, so it is never replaced: "
             "choose another path, or remove it yourself."
@@ -334,7 +332,7 @@ def refuse_existing(path: Location, overwrite: bool) -> None:
             f"{os.fspath(path)} exists (a zarr store): choose another path, or replace it with "
             "overwrite=True (--overwrite in the shell)."
         )
-    if target is None:
+    if isinstance(folder, Prefix):
         folder.refuse_unwritable()
 
 
@@ -554,16 +552,15 @@ def _storable(template: xr.Dataset) -> xr.Dataset:
     return plain
 
 
-def refuse_input(out: str | os.PathLike[str], *inputs: str | os.PathLike[str] | None) -> None:
+def refuse_input(out: Location, *inputs: Location | None) -> None:
     """Raise ValueError where writing `out` would destroy one of the inputs: it is one of them, or holds one."""
-    target = _place(out)
+
+    def place(location: Location) -> str:
+        path = local_path(location)
+        return os.fspath(location).rstrip("/") if path is None else str(path)
+
     for location in inputs:
-        if location is not None and f"{_place(location)}/".startswith(f"{target}/"):
+        if location is not None and f"{place(location)}/".startswith(f"{place(out)}/"):
             raise ValueError(
                 f"the output {os.fspath(out)} would replace the input {os.fspath(location)}; choose another path"
             )
-
-
-def _place(location: str | os.PathLike[str]) -> str:
-    path = local_path(location)
-    return os.fspath(location).rstrip("/") if path is None else str(path)
