@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -15,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.signal import lfilter
 
+from daskspectral.data.batches import read_ahead
 from daskspectral.data.remote import Location
 from daskspectral.data.writing import create_array, default_chunk_rows, progress_bar, refuse_existing
 
@@ -282,8 +281,6 @@ SAMPLES: dict[str, Sample] = {
     )
 }
 
-_THREADS = 2
-
 
 def write_sample(
     name: str, path: Location, n: int, *, overwrite: bool = False, progress: bool | None = None, **options: Any
@@ -307,21 +304,11 @@ def write_sample(
     with (
         bar,
         create_array(path, shape, drawing.dtype, chunk_rows=rows, attributes=attributes, overwrite=overwrite) as array,
-        ThreadPoolExecutor(_THREADS) as pool,
+        read_ahead((start, draw()) for start, draw in drawing.chunks()) as blocks,
     ):
-
-        def write(start: int, draw: Callable[[], Floats]) -> int:
-            block = draw()
+        for start, block in blocks:
             array[start : start + len(block)] = block
-            return len(block)
-
-        pending: deque[Future[int]] = deque()
-        for start, draw in drawing.chunks():
-            if len(pending) > _THREADS:
-                bar.update(pending.popleft().result())
-            pending.append(pool.submit(write, start, draw))
-        while pending:
-            bar.update(pending.popleft().result())
+            bar.update(len(block))
 
 
 @dataclass(frozen=True)

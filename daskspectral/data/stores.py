@@ -191,11 +191,15 @@ class BoundedCodec(BytesBytesCodec):
 def decompressed(config: Mapping[str, Any], stored: Any, most: int) -> Any:
     """What a chunk stands for; None where it promises at most `most` bytes, and its codec keeps to what is promised.
 
-    Raises ValueError where it stands for more.
+    Raises ValueError where it stands for more, or is cut short.
     """
     name, data = config["id"], memoryview(ensure_contiguous_ndarray(stored)).cast("B")
     if name in STREAMS:
         return _streams(name, STREAMS[name](config), bytes(data), most)
+    if name == "blosc" and len(data) < max(16, stored_bytes := int.from_bytes(data[12:16], "little")):
+        raise ValueError(  # blosc would decode memory beyond its end
+            f"it has {len(data)} bytes, and its Blosc header promises {stored_bytes}: the file was cut short"
+        )
     if (_of_zstd(data, most) if name == "zstd" else int.from_bytes(data[PROMISES[name]], "little")) > most:
         raise _too_large(most)
     return None

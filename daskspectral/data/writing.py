@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 import zarr
-from tqdm import tqdm
+from tqdm.auto import tqdm
 from zarr.abc.store import ByteRequest, Store
 from zarr.codecs import Crc32cCodec, ZstdCodec
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
@@ -380,15 +380,18 @@ def _chunk_shape(shape: tuple[int, ...], dtype: np.dtype[Any], chunk_rows: int |
     return (rows, rows) if divisor == 1 else (chunk_rows // divisor, chunk_rows)
 
 
-def progress_bar(rows: int | None, description: str, progress: bool | None) -> Any:
-    """Return a tqdm bar over rows on stderr that shows after 1.5 s; `progress` None: only on a terminal."""
+def progress_bar(
+    rows: int | None, description: str, progress: bool | None, *, unit: str = "rows", leave: bool = True
+) -> Any:
+    """A tqdm bar over rows, or other units, on stderr, shown after 1.5 s; `progress` None: only on a terminal."""
     return tqdm(
         total=rows,
         desc=printable(description),
-        unit=" rows",
+        unit=f" {unit}",
         unit_scale=True,
         delay=1.5,
         file=sys.stderr,
+        leave=leave,
         disable=None if progress is None else not progress,
     )
 
