@@ -76,13 +76,17 @@ class Snapshot:
     @property
     def identity(self) -> dict[str, Any]:
         """What tells these data from others: metadata, and a digest of the listing or, in memory, of the contents."""
+
+        def told(part: Reader) -> dict[str, Any]:
+            listing = self._before[id(part)]
+            plain = {k: v for k, v in part.identity.items() if k != "name"}
+            return {**plain, "files": None if listing is None else listing.digest}
+
         result: dict[str, Any] = {}
         for name, reader in self._fields.items():
-            parts = [self._of_part(part) for part in reader.stored]
-            if reader.stored == (reader,):
-                result[label_of(name)] = parts[0]
-            else:
-                result[label_of(name)] = {**reader.identity, "parts": parts}
+            parts = [told(part) for part in reader.stored]
+            alone = reader.stored == (reader,)
+            result[label_of(name)] = parts[0] if alone else {**reader.identity, "parts": parts}
         return result
 
     def files_behind(self, ranges: Sequence[tuple[int, int]]) -> dict[str, NDArray[np.uint64]]:
@@ -111,11 +115,6 @@ class Snapshot:
 
         fields = self._fields.items()
         return {name: np.array([behind(reader, *rows) for rows in ranges], np.uint64) for name, reader in fields}
-
-    def _of_part(self, reader: Reader) -> dict[str, Any]:
-        listing = self._before[id(reader)]
-        plain = {k: v for k, v in reader.identity.items() if k != "name"}
-        return {**plain, "files": None if listing is None else listing.digest}
 
 
 def list_chunks(reader: Reader) -> Listing | None:

@@ -26,15 +26,11 @@ def _cosine(angles: xr.DataArray) -> xr.DataArray:
 
 def column_weights(arrays: list[xr.DataArray], samples: tuple[Hashable, ...], angles: xr.DataArray) -> Array:
     """sqrt(cos latitude) for each column; 1 for variables without a latitude."""
-    found = []
+    found, root = [], _cosine(angles) ** 0.5
     for array in arrays:
         sizes = {dim: size for dim, size in array.sizes.items() if dim not in samples}
-        root = _cosine(angles) ** 0.5
-        if not set(angles.dims) <= set(sizes):
-            found.append(np.ones(int(np.prod(list(sizes.values()), dtype=int))))
-            continue
-        full = root.expand_dims({d: n for d, n in sizes.items() if d not in root.dims}).transpose(*sizes)
-        found.append(np.asarray(full.values).ravel())
+        factors = root if set(angles.dims) <= set(sizes) else xr.DataArray(1.0)
+        found.append(np.asarray(factors.variable.set_dims(sizes).values).ravel())  # type: ignore[no-untyped-call]
     return np.concatenate(found)
 
 

@@ -437,41 +437,40 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The sizes of the rows' dimensions, and how many entries of each one chunk holds.
+    """The sizes of the rows' dimensions, and chunks of them that are ranges of rows in their order.
 
-    Chunks are ranges of rows in their order: all entries of the last dimensions, some of one, one of those before.
+    Chunks hold `step` entries of the dimension `axis`, one of those before, and all entries of those behind.
     """
 
     sizes: tuple[int, ...]
-    chunk: tuple[int, ...]
+    axis: int
+    step: int
 
     @classmethod
     def of(cls, sizes: Sequence[int], rows: int, unit: int = 1) -> Grid:
         """Chunks of about `rows` rows, along the first dimension in multiples of `unit` entries."""
-        chunk = list(sizes)
-        for axis in range(len(chunk)):
-            count = rows // math.prod(sizes[axis + 1 :])
-            if count or axis == len(chunk) - 1:
-                multiple = unit if axis == 0 else 1
-                chunk[axis] = min(sizes[axis], multiple * max(1, round(count / multiple)))
-                break
-            chunk[axis] = 1
-        return cls(tuple(sizes), tuple(chunk))
+        last = len(sizes) - 1
+        axis = next((a for a in range(last) if rows >= math.prod(sizes[a + 1 :])), last)
+        multiple = unit if axis == 0 else 1
+        count = rows // math.prod(sizes[axis + 1 :])
+        return cls(tuple(sizes), axis, min(sizes[axis], multiple * max(1, round(count / multiple))))
 
     @property
-    def cut(self) -> tuple[int, int]:
-        """The dimension of which chunks hold some entries, and the rows of one of its entries."""
-        axis = next((a for a, c in enumerate(self.chunk) if c > 1), len(self.sizes) - 1)
-        return axis, math.prod(self.sizes[axis + 1 :])
+    def chunk(self) -> tuple[int, ...]:
+        """The entries of each dimension that a chunk holds."""
+        return (*(1 for _ in range(self.axis)), self.step, *self.sizes[self.axis + 1 :])
+
+    @property
+    def behind(self) -> int:
+        """The rows of one entry of the dimension of which chunks hold some."""
+        return math.prod(self.sizes[self.axis + 1 :])
 
     @property
     def ranges(self) -> list[tuple[int, int]]:
         """The rows of each chunk."""
-        axis, behind = self.cut
-        step, whole = self.chunk[axis] * behind, self.sizes[axis] * behind
-        before = math.prod(self.sizes[:axis])
-        cuts = [i * whole + start for i in range(before) for start in range(0, whole, step)]
-        return list(pairwise([*cuts, before * whole]))
+        whole, n = self.sizes[self.axis] * self.behind, math.prod(self.sizes)
+        cuts = [first + start for first in range(0, n, whole) for start in range(0, whole, self.step * self.behind)]
+        return list(pairwise([*cuts, n]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -484,7 +483,7 @@ class GridTarget:
 
     def __setitem__(self, rows: slice, values: Array) -> None:
         array = open_array(self.store, self.name, mode="r+")
-        axis, behind = self.grid.cut
+        axis, behind = self.grid.axis, self.grid.behind
         first, count = rows.start // behind, (rows.stop - rows.start) // behind
         *place, low = (int(i) for i in np.unravel_index(first, self.grid.sizes[: axis + 1]))
         region = (*(slice(i, i + 1) for i in place), slice(low, low + count))
