@@ -119,16 +119,10 @@ def chosen_columns(values: Any, layout: Layout, unweighted: bool) -> Any:
 
 
 Dims = str | Sequence[str] | None
-QUANTITY = (
-    "units",
-    "long_name",
-    "standard_name",
-    "cell_methods",
-    "grid_mapping",
-    "valid_min",
-    "valid_max",
-    "coordinates",
-)
+QUANTITY = {
+    *("units", "long_name", "standard_name", "cell_methods"),
+    *("grid_mapping", "valid_min", "valid_max", "coordinates"),
+}
 """Attributes that tell what the values of an array are, and so not what is computed from them."""
 ROW = "row"  # the dimension of the rows of data without labels
 
@@ -239,11 +233,8 @@ def stack_gradients(value: Any, points: StackedRows) -> Any:
     They have the dimensions of the data, and those of targets; other names count by their places where all columns are
     used as they are. Raises ValueError where they have not, and where rows or columns are other ones.
     """
-    found, layout, rows = (
-        open_labelled(value, "gradients", tuple(map(str, points.rows.dims))),
-        points.layout,
-        points.rows,
-    )
+    layout, rows = points.layout, points.rows
+    found = open_labelled(value, "gradients", tuple(map(str, rows.dims)))
     if found is None:
         return value
     data, dims = found.data, layout.variables[0].dims

@@ -75,11 +75,9 @@ class Total:
             return Total({}, bad=min(worst, key=lambda bad: bad.row))
         both = [t.digests for t in (self, other) if t.digests is not None]
         digests = np.concatenate(both) if both else None
-        if not self.count or not other.count:  # a range without a row has no sums to add
-            some = self if self.count else other
-            return Total(some.sums, some.weight, some.count, self.skipped + other.skipped, digests=digests)
+        some = self if self.count else other  # a range without a row has no sums to add
         return Total(
-            add_sums(self.sums, other.sums),
+            add_sums(self.sums, other.sums) if self.count and other.count else some.sums,
             self.weight + other.weight,
             self.count + other.count,
             self.skipped + other.skipped,
