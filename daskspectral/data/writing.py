@@ -70,12 +70,6 @@ class HeldBackStore(WrapperStore[Any]):
     def _with_store(self, store: Store) -> HeldBackStore:
         return HeldBackStore(store, self._root)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return HeldBackStore, (self._store, self._root)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, HeldBackStore) and (self._store, self._root) == (other._store, other._root)
-
     async def get(self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None) -> Buffer | None:
         if key == ROOT:
             return None if self._root is None else prototype.buffer.from_bytes(self._root)
