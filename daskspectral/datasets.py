@@ -80,7 +80,7 @@ def draw(
         drawing.labels(len(drawing.starts) - 1)  # an error before anything is drawn
     if lazy:
         return _lazy(drawing, labels)
-    rows = np.concatenate([chunk() for _, chunk in drawing.chunks()])
+    rows = np.concatenate([*drawing.chunks()])
     return (rows, np.concatenate([drawing.labels(i) for i in range(len(drawing.starts))])) if labels else rows
 
 
@@ -114,24 +114,16 @@ def _lazy(drawing: Drawing, labels: bool) -> Any:
     # the same drawing has the same name in every process, so that checkpoints know its rows again
     told = (drawing.sample.name, drawing.n, drawing.dimension, drawing.noise, drawing.dtype, drawing.rows, drawing.seed)
     key = f"{drawing.sample.name}-{tokenize(*told)}"
-    if drawing.sample.trajectory:
-        parts, last = [], None
-        for i in range(len(counts)):
-            both = delayed(_following, nout=2)(drawing, i, last, dask_key_name=f"{key}-{i}")
-            parts.append(both[0])
-            last = both[1]
-    else:
-        parts = [delayed(drawing.chunk)(i, dask_key_name=f"{key}-{i}") for i in range(len(counts))]
+    parts, last = [], None
+    for i in range(len(counts)):
+        chunk, end = delayed(drawing.chunk, nout=2)(i, last, dask_key_name=f"{key}-{i}")
+        parts.append(chunk)
+        last = end if drawing.sample.trajectory else None
     rows = array(parts, (drawing.dimension,), drawing.dtype)
     if not labels:
         return rows
     groups = [delayed(drawing.labels)(i, dask_key_name=f"{key}-labels-{i}") for i in range(len(counts))]
     return rows, array(groups, (), np.int64)
-
-
-def _following(drawing: Drawing, chunk: int, last: Any) -> tuple[Any, Any]:
-    rows, last = drawing.following(chunk, last)
-    return rows(), last
 
 
 def _function(name: str) -> Callable[..., Any]:

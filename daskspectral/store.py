@@ -120,7 +120,7 @@ def read_state(path: Path) -> tuple[str, Any]:
         stored, place = None, _place(text)
         try:
             stored = _Stored.open(text)
-            return stored.kind, stored.data()
+            return str(stored.header["kind"]), stored.data()
         except (OSError, ValueError):
             if not _replaced(text, stored, place):
                 raise
@@ -210,10 +210,6 @@ class _Stored:
             raise OSError(f"{text} is damaged: its attributes are incomplete; save it again")
         if header["digest"] != _header_digest({part: value for part, value in header.items() if part != "digest"}):
             raise OSError(f"{text} is damaged: its attributes are not what was saved; save it again")
-
-    @property
-    def kind(self) -> str:
-        return str(self.header["kind"])
 
     def data(self) -> Any:
         try:

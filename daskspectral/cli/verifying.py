@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import zarr
 
-from daskspectral.data.integrity import check_chunks, check_headers, list_chunks
+from daskspectral.data.integrity import check_chunks, list_chunks
 from daskspectral.data.readers import zarr_reader
 from daskspectral.data.remote import lacks_bucket, local_path, reaching, stored
 from daskspectral.data.stores import all_arrays, has_checksums, metadata_of, open_node
@@ -76,11 +76,10 @@ def _checked(array: zarr.Array[Any], name: str, digests: bool) -> dict[str, Any]
     if listing is not None:
         sizes = [size for key, (size, _) in listing.files.items() if not key.endswith((".json", ".zarray", ".zattrs"))]
         found |= {"files": len(sizes), "bytes": sum(sizes)}
-    for check in (check_chunks, check_headers):
-        try:
-            check(reader, listing)
-        except OSError as error:
-            damage.append(str(error))
+    try:
+        check_chunks(reader, listing)
+    except OSError as error:
+        damage.append(str(error))
 
     def read(span: tuple[int, int]) -> Numbers | str | None:
         try:

@@ -118,7 +118,7 @@ class Batches:
                 batch = self._clean({k: v[i : i + size] for k, v in chunk.items()})
                 if self.bad is not None:
                     return
-                batch = self._without_dropped(self._prepared(batch))
+                batch = self._prepared(batch)
                 if len(batch["x"]):
                     self.count += len(batch["x"])
                     self.weight += float(batch["weight"].sum()) if "weight" in batch else len(batch["x"])
@@ -169,13 +169,10 @@ class Batches:
             return batch
         preparations = self.rows.preparations
         keys = {KEY: row_keys(preparations["x"].selected(batch["x"]), batch[NUMBER])} if self.rows.keyed else {}
-        return {**batch, **keys, **{name: p(batch[name]) for name, p in preparations.items()}}
-
-    def _without_dropped(self, batch: dict[str, Array]) -> dict[str, Array]:
-        if self.rows.dropped is None:
+        batch = {**batch, **keys, **{name: p(batch[name]) for name, p in preparations.items()}}
+        if self.rows.dropped is None or not (touching := self.rows.dropped(batch["x"])).any():
             return batch
-        touching = self.rows.dropped(batch["x"])
-        return {k: v[~touching] for k, v in batch.items()} if touching.any() else batch
+        return {k: v[~touching] for k, v in batch.items()}
 
 
 def usable(values: Array) -> Array:

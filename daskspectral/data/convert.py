@@ -20,11 +20,11 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskspectral.data.files import DEFLATED, need_netcdf, refuse_external
-from daskspectral.data.folders import MARKERS, refuse_absent, room_at
+from daskspectral.data.folders import Directory, is_store, refuse_absent, room_at
 from daskspectral.data.readers import library, numbers, open_parquet
-from daskspectral.data.remote import connect, local_path, reaching, stored
+from daskspectral.data.remote import Location, connect, local_path, reaching, stored
 from daskspectral.data.stores import refuse_inflated, refuse_irregular
-from daskspectral.data.writing import Location, create_array, default_chunk_rows, progress_bar, refuse_existing
+from daskspectral.data.writing import create_array, default_chunk_rows, progress_bar, refuse_existing
 from daskspectral.errors import InvalidRowError
 
 
@@ -198,7 +198,7 @@ def _netcdf(source: Path, dataset: str | None, columns: Columns, flatten: bool) 
 
 @contextmanager
 def _parquet(source: Path, columns: Columns) -> Iterator[Table]:
-    if any((source / marker).exists() for marker in MARKERS):
+    if is_store(Directory(source)):
         raise ValueError(f"{source} is a zarr store already: use it as it is.")
     if source.is_dir() and not any(source.rglob("*.parquet")):
         raise ValueError(f"{source} holds no .parquet file.")
@@ -393,23 +393,24 @@ def convert(
         with create_array(
             path, shape, kind, chunk_rows=len(first), attributes=attributes, overwrite=overwrite
         ) as array:
-            n = 0
+            n = checksum = 0
             for chunk in itertools.chain([first], chunks):
                 if n + len(chunk) > array.shape[0]:  # zarr would cut the rest off in silence
                     array.resize((2 * array.shape[0] + len(chunk), table.columns))
                 array[n : n + len(chunk)] = chunk
+                checksum = zlib.crc32(chunk.data, checksum)
                 n += len(chunk)
             array.resize((n, table.columns))
-            _read_back(array, rows.checksum, path)
+            _read_back(array, checksum, path)
     return Report(n, table.columns, rows.skipped, os.fspath(path))
 
 
 class _Rows:
-    """The rows of a table that pass the check, in chunks of `size` (one buffer), and their checksum."""
+    """The rows of a table that pass the check, in chunks of `size` (one buffer)."""
 
     def __init__(self, table: Table, dtype: np.dtype[Any], size: int, on_invalid: str, bar: Any):
         self.table, self.dtype, self.size, self.on_invalid, self.bar = table, dtype, size, on_invalid, bar
-        self.skipped = self.checksum = 0
+        self.skipped = 0
 
     def __iter__(self) -> Iterator[Block]:
         buffer, filled, seen = np.empty((self.size, self.table.columns), self.dtype), 0, 0
@@ -424,10 +425,10 @@ class _Rows:
                 buffer[filled : filled + len(part)] = part
                 filled += len(part)
                 if filled == self.size:
-                    yield self._sealed(buffer)
+                    yield buffer
                     filled = 0
         if filled:
-            yield self._sealed(buffer[:filled])
+            yield buffer[:filled]
         if self.table.rows not in (None, seen):
             raise OSError(f"The source gave {seen} rows, not its {self.table.rows}: it changed or is damaged.")
 
@@ -447,10 +448,6 @@ class _Rows:
             )
         self.skipped += len(good) - int(good.sum())
         return block[good]
-
-    def _sealed(self, chunk: Block) -> Block:
-        self.checksum = zlib.crc32(chunk.data, self.checksum)
-        return chunk
 
 
 def _read_back(array: Any, checksum: int, path: Location) -> None:

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 import zarr
-from zarr.storage import MemoryStore
+from zarr.storage import LocalStore, MemoryStore
 
-from daskspectral.data.folders import MARKERS
+from daskspectral.data.folders import Directory, is_store
 from daskspectral.data.readers import DaskReader, Reader, ZarrReader, library, open_parquet, zarr_reader
 from daskspectral.data.remote import connect, fill_is_meant, local_path, opened_file, reaching
-from daskspectral.data.stores import MAIN, data_arrays, open_node, refuse_inflated, refuse_irregular
+from daskspectral.data.stores import MAIN, CheckedFolder, data_arrays, open_node, refuse_inflated, refuse_irregular
 
 DEFLATED = 1032  # bytes that a byte of a deflated stream can stand for
 
@@ -134,7 +134,7 @@ def _ends(path: str, endings: tuple[str, ...]) -> bool:
 
 def _is_folder_of_parquet(path: str) -> bool:
     folder = local_path(path)
-    if folder is None or not folder.is_dir() or any((folder / m).exists() for m in MARKERS):
+    if folder is None or not folder.is_dir() or is_store(Directory(folder)):
         return False
     return next(folder.rglob("*.parquet"), None) is not None
 
@@ -242,8 +242,9 @@ def _group(group: zarr.Group, name: str) -> Labelled | None:
     arrays = data_arrays(group)
     if not arrays:
         return None
+    store = CheckedFolder(group.store.root) if isinstance(group.store, LocalStore) else group.store
     data = xr.open_zarr(  # noqa: TID251  # its arrays have been looked at in `data_arrays`
-        group.store,
+        store,
         group=group.path or None,
         chunks={},
         consolidated=group.metadata.consolidated_metadata is not None,

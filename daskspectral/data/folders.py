@@ -20,7 +20,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from daskspectral.data.remote import connect, holds, lacks_bucket, reaching
+from daskspectral.data.remote import connect, holds, lacks_bucket, local_path, reaching
 
 MARKERS = ("zarr.json", ".zarray", ".zgroup")
 """Files that make a folder a zarr store."""
@@ -145,10 +145,6 @@ class Prefix:
         """An object store has no locks."""
         return nullcontext()
 
-    def is_store(self) -> bool:
-        """Whether it is a zarr store itself."""
-        return any(self.holds(marker) for marker in MARKERS)
-
     def names(self) -> list[str]:
         with self._asking() as files:
             try:
@@ -219,6 +215,17 @@ class Prefix:
 
 
 Folder = Directory | Prefix
+
+
+def folder_at(location: str | os.PathLike[str]) -> Folder:
+    """The folder at a path or URL."""
+    local = local_path(location)
+    return Prefix(os.fspath(location)) if local is None else Directory(local)
+
+
+def is_store(folder: Folder) -> bool:
+    """Whether a folder is a zarr store itself."""
+    return any(folder.holds(marker) for marker in MARKERS)
 
 
 NAME = ".lease"

@@ -9,7 +9,6 @@ import hashlib
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, count
@@ -25,8 +24,6 @@ from daskspectral.data.readers import Reader, ZarrReader
 from daskspectral.data.remote import connect, is_url, reaching, synchronous
 from daskspectral.data.source import Source, label_of
 from daskspectral.data.stores import chunk_index, refuse_irregular
-
-MOST_HEADERS = 100_000  # files whose headers are read before a run: a second of a local disk
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +55,7 @@ class Listing:
 class Snapshot:
     """A record of the zarr stores behind a source, made before a run to be compared after it.
 
-    Making it raises OSError where a chunk is missing and not meant to be, or where a file was cut short.
+    Making it raises OSError where a chunk is missing and not meant to be.
     """
 
     def __init__(self, source: Source):
@@ -67,7 +64,6 @@ class Snapshot:
         self._before = {key: list_chunks(reader) for key, reader in self._readers.items()}
         for key, reader in self._readers.items():
             check_chunks(reader, self._before[key])
-            check_headers(reader, self._before[key])
 
     def check_unchanged(self) -> None:
         """Raise OSError where a file was added, removed or rewritten since the record was made."""
@@ -80,13 +76,17 @@ class Snapshot:
     @property
     def identity(self) -> dict[str, Any]:
         """What tells these data from others: metadata, and a digest of the listing or, in memory, of the contents."""
+
+        def told(part: Reader) -> dict[str, Any]:
+            listing = self._before[id(part)]
+            plain = {k: v for k, v in part.identity.items() if k != "name"}
+            return {**plain, "files": None if listing is None else listing.digest}
+
         result: dict[str, Any] = {}
         for name, reader in self._fields.items():
-            parts = [self._of_part(part) for part in reader.stored]
-            if reader.stored == (reader,):
-                result[label_of(name)] = parts[0]
-            else:
-                result[label_of(name)] = {**reader.identity, "parts": parts}
+            parts = [told(part) for part in reader.stored]
+            alone = reader.stored == (reader,)
+            result[label_of(name)] = parts[0] if alone else {**reader.identity, "parts": parts}
         return result
 
     def files_behind(self, ranges: Sequence[tuple[int, int]]) -> dict[str, NDArray[np.uint64]]:
@@ -115,11 +115,6 @@ class Snapshot:
 
         fields = self._fields.items()
         return {name: np.array([behind(reader, *rows) for rows in ranges], np.uint64) for name, reader in fields}
-
-    def _of_part(self, reader: Reader) -> dict[str, Any]:
-        listing = self._before[id(reader)]
-        plain = {k: v for k, v in reader.identity.items() if k != "name"}
-        return {**plain, "files": None if listing is None else listing.digest}
 
 
 def list_chunks(reader: Reader) -> Listing | None:
@@ -188,37 +183,6 @@ def check_whole_source(source: Source) -> None:
     for reader in source.readers.values():
         for part in reader.stored if reader.stored != reader.parts else ():
             check_chunks(part, list_chunks(part))
-
-
-def check_headers(reader: Reader, listing: Listing | None) -> None:
-    """Raise OSError for a Blosc file shorter than its header says: Blosc would decode memory beyond its end."""
-    if listing is None or not isinstance(reader, ZarrReader) or not isinstance(reader.store, str):
-        return
-    array, root = reader.array, os.path.join(reader.store, reader.path)
-    if not _ends_in_blosc(array):
-        return
-    keys = [*_chunk_keys(array, listing).values()]
-    if len(keys) > MOST_HEADERS:
-        return
-
-    def promised(key: str) -> int:
-        with open(os.path.join(root, key), "rb", buffering=0) as file:
-            return int.from_bytes(file.read(16)[12:], "little")
-
-    with ThreadPoolExecutor(16) as pool:
-        for key, size in zip(keys, pool.map(promised, keys), strict=True):
-            if 0 < listing.files[key][0] < max(16, size):
-                raise OSError(
-                    f"{reader.name} is damaged: chunk {key} has {listing.files[key][0]} bytes, and its Blosc header "
-                    f"promises {size}: the file was cut short. Restore it or write it again"
-                )
-
-
-def _ends_in_blosc(array: zarr.Array[Any]) -> bool:
-    if array.metadata.zarr_format == 2:
-        return getattr(array.metadata.compressor, "codec_id", "") == "blosc"
-    codecs: Any = array.metadata.to_dict()["codecs"]
-    return str(codecs[-1]["name"]) in ("blosc", "numcodecs.blosc")
 
 
 def _local_files(root: str, depth: int, prefix: str = "") -> Iterator[tuple[str, tuple[int, str]]]:

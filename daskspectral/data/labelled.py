@@ -26,15 +26,11 @@ def _cosine(angles: xr.DataArray) -> xr.DataArray:
 
 def column_weights(arrays: list[xr.DataArray], samples: tuple[Hashable, ...], angles: xr.DataArray) -> Array:
     """sqrt(cos latitude) for each column; 1 for variables without a latitude."""
-    found = []
+    found, root = [], _cosine(angles) ** 0.5
     for array in arrays:
         sizes = {dim: size for dim, size in array.sizes.items() if dim not in samples}
-        root = _cosine(angles) ** 0.5
-        if not set(angles.dims) <= set(sizes):
-            found.append(np.ones(int(np.prod(list(sizes.values()), dtype=int))))
-            continue
-        full = root.expand_dims({d: n for d, n in sizes.items() if d not in root.dims}).transpose(*sizes)
-        found.append(np.asarray(full.values).ravel())
+        factors = root if set(angles.dims) <= set(sizes) else xr.DataArray(1.0)
+        found.append(np.asarray(factors.variable.set_dims(sizes).values).ravel())  # type: ignore[no-untyped-call]
     return np.concatenate(found)
 
 
@@ -95,50 +91,38 @@ def columns_with_numbers(values: Any, what: str) -> Array | None:
     return None if found.all() else found
 
 
-@dataclass(frozen=True, eq=False)
-class _Columns:
+def _used(block: Array, kept: Array | None, factors: Array | None) -> Array:
     """The columns of a block that are used, times their factors."""
-
-    kept: Array | None
-    factors: Array | None
-
-    def __call__(self, block: Array) -> Array:
-        if self.kept is not None:
-            block = block[:, self.kept]
-        if self.factors is None:
-            return block
-        dtype = block.dtype if block.dtype.kind == "f" and block.dtype.itemsize >= 4 else float
-        return np.asarray(block * self.factors, dtype=dtype)
+    if kept is not None:
+        block = block[:, kept]
+    if factors is None:
+        return block
+    dtype = block.dtype if block.dtype.kind == "f" and block.dtype.itemsize >= 4 else float
+    return np.asarray(block * factors, dtype=dtype)
 
 
 def chosen_columns(values: Any, layout: Layout, unweighted: bool) -> Any:
     """The columns of a layout, weighted."""
-    if layout.kept is None and layout.weights is None:
+    if layout.whole:
         return values
     if isinstance(values, Reader):
         values = lazy_rows(values)
     factors = layout.weights
     if factors is not None and unweighted:
         factors = np.where(factors > 0, 1 / np.where(factors > 0, factors, 1), 0)
-    columns = _Columns(layout.kept, factors)
+    used: dict[str, Any] = {"kept": layout.kept, "factors": factors}
     if not isinstance(values, da.Array):
-        return columns(np.asarray(values))
-    sample = columns(np.empty((0, values.shape[1]), values.dtype))
+        return _used(np.asarray(values), **used)
+    sample = _used(np.empty((0, values.shape[1]), values.dtype), **used)
     chunks = (values.chunks[0], (layout.width,))
-    return da.map_blocks(columns, values, token="columns", chunks=chunks, dtype=sample.dtype, meta=sample)
+    return da.map_blocks(_used, values, token="columns", chunks=chunks, dtype=sample.dtype, meta=sample, **used)
 
 
 Dims = str | Sequence[str] | None
-QUANTITY = (
-    "units",
-    "long_name",
-    "standard_name",
-    "cell_methods",
-    "grid_mapping",
-    "valid_min",
-    "valid_max",
-    "coordinates",
-)
+QUANTITY = {
+    *("units", "long_name", "standard_name", "cell_methods"),
+    *("grid_mapping", "valid_min", "valid_max", "coordinates"),
+}
 """Attributes that tell what the values of an array are, and so not what is computed from them."""
 ROW = "row"  # the dimension of the rows of data without labels
 
@@ -249,11 +233,8 @@ def stack_gradients(value: Any, points: StackedRows) -> Any:
     They have the dimensions of the data, and those of targets; other names count by their places where all columns are
     used as they are. Raises ValueError where they have not, and where rows or columns are other ones.
     """
-    found, layout, rows = (
-        open_labelled(value, "gradients", tuple(map(str, points.rows.dims))),
-        points.layout,
-        points.rows,
-    )
+    layout, rows = points.layout, points.rows
+    found = open_labelled(value, "gradients", tuple(map(str, rows.dims)))
     if found is None:
         return value
     data, dims = found.data, layout.variables[0].dims

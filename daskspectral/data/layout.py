@@ -38,10 +38,9 @@ class Coordinate(Registered):
 
     def variable(self) -> xr.Variable:
         """The coordinate as xarray has it."""
-        values = np.asarray(self.values, dtype=None if self.dtype == "text" else self.dtype.replace("M8", "i8"))
-        if self.dtype[1:3] in ("M8", "m8"):
-            values = np.asarray(self.values, np.int64).astype(self.dtype)
-        return xr.Variable(self.dims, values, self.attrs)
+        times = self.dtype[1:3] in ("M8", "m8")
+        values = np.asarray(self.values, None if self.dtype == "text" else np.int64 if times else self.dtype)
+        return xr.Variable(self.dims, values.astype(self.dtype) if times else values, self.attrs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,8 +263,7 @@ def _same_places(came: Array, wanted: Array, bare: bool) -> bool:
         known = np.unique(wanted[np.isfinite(wanted)])
         spacing = np.min(np.diff(known)) if len(known) > 1 else max(float(np.max(np.abs(known), initial=0)), 1.0)
         near = max(NEAR * spacing, ROUNDED * float(np.max(np.abs(known), initial=0)) if bare else 0.0)
-        both = np.isnan(came.astype(float)) & np.isnan(wanted.astype(float))
-        return bool(np.all(both | (np.abs(came - wanted.astype(float)) <= near)))
+        return np.allclose(came, wanted.astype(float), rtol=0, atol=near, equal_nan=True)
     return bool(came.astype(str).tolist() == wanted.astype(str).tolist())
 
 

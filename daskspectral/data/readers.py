@@ -34,6 +34,7 @@ from daskspectral.data.stores import (
 
 Array = NDArray[Any]
 DAMAGE = (ValueError, RuntimeError, OSError, EOFError, zlib.error, lzma.LZMAError)  # what codecs raise
+AWAY = (FileNotFoundError, PermissionError, ConnectionError)  # of a store, and no damage
 MOST_CHUNKS = 10_000_000  # along the rows: their borders take 80 MB
 FILL_MEANT = (
     "where fill values are meant, write them, give the array as dask.array.from_zarr(...), or fit with "
@@ -208,13 +209,8 @@ class ZarrReader(Reader):
         array = self.array
         unit = array.shards or array.chunks
         fill = array.dtype.type(array.fill_value or 0)
-        spans = [range(start // unit[0], -(-(start + len(rows)) // unit[0]))]
-        spans += [range(-(-n // c)) for n, c in zip(array.shape[1:], unit[1:], strict=True)]
-        for index in product(*spans):
-            low = [i * c for i, c in zip(index, unit, strict=True)]
-            low[0], high = low[0] - start, [a + c for a, c in zip(low, unit, strict=True)]
-            high[0] -= start
-            part = rows[tuple(slice(max(a, 0), b) for a, b in zip(low, high, strict=True))]
+        for index, (along, *behind) in self._parts(start, start + len(rows), unit):
+            part = rows[(slice(along.start - start, along.stop - start), *behind)]
             if not part.size or not _is(part.flat[0], fill) or not _is(part, fill).all():
                 continue
             key = array.metadata.encode_chunk_key(index)
@@ -226,6 +222,16 @@ class ZarrReader(Reader):
                     f"value {array.fill_value}: the store went away, is incomplete, or is another one here. Restore "
                     f"it; {FILL_MEANT}"
                 )
+
+    def _parts(
+        self, start: int, stop: int, unit: tuple[int, ...]
+    ) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
+        """The places of the chunks, or shards, of the size `unit` that hold these rows, and what they hold of them."""
+        spans = [range(start // unit[0], -(-stop // unit[0]))]
+        spans += [range(-(-n // c)) for n, c in zip(self.shape[1:], unit[1:], strict=True)]
+        for index in product(*spans):
+            first, *behind = (slice(i * c, (i + 1) * c) for i, c in zip(index, unit, strict=True))
+            yield index, (slice(max(first.start, start), min(first.stop, stop)), *behind)
 
     def _holds(self, key: str) -> bool:
         if isinstance(self.store, str):
@@ -239,31 +245,23 @@ class ZarrReader(Reader):
         array = self.array
         try:
             return np.asarray(array[start:stop])
-        except (FileNotFoundError, PermissionError, ConnectionError):
-            raise
         except DAMAGE as error:
-            first, last = start // self.chunk, (stop - 1) // self.chunk
-            if first == last:
-                raise OSError(
-                    f"{self.name} cannot be decoded in chunk {first} along the rows (rows {first * self.chunk} to "
-                    f"{min((first + 1) * self.chunk, self.shape[0])}): {error}. The store is damaged there, in "
-                    f"{self._damaged(start, stop)}; write it again or restore it"
-                ) from error
-        for chunk in range(first, last + 1):  # the chunk that is damaged raises
-            self._decoded(max(start, chunk * self.chunk), min(stop, (chunk + 1) * self.chunk))
-        return np.asarray(array[start:stop])
-
-    def _damaged(self, start: int, stop: int) -> str:
-        """The name of the chunk, or shard, of these rows that cannot be decoded."""
-        array = self.array
+            if isinstance(error, AWAY):
+                raise
         unit, what = array.shards or array.chunks, "shard" if array.shards else "chunk"
-        for index in product(*(range(-(-n // c)) for n, c in zip(array.shape[1:], unit[1:], strict=True))):
-            part = tuple(slice(i * c, (i + 1) * c) for i, c in zip(index, unit[1:], strict=True))
+        for index, part in self._parts(start, stop, array.chunks):
             try:
-                array[(slice(start, stop), *part)]
-            except DAMAGE:
-                return f"{what} {array.metadata.encode_chunk_key((start // unit[0], *index))}"
-        return f"a {what} that can be read now"
+                array[part]
+            except DAMAGE as error:
+                if isinstance(error, AWAY):
+                    raise
+                place = tuple(i * c // u for i, c, u in zip(index, array.chunks, unit, strict=True))
+                raise OSError(
+                    f"{self.name} cannot be decoded in chunk {index[0]} along the rows (rows {index[0] * self.chunk} "
+                    f"to {min((index[0] + 1) * self.chunk, self.shape[0])}): {error}. The store is damaged there, in "
+                    f"{what} {array.metadata.encode_chunk_key(place)}; write it again or restore it"
+                ) from error
+        return np.asarray(array[start:stop])  # all chunks could be read now
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -298,16 +296,12 @@ class ParquetReader(Reader):
     groups: tuple[Any, ...]  # fragments of a pyarrow dataset, one row group each
     names: tuple[str, ...]
     borders: Array
-    kind: str
+    dtype: np.dtype[Any]
     paths: tuple[str, ...]
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
         return (int(self.borders[-1]), len(self.names))
-
-    @property
-    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
-        return np.dtype(self.kind)
 
     @property
     def edges(self) -> Array:
@@ -350,7 +344,7 @@ def open_parquet(paths: Sequence[str], columns: Sequence[str] | None = None) -> 
     scheme = paths[0].partition("://")[0] + "://" if is_url(paths[0]) else ""
     files = tuple(scheme + path for path in data.files)
     kind = np.result_type(*kinds) if all(k.kind == "f" for k in kinds) else np.dtype(float)
-    return ParquetReader(tuple(groups), tuple(names), borders, kind.str, files)
+    return ParquetReader(tuple(groups), tuple(names), borders, kind, files)
 
 
 def library(name: str, what: str = "This format") -> Any:
@@ -445,6 +439,8 @@ class DaskReader(Reader):
 
 def lazy_rows(reader: Reader) -> da.Array:
     """The rows of a reader as a dask array, chunk by chunk."""
+    if isinstance(reader, DaskReader):
+        return reader.array
     chunks = (tuple(np.diff(reader.edges).tolist()), *reader.shape[1:])
     meta = np.empty((0,) * len(reader.shape), reader.dtype)
     array: da.Array = da.from_array(reader, chunks=chunks, asarray=False, meta=meta)

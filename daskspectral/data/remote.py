@@ -269,7 +269,8 @@ def _told(url: str, error: Exception, writing: bool, files: Any) -> Exception | 
     codes = {code for cause in causes for code in _codes(cause)}
     scheme, _, rest = url.partition("://")
     place = f"{scheme}://{rest.partition('/')[0]}"
-    if names & _NO_CREDENTIALS or any(_lacks_account(cause) for cause in causes):
+    lacking = any(isinstance(cause, ValueError) and "account_name" in str(cause) for cause in causes)  # of adlfs
+    if names & _NO_CREDENTIALS or lacking:
         return PermissionError(
             f"there are no credentials for {place}: give them in the environment{_variables(scheme)}; a public bucket "
             "is read with storage_options={'anon': True} (--storage-option anon=true in the shell)"
@@ -292,14 +293,12 @@ def _told(url: str, error: Exception, writing: bool, files: Any) -> Exception | 
             + ("list, write and delete there" if writing else "list and read there, or mend the URL")
         )
     if names & _UNREACHABLE:
+        reasons = [cause.strerror for cause in causes if isinstance(cause, OSError) and cause.strerror]
+        innermost = reasons[-1] if reasons else type(error).__name__
         return ConnectionError(
-            f"{place} cannot be reached{_endpoint(causes)}: {_plainly(causes)}. Look at the network, and at the "
+            f"{place} cannot be reached{_endpoint(causes)}: {innermost}. Look at the network, and at the "
             "endpoint_url in storage_options (--storage-option endpoint_url=... in the shell) or in the environment"
         )
-    return _option_error(scheme, error)
-
-
-def _option_error(scheme: str, error: Exception) -> ValueError | None:
     unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error)) if isinstance(error, TypeError) else None
     if unknown and unknown[1] in options_in_force():
         return ValueError(f"storage_options has {unknown[1]}, which {scheme}:// does not take")
@@ -336,11 +335,6 @@ def _listing_codes(url: str, files: Any) -> Iterator[str]:
             yield from _codes(cause)
 
 
-def _lacks_account(error: BaseException) -> bool:
-    """Whether adlfs says that it was given neither an account nor a connection string."""
-    return isinstance(error, ValueError) and "account_name" in str(error)
-
-
 def _variables(scheme: str) -> str:
     names = _ENVIRONMENT.get(scheme)
     return "" if names is None else f" ({names})"
@@ -354,12 +348,6 @@ def _endpoint(causes: Sequence[BaseException]) -> str:
         if isinstance(url, str) and "://" in url:
             return f" at {'/'.join(redacted(url).split('/')[:3])}"
     return ""
-
-
-def _plainly(causes: Sequence[BaseException]) -> str:
-    """The innermost reason of the system, or the name of the error."""
-    reasons = [cause.strerror for cause in causes if isinstance(cause, OSError) and cause.strerror]
-    return reasons[-1] if reasons else type(causes[0]).__name__
 
 
 def local_path(path: Location) -> Path | None:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 import os
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.signal import lfilter
 
-from daskspectral.data.writing import Location, create_array, default_chunk_rows, progress_bar, refuse_existing
+from daskspectral.data.batches import read_ahead
+from daskspectral.data.remote import Location
+from daskspectral.data.writing import create_array, default_chunk_rows, progress_bar, refuse_existing
 
 Floats = npt.NDArray[np.float64]
 
@@ -62,26 +62,12 @@ class Sample:
         """Whether a row follows the one before, `step` later."""
         return self.step > 0
 
-    def draw(self, n: int, dimension: int, noise: float, rng: np.random.Generator) -> Floats:
-        """Return n rows, shape (n, dimension). Raises ValueError for a dimension that the distribution cannot have."""
-        self.check_dimension(dimension)
-        return blurred(self.points(n, dimension, rng), noise, rng)
-
-    def check_dimension(self, dimension: int) -> None:
-        """Raise ValueError for a dimension that the distribution cannot have."""
-        if self.fixed and dimension != self.dimension:
-            raise ValueError(f"{self.name} has dimension {self.dimension}, not {dimension}: leave it out.")
-        if dimension < self.least or dimension % self.multiple:
-            parity = f"a multiple of {self.multiple} and " if self.multiple > 1 else ""
-            raise ValueError(
-                f"{self.name} needs a dimension that is {parity}at least {self.least}, not {dimension}; "
-                f"the default is {self.dimension}."
-            )
-
-
-def blurred(points: Floats, noise: float, rng: np.random.Generator) -> Floats:
-    """Points with normal noise of this standard deviation in each coordinate."""
-    return points + noise * rng.standard_normal(points.shape) if noise else points
+    def draw(
+        self, n: int, dimension: int, noise: float, rng: np.random.Generator, last: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        """n rows (n, dimension), and the last one without noise; in a trajectory they follow such a `last` one."""
+        points = self.points(n, dimension, rng, *((last,) if self.trajectory else ()))
+        return points + noise * rng.standard_normal(points.shape) if noise else points, points[-1].copy()
 
 
 def _angles(n: int, rng: np.random.Generator) -> Floats:
@@ -281,8 +267,6 @@ SAMPLES: dict[str, Sample] = {
     )
 }
 
-_THREADS = 2
-
 
 def write_sample(
     name: str, path: Location, n: int, *, overwrite: bool = False, progress: bool | None = None, **options: Any
@@ -306,21 +290,11 @@ def write_sample(
     with (
         bar,
         create_array(path, shape, drawing.dtype, chunk_rows=rows, attributes=attributes, overwrite=overwrite) as array,
-        ThreadPoolExecutor(_THREADS) as pool,
+        read_ahead(drawing.chunks()) as blocks,
     ):
-
-        def write(start: int, draw: Callable[[], Floats]) -> int:
-            block = draw()
+        for start, block in zip(drawing.starts, blocks, strict=True):
             array[start : start + len(block)] = block
-            return len(block)
-
-        pending: deque[Future[int]] = deque()
-        for start, draw in drawing.chunks():
-            if len(pending) > _THREADS:
-                bar.update(pending.popleft().result())
-            pending.append(pool.submit(write, start, draw))
-        while pending:
-            bar.update(pending.popleft().result())
+            bar.update(len(block))
 
 
 @dataclass(frozen=True)
@@ -361,7 +335,14 @@ class Drawing:
         sample, kind = SAMPLES[name], np.dtype(dtype)
         d = sample.dimension if dimension is None else dimension
         spread = sample.noise if noise is None else float(noise)
-        sample.check_dimension(d)
+        if sample.fixed and d != sample.dimension:
+            raise ValueError(f"{name} has dimension {sample.dimension}, not {d}: leave it out.")
+        if d < sample.least or d % sample.multiple:
+            parity = f"a multiple of {sample.multiple} and " if sample.multiple > 1 else ""
+            raise ValueError(
+                f"{name} needs a dimension that is {parity}at least {sample.least}, not {d}; "
+                f"the default is {sample.dimension}."
+            )
         if n < 1:
             raise ValueError(f"n must be at least 1 row, not {n}.")
         if not (math.isfinite(spread) and spread >= 0):
@@ -387,26 +368,17 @@ class Drawing:
         """How many rows a chunk has."""
         return min(self.rows, self.n - chunk * self.rows)
 
-    def chunk(self, chunk: int) -> Floats:
-        """The rows of a chunk, which are independent of all others."""
-        rows = self.sample.draw(self.count(chunk), self.dimension, self.noise, self.generator(chunk))
-        return rows.astype(self.dtype, copy=False)
+    def chunk(self, chunk: int, last: Floats | None = None) -> tuple[Floats, Floats]:
+        """The rows of a chunk, and the last one without noise, which those of the next follow in a trajectory."""
+        rows, last = self.sample.draw(self.count(chunk), self.dimension, self.noise, self.generator(chunk), last)
+        return rows.astype(self.dtype, copy=False), last
 
-    def following(self, chunk: int, last: Floats | None) -> tuple[Callable[[], Floats], Floats]:
-        """A chunk of a trajectory that follows a row (d,), as a function that adds its noise, and its own last row."""
-        rng = self.generator(chunk)
-        clean = self.sample.points(self.count(chunk), self.dimension, rng, last)
-        return lambda: blurred(clean, self.noise, rng).astype(self.dtype, copy=False), clean[-1].copy()
-
-    def chunks(self) -> Iterator[tuple[int, Callable[[], Floats]]]:
-        """The first row of each chunk and a function that draws it; a trajectory is drawn here, in order."""
+    def chunks(self) -> Iterator[Floats]:
+        """The rows of each chunk, in order."""
         last: Floats | None = None
-        for i, start in enumerate(self.starts):
-            if self.sample.trajectory:
-                draw, last = self.following(i, last)
-                yield start, draw
-            else:
-                yield start, partial(self.chunk, i)
+        for chunk in range(len(self.starts)):
+            rows, last = self.chunk(chunk, last)
+            yield rows
 
     def labels(self, chunk: int) -> npt.NDArray[np.int64]:
         """The groups of the rows of a chunk. Raises ValueError for a distribution without."""

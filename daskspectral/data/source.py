@@ -156,13 +156,10 @@ class Source:
 
     def begun_at(self, start: int) -> Source:
         """The same rows, where those from `start` on begin at a block of each dask array."""
-        readers = {name: _cut(r, start) if isinstance(r, DaskReader) else r for name, r in self.readers.items()}
+        readers = dict(self.readers)
+        for name, a in self.dask_fields.items():
+            readers[name] = replace(readers[name], array=da.concatenate([a[:start], a[start:]]))  # type: ignore[type-var]
         return replace(self, readers=readers)
-
-
-def _cut(reader: DaskReader, start: int) -> DaskReader:
-    array = reader.array
-    return replace(reader, array=da.concatenate([array[:start], array[start:]]))
 
 
 def open_source(
@@ -198,13 +195,14 @@ def open_source(
         if value is not None:
             readers[name] = as_reader(value, label_of(name))
     check_rows(readers)
-    prepared = Preparation(check_columns(rows.columns, width))
     own = {name: Preparation() for name in apart}
-    return Source(aligned(readers), prepared, tuple(views), own, progress=progress, **_treatment(rows))
+    return _source(readers, rows, views=tuple(views), apart=own, progress=progress)
 
 
-def _treatment(rows: Rows) -> dict[str, Any]:
-    return {"standardize": rows.standardize, "on_invalid": rows.on_invalid}
+def _source(readers: dict[str, Reader], rows: Rows, **options: Any) -> Source:
+    """Fields as the rows say that they are read."""
+    prepared = Preparation(check_columns(rows.columns, readers["x"].shape[1]))
+    return Source(aligned(readers), prepared, standardize=rows.standardize, on_invalid=rows.on_invalid, **options)
 
 
 def label_of(name: str) -> str:
@@ -289,11 +287,9 @@ def open_trajectories(
     lazy = any(isinstance(reader, DaskReader) for readers in trajectories for reader in readers.values())
     joined = {name: _join(name, [readers[name] for readers in trajectories], ends, lazy) for name in given}
     future = _join("x", [readers["x"] for readers in trajectories], starts, lazy)
-    borders = np.cumsum([0, *(n - lag for n in lengths)])
-    prepared = Preparation(check_columns(rows.columns, trajectories[0]["x"].shape[1]))
-    readers = aligned({"x": joined.pop("x"), "future": future, **joined})
-    lagged = Lagged(lag, tuple(borders.tolist()))
-    return Source(readers, prepared, ("future",), lagged=lagged, progress=progress, **_treatment(rows))
+    lagged = Lagged(lag, tuple(np.cumsum([0, *(n - lag for n in lengths)]).tolist()))
+    readers = {"x": joined.pop("x"), "future": future, **joined}
+    return _source(readers, rows, views=("future",), lagged=lagged, progress=progress)
 
 
 def is_several(x: Any) -> bool:

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NoReturn, Self, TypeAlias
+from typing import Any, Literal, NoReturn, Self
 
 import numcodecs  # type: ignore[import-untyped]
 import numpy as np
@@ -36,6 +36,7 @@ from zarr.storage import FsspecStore, LocalStore, WrapperStore
 
 from daskspectral.data.folders import refuse_absent
 from daskspectral.data.remote import (
+    Location,
     connect,
     holds,
     local_path,
@@ -96,20 +97,17 @@ def bounded(metadata: Any) -> Any:
     if isinstance(members := metadata.get("metadata"), Mapping):
         found["metadata"] = {name: bounded(member) for name, member in members.items()}
     if metadata.get("node_type") == "array":
-        found["codecs"] = _codecs(metadata.get("codecs"))
+        found["codecs"] = _bounded(metadata.get("codecs"))
     elif "compressor" in metadata and "chunks" in metadata:
         most = _most(metadata["chunks"], _itemsize(metadata.get("dtype")))
-        found["compressor"] = _codec(metadata["compressor"], most)
-        filters = metadata.get("filters")
-        found["filters"] = [_codec(codec, most) for codec in filters] if isinstance(filters, list) else filters
+        found |= {key: _bounded(metadata.get(key), most) for key in ("compressor", "filters")}
     return found
 
 
-def _codecs(codecs: Any) -> Any:
-    return [_codec(codec) for codec in codecs] if isinstance(codecs, list) else codecs
-
-
-def _codec(codec: Any, most: int | None = None) -> Any:
+def _bounded(codec: Any, most: int | None = None) -> Any:
+    """A codec, or each of a list of them, within a bounded one; `most` bytes are for codecs of format 2."""
+    if isinstance(codec, list):
+        return [_bounded(each, most) for each in codec]
     if not isinstance(codec, Mapping):
         return codec
     if most is not None:
@@ -118,7 +116,7 @@ def _codec(codec: Any, most: int | None = None) -> Any:
         return {"name": NAME, "configuration": {"codec": codec}}
     inside = codec.get("configuration")
     if isinstance(inside, Mapping) and "codecs" in inside:
-        return {**codec, "configuration": {**inside, "codecs": _codecs(inside["codecs"])}}
+        return {**codec, "configuration": {**inside, "codecs": _bounded(inside["codecs"])}}
     return codec
 
 
@@ -193,11 +191,15 @@ class BoundedCodec(BytesBytesCodec):
 def decompressed(config: Mapping[str, Any], stored: Any, most: int) -> Any:
     """What a chunk stands for; None where it promises at most `most` bytes, and its codec keeps to what is promised.
 
-    Raises ValueError where it stands for more.
+    Raises ValueError where it stands for more, or is cut short.
     """
     name, data = config["id"], memoryview(ensure_contiguous_ndarray(stored)).cast("B")
     if name in STREAMS:
         return _streams(name, STREAMS[name](config), bytes(data), most)
+    if name == "blosc" and len(data) < max(16, stored_bytes := int.from_bytes(data[12:16], "little")):
+        raise ValueError(  # blosc would decode memory beyond its end
+            f"it has {len(data)} bytes, and its Blosc header promises {stored_bytes}: the file was cut short"
+        )
     if (_of_zstd(data, most) if name == "zstd" else int.from_bytes(data[PROMISES[name]], "little")) > most:
         raise _too_large(most)
     return None
@@ -288,8 +290,6 @@ DENSEST = {
     **{"pcodec": 1 << 18, "zfpy": 1 << 14},
 }
 """Bytes that a stored byte can hold at most, by codec, of zeros; other codecs leave the bytes as many as they are."""
-
-Location: TypeAlias = str | os.PathLike[str]
 
 
 class CheckedFolder(LocalStore):

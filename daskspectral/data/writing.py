@@ -25,15 +25,26 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 import zarr
-from tqdm import tqdm
+from tqdm.auto import tqdm
 from zarr.abc.store import ByteRequest, Store
 from zarr.codecs import Crc32cCodec, ZstdCodec
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 from zarr.core.sync import sync
 from zarr.storage import LocalStore, WrapperStore
 
-from daskspectral.data.folders import MARKERS, NAME, RENEWAL, Directory, Lease, Prefix, is_dead, refuse_live, room_at
-from daskspectral.data.remote import connect, local_path, reaching
+from daskspectral.data.folders import (
+    NAME,
+    RENEWAL,
+    Directory,
+    Lease,
+    Prefix,
+    folder_at,
+    is_dead,
+    is_store,
+    refuse_live,
+    room_at,
+)
+from daskspectral.data.remote import Location, connect, local_path, reaching
 from daskspectral.data.stores import MAIN, open_array, store_at
 from daskspectral.errors import printable
 
@@ -59,12 +70,6 @@ class HeldBackStore(WrapperStore[Any]):
     def _with_store(self, store: Store) -> HeldBackStore:
         return HeldBackStore(store, self._root)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return HeldBackStore, (self._store, self._root)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, HeldBackStore) and (self._store, self._root) == (other._store, other._root)
-
     async def get(self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None) -> Buffer | None:
         if key == ROOT:
             return None if self._root is None else prototype.buffer.from_bytes(self._root)
@@ -77,20 +82,8 @@ class HeldBackStore(WrapperStore[Any]):
         else:
             await self._store.set(key, value)
 
-    async def set_if_not_exists(self, key: str, value: Buffer) -> None:
-        if key != ROOT:
-            await self._store.set_if_not_exists(key, value)
-        elif self._root is None:
-            self._root = value.to_bytes()
-
     async def exists(self, key: str) -> bool:
         return self._root is not None if key == ROOT else bool(await self._store.exists(key))
-
-    async def delete(self, key: str) -> None:
-        if key == ROOT:
-            self._root = None
-        else:
-            await self._store.delete(key)
 
     async def list(self) -> AsyncIterator[str]:
         if self._root is not None:
@@ -98,8 +91,9 @@ class HeldBackStore(WrapperStore[Any]):
         async for key in self._store.list():
             yield key
 
-    _get_many = Store._get_many  # by `get` and `set` above, not by those of the store inside
+    _get_many = Store._get_many  # by the methods above, not by those of the store inside
     _set_many = Store._set_many
+    set_if_not_exists = Store.set_if_not_exists
 
 
 NEW, OLD = "new", "old"
@@ -198,7 +192,6 @@ def _discard(path: Path, pause: float) -> None:
 _CHUNK_BYTES = 32_000_000
 _INNER_BYTES = 1 << 20
 
-Location = str | os.PathLike[str]
 Node = TypeVar("Node")
 _marks: ContextVar[dict[str, Any] | None] = ContextVar("marks", default=None)
 
@@ -308,23 +301,22 @@ def refuse_existing(path: Location, overwrite: bool) -> None:
     NotADirectoryError or PermissionError for a local directory that is missing or takes no files. At a URL an object
     is written and deleted; raises OSError where that fails, saying what is missing, and where another run is writing.
     """
-    target = local_path(path)
-    if target is None:
-        folder = Prefix(os.fspath(path))
-        if "/" not in folder.root:
-            raise ValueError(f"{os.fspath(path)} is a whole bucket: give a path in it, such as {folder}/x.zarr")
-        exists, is_store = folder.exists, folder.is_store()
-        if exists and not is_store and folder.holds(NAME):  # left by a run that was killed, or being written
-            refuse_live(folder, "the output")
-            exists = False
-        what = "other objects"
-    else:
+    folder = folder_at(path)
+    if isinstance(folder, Directory):
+        target = folder.path
         refuse_unwritable(target.parent, target.name)
         if not target.exists():
             recover(target.parent, target.name)
-        exists, is_store = target.exists(), any((target / marker).is_file() for marker in MARKERS)
         what = "a directory" if target.is_dir() else "a file"
-    if exists and not is_store:
+    else:
+        if "/" not in folder.root:
+            raise ValueError(f"{os.fspath(path)} is a whole bucket: give a path in it, such as {folder}/x.zarr")
+        what = "other objects"
+    exists, whole = folder.exists, is_store(folder)
+    if exists and not whole and isinstance(folder, Prefix) and folder.holds(NAME):
+        refuse_live(folder, "the output")  # it was left by a run that was killed, or is being written
+        exists = False
+    if exists and not whole:
         raise FileExistsError(
             f"{os.fspath(path)} exists and is {what}, not a zarr store, so it is never replaced: "
             "choose another path, or remove it yourself."
@@ -334,7 +326,7 @@ def refuse_existing(path: Location, overwrite: bool) -> None:
             f"{os.fspath(path)} exists (a zarr store): choose another path, or replace it with "
             "overwrite=True (--overwrite in the shell)."
         )
-    if target is None:
+    if isinstance(folder, Prefix):
         folder.refuse_unwritable()
 
 
@@ -382,15 +374,18 @@ def _chunk_shape(shape: tuple[int, ...], dtype: np.dtype[Any], chunk_rows: int |
     return (rows, rows) if divisor == 1 else (chunk_rows // divisor, chunk_rows)
 
 
-def progress_bar(rows: int | None, description: str, progress: bool | None) -> Any:
-    """Return a tqdm bar over rows on stderr that shows after 1.5 s; `progress` None: only on a terminal."""
+def progress_bar(
+    rows: int | None, description: str, progress: bool | None, *, unit: str = "rows", leave: bool = True
+) -> Any:
+    """A tqdm bar over rows, or other units, on stderr, shown after 1.5 s; `progress` None: only on a terminal."""
     return tqdm(
         total=rows,
         desc=printable(description),
-        unit=" rows",
+        unit=f" {unit}",
         unit_scale=True,
         delay=1.5,
         file=sys.stderr,
+        leave=leave,
         disable=None if progress is None else not progress,
     )
 
@@ -436,41 +431,40 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The sizes of the rows' dimensions, and how many entries of each one chunk holds.
+    """The sizes of the rows' dimensions, and chunks of them that are ranges of rows in their order.
 
-    Chunks are ranges of rows in their order: all entries of the last dimensions, some of one, one of those before.
+    Chunks hold `step` entries of the dimension `axis`, one of those before, and all entries of those behind.
     """
 
     sizes: tuple[int, ...]
-    chunk: tuple[int, ...]
+    axis: int
+    step: int
 
     @classmethod
     def of(cls, sizes: Sequence[int], rows: int, unit: int = 1) -> Grid:
         """Chunks of about `rows` rows, along the first dimension in multiples of `unit` entries."""
-        chunk = list(sizes)
-        for axis in range(len(chunk)):
-            count = rows // math.prod(sizes[axis + 1 :])
-            if count or axis == len(chunk) - 1:
-                multiple = unit if axis == 0 else 1
-                chunk[axis] = min(sizes[axis], multiple * max(1, round(count / multiple)))
-                break
-            chunk[axis] = 1
-        return cls(tuple(sizes), tuple(chunk))
+        last = len(sizes) - 1
+        axis = next((a for a in range(last) if rows >= math.prod(sizes[a + 1 :])), last)
+        multiple = unit if axis == 0 else 1
+        count = rows // math.prod(sizes[axis + 1 :])
+        return cls(tuple(sizes), axis, min(sizes[axis], multiple * max(1, round(count / multiple))))
 
     @property
-    def cut(self) -> tuple[int, int]:
-        """The dimension of which chunks hold some entries, and the rows of one of its entries."""
-        axis = next((a for a, c in enumerate(self.chunk) if c > 1), len(self.sizes) - 1)
-        return axis, math.prod(self.sizes[axis + 1 :])
+    def chunk(self) -> tuple[int, ...]:
+        """The entries of each dimension that a chunk holds."""
+        return (*(1 for _ in range(self.axis)), self.step, *self.sizes[self.axis + 1 :])
+
+    @property
+    def behind(self) -> int:
+        """The rows of one entry of the dimension of which chunks hold some."""
+        return math.prod(self.sizes[self.axis + 1 :])
 
     @property
     def ranges(self) -> list[tuple[int, int]]:
         """The rows of each chunk."""
-        axis, behind = self.cut
-        step, whole = self.chunk[axis] * behind, self.sizes[axis] * behind
-        before = math.prod(self.sizes[:axis])
-        cuts = [i * whole + start for i in range(before) for start in range(0, whole, step)]
-        return list(pairwise([*cuts, before * whole]))
+        whole, n = self.sizes[self.axis] * self.behind, math.prod(self.sizes)
+        cuts = [first + start for first in range(0, n, whole) for start in range(0, whole, self.step * self.behind)]
+        return list(pairwise([*cuts, n]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -483,7 +477,7 @@ class GridTarget:
 
     def __setitem__(self, rows: slice, values: Array) -> None:
         array = open_array(self.store, self.name, mode="r+")
-        axis, behind = self.grid.cut
+        axis, behind = self.grid.axis, self.grid.behind
         first, count = rows.start // behind, (rows.stop - rows.start) // behind
         *place, low = (int(i) for i in np.unravel_index(first, self.grid.sizes[: axis + 1]))
         region = (*(slice(i, i + 1) for i in place), slice(low, low + count))
@@ -554,16 +548,15 @@ def _storable(template: xr.Dataset) -> xr.Dataset:
     return plain
 
 
-def refuse_input(out: str | os.PathLike[str], *inputs: str | os.PathLike[str] | None) -> None:
+def refuse_input(out: Location, *inputs: Location | None) -> None:
     """Raise ValueError where writing `out` would destroy one of the inputs: it is one of them, or holds one."""
-    target = _place(out)
+
+    def place(location: Location) -> str:
+        path = local_path(location)
+        return os.fspath(location).rstrip("/") if path is None else str(path)
+
     for location in inputs:
-        if location is not None and f"{_place(location)}/".startswith(f"{target}/"):
+        if location is not None and f"{place(location)}/".startswith(f"{place(out)}/"):
             raise ValueError(
                 f"the output {os.fspath(out)} would replace the input {os.fspath(location)}; choose another path"
             )
-
-
-def _place(location: str | os.PathLike[str]) -> str:
-    path = local_path(location)
-    return os.fspath(location).rstrip("/") if path is None else str(path)

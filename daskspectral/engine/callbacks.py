@@ -53,15 +53,14 @@ class PassCallbacks:
         self._state["waiting"] = {key: set() for key, value in self._graph.items() if _is_task(value)}
         for functions in self._active:
             self._started.append(functions)
-            self._call(functions[0], self._graph)
-        for functions in self._active:
-            self._call(functions[1], self._graph, self._state)
+            _tell([functions], 0, self._graph)
+        _tell(self._active, 1, self._graph, self._state)
         return iter(made)
 
     def finish(self, failed: bool) -> None:
         """The end of the pass, when none of its tasks runs any more."""
         while self._started:
-            self._call(self._started.pop(0)[4], self._graph, self._state, failed)
+            _tell([self._started.pop(0)], 4, self._graph, self._state, failed)
 
     def _begun(self, graph: Graph, state: Mapping[str, Any]) -> None:
         """Take the state of a graph in place of what was known of it."""
@@ -80,8 +79,7 @@ class PassCallbacks:
             with self._lock:
                 self._state["waiting"].pop(key, None)
                 self._state["running"].add(key)
-                for functions in self._active:
-                    self._call(functions[2], key, graph, self._state)
+                _tell(self._active, 2, key, graph, self._state)
 
     def _after(self, key: Any, value: Any, graph: Graph, state: Mapping[str, Any], worker: Any) -> None:
         self._done(key)
@@ -90,12 +88,13 @@ class PassCallbacks:
                 self._state["running"].discard(key)
                 self._state["finished"].add(key)
                 self._state["released"] |= state["released"]
-                for functions in self._active:
-                    self._call(functions[3], key, value, graph, self._state, worker)
+                _tell(self._active, 3, key, value, graph, self._state, worker)
 
-    @staticmethod
-    def _call(function: Callable[..., Any] | None, *arguments: Any) -> None:
-        if function is not None:
+
+def _tell(callbacks: Iterable[Functions], place: int, *arguments: Any) -> None:
+    """Call the functions at one place of some callbacks."""
+    for functions in callbacks:
+        if (function := functions[place]) is not None:
             function(*arguments)
 
 

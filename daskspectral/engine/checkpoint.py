@@ -16,8 +16,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from daskspectral.data.folders import MARKERS, Directory, Folder, Lease, Prefix, renew
-from daskspectral.data.remote import local_path
+from daskspectral.data.folders import Directory, Folder, Lease, Prefix, folder_at, is_store, renew
 from daskspectral.data.writing import recover, refuse_unwritable
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
@@ -99,7 +98,11 @@ class Checkpoint:
             strange = [name for name, kind in kinds.items() if not isinstance(constants.get(name), kind)]
             if strange:
                 raise ValueError(f"it lacks {strange[0]}, or has something else in its place")
-            total = None if state["total"] is None else _total(state["total"])
+            total = None
+            if (found := state["total"]) is not None:
+                digests = None if found["digests"] is None else np.asarray(found["digests"], np.uint64)
+                numbers = float(found["weight"]), int(found["count"]), int(found["skipped"])
+                total = Total(decode(found["sums"], dict), *numbers, digests=digests)
         except (ValueError, KeyError, TypeError) as error:
             asked = error.names if isinstance(error, UntrustedError) else ()
             why = f"it asks for {', '.join(asked)}, which is none of this run's" if asked else error
@@ -202,19 +205,20 @@ def checkpoint_directory(path: str | os.PathLike[str]) -> Folder:
     """The folder of a checkpoint at a path or URL. Raises ValueError or OSError where there can be none."""
     if not os.fspath(path):
         raise ValueError("a checkpoint is the path or URL of a directory; it is empty")
-    local = local_path(path)
-    directory = Prefix(os.fspath(path)) if local is None else Directory(local)
+    directory = folder_at(path)
     if isinstance(directory, Prefix):
-        _refuse_inside_store(directory)
+        if "/" not in directory.root:
+            raise ValueError(f"{directory} is a whole bucket, not a checkpoint; give a path in it")
+        parent = Prefix(str(directory).rpartition("/")[0])
+        above: list[Folder] = [parent] if "/" in parent.root else []
     else:
         if directory.path.exists() and not directory.path.is_dir():
             raise ValueError(f"a checkpoint is a directory, and {directory} is a file; choose another path")
         refuse_unwritable(directory.path.parent, f"the checkpoint {directory.path.name}")
-        for store in directory.path.parents:
-            if any((store / marker).is_file() for marker in MARKERS):
-                raise ValueError(
-                    f"the checkpoint {directory} lies inside the zarr store {store}; choose a path beside it"
-                )
+        above = [*map(Directory, directory.path.parents)]
+    for store in above:
+        if is_store(store):
+            raise ValueError(f"the checkpoint {directory} lies inside the zarr store {store}; choose a path beside it")
     foreign = any(not name.startswith(".") for name in directory.names())
     if foreign and not _saved_epochs(directory):
         raise ValueError(f"{directory} exists and is not a checkpoint; choose another path")
@@ -223,14 +227,6 @@ def checkpoint_directory(path: str | os.PathLike[str]) -> Folder:
     elif directory.exists:
         refuse_unwritable(directory.path, "the sums of a checkpoint")
     return directory
-
-
-def _refuse_inside_store(directory: Prefix) -> None:
-    if "/" not in directory.root:
-        raise ValueError(f"{directory} is a whole bucket, not a checkpoint; give a path in it")
-    store = Prefix(str(directory).rpartition("/")[0])
-    if "/" in store.root and store.is_store():
-        raise ValueError(f"the checkpoint {directory} lies inside the zarr store {store}; choose a path beside it")
 
 
 def leased(fit: Fit) -> Fit:
@@ -272,13 +268,6 @@ def _read(directory: Folder, epochs: int) -> dict[str, Any]:
     if state["epochs"] != epochs:
         raise OSError(f"it holds the sums of {state['epochs']} epochs")
     return dict(state)
-
-
-def _total(state: Mapping[str, Any]) -> Total:
-    """Sums as they were written. Raises ValueError, KeyError or TypeError for others."""
-    digests = None if state["digests"] is None else np.asarray(state["digests"], np.uint64)
-    numbers = float(state["weight"]), int(state["count"]), int(state["skipped"])
-    return Total(decode(state["sums"], dict), *numbers, digests=digests)
 
 
 def _text(value: Any) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 import uuid
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
-from tqdm.auto import tqdm
-
+from daskspectral.data.writing import progress_bar
 from daskspectral.errors import printable
 
 REPORTED = 0.5  # seconds between two reports
@@ -31,16 +29,7 @@ class Progress:
         unit: str = "rows",
         report: Callable[[dict[str, Any]], None] | None = None,
     ):
-        self._bar: Any = tqdm(
-            total=rows,
-            desc=printable(description),
-            unit=f" {unit}",
-            unit_scale=True,
-            delay=1.5,
-            file=sys.stderr,
-            leave=False,
-            disable=None if show is None else not show,
-        )
+        self._bar = progress_bar(rows, description, show, unit=unit, leave=False)
         self._report, self._done, self._began = report, 0, time.monotonic()
         self._fixed = {"run": uuid.uuid4().hex, "stage": description, "total": rows, "unit": unit}
         self._shown: dict[str, str] = {}

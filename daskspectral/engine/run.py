@@ -10,8 +10,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
 from itertools import islice, starmap
+from operator import add
 from typing import Any
 
 import dask.array as da
@@ -35,11 +36,9 @@ from daskspectral.engine.tasks import (
     Shared,
     Tally,
     Total,
-    add_totals,
     map_range,
     reduce_range,
     stopped,
-    together,
 )
 from daskspectral.engine.threads import one_blas_thread, warn_slow_blas
 from daskspectral.errors import InvalidRowError, PointError, Stopped, raise_on_signals
@@ -269,23 +268,21 @@ class Run:
 
     def _tree(self, graph: dict[Any, Any], epoch: range, token: str, tasks: str) -> list[Any]:
         """The keys of the sums of an epoch, one for each hand to which its ranges are dealt."""
-        return [self._added(graph, hand, epoch.start, token, tasks) for hand in self.plan.hands(epoch)]
-
-    def _added(self, graph: dict[Any, Any], ranges: range, first: int, token: str, tasks: str) -> Any:
-        level = 0
-        keys: list[Any] = [(tasks, i) for i in ranges]
-        while len(keys) > 1:
-            above = []
-            for j in range(0, len(keys), self.plan.split_every):
-                key = (f"tree-{token}", first, ranges.start, level, j)
-                graph[key] = (add_totals, keys[j : j + self.plan.split_every])
-                above.append(key)
-            keys, level = above, level + 1
-        return keys[0]
+        sums = []
+        for hand in self.plan.hands(epoch):
+            level, keys = 0, [(tasks, i) for i in hand]
+            while len(keys) > 1:
+                above: list[Any] = []
+                for j in range(0, len(keys), self.plan.split_every):
+                    above.append((f"tree-{token}", epoch.start, hand.start, level, j))
+                    graph[above[-1]] = (reduce, add, keys[j : j + self.plan.split_every])
+                keys, level = above, level + 1
+            sums.append(keys[0])
+        return sums
 
     def _collect(self, graph: dict[Any, Any], epoch: range, token: str, tasks: str) -> Any:
         key = (f"collect-{token}", epoch.start)
-        graph[key] = (together, [(tasks, i) for i in epoch])
+        graph[key] = (list, [(tasks, i) for i in epoch])
         return key
 
 

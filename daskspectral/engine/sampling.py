@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,17 +22,7 @@ DRAWN_CHUNKS = 256  # that a draw of whole rows reads, however many there are
 
 @dataclass(frozen=True)
 class _Take:
-    """The row numbers and points, at one view, of the selected rows, side by side."""
-
-    view: str
-
-    def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
-        return np.column_stack([batch[NUMBER].astype(float), np.asarray(batch[self.view], dtype=float)])
-
-
-@dataclass(frozen=True)
-class _TakeFields:
-    """The row numbers and all fields of the selected rows, side by side, flattened in this order."""
+    """The row numbers and fields of the selected rows, side by side, flattened in this order."""
 
     names: tuple[str, ...]
 
@@ -90,17 +81,12 @@ def draw_fields(source: Source, size: int, rng: np.random.Generator) -> tuple[ND
     whole source, or with on_invalid="skip" are left out.
     """
     numbers = _spread(source, size, rng)
-    names = tuple(source.readers)
-    taken = _mapped(source, _TakeFields(names), numbers, raw=True)
     shapes = {name: reader.shape[1:] for name, reader in source.readers.items()}
-    width = 1 + sum(int(np.prod(shape)) for shape in shapes.values())
-    taken = np.empty((0, width)) if taken is None else taken
-    fields: dict[str, Array] = {}
-    start = 1
-    for name, shape in shapes.items():
-        stop = start + int(np.prod(shape))
-        fields[name] = taken[:, start:stop].reshape(len(taken), *shape)
-        start = stop
+    borders = np.cumsum([1, *(math.prod(shape) for shape in shapes.values())])
+    taken = _mapped(source, _Take(tuple(shapes)), numbers, raw=True)
+    taken = np.empty((0, borders[-1])) if taken is None else taken
+    parts = np.split(taken, borders[:-1], axis=1)[1:]
+    fields = {k: part.reshape(len(taken), *shapes[k]) for k, part in zip(shapes, parts, strict=True)}
     return taken[:, 0].astype(np.int64), fields
 
 
@@ -126,7 +112,7 @@ def take_rows(
     With `raw` the points are as they are before preparation, (m, n_features_in), float64. With on_invalid="raise"
     raises InvalidRowError for the lowest invalid row of the whole source.
     """
-    taken = _mapped(source, _Take(view), numbers, raw, description)
+    taken = _mapped(source, _Take((view,)), numbers, raw, description)
     if taken is None:
         return np.empty(0, dtype=np.int64), np.empty((0, source.width(view) if raw else source.dimension_at(view)))
     return taken[:, 0].astype(np.int64), taken[:, 1:]

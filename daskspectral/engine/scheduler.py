@@ -157,11 +157,14 @@ class _Cluster(Scheduler):
         )
 
     def _wait_for(self, handle: Any) -> Any:
+        from distributed import wait
+
         patience = float(dask.config.get("daskspectral.patience", 60.0))
         alive = time.monotonic()
         heard: dict[str, tuple[Any, float]] = {}  # of each running worker: its last heartbeat, since when
         while not handle.done():
-            _wait(handle, min(5.0, patience / 4))
+            with suppress(TimeoutError):
+                wait(handle, timeout=min(5.0, patience / 4))  # type: ignore[no-untyped-call]
             now = time.monotonic()
             workers = self._client.scheduler_info(n_workers=-1).get("workers", {})
             beats = {a: w.get("last_seen") for a, w in workers.items() if w.get("status") == "running"}
@@ -199,14 +202,6 @@ def _idleness(workers: Mapping[str, Any], silent: list[str]) -> str:
         f"{len(silent)} workers are silent{paused}, without a heartbeat: {named} (frozen, suspended, swapping or cut "
         "off; look at their machines, or start others)"
     )
-
-
-def _wait(handle: Any, seconds: float) -> None:
-    """Wait until the future is done, or for so many seconds."""
-    from distributed import wait
-
-    with suppress(TimeoutError):
-        wait(handle, timeout=seconds)  # type: ignore[no-untyped-call]
 
 
 def warn_from_task(message: str, category: type[Warning]) -> None:

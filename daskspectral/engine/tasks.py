@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -75,11 +75,9 @@ class Total:
             return Total({}, bad=min(worst, key=lambda bad: bad.row))
         both = [t.digests for t in (self, other) if t.digests is not None]
         digests = np.concatenate(both) if both else None
-        if not self.count or not other.count:  # a range without a row has no sums to add
-            some = self if self.count else other
-            return Total(some.sums, some.weight, some.count, self.skipped + other.skipped, digests=digests)
+        some = self if self.count else other  # a range without a row has no sums to add
         return Total(
-            add_sums(self.sums, other.sums),
+            add_sums(self.sums, other.sums) if self.count and other.count else some.sums,
             self.weight + other.weight,
             self.count + other.count,
             self.skipped + other.skipped,
@@ -107,30 +105,13 @@ class Shared:
     out: Any = None
     ahead: bool = False
 
-    def batches(self, readers: Mapping[str, Reader], start: int, stop: int) -> Batches:
-        """The batches of one range."""
-        edges = np.array([start, stop]) if self.edges is None else self.edges
-        return Batches(readers, self.rows, start, stop, edges, lambda: self.token in stopped)
-
-    def reading(self, batches: Batches) -> AbstractContextManager[Any]:
-        """The batches as a task takes them, for the time in which it does."""
-        return read_ahead(batches) if self.ahead else nullcontext(batches)
-
 
 def reduce_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any) -> Total:
     """The total of one range; an error has a note with the rows of the range."""
-    limit_worker()
-    batches = shared.batches(_readers(parts, start), start, stop)
-    try:
-        with shared.reading(batches) as read, np.errstate(**OVERFLOW):
-            sums = shared.task(read, state)
-    except PointError as error:
-        return Total({}, bad=Bad(error.row, str(error), error.field, error))
-    except BaseException as error:
-        error.add_note(f"while summing rows {start} to {stop}")
-        raise
-    if batches.bad is not None:
-        return Total({}, bad=batches.bad)
+    batches = _batches(shared, start, stop, parts)
+    sums, bad = _done(shared, batches, lambda read: shared.task(read, state), "summing")
+    if bad is not None:
+        return Total({}, bad=bad)
     checksums = batches.checksums.values()
     digests = np.array([[start, *(1 + value for value in checksums)]], np.uint64) if checksums else None
     return Total(sums, batches.weight, batches.count, batches.skipped, digests=digests)
@@ -138,18 +119,10 @@ def reduce_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any)
 
 def map_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any) -> tuple[Array | None, Tally, Bad | None]:
     """The results of one range, None where they were written; the rows that count; the first that cannot be used."""
-    limit_worker()
-    batches = shared.batches(_readers(parts, start), start, stop)
-    try:
-        with shared.reading(batches) as read, np.errstate(**OVERFLOW):
-            results = [shared.task(batch, state) for batch in read]
-    except PointError as error:
-        return None, Tally(), Bad(error.row, str(error), error.field, error)
-    except BaseException as error:
-        error.add_note(f"while working on rows {start} to {stop}")
-        raise
-    if batches.bad is not None or not results:
-        return None, Tally(), batches.bad
+    batches = _batches(shared, start, stop, parts)
+    results, bad = _done(shared, batches, lambda read: [shared.task(batch, state) for batch in read], "working on")
+    if bad is not None or not results:
+        return None, Tally(), bad
     result = np.concatenate([r.values if isinstance(r, Counted) else r for r in results])
     tally = sum((r.tally for r in results if isinstance(r, Counted)), Tally())
     if shared.out is None:
@@ -159,26 +132,27 @@ def map_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any) ->
     return None, tally, None
 
 
-def _readers(parts: tuple[Any, ...], start: int) -> dict[str, Reader]:
+def _done(shared: Shared, batches: Batches, work: Callable[[Any], Any], doing: str) -> tuple[Any, Bad | None]:
+    """What comes of the batches of a range, and the first row that cannot be used; errors name the range."""
+    limit_worker()
+    try:
+        with read_ahead(batches) if shared.ahead else nullcontext(batches) as read, np.errstate(**OVERFLOW):
+            return work(read), batches.bad
+    except PointError as error:
+        return None, Bad(error.row, str(error), error.field, error)
+    except BaseException as error:
+        error.add_note(f"while {doing} rows {batches.start} to {batches.stop}")
+        raise
+
+
+def _batches(shared: Shared, start: int, stop: int, parts: tuple[Any, ...]) -> Batches:
+    """The batches of one range, of fields by name, each a reader or the blocks of a dask array."""
     readers: dict[str, Reader] = {}
     for name, part in zip(parts[::2], parts[1::2], strict=True):
-        if isinstance(part, list):  # the blocks of a dask array
+        if isinstance(part, list):
             blocks = [np.asarray(b) for b in part]
             rows = np.concatenate(blocks) if len(blocks) > 1 else blocks[0]
-            readers[name] = ArrayReader(rows, start)
-        else:
-            readers[name] = part
-    return readers
-
-
-def add_totals(totals: list[Total]) -> Total:
-    """The sum, in order."""
-    result = totals[0]
-    for total in totals[1:]:
-        result = result + total
-    return result
-
-
-def together(results: list[Any]) -> list[Any]:
-    """The results of several ranges as one."""
-    return results
+            part = ArrayReader(rows, start)
+        readers[name] = part
+    edges = np.array([start, stop]) if shared.edges is None else shared.edges
+    return Batches(readers, shared.rows, start, stop, edges, lambda: shared.token in stopped)

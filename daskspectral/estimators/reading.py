@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import wraps
 from inspect import signature
-from typing import Any, TypeVar, cast
+from typing import Any, TypeGuard, TypeVar, cast
 
 import dask.array as da
 import numpy as np
@@ -49,7 +49,8 @@ def reads(method: Call) -> Call:
         given = {"sample_dims": rows.sample_dims, "latitude": rows.latitude} if learns else {}
         with using(rows.storage_options, rows.allow_missing or None):
             values |= {"X": rows.data, "fields": rows.fields}
-            layouts = _lay(self, values, own.parameters, known, given, learns and rows.on_invalid == "skip")
+            weighs = not own.parameters.keys().isdisjoint(("sample_weight", "options"))
+            layouts = _Call(self, values, known, given, weighs, learns and rows.on_invalid == "skip").lay()
             if layouts is None and any(value is not None for value in given.values()):
                 named = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
                 raise ValueError(
@@ -76,130 +77,129 @@ def reads(method: Call) -> Call:
     return cast(Call, reading)
 
 
-def _lay(
-    estimator: Any,
-    values: dict[str, Any],
-    accepted: Mapping[str, Any],
-    known: Mapping[str, Layout],
-    given: Any,
-    dropping: bool,
-) -> dict[str, Layout] | None:
-    """Put rows in the place of labelled data among the arguments; their layouts, None where X has no labels."""
-    X = values["X"]
-    if not isinstance(X, (tuple, list)) or is_files(X):
-        laid = stack_rows(X, **given, layout=known.get("layout_"), drop_empty=dropping, weigh=True)
-        if laid is None:
+@dataclass(frozen=True, eq=False)
+class _Call:
+    """The arguments of one call, `values`, in which rows take the place of labelled data.
+
+    `known` are the layouts of the fit, `given` what a fit is told of dimensions; a fit may be `dropping` empty columns.
+    """
+
+    estimator: Any
+    values: dict[str, Any]
+    known: Mapping[str, Layout]
+    given: Mapping[str, Any]
+    weighs: bool
+    dropping: bool
+
+    def lay(self) -> dict[str, Layout] | None:
+        """The layouts; None where X has no labels."""
+        X = self.values["X"]
+        if not isinstance(X, (tuple, list)) or is_files(X):
+            laid = self._stacked(X, "X", weigh=True, drop_empty=self.dropping)
+            if laid is None:
+                return None
+            self.values["X"] = laid.reader
+            _check_folds(self._folds, laid, "folds")
+            return {"layout_": self._lay_fields(laid)}
+        if not X or not isinstance(X[0], LABELLED):
             return None
-        values["X"] = laid.reader
-        _check_folds(vars(estimator).get("folds") if given else values.get("folds"), laid, "folds")
-        return {"layout_": _lay_fields(values, accepted, laid, estimator)}
-    if not X or not isinstance(X[0], LABELLED):
-        return None
-    operator = getattr(estimator, "operator", None)
-    views = () if operator is None else operator.views
-    if operator is not None and operator.lag is None and len(views) > 1:
-        return _lay_views(estimator, values, accepted, known, given, dropping)
-    return _lay_trajectories(estimator, values, known, given, dropping)
+        operator = getattr(self.estimator, "operator", None)
+        if operator is not None and operator.lag is None and len(operator.views) > 1:
+            return self._lay_views(X, operator.own_right_basis)
+        return self._lay_trajectories(X)
 
+    @property
+    def _folds(self) -> Any:
+        return vars(self.estimator).get("folds") if self.given else self.values.get("folds")
 
-def _lay_views(
-    estimator: Any,
-    values: dict[str, Any],
-    accepted: Mapping[str, Any],
-    known: Mapping[str, Layout],
-    given: Any,
-    dropping: bool,
-) -> dict[str, Layout] | None:
-    """The views of each row: those in the space of the first by its layout, those in one of their own by another."""
-    views, apart = values["X"], estimator.operator.own_right_basis
-    first = stack_rows(views[0], "X[0]", **given, layout=known.get("layout_"), drop_empty=dropping, weigh=True)
-    if first is None:
-        return None
-    readers, layouts = [first.reader], {"layout_": first.layout}
-    for i, view in enumerate(views[1:], 1):
-        layout = known.get("right_layout_") if apart else first.layout
-        own = given if apart else {}
-        laid = stack_rows(view, f"X[{i}]", **own, layout=layout, drop_empty=dropping and apart)
-        if laid is None:
-            readers.append(view)
-            continue
-        stack_field(_index(laid), first.rows, f"X[{i}]")
-        readers.append(laid.reader)
-        if apart:
-            layouts["right_layout_"] = laid.layout
-    values["X"] = tuple(_alike(readers))
-    _lay_fields(values, accepted, first, estimator)
-    return layouts
+    def _stacked(self, x: Any, what: str, layout: str = "layout_", **options: Any) -> StackedRows | None:
+        """Labelled data by the layout of the fit of this name, or as a fit is told."""
+        return stack_rows(x, what, **self.given, layout=self.known.get(layout), **options)
 
-
-def _index(laid: StackedRows) -> xr.DataArray:
-    """The rows of laid out data as a field of them, to be compared with other rows."""
-    empty = np.broadcast_to(np.zeros(()), laid.rows.sizes)
-    coords = {k: c for k, c in laid.rows.coords.items() if k in laid.rows.dims}
-    return xr.DataArray(empty, dims=laid.rows.dims, coords=coords)
-
-
-def _lay_trajectories(
-    estimator: Any, values: dict[str, Any], known: Mapping[str, Layout], given: Any, dropping: bool
-) -> dict[str, Layout] | None:
-    """Several trajectories, of one layout: columns are left out where no trajectory has a number."""
-    X = values["X"]
-    layout = known.get("layout_")
-    if layout is None:
-        first = stack_rows(X[0], "X[0]", **given)
+    def _lay_views(self, views: Sequence[Any], apart: bool) -> dict[str, Layout] | None:
+        """The views of each row: those in the space of the first by its layout, others by one of their own."""
+        first = self._stacked(views[0], "X[0]", weigh=True, drop_empty=self.dropping)
         if first is None:
             return None
-        layout = first.layout
-        if dropping:
-            parts = [stack_rows(x, f"X[{i}]", **given, drop_empty=True) for i, x in enumerate(X)]
-            masks = [np.ones(layout.size, bool) if p is None or p.layout.kept is None else p.layout.kept for p in parts]
-            kept = np.logical_or.reduce(masks)
-            weights = None if layout.weights is None else layout.weights[kept]
-            layout = layout if kept.all() else replace(layout, kept=kept, weights=weights)
-    laid = [stack_rows(x, f"X[{i}]", layout=layout, weigh=True) for i, x in enumerate(X)]
-    for name in ("sample_weight", "fields"):
-        if any(part is not None and part.weights is not None for part in laid) and name == "sample_weight":
+        readers, layouts = [first.reader], {"layout_": first.layout}
+        for i, view in enumerate(views[1:], 1):
+            what = f"X[{i}]"
+            if apart:
+                laid = self._stacked(view, what, "right_layout_", drop_empty=self.dropping)
+            else:
+                laid = stack_rows(view, what, layout=first.layout)
+            readers.append(view if laid is None else laid.reader)
+            if laid is None:
+                continue
+            index = {k: c for k, c in laid.rows.coords.items() if k in laid.rows.dims}
+            empty = np.broadcast_to(np.zeros(()), laid.rows.sizes)
+            stack_field(xr.DataArray(empty, dims=laid.rows.dims, coords=index), first.rows, what)
+            if apart:
+                layouts["right_layout_"] = laid.layout
+        self.values["X"] = tuple(_alike(readers))
+        self._lay_fields(first)
+        return layouts
+
+    def _lay_trajectories(self, X: Sequence[Any]) -> dict[str, Layout] | None:
+        """Several trajectories, of one layout: columns are left out where no trajectory has a number."""
+        layout = self.known.get("layout_")
+        if layout is None:
+            first = self._stacked(X[0], "X[0]")
+            if first is None:
+                return None
+            layout = first.layout
+            if self.dropping:
+                parts = [self._stacked(x, f"X[{i}]", drop_empty=True) for i, x in enumerate(X)]
+                masks = [None if part is None else part.layout.kept for part in parts]
+                kept = np.logical_or.reduce([np.ones(layout.size, bool) if mask is None else mask for mask in masks])
+                weights = None if layout.weights is None else layout.weights[kept]
+                layout = layout if kept.all() else replace(layout, kept=kept, weights=weights)
+        laid = [stack_rows(x, f"X[{i}]", layout=layout, weigh=True) for i, x in enumerate(X)]
+        if any(part is not None and part.weights is not None for part in laid):
             raise ValueError("latitude= weighs rows, and rows of trajectories follow one another in time: leave it out")
-    values["X"] = _alike([x if part is None else part.reader for x, part in zip(X, laid, strict=True)])
-    labels = vars(estimator).get("folds") if given else values.get("folds")
-    if isinstance(labels, (list, tuple)) and len(labels) == len(laid):
-        for i, (one, part) in enumerate(zip(labels, laid, strict=True)):
-            _check_folds(one, part, f"folds[{i}]")
-    for name in FIELDS:
-        field = values.get(name)
-        if isinstance(field, (list, tuple)) and len(field) == len(laid):
-            values[name] = [
-                f if part is None else stack_field(f, part.rows, f"{name}[{i}]")[0]
-                for i, (f, part) in enumerate(zip(field, laid, strict=True))
-            ]
-    return {"layout_": layout}
+        self.values["X"] = _alike([x if part is None else part.reader for x, part in zip(X, laid, strict=True)])
+        for name, given in {name: self.values.get(name) for name in FIELDS}.items():
+            if _is_list(given, len(laid)):
+                self.values[name] = [
+                    field if part is None else stack_field(field, part.rows, f"{name}[{i}]")[0]
+                    for i, (field, part) in enumerate(zip(given, laid, strict=True))
+                ]
+        if _is_list(self._folds, len(laid)):
+            for i, (labels, part) in enumerate(zip(self._folds, laid, strict=True)):
+                _check_folds(labels, part, f"folds[{i}]")
+        return {"layout_": layout}
 
-
-def _lay_fields(values: dict[str, Any], accepted: Mapping[str, Any], laid: StackedRows, estimator: Any) -> Layout:
-    """Put rows in the place of labelled targets, weights and fields; the layout, with the labels of the targets."""
-    layout = laid.layout
-    for name in FIELDS:
-        if values.get(name) is not None:
-            values[name], data = stack_field(values[name], laid.rows, name)
-            if name == "y":
-                layout = with_target(layout, data, laid.rows)
-    if values.get("gradients") is not None:
-        values["gradients"] = stack_gradients(values["gradients"], laid)
-    if isinstance(values.get("fields"), Mapping):
-        values["fields"] = {
-            name: stack_field(value, laid.rows, f"fields[{name!r}]")[0] for name, value in values["fields"].items()
-        }
-    if isinstance(values["X"], ZarrReader):
-        values["X"] = _alike([values["X"], *_fields_of(values)])[0]
-    if laid.weights is None:
+    def _lay_fields(self, laid: StackedRows) -> Layout:
+        """Put rows in the place of targets, weights and fields; the layout, with the labels of the targets."""
+        layout, values = laid.layout, self.values
+        for name in FIELDS:
+            if values.get(name) is not None:
+                values[name], data = stack_field(values[name], laid.rows, name)
+                if name == "y":
+                    layout = with_target(layout, data, laid.rows)
+        if values.get("gradients") is not None:
+            values["gradients"] = stack_gradients(values["gradients"], laid)
+        fields = values.get("fields")
+        if isinstance(fields, Mapping):
+            fields = {name: stack_field(value, laid.rows, f"fields[{name!r}]")[0] for name, value in fields.items()}
+            values["fields"] = fields
+        if isinstance(values["X"], ZarrReader):
+            beside = [*(values.get(name) for name in (*FIELDS, "gradients")), *(fields or {}).values()]
+            values["X"] = _alike([values["X"], *beside])[0]
+        if laid.weights is None:
+            return layout
+        if not self.weighs:
+            raise ValueError(
+                f"latitude={layout.latitude!r} weighs rows, and {type(self.estimator).__name__} takes no sample "
+                f"weights: give sample_dims without {layout.latitude!r}, so that it weighs columns, or leave latitude "
+                "out"
+            )
+        values["sample_weight"] = _times(laid.weights, values.get("sample_weight"))
         return layout
-    if "sample_weight" not in accepted and "options" not in accepted:
-        raise ValueError(
-            f"latitude={layout.latitude!r} weighs rows, and {type(estimator).__name__} takes no sample weights: give "
-            f"sample_dims without {layout.latitude!r}, so that it weighs columns, or leave latitude out"
-        )
-    values["sample_weight"] = _times(laid.weights, values.get("sample_weight"))
-    return layout
+
+
+def _is_list(value: Any, size: int) -> TypeGuard[Sequence[Any]]:
+    return isinstance(value, (list, tuple)) and len(value) == size
 
 
 def _check_folds(labels: Any, laid: StackedRows | None, what: str) -> None:
@@ -222,18 +222,9 @@ def _alike(parts: list[Any]) -> list[Any]:
     return [DaskReader(lazy_rows(part), (part,)) if isinstance(part, ZarrReader) else part for part in parts]
 
 
-def _fields_of(values: Mapping[str, Any]) -> list[Any]:
-    """Targets, weights, gradients and fields among the arguments."""
-    fields = values.get("fields")
-    own = fields.values() if isinstance(fields, Mapping) else ()
-    return [*(values.get(name) for name in (*FIELDS, "gradients")), *own]
-
-
 def _times(cosines: Any, weight: Any) -> Any:
     """The product of weights, lazily where one is lazy."""
     if weight is None:
         return cosines
     reader = as_reader(weight, "sample_weight")
-    if isinstance(reader, ArrayReader):
-        return cosines * reader.array
-    return da.asarray(cosines) * (reader.array if isinstance(reader, DaskReader) else lazy_rows(reader))
+    return cosines * reader.array if isinstance(reader, ArrayReader) else da.asarray(cosines) * lazy_rows(reader)

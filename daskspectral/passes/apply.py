@@ -19,7 +19,7 @@ from daskspectral.data.batches import first_invalid
 from daskspectral.data.integrity import Snapshot, check_whole_source
 from daskspectral.data.labelled import ROW
 from daskspectral.data.layout import Layout, RowLabels, placed
-from daskspectral.data.readers import ArrayReader, DaskReader, ZarrReader, lazy_rows
+from daskspectral.data.readers import ArrayReader, ZarrReader, lazy_rows
 from daskspectral.data.source import Source, open_source
 from daskspectral.data.writing import Grid, create_dataset, default_chunk_rows, refuse_existing, refuse_input
 from daskspectral.engine import Plan, Run, plan_rows
@@ -153,7 +153,7 @@ def apply_rows(
         values: Any = output(found)
         _tell(function, run)
     else:
-        lazy = reader.array if isinstance(reader, DaskReader) else lazy_rows(reader)
+        lazy = lazy_rows(reader)
         values = output.lazily(_lazy(function, lazy))
     return values if rows is None else labelled_rows(values, output, rows)
 

@@ -17,7 +17,7 @@ N = 40_000
 
 
 def draw(name: str, dimension: int | None = None, n: int = N) -> np.ndarray:
-    return SAMPLES[name].draw(n, dimension or SAMPLES[name].dimension, 0.0, np.random.default_rng(7))
+    return SAMPLES[name].draw(n, dimension or SAMPLES[name].dimension, 0.0, np.random.default_rng(7))[0]
 
 
 def assert_moments(x: np.ndarray, mean: object, covariance: object) -> None:
@@ -44,7 +44,7 @@ def test_two_moons() -> None:
 def test_every_sample_has_its_shape_and_its_noise() -> None:
     for sample in SAMPLES.values():
         d = sample.dimension
-        clean, noisy = (sample.draw(500, d, noise, np.random.default_rng(7)) for noise in (0.0, 0.5))
+        clean, noisy = (sample.draw(500, d, noise, np.random.default_rng(7))[0] for noise in (0.0, 0.5))
         assert (clean.shape, clean.dtype, np.isfinite(clean).all()) == ((500, d), np.float64, True)
         if not sample.trajectory:
             assert_moments(noisy - clean, np.zeros(d), 0.25 * np.eye(d))
@@ -93,7 +93,7 @@ def test_chunk_i_is_drawn_from_seed_and_i(tmp_path: Path) -> None:
     last = None
     for i, count in enumerate((10, 10, 5)):
         streams = [np.random.default_rng(np.random.SeedSequence(5, spawn_key=(i,))) for _ in range(2)]
-        wanted["swiss-roll"] += list(SAMPLES["swiss-roll"].draw(count, 3, 0.2, streams[0]))
+        wanted["swiss-roll"] += list(SAMPLES["swiss-roll"].draw(count, 3, 0.2, streams[0])[0])
         for kick in math.sqrt(1 - decay**2) * streams[1].standard_normal((count, 2)):
             last = streams[1].standard_normal(2) if last is None else decay * last + kick
             wanted["ou"].append(last)

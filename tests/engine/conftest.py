@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tqdm import tqdm
 
+from daskspectral.data import writing
 from daskspectral.data.writing import create_array
-from daskspectral.engine import progress
 from tests.engine.common import CHUNK, SHORT, X
 
 
@@ -37,5 +37,5 @@ def bars(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
                 closed.append((self.desc, self.total, self.n))
             super().close()
 
-    monkeypatch.setattr(progress, "tqdm", lambda **options: Recorded(**{**options, "file": io.StringIO()}))
+    monkeypatch.setattr(writing, "tqdm", lambda **options: Recorded(**{**options, "file": io.StringIO()}))
     return closed

@@ -130,7 +130,7 @@ def test_a_column_far_out_that_decides_a_function() -> None:
 
 def test_a_low_rank_that_decides_the_values() -> None:
     """Below a quarter of the functions and five times the values, of a radial kernel."""
-    x = SAMPLES["two-moons"].draw(400, 2, 0.03, np.random.default_rng(0))
+    x = SAMPLES["two-moons"].draw(400, 2, 0.03, np.random.default_rng(0))[0]
     moments = moments_of(LandmarkBasis(Gaussian(1.0), x[:60]), {"x": x}, FOLD)
     problem = posed(moments, 4, 1.0)
     assert solved(moments=moments, posed=problem, rank=15).low_rank() == ""
@@ -220,7 +220,7 @@ def test_defaults_on_clean_data_are_right_and_quiet(name: str) -> None:
     x = np.random.default_rng(1).random((2000, 2))
     wanted = np.pi**2 * np.array([0, 1, 1, 2, 4, 4])
     if name == "sphere":
-        x, wanted = SAMPLES["sphere"].draw(2000, 3, 0.0, np.random.default_rng(1)), np.array([0, 2, 2, 2, 6, 6])
+        x, wanted = SAMPLES["sphere"].draw(2000, 3, 0.0, np.random.default_rng(1))[0], np.array([0, 2, 2, 2, 6, 6])
     with quiet():
         model = dsp.SpectralDecomposition(n_components=6, random_state=0).fit(x)
     np.testing.assert_allclose(model.eigenvalues_, wanted, rtol=0.15, atol=1e-8)

@@ -32,7 +32,7 @@ def spectral(
 
 
 def moons() -> tuple[Any, Any]:
-    x = SAMPLES["two-moons"].draw(2000, 2, 0.05, rng())
+    x = SAMPLES["two-moons"].draw(2000, 2, 0.05, rng())[0]
     return spectral(count=80).fit(x), x
 
 
@@ -54,7 +54,7 @@ def turning() -> tuple[Any, Any]:
 
 
 def transfer() -> tuple[Any, Any]:
-    x = SAMPLES["ou"].draw(2000, 2, 0.0, rng())
+    x = SAMPLES["ou"].draw(2000, 2, 0.0, rng())[0]
     return spectral(Gaussian(0.6), dsp.operators.Transfer(10), n_components=4).fit(x), x
 
 
@@ -82,13 +82,13 @@ def hermite() -> tuple[Any, Any]:
 
 
 def invariant() -> tuple[Any, Any]:
-    x = SAMPLES["sphere"].draw(500, 3, 0.0, rng())
+    x = SAMPLES["sphere"].draw(500, 3, 0.0, rng())[0]
     y = 5 * x.prod(axis=1) + x.sum(axis=1) ** 2
     return dsp.InvariantRegressor(dsp.manifolds.Sphere(3), dsp.groups.Permutations(3)).fit(x, y), x
 
 
 def sdp() -> tuple[Any, Any]:
-    x = SAMPLES["two-moons"].draw(200, 2, 0.05, rng())
+    x = SAMPLES["two-moons"].draw(200, 2, 0.05, rng())[0]
     return dsp.SDPEmbedding(0.3, random_state=0).fit(x), x
 
 
