@@ -604,5 +604,14 @@ def _pulled(t: Array, a: Array, y: Array) -> Array:
 
 
 def at_landmarks(basis: Basis) -> list[LandmarkBasis]:
-    """The functions at landmarks among the parts of a basis, without those by which they are multiplied."""
+    """The functions at landmarks among the parts of a basis, without those by which they are multiplied.
+
+    Examples
+    --------
+    >>> from daskspectral.basis import Concatenated, ConstantBasis
+    >>> from daskspectral.kernels import Gaussian
+    >>> basis = Concatenated((ConstantBasis(1), LandmarkBasis(Gaussian(1.0), np.array([[0.0], [1.0]]))))
+    >>> [own.size for own in at_landmarks(basis)]
+    [2]
+    """
     return [part.core for part in basis.parts if isinstance(part.core, LandmarkBasis)]

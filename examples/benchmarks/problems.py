@@ -99,12 +99,12 @@ def circles(n: int, rng: np.random.Generator) -> Array:
 
 
 def around(n: int, rng: np.random.Generator) -> Array:
-    return SAMPLES["circle"].draw(n, 2, 0.0, rng)
+    return SAMPLES["circle"].draw(n, 2, 0.0, rng)[0]
 
 
 def sample(name: str, d: int, noise: float = 0.0) -> Callable[[int, np.random.Generator], Array]:
     """Rows of a distribution of `daskspectral sample`."""
-    return lambda n, rng: SAMPLES[name].draw(n, d, noise, rng)
+    return lambda n, rng: SAMPLES[name].draw(n, d, noise, rng)[0]
 
 
 def cube(d: int) -> Callable[[int, np.random.Generator], Array]:
@@ -229,12 +229,12 @@ def in_triangle(n: int, rng: np.random.Generator) -> Array:
 
 
 def half_sphere(n: int, rng: np.random.Generator) -> Array:
-    x = SAMPLES["sphere"].draw(n, 3, 0.0, rng)
+    x = SAMPLES["sphere"].draw(n, 3, 0.0, rng)[0]
     return np.column_stack([x[:, :2], np.abs(x[:, 2])])
 
 
 def tilted_sphere(n: int, rng: np.random.Generator) -> Array:
-    return rejected(n, lambda m: SAMPLES["sphere"].draw(m, 3, 0.0, rng), lambda x: np.exp(TILT * (x[:, 2] - 1)), rng)
+    return rejected(n, lambda m: SAMPLES["sphere"].draw(m, 3, 0.0, rng)[0], lambda x: np.exp(TILT * (x[:, 2] - 1)), rng)
 
 
 def ring_surface(n: int, rng: np.random.Generator) -> Array:

@@ -13,7 +13,6 @@ import daskspectral as dsp
 from daskspectral.basis import Block, Landmarks
 from daskspectral.data import batches
 from daskspectral.devices import Device
-from daskspectral.engine.tasks import Shared
 from daskspectral.kernels import Gaussian
 from daskspectral.moments.measure import Measurement
 from daskspectral.moments.modes import ModeMeasurement
@@ -67,7 +66,7 @@ def test_blocks_are_large(points: Path, stand_in: Device, seen: Any, monkeypatch
 def test_reading_ahead_changes_no_bit(points: Path, stand_in: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     ahead = estimator(3, device="cuda").fit(str(points))
     assert not [t for t in threading.enumerate() if t.name.startswith("daskspectral-reader")]
-    monkeypatch.setattr(Shared, "reading", lambda self, batches: nullcontext(batches))
+    monkeypatch.setattr("daskspectral.engine.tasks.read_ahead", nullcontext)
     plain = estimator(3, device="cuda").fit(str(points))
     for name, values in plain.moments_.arrays.items():
         np.testing.assert_array_equal(ahead.moments_.arrays[name], values)
