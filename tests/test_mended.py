@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import xarray as xr
 import zarr
 
 import daskspectral as dsp
@@ -155,3 +156,36 @@ def test_words_and_single_numbers_are_taken_as_what_they_are() -> None:
     with pytest.raises(TypeError, match=r"the kernel of a FourierLattice is a stationary one.*got 'gausian'"):
         FourierLattice(4, kernel="gausian")
     assert type(Penalised(np.float32(0.1)).penalty) is float
+
+
+def test_dimensions_of_rows_are_heard_by_every_method() -> None:
+    x = RNG.uniform(0, np.pi, (60, 3))
+    field = xr.DataArray(x.T, dims=("column", "time"))
+    rows = dsp.Rows(field, sample_dims="time")
+    model = spectral().fit(x)
+    assert len(rows) == 60
+    assert rows[:7].data.sizes == {"column": 3, "time": 7}
+    assert model.score(rows) == model.score(x)
+    np.testing.assert_array_equal(model.transform(rows), model.transform(x))
+    labelled = spectral().fit(rows)
+    for wrong, why in {
+        "sample_dims": "are not the dimensions of the rows",
+        "latitude": "is not that of the fit",
+    }.items():
+        for method in (labelled.score, labelled.transform):
+            with pytest.raises(ValueError, match=f"{wrong}='column'.* {why}"):
+                method(dsp.Rows(field, **{wrong: "column"}))
+    with pytest.raises(ValueError, match="latitude='lat' names dimensions and coordinates, and X is a ndarray"):
+        model.transform(dsp.Rows(x, latitude="lat"))
+
+
+def test_variables_without_dimensions_of_their_own_have_maps() -> None:
+    data = xr.Dataset({"u": ("time", X[:, 0]), "v": ("time", X[:, 1])})
+    found = spectral().fit(dsp.Rows(data, sample_dims="time")).to_xarray()
+    assert found["u_pattern"].sizes == {"component": 3}
+
+
+def test_weights_of_another_number_of_rows_are_refused_beside_a_latitude() -> None:
+    field = xr.DataArray(X, dims=("lat", "column"), coords={"lat": np.linspace(-80, 80, len(X))})
+    with pytest.raises(ValueError, match=r"sample_weight has the shape \(7,\), and X has 400 rows"):
+        spectral().fit(dsp.Rows(field, latitude="lat"), sample_weight=np.ones(7))

@@ -157,7 +157,7 @@ class Layout(Registered):
             values = placed(values, self.kept)
         start, found = 0, {}
         for variable in self.variables:
-            part = values[..., start : start + variable.width].reshape(*values.shape[:-1], *variable.sizes)
+            part = values[..., start : start + variable.width].reshape((*values.shape[:-1], *variable.sizes))
             found[variable.name or name] = xr.Variable((*dims, *variable.dims), part, variable.attrs)
             start += variable.width
         own = {key: c.variable() for key, c in self.coords.items()}

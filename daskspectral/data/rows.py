@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +27,7 @@ class Rows:
         Transfer one trajectory, or a list of several. It may have labels: an xarray DataArray of any dimensions or
         Dataset, a zarr group, NetCDF files (a path, a pattern with *, a list) or Parquet files, which are read lazily.
     columns : sequence of int, optional
-        The columns that are used; all by default.
+        The columns that are used, of X and of views in its space; all by default.
     standardize : bool
         Bring each column to mean 0 and standard deviation 1 first, in one more pass of the fit. Derivatives, and so the
         Laplacian, are then in standardised units; operators tied to the units of X, for instance by a potential, are
@@ -96,7 +97,8 @@ class Rows:
     @property
     def shape(self) -> tuple[int, ...]:
         """That of one array or data frame, of a list its length. Raises TypeError for data without rows by number."""
-        found = _shape(self.data)
+        dim = self._dim
+        found = _shape(self.data) if dim is None else (self.data.sizes[dim],)
         if not found:
             raise TypeError(
                 f"scikit-learn takes rows by their numbers, and these are a {type(self.data).__name__}: give one array "
@@ -119,7 +121,20 @@ class Rows:
             if _shape(value)[:1] != (len(self),):
                 raise ValueError(f"the field {name} has the shape {_shape(value)}, and X has {len(self)} rows")
         fields = None if self.fields is None else {name: take(value, rows) for name, value in self.fields.items()}
-        return replace(self, data=take(self.data, rows), fields=fields)
+        dim = self._dim
+        return replace(self, data=take(self.data, rows) if dim is None else self.data.isel({dim: rows}), fields=fields)
+
+    @property
+    def _dim(self) -> Any:
+        """The dimension of the rows of labelled data; None for other data. Raises TypeError for several."""
+        if self.sample_dims is None or not isinstance(self.data, (xr.DataArray, xr.Dataset)):
+            return None
+        dims = [self.sample_dims] if isinstance(self.sample_dims, str) else list(self.sample_dims)
+        if len(dims) > 1:
+            raise TypeError(
+                f"scikit-learn takes rows by their numbers, and these have the dimensions {dims}: stack them"
+            )
+        return dims[0]
 
 
 def _shape(value: Any) -> tuple[int, ...]:

@@ -23,7 +23,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import Basis, Landmarks
 from daskspectral.data.integrity import Snapshot
-from daskspectral.data.labelled import stack_rows
 from daskspectral.data.remote import using
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation, Source, check_columns
@@ -32,7 +31,7 @@ from daskspectral.engine.accelerators import chosen_device
 from daskspectral.estimators.columns import NAMES, NamedColumns
 from daskspectral.estimators.doubts import WARNINGS
 from daskspectral.estimators.identity import identity_of, provenance
-from daskspectral.estimators.reading import LAYOUTS, reads
+from daskspectral.estimators.reading import LAYOUTS, reads, refuse_names, stacked_as
 from daskspectral.groups import Group
 from daskspectral.kernels import Kernel
 from daskspectral.manifolds import Manifold
@@ -223,7 +222,10 @@ class Estimator(NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
                 refuse_input(out, rows.data if isinstance(rows.data, (str, os.PathLike)) else None)
             if output is None:
                 output = Result.of_components(name, function.columns, coordinates)
-            laid = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=vars(self).get(f"{side}layout_"))
+            layout, dims = vars(self).get(f"{side}layout_"), rows.sample_dims
+            laid = stacked_as(rows.data, "X", layout, sample_dims=dims, latitude=rows.latitude)
+            if laid is None:
+                refuse_names(rows)
             if not side:
                 self._check_as_fitted(rows)
             return apply_rows(

@@ -46,18 +46,15 @@ def reads(method: Call) -> Call:
         del values[next(iter(values))]
         values |= values.pop("options", {})  # the method's own **options
         known = {} if learns else {name: vars(self)[name] for name in LAYOUTS if name in vars(self)}
-        given = {"sample_dims": rows.sample_dims, "latitude": rows.latitude} if learns else {}
+        given = {"sample_dims": rows.sample_dims, "latitude": rows.latitude}
         with using(rows.storage_options, rows.allow_missing or None):
             values |= {"X": rows.data, "fields": rows.fields}
             weighs = not own.parameters.keys().isdisjoint(("sample_weight", "options"))
-            layouts = _Call(self, values, known, given, weighs, learns and rows.on_invalid == "skip").lay()
-            if layouts is None and any(value is not None for value in given.values()):
-                named = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
-                raise ValueError(
-                    f"{named} names dimensions and coordinates, and X is a {type(rows.data).__name__} without labels: "
-                    "give an xarray.DataArray or Dataset, a zarr group or NetCDF files, or leave it out"
-                )
-            values["X"] = replace(rows, data=values["X"], fields=values.pop("fields"))
+            layouts = _Call(self, values, known, given, learns, weighs, learns and rows.on_invalid == "skip").lay()
+            if layouts is None:
+                refuse_names(rows)
+            read = {"data": values["X"], "fields": values.pop("fields"), "sample_dims": None, "latitude": None}
+            values["X"] = replace(rows, **read)
             try:
                 result = called(self, **values)
             except InvalidRowError as error:
@@ -81,13 +78,15 @@ def reads(method: Call) -> Call:
 class _Call:
     """The arguments of one call, `values`, in which rows take the place of labelled data.
 
-    `known` are the layouts of the fit, `given` what a fit is told of dimensions; a fit may be `dropping` empty columns.
+    `known` are the layouts of the fit, `given` what is told of dimensions; a call that `learns` may be `dropping` empty
+    columns.
     """
 
     estimator: Any
     values: dict[str, Any]
     known: Mapping[str, Layout]
     given: Mapping[str, Any]
+    learns: bool
     weighs: bool
     dropping: bool
 
@@ -110,11 +109,11 @@ class _Call:
 
     @property
     def _folds(self) -> Any:
-        return vars(self.estimator).get("folds") if self.given else self.values.get("folds")
+        return vars(self.estimator).get("folds") if self.learns else self.values.get("folds")
 
     def _stacked(self, x: Any, what: str, layout: str = "layout_", **options: Any) -> StackedRows | None:
-        """Labelled data by the layout of the fit of this name, or as a fit is told."""
-        return stack_rows(x, what, **self.given, layout=self.known.get(layout), **options)
+        """Labelled data by the layout of the fit of this name, or as is told."""
+        return stacked_as(x, what, self.known.get(layout), **self.given, **options)
 
     def _lay_views(self, views: Sequence[Any], apart: bool) -> dict[str, Layout] | None:
         """The views of each row: those in the space of the first by its layout, others by one of their own."""
@@ -198,6 +197,40 @@ class _Call:
         return layout
 
 
+def stacked_as(
+    x: Any, what: str, layout: Layout | None, *, sample_dims: Any, latitude: str | None, **options: Any
+) -> StackedRows | None:
+    """Labelled data by the layout of a fit, or without one as is told; None for data without labels.
+
+    Raises ValueError for dimensions of rows, or a latitude, that contradict the layout.
+    """
+    if layout is None:
+        return stack_rows(x, what, sample_dims=sample_dims, latitude=latitude, **options)
+    laid = stack_rows(x, what, layout=layout, **options)
+    if laid is None:
+        return None
+    told = {sample_dims} if isinstance(sample_dims, str) else set(sample_dims or laid.rows.dims)
+    if told != set(laid.rows.dims):
+        raise ValueError(
+            f"sample_dims={sample_dims!r} are not the dimensions of the rows of {what}, {laid.rows.dims}, beside the "
+            "columns of the fit: leave it out"
+        )
+    if latitude not in (None, layout.latitude):
+        raise ValueError(f"latitude={latitude!r} is not that of the fit, {layout.latitude!r}: leave it out")
+    return laid
+
+
+def refuse_names(rows: Rows) -> None:
+    """Raise ValueError where dimensions or coordinates are named of rows without labels."""
+    given = {"sample_dims": rows.sample_dims, "latitude": rows.latitude}
+    named = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
+    if named:
+        raise ValueError(
+            f"{named} names dimensions and coordinates, and X is a {type(rows.data).__name__} without labels: give an "
+            "xarray.DataArray or Dataset, a zarr group or NetCDF files, or leave it out"
+        )
+
+
 def _is_list(value: Any, size: int) -> TypeGuard[Sequence[Any]]:
     return isinstance(value, (list, tuple)) and len(value) == size
 
@@ -227,4 +260,6 @@ def _times(cosines: Any, weight: Any) -> Any:
     if weight is None:
         return cosines
     reader = as_reader(weight, "sample_weight")
+    if reader.shape != cosines.shape:
+        raise ValueError(f"sample_weight has the shape {reader.shape}, and X has {len(cosines)} rows")
     return cosines * reader.array if isinstance(reader, ArrayReader) else da.asarray(cosines) * lazy_rows(reader)
