@@ -22,7 +22,7 @@ log = logging.getLogger("daskspectral.command")
 
 
 @dataclass
-class Session:
+class Invocation:
     """How one call of a command speaks, and what it has said; a plan is all that is made where `probing` is given."""
 
     json: bool = False
@@ -34,9 +34,9 @@ class Session:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-def session(context: click.Context | None = None) -> Session:
+def session(context: click.Context | None = None) -> Invocation:
     """The session of a context, by default of the command that runs."""
-    found: Session = (context or click.get_current_context()).meta.setdefault(KEY, Session())
+    found: Invocation = (context or click.get_current_context()).meta.setdefault(KEY, Invocation())
     return found
 
 
@@ -148,13 +148,13 @@ def _refuse_credentials(given: Iterable[Any]) -> None:
             refuse_secrets(value)
 
 
-def _finish(now: Session) -> None:
+def _finish(now: Invocation) -> None:
     if now.json and now.facts:
         click.echo(json.dumps(now.facts, allow_nan=False))
 
 
 @contextmanager
-def logging_of(now: Session, context: click.Context) -> Iterator[None]:
+def logging_of(now: Invocation, context: click.Context) -> Iterator[None]:
     """Let the console, and the file of --log-file, show as much as the session asks for."""
     verbose = bool((context.obj or {}).get("verbose"))
     root, own = logging.getLogger(), logging.getLogger("daskspectral")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from daskspectral.groups.elements import orthogonal_elements
 from daskspectral.manifolds.averages import (
     Average,
-    Block,
+    ElementBlock,
     FiniteAverage,
     PermutationAverage,
     RotationAverage,
@@ -111,7 +111,7 @@ def _permutations(generators: Sequence[Array]) -> PermutationAverage | None:
         if not kept or len(set(sign[free].tolist())) > 1:
             return None
         even = even or bool((sign[free] < 0).any())
-    return PermutationAverage(tuple(Block(block, block in signed) for block in blocks), even)
+    return PermutationAverage(tuple(ElementBlock(block, block in signed) for block in blocks), even)
 
 
 def _conjugates(found: set[frozenset[int]], images: Sequence[NDArray[np.intp]]) -> set[frozenset[int]]:

@@ -223,7 +223,7 @@ def _summed(average: FiniteAverage, degree: int) -> FiniteAverage:
 
 @final
 @dataclass(frozen=True)
-class Block:
+class ElementBlock:
     """Coordinates that are permuted in all ways; with `signs`, their signs change in all ways too."""
 
     coordinates: tuple[int, ...]
@@ -241,7 +241,7 @@ class PermutationAverage(Average):
     x -> -x is in the group too.
     """
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[ElementBlock, ...]
     even: bool = False
 
     @property
@@ -334,7 +334,7 @@ class _Table:
     x^a m_(lambda without a), sums of products alone.
     """
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[ElementBlock, ...]
     count: int
     growth: tuple[Growth, ...]
     """For each block (a, where m_lambda is, where m_(lambda without a) is)."""
@@ -356,7 +356,7 @@ class _Table:
 
 
 @lru_cache(maxsize=64)
-def _table(blocks: tuple[Block, ...], degree: int) -> _Table:
+def _table(blocks: tuple[ElementBlock, ...], degree: int) -> _Table:
     found: list[tuple[Partition, ...]] = [()]
     for block in blocks:
         found = [(*fewer, more) for fewer in found for more in _partitions(block, degree - sum(map(sum, fewer)))]
@@ -376,7 +376,7 @@ def _table(blocks: tuple[Block, ...], degree: int) -> _Table:
     return _Table(blocks, len(found), tuple(growth), top, weights)
 
 
-def _laplacian(blocks: tuple[Block, ...], degree: int) -> Array:
+def _laplacian(blocks: tuple[ElementBlock, ...], degree: int) -> Array:
     """The Laplace operator from the M_lambda of a degree to those of two degrees less.
 
     The coefficient of x^mu in that of m_lambda is (b + 2) (b + 1) for each exponent b of mu whose rise by 2 makes it
@@ -401,7 +401,7 @@ def _laplacian(blocks: tuple[Block, ...], degree: int) -> Array:
     return found
 
 
-def _partitions(block: Block, most: int) -> list[Partition]:
+def _partitions(block: ElementBlock, most: int) -> list[Partition]:
     """The partitions of 0, ..., `most` in at most as many parts as the block has coordinates, even ones for signs."""
     step = 2 if block.signs else 1
     found: list[Partition] = [()]
@@ -412,7 +412,7 @@ def _partitions(block: Block, most: int) -> list[Partition]:
     return found
 
 
-def _weight(blocks: tuple[Block, ...], partitions: tuple[Partition, ...]) -> float:
+def _weight(blocks: tuple[ElementBlock, ...], partitions: tuple[Partition, ...]) -> float:
     """k! / prod lambda_i! over the number of monomials, as a product over the blocks."""
     ways = factorial(sum(map(sum, partitions)))
     monomials = 1

@@ -52,7 +52,7 @@ from daskspectral.solve.sdp import (
     Prove,
     Pull,
     SDPSolution,
-    Stage,
+    SDPStage,
     alpha,
     solve_stages,
 )
@@ -88,7 +88,7 @@ class Embedded:
     """
 
     extension: Extension
-    stages: tuple[Stage, ...]
+    stages: tuple[SDPStage, ...]
     method: str
     embedding: Array | None = None
     coverage: float | None = None

@@ -134,7 +134,7 @@ class Discretisation(Registered):
 
 
 @dataclass(frozen=True)
-class Probe:
+class Timing:
     """The seconds that two tasks of a plan took, and the time of all its `tasks` that follows from them.
 
     `choosing` are the seconds in which the functions were chosen, `task` those of the second task, alone on one thread.
@@ -172,7 +172,7 @@ class PassPlan:
     ranges: Plan
     memory: Memory
     dealing: Dealing | None = None
-    probe: Probe | None = None
+    probe: Timing | None = None
 
     def __str__(self) -> str:
         tasks, epochs = len(self.ranges.ranges), len(self.ranges.epochs)
@@ -362,7 +362,7 @@ def probed(
         with dask.config.set(scheduler="synchronous"):
             replace(run, plan=replace(plan.ranges, ranges=(rows,))).reduce(task)
         seconds = time.perf_counter() - began
-    return replace(plan, probe=Probe(choosing, seconds, len(ranges), workers or 1, threads))
+    return replace(plan, probe=Timing(choosing, seconds, len(ranges), workers or 1, threads))
 
 
 def _run_of(

@@ -96,7 +96,7 @@ class InvariantSolver(Named, ABC):
 
 
 @dataclass(frozen=True)
-class Candidate:
+class LevelsCandidate:
     """The first functions with one penalty, and what it scores: the error on folds, without these its estimate."""
 
     size: int
@@ -134,12 +134,12 @@ class LeastSquares(InvariantSolver):
             np.array([(float(problem.cumulative[c.size - 1]), c.alpha, c.score) for c in found]),
         )
 
-    def candidates(self, problem: InvariantProblem, ends: Sequence[int]) -> list[Candidate]:
+    def candidates(self, problem: InvariantProblem, ends: Sequence[int]) -> list[LevelsCandidate]:
         """So many first functions each, ascending, with the best penalty unless it is given.
 
         More functions than observations say nothing that fewer do not.
         """
-        found: list[Candidate] = []
+        found: list[LevelsCandidate] = []
         shares = problem.shares
         for end in ends:
             part, penalty = [kind.leading(end) for kind in problem.observed], problem.penalty[:end]
@@ -152,7 +152,7 @@ class LeastSquares(InvariantSolver):
             else:
                 alpha = best_generalised(part, penalty) if alpha is None else alpha
                 score = generalised(part, penalty, alpha)
-            found.append(Candidate(end, alpha, score))
+            found.append(LevelsCandidate(end, alpha, score))
         return found
 
     def refit(self, problem: InvariantProblem, solution: InvariantSolution, fold: int, share: float) -> Array:

@@ -107,7 +107,7 @@ def leading_iterative(
             f"block of {wanted + GUARD} functions or more; got {len(coarse)}"
         )
     pencil = _Deflated.of(products, scale, mu, null)
-    block = _Block(pencil, wanted, coarse, *pencil.among(coarse, coarse_gram, coarse_energy), fine)
+    block = _Subspace(pencil, wanted, coarse, *pencil.among(coarse, coarse_gram, coarse_energy), fine)
     history = [block.worst]
     while history[-1] > tolerance and len(history) <= iterations:
         block.step(tolerance)
@@ -163,7 +163,7 @@ class _Deflated:
         return found
 
 
-class _Block:
+class _Subspace:
     """A block of functions, the directions of its last change, and what A and B make of them."""
 
     def __init__(

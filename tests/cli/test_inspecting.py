@@ -12,7 +12,7 @@ import zarr
 
 import daskspectral as dsp
 from daskspectral.engine import Run
-from daskspectral.passes.sums import Probe
+from daskspectral.passes.sums import Timing
 from tests.cli.common import call, done, everything, facts, store
 from tests.report.common import Page
 
@@ -157,14 +157,14 @@ def test_a_probe_times_two_tasks(model: dsp.SpectralDecomposition, monkeypatch: 
 
 
 def test_a_probe_says_what_it_timed_and_what_it_did_not() -> None:
-    said = str(Probe(3.21, 0.212, 480, 1, 8))
+    said = str(Timing(3.21, 0.212, 480, 1, 8))
     assert said == (
         "two tasks were timed, the second took 0.21 s; the pass over 480 tasks takes about 13 s on 8 threads; the "
         "choice of functions took 3.2 s, and the solution comes on top"
     )
-    assert "second took 119 s; the pass over 1 task takes about 119 s on 1 thread;" in str(Probe(1, 119, 1, 1, 1))
-    assert "takes about 25 h on 20 workers of 16 threads" in str(Probe(1, 90, 320_000, 20, 16))
-    assert "takes about 250 days on" in str(Probe(1, 216, 100_000, 1, 1))
+    assert "second took 119 s; the pass over 1 task takes about 119 s on 1 thread;" in str(Timing(1, 119, 1, 1, 1))
+    assert "takes about 25 h on 20 workers of 16 threads" in str(Timing(1, 90, 320_000, 20, 16))
+    assert "takes about 250 days on" in str(Timing(1, 216, 100_000, 1, 1))
 
 
 def test_a_probe_of_an_automatic_fit_and_of_rows_that_cannot_be_used(folder: Path) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from daskspectral.manifolds import Sphere
 from daskspectral.manifolds.averages import (
     Average,
-    Block,
+    ElementBlock,
     FiniteAverage,
     PermutationAverage,
     RotationAverage,
@@ -69,13 +69,13 @@ def reproduced(functions: Functions, v: Array, w: Array) -> Array:
 
 
 FINITE: dict[str, tuple[Array, Average]] = {
-    "S_5": (permuted(5), PermutationAverage((Block((0, 1, 2, 3, 4)),))),
-    "signed, 3": (signed(3), PermutationAverage((Block((0, 1, 2), signs=True),))),
+    "S_5": (permuted(5), PermutationAverage((ElementBlock((0, 1, 2, 3, 4)),))),
+    "signed, 3": (signed(3), PermutationAverage((ElementBlock((0, 1, 2), signs=True),))),
     "S_3 beside signed, 2": (
         beside(permuted(3), signed(2)),
-        PermutationAverage((Block((0, 1, 2)), Block((3, 4), signs=True))),
+        PermutationAverage((ElementBlock((0, 1, 2)), ElementBlock((3, 4), signs=True))),
     ),
-    "S_4 and -I": (np.concatenate([permuted(4), -permuted(4)]), PermutationAverage((Block((0, 1, 2, 3)),), even=True)),
+    "S_4 and -I": (np.concatenate([permuted(4), -permuted(4)]), PermutationAverage((ElementBlock((0, 1, 2, 3)),), even=True)),
 }
 
 
@@ -125,7 +125,7 @@ def test_circles_are_a_fine_sum() -> None:
 
 AVERAGES: dict[str, Average] = {
     "finite": FiniteAverage(permuted(4)),
-    "partitions": PermutationAverage((Block((0, 1, 2)), Block((3, 4), signs=True))),
+    "partitions": PermutationAverage((ElementBlock((0, 1, 2)), ElementBlock((3, 4), signs=True))),
     "rotations": RotationAverage(permuted(2)),
     "circle": FiniteAverage(np.eye(4)[None], np.kron(np.eye(2), [[0.0, -1], [1, 0]])[None]),
 }

@@ -1,6 +1,6 @@
 """The semidefinite embedding: maximise Tr(Abar B) over B psd with a bounded diagonal, and prove the optimum."""
 
-from daskspectral.solve.sdp.ascent import Ascent, Iterate, Problem, accelerated, power_method
+from daskspectral.solve.sdp.ascent import Ascended, Iterate, Problem, accelerated, power_method
 from daskspectral.solve.sdp.certificate import Certificate
 from daskspectral.solve.sdp.exact import Deflated, ExactProblem
 from daskspectral.solve.sdp.lowrank import Frame, Largest, LowRankProblem, Prove, Pull, alpha
@@ -8,14 +8,14 @@ from daskspectral.solve.sdp.staircase import (
     RANK,
     SOLVERS,
     SDPSolution,
-    Stage,
+    SDPStage,
     solve_accelerated,
     solve_power,
     solve_stages,
 )
 
 __all__ = [
-    "Ascent",
+    "Ascended",
     "Certificate",
     "Deflated",
     "ExactProblem",
@@ -29,7 +29,7 @@ __all__ = [
     "RANK",
     "SOLVERS",
     "SDPSolution",
-    "Stage",
+    "SDPStage",
     "accelerated",
     "alpha",
     "power_method",

@@ -65,7 +65,7 @@ class Problem(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Ascent:
+class Ascended:
     """Where an ascent ended, the passes that it took, and the objective after each pass."""
 
     last: Iterate
@@ -73,14 +73,14 @@ class Ascent:
     objectives: tuple[float, ...]
 
 
-def power_method(problem: Problem, start: Array, *, residual: float, max_passes: int) -> Ascent:
+def power_method(problem: Problem, start: Array, *, residual: float, max_passes: int) -> Ascended:
     """The projected power method (Algorithm 1, Fanuel et al. 2022); the objective never falls."""
     objectives = []
     now = problem.evaluate(start)
     while True:
         objectives.append(now.objective)
         if now.residual <= residual or len(objectives) >= max_passes:
-            return Ascent(now, len(objectives), tuple(objectives))
+            return Ascended(now, len(objectives), tuple(objectives))
         now = problem.evaluate(now.power)
 
 
@@ -92,7 +92,7 @@ def accelerated(
     max_passes: int,
     warm_up: int = 2,
     stop: Callable[[Iterate], bool] | None = None,
-) -> Ascent:
+) -> Ascended:
     """Limited-memory BFGS with the power step as its safeguard; the objective never falls.
 
     A step is taken where the objective rises enough, or, once rises are no more than rounding, where the slope along
@@ -131,7 +131,7 @@ def accelerated(
         if stop is not None and stop(now):
             best = now
             break
-    return Ascent(best, len(objectives), tuple(objectives))
+    return Ascended(best, len(objectives), tuple(objectives))
 
 
 def _quasi_newton(

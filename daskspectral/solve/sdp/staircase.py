@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.solve.sdp.ascent import Ascent, Iterate, Problem, accelerated, power_method
+from daskspectral.solve.sdp.ascent import Ascended, Iterate, Problem, accelerated, power_method
 from daskspectral.solve.sdp.certificate import Certificate
 
 Array = NDArray[np.floating[Any]]
@@ -85,7 +85,7 @@ def solve_power(problem: Problem, start: Array, *, tolerance: float, max_passes:
 SOLVERS = {"accelerated": solve_accelerated, "power": solve_power}
 
 
-def _ascend(problem: Problem, point: Array, cut: float, max_passes: int, objectives: list[float]) -> Ascent:
+def _ascend(problem: Problem, point: Array, cut: float, max_passes: int, objectives: list[float]) -> Ascended:
     """To the last residual, without the columns that turn out to be small on the way."""
     stages = list(STAGES)
 
@@ -126,7 +126,7 @@ def _reduced(last: Iterate, cut: float) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Stage:
+class SDPStage:
     """The columns of one stage: the problem whose optimum they are, and its solution with certificate."""
 
     problem: Any
@@ -140,17 +140,17 @@ class Stage:
 
 def solve_stages(
     problem: Problem, start: Callable[[int], Array], solve: Callable[[Problem, Array], SDPSolution], count: int | None
-) -> tuple[Stage, ...]:
+) -> tuple[SDPStage, ...]:
     """As many stages as have `count` columns together, the first one alone for None; fewer where the kernel is spent.
 
     `start(k)` are the first coordinates of stage k.
     """
-    stages: list[Stage] = []
+    stages: list[SDPStage] = []
     while True:
         solution = solve(problem, start(len(stages)))
         if stages and not solution.objective > SPENT * stages[0].solution.objective:
             return tuple(stages)
-        stages.append(Stage(problem, solution))
+        stages.append(SDPStage(problem, solution))
         if count is None or sum(stage.rank for stage in stages) >= count:
             return tuple(stages)
         problem = problem.deflated(solution.point)
