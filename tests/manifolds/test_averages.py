@@ -75,7 +75,10 @@ FINITE: dict[str, tuple[Array, Average]] = {
         beside(permuted(3), signed(2)),
         PermutationAverage((ElementBlock((0, 1, 2)), ElementBlock((3, 4), signs=True))),
     ),
-    "S_4 and -I": (np.concatenate([permuted(4), -permuted(4)]), PermutationAverage((ElementBlock((0, 1, 2, 3)),), even=True)),
+    "S_4 and -I": (
+        np.concatenate([permuted(4), -permuted(4)]),
+        PermutationAverage((ElementBlock((0, 1, 2, 3)),), even=True),
+    ),
 }
 
 
