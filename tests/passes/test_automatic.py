@@ -23,7 +23,7 @@ from daskspectral.errors import RankWarning, TrustWarning
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.moments.trial import Trial
 from daskspectral.operators import Cross, Laplacian, Operator, Transfer
-from daskspectral.passes import deciding, network_trial, sides
+from daskspectral.passes import network_trial, rivals, sides
 from daskspectral.passes.automatic import Search, Setting
 from daskspectral.passes.bandwidth import MULTIPLE, chosen_bandwidth
 from daskspectral.passes.pilot import Pilot
@@ -122,7 +122,7 @@ def test_a_lattice_is_compared_with_landmarks_on_the_pilot(monkeypatch: pytest.M
     est = dsp.SpectralDecomposition(basis="auto", n_components=4, random_state=0).fit(x)
     lattice = next(c for c in est.choice_.candidates if "the best lattice" in c.why)
     others = [c.score for c in est.choice_.candidates if c.splits == lattice.splits and c is not lattice]
-    assert isinstance(est.basis_, FourierLattice) is (lattice.score > max(others) - deciding.TIE)
+    assert isinstance(est.basis_, FourierLattice) is (lattice.score > max(others) - rivals.Lattice.ahead)
     np.testing.assert_allclose(est.eigenvalues_[1:], [1, 4, 4], rtol=0.2)
 
 
