@@ -273,15 +273,7 @@ class MeasuredEstimator(Estimator):
         """Solve moments measured before; no data are touched."""
 
     @abstractmethod
-    def _session(
-        self,
-        rows: Rows,
-        y: Any = None,
-        gradients: Any = None,
-        *,
-        sample_weight: Any = None,
-        progress: bool | None = False,
-    ) -> Session:
+    def _session(self, rows: Rows, y: Any, gradients: Any, weight: Any, progress: bool | None = False) -> Session:
         """A fit to these data, which are opened and checked; nothing but metadata is read."""
 
     @final
@@ -327,7 +319,7 @@ class MeasuredEstimator(Estimator):
         """
         if workers is not None:
             check_whole("workers", workers)
-        session = self._session(X, y, gradients, sample_weight=sample_weight)
+        session = self._session(X, y, gradients, sample_weight)
         return session.plan(probe=probe, workers=workers)
 
     @final

@@ -156,7 +156,7 @@ class HermiteRegressor(RegressionFunctions):
         Raises ValueError, TypeError, FileNotFoundError or MemoryError for input that cannot work, before any task of
         the pass is sent, and OSError for data that are damaged or change meanwhile.
         """
-        session = self._session(X, y, gradients, sample_weight=sample_weight, progress=progress)
+        session = self._session(X, y, gradients, sample_weight, progress)
         self._keep_names(X.data)
         self._fit_session(session, checkpoint, checkpoint_every)
         self.choice_ = replace(self.choice_, parameters={**self.choice_.parameters, "alpha": self.alpha_})
@@ -221,21 +221,11 @@ class HermiteRegressor(RegressionFunctions):
         advise_offset(moments)
         return self._with(moments, found.problem, found.fit, found.coefficients)
 
-    def _session(
-        self,
-        rows: Rows,
-        y: Any = None,
-        gradients: Any = None,
-        *,
-        sample_weight: Any = None,
-        progress: bool | None = False,
-    ) -> Session:
+    def _session(self, rows: Rows, y: Any, gradients: Any, weight: Any, progress: bool | None = False) -> Session:
         self._check_parameters()
         folds = checked_folds(self.folds)
         labels = None if folds is None else folds.labels
-        source, operator = open_regression(
-            rows, y, gradients=gradients, weight=sample_weight, fold=labels, progress=progress
-        )
+        source, operator = open_regression(rows, y, gradients=gradients, weight=weight, fold=labels, progress=progress)
         side, asked = self._side(source, operator)
         side.check_against(source, int(operator.gradients), operator)
         if source.standardize and side.has_periods:

@@ -183,23 +183,15 @@ class InvariantRegressor(Regressor):
         width), y or gradients of another shape, gradients for "projection"; OSError for data that are damaged or change
         meanwhile.
         """
-        session = self._session(X, y, gradients, sample_weight=sample_weight, progress=progress)
+        session = self._session(X, y, gradients, sample_weight, progress)
         self._keep_names(X.data)
         return self._fit_session(session, checkpoint, checkpoint_every)
 
-    def _session(
-        self,
-        rows: Rows,
-        y: Any = None,
-        gradients: Any = None,
-        *,
-        sample_weight: Any = None,
-        progress: bool | None = False,
-    ) -> Session:
+    def _session(self, rows: Rows, y: Any, gradients: Any, weight: Any, progress: bool | None = False) -> Session:
         self._check_parameters()
         self._check_whole(rows)
         folds = checked_folds(self.folds)
-        source, operator = _opened(rows, y, gradients, sample_weight, folds, progress)
+        source, operator = _opened(rows, y, gradients, weight, folds, progress)
         if self.manifold is None:
             self._check_several(source)
         if operator.gradients:

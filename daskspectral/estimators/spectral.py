@@ -175,7 +175,7 @@ class SpectralDecomposition(SpectralFunctions):
         the pass is sent; InvalidRowError for the lowest row with NaN or infinity, where these are not to be skipped;
         OSError for data that are damaged or change meanwhile, or a checkpoint in use.
         """
-        session = self._session(X, sample_weight=sample_weight, progress=progress)
+        session = self._session(X, None, None, sample_weight, progress)
         self._check_several(session.source)
         self._keep_names(X.data, alike=session.operator.lag is not None)
         self._fit_session(session, checkpoint, checkpoint_every)
@@ -184,20 +184,12 @@ class SpectralDecomposition(SpectralFunctions):
         self.choice_.advise(certain=doubt <= UNCERTAIN)
         return self
 
-    def _session(
-        self,
-        rows: Rows,
-        y: Any = None,
-        gradients: Any = None,
-        *,
-        sample_weight: Any = None,
-        progress: bool | None = False,
-    ) -> Session:
+    def _session(self, rows: Rows, y: Any, gradients: Any, weight: Any, progress: bool | None = False) -> Session:
         operator = checked_operator(self.operator)
         self._check_parameters(operator)
         choice, folds = choose_functions(self, operator), checked_folds(self.folds)
         labels = None if folds is None else folds.labels
-        source = open_data(operator, rows, weight=sample_weight, fold=labels, progress=progress)
+        source = open_data(operator, rows, weight=weight, fold=labels, progress=progress)
         choice = choice.fitted_to(source)
         choice.check_against(source)
 
