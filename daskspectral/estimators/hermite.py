@@ -25,13 +25,12 @@ from daskspectral.passes.deciding import pilot_bytes
 from daskspectral.passes.folds import checked_folds, continued_folds
 from daskspectral.passes.landmarks import MOST_LANDMARKS
 from daskspectral.passes.lattice import regression_lattice
-from daskspectral.passes.networks import Training
 from daskspectral.passes.parameters import check_amount, check_fit, check_one_of
 from daskspectral.passes.prior import regress_on_lattice
 from daskspectral.passes.regression import OpenRegression, decide_regression
 from daskspectral.passes.scale import standardized
 from daskspectral.passes.selection import Selection
-from daskspectral.passes.session import Session
+from daskspectral.passes.session import Session, Training
 from daskspectral.passes.side import Side
 from daskspectral.passes.sums import Discretisation
 from daskspectral.solve.ridge import resolve_ridge_cut

@@ -22,18 +22,17 @@ from daskspectral.groups import Group
 from daskspectral.manifolds import Manifold
 from daskspectral.moments import Moments
 from daskspectral.moments.counting import counted_rows
-from daskspectral.moments.invariant import Coverage, Uniformity, fit_invariant
+from daskspectral.moments.invariant import Uniformity, fit_invariant
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.apply import Result
 from daskspectral.passes.folds import FoldRequest, checked_folds, continued_folds
 from daskspectral.passes.functions import EquivariantValues, SpanLeverage, SpanValues
 from daskspectral.passes.invariant import InvariantSpace, Output
-from daskspectral.passes.networks import Training
 from daskspectral.passes.parameters import check_amount, sobolev_order
 from daskspectral.passes.ranges import advise_appended, levelled
-from daskspectral.passes.session import Session
+from daskspectral.passes.session import Session, Training
 from daskspectral.passes.sums import Discretisation
-from daskspectral.passes.support import Support
+from daskspectral.passes.support import Coverage, Support
 from daskspectral.solve.invariant import InvariantSolver
 
 Array = NDArray[np.floating[Any]]

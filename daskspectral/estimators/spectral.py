@@ -18,9 +18,8 @@ from daskspectral.estimators.spectral_functions import SpectralFunctions
 from daskspectral.moments.trust import UNCERTAIN, advise_update, uncertainty
 from daskspectral.operators import Operator
 from daskspectral.passes.folds import checked_folds, continued_folds
-from daskspectral.passes.networks import Training
 from daskspectral.passes.parameters import check_fit, check_whole, checked_operator
-from daskspectral.passes.session import Session
+from daskspectral.passes.session import Session, Training
 from daskspectral.passes.sides import choose_functions
 from daskspectral.passes.sums import Discretisation
 from daskspectral.solve import resolve_cut

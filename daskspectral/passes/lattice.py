@@ -13,11 +13,8 @@ from numpy.typing import NDArray
 from daskspectral.basis import FourierLattice
 from daskspectral.basis.lattice import Interval, check_stationary
 from daskspectral.data.source import Source
-from daskspectral.devices import ACCELERATOR_ROWS
-from daskspectral.engine.memory import Memory, resident
 from daskspectral.errors import TrustWarning, warn_user
-from daskspectral.modes.nufft import available_there
-from daskspectral.modes.sums import best_method, bytes_there, rows_at_once
+from daskspectral.modes.sums import best_method
 from daskspectral.moments.modes import weights_of
 from daskspectral.operators import Operator
 from daskspectral.passes.periods import Periods
@@ -120,50 +117,6 @@ def check_lattice(lattice: FourierLattice, operator: Operator, dimension: int) -
             "its prior afterwards: use a kernel at landmarks, basis=Landmarks()"
         )
     weights_of(operator, dimension)
-
-
-def check_outside(lattice: FourierLattice, outside: int, rows: int) -> None:
-    """Raise ValueError where more rows than the lattice's share lie outside its box."""
-    if outside > lattice.outside * rows:
-        raise ValueError(
-            f"{outside} of {rows} rows lie outside the box {lattice.sides} of the lattice, and {lattice.outside:g} "
-            "of them is the most: give a wider box, or say by FourierLattice(outside=...) that this is meant"
-        )
-
-
-def mode_memory(
-    lattice: FourierLattice,
-    source: Source,
-    operator: Operator,
-    *,
-    threads: int,
-    live: int,
-    groups: int = 1,
-    device: str = "cpu",
-) -> Memory:
-    """The peak memory of one pass over modes, with sums of so many groups of rows in a task, and of its solution."""
-    weights = len(weights_of(operator, lattice.dimension)) + 2
-    orders = tuple(2 * order for order in lattice.orders)
-    modes = 16 * weights * math.prod(2 * order + 1 for order in orders)
-    grid = 2 ** (lattice.dimension + 1) * modes // weights
-    method, there = str(lattice.method or "nufft"), 0
-    rows = rows_at_once(method, orders)
-    if device != "cpu":
-        rows = max(rows, ACCELERATOR_ROWS)
-        by_products = method == "matmul" or not available_there()
-        each = bytes_there(orders, weights - 2, groups) if by_products else 8 * rows * (2 * weights + 4) + grid
-        there = threads * (each if by_products else each + groups * modes)
-    block = 8 * rows * (3 * lattice.dimension + 2 * weights + 3)
-    p = min(lattice.size, 5041)
-    return Memory(
-        now=resident(),
-        tasks=threads * (block + grid + 2 * modes),
-        sums=modes * live,
-        solver=8 * p * p * 8 + 12 * modes,
-        threads=threads,
-        there=there,
-        device=device,
-    )
 
 
 def _version() -> str | None:

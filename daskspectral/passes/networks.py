@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, Trainable
 from daskspectral.basis.evaluation import Arena
-from daskspectral.data.folders import Folder
 from daskspectral.data.source import Source
 from daskspectral.engine.progress import Progress
 from daskspectral.engine.sampling import draw_fields
@@ -20,11 +18,10 @@ from daskspectral.engine.scheduler import active_report
 from daskspectral.moments.folds import FOLD, Dealing, mixed
 from daskspectral.moments.measure import NUMBER, block_of, of_operator
 from daskspectral.moments.row_keys import KEY, row_keys
-from daskspectral.neural import Loss, Networks, State, Trainer, optax
+from daskspectral.neural import Loss, Networks, Trainer, optax
 from daskspectral.operators import Operator
 from daskspectral.passes.pilot import Pilot
-from daskspectral.registry import decode, encode
-from daskspectral.store import read_state, write_state
+from daskspectral.passes.session import Kept
 
 Array = NDArray[Any]
 Completed = Callable[[Basis], Basis]
@@ -32,7 +29,6 @@ JUDGED = 4000  # rows held out, and as many of the others, on which functions ar
 HELD_OUT = 10  # of so many rows one is held out of the training
 RESERVED = 2  # folds that no network sees
 LEAST_ROWS = 100
-TRAINING = ".training"  # the store of a training's state, in the folder of a checkpoint
 
 
 def reserved_folds(number: int) -> tuple[int, ...]:
@@ -125,54 +121,6 @@ class Judge:
         trial = pilot.trial(self.completed[0](networks.left), right, nothing, "float64")
         split = (np.array([0]), np.array([1]))
         return np.asarray(trial.judged([split], self.count, [1.0])[0][0])
-
-
-@dataclass(frozen=True, eq=False)
-class Kept:
-    """Where the state of a training is kept, in the folder of a checkpoint, for the run of this `identity`."""
-
-    directory: Folder
-    identity: Mapping[str, Any]
-
-    @property
-    def path(self) -> str:
-        return f"{self.directory}/{TRAINING}"
-
-    def read(self) -> State | None:
-        """The state of this run's training; None where there is none. Raises ValueError for another run's."""
-        try:
-            kind, found = read_state(self.path)
-        except FileNotFoundError:
-            return None
-        if kind != "training" or found["identity"] != self._identity():
-            raise ValueError(
-                f"the checkpoint {self.directory} holds the training of another run: give another path, or delete it "
-                "to start anew"
-            )
-        state = decode(found["state"], dict)
-        return State(**{**state, "losses": tuple(state["losses"])})
-
-    def write(self, state: State) -> None:
-        """Write a state, which appears whole or not at all."""
-        self.directory.make()
-        found = {"identity": self._identity(), "state": encode(dict(vars(state)))}
-        write_state(self.path, "training", found, overwrite=True)
-
-    def clear(self) -> None:
-        """Delete what is kept: the networks are trained."""
-        self.directory.delete_store(TRAINING)
-
-    def _identity(self) -> Any:
-        return json.loads(json.dumps(self.identity, sort_keys=True, default=str))
-
-
-@dataclass(frozen=True, eq=False)
-class Training:
-    """What a training needs to know of the fit: the `dealing` to folds of a pass with so many functions, and where its
-    state is `kept`, None where it is not."""
-
-    dealing: Callable[[tuple[int, int | None]], Dealing | None] = field(default=lambda sizes: None)
-    kept: Kept | None = None
 
 
 def train(

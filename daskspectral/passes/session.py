@@ -2,28 +2,81 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from daskspectral.basis import FourierLattice
+from daskspectral.data.folders import Folder
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.source import Source
 from daskspectral.engine.checkpoint import Checkpoint, checkpoint_directory
 from daskspectral.moments import Moments
 from daskspectral.moments.folds import Dealing, Dealt
+from daskspectral.neural import State
 from daskspectral.operators import Operator
 from daskspectral.passes.appended import check_appended
 from daskspectral.passes.folds import FoldRequest
-from daskspectral.passes.networks import Kept, Training
 from daskspectral.passes.sums import Discretisation, PassPlan, measure, plan_sums, probed
+from daskspectral.registry import decode, encode
+from daskspectral.store import read_state, write_state
 
 logger = logging.getLogger("daskspectral.plan")
 Sizes = tuple[int, int | None]
+TRAINING = ".training"  # the store of a training's state, in the folder of a checkpoint
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """Where the state of a training is kept, in the folder of a checkpoint, for the run of this `identity`."""
+
+    directory: Folder
+    identity: Mapping[str, Any]
+
+    @property
+    def path(self) -> str:
+        return f"{self.directory}/{TRAINING}"
+
+    def read(self) -> State | None:
+        """The state of this run's training; None where there is none. Raises ValueError for another run's."""
+        try:
+            kind, found = read_state(self.path)
+        except FileNotFoundError:
+            return None
+        if kind != "training" or found["identity"] != self._identity():
+            raise ValueError(
+                f"the checkpoint {self.directory} holds the training of another run: give another path, or delete it "
+                "to start anew"
+            )
+        state = decode(found["state"], dict)
+        return State(**{**state, "losses": tuple(state["losses"])})
+
+    def write(self, state: State) -> None:
+        """Write a state, which appears whole or not at all."""
+        self.directory.make()
+        found = {"identity": self._identity(), "state": encode(dict(vars(state)))}
+        write_state(self.path, "training", found, overwrite=True)
+
+    def clear(self) -> None:
+        """Delete what is kept: the networks are trained."""
+        self.directory.delete_store(TRAINING)
+
+    def _identity(self) -> Any:
+        return json.loads(json.dumps(self.identity, sort_keys=True, default=str))
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """What a training needs to know of the fit: the `dealing` to folds of a pass with so many functions, and where its
+    state is `kept`, None where it is not."""
+
+    dealing: Callable[[tuple[int, int | None]], Dealing | None] = field(default=lambda sizes: None)
+    kept: Kept | None = None
 
 
 @dataclass(frozen=True, eq=False)

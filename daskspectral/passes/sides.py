@@ -18,10 +18,11 @@ from daskspectral.passes.deciding import Open, decide, pilot_bytes
 from daskspectral.passes.density import with_density
 from daskspectral.passes.landmarks import MOST_LANDMARKS
 from daskspectral.passes.network_trial import suits_network
-from daskspectral.passes.networks import Rounds, Training, reserved_folds, train
+from daskspectral.passes.networks import Rounds, reserved_folds, train
 from daskspectral.passes.parameters import check_one_of
 from daskspectral.passes.scale import standardized
 from daskspectral.passes.selection import Selection
+from daskspectral.passes.session import Training
 from daskspectral.passes.side import Side, has_kink
 from daskspectral.passes.sums import MOST_DROPPED, Discretisation
 from daskspectral.solvers import Penalised, Solving, solving

@@ -17,7 +17,7 @@ from daskspectral.data.batches import READ_BYTES
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.readers import DaskReader, Reader, ZarrReader
 from daskspectral.data.source import Preparation, Source
-from daskspectral.devices import least_rows
+from daskspectral.devices import ACCELERATOR_ROWS, least_rows
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import (
@@ -31,6 +31,8 @@ from daskspectral.engine.memory import (
 )
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.forms import Atom
+from daskspectral.modes.nufft import available_there
+from daskspectral.modes.sums import bytes_there, rows_at_once
 from daskspectral.moments import Digests, Measure, Moments, block_rows
 from daskspectral.moments.counting import ORDER, Runs
 from daskspectral.moments.folds import Coincidence, Dealing, Dealt, Groups, gathered
@@ -39,7 +41,6 @@ from daskspectral.moments.patterns import MEASURED
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators import Operator
 from daskspectral.passes.folds import FoldRequest, dealt_plan
-from daskspectral.passes.lattice import check_outside, mode_memory
 from daskspectral.passes.selection import Selection
 from daskspectral.registry import Registered
 
@@ -465,3 +466,47 @@ def _part_bytes(reader: Reader, rows: int, least: int) -> int:
     if not isinstance(reader, ZarrReader):
         return 0
     return max(READ_BYTES, reader.chunk * row, least * row)
+
+
+def check_outside(lattice: FourierLattice, outside: int, rows: int) -> None:
+    """Raise ValueError where more rows than the lattice's share lie outside its box."""
+    if outside > lattice.outside * rows:
+        raise ValueError(
+            f"{outside} of {rows} rows lie outside the box {lattice.sides} of the lattice, and {lattice.outside:g} "
+            "of them is the most: give a wider box, or say by FourierLattice(outside=...) that this is meant"
+        )
+
+
+def mode_memory(
+    lattice: FourierLattice,
+    source: Source,
+    operator: Operator,
+    *,
+    threads: int,
+    live: int,
+    groups: int = 1,
+    device: str = "cpu",
+) -> Memory:
+    """The peak memory of one pass over modes, with sums of so many groups of rows in a task, and of its solution."""
+    weights = len(weights_of(operator, lattice.dimension)) + 2
+    orders = tuple(2 * order for order in lattice.orders)
+    modes = 16 * weights * math.prod(2 * order + 1 for order in orders)
+    grid = 2 ** (lattice.dimension + 1) * modes // weights
+    method, there = str(lattice.method or "nufft"), 0
+    rows = rows_at_once(method, orders)
+    if device != "cpu":
+        rows = max(rows, ACCELERATOR_ROWS)
+        by_products = method == "matmul" or not available_there()
+        each = bytes_there(orders, weights - 2, groups) if by_products else 8 * rows * (2 * weights + 4) + grid
+        there = threads * (each if by_products else each + groups * modes)
+    block = 8 * rows * (3 * lattice.dimension + 2 * weights + 3)
+    p = min(lattice.size, 5041)
+    return Memory(
+        now=resident(),
+        tasks=threads * (block + grid + 2 * modes),
+        sums=modes * live,
+        solver=8 * p * p * 8 + 12 * modes,
+        threads=threads,
+        there=there,
+        device=device,
+    )

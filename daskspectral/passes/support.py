@@ -6,15 +6,50 @@ from dataclasses import dataclass
 from typing import Any, Self, final
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
+from daskspectral.basis import EquivariantBasis, InvariantBasis
 from daskspectral.engine.tasks import Tally
 from daskspectral.manifolds import Manifold
-from daskspectral.moments.invariant import Coverage
 from daskspectral.passes.rows import Guessed
+from daskspectral.registry import Registered
 
 Array = NDArray[Any]
+FUNCTIONS = 100  # by which rows are judged
+ROWS_OF_A_FUNCTION = 10  # at least, where new rows are judged
+FLOOR = 1e-12  # of the eigenvalues of the Gram matrix, relative to the largest
 FAR = 0.01  # of an interval's width, by which the least and the largest of other rows go beyond it as a rule
+
+
+@dataclass(frozen=True, eq=False)
+class Coverage(Registered):
+    """The leverage of new rows among the rows of a fit, u(x)ᵀ G⁻¹ u(x) / n, by its first invariant functions u.
+
+    G is the mean of u uᵀ over the rows (their inverse Christoffel function, times n). Each row of the fit has at most
+    1, all together r. Of a new row it says how many times it would outweigh all rows of the fit near it; above 1 there
+    are none at the resolution of these functions. Of equivariant functions u (r, k) with k components it is the largest
+    eigenvalue of the matrix (k, k). `whitening` (r, r) times u has the Gram matrix 1; `rows` is n.
+    """
+
+    whitening: Array
+    rows: float
+
+    @classmethod
+    def of(cls, basis: InvariantBasis | EquivariantBasis, gram: Array, rows: float) -> Coverage:
+        """By whole levels of at most 100 functions, each with 10 rows; `gram` (p, p) is the mean of u u^T over rows."""
+        size = leading(basis, max(1, min(FUNCTIONS, int(rows / ROWS_OF_A_FUNCTION))))
+        values, vectors = scipy.linalg.eigh(gram[:size, :size])
+        return cls(vectors.T / np.sqrt(np.maximum(values, FLOOR * values[-1]))[:, None], float(rows))
+
+    def leverage(self, feature: Array, components: int = 1) -> Array:
+        """The leverage (c,) of rows with the features u (p, c), or (p, k c) component by component."""
+        whitened = self.whitening @ feature[: len(self.whitening)]
+        if components == 1:
+            return np.asarray(np.sum(whitened**2, axis=0) / self.rows)
+        each = whitened.reshape(len(whitened), components, -1)
+        products = np.einsum("rac,rbc->cab", each, each, optimize=True)
+        return np.asarray(np.linalg.eigvalsh(products)[:, -1] / self.rows)
 
 
 @final
@@ -72,3 +107,9 @@ class Support:
         """By how many widths between the ends rows are beyond them, (c,)."""
         assert self.ends is not None
         return np.asarray(np.max(np.abs(self.nearest(x) - x) / np.ptp(self.ends, axis=0), axis=1))
+
+
+def leading(basis: InvariantBasis | EquivariantBasis, most: int) -> int:
+    """How many functions the first whole levels have that have at most so many; those of the first level at least."""
+    ends = [part.stop for part in basis.slices if part.stop]
+    return int(max(end for end in ends if end <= max(most, ends[0])))

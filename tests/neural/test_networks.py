@@ -20,7 +20,7 @@ from daskspectral.moments.row_keys import row_keys
 from daskspectral.operators import BilinearForm, Cross, Laplacian, Transfer
 from daskspectral.passes import deciding, network_trial, pilot
 from daskspectral.passes.network_trial import Halves, suits_network
-from daskspectral.passes.networks import Kept
+from daskspectral.passes.session import Kept
 from tests.common import assert_close, assert_same_bits
 
 pytest.importorskip("jax", reason="networks are trained by JAX: extra `neural`")
