@@ -2,42 +2,31 @@
 
 How to work on it
 -----------------
-Imports run downward: cli > report > plot, testing > estimators, model_selection > passes > engine > store, datasets >
-data > neural > moments > operators > modes > basis > forms > landmarks > solve, solvers > groups > manifolds >
-kernels > registry > errors.
-Everything from `neural` down is mathematics, and knows numpy and scipy only (and, where it is installed, jax).
+A room has the name of its task, and imports run downward from one to the next (import-linter holds them to it):
+
+- `cli`; `report`; `plot` and `testing`: a shell, a page, pictures, and checks of a user's own kernels, bases and forms;
+- `spectral`, `regression`, `embedding`, `invariance`: one method each, its estimators with their algebra and passes; no
+  one of the four knows another;
+- `estimators`, `model_selection`: what all estimators share, and scikit-learn's cross-validation of them;
+- `choosing`: landmarks, lattices, networks and other functions, as they are made from the data or compared;
+- `passes`, `engine`, `store`, `data`: what is read and summed, on which scheduler, and kept;
+- `neural`, `moments`, `operators`, `modes`, `basis`, `forms`, `landmarks`, `solve`, `groups`, `manifolds`, `kernels`:
+  the mathematics, which knows numpy and scipy only (and, where it is installed, jax);
+- `registry`, `errors`, `devices`: what everything else may use.
 
 The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` to eigenvalues:
 
-1. `cli.entry.main`, `cli.spectral.fit`: outputs are refused that cannot be written; the options become `Rows`, a basis
-and
-   a solver.
-2. `SpectralDecomposition.fit`: `estimators.reading.reads` opens the rows and lays out their labels;
-`passes.sides.Choice`
-   has the functions that are asked for, `data.source.open_data` makes a `Source` of named fields, and the two are
-   compared; nothing but metadata is read.
-3. `passes.session.Session`, the steps of every fit that is solved from moments:
-   a. `passes.sums.plan_sums`: the ranges of rows of each task, how rows come to folds (`passes.folds`), the memory.
-   b. `data.integrity.Snapshot`: a listing of the stores, compared after the pass.
-   c. `Choice.discretise`: `passes.scale` scales the columns, `passes.density` estimates a density to divide out,
-      `passes.deciding` compares kernels, scales and penalties on a pilot (`passes.automatic`) with functions of other
-      kinds (`passes.rivals`), `passes.landmarks` draws landmarks, `passes.edges` looks at functions that are to vanish:
-      a `Discretisation`. A checkpoint keeps it (`engine.checkpoint.Checkpoint.take_up`).
-   d. `passes.sums.measure` hands a `moments.summing.SumTask` to `engine.run.Run.reduce`.
-4. In a task, `data.batches.Batches` reads the chunk and drops invalid rows; `moments.folds.Groups` splits it by fold
-   and `moments.measure.Measure` cuts it into blocks; `Basis.at` evaluates the functions of a block, and
-   `Basis.contraction` adds their products to p × p sums.
-   On a `basis.FourierLattice` the task is a `moments.modes.ModeMeasure`: `modes.sums` adds modes, from which
-   `modes.matrices` makes the matrices of any form afterwards, and `passes.lattice` found the box before.
-   A `basis.NeuralBasis` was trained before by `neural.training`, on rows that `passes.networks` drew; in a task it is a
-   basis like others.
-5. `Run.reduce` adds the sums of all tasks in a fixed tree, epoch by epoch: `moments.Moments`, with its `Folds`.
-6. `SpectralDecomposition.fit_moments`: `moments.solution.solve_moments` poses the problem of the means
-   (`moments.problem`) to the operator's `Solver`; its `Spectrum` becomes `eigenvalues_`, `coefficients_` and what else
-   the solver names. `moments.intervals` solves again without each fold, for error bars and held-out values, and
-   `moments.trust` warns where they leave a doubt. Modes take `passes.prior`: `moments.prior_choice` compares kernels
-   by the folds, `moments.lattice` reduces the matrices to their leading functions, or does without matrices.
-7. `store.save` takes the estimator apart (`registry.encode`) and writes a zarr group.
+1. `cli.spectral.fit` makes `Rows`, a basis and a solver of the options; outputs that cannot be written are refused.
+2. `SpectralDecomposition.fit` opens the rows (`estimators.reading`, `data.source.open_data`): a `Source` of fields.
+3. `passes.session.Session` plans tasks, folds and memory (`passes.sums.plan_sums`), and lists the stores (`Snapshot`).
+4. `spectral.choice.Choice` scales columns, compares kernels on a pilot (`choosing.deciding`), takes landmarks.
+5. `passes.sums.measure` hands a `moments.summing.SumTask` to `engine.run.Run.reduce`, by a checkpoint's epochs.
+6. In a task `data.batches` reads and checks rows, `moments.folds` parts them by fold, `moments.measure` into blocks.
+7. `Basis.at` evaluates a block, `Basis.contraction` adds p × p products; on a `FourierLattice` `modes.sums` adds modes.
+8. `Run.reduce` adds the sums of all tasks in a fixed tree: `moments.Moments`, with its `Folds`.
+9. `moments.solution` solves the problem of the means, `moments.intervals` without each fold, `moments.trust` doubts it
+   (modes: `choosing.prior` takes a kernel by the folds, `moments.lattice` the matrices of its leading functions).
+10. `store.save` takes the estimator apart (`registry.encode`) and writes a zarr group.
 
 How to add to it. Each is one class in one file; it registers itself, is saved and loaded, and nothing else changes
 (`tests/test_adding.py` adds one of each):
@@ -45,18 +34,17 @@ How to add to it. Each is one class in one file; it registers itself, is saved a
 - an operator: inherit from `operators.Operator`, a dataclass with a `form`;
 - a kernel: `kernels.RadialKernel` (`profile`, `smoothness`), `kernels.DotKernel`, or `kernels.ParameterKernel`;
 - a basis: `basis.Basis` (`size`, `dimension`, `order`, `description`, `at`);
-- functions that take part in basis="auto": `passes.rivals.Kind` (`name`, `rival`);
+- functions that take part in basis="auto": `choosing.rivals.Kind` (`name`, `rival`);
 - a solver: `solve.Solver` (`name`, `solve`, and the attributes that it gives); operators name it, by its name too;
 - an estimator: `estimators.base.Estimator` (`fit`, `fitted_attributes`), or `MeasuredEstimator` (`fit_moments`).
 
 How to test it. `pytest` runs the fast tests, `pytest -m slow` the others: clusters, batch systems, a browser, a server
 of objects, killed processes, statistics over many seeds, examples at size. What asks for the fixtures `cluster`,
 `browser` or `server` is slow by itself (`tests/conftest.py`). Each room has its tests in the folder of its name, which
-run alone in less than a minute (`estimators` in two): `pytest tests/moments` for `moments`, with
-`tests/passes/test_folds.py` for the folds. Those of `kernels`, `forms`, `moments`, `solve`, `modes` and `groups`, where
-numbers are decided, are held against mutants: `python examples/benchmarks/mutants.py --seed 1 --count 40 --rooms solve`
-changes a sign, a factor, a comparison, an index, drops a term or a transpose, and names what no test of the room
-noticed.
+run alone in less than a minute: `pytest tests/moments` for `moments`. Those of `kernels`, `forms`, `moments`, `solve`,
+`modes` and `groups`, where numbers are decided, are held against mutants: `python examples/benchmarks/mutants.py
+--seed 1 --count 40 --rooms solve` changes a sign, a factor, a comparison, an index, drops a term or a transpose, and
+names what no test of the room noticed.
 """
 
 from __future__ import annotations
@@ -80,6 +68,7 @@ if TYPE_CHECKING:
         testing,
     )
     from daskspectral.data.rows import Rows
+    from daskspectral.embedding import DiffusionMap, KernelEmbedding, SDPEmbedding
     from daskspectral.errors import (
         DensityWarning,
         FitWarning,
@@ -91,37 +80,31 @@ if TYPE_CHECKING:
         UntrustedError,
         WeightWarning,
     )
-    from daskspectral.estimators import (
-        DiffusionMap,
-        HermiteRegressor,
-        InvariantFeatures,
-        InvariantRegressor,
-        KernelEmbedding,
-        SDPEmbedding,
-        SpectralDecomposition,
-    )
     from daskspectral.forms import along, along_each, at, form, functional, grad, inner, partial, second
+    from daskspectral.invariance import InvariantFeatures, InvariantRegressor
     from daskspectral.moments import Moments
+    from daskspectral.regression import HermiteRegressor
+    from daskspectral.spectral import SpectralDecomposition
     from daskspectral.store import load, save, untrusted
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "DensityWarning": "errors",
-    "DiffusionMap": "estimators",
+    "DiffusionMap": "embedding",
     "FitWarning": "errors",
-    "HermiteRegressor": "estimators",
+    "HermiteRegressor": "regression",
     "InvalidRowError": "errors",
-    "InvariantFeatures": "estimators",
-    "InvariantRegressor": "estimators",
-    "KernelEmbedding": "estimators",
+    "InvariantFeatures": "invariance",
+    "InvariantRegressor": "invariance",
+    "KernelEmbedding": "embedding",
     "ManifoldWarning": "errors",
     "Moments": "moments",
     "RankWarning": "errors",
     "Rows": "data.rows",
-    "SDPEmbedding": "estimators",
+    "SDPEmbedding": "embedding",
     "SmoothnessError": "errors",
-    "SpectralDecomposition": "estimators",
+    "SpectralDecomposition": "spectral",
     "TrustWarning": "errors",
     "UntrustedError": "errors",
     "WeightWarning": "errors",

@@ -28,16 +28,19 @@ from daskspectral.errors import UntrustedError
 PACKAGES = (
     "basis",
     "data",
-    "estimators",
+    "embedding",
     "forms",
     "groups",
+    "invariance",
     "kernels",
     "manifolds",
     "moments",
     "operators",
     "passes",
+    "regression",
     "solve",
     "solvers",
+    "spectral",
 )
 """The parts of daskspectral whose classes a file may name."""
 

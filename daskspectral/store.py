@@ -25,7 +25,7 @@ from daskspectral.registry import Registered, Trusted, decode, encode, foreign, 
 
 __all__ = ["load", "save", "untrusted"]
 
-FORMAT = 5
+FORMAT = 6
 ZARR_FORMAT: Final = 3  # arrays of format 2 name codecs that unpickle
 ATTEMPTS = 5  # to read a model that is being replaced
 AT_ONCE = 16  # arrays that are on their way to or from an object store

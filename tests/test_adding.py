@@ -116,7 +116,7 @@ def test_a_basis(added: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 KIND = """
 from daskspectral.basis import MonomialBasis
-from daskspectral.passes.rivals import Kind, Rival
+from daskspectral.choosing.rivals import Kind, Rival
 
 class Monomials(Kind):
     name, ahead = "monomials", 1.0

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from daskspectral.cli import settings
-from daskspectral.cli.storage import storing
+from daskspectral.cli.settings import storing
 from daskspectral.cli.terminal import Formatter, echo
 
 HELP_ALL = "daskspectral.help_all"

@@ -13,7 +13,7 @@ from daskspectral.cli.options import LABELLED, RUN, SAVED, VALID, verb
 from daskspectral.cli.running import bar, refuse, refuse_same, saving, scheduler
 
 if TYPE_CHECKING:
-    from daskspectral.estimators import DiffusionMap, KernelEmbedding, SDPEmbedding
+    from daskspectral.embedding import DiffusionMap, KernelEmbedding, SDPEmbedding
 
 MAPS = {  # the options that each map reads, of those that not all of them read
     "sdp": (
@@ -64,7 +64,7 @@ def embed(points: str, **options: Any) -> None:
 def _estimator(options: dict[str, Any]) -> SDPEmbedding | DiffusionMap | KernelEmbedding:
     """The estimator that the options name. Raises click's UsageError for an option of another map."""
     from daskspectral.basis import Landmarks
-    from daskspectral.estimators import DiffusionMap, KernelEmbedding, SDPEmbedding
+    from daskspectral.embedding import DiffusionMap, KernelEmbedding, SDPEmbedding
     from daskspectral.solvers import Ascent
 
     kind = options["kind"]

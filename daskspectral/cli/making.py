@@ -79,8 +79,8 @@ def functions_of(options: Mapping[str, Any], width: int) -> Any:
     Raises click's UsageError for options of another basis.
     """
     from daskspectral.basis import FourierLattice, Landmarks, NeuralBasis
+    from daskspectral.choosing.landmarks import by_column
     from daskspectral.data.source import check_columns
-    from daskspectral.passes.periods import by_column
 
     lattice, network, kernel, periods = (
         options["lattice"],
@@ -128,7 +128,7 @@ def operator_of(options: Mapping[str, Any], dimension: int) -> Operator:
     Raises click's UsageError for fields and views that the operator does not read or that are missing, and as
     `operators.names.parse`.
     """
-    from daskspectral.cli.names import parse_manifold
+    from daskspectral.cli.kinds import parse_manifold
     from daskspectral.operators import names
 
     text: str = options["operator"]

@@ -12,7 +12,7 @@ import click
 
 from daskspectral.cli import kinds
 from daskspectral.cli.commands import Command, configure, help_all, speak
-from daskspectral.cli.storage import use_storage
+from daskspectral.cli.settings import use_storage
 
 FLOAT32 = ("float64", "float32")
 DEVICES = ("cpu", "cuda", "auto")

@@ -23,7 +23,7 @@ from daskspectral.cli.running import refuse, saving, say_plan, scheduler
 )
 def regress(points: str, targets: str, **options: Any) -> None:
     """Regress TARGETS, and gradients where they are known, on POINTS."""
-    from daskspectral.estimators import HermiteRegressor
+    from daskspectral.regression import HermiteRegressor
 
     kernel_of(options)  # an unknown one is an error before POINTS are opened
     array, width = _opened(points, targets, options)
@@ -42,9 +42,9 @@ def regress(points: str, targets: str, **options: Any) -> None:
 )
 def invariant(points: str, targets: str, **options: Any) -> None:
     """Regress TARGETS on POINTS of a manifold among the functions that a group leaves as they are."""
-    from daskspectral.cli.names import parse_group, parse_manifold
-    from daskspectral.estimators import InvariantRegressor
-    from daskspectral.solve.invariant import InvariantSolver
+    from daskspectral.cli.kinds import parse_group, parse_manifold
+    from daskspectral.invariance import InvariantRegressor
+    from daskspectral.invariance.levels import InvariantSolver
 
     solvers = InvariantSolver.family()
     solver = options["solver"].replace("-", "_")

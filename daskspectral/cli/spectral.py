@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 )
 def fit(points: str, **options: Any) -> None:
     """Fit a spectral decomposition to POINTS: a zarr array or group, NetCDF or Parquet files (a path or URL)."""
-    from daskspectral.estimators import SpectralDecomposition
+    from daskspectral.spectral import SpectralDecomposition
 
     out, picture, overwrite = options["out"], options["picture"], options["overwrite"]
     fields, weights = fields_of(options), options["weights"]
@@ -87,7 +87,7 @@ def update(model: str, points: str, trust: tuple[str, ...], **options: Any) -> N
 
     Only these are read, and chunks that were written since: rows that are not as they were are an error.
     """
-    from daskspectral.estimators import SpectralDecomposition
+    from daskspectral.spectral import SpectralDecomposition
     from daskspectral.store import load
 
     targets, gradients, weights, fields = (

@@ -14,8 +14,8 @@ from daskspectral.cli.options import MEASURE, RUN, VALID, verb
 from daskspectral.cli.running import bar, refuse, scheduler
 
 if TYPE_CHECKING:
-    from daskspectral.estimators import SpectralDecomposition
-    from daskspectral.moments.score import SpanScore
+    from daskspectral.moments.solution import SpanScore
+    from daskspectral.spectral import SpectralDecomposition
 
 
 @verb(
@@ -27,7 +27,7 @@ def transform(model: str, points: str, right: bool, trust: tuple[str, ...], **op
     """Evaluate the functions, or the coordinates, of MODEL at every row of POINTS."""
     from sklearn.base import TransformerMixin
 
-    from daskspectral.estimators import SDPEmbedding
+    from daskspectral.embedding import SDPEmbedding
 
     out = options["out"]
     refuse(options, model, points)
@@ -79,9 +79,9 @@ def score(model: str, points: str, targets: str | None, trust: tuple[str, ...], 
     Of a regressor it is R^2. Of eigenvalues it is minus the sum of the functions' Ritz values on the new rows, which
     are printed; of singular values the sum of their squares there.
     """
-    from daskspectral.estimators import SpectralDecomposition
     from daskspectral.estimators.regressor import Regressor
     from daskspectral.estimators.summary import plain
+    from daskspectral.spectral import SpectralDecomposition
 
     estimator = loaded(model, trust)
     weights, progress = options["weights"], bar(options)
@@ -152,7 +152,7 @@ def loaded(path: str, trust: tuple[str, ...]) -> Any:
 
 
 def _right(estimator: Any, path: str) -> Any:
-    from daskspectral.estimators import SpectralDecomposition
+    from daskspectral.spectral import SpectralDecomposition
 
     if not isinstance(estimator, SpectralDecomposition):
         raise click.UsageError(

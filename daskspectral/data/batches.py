@@ -17,7 +17,7 @@ from daskspectral.data.readers import Reader
 from daskspectral.data.source import Preparation
 from daskspectral.errors import PointError
 from daskspectral.moments import NUMBER
-from daskspectral.moments.row_keys import KEY, row_keys
+from daskspectral.moments.folds import KEY, row_keys
 
 Batch = TypeVar("Batch")
 END: Any = object()

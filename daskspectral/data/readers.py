@@ -25,12 +25,7 @@ from zarr.core.sync import sync
 from zarr.storage import FsspecStore, LocalStore, MemoryStore
 
 from daskspectral.data.remote import connect, fill_is_meant, is_url, reaching, refuse_nothing
-from daskspectral.data.stores import (
-    array_name,
-    open_array,
-    refuse_codecs,
-    refuse_irregular,
-)
+from daskspectral.data.stores import array_name, open_array, refuse_codecs, refuse_irregular
 
 Array = NDArray[Any]
 DAMAGE = (ValueError, RuntimeError, OSError, EOFError, zlib.error, lzma.LZMAError)  # what codecs raise

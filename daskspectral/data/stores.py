@@ -35,15 +35,7 @@ from zarr.registry import get_codec_class, register_codec
 from zarr.storage import FsspecStore, LocalStore, WrapperStore
 
 from daskspectral.data.folders import refuse_absent
-from daskspectral.data.remote import (
-    Location,
-    connect,
-    holds,
-    local_path,
-    opening,
-    options_in_force,
-    reaching,
-)
+from daskspectral.data.remote import Location, connect, holds, local_path, opening, options_in_force, reaching
 from daskspectral.errors import redacted
 
 NO_DATA_TYPE = ("No Zarr data type found", "object arrays are not supported")  # in errors of zarr

@@ -30,16 +30,7 @@ from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.progress import Progress
 from daskspectral.engine.scheduler import Scheduler, Stage, active_scheduler
-from daskspectral.engine.tasks import (
-    MapTask,
-    ReduceTask,
-    Shared,
-    Tally,
-    Total,
-    map_range,
-    reduce_range,
-    stopped,
-)
+from daskspectral.engine.tasks import MapTask, ReduceTask, Shared, Tally, Total, map_range, reduce_range, stopped
 from daskspectral.engine.threads import one_blas_thread, warn_slow_blas
 from daskspectral.errors import InvalidRowError, PointError, Stopped, raise_on_signals
 

@@ -28,19 +28,17 @@ from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation, Source, check_columns
 from daskspectral.data.writing import refuse_existing, refuse_input
 from daskspectral.engine.accelerators import chosen_device
-from daskspectral.estimators.columns import NAMES, NamedColumns
-from daskspectral.estimators.doubts import WARNINGS
-from daskspectral.estimators.identity import identity_of, provenance
-from daskspectral.estimators.reading import LAYOUTS, reads, refuse_names, stacked_as
+from daskspectral.estimators.reading import LAYOUTS, NAMES, NamedColumns, reads, refuse_names, stacked_as
+from daskspectral.estimators.records import WARNINGS, identity_of, provenance
+from daskspectral.estimators.summary import PUBLIC, Told, summary_of
 from daskspectral.groups import Group
 from daskspectral.kernels import Kernel
 from daskspectral.manifolds import Manifold
 from daskspectral.moments import Moments
 from daskspectral.operators import Operator
-from daskspectral.passes.apply import Result, apply_rows
+from daskspectral.passes.apply import Result, RowFunction, apply_rows
 from daskspectral.passes.folds import FoldRequest
 from daskspectral.passes.parameters import check_whole
-from daskspectral.passes.rows import RowFunction
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import Session, measured_further
 from daskspectral.passes.sums import PassPlan
@@ -53,7 +51,7 @@ Path = str | os.PathLike[str]
 KEPT = (*LAYOUTS, WARNINGS)  # with any model that has them
 
 
-class Estimator(NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
+class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
     """An estimator with scikit-learn's parameters, saved with the attributes that `fitted_attributes` names.
 
     `warnings_` is what the last fit, update or solution warned of, "Category: message" each. The `repr` of a fitted
@@ -87,11 +85,20 @@ class Estimator(NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
         """This estimator with the attributes that follow from the saved attributes."""
         return self
 
+    def told(self) -> dict[str, Any]:
+        """The parts of a `Summary`; by default the saved attributes."""
+        found = {name: getattr(self, name, None) for name in self.fitted_attributes}
+        shown = {name: f"array {v.shape}" if isinstance(v, np.ndarray) else v for name, v in found.items()}
+        return {"verdict": "fitted", "facts": {"model": BaseEstimator.__repr__(self), **shown}}
+
+    @property
+    def told_attributes(self) -> tuple[str, ...]:
+        """The attributes that a `Summary` gives as numbers: all that are public."""
+        return (*(name for name in self.fitted_attributes if not name.startswith("_")), *PUBLIC)
+
     @final
     def _summary(self) -> Any:
         """The `Summary` of a fitted estimator, else None."""
-        from daskspectral.estimators.summary import summary_of  # it knows every kind of estimator
-
         try:
             return summary_of(self)
         except (NotFittedError, AttributeError):  # not fitted, or in the midst of it

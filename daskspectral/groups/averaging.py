@@ -8,13 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.groups.elements import orthogonal_elements
-from daskspectral.manifolds.averages import (
-    Average,
-    ElementBlock,
-    FiniteAverage,
-    PermutationAverage,
-    RotationAverage,
-)
+from daskspectral.manifolds.averages import Average, ElementBlock, FiniteAverage, PermutationAverage, RotationAverage
 
 Array = NDArray[np.float64]
 

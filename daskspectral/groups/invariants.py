@@ -13,15 +13,7 @@ from scipy.sparse import csr_array
 
 from daskspectral.groups.averaging import average_over
 from daskspectral.groups.base import Group
-from daskspectral.manifolds import (
-    SO3,
-    Isometry,
-    KillingField,
-    Manifold,
-    Product,
-    Sphere,
-    invariant_coefficients,
-)
+from daskspectral.manifolds import SO3, Isometry, KillingField, Manifold, Product, Sphere, invariant_coefficients
 from daskspectral.manifolds.averages import Average
 from daskspectral.manifolds.eigenspace import Combination, Functions, Matrix
 from daskspectral.manifolds.product import TensorFunctions, blocks_of

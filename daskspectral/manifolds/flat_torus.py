@@ -16,10 +16,9 @@ from scipy.sparse import csr_array
 
 from daskspectral.errors import PointError
 from daskspectral.manifolds.base import Array, Flat, Manifold, bounds_of
-from daskspectral.manifolds.eigenspace import Eigenspace
+from daskspectral.manifolds.eigenspace import TOGETHER, Eigenspace, Floats, Integers, Spectrum, branches
+from daskspectral.manifolds.invariants import Move, orbits, places
 from daskspectral.manifolds.isometry import Isometry, KillingField
-from daskspectral.manifolds.orbits import Move, orbits, places
-from daskspectral.manifolds.spectrum import TOGETHER, Floats, Integers, Spectrum, branches
 
 _COUNTED = 3  # dimensions from which the frequencies of a cube are counted, not enumerated
 _DEPENDENT = 1e-12  # the least singular value of vectors of length 1

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from daskspectral.manifolds.base import Array, Flat, bounds_of
-from daskspectral.manifolds.eigenspace import Eigenspace, along
+from daskspectral.manifolds.eigenspace import Eigenspace, Floats, Integers, Spectrum, along, sums_within
+from daskspectral.manifolds.invariants import Move, orbits, places
 from daskspectral.manifolds.isometry import Isometry, KillingField
-from daskspectral.manifolds.orbits import Move, orbits, places
-from daskspectral.manifolds.spectrum import Floats, Integers, Spectrum, sums_within
 
 
 @final

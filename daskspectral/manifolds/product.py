@@ -18,18 +18,22 @@ from scipy.sparse import csr_array
 from daskspectral.manifolds.base import Array, Manifold
 from daskspectral.manifolds.eigenspace import (
     DENSE_LIMIT,
+    TOGETHER,
     Action,
     Combination,
     Eigenspace,
+    Floats,
     Functions,
+    Integers,
     Matrix,
+    Spectrum,
     along,
     by_products,
     dense,
+    sums_within,
 )
 from daskspectral.manifolds.invariants import fixed_by_products, invariant_coefficients, null_space
 from daskspectral.manifolds.isometry import Isometry, KillingField
-from daskspectral.manifolds.spectrum import TOGETHER, Floats, Integers, Spectrum, sums_within
 
 Levels = tuple[int, ...]
 """A level of each factor."""

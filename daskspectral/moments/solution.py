@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, LandmarkBasis
+from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Linear
 from daskspectral.moments.counting import advise_weights
 from daskspectral.moments.intervals import errors_of, held_out_by_folds
 from daskspectral.moments.moments import Moments
-from daskspectral.moments.problem import Posed
+from daskspectral.moments.problem import Posed, checked_means
 from daskspectral.moments.trust import Solved, advise_manifold, advise_rank
+from daskspectral.operators import Operator
+from daskspectral.solve.ritz import ritz, ritz_singular
 from daskspectral.solvers import Solving
 
 Array = NDArray[np.floating[Any]]
@@ -87,3 +93,87 @@ def solve_moments(
         "trusted_": solved.trusted,
         "constants_": min(posed.nulls, len(spectrum.values)),
     }
+
+
+# -- functions judged by moments of rows that they were not fitted to: one number, larger where they are better --------
+
+
+Functions = NDArray[np.inexact[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class SpanScore:
+    """How k functions do on new rows.
+
+    `values` (k,) are the Ritz values of the operator on their span, in the order of its eigenvalues, or the singular
+    values between the spans of two sides, as `kind` says; NaN for directions that the new rows do not determine. `rows`
+    were measured.
+    """
+
+    score: float
+    values: Functions
+    kind: str
+    rows: int
+
+
+def score_span(operator: Operator, moments: Moments, functions: Mapping[str, Functions], wanted: int) -> SpanScore:
+    """The score of functions fitted for `operator`, from moments of `operator.scoring` on new rows, in the same bases.
+
+    `functions` are coefficients, "right" (p, k), and "left" where the solver has both; the first `wanted` count.
+
+    - Values that ascend (Laplacian): minus the sum of the Ritz values, at most minus the sum of the k least
+      eigenvalues.
+    - Values that descend (generators): the sum of the Ritz values' real parts, at most the sum of the k largest
+      eigenvalues of the operator's symmetric part (Ky Fan). These are the real parts of its own eigenvalues where it is
+      normal; elsewhere eigenfunctions need not have the largest sum, and the score compares bases for the symmetric
+      part, the dissipation.
+    - Variances (Covariance): their sum for functions of unit norm, the variance that the functions explain of the new
+      rows, about the means of the rows of the fit.
+    - Values that descend by size (Transfer, Cross): the sum of the squared singular values, VAMP-2. For the eigenvalues
+      of Transfer, the functions of the present are the right eigenfunctions, which span the range of their sum
+      Σ_i λ_i g_i <f_i, .>, and the functions of the future the left ones. A pair of conjugate functions counts
+      as its real and imaginary parts do.
+
+    All depend on the span of the functions alone, and need many more rows than functions: of n independent rows,
+    VAMP-2 comes out too large by about k² / n. The first two are -inf for fewer functions than wanted, since
+    fewer have a larger sum, and where the new rows do not determine a direction, with a RankWarning. Raises ValueError
+    for moments that are not finite, weights that are all zero, and for no more rows than functions.
+    """
+    right = functions["right"][:, :wanted]
+    left = functions.get("left", right)[:, :wanted]
+    check_rows(moments.count, right.shape[1], f"{moments.count} are left of {moments.rows}")
+    means, by_size = checked_means(moments), operator.solver.two_sided or operator.ranking == "modulus"
+    if by_size:
+        if not operator.solver.two_sided:
+            left, right = right, left
+        own = "right_" if "right_gram" in means else ""
+        centred = (means["first"], means[f"{own}first"]) if operator.center else None
+        grams = means["gram"], means[f"{own}gram"]
+        values: Functions = ritz_singular(left, right, means["form"], *grams, centred, dtype=moments.dtype)
+        return SpanScore(float(np.sum(values**2)), values, "singular value", moments.count)
+    metric = moments.basis.norm(means["gram"]) if operator.solver.by_norm else means["gram"]
+    values = ritz(right, means["form"], metric, symmetric=operator.symmetric, dtype=moments.dtype)
+    descends = operator.descending or operator.solver.largest_first
+    if descends and operator.symmetric:
+        known = np.count_nonzero(~np.isnan(values))
+        values[:known] = values[:known][::-1].copy()
+    total = float(np.sum(values.real)) * (1 if descends else -1)
+    lost = np.count_nonzero(np.isnan(values))
+    if lost:
+        warn_user(
+            f"{lost} of {len(values)} functions vanish on the {moments.count} rows of the score, or are combinations "
+            "of the others there, and the score is -inf: score on more rows, or on rows from everywhere where the "
+            "fit had some (ShuffleSplit, KFold(shuffle=True))",
+            RankWarning,
+        )
+    score = total if not lost and len(values) == wanted else -math.inf
+    return SpanScore(score, values, "Ritz value", moments.count)
+
+
+def check_rows(count: int, functions: int, has: str) -> None:
+    """Raise ValueError unless there are more rows than functions; `has` says how many there are."""
+    if count <= functions:
+        raise ValueError(
+            f"a score of {functions} functions needs more than {functions} rows, and {has}; better are a hundred times "
+            "as many: give more rows, or lower n_components"
+        )

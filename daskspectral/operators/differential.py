@@ -9,16 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from daskspectral.forms import (
-    Field,
-    Form,
-    Linear,
-    along,
-    along_each,
-    form,
-    inner,
-    partial,
-)
+from daskspectral.forms import Field, Form, Linear, along, along_each, form, inner, partial
 from daskspectral.kernels.base import is_number
 from daskspectral.operators.base import Array, Operator, check_names, chosen_solver, whole
 from daskspectral.solve import Singular, Solver, Symmetric

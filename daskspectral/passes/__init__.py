@@ -1,7 +1,7 @@
-"""Passes over the rows of the data, for fits and transforms, one kind in each file."""
+"""Passes over the rows that every method makes: sums, first looks, functions applied, and scores."""
 
-from daskspectral.passes.extension import Extension
 from daskspectral.passes.selection import Candidate, Selection
 from daskspectral.passes.sums import Discretisation
+from daskspectral.passes.support import Coverage
 
-__all__ = ["Candidate", "Discretisation", "Extension", "Selection"]
+__all__ = ["Candidate", "Coverage", "Discretisation", "Selection"]

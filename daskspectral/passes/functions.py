@@ -20,7 +20,7 @@ from daskspectral.kernels.base import unit_index
 from daskspectral.manifolds import Eigenspace
 from daskspectral.modes.functions import NUFFT_ROWS, LatticeValues
 from daskspectral.moments import block_rows
-from daskspectral.passes.rows import Guessed, RowFunction
+from daskspectral.passes.apply import Guessed, RowFunction
 from daskspectral.passes.support import Support
 
 Array = NDArray[Any]

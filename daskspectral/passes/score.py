@@ -17,9 +17,9 @@ from daskspectral.engine.accelerators import chosen_device
 from daskspectral.errors import renumbered
 from daskspectral.moments import NUMBER, Moments
 from daskspectral.moments.lattice import DENSE, dense, lattice_of, of_functions, on_lattice
-from daskspectral.moments.score import SpanScore, check_rows, score_span
+from daskspectral.moments.solution import SpanScore, check_rows, score_span
+from daskspectral.passes.apply import RowFunction
 from daskspectral.passes.parameters import check_whole
-from daskspectral.passes.rows import RowFunction
 from daskspectral.passes.scale import Spread
 from daskspectral.passes.sums import Discretisation, measure, plan_sums
 from daskspectral.solve import Solver

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from daskspectral.basis import EquivariantBasis, InvariantBasis
 from daskspectral.engine.tasks import Tally
 from daskspectral.manifolds import Manifold
-from daskspectral.passes.rows import Guessed
+from daskspectral.passes.apply import Guessed
 from daskspectral.registry import Registered
 
 Array = NDArray[Any]

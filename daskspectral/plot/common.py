@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from daskspectral.estimators import DiffusionMap, KernelEmbedding, SDPEmbedding, SpectralDecomposition
+from daskspectral.embedding import DiffusionMap, KernelEmbedding, SDPEmbedding
+from daskspectral.spectral import SpectralDecomposition
 
 _LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 LONGEST = 32  # characters of a column's name that are drawn

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from daskspectral.data.remote import stored
 from daskspectral.engine.sampling import take_rows
-from daskspectral.estimators import SpectralDecomposition
 from daskspectral.plot.canvas import SHOWN, Canvas, Pairs, fitting, on_sphere
 from daskspectral.plot.common import (
     check_fitted,
@@ -25,6 +24,7 @@ from daskspectral.plot.common import (
 from daskspectral.plot.files import Location, refuse_picture, save_figure
 from daskspectral.plot.style import BLUE, CLOUD, FAINT, LINE, SERIES, Scale, axes_of, dots, globe, legend, plain
 from daskspectral.plot.views import View
+from daskspectral.spectral import SpectralDecomposition
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from daskspectral.estimators import SpectralDecomposition
-from daskspectral.estimators.summary import intervals_of, moments_of
+from daskspectral.estimators.summary import moments_of
 from daskspectral.moments import Moments
 from daskspectral.plot.common import Embedding, check_fitted, is_singular, values_of, vanishing
 from daskspectral.plot.style import (
@@ -30,6 +29,8 @@ from daskspectral.plot.style import (
     told_apart,
 )
 from daskspectral.solve.whitening import CUTS
+from daskspectral.spectral import SpectralDecomposition
+from daskspectral.spectral.told import intervals_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

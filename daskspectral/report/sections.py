@@ -16,18 +16,11 @@ from numpy.typing import NDArray
 from daskspectral import plot
 from daskspectral.data.labelled import stack_rows
 from daskspectral.data.rows import Rows
+from daskspectral.embedding import DiffusionMap, KernelEmbedding, SDPEmbedding
 from daskspectral.engine.sampling import take_rows
-from daskspectral.estimators import (
-    DiffusionMap,
-    HermiteRegressor,
-    InvariantRegressor,
-    KernelEmbedding,
-    SDPEmbedding,
-    SpectralDecomposition,
-)
 from daskspectral.estimators.base import Estimator
-from daskspectral.estimators.model_dataset import in_the_field
 from daskspectral.estimators.summary import Summary, grouped, moments_of
+from daskspectral.invariance import InvariantRegressor
 from daskspectral.kernels import Linear
 from daskspectral.moments.intervals import agreeing
 from daskspectral.moments.trust import excess, maximised
@@ -47,7 +40,10 @@ from daskspectral.plot.functions import draw_landmarks, draw_series
 from daskspectral.plot.spectra import LARGEST, gram_values, implied, power
 from daskspectral.plot.style import BLUE, LINE, MUTED, Scale, above, axes_of, counted, plain
 from daskspectral.plot.views import View
+from daskspectral.regression import HermiteRegressor
 from daskspectral.solve.whitening import CUTS
+from daskspectral.spectral import SpectralDecomposition
+from daskspectral.spectral.functions import in_the_field
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,7 +16,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from daskspectral.solve.pencil import leading_by_cholesky, raised, scale_of
-from daskspectral.solve.solver import Spectrum
+from daskspectral.solve.solvers import Spectrum
 from daskspectral.solve.whitening import fix_signs, orthonormal, symmetric_part, unit_root
 
 Array = NDArray[np.floating[Any]]

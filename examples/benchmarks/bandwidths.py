@@ -39,9 +39,10 @@ from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from daskspectral.data.source import open_source
-from daskspectral.passes.bandwidth import chosen_bandwidth
-from daskspectral.solve.diffusion import JOINED, MODES
-from daskspectral.solve.sdp import Deflated, ExactProblem, solve_accelerated
+from daskspectral.embedding.bandwidth import chosen_bandwidth
+from daskspectral.embedding.diffusion_functions import JOINED, MODES
+from daskspectral.embedding.problems import Deflated, ExactProblem
+from daskspectral.embedding.stages import solve_accelerated
 
 Scores = dict[str, float]
 COLUMNS = 10

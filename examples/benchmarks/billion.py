@@ -23,9 +23,9 @@ import dask
 import numpy as np
 from common import folder_option, forget, memory, normal_zarr, options, report, reset_peak
 
+from daskspectral import SpectralDecomposition
 from daskspectral.basis import Landmarks
 from daskspectral.errors import RankWarning
-from daskspectral.estimators import SpectralDecomposition
 from daskspectral.kernels import Gaussian
 from daskspectral.operators import Laplacian
 

@@ -32,16 +32,16 @@ import numpy as np
 import zarr
 from common import cached_share, folder_option, forget, memory, normal_zarr, options, report, reset_peak
 
+from daskspectral import HermiteRegressor, SpectralDecomposition
 from daskspectral.basis import FourierLattice
+from daskspectral.choosing.lattice import boxed
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import open_data
 from daskspectral.data.writing import create_array
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.sampling import Scan
-from daskspectral.estimators import HermiteRegressor, SpectralDecomposition
 from daskspectral.modes.sums import mode_sum, rows_at_once
 from daskspectral.operators import Laplacian
-from daskspectral.passes.lattice import boxed
 
 COMPONENTS = 16
 NOISE = 0.1

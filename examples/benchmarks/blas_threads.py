@@ -23,8 +23,8 @@ import click
 import numpy as np
 from common import Rows, measure, options, ratio, report
 
+from daskspectral import SpectralDecomposition
 from daskspectral.basis import Landmarks
-from daskspectral.estimators import SpectralDecomposition
 from daskspectral.kernels import Gaussian
 
 SETTINGS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")

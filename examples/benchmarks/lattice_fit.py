@@ -21,9 +21,9 @@ import spectra
 from common import Rows, options, report
 from problems import FIRST_FIT, Problem, blurred, cube, relative_errors, sample
 
+from daskspectral import SpectralDecomposition
 from daskspectral.basis import FourierLattice, Landmarks
 from daskspectral.errors import RankWarning, TrustWarning
-from daskspectral.estimators import SpectralDecomposition
 
 COMPONENTS = 11
 SPHERE = FIRST_FIT["sphere"]

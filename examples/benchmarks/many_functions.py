@@ -19,9 +19,9 @@ import click
 import numpy as np
 from common import Rows, memory, options, report, reset_peak
 
+from daskspectral import SpectralDecomposition
 from daskspectral.basis import FourierLattice
 from daskspectral.errors import RankWarning, TrustWarning
-from daskspectral.estimators import SpectralDecomposition
 from daskspectral.kernels import Kernel, Matern
 
 COMPONENTS = 20

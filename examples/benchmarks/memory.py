@@ -29,8 +29,8 @@ import numpy as np
 import zarr
 from common import folder_option, memory, normal_zarr, options, report, reset_peak
 
+from daskspectral import SpectralDecomposition
 from daskspectral.basis import Landmarks
-from daskspectral.estimators import SpectralDecomposition
 from daskspectral.kernels import Gaussian
 from daskspectral.operators import Laplacian
 

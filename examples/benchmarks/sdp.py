@@ -26,8 +26,10 @@ from sklearn.datasets import load_wine, make_moons
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
 from daskspectral.data.writing import create_array
+from daskspectral.embedding.ascent import power_method
+from daskspectral.embedding.problems import Deflated, ExactProblem
+from daskspectral.embedding.stages import solve_accelerated
 from daskspectral.kernels import Gaussian
-from daskspectral.solve.sdp import Deflated, ExactProblem, power_method, solve_accelerated
 
 GAP = 1e-10
 

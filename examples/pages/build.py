@@ -35,7 +35,10 @@ import prose  # noqa: E402
 
 MODULES = {  # in the order of the navigation; the package itself lists what the others document
     "daskspectral": "the package",
-    "daskspectral.estimators": "what is fitted",
+    "daskspectral.spectral": "spectra and functions",
+    "daskspectral.regression": "values and gradients",
+    "daskspectral.embedding": "coordinates of rows",
+    "daskspectral.invariance": "exact symmetry",
     "daskspectral.operators": "what is decomposed",
     "daskspectral.kernels": "functions of two points",
     "daskspectral.basis": "the functions of a fit",

@@ -15,10 +15,9 @@ from daskspectral.basis import Landmarks
 from daskspectral.cli import command, main
 from daskspectral.data.convert import convert
 from daskspectral.data.samples import SAMPLES, write_sample
-from daskspectral.estimators import diffusion, sdp
-from daskspectral.passes import bandwidth
+from daskspectral.embedding import bandwidth, diffusion, sdp
+from daskspectral.invariance.levels import InvariantSolver
 from daskspectral.passes.score import measure_score
-from daskspectral.solve.invariant import InvariantSolver
 
 BEHIND: dict[str, list[Callable[..., Any]]] = {
     "fit": [dsp.SpectralDecomposition, dsp.SpectralDecomposition.fit, dsp.operators.Laplacian, dsp.Rows],

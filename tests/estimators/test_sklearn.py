@@ -8,8 +8,9 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import check_estimator, check_sample_weight_equivalence_on_dense_data
 
 import daskspectral as dsp
-from daskspectral import estimators
+from daskspectral import embedding, invariance, regression, spectral
 from daskspectral.basis import Landmarks
+from daskspectral.estimators.base import Estimator
 from daskspectral.kernels import Gaussian
 from daskspectral.solvers import Ascent, Cut, Penalised
 
@@ -29,7 +30,9 @@ SMALL: dict[str, dict[str, Any]] = {
     "HermiteRegressor": {"basis": WIDE, "alpha": 1e-3},
     "SDPEmbedding": {"solver": Ascent(max_passes=50)},
 }
-TABLES = [getattr(estimators, name)(**SMALL.get(name, {})) for name in estimators.__all__]
+ROOMS = (spectral, regression, embedding, invariance)
+ESTIMATORS = [thing for room in ROOMS for name in room.__all__ if issubclass(thing := getattr(room, name), Estimator)]
+TABLES = [thing(**SMALL.get(thing.__name__, {})) for thing in ESTIMATORS]
 CHOSEN = ("SpectralDecomposition", "HermiteRegressor")
 FAILED = {
     "check_sample_weight_equivalence_on_dense_data": "kernel, landmarks or penalty are chosen from rows or folds of "

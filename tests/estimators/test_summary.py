@@ -7,8 +7,9 @@ import pytest
 
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
-from daskspectral.estimators.summary import Summary, _trust, summary_of
+from daskspectral.estimators.summary import Summary, summary_of
 from daskspectral.kernels import Gaussian
+from daskspectral.spectral.told import verdict_of
 
 RNG = np.random.default_rng(0)
 
@@ -63,7 +64,7 @@ def test_a_doubt_stands_beside_values_that_are_all_trusted() -> None:
 def test_doubted_values_are_named_by_their_runs(doubted: list[int], words: str) -> None:
     model = fitted(RNG.random((300, 1)), 0.3)
     model.trusted_ = ~np.isin(np.arange(40), doubted)
-    assert f"{_trust(model)}.".endswith(words)
+    assert f"{verdict_of(model)}.".endswith(words)
 
 
 def test_every_kind_of_model_has_one() -> None:

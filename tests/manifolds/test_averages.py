@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from daskspectral.manifolds import Sphere
-from daskspectral.manifolds.averages import (
-    Average,
-    ElementBlock,
-    FiniteAverage,
-    PermutationAverage,
-    RotationAverage,
-)
+from daskspectral.manifolds.averages import Average, ElementBlock, FiniteAverage, PermutationAverage, RotationAverage
 from daskspectral.manifolds.eigenspace import Functions
 from daskspectral.manifolds.zonal import SphereKernel
 

@@ -164,7 +164,7 @@ def test_levels_of_a_cube_in_many_dimensions_are_counted(monkeypatch: pytest.Mon
     box = PeriodicBox([0] * 60, [1] * 60)
     assert box.multiplicity(2) == box.eigenfunctions(2).size == 4 * comb(60, 2)
     assert box.multiplicity(3) == 8 * comb(60, 3)
-    monkeypatch.setattr("daskspectral.manifolds.spectrum.LARGEST", 1000)
+    monkeypatch.setattr("daskspectral.manifolds.eigenspace.LARGEST", 1000)
     for manifold in (box, PeriodicCell([[1, 0], [0.3, 1.1]]), Interval([0] * 5, [1, 1.1, 1.2, 1.3, 1.7])):
         with pytest.raises(ValueError, match=r"level 2000 of .* lies beyond 1000 functions; ask for a lower one"):
             manifold.eigenfunctions(2000)

@@ -18,6 +18,7 @@ from daskspectral.moments.folds import (
     BITS,
     COUNT,
     FOLD,
+    KEY,
     WEIGHT,
     Blocked,
     Coincidence,
@@ -27,12 +28,13 @@ from daskspectral.moments.folds import (
     Labelled,
     Ranked,
     _hashes,
+    distinct_rows,
     gathered,
     hashed,
     mixed,
     name_in,
+    row_keys,
 )
-from daskspectral.moments.row_keys import KEY, distinct_rows, row_keys
 from daskspectral.operators import Laplacian
 from tests.common import assert_same_arrays
 from tests.moments.common import folds_of

@@ -10,9 +10,8 @@ from daskspectral.basis import FourierLattice, MonomialBasis
 from daskspectral.forms import first_moment
 from daskspectral.moments import NUMBER, Measure, block_rows
 from daskspectral.moments.counting import ORDER, Runs
-from daskspectral.moments.folds import COUNT, WEIGHT, Groups, Hashed, name_in
+from daskspectral.moments.folds import COUNT, KEY, WEIGHT, Groups, Hashed, name_in
 from daskspectral.moments.patterns import MEASURED
-from daskspectral.moments.row_keys import KEY
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators import Laplacian
 from daskspectral.passes.sums import measure_of

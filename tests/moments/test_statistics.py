@@ -12,25 +12,18 @@ import scipy.special
 from daskspectral.basis import EquivariantBasis, HarmonicBasis, InvariantBasis, MonomialBasis
 from daskspectral.errors import FitWarning, ManifoldWarning, RankWarning, TrustWarning
 from daskspectral.groups import Permutations, VectorRepresentation
+from daskspectral.invariance.levels import LeastSquares, Projection
+from daskspectral.invariance.problem import Uniformity, _advise_few, _advise_unexplained, fit_invariant, problem_of
 from daskspectral.manifolds import FlatTorus, Sphere
 from daskspectral.moments import Digests, Moments, digests
-from daskspectral.moments.invariant import (
-    Coverage,
-    Uniformity,
-    _advise_few,
-    _advise_unexplained,
-    fit_invariant,
-    leading,
-    problem_of,
-)
 from daskspectral.moments.patterns import MissingSumsError, patterns_of
 from daskspectral.moments.regression import CrossValidation
-from daskspectral.moments.score import check_rows, score_span
+from daskspectral.moments.solution import check_rows, score_span
 from daskspectral.moments.trust import advise_manifold
 from daskspectral.operators import Cross, Generator, Laplacian
 from daskspectral.operators.laplacian import OFF
 from daskspectral.operators.regression import Regression
-from daskspectral.solve.invariant import LeastSquares, Projection
+from daskspectral.passes.support import Coverage, leading
 from tests.moments.common import moments_of
 
 RNG = np.random.default_rng(2)

@@ -14,12 +14,12 @@ from sklearn.datasets import make_moons
 
 import daskspectral as dsp
 from daskspectral.basis import JaxBasis, NeuralBasis
+from daskspectral.choosing import deciding, pilot
+from daskspectral.choosing import rivals as network_trial
+from daskspectral.choosing.rivals import Halves, suits_network
 from daskspectral.kernels import Gaussian
-from daskspectral.moments.folds import hashed
-from daskspectral.moments.row_keys import row_keys
+from daskspectral.moments.folds import hashed, row_keys
 from daskspectral.operators import BilinearForm, Cross, Laplacian, Transfer
-from daskspectral.passes import deciding, network_trial, pilot
-from daskspectral.passes.network_trial import Halves, suits_network
 from daskspectral.passes.session import Kept
 from tests.common import assert_close, assert_same_bits
 

@@ -42,5 +42,5 @@ def test_the_contents_open_on_a_phone_and_a_search_finds_a_name(browser, site):
     view.page.locator("input[type=search]").click()
     view.page.locator("input[type=search]").fill("HermiteRegressor")
     view.page.locator(".search-result a.attr").first.click()
-    assert "estimators.html#HermiteRegressor" in view.page.url
+    assert "regression.html#HermiteRegressor" in view.page.url
     assert (view.errors, view.foreign) == ([], [])

@@ -49,7 +49,7 @@ def test_every_public_name_has_its_place(pages, builder, site) -> None:
         module = importlib.import_module(name)
         missing = set(module.__all__) - set(pages[site / f"{name.replace('.', '/')}.html"].ids)
         assert missing == set(), f"{name} lacks {missing}"
-    anchors = pages[site / "daskspectral/estimators.html"].ids
+    anchors = [name for room in ("spectral", "regression") for name in pages[site / f"daskspectral/{room}.html"].ids]
     assert {"SpectralDecomposition.fit", "HermiteRegressor.predict"} <= set(anchors)  # of private bases
     assert not [name for name in anchors if name.endswith("_request") or "._" in name]
 
@@ -80,8 +80,8 @@ def test_anchors_are_unique_and_no_formula_became_markup(pages) -> None:
 def test_names_in_prose_and_signatures_are_links(site) -> None:
     operators = (site / "daskspectral/operators.html").read_text(encoding="utf-8")
     assert '<code><a href="#Laplacian">Laplacian</a>(manifold=None)</code>' in operators
-    estimators = (site / "daskspectral/estimators.html").read_text(encoding="utf-8")
-    assert '<a href="kernels.html#Kernel">Kernel</a>' in estimators  # of an annotation
+    embeddings = (site / "daskspectral/embedding.html").read_text(encoding="utf-8")
+    assert '<a href="kernels.html#Kernel">Kernel</a>' in embeddings  # of an annotation
     assert '"SpectralDecomposition"' in (site / "search.js").read_text(encoding="utf-8")
 
 

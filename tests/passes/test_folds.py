@@ -20,18 +20,17 @@ from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
+from daskspectral.choosing.landmarks import advise_copies
 from daskspectral.data.source import open_source
 from daskspectral.engine import Plan
 from daskspectral.engine import plan as planning
 from daskspectral.errors import TrustWarning
 from daskspectral.kernels import Exponential, Gaussian, Polynomial
 from daskspectral.moments import Moments
-from daskspectral.moments.folds import Dealt, Hashed, hashed
+from daskspectral.moments.folds import Dealt, Hashed, hashed, row_keys
 from daskspectral.moments.measure import UNFOLDED
-from daskspectral.moments.row_keys import row_keys
-from daskspectral.passes import sides
-from daskspectral.passes.copies import advise_copies
 from daskspectral.passes.folds import FoldRequest, dealt_plan
+from daskspectral.spectral import choice as sides
 from tests.common import Scheduling, assert_same_arrays
 from tests.moments.common import folds_of
 

@@ -10,11 +10,11 @@ from sklearn.base import clone
 import daskspectral as dsp
 from daskspectral.basis import FourierLattice, LandmarkBasis, Landmarks
 from daskspectral.devices import Device
+from daskspectral.embedding.extension import Extension
+from daskspectral.embedding.landmark_passes import BlockTask, CoverTask, Features, ProbeTask, TotalTask
+from daskspectral.embedding.problems import Frame, Prove, Pull
 from daskspectral.kernels import Gaussian, Matern, Periodic
-from daskspectral.passes.embed_landmarks import BlockTask, CoverTask, Features, ProbeTask, TotalTask
-from daskspectral.passes.extension import Extension
 from daskspectral.solve import whitening
-from daskspectral.solve.sdp import Frame, Prove, Pull
 from daskspectral.solvers import Cut, Penalised, Solving
 from tests.common import assert_close
 

@@ -1,0 +1,207 @@
+"""The box of a Fourier lattice, in one pass of extremes with a sample for quantiles, and how its modes are summed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis import FourierLattice
+from daskspectral.basis.lattice import Interval, check_stationary
+from daskspectral.choosing.landmarks import Periods
+from daskspectral.data.source import Source
+from daskspectral.errors import TrustWarning, warn_user
+from daskspectral.modes.sums import best_method
+from daskspectral.moments.modes import weights_of
+from daskspectral.operators import Operator
+from daskspectral.passes.scale import Extent, extent_of
+
+Array = NDArray[np.floating[Any]]
+REGRESSION_MARGIN = 0.3
+OUTLYING, FAR_OUT = 0.01, 5.0  # of the rows at either end, and how many times wider than without them a box is told
+MOST_UNEVEN = 1e6  # times the period of a column over another's: squares of slopes along both have digits in common
+LEAST_WAVES = 0.6  # shortest wavelengths across the gap between opposite edges, below which these are neighbours
+
+
+def boxed(
+    lattice: FourierLattice, source: Source, operator: Operator, rng: np.random.Generator, *, periods: Periods | None
+) -> FourierLattice:
+    """The lattice on its box, with its method of summing.
+
+    A box that is not given goes from the least to the largest value of each column, found in one pass. Where this is
+    more than three times as wide as the interval between the quantiles .001 and .999 of a sample, a few rows far out
+    would leave no functions for the others: the box is then cut a quarter of this interval beyond them, with a
+    TrustWarning. Raises ValueError for a column of zero width, and for columns of very different widths.
+    """
+    lattice = lattice.laid(source.dimension, None, periods)
+    own, given = lattice.periods or (None,) * source.dimension, lattice.box or (None,) * source.dimension
+    if any(not p and side is None for p, side in zip(own, given, strict=True)):
+        extent = extent_of(source, rng)
+        box = [
+            None if p else side or _interval(axis, extent, source)
+            for axis, (p, side) in enumerate(zip(own, given, strict=True))
+        ]
+        lattice = lattice.laid(source.dimension, box, periods)
+    _check_even(lattice, operator, source)
+    _advise_margin(lattice)
+    return with_method(lattice, operator)
+
+
+def regression_lattice(basis: FourierLattice, dimension: int, periods: Periods | None) -> FourierLattice:
+    """The lattice of a regression on so many columns: by default with a wider margin.
+
+    A smooth kernel that reaches across the gap holds functions back that differ at opposite edges.
+    """
+    if basis.margin is None and not all(basis.laid(dimension, None, periods).periods or (None,)):
+        usual = basis.laid(dimension, basis.box or ((0.0, 1.0),) * dimension, periods).margin or 0.0
+        basis = replace(basis, margin=max(usual, REGRESSION_MARGIN))
+    return basis.laid(dimension, None, periods)
+
+
+def pilot_box(points: Array, periods: Periods | None, rows: int) -> FourierLattice | None:
+    """The lattice that a fit to so many `rows` takes, on the box of a few of them (m, d).
+
+    None where a column is constant in these, or columns are of very different widths.
+    """
+    extent = Extent(points.min(axis=0), points.max(axis=0), points)
+    box: list[Interval | None] = []
+    for axis in range(points.shape[1]):
+        if periods is not None and periods[axis]:
+            box.append(None)
+            continue
+        ends = extent.trimmed(axis)
+        if ends is None:
+            return None
+        box.append(ends)
+    lattice = FourierLattice().laid(points.shape[1], box, periods, rows)
+    return lattice if np.ptp(np.log(lattice.period)) < math.log(MOST_UNEVEN) else None
+
+
+def with_method(lattice: FourierLattice, operator: Operator) -> FourierLattice:
+    """The lattice with its method of summing, and the version of the library that sums. ImportError where it lacks."""
+    installed = _version()
+    method = lattice.method or best_method(
+        lattice.orders, len(weights_of(operator, lattice.dimension)), installed is not None
+    )
+    if method == "nufft" and installed is None:
+        raise ImportError(
+            "method='nufft' needs finufft, which is not installed: pip install 'daskspectral[lattice]', or take "
+            "method='matmul'"
+        )
+    return replace(lattice, method=method, version=installed if method == "nufft" else None)
+
+
+def check_prior(lattice: FourierLattice) -> None:
+    """Raise TypeError or ValueError for a kernel that is no prior of a lattice's coefficients."""
+    if not isinstance(lattice.kernel, str):
+        check_stationary(lattice.kernel)
+
+
+def check_lattice(lattice: FourierLattice, operator: Operator, dimension: int) -> None:
+    """Raise ValueError where an operator has no modes on the lattice, or the data have another number of columns."""
+    lattice.laid(dimension, None, None)
+    views = [name for name in operator.views if name != "x"]
+    if views or operator.lag is not None:
+        what = f"takes functions at {views[0]} besides x" if views else "takes functions at two rows"
+        raise ValueError(
+            f"{operator.name} {what}, and products of functions at two points are no modes of the data: a Fourier "
+            "lattice gains nothing. Use a kernel at landmarks, basis=Landmarks()"
+        )
+    if operator.solver.by_norm:
+        raise ValueError(
+            f"{operator.name} holds variances against the norm of a kernel's functions, and a Fourier lattice chooses "
+            "its prior afterwards: use a kernel at landmarks, basis=Landmarks()"
+        )
+    weights_of(operator, dimension)
+
+
+def _version() -> str | None:
+    try:
+        return version("finufft")
+    except PackageNotFoundError:
+        return None
+
+
+def _interval(axis: int, extent: Extent, source: Source) -> Interval:
+    """The box of one column, (lower, upper)."""
+    lower, upper = float(extent.lower[axis]), float(extent.upper[axis])
+    column = _column(axis, source)
+    if not upper > lower:
+        raise ValueError(
+            f"column {column} is {lower:g} in every row, and functions of it are constant: choose other columns "
+            "(columns=)"
+        )
+    low, high = extent.quantiles(axis)
+    cut = extent.trimmed(axis)
+    if cut is None:
+        raise ValueError(
+            f"column {column} is {low:g} in nearly every row, and goes from {lower:g} to {upper:g}: give the box of "
+            "the lattice, FourierLattice(box=...), or choose other columns"
+        )
+    if cut != (lower, upper):
+        warn_user(
+            f"column {column} goes from {lower:.4g} to {upper:.4g}, and all but two in a thousand of its rows lie in a "
+            f"{(upper - lower) / (high - low):.3g} times smaller interval: the box of the lattice is cut at "
+            f"{cut[0]:.4g} and {cut[1]:.4g}, and rows outside count as absent. Of heavy tails the spectrum depends on "
+            "where they are cut; decide it by FourierLattice(box=...), or transform the column",
+            TrustWarning,
+        )
+    _advise_outliers(column, extent.sample[:, axis], cut)
+    return cut
+
+
+def _advise_outliers(column: int, values: Array, box: Interval) -> None:
+    """Warn where a few rows, of which these `values` (s,) of a column are a sample, make the box wide."""
+    low, high = np.quantile(values, [OUTLYING, 1 - OUTLYING])
+    width = high - low
+    if not box[1] - box[0] > FAR_OUT * width > 0:
+        return
+    share = np.mean((values < low - width) | (values > high + width))
+    warn_user(
+        f"{100 * share:.2g} % of the rows are outliers of column {column}: it goes from {box[0]:.4g} to {box[1]:.4g}, "
+        f"and 98 of 100 rows lie between {low:.4g} and {high:.4g}. In a box that holds them all few functions tell the "
+        "other rows apart, and values near 0 may stand for outliers alone. Leave them out, or give a box about the "
+        "others, FourierLattice(box=...), outside which rows count as absent",
+        TrustWarning,
+    )
+
+
+def _check_even(lattice: FourierLattice, operator: Operator, source: Source) -> None:
+    """Raise ValueError where slopes along one column leave no digit of those along another."""
+    narrow, wide = int(lattice.period.argmin()), int(lattice.period.argmax())
+    ratio = lattice.period[wide] / lattice.period[narrow]
+    if operator.derivative_order and ratio > MOST_UNEVEN:
+        raise ValueError(
+            f"column {_column(wide, source)} is {ratio:.1g} times as wide as column {_column(narrow, source)}, and the "
+            "squares of slopes along both have no digits in common: bring the columns to like units, or choose some "
+            "(columns=)"
+        )
+
+
+def _column(axis: int, source: Source) -> int:
+    chosen = source.preparation.columns
+    return axis if chosen is None else chosen[axis]
+
+
+def _advise_margin(lattice: FourierLattice) -> None:
+    """Warn where the gap between opposite edges of the box is narrower than what the functions resolve."""
+    assert lattice.margin is not None
+    own = [
+        order
+        for order, period in zip(lattice.orders, lattice.periods or (None,) * lattice.dimension, strict=True)
+        if not period
+    ]
+    if not own:
+        return
+    waves = min(own) * lattice.margin / (1 + lattice.margin)
+    if waves < LEAST_WAVES:
+        warn_user(
+            f"the margin {lattice.margin:g} leaves a gap of {waves:.2g} of the shortest wavelength between opposite "
+            f"edges of the box at m={min(own)}: rows at opposite edges are neighbours, and values depend on it. Take a "
+            "larger margin, or a larger m",
+            TrustWarning,
+        )

@@ -1,0 +1,113 @@
+"""The pilot of an automatic choice: some rows in memory, on which candidate bases are measured by fold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis import Basis
+from daskspectral.data.source import Source
+from daskspectral.engine.sampling import draw_fields
+from daskspectral.moments.counting import repeats_of
+from daskspectral.moments.folds import FOLD, distinct_rows
+from daskspectral.moments.summing import SumTask
+from daskspectral.moments.trial import Trial
+from daskspectral.operators import Operator
+from daskspectral.passes.sums import measure_of
+
+Array = NDArray[np.floating[Any]]
+ROWS = 10_000
+FOLDS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Pilot:
+    """Rows in memory: prepared `fields`, the `raw` points of each view, the fold of each row (m,), of `folds`."""
+
+    source: Source
+    operator: Operator
+    fields: Mapping[str, Array]
+    raw: Mapping[str, Array]
+    fold: NDArray[np.int64]
+    folds: int
+
+    @classmethod
+    def draw(
+        cls, source: Source, operator: Operator, rng: np.random.Generator, *, blocks: bool, halves: int = 1
+    ) -> Pilot:
+        """`halves` times 10 000 rows of the source, where it has them.
+
+        Folds are contiguous `blocks` of them, labels where the source has some, else random.
+
+        Raises InvalidRowError for the lowest invalid row (on_invalid="raise"), ValueError where no row is valid or has
+        weight.
+        """
+        numbers, fields = draw_fields(source, halves * ROWS, rng)
+        if not len(numbers):
+            raise ValueError("no rows are left: every row is invalid; mend the data")
+        if "weight" in fields:  # rows without weight tell nothing, and may leave a half of the rows without any
+            heavy = fields["weight"] > 0
+            fields = {name: values[heavy] for name, values in fields.items()}
+        m = len(fields["x"])
+        if not m:
+            raise ValueError(
+                f"the total sample weight is 0 over {len(numbers)} rows that the choice would be made on; some row "
+                "needs a weight above zero"
+            )
+        raw = {view: fields[view] for view in source.preparations}
+        fields |= {view: np.asarray(prepare(raw[view])) for view, prepare in source.preparations.items()}
+        folds = min(halves * FOLDS, m)
+        if FOLD in fields:
+            labels, fold = np.unique(fields.pop(FOLD), return_inverse=True)
+            folds = len(labels)
+        elif blocks:
+            fold = np.arange(m) * folds // m
+        else:  # copies of a row judge each other by no more than their weight
+            rows = distinct_rows(source.preparation.selected(raw["x"]))
+            number = int(rows.max()) + 1
+            folds = min(folds, number)
+            fold = rng.permutation(np.arange(number) * folds // number)[rows]
+        return cls(source, operator, fields, raw, fold, folds)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows m."""
+        return len(self.fold)
+
+    @property
+    def repeats(self) -> float:
+        """How often each row counts by its weight, 1 or more."""
+        return repeats_of(self.fields["weight"]) if "weight" in self.fields else 1.0
+
+    def among(self, kept: NDArray[Any]) -> Pilot:
+        """The rows that are `kept` (m,), or have these numbers."""
+        fields = {name: values[kept] for name, values in self.fields.items()}
+        return replace(self, fields=fields, raw={k: v[kept] for k, v in self.raw.items()}, fold=self.fold[kept])
+
+    def thinned(self, size: int, kept: NDArray[np.bool_], rng: np.random.Generator) -> tuple[Pilot, NDArray[np.intp]]:
+        """About `size` of the rows, of them at most half `kept` (m,); and which rows they are."""
+        own, others = np.flatnonzero(kept), np.flatnonzero(~kept)
+        if len(own) > size // 2:
+            own = rng.choice(own, size // 2, replace=False)
+        drawn = rng.choice(others, min(len(others), size - len(own)), replace=False)
+        rows = np.sort(np.concatenate([own, drawn]))
+        return self.among(rows), rows
+
+    def points(self, view: str) -> Array:
+        """The prepared points of a view, (m, d)."""
+        return self.fields[view]
+
+    def parted(self, part: NDArray[np.int64]) -> Pilot:
+        """The same rows, fold i as a part of `part` (folds,) i."""
+        return replace(self, fold=part[self.fold], folds=int(part.max()) + 1)
+
+    def trial(self, basis: Basis, right: Basis | None, landmark: NDArray[np.bool_], dtype: str) -> Trial:
+        """The bases measured on these rows; `landmark` (m,) marks the rows that are not judged on."""
+        preparation = self.source.preparation
+        measure = measure_of(basis, right, self.operator, dtype)
+        task = SumTask(measure, self.operator, preparation.scale, preparation.columns)
+        return Trial.measure(task, self.fields, self.fold, landmark, folds=self.folds, preparation={})

@@ -1,0 +1,263 @@
+"""Functions of other kinds that take part in an automatic choice, judged on the same rows as kernels at landmarks.
+
+A kind of functions is one class, which registers itself by inheriting from `Kind`, and is then compared wherever
+basis="auto" asks for it: `tests/test_adding.py` adds one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis import Basis, FourierLattice, NeuralBasis, SoftCells
+from daskspectral.choosing.landmarks import Periods
+from daskspectral.choosing.lattice import pilot_box, with_method
+from daskspectral.choosing.networks import TrainingRows, train
+from daskspectral.choosing.pilot import Pilot
+from daskspectral.choosing.search import Search, in_threads
+from daskspectral.moments import Folds, Moments
+from daskspectral.moments.folds import distinct_rows, mixed
+from daskspectral.moments.lattice import UnresolvedError
+from daskspectral.moments.prior_choice import FAMILIES, PENALTY, Parts, PriorSearch
+from daskspectral.moments.summing import SumTask
+from daskspectral.moments.trial import Split, compared, half_splits, merged, ranked
+from daskspectral.neural import available
+from daskspectral.operators import Operator
+from daskspectral.passes.selection import Candidate
+from daskspectral.passes.sums import measure_of
+
+Array = NDArray[np.floating[Any]]
+Marks = NDArray[np.bool_]
+MOST_VARIABLES = 3  # of a lattice
+COUNTS = (0.5, 0.75, 1.0, 1.5)  # of cells, times the cube root of the number of rows
+RATIOS = (0.7, 1.0, 1.5)  # of the width to the distance of neighbouring centres
+LEAST, LEAST_ROWS = 5, 100  # cells and rows
+SAMPLE = 2000  # rows among which centres are found
+
+
+@dataclass(frozen=True, eq=False)
+class Rival:
+    """The best functions of a kind, with their held-out values (splits, k).
+
+    In the table of the choice it is `shown` with a `factor` and a `penalty`. `again` gives the values (1, k) of the
+    same functions on other rows of a pilot, of which those of landmarks are marked, in one split.
+    """
+
+    kind: str
+    basis: Basis
+    values: Array
+    again: Callable[[Pilot, Marks, Split], Array]
+    shown: str
+    factor: float = 1.0
+    penalty: float | None = None
+
+    @classmethod
+    def of(cls, kind: str, basis: Basis, search: Search, splits: Sequence[Split], shown: str) -> Rival:
+        """A basis that is fitted and judged as it is."""
+        again = partial(_again, basis, search.count)
+        return cls(kind, basis, _judged(basis, search, splits), again, shown)
+
+    def candidate(self, score: float, why: str) -> Candidate:
+        """The functions in the table of an automatic choice."""
+        return Candidate.of(self.shown, self.factor, self.penalty, score, self.values, why)
+
+
+class Kind(ABC):
+    """Functions of another kind, as a rival of kernels at landmarks.
+
+    `ahead` is added to its scores in the comparison with others, as by a hundredth where its pass over all rows is so
+    much faster.
+    """
+
+    name: ClassVar[str]
+    ahead: ClassVar[float] = 0.0
+
+    @classmethod
+    def family(cls) -> list[Kind]:
+        """One of each kind, in the order of their definition."""
+        return [kind() for kind in cls.__subclasses__()]
+
+    def takes(self, operator: Operator, dimension: int, periods: Periods | None, everything: bool) -> bool:
+        """Whether it is compared for an operator on so many columns; `everything` says that all kinds are asked for."""
+        return everything and periods is None
+
+    @abstractmethod
+    def rival(
+        self, search: Search, splits: Sequence[Split], periods: Periods | None, rng: np.random.Generator
+    ) -> Rival | None:
+        """The best of its functions; None where none suits the rows of the pilot."""
+
+
+class Cells(Kind):
+    """Few soft cells, which short trajectories bear.
+
+    Of m rows p cells leave a variance in proportion to p / m, and an error of their size: the best p grows slowly.
+    """
+
+    name = "cells"
+
+    def takes(self, operator: Operator, dimension: int, periods: Periods | None, everything: bool) -> bool:
+        return periods is None and operator.solver.two_sided
+
+    def rival(
+        self, search: Search, splits: Sequence[Split], periods: Periods | None, rng: np.random.Generator
+    ) -> Rival | None:
+        points = np.asarray(search.pilot.points("x"), dtype=float)
+        if len(points) < LEAST_ROWS or not search.landmark.any():
+            return None
+        sample = points[rng.permutation(len(points))[:SAMPLE]]
+        counts = sorted({max(LEAST, round(share * np.cbrt(len(points)))) for share in COUNTS})
+        drawn = [SoftCells.draw(sample, p, 1.0, rng) for p in counts]
+        bases = {(i, ratio): SoftCells(c.centres, ratio * c.width) for i, c in enumerate(drawn) for ratio in RATIOS}
+        values = in_threads(lambda basis: _judged(basis, search, splits), list(bases.values()))
+        found = dict(zip(bases, values, strict=True))
+        best = ranked(search.scores(found))[0]
+        basis = bases[best]
+        again = partial(_again, basis, search.count)
+        return Rival(self.name, basis, found[best], again, f"{basis.size} soft cells", best[1])
+
+
+class Lattice(Kind):
+    """A Fourier lattice of the usual frequencies in the box of the pilot's rows, without the box, with its best prior.
+
+    None where some column is constant, and where the rows fill a small part of the box.
+    """
+
+    name, ahead = "lattice", 0.01
+
+    def takes(self, operator: Operator, dimension: int, periods: Periods | None, everything: bool) -> bool:
+        judge = operator.comparable
+        if not everything or dimension > MOST_VARIABLES or judge is None or not judge.solver.needs_symmetry:
+            return False
+        return operator.views == ("x",) and operator.lag is None
+
+    def rival(
+        self, search: Search, splits: Sequence[Split], periods: Periods | None, rng: np.random.Generator
+    ) -> Rival | None:
+        pilot = search.pilot
+        boxed = pilot_box(np.asarray(pilot.points("x"), dtype=float), periods, pilot.source.n)
+        if boxed is None:
+            return None
+        lattice = with_method(boxed, pilot.operator)
+        own = _priors(lattice, pilot, search.landmark, search.components, splits)
+        try:
+            found = own.run()
+        except (UnresolvedError, np.linalg.LinAlgError):
+            return None
+        prior, _, values = found.table[0]
+
+        def again(pilot: Pilot, landmark: Marks, split: Split) -> Array:
+            return _priors(lattice, pilot, landmark, search.components, [split]).judged(prior)
+
+        shown = f"lattice, {found.kernel(prior, own.moments)}"
+        return Rival(self.name, FourierLattice(lattice.m), values, again, shown, prior.factor, prior.penalty)
+
+
+def _judged(basis: Basis, search: Search, splits: Sequence[Split]) -> Array:
+    part, halves = merged(splits, search.pilot.folds)
+    trial = search.pilot.parted(part).trial(basis, None, search.landmark, "float64")
+    return trial.judged(halves, search.count, [1.0])[0]
+
+
+def _again(basis: Basis, count: int, pilot: Pilot, landmark: Marks, split: Split) -> Array:
+    return pilot.trial(basis, None, landmark, "float64").judged([split], count, [1.0])[0]
+
+
+def _priors(
+    lattice: FourierLattice, pilot: Pilot, landmark: Marks, components: int, splits: Sequence[Split]
+) -> PriorSearch:
+    """What is compared on the rows of a pilot that lie in the box."""
+    operator, points, preparation = pilot.operator, np.asarray(pilot.points("x"), float), pilot.source.preparation
+    task = SumTask(measure_of(lattice, None, operator, "float64"), operator, preparation.scale, preparation.columns)
+    outside = lattice.inside(points)
+    inside = np.ones(pilot.rows, dtype=bool) if outside is None else outside
+    parts = [_folds(task, pilot, inside & chosen) for chosen in (~landmark, landmark)]
+    judged, aside = parts[0].total(), parts[1].total()
+    arrays = {name: judged[name] + aside[name] for name in judged}
+    weight, count = float(sum(part.weight.sum() for part in parts)), int(inside.sum())
+    moments = Moments(arrays, weight, count, lattice, operator, folds=parts[0])
+    penalties, together = (PENALTY * pilot.repeats,), Parts.of(moments, splits, parts[1])
+    return PriorSearch(moments, operator, FAMILIES, penalties, compared(components), in_threads, together)
+
+
+def _folds(task: SumTask, pilot: Pilot, chosen: Marks) -> Folds:
+    """The modes of some of the pilot's rows by fold."""
+    own: list[dict[str, Array]] = []
+    weight, count = np.zeros(pilot.folds), np.zeros(pilot.folds, dtype=np.int64)
+    for k in range(pilot.folds):
+        rows = np.flatnonzero(chosen & (pilot.fold == k))
+        batch = {name: values[rows] for name, values in pilot.fields.items()}
+        weight[k] = batch["weight"].sum() if "weight" in batch else len(rows)
+        count[k] = len(rows)
+        own.append(task([batch]))
+    return Folds({name: np.stack([part[name] for part in own]) for name in own[0]}, weight, count)
+
+
+# -- a network on trial: trained on half of a pilot, judged on the other half beside the best of the other bases -------
+
+
+STEPS = 2000
+SPLIT = (np.array([0]), np.array([1]))
+
+
+def suits_network(operator: Operator) -> bool:
+    """Whether networks can be trained here, for an operator with functions of one view and a known loss."""
+    judge = operator.comparable
+    if judge is None or operator.derivative_order > 1 or operator.own_right_basis:
+        return False
+    return available()
+
+
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """A pilot of which no basis sees one half: `seen` are the rows of the other, `whole` has both as its two folds."""
+
+    whole: Pilot
+    seen: Pilot
+    rows: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, pilot: Pilot, rng: np.random.Generator) -> Halves:
+        """Half of the folds of a pilot."""
+        fitted, _ = half_splits(pilot.folds, 1, rng)[0]
+        rows = np.flatnonzero(np.isin(pilot.fold, fitted))
+        number = np.zeros(pilot.folds, dtype=np.int64)
+        number[fitted] = np.arange(len(fitted))
+        fold = np.ones(pilot.rows, dtype=np.int64)
+        fold[rows] = 0
+        seen = replace(pilot.among(rows), fold=number[pilot.fold[rows]], folds=len(fitted))
+        return cls(replace(pilot, fold=fold, folds=2), seen, rows)
+
+    def marked(self, landmark: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Marks of the rows that were seen as marks of all rows."""
+        found = np.zeros(self.whole.rows, dtype=bool)
+        found[self.rows] = landmark
+        return found
+
+    def judged(self, basis: Basis, count: int, penalty: float | None, dtype: str) -> Array:
+        """The values (1, k) of a basis, fitted to one half and judged on the other."""
+        trial = self.whole.trial(basis, None, np.zeros(self.whole.rows, dtype=bool), dtype)
+        return trial.judged([SPLIT], count, [penalty])[0]
+
+
+def network_candidate(
+    halves: Halves, components: int, count: int, completed: Callable[[Basis], Basis], seed: int
+) -> tuple[NeuralBasis, Array, str]:
+    """The usual network, to be trained on all data, and how it did when on the rows of one half, of which a tenth
+    told when to stop: its values (1, k), and what it is called."""
+    basis = NeuralBasis(outputs=components)
+    pilot = halves.seen
+    rows = distinct_rows(pilot.source.preparation.selected(pilot.raw["x"]))
+    sample = TrainingRows(pilot.fields, mixed(rows) % 10 == 0)
+    short = replace(basis, steps=min(STEPS, basis.steps))
+    shared: dict[str, Any] = {"outputs": components, "completed": (completed, completed), "seed": seed}
+    trained, _ = train(short, None, lambda _: sample, pilot.source, pilot.operator, **shared)
+    values = halves.judged(completed(trained), count, 1.0, "float64")
+    shown = f"network, {'-'.join(map(str, basis.hidden))}"
+    return basis, values, shown

@@ -1,0 +1,310 @@
+"""The automatic choice of functions: candidates are compared on rows of a pilot that they did not see.
+
+A candidate is solved on half of the folds and judged on the other half. By min-max, held-out Ritz values bound the true
+ones from above, for any basis, so that scores compare across kernels, scales and metrics. For symmetric operators the
+score is minus the mean of log(h_i + m) over the held-out values h, raised by half of the overfit (`Trial.judged`), with
+the weights 1 / i and one m for all candidates. For two-sided ones it
+is VAMP-E (`solve.ritz.explained`), what the fitted singular functions explain of the operator on the other half, of as
+many of the first ones as explain most; VAMP-2 would let them follow accidents of that half, most of all functions that
+are large on few rows.
+
+The search is one of scales: for each kernel a climb with few functions on few rows, as far as scales become better;
+then the best scale of each with all of them. Where functions have gradients, a metric is learned from those of the best
+candidate, as often as it is better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
+from daskspectral.basis.landmark import SpanGradient
+from daskspectral.choosing.landmarks import moved
+from daskspectral.choosing.pilot import Pilot
+from daskspectral.engine.memory import local_threads
+from daskspectral.engine.threads import one_blas_thread
+from daskspectral.kernels import Gaussian, Kernel, Mahalanobis, Matern, Periodic
+from daskspectral.moments.problem import Posed
+from daskspectral.moments.trial import (
+    LARGEST_FACTOR,
+    SMALL,
+    Setting,
+    Split,
+    Trial,
+    climb,
+    compared,
+    edge_of,
+    energy_scores,
+    merged,
+    ranked,
+)
+from daskspectral.operators import Operator
+from daskspectral.passes.selection import Candidate
+
+Array = NDArray[np.floating[Any]]
+
+TRIAL_LANDMARKS = 300
+TIMES = 2  # permutations of the folds, two splits each
+FIRST_LANDMARKS, FIRST_ROWS = 100, 2000  # of the climb
+START = 0.5  # the first scale in median distances
+NARROWER = 0.5**0.5  # than the best scale of few functions: more of them bear it
+PENALTIES = (0.1, 1.0)  # c; the climb has the first
+KERNELS = 2  # without a metric
+STEPS = 2  # of learning a metric
+FLAT = 0.05  # of the last value, below which functions count alike in a metric
+STRETCH = 0.01  # the least root of a metric over its largest one
+DIGITS = 4  # of a metric
+SAMPLE = 1000  # rows at which gradients are taken
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """A kernel whose scale is open, the median distance as it measures, and landmarks (p, d) with their rows if any."""
+
+    kernel: Kernel
+    median: float
+    points: Array
+    rows: NDArray[np.intp] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class SideFunctions:
+    """The functions of one side: a `basis` that is given, or those of families; `constant` adds the constant.
+
+    `laid` puts functions at landmarks into the basis that is used, `drawn` makes a family of a kernel.
+    """
+
+    laid: Callable[[Basis], Basis]
+    drawn: Callable[[Kernel], Family]
+    constant: bool
+    basis: Basis | None = None
+    families: list[Family] = field(default_factory=list)
+
+    def family(self, setting: Setting) -> Family:
+        """The family of a setting; one stands for all."""
+        return self.families[min(setting.family, len(self.families) - 1)]
+
+    def kernel(self, setting: Setting) -> Kernel:
+        """The kernel of a setting."""
+        family = self.family(setting)
+        return family.kernel.resolve(family.median).resolve(setting.factor * family.median, "auto")
+
+    def of(self, setting: Setting, size: int, spread: float) -> Basis:
+        """The basis of a setting with the first `size` landmarks."""
+        if self.basis is not None:
+            return self.basis
+        kernel, points = self.kernel(setting), self.family(setting).points[:size]
+        basis = self.laid(LandmarkBasis(kernel, moved(points, kernel, spread)))
+        return Concatenated((ConstantBasis(basis.dimension), basis)) if self.constant else basis
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """What is compared, and what is given.
+
+    `left` and `right` are the functions of both sides, `right` is None where they are the same. `landmark` (m,) marks
+    the rows of the pilot among which landmarks are chosen. `penalties` are the values of c that may be tried, `spread`
+    is J, `metrics` says that metrics may be learned. `size` is the number of functions at landmarks. `failed` are the
+    settings whose solution did not converge, and why.
+    """
+
+    pilot: Pilot
+    left: SideFunctions
+    right: SideFunctions | None
+    landmark: NDArray[np.bool_]
+    penalties: tuple[float | None, ...]
+    spread: float
+    metrics: bool
+    components: int
+    dtype: str
+    size: int = TRIAL_LANDMARKS
+    failed: dict[Setting, str] = field(default_factory=dict)
+
+    @property
+    def operator(self) -> Operator:
+        return self.pilot.operator
+
+    @property
+    def count(self) -> int:
+        """How many values are compared."""
+        count = compared(self.components)
+        return max(count, self.components) if self.operator.solver.two_sided else count
+
+    @property
+    def failures(self) -> str:
+        """The candidates that did not converge, each with its reason."""
+        return "\n".join(f"{self.leading.kernel(s)}, penalty {s.penalty}: {why}" for s, why in self.failed.items())
+
+    @property
+    def leading(self) -> SideFunctions:
+        """The functions whose kernel stands for a candidate."""
+        return self.left if self.right is None or len(self.left.families) > 0 else self.right
+
+    def run(self, splits: Sequence[Split], rng: np.random.Generator) -> tuple[list[tuple[Setting, Array]], str]:
+        """The settings with their held-out values, finalists first; and `edge_of` its scales.
+
+        The best scale of each kernel, and the best metric, are compared in all splits.
+        """
+        first = replace(self._thinned(rng), penalties=self.penalties[:1])
+        found: dict[Setting, Array] = {}
+        for family in range(len(self.leading.families)):
+            first._climb(found, Setting(family, START), splits[:2])
+        for _ in range(STEPS if self.metrics else 0):
+            best, newest = self.ranked(found)[0], len(self.left.families) - 1
+            if (newest >= KERNELS and best.family != newest) or not first._learned(best):
+                break
+            start = min(best.factor, LARGEST_FACTOR / 2)
+            first._climb(found, replace(best, family=newest + 1, factor=start), splits[:2])
+        order = self.ranked(found)
+        leaders = {min(s.family, KERNELS): replace(s, penalty=None) for s in reversed(order)}
+        final = self.judge(leaders.values(), splits)
+        best = self.ranked(final)[0]
+        if self.leading.family(best).kernel.automatic:
+            final |= self.judge([replace(best, factor=NARROWER * best.factor, penalty=None)], splits)
+            best = self.ranked(final)[0]
+        edge = edge_of((s.factor for s in found if s.family == best.family), best.factor)
+        done = {**found, **final}
+        return [(s, done[s]) for s in [*self.ranked(final), *(s for s in order if s not in final)]], edge
+
+    def _climb(self, found: dict[Setting, Array], start: Setting, splits: Sequence[Split]) -> None:
+        """The scales beside that of `start`, and further ones while the best is the last that was tried."""
+
+        def best_of(factors: list[float]) -> float:
+            found.update(self.judge([replace(start, factor=f, penalty=None) for f in factors], splits))
+            return next(s.factor for s in self.ranked(found) if s.family == start.family)
+
+        open_scale = self.leading.family(start).kernel.automatic
+        climb([start.factor / 2, start.factor, 2 * start.factor] if open_scale else [start.factor], best_of)
+
+    def _learned(self, setting: Setting) -> bool:
+        """Whether a kernel in the metric of a setting's first functions could be added to the families.
+
+        The functions are of rows among which landmarks are chosen, which judge nothing.
+
+        The metric is the mean outer product of their gradients; slow functions count most, as (λ + λ_k / 20)^-3 of
+        the values λ_1 to λ_k.
+        """
+        basis = self.left.of(setting, self.size, self.spread)
+        core = basis.parts[-1]
+        if not isinstance(core, LandmarkBasis) or core.dimension < 2 or not self.landmark.any():
+            return False
+        pilot = self.pilot.among(self.landmark)
+        everywhere = pilot.parted(np.zeros(pilot.folds, dtype=np.int64))
+        moments = everywhere.trial(basis, None, np.ones(pilot.rows, dtype=bool), self.dtype).moments
+        try:
+            posed = Posed(
+                moments, count=self.components, rtol=None, ridge=0.0, min_support=0.0, penalty=setting.penalty
+            )
+            spectrum = posed.solve(posed.means, posed.rows)
+        except np.linalg.LinAlgError:
+            return False
+        rising = np.flatnonzero(spectrum.values.real > 0)
+        if not len(rising):
+            return False
+        values = spectrum.values.real[rising]
+        weights = (values + FLAT * values[-1]) ** -1.5
+        functions = posed.right.spread(spectrum.right)[-core.size :, rising] * weights
+        slopes = SpanGradient(core, functions)(pilot.points("x")[:SAMPLE])
+        values, vectors = np.linalg.eigh(np.einsum("cka,ckb->ab", slopes, slopes))
+        if not values[-1] > 0:
+            return False
+        roots = np.sqrt(np.maximum(values / values[-1], STRETCH**2))
+        kernel = self.leading.families[setting.family].kernel.inner
+        metric = np.round((vectors * roots) @ vectors.T, DIGITS)  # no last bits decide
+        self.left.families.append(self.left.drawn(Mahalanobis(kernel, metric.tolist())))
+        return True
+
+    def _thinned(self, rng: np.random.Generator) -> Search:
+        """The same search with fewer functions, on fewer rows of the pilot."""
+        size, rows = min(FIRST_LANDMARKS, self.size), FIRST_ROWS
+        if self.pilot.rows <= rows:
+            return replace(self, size=size)
+        pilot, chosen = self.pilot.thinned(rows, self.landmark, rng)
+        return replace(self, pilot=pilot, landmark=self.landmark[chosen], size=size)
+
+    def judge(self, settings: Iterable[Setting], splits: Sequence[Split]) -> dict[Setting, Array]:
+        """The held-out values (splits, k) of each setting at each penalty; inf where the solution fails."""
+        bases = dict.fromkeys(replace(setting, penalty=None) for setting in settings)
+        parts = in_threads(lambda setting: self._judge(setting, splits), bases)
+        return {s: values for part in parts for s, values in part.items()}
+
+    def _judge(self, setting: Setting, splits: Sequence[Split]) -> dict[Setting, Array]:
+        part, halves = merged(splits, self.pilot.folds)
+        settings = [replace(setting, penalty=c) for c in self.penalties]
+        try:
+            found = self._trial(setting, part).judged(halves, self.count, self.penalties)
+        except np.linalg.LinAlgError as error:
+            self.failed.update(dict.fromkeys(settings, str(error)))
+            found = [np.full((len(splits), self.count), -1.0 if self.operator.solver.two_sided else np.inf)] * len(
+                settings
+            )
+        return dict(zip(settings, found, strict=True))
+
+    def _trial(self, setting: Setting, part: NDArray[np.int64]) -> Trial:
+        basis = self.left.of(setting, self.size, self.spread)
+        right = None if self.right is None else self.right.of(setting, self.size, 0.0)
+        return self.pilot.parted(part).trial(basis, right, self.landmark, self.dtype)
+
+    def ranked(self, found: dict[Setting, Array]) -> list[Setting]:
+        """The settings, best first."""
+        return ranked(self.scores(found))
+
+    def scores(self, found: Mapping[Any, Array]) -> dict[Any, float]:
+        """The scores of held-out values (splits, k): larger is better."""
+        if self.operator.solver.two_sided:
+            shares = {s: np.mean(h * np.abs(h), axis=0)[: self.components] for s, h in found.items()}
+            return {s: float(np.cumsum(share).max()) for s, share in shares.items()}
+        return energy_scores(found)
+
+    def undercut(self, judged: Sequence[tuple[Setting, Array]]) -> Array | None:
+        """The values of other finalists over those of the best one, (k,), the least of those that are lower in every
+        split, else 1: its functions are too few by as much, or follow their own rows. None for an operator of two
+        sides."""
+        if self.operator.solver.two_sided:
+            return None
+        best, *others = (values[:, : self.components] for _, values in judged if len(values) > 2)
+        known = np.isfinite(best) & (best > SMALL * best.max(initial=0.0, where=np.isfinite(best)))
+        least = np.ones(best.shape[1])
+        for values in others:
+            usable = known & np.isfinite(values) & (values > 0)
+            ratio = np.divide(values, best, out=np.ones_like(best), where=usable)
+            least = np.minimum(least, np.where((ratio < 1).all(axis=0), np.exp(np.log(ratio).mean(axis=0)), 1.0))
+        return least
+
+    def table(self, judged: Sequence[tuple[Setting, Array]]) -> tuple[Candidate, ...]:
+        """The candidates as they are shown."""
+        scores = self.scores(dict(judged))
+        rows = []
+        for place, (s, values) in enumerate(judged):
+            why = "best" if not place else "compared in all splits" if len(values) > 2 else ""
+            why = self.failed.get(s, why)
+            kernel, shown = str(self.leading.kernel(s)), values[:, : self.components]
+            rows.append(Candidate.of(kernel, s.factor, s.penalty, scores[s], shown, why))
+        return tuple(rows)
+
+
+def families_of(
+    kernel: Kernel | str | None, operator: Operator, periods: tuple[float | None, ...] | None
+) -> tuple[Kernel, ...]:
+    """The kernels to compare: the given one, or a rough and a smooth one of enough derivatives, their scales open."""
+    if isinstance(kernel, Kernel):
+        found: tuple[Kernel, ...] = (kernel,)
+    else:
+        order = operator.derivative_order
+        rough = next(Matern(nu, "auto") for nu in (1.5, 2.5, 3.5, 4.5, 5.5) if Matern(nu, 1.0).order >= order + 1)
+        found = (rough, Gaussian("auto"))
+    if periods is None or isinstance(kernel, Periodic):
+        return found
+    return tuple(Periodic(k, periods) for k in found)
+
+
+def in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+    """The results in the order of the items, each item on a thread with one BLAS thread."""
+    with one_blas_thread(), ThreadPoolExecutor(local_threads()) as pool:
+        return list(pool.map(function, items))

@@ -1,0 +1,171 @@
+"""Ascent on an objective whose every evaluation is a pass over the data: the power method, and a faster one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.embedding.certificate import Certificate
+
+Array = NDArray[np.floating[Any]]
+
+MEMORY = 20  # differences that the quasi-Newton method keeps
+ROUNDING = 1e-13  # of an objective, relative
+HALVINGS = 2  # shorter steps that are tried before the power step
+
+
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """The result of one pass at a point: the objective, its gradient there, and where the power method goes next.
+
+    `residual` is the gradient's norm relative to the point's, in the units in which the power step is half the
+    gradient; `moment` (r, r) is Eᵀ E there.
+    """
+
+    point: Array
+    objective: float
+    gradient: Array
+    power: Array
+    residual: float
+    moment: Array
+
+
+class Problem(ABC):
+    """max Tr(Abar B) over B = E Eᵀ with diag(B) = d (SDP, Fanuel et al. 2022), in coordinates (m, r) for E (n, r).
+
+    Rotating the columns of the coordinates rotates the columns of E.
+    """
+
+    @abstractmethod
+    def evaluate(self, point: Array) -> Iterate:
+        """One pass over the data."""
+
+    @abstractmethod
+    def certify(self, point: Array, tolerance: float) -> Certificate:
+        """Whether the solution at a point is optimal, to a relative duality gap."""
+
+    @abstractmethod
+    def widened(self, point: Array, direction: Array) -> Array:
+        """The coordinates with one more, small column along the direction of a certificate."""
+
+    @property
+    @abstractmethod
+    def spent(self) -> bool:
+        """Whether Abar is zero to rounding, so that there is nothing to solve."""
+
+    @abstractmethod
+    def deflated(self, point: Array) -> Problem:
+        """The problem of the next columns, in which Abar no longer sees E: Abar - Abar E (E^T Abar E)^+ E^T Abar."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ascended:
+    """Where an ascent ended, the passes that it took, and the objective after each pass."""
+
+    last: Iterate
+    passes: int
+    objectives: tuple[float, ...]
+
+
+def power_method(problem: Problem, start: Array, *, residual: float, max_passes: int) -> Ascended:
+    """The projected power method (Algorithm 1, Fanuel et al. 2022); the objective never falls."""
+    objectives = []
+    now = problem.evaluate(start)
+    while True:
+        objectives.append(now.objective)
+        if now.residual <= residual or len(objectives) >= max_passes:
+            return Ascended(now, len(objectives), tuple(objectives))
+        now = problem.evaluate(now.power)
+
+
+def accelerated(
+    problem: Problem,
+    start: Array,
+    *,
+    residual: float,
+    max_passes: int,
+    warm_up: int = 2,
+    stop: Callable[[Iterate], bool] | None = None,
+) -> Ascended:
+    """Limited-memory BFGS with the power step as its safeguard; the objective never falls.
+
+    A step is taken where the objective rises enough, or, once rises are no more than rounding, where the slope along
+    it shrinks (approximate Wolfe conditions, Hager and Zhang 2005), so that the end is as exact as the passes are. A
+    step that fails three times gives way to a power step; the first `warm_up` steps are power steps too. Ends at
+    `residual`, after `max_passes`, where `stop` says so, or where neither step gains anything.
+    """
+    objectives: list[float] = []
+
+    def evaluate(point: Array) -> Iterate:
+        found = problem.evaluate(point)
+        objectives.append(found.objective)
+        return found
+
+    now = evaluate(start)
+    for _ in range(warm_up):
+        if now.residual <= residual or len(objectives) >= max_passes:
+            break
+        now = evaluate(now.power)
+    pairs: deque[tuple[Array, Array]] = deque(maxlen=MEMORY)
+    best, stalled = now, 0
+    while now.residual > residual and len(objectives) < max_passes and stalled < 2 * MEMORY:
+        following = _quasi_newton(evaluate, now, pairs, max_passes - len(objectives)) if pairs else None
+        if following is None:
+            if len(objectives) >= max_passes:
+                break
+            pairs.clear()
+            following = evaluate(now.power)
+        change, bend = following.point - now.point, now.gradient - following.gradient
+        if np.vdot(change, bend) > 1e-12 * np.linalg.norm(change) * np.linalg.norm(bend):
+            pairs.append((change, bend))
+        now = following
+        stalled = 0 if now.residual < 0.9 * best.residual else stalled + 1
+        if now.residual < best.residual or now.objective > best.objective * (1 + ROUNDING):
+            best = now
+        if stop is not None and stop(now):
+            best = now
+            break
+    return Ascended(best, len(objectives), tuple(objectives))
+
+
+def _quasi_newton(
+    evaluate: Callable[[Array], Iterate], now: Iterate, pairs: deque[tuple[Array, Array]], left: int
+) -> Iterate | None:
+    """One step of the two-loop recursion; None where it gains nothing."""
+    direction = _two_loop(now.gradient, pairs)
+    slope = float(np.vdot(now.gradient, direction))
+    if not slope > 0:
+        return None
+    step = 1.0
+    for _ in range(min(1 + HALVINGS, left)):
+        found = evaluate(now.point + step * direction)
+        after = float(np.vdot(found.gradient, direction))
+        rise = found.objective - now.objective
+        if rise >= 1e-4 * step * slope and rise > ROUNDING * abs(now.objective):
+            return found
+        if abs(rise) <= ROUNDING * abs(now.objective) and abs(after) <= 0.9 * slope:
+            return found
+        secant = slope / (slope - after) if after < slope else 0.1
+        step *= min(max(secant, 0.1), 0.5)
+    return None
+
+
+def _two_loop(gradient: Array, pairs: deque[tuple[Array, Array]]) -> Array:
+    """The inverse Hessian times the gradient (Nocedal 1980), for a maximum."""
+    q = gradient.copy()
+    weights = []
+    for change, bend in reversed(pairs):
+        weight = np.vdot(change, q) / np.vdot(change, bend)
+        q -= weight * bend
+        weights.append(weight)
+    change, bend = pairs[-1]
+    q *= np.vdot(change, bend) / np.vdot(bend, bend)
+    for (change, bend), weight in zip(pairs, reversed(weights), strict=True):
+        q += change * (weight - np.vdot(bend, q) / np.vdot(change, bend))
+    return q

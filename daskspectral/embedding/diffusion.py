@@ -1,0 +1,312 @@
+"""DiffusionMap: leading eigenvectors of the normalised Gaussian kernel, the baseline of the SDP embedding."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.linalg import ArpackNoConvergence
+from sklearn.utils.validation import check_is_fitted
+
+from daskspectral.basis import Landmarks
+from daskspectral.choosing.landmarks import choose_landmarks, given_points, of_kernel
+from daskspectral.data.containers import is_frame
+from daskspectral.data.rows import Rows
+from daskspectral.data.source import Source
+from daskspectral.embedding.bandwidth import check_bandwidth, chosen_bandwidth
+from daskspectral.embedding.diffusion_functions import (
+    LEAST_EIGENVALUE,
+    DiffusionFunctions,
+    LandmarkSums,
+    exact_map,
+    landmark_features,
+    landmark_map,
+    with_sums,
+)
+from daskspectral.embedding.extension import Coordinates
+from daskspectral.embedding.fitting import UncoveredError, positive
+from daskspectral.embedding.pair_passes import KernelProduct, points_in_memory
+from daskspectral.embedding.told import kernel_matrix
+from daskspectral.engine import Run, plan_rows
+from daskspectral.engine.memory import available, check_memory, local_threads, predict_memory
+from daskspectral.errors import RankWarning, warn_user
+from daskspectral.estimators.reading import reads
+from daskspectral.estimators.summary import values_columns
+from daskspectral.estimators.transformer import Transformer, framed
+from daskspectral.kernels import Gaussian
+from daskspectral.passes.apply import MapRows
+from daskspectral.passes.parameters import check_amount, check_one_of, check_random_state, check_whole
+
+Array = NDArray[np.floating[Any]]
+logger = logging.getLogger("daskspectral")
+LANDMARKS = 500
+EXACT_ROWS = 8000  # "auto" takes all points up to here: K then has 512 MB
+
+
+class DiffusionMap(Transformer):
+    """Diffusion maps (Coifman and Lafon 2006), in the form that Fanuel et al. (2022) compare the SDP embedding with.
+
+    K_ij = exp(-|x_i - x_j|² / bandwidth²) is divided by powers of its degrees q = K 1,
+
+        K_alpha = K / (q_i q_j)^alpha,   A = K_alpha / √(m_i m_j) with m = K_alpha 1.
+
+    The coordinates are λ^time ψ(x), with ψ the leading eigenvectors, of unit norm, of A_bar = A - v0 v0ᵀ; the
+    trivial eigenvector v0 = √(m / sum m), of eigenvalue 1, is taken off. At alpha = 0, the default, A_bar is the
+    kernel (1.2) of the SDP embedding.
+
+    Parameters
+    ----------
+    bandwidth : {"auto", "median", "local"} or number
+        In the units of X, or how it is chosen, as in `SDPEmbedding`. Where the landmarks do not cover the points at the
+        bandwidth of "auto", it is widened, by factors of √2, until they do.
+    n_components : int
+        k.
+    method : {"auto", "exact", "lowrank"}
+        All pairs of points, O(n²) a product (kept in memory where they fit, else computed each time); or p landmarks,
+        O(n p²) in two passes over the data (three with alpha), for any n. "auto" is exact up to 8000 rows.
+    landmarks : Landmarks, optional
+        Those of the low-rank method, of the kernel of the bandwidth; by default 500 by "cholesky", which takes fewer
+        where fewer span the kernel.
+    time : number
+        The power of the eigenvalues, 0 for the eigenvectors themselves.
+    alpha : number
+        Power of the density that is divided out: 0 as in the paper; 1 makes the limit independent of the density.
+    symmetric : bool
+        False for eigenvectors of the Markov matrix K_alpha / m_i: ψ_i / √(m_i / sum m), of unit norm for the
+        stationary distribution m / sum m.
+    random_state : int, Generator or None
+        Decides the landmarks and where Lanczos begins.
+
+    Attributes
+    ----------
+    embedding_ : (n, k) coordinates of the rows of the fit; each column's entry of largest magnitude is positive
+    spectrum_ : (k,) eigenvalues of A_bar, descending, all below 1
+    bandwidth_ : float, the bandwidth taken
+    method_ : {"exact", "lowrank"}, the method taken
+    functions_ : the coordinates as functions of points
+    n_features_in_ : int
+    feature_names_in_ : (n_features_in_,), the names of the columns of a data frame
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> x = np.concatenate([np.linspace(0, 1, 30), np.linspace(4, 5, 30)])[:, None]
+    >>> maps = dsp.DiffusionMap(bandwidth=1.0, n_components=2, random_state=0).fit(x)
+    >>> bool(maps.spectrum_[0] > 0.999)  # two clusters: the first eigenvalue is almost 1
+    True
+    >>> sides = np.sign(maps.embedding_[:, 0])
+    >>> bool(np.all(sides[:30] == -sides[30:]))
+    True
+    """
+
+    fitted_attributes = ("embedding_", "spectrum_", "bandwidth_", "method_", "functions_", "n_features_in_")
+    parts: ClassVar = {"landmarks": partial(Landmarks, method="cholesky")}
+
+    def __init__(
+        self,
+        bandwidth: str | float = "auto",
+        *,
+        n_components: int = 2,
+        method: str = "auto",
+        landmarks: Landmarks | None = None,
+        time: float = 1.0,
+        alpha: float = 0.0,
+        symmetric: bool = True,
+        random_state: Any = None,
+    ):
+        self.bandwidth = bandwidth
+        self.n_components = n_components
+        self.method = method
+        self.landmarks = landmarks
+        self.time = time
+        self.alpha = alpha
+        self.symmetric = symmetric
+        self.random_state = random_state
+
+    @reads
+    def fit(self, X: Any, y: Any = None, *, progress: bool | None = None) -> Self:
+        """Find the eigenvectors, on the active dask scheduler, and the coordinates of the rows of X (n, d).
+
+        X is any data, or `Rows` of all columns as they are; rows that are skipped are NaN in `embedding_`. Where
+        further eigenvalues are below 1e-10, there are fewer components than asked for, with a RankWarning.
+
+        Raises ValueError or TypeError for input that cannot work, ValueError where landmarks do not cover the points
+        or the kernel has a single direction, MemoryError where a task would not fit, OSError for data that are damaged
+        or change meanwhile.
+        """
+        self._check_parameters()
+        self._check_whole(X)
+        with self._fitting(X, progress) as (source, _):
+            self._fit_source(source)
+        return self
+
+    def _fit_source(self, source: Source) -> None:
+        if source.n <= self.n_components:
+            raise ValueError(
+                f"X has {source.n} rows, and n_components={self.n_components} needs one more than that: the first "
+                "eigenvector is trivial; lower n_components"
+            )
+        method = self.method
+        if method == "auto":
+            method = "exact" if source.n <= EXACT_ROWS else "lowrank"
+        if method == "lowrank":
+            self._check_landmarks(source)
+        solve = self._exact if method == "exact" else self._lowrank
+        self.bandwidth_ = chosen_bandwidth(source, self.bandwidth, self.random_state)
+        while True:
+            try:
+                values, functions = solve(source, Gaussian(self.bandwidth_ / math.sqrt(2)))
+                break
+            except UncoveredError:
+                if self.bandwidth != "auto":
+                    raise
+                self.bandwidth_ *= math.sqrt(2)
+                logger.info("the landmarks do not cover the points; bandwidth widened to %.6g", self.bandwidth_)
+        self._check_components(values)
+        skips = source.on_invalid == "skip"
+        run = _run(replace(source, on_invalid="keep") if skips else source, functions, "embedding")
+        embedding = run.map(MapRows(Coordinates(functions, functions.width, nan_rows=skips)))
+        assert embedding is not None
+        signs = positive(embedding)
+        self.embedding_, self.functions_ = embedding * signs, replace(functions, weights=functions.weights * signs)
+        self.spectrum_, self.method_ = values, method
+
+    def _of_fit(self, X: Any, **options: Any) -> Any:
+        """`embedding_` for numpy, other containers in their own kind."""
+        data = Rows.of(X).data
+        if isinstance(data, (np.ndarray, list, tuple)) or is_frame(data):
+            return self.embedding_
+        return self.transform(X, **options)
+
+    @framed
+    def transform(self, X: Any, **options: Any) -> Any:
+        """The coordinates at the rows of X, (n, k) float64, by Nystrom's formula: `embedding_` at rows of the fit.
+
+        Containers, `out` and the other options are as in `SpectralDecomposition.transform`. Points where the kernel
+        vanishes, so that coordinates are undefined, raise ValueError, or become NaN with `Rows(X, on_invalid="skip")`.
+        """
+        check_is_fitted(self)
+        function = Coordinates(self.functions_, self._n_features_out)
+        return self._rows(function, X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options)
+
+    def _exact(self, source: Source, kernel: Gaussian) -> tuple[Array, DiffusionFunctions]:
+        points = points_in_memory(source)[0]
+        n = len(points)
+        if n <= self.n_components:
+            raise ValueError(f"{n} rows of X are valid, too few for n_components={self.n_components}; mend the data")
+        product = KernelProduct.of(kernel, points, kept=2 * 8 * n * n <= available(), progress=source.progress)
+        start = np.random.default_rng(self.random_state).standard_normal(n)
+        try:
+            return exact_map(
+                kernel,
+                points,
+                product,
+                self.n_components,
+                alpha=self.alpha,
+                time=self.time,
+                symmetric=self.symmetric,
+                start=start,
+            )
+        except ArpackNoConvergence as error:
+            raise ValueError(
+                f"Lanczos converged to only {len(error.eigenvalues)} of {self.n_components} eigenvectors: at this "
+                "bandwidth the points fall apart into groups whose eigenvalues cannot be told apart; widen it"
+            ) from error
+
+    def _lowrank(self, source: Source, kernel: Gaussian) -> tuple[Array, DiffusionFunctions]:
+        wanted = self._wanted_landmarks(kernel)
+        at_most = wanted.method == "cholesky"  # fewer span the kernel
+        points = choose_landmarks(source, wanted, self.random_state, at_most=at_most).points
+        functions = landmark_features(kernel, points, self.alpha)
+        steps = ("first", "second", "gram") if self.alpha else ("first", "gram")
+        for step in steps:
+            total = _run(source, functions, f"{step} sum").reduce(_SumTask(), LandmarkSums(functions, step))
+            if uncovered := int(total.sums["uncovered"][0]):
+                raise UncoveredError(
+                    f"{uncovered} of {total.count} points are not covered by the {len(points)} landmarks, which "
+                    "reproduce less than a tenth of their kernel: add landmarks, choose them by 'cholesky' or "
+                    f"'kmeans++', or widen the bandwidth {self.bandwidth_:g}"
+                )
+            if step != "gram":
+                functions = with_sums(functions, total.sums)
+        return landmark_map(functions, total.sums["gram"], self.n_components, time=self.time, symmetric=self.symmetric)
+
+    def _check_components(self, values: Array) -> None:
+        if not len(values):
+            raise ValueError(
+                f"except for the trivial one, every eigenvalue is below {LEAST_EIGENVALUE:g}: at bandwidth "
+                f"{self.bandwidth_:g} the kernel sees a single point, or all points are equal; narrow the bandwidth"
+            )
+        if len(values) < self.n_components:
+            warn_user(
+                f"only {len(values)} of {self.n_components} components: the other eigenvalues are below "
+                f"{LEAST_EIGENVALUE:g}, where eigenvectors are rounding; lower n_components or narrow the bandwidth",
+                RankWarning,
+            )
+
+    def _check_parameters(self) -> None:
+        check_bandwidth(self.bandwidth)
+        check_whole("n_components", self.n_components)
+        for name in ("time", "alpha"):
+            check_amount(name, getattr(self, name))
+        check_one_of("method", self.method, ("auto", "exact", "lowrank"))
+        check_one_of("symmetric", self.symmetric, (True, False))
+        self._wanted_landmarks(Gaussian(1.0))
+        check_random_state(self.random_state)
+
+    def _wanted_landmarks(self, kernel: Gaussian) -> Landmarks:
+        return of_kernel(self.landmarks, kernel, count=LANDMARKS)
+
+    def _check_landmarks(self, source: Source) -> None:
+        """What metadata can tell before any task is sent."""
+        wanted = self._wanted_landmarks(Gaussian(1.0))
+        given = given_points(wanted, source)
+        p = int(wanted.count) if given is None else len(given)
+        if given is None and source.n < p:
+            raise ValueError(f"X has {source.n} rows, fewer than {p} landmarks; lower their count")
+        if p <= self.n_components:
+            raise ValueError(
+                f"{p} landmarks are too few for n_components={self.n_components}: give one more than that at least"
+            )
+        check_memory(
+            predict_memory(p, source.dimension, rows=2048, dtype="float64", threads=local_threads(), live=8, sums=1)
+        )
+
+    def told(self) -> dict[str, Any]:
+        """The parts of a `Summary`."""
+        facts = {
+            **kernel_matrix(self, len(self.functions_.points)),
+            "variables": self.n_features_in_,
+            "time": f"{self.time:g}",
+            "alpha": f"{self.alpha:g}",
+            "functions": "of the symmetric matrix" if self.symmetric else "of the Markov matrix",
+            "rank": len(self.spectrum_),
+        }
+        verdict = f"{len(self.spectrum_)} diffusion coordinates, without error bars"
+        return {"verdict": verdict, "facts": facts, "columns": values_columns("eigenvalue", self.spectrum_)}
+
+
+@dataclass(frozen=True)
+class _SumTask:
+    """The sums over one range for a diffusion map at landmarks; the state has the step and earlier sums."""
+
+    def __call__(self, batches: Iterable[Mapping[str, Array]], state: LandmarkSums) -> dict[str, Array]:
+        total: dict[str, Array] = {}
+        for batch in batches:
+            part = state(np.asarray(batch["x"], dtype=float))
+            total = {name: total[name] + value for name, value in part.items()} if total else part
+        return total
+
+
+def _run(source: Source, functions: DiffusionFunctions, description: str) -> Run:
+    """A run over a source that evaluates the features of a diffusion map, in tasks of even work."""
+    p, q = len(functions.points), len(functions.first)
+    flops = 2.0 * p * (source.dimension + 25) + 2.0 * q * (q if functions.whitening is None else p + q)
+    return Run(source, plan_rows(source, flops), None, description)

@@ -1,0 +1,437 @@
+"""The semidefinite embedding of one source: by all pairs, by near ones, or at landmarks, and which of these answers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis import LandmarkBasis
+from daskspectral.data.source import Source
+from daskspectral.embedding.ascent import Problem
+from daskspectral.embedding.extension import COVERED, Extension
+from daskspectral.embedding.landmark_passes import (
+    PROBES,
+    SHARE,
+    BlockTask,
+    CoverTask,
+    Features,
+    Passes,
+    Probe,
+    TotalTask,
+    gram_distance,
+    keeps,
+    kept_values,
+    plan_embedding,
+)
+from daskspectral.embedding.pair_passes import (
+    CUT,
+    DENSE,
+    ENTRY,
+    NEIGHBOURHOODS,
+    KernelProduct,
+    SparseProduct,
+    degree,
+    points_in_memory,
+)
+from daskspectral.embedding.problems import Deflated, ExactProblem, Frame, LowRankProblem, Prove, Pull, alpha
+from daskspectral.embedding.stages import RANK, SDPSolution, SDPStage, solve_stages
+from daskspectral.engine import Run
+from daskspectral.engine.memory import available
+from daskspectral.engine.sampling import draw_fields
+from daskspectral.kernels import Gaussian
+
+Array = NDArray[np.floating[Any]]
+logger = logging.getLogger("daskspectral")
+FEW = 1000  # rows up to which "auto" takes all pairs at once: seconds
+EXACT_ROWS = 20_000  # and up to which it does where nothing else answers: some minutes on two cores
+SPARSE_ROWS = 300_000  # rows of which "auto" looks at all pairs for near ones
+FIRST = 100  # landmarks of the first attempt
+MOST = 4000  # and of the last one, at most
+ONE_IN = 5  # rows for each landmark: with more landmarks than this, others are faster
+ROWS = 5000  # rows of the fit that new points are told from
+FURTHER = 1.5  # landmarks over those asked for, at most, once points that were not covered are landmarks too
+MARGIN = 4.0  # of a first residual: the error was 1 to 10 times as large where both are known
+REACHABLE = 2.0  # landmarks cover more rows each, together, than the first ones do
+SHRUNK = 3.0  # and of the ratio of two, by which an error is carried over from one size to the next
+NARROW = 10  # columns at the start where the bandwidth is narrow: each that is missing costs an ascent of its own
+ROUNDING = 1e-7  # of the kernel's exponent, for points far from the middle: 20 000 bandwidths
+
+
+class UncoveredError(ValueError):
+    """Landmarks that do not cover some points."""
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """An embedding: the function of points, the stages with their certificates, and how it was found.
+
+    `embedding` (n, columns) is E at the rows of the fit, None where the function gives it. With landmarks, `coverage`
+    is the least |psi|^2 of a row, `approximation` an estimate of the relative error of the Gram matrix E E^T, from what
+    the exact kernel says at the rows of the `probe`.
+    """
+
+    extension: Extension
+    stages: tuple[SDPStage, ...]
+    method: str
+    embedding: Array | None = None
+    coverage: float | None = None
+    approximation: float | None = None
+    probe: Probe | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Covered:
+    """Landmarks with what a pass over the rows says of them: the frame, and the sums of `CoverTask`."""
+
+    basis: LandmarkBasis
+    frame: Frame
+    cover: Mapping[str, Any]
+
+    @property
+    def missed(self) -> int:
+        """The number of rows that the landmarks do not cover."""
+        return int(self.cover["uncovered"])
+
+    @property
+    def coverage(self) -> float:
+        """The least |psi|^2 of a row."""
+        return 1 - float(self.cover["farthest"])
+
+
+@dataclass(eq=False, kw_only=True)
+class Embedding:
+    """The embedding of one source, of `count` columns, or of the rank of the optimum for None.
+
+    E E^T maximises Tr(Abar B) over positive semidefinite matrices B (n, n) with bounded diagonal, where Abar is the
+    `kernel` exp(-r^2 / bandwidth^2), normalised and without its first eigenvector (Fanuel et al. 2022); `solve` does so
+    from a starting point drawn with `seed`, or from the embedding `before`. `landmarks` gives so many landmarks; as
+    many are taken as make the Gram matrix exact to `accuracy`, or, of `sizes`, so many first and at most. Kernel values
+    are kept as `cache` says, or at the path `scratch`.
+    """
+
+    passes: Passes
+    kernel: Gaussian
+    solve: Callable[[Problem, Array], SDPSolution]
+    landmarks: Callable[[int], LandmarkBasis]
+    accuracy: float
+    sizes: tuple[int, int] | None
+    seed: int
+    count: int | None
+    cache: str
+    scratch: str | None
+    before: Extension | None = None
+
+    def __post_init__(self) -> None:
+        self.source: Source = self.passes.run.source
+
+    def chosen(self) -> Embedded:
+        """The cheapest form that answers to `accuracy`."""
+        n = self.source.n
+        if n <= FEW:
+            return self.exact(sparse=False)
+        best: Embedded | None = None
+        with suppress(UncoveredError):
+            best = self._doubled(min(n // ONE_IN, MOST)) if self.sizes is None else self._at(*self.sizes)
+        if best is not None and best.approximation is not None and best.approximation <= self.accuracy:
+            return best
+        if n <= SPARSE_ROWS and 8 * n * self.source.dimension <= available() / SHARE:
+            points = points_in_memory(self.source)[0]
+            probes = points[np.random.default_rng(self.seed).permutation(len(points))[:NEIGHBOURHOODS]]
+            near = degree(self.kernel, points, probes)
+            fits = ENTRY * n * near <= available() / SHARE or self.scratch is not None
+            if near <= DENSE * n and fits:
+                return self.exact(sparse=True)
+        if n <= EXACT_ROWS:
+            return self.exact(sparse=False)
+        return best or self.low_rank()
+
+    def exact(self, *, sparse: bool) -> Embedded:
+        """By the kernel between all pairs; where it is `sparse`, values below 1e-6 are zeros.
+
+        Raises ValueError for a bandwidth at which the kernel joins no two points or cannot tell any apart, for a point
+        too far from the others, and for bounds on the diagonal that are not positive.
+        """
+        kernel, (x, bound) = self.kernel, points_in_memory(self.source)
+        check_reach(kernel, x)
+        product = (
+            SparseProduct.of(kernel, x, self.scratch)
+            if sparse
+            else KernelProduct.of(kernel, x, kept=keeps(8 * len(x) ** 2))
+        )
+        m = (product @ np.ones((len(x), 1)))[:, 0]
+        check_masses(kernel, float(m.min()), float(m.max()), float(m.sum()), len(m))
+        check_joined(kernel, x, m)
+        if bound is not None and not (bound > 0).all():
+            raise ValueError(f"diagonal must be positive at every row; {np.count_nonzero(~(bound > 0))} are not")
+        matrix = Deflated(product, m)
+        d = matrix.bound if bound is None else bound
+        last = [] if self.before is None else self.before.whole(x)
+
+        def start(stage: int) -> Array:
+            rng = np.random.default_rng([self.seed, stage])
+            if stage >= len(last):
+                return rng.standard_normal((len(x), min(NARROW if sparse else RANK, len(x))))
+            length = np.linalg.norm(last[stage], axis=1, keepdims=True)  # 0 where the bound was, at rows of another fit
+            drawn = rng.standard_normal(last[stage].shape)
+            return np.where(length > 0, last[stage] / np.where(length > 0, length, 1.0), drawn)
+
+        stages = solve_stages(ExactProblem.of(matrix, d), start, self.solve, self.count)
+        columns, embedded = [], []
+        for stage in stages:
+            problem: ExactProblem = stage.problem
+            e = problem.embedding(stage.solution.point)
+            e = e * positive(e)
+            columns.append(problem.matrix.weights(e))
+            pulled = problem.matrix @ e  # the extension at the points themselves: both agree, converged or not
+            length = np.linalg.norm(pulled, axis=1, keepdims=True)
+            embedded.append(np.divide(np.sqrt(d)[:, None] * pulled, length, out=e.copy(), where=length > 0))
+        whole = np.hstack(embedded)
+        extension = Extension(
+            kernel,
+            x,
+            np.ones(len(x)),
+            float(m.sum()),
+            np.hstack(columns),
+            whole,
+            float(matrix.bound.max()),
+            tuple(stage.rank for stage in stages),
+            whole.shape[1] if self.count is None else min(self.count, whole.shape[1]),
+            cut=CUT if sparse else 0.0,
+            preparation=self.source.preparation,
+            unit=bound is not None,
+        )
+        return Embedded(extension, stages, "sparse" if sparse else "exact", whole[:, : extension.kept])
+
+    def low_rank(self) -> Embedded:
+        """At landmarks, of the kernel's Nystrom approximation. Raises UncoveredError where they do not cover the rows.
+
+        Raises MemoryError where `cache` is "always" and the kernel values cannot be kept.
+        """
+        most = min(self.source.n, MOST)
+        found = None if self.sizes is not None else self._doubled(most)
+        return found or self._at(*(self.sizes or (most, int(FURTHER * most))))
+
+    def _at(self, first: int, most: int) -> Embedded:
+        """At so many landmarks; half of them tell how far they are from all points."""
+        covered = self._covered(self.landmarks(first), most)
+        self._check(covered)
+        given = covered.basis
+        half = LandmarkBasis(self.kernel, given.landmarks[: max(2, -(-given.size // 2))])  # one has no columns
+        less = self._covered(half, 0)
+        return self._solved(covered, None if less.missed else self._solved(less, None))
+
+    def _doubled(self, most: int) -> Embedded | None:
+        """The low-rank embedding that reaches `accuracy`, or the last of those up to `most` landmarks that cover."""
+        p, n = min(FIRST, most), self.source.n
+        last: Embedded | None = None
+        while True:
+            covered = self._covered(self.landmarks(p), int(FURTHER * p))
+            if covered.missed:
+                size = covered.basis.size
+                logger.info("%d landmarks do not cover %d of %d rows", size, covered.missed, n)
+                if size * n > REACHABLE * most * (n - covered.missed):
+                    return last  # at so few rows a landmark, no number up to `most` covers all
+            else:
+                self._check(covered)
+                before, last = last, self._solved(covered, last)
+                error = last.approximation
+                if before is not None and error is not None and error <= self.accuracy:
+                    return last
+            if p >= most:
+                return last
+            p = min(2 * p, most)
+
+    def _covered(self, basis: LandmarkBasis, most: int) -> Covered:
+        """The landmarks with their frame; rows that they do not cover are landmarks too, up to `most` in all."""
+        run, kernel = self.passes.run, self.kernel
+        plan = plan_embedding(self.source, basis.size, run.device)
+        self.passes.run = Run(self.source, plan, None, "embed", run.device)
+        while True:
+            check_reach(kernel, basis.landmarks)
+            features = Features(basis, device=run.device)
+            total = self.passes(TotalTask(features))["total"]
+            frame = Frame.of(kernel.values(basis.landmarks, basis.landmarks), total)
+            found = Covered(basis, frame, self.passes(CoverTask(features), frame))
+            if not found.missed or basis.size + found.missed > most:
+                return found
+            logger.info("%d points that no landmark covers are landmarks too", found.missed)
+            basis = LandmarkBasis(kernel, np.concatenate([basis.landmarks, found.cover["missed"]]))
+
+    def _check(self, found: Covered) -> None:
+        """Raise UncoveredError for rows that are not covered, ValueError for a useless bandwidth or wrong bounds."""
+        n, kernel, cover, landmarks = self.source.n, self.kernel, found.cover, found.basis.landmarks
+        if found.missed:
+            raise UncoveredError(
+                f"the landmarks do not cover {found.missed} of {n} points (|psi|^2 below {COVERED}, least "
+                f"{found.coverage:.2g}); give more landmarks (count), look for them among more rows "
+                "(sample), or widen the bandwidth"
+            )
+        if count := int(cover["unbounded"]):
+            raise ValueError(f"diagonal must be positive at every row; {count} of {n} are not")
+        check_masses(kernel, -float(cover["lightest"]), float(cover["heaviest"]), found.frame.total, n)
+        if found.coverage > 1 - 1e-8:  # every row is a landmark, or equal to one
+            check_joined(kernel, landmarks, kernel.values(landmarks, landmarks).sum(axis=1))
+
+    def _solved(self, covered: Covered, less: Embedded | None) -> Embedded:
+        """The embedding at landmarks that cover the rows; one at fewer landmarks tells how far it is from the exact.
+
+        New points are told from rows of the fit.
+        """
+        passes, run, kernel = self.passes, self.passes.run, self.kernel
+        basis, frame, unit = covered.basis, covered.frame, "diagonal" in self.source.readers
+        (rows, row_bound), (probes, probe_bound) = self._drawn(ROWS, 1), self._drawn(PROBES, 2)
+        before = self.before if less is None else less.extension
+        features, passes.run = kept_values(run, basis, self.cache, self.scratch)
+        pull, prove = (BlockTask(features, kind(frame.masses, frame.total)) for kind in (Pull, Prove))
+        problem = LowRankProblem(frame, lambda v: passes(pull, v), lambda v: passes(prove, v))
+
+        def start(stage: int) -> Array:
+            if before is not None and stage < len(before.stages):
+                columns = slice(sum(before.stages[:stage]), sum(before.stages[: stage + 1]))
+                values = before.kernel.values(before.points, basis.landmarks) @ before.coefficients[:, columns]
+                return np.asarray(frame.whitening.T @ values)
+            q = len(frame.sigma)
+            return np.random.default_rng([self.seed, stage]).standard_normal((q, min(RANK, q)))
+
+        stages = solve_stages(problem, start, self.solve, self.count)
+        frames, ranks = [stage.problem.frame for stage in stages], tuple(stage.rank for stage in stages)
+        states = [stage.solution.point * positive(stage.solution.point) for stage in stages]
+        parts = [f.coefficients(z) for f, z in zip(frames, states, strict=True)]
+        sums = [passes(pull, v)["state"] for v in parts]
+        passes.run = run
+        empty = np.zeros((len(rows), sum(ranks)))
+        extension = Extension(
+            kernel,
+            basis.landmarks,
+            frame.masses,
+            frame.total,
+            np.hstack(parts),
+            empty,
+            float(alpha(np.array(-float(covered.cover["lightest"])), frame.total)),
+            ranks,
+            sum(ranks),
+            whitening=frame.whitening,
+            fit_rows=rows,
+            row_weights=empty,
+            share=int(covered.cover["rows"]) / len(rows),
+            preparation=self.source.preparation,
+            unit=unit,
+            device=run.device,
+        )
+        overlap = frame.masses @ np.hstack(sums)
+        probe = Probe.of(passes, extension, overlap[: ranks[0]], probes, probe_bound)
+        e = extension.of_prepared(rows)[0]
+        e = e if row_bound is None else e * np.sqrt(row_bound)[:, None]
+        m = frame.masses @ kernel.values(rows, basis.landmarks)
+        lift = _lift(frames, [frame.whitening.T @ part for part in sums])
+        weights = (e @ lift - np.outer(np.sqrt(m), overlap @ lift / frame.total)) / np.sqrt(m)[:, None]
+        kept = extension.kept if self.count is None else min(self.count, extension.kept)
+        extension = replace(extension, row_embedding=e, row_weights=weights, kept=kept)
+        error = _error(None if less is None else less.probe, probe)
+        logger.info("%d landmarks: the Gram matrix is off by about %.1e", basis.size, error)
+        return Embedded(extension, stages, "lowrank", None, covered.coverage, error, probe)
+
+    def _drawn(self, size: int, number: int) -> tuple[Array, Array | None]:
+        """Rows drawn from the data, prepared: points (s, d), and their bounds on the diagonal (s,) where given."""
+        fields = draw_fields(self.source, size, np.random.default_rng([self.seed, number]))[1]
+        return self.source.preparation(fields["x"]), fields.get("diagonal")
+
+
+def positive(columns: Array) -> Array:
+    """Signs (r,) that make each column's entry of largest magnitude positive, the first where several tie.
+
+    Rows of NaN do not count.
+    """
+    size = np.abs(columns)
+    first = (size >= (1 - 1e-6) * np.nanmax(size, axis=0)).argmax(axis=0)
+    return np.where(columns[first, np.arange(columns.shape[1])] < 0, -1.0, 1.0)
+
+
+def _error(before: Probe | None, now: Probe) -> float:
+    """The relative error of the Gram matrix.
+
+    What it has moved since `before` is the error there; it has shrunk as the residual has, give or take a factor of 3.
+    """
+    if before is None:
+        return MARGIN * now.residual
+    moved = gram_distance(before.embedding, now.embedding)
+    return moved * min(1.0, SHRUNK * now.residual / before.residual) if before.residual else moved
+
+
+def _lift(frames: Sequence[Frame], sums: Sequence[Array]) -> Array:
+    """T (r, r) such that the columns of stage j, E_j, pull as Abar (E T)_j does: E T = E_j less the stages before it.
+
+    `sums` (q, r_j) are W^T sum_i sqrt(d_i / m_i) k_i h_i^T, of which P makes F^T E_j.
+    """
+    ranks = [part.shape[1] for part in sums]
+    edges = np.cumsum([0, *ranks])
+    lift = np.eye(edges[-1])
+    plain = np.hstack([frames[0].projected(part) for part in sums])
+    for j in range(1, len(sums)):
+        own = slice(edges[j], edges[j + 1])
+        for i in reversed(range(j)):
+            one = slice(edges[i], edges[i + 1])
+            pulled = frames[i].projected(sums[i])
+            inner = np.linalg.pinv(pulled.T @ pulled, rcond=1e-10, hermitian=True)
+            lift[one, own] -= inner @ (pulled.T @ (plain @ lift[:, own]))
+    return lift
+
+
+def check_reach(kernel: Gaussian, points: Array) -> None:
+    """Raise ValueError where some of the points (n, d) are so far off that distances between others lose digits."""
+    bandwidth = float(kernel.scale) * np.sqrt(2)
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.sum((points - np.median(points, axis=0)) ** 2, axis=1)
+    farthest = int(np.argmax(squares))
+    if np.finfo(float).eps * squares[farthest] <= ROUNDING * bandwidth**2:
+        return
+    if squares[farthest] <= 1e4 * np.median(squares):  # groups far apart, or a bandwidth far too small
+        raise ValueError(
+            f"at bandwidth {bandwidth:g} the points reach {np.sqrt(squares[farthest]) / bandwidth:.2g} bandwidths from "
+            "their middle, and distances of one bandwidth lose their digits: widen the bandwidth, or embed groups that "
+            "are so far apart one by one"
+        )
+    raise ValueError(
+        f"the point {points[farthest, :4].tolist()}{' and so on' if points.shape[1] > 4 else ''} is "
+        f"{np.sqrt(squares[farthest]) / bandwidth:.2g} bandwidths away from the middle of the others, whose "
+        "distances would lose their digits: leave such points out, or widen the bandwidth"
+    )
+
+
+def check_joined(kernel: Gaussian, points: Array, masses: Array) -> None:
+    """Raise ValueError where the kernel, with these row sums (n,), joins none of the points (n, d) but equal ones."""
+    if np.abs(masses - np.round(masses)).max() < 1e-8:
+        _, group, counts = np.unique(points, axis=0, return_inverse=True, return_counts=True)
+        copies = counts[group.reshape(-1)]
+        if len(counts) > 1 and np.abs(masses - copies).max() < 1e-8:
+            bandwidth = float(kernel.scale) * np.sqrt(2)
+            raise ValueError(
+                f"at bandwidth {bandwidth:g} the kernel joins equal points only: no two different ones are within "
+                "reach of each other. Give a larger bandwidth"
+            )
+
+
+def check_masses(kernel: Gaussian, lightest: float, heaviest: float, total: float, n: int) -> None:
+    """Raise ValueError where the kernel matrix of n points is the identity, or of rank one, to rounding.
+
+    Masses are its row sums: the smallest, the largest, and their total.
+    """
+    bandwidth = float(kernel.scale) * np.sqrt(2)
+    if n == 1:
+        raise ValueError("X has 1 row; an embedding needs 2 points at least")
+    if heaviest - 1 < 1e-8:
+        raise ValueError(
+            f"at bandwidth {bandwidth:g} the kernel is the identity: no two points are within reach of each other. "
+            "Give a larger bandwidth"
+        )
+    if 1 - lightest**2 / total < 1e-7:
+        raise ValueError(
+            f"at bandwidth {bandwidth:g} the kernel is of rank one: it cannot tell any two points apart. Give a "
+            "smaller bandwidth, or points that differ"
+        )

@@ -1,0 +1,455 @@
+"""The kernelised problem reg-kVP-n of Fanuel et al. 2022, equation (1.9), in the range of a Mercer kernel's matrix.
+
+With K = k(X, X) = Φᵀ Φ, Φ (q, n) from the eigenvectors of K with eigenvalues above a cut, and K_bar = K - u uᵀ,
+
+    maximise Tr(C B) over B psd (q, q) with Φ_iᵀ B Φ_i = d_i,        C = Φ K_bar Φᵀ / n² - λ I.
+
+The objective is Tr((K_bar - λ n² K^+) B') / n² for B' = Φᵀ B Φ, a matrix (n, n) in the range of K with
+diagonal d. The dual minimises d.y over y (n,), of any sign, with Z = Φ diag(y) Φᵀ - C psd. A point that occurs w
+times is one column √(w) Φ_i of Φ, with w d_i: Φ diag(y) Φᵀ and C are the same.
+
+Where K is regular at the distinct points, the rows of a factor E of B' = E Eᵀ are free but for their lengths, and
+`ascend` finds it and y. Where K is singular, or that y proves nothing, both problems are solved by a primal-dual
+interior-point method (Helmberg, Rendl, Vanderbei and Wolkowicz 1996).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from daskspectral.kernels import Kernel
+from daskspectral.kernels.base import MultiIndex, ParameterKernel
+from daskspectral.solve.whitening import fix_signs, symmetric_part
+
+Array = NDArray[np.floating[Any]]
+
+RANGE_CUT = 1e-10  # share of the largest eigenvalue of K below which a direction is outside its numerical range
+RANK_CUT = 1e-9  # share of the largest eigenvalue of B' below which a direction is a remnant of the interior point
+_NEAR = 1e-8  # a merit at which rounding may end an ascent, and another method would not do better
+_DAMPING = 1e-13  # of a unit diagonal: above the rounding of products of matrices
+_PATIENCE = 2  # steps, one after the other, without a gain: rounding
+_GAIN = 0.9  # share of the best merit so far, below which a step is a gain
+
+
+@dataclass(frozen=True, eq=False)
+class KernelisedProblem:
+    """(1.9) in the range of K: `roots` (q,) of its eigenvalues, descending, `vectors` (m, q); `u`, `d` (m,); λ.
+
+    All rows are of the m distinct points, times the root of how often each occurs, `counts` (m,); d times the count.
+    """
+
+    vectors: Array
+    roots: Array
+    u: Array
+    d: Array
+    regularization: float
+    counts: Array
+
+    @classmethod
+    def of(
+        cls, gram: Array, u: Array, d: Array, regularization: float, counts: Array | None = None
+    ) -> KernelisedProblem:
+        """The problem for K = `gram` (m, m), `u` and `d` (m,) at distinct points, each of which occurs `counts` times.
+
+        Raises ValueError where K is not positive semi-definite.
+        """
+        counts = np.ones(len(d)) if counts is None else np.asarray(counts, dtype=float)
+        weights = np.sqrt(counts)
+        values, vectors = scipy.linalg.eigh(symmetric_part(gram) * np.outer(weights, weights))
+        if values[0] < -1e-8 * max(values[-1], 0.0) or not values[-1] > 0:
+            raise ValueError(
+                f"expected a positive semi-definite kernel, received eigenvalues from {values[0]:.3g} to "
+                f"{values[-1]:.3g} on these points; correct the kernel"
+            )
+        kept = values > RANGE_CUT * values[-1]
+        values, vectors = values[kept][::-1], vectors[:, kept][:, ::-1].copy()
+        fix_signs(vectors)
+        return cls(vectors, np.sqrt(values), weights * u, counts * d, regularization, counts)
+
+    @property
+    def n(self) -> int:
+        """The number of points."""
+        return int(self.counts.sum())
+
+    @property
+    def regular(self) -> bool:
+        """Whether K is regular at the distinct points."""
+        return self.rank == len(self.counts)
+
+    @property
+    def rank(self) -> int:
+        """The numerical rank q of K."""
+        return len(self.roots)
+
+    @property
+    def features(self) -> Array:
+        """Phi^T (m, q)."""
+        return self.vectors * self.roots
+
+    @property
+    def cost(self) -> Array:
+        """C (q, q)."""
+        at = self.roots * (self.vectors.T @ self.u)
+        part = np.diag(self.roots**4) - np.outer(at, at)
+        return np.asarray(part / self.n**2 - self.regularization * np.eye(self.rank))
+
+    @property
+    def outer_cost(self) -> Array:
+        """K_bar / n^2 - lambda K^+ (m, m), with u in the range of K."""
+        values, u = self.roots**2, self.vectors @ (self.vectors.T @ self.u)
+        part = values / self.n**2 - self.regularization / values
+        return np.asarray((self.vectors * part) @ self.vectors.T - np.outer(u, u) / self.n**2)
+
+    def slack(self, y: Array) -> Array:
+        """Z = Phi diag(y) Phi^T - C (q, q)."""
+        phi = self.features
+        return np.asarray((phi.T * y) @ phi - self.cost)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelisedSolution:
+    """An answer with its proof.
+
+    `inner` is B (q, q), `dual` y (m,), `objective` Tr(C B), `least_eigenvalue` the least one of
+    diag(y) - (K_bar / n² - λ K^+) in the range of K. The optimum is above the objective by no more than `gap` =
+    Tr(Z B) + |(d - diag B').y| + max(0, -least_eigenvalue) sum(d); `relative_gap` is gap / max(|Tr(C B)|, |d.y|).
+    `error` is the largest |diag(B') - d| / d, `passes` the number of steps taken.
+    """
+
+    inner: Array
+    dual: Array
+    objective: float
+    least_eigenvalue: float
+    gap: float
+    relative_gap: float
+    error: float
+    passes: int
+
+    @property
+    def merit(self) -> float:
+        """The worse of the relative gap and the error."""
+        return max(self.relative_gap, self.error)
+
+
+def solve_kernelised(
+    problem: KernelisedProblem, *, tolerance: float = 1e-9, max_passes: int = 100
+) -> KernelisedSolution:
+    """The answer with relative gap and error below the tolerance, or the best that rounding or `max_passes` allow."""
+    found = None
+    if problem.regular:
+        found = _by_factor(problem, tolerance, max_passes)
+        if found.merit <= max(tolerance, _NEAR) or found.passes >= max_passes:
+            return found
+    other = _by_interior_point(problem, tolerance, max_passes)
+    return other if found is None or other.merit < found.merit else found
+
+
+def _by_factor(problem: KernelisedProblem, tolerance: float, max_passes: int) -> KernelisedSolution:
+    """From the leading eigenvectors of K, a factor E of B' and its proof."""
+    start = problem.features[:, :RANK]
+    e, y, passes = ascend(problem.outer_cost, problem.d, start, residual=0.1 * tolerance, max_passes=max_passes)
+    inner = (problem.vectors / problem.roots).T @ e
+    return _judged(problem, inner @ inner.T, y, passes)
+
+
+def _by_interior_point(problem: KernelisedProblem, tolerance: float, max_passes: int) -> KernelisedSolution:
+    """A step solves (P o Q) dy = mu diag(P) - d with P = Phi^T Z^-1 Phi, Q = Phi^T B Phi, (m, m): O(m^3)."""
+    phi, d = problem.features, problem.d
+    q = problem.rank
+    y = np.full(len(d), 1.1 * float(problem.roots[0]) ** 2 / problem.n**2)
+    z = problem.slack(y)
+    first = Cone.of(z)
+    assert first is not None  # lambda I and more
+    inverse = first.inverse()
+    b = inverse * (d.sum() / np.einsum("nq,nq->", phi @ inverse, phi))
+    best: KernelisedSolution | None = None
+    since = 0
+    for step in range(max_passes + 1):
+        now = _judged(problem, b, y, step, least=0.0)  # Z has a Cholesky factor
+        since = 0 if best is None or now.merit < _GAIN * best.merit else since + 1
+        best = now if best is None or now.merit < best.merit else best
+        inside, outside = Cone.of(b), Cone.of(z)
+        if best.merit <= tolerance or since > _PATIENCE or inside is None or outside is None:
+            break
+        inverse = outside.inverse()
+        half, lengths = outside.divided(phi.T), phi @ inside.lower
+        system = _System.of((half.T @ half) * (lengths @ lengths.T))
+        mu = float(np.vdot(z, b)) / q
+        shift = (phi.T * system.solve(-d)) @ phi
+        turned = inverse @ shift
+        change = -b - symmetric_part(turned @ b)
+        affine = inside.length(change), outside.length(shift)
+        after = float(np.vdot(z + affine[1] * shift, b + affine[0] * change)) / q
+        target = mu * min(1.0, max(after / mu, 1e-9) ** max(1.0, 3 * min(affine) ** 2))
+        corrected = target * inverse - symmetric_part(turned @ change)
+        dy = system.solve(np.einsum("nq,nq->n", phi @ corrected, phi) - d)
+        shift = (phi.T * dy) @ phi
+        change = corrected - b - symmetric_part(inverse @ shift @ b)
+        primal, dual = inside.length(change), outside.length(shift)
+        b = b + primal * change
+        y = y + dual * dy
+        z = z + dual * shift
+    assert best is not None
+    return _judged(problem, best.inner, best.dual, best.passes)
+
+
+@dataclass(frozen=True, eq=False)
+class _System:
+    """A psd matrix (n, n) scaled to unit diagonal, in the Cholesky factor of itself and a little of the identity.
+
+    Constraints that are nearly dependent leave directions in which the right side is rounding; they are damped.
+    """
+
+    scale: Array
+    lower: Array
+
+    @classmethod
+    def of(cls, matrix: Array) -> _System:
+        scale = 1 / np.sqrt(np.diag(matrix))
+        scaled = scale[:, None] * matrix * scale
+        damping = _DAMPING
+        while True:
+            scaled.flat[:: len(scaled) + 1] = 1 + damping
+            try:
+                return cls(scale, scipy.linalg.cholesky(scaled, lower=True, check_finite=False))
+            except np.linalg.LinAlgError:
+                damping *= 10
+
+    def solve(self, right: Array) -> Array:
+        """The solution for a right side (n,)."""
+        solved = scipy.linalg.cho_solve((self.lower, True), self.scale * right, check_finite=False)
+        return np.asarray(self.scale * solved)
+
+
+def _judged(
+    problem: KernelisedProblem, b: Array, y: Array, step: int, *, least: float | None = None
+) -> KernelisedSolution:
+    d, objective = problem.d, float(np.vdot(problem.cost, b))
+    diagonal = np.einsum("nq,nq->n", problem.features @ b, problem.features)
+    least = least_eigenvalue(problem, y) if least is None else least
+    off = abs(float((d - diagonal) @ y)) + max(0.0, -least) * float(d.sum())
+    gap = max(0.0, float(diagonal @ y) - objective) + off
+    scale = max(abs(objective), abs(float(d @ y)), np.finfo(float).tiny)
+    return KernelisedSolution(b, y, objective, least, gap, gap / scale, float(np.max(np.abs(diagonal / d - 1))), step)
+
+
+def least_eigenvalue(problem: KernelisedProblem, y: Array) -> float:
+    """The least eigenvalue nu of diag(y) - (K_bar / n² - λ K^+) in the range of K.
+
+    There the matrix is S^-1/2 Z S^-1/2 with S = Φ Φᵀ. To keep the condition of K out of the result, nu is read off
+    1 / (nu + tau), the largest eigenvalue of S^1/2 (Z + tau S)⁻¹ S^1/2, for any tau that makes Z + tau S positive
+    definite.
+    """
+    z, s = problem.slack(y), problem.roots**2
+    tau = float(np.abs(y).max())
+    while (cone := Cone.of(z + tau * np.diag(s))) is None:
+        tau *= 2
+    return 1 / float(scipy.linalg.svdvals(cone.divided(np.diag(problem.roots)))[0]) ** 2 - tau
+
+
+@dataclass(eq=False)
+class LearnedKernel(ParameterKernel):
+    """The Mercer kernel b(x, y) = e(x).e(y) of a solution, with e(x) = Fᵀ Φ(x) and Φ(x) = S^-1/2 Vᵀ k(X, x).
+
+    This is k_xᵀ K^+ B' K^+ k_y; `points` X (m, d), distinct, `whitening` V S^-1/2 (m, q), `factor` F (q, r). Called
+    with points (a, d) and (b, d) it returns the Gram matrix (a, b), with two single points a number. It is as smooth
+    as k.
+    """
+
+    expects: ClassVar = {"kernel": Kernel}
+    shapes: ClassVar = {"points": "nd", "whitening": "nq", "factor": "qr"}
+
+    kernel: Kernel
+    points: Array = field(repr=False)
+    whitening: Array = field(repr=False)
+    factor: Array = field(repr=False)
+
+    __eq__ = object.__eq__  # by identity: arrays have no truth value
+    __hash__ = object.__hash__  # scikit-learn's pairwise functions look it up
+
+    def check(self) -> None:
+        if not isinstance(self.kernel, Kernel):
+            raise ValueError(f"a learned kernel is made of a kernel, such as Matern(1.5); it got {self.kernel!r}")
+        shapes = [np.shape(array) for array in (self.points, self.whitening, self.factor)]
+        (n, *_), (_, q, *_), _ = ((*shape, 0, 0) for shape in shapes)
+        if [len(shape) for shape in shapes] != [2, 2, 2] or shapes[1][0] != n or shapes[2][0] != q:
+            raise ValueError(
+                "a learned kernel takes points (n, d), whitening (n, q) and a factor (q, r); their shapes are "
+                f"{', '.join(map(str, shapes))}"
+            )
+
+    @classmethod
+    def of(
+        cls, kernel: Kernel, points: Array, problem: KernelisedProblem, solution: KernelisedSolution
+    ) -> tuple[Array, LearnedKernel]:
+        """The eigenvalues of B' (r,), descending, and the kernel of the solution, from the distinct points (m, d)."""
+        outer = problem.roots[:, None] * solution.inner * problem.roots
+        values, vectors = scipy.linalg.eigh(symmetric_part(outer))
+        values, vectors = values[::-1], vectors[:, ::-1]
+        rank = int(np.count_nonzero(values > RANK_CUT * values[0]))
+        weights = np.sqrt(problem.counts)[:, None]
+        coordinates = problem.vectors @ vectors[:, :rank] / weights
+        factor = vectors[:, :rank] * np.sqrt(values[:rank]) / problem.roots[:, None]
+        fix_signs(coordinates, factor)
+        return values[:rank].copy(), cls(kernel, points, weights * problem.vectors / problem.roots, factor)
+
+    @property
+    def order(self) -> float:
+        return self.kernel.order
+
+    @property
+    def width(self) -> int:
+        """The number of features r."""
+        return int(self.factor.shape[1])
+
+    def features(self, x: Array) -> Array:
+        """e(x) (c, r) at points x (c, d); NaN for points that are not finite."""
+        result = np.empty((len(x), self.width))
+        step = max(1, min(2048, (1 << 21) // len(self.points)))
+        for start in range(0, len(x), step):
+            block = x[start : start + step]
+            finite: NDArray[np.bool_] = np.asarray(np.isfinite(block).all(axis=1))
+            k = self.kernel.values(np.where(finite[:, None], block, 0.0), self.points)
+            result[start : start + step] = np.where(finite[:, None], k.T @ self.whitening @ self.factor, np.nan)
+        return result
+
+    def values(self, x: Array, y: Array) -> Array:
+        return np.asarray(self.features(y) @ self.features(x).T)
+
+    def diagonal(self, x: Array) -> Array:
+        return np.asarray((self.features(x) ** 2).sum(axis=1))
+
+    def __call__(self, a: Array, b: Array) -> Array:
+        single = np.ndim(a) == np.ndim(b) == 1  # as scikit-learn's pairwise functions call it
+        gram = self.values(np.atleast_2d(np.asarray(b, dtype=float)), np.atleast_2d(np.asarray(a, dtype=float)))
+        return np.asarray(gram[0, 0]) if single else gram
+
+    def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
+        change = self.kernel.partial(x, self.points, alpha).T @ self.whitening @ self.factor
+        return np.asarray(self.features(y) @ change.T)
+
+
+# -- maximise tr(c e eᵀ) over e (n, r) with rows of given lengths, by a damped newton method on the factor e -----------
+
+
+RANK = 6  # columns at the start
+_SMALL = 1e-3  # singular values of E below this share of the largest are dropped
+_SETTLED = 1e-4  # the residual from which on small columns are dropped
+_STALLED = 4  # steps that neither the objective nor the residual gains by: rounding
+_ROUNDING = 1e-12  # of the objective, relative
+_SLIGHT = 1e-9  # a fall of the objective that may be rounding, where the residual falls
+_MOST = 1e3  # of the largest |y|: a larger shift is a step along the gradient that gains nothing
+
+STEP = 0.98  # of the way to the border of the cone of positive definite matrices
+
+
+@dataclass(frozen=True, eq=False)
+class Cone:
+    """A positive definite matrix (q, q), by its lower Cholesky factor."""
+
+    lower: Array
+
+    @classmethod
+    def of(cls, matrix: Array) -> Cone | None:
+        """None where the matrix is not positive definite."""
+        try:
+            return cls(scipy.linalg.cholesky(matrix, lower=True, check_finite=False))
+        except np.linalg.LinAlgError:
+            return None
+
+    def inverse(self) -> Array:
+        """The matrix inverted."""
+        below = np.tril(scipy.linalg.lapack.dpotri(self.lower, lower=1)[0])
+        return np.asarray(below + np.tril(below, -1).T)
+
+    def divided(self, right: Array) -> Array:
+        """L^-1 R, whose squared columns are r.M^-1 r."""
+        return np.asarray(scipy.linalg.solve_triangular(self.lower, right, lower=True, check_finite=False))
+
+    def length(self, change: Array) -> float:
+        """The step, 1 at most, by which the matrix moves along a change and remains positive definite."""
+        moved = scipy.linalg.lapack.dsygst(change, self.lower, itype=1, lower=1)[0]
+        least = float(scipy.linalg.eigvalsh(moved, lower=True, subset_by_index=(0, 0), check_finite=False)[0])
+        return 1.0 if least > -STEP else STEP / -least
+
+
+def ascend(cost: Array, d: Array, start: Array, *, residual: float, max_passes: int) -> tuple[Array, Array, int]:
+    """E (n, r), y (n,) and the steps taken, from directions `start` (n, r) of the rows.
+
+    It ends where |Z E| is at most `residual` |C E|, at the rounding of the objective, or after `max_passes`; of the
+    last steps the one of least residual is returned.
+    """
+    e = _lengthened(start, d)
+    now = _evaluated(cost, d, e)
+    best, since = (now, e), 0
+    shift = float(np.abs(now[1]).max())
+    passes = 0
+    while passes < max_passes and best[0][2] > residual and since < _STALLED:
+        passes += 1
+        objective, y, size, slope = now
+        most, found = _MOST * max(shift, float(np.abs(y).max())), None
+        while shift < most:
+            step = _step(cost, e, y, slope, shift)
+            if step is not None:
+                moved = _lengthened(e + step, d)
+                found = _evaluated(cost, d, moved)
+                rise = (found[0] - objective) / abs(objective)
+                if rise > _ROUNDING or (rise > -_SLIGHT and found[2] < size):
+                    break
+                found = None
+            shift *= 4
+        if found is None:
+            break
+        shift *= min(0.25, found[2] / size)
+        e, now = moved, found
+        if now[2] <= _SETTLED:
+            e, now = _without_small(cost, d, e, now)
+        best = (now, e) if now[2] < best[0][2] else best
+        since = 0 if best[1] is e or rise > _SLIGHT else since + 1
+    return best[1], best[0][1], passes
+
+
+def _lengthened(e: Array, d: Array) -> Array:
+    """Rows of length sqrt(d)."""
+    return np.asarray(e * (np.sqrt(d) / np.linalg.norm(e, axis=1))[:, None])
+
+
+def _evaluated(cost: Array, d: Array, e: Array) -> tuple[float, Array, float, Array]:
+    """Tr(C E E^T), y, the residual, and C E - diag(y) E."""
+    pulled = cost @ e
+    y = np.einsum("nr,nr->n", pulled, e) / d
+    slope = pulled - y[:, None] * e
+    return float(y @ d), y, float(np.linalg.norm(slope) / np.linalg.norm(pulled)), slope
+
+
+def _step(cost: Array, e: Array, y: Array, slope: Array, shift: float) -> Array | None:
+    """X, None where Z + shift I is not positive definite."""
+    z = -cost
+    z.flat[:: len(z) + 1] += y + shift
+    inside = Cone.of(z)
+    if inside is None:
+        return None
+    inverse = inside.inverse()
+    try:
+        factor = scipy.linalg.cho_factor(inverse * (e @ e.T), lower=True, overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        return None
+    v = scipy.linalg.cho_solve(factor, np.einsum("nr,nr->n", inverse @ slope, e))
+    return np.asarray(inverse @ (slope - v[:, None] * e))
+
+
+def _without_small(
+    cost: Array, d: Array, e: Array, now: tuple[float, Array, float, Array]
+) -> tuple[Array, tuple[float, Array, float, Array]]:
+    """The factor without columns that the maximum does not have."""
+    values, turn = np.linalg.eigh(e.T @ e)
+    kept = values > _SMALL**2 * values[-1]
+    if kept.all():
+        return e, now
+    e = _lengthened(e @ turn[:, kept], d)
+    return e, _evaluated(cost, d, e)

@@ -1,0 +1,367 @@
+"""Passes of the semidefinite embedding at landmarks: kernel values block by block, kept or not, sums, and probes."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from zarr.storage import LocalStore
+
+from daskspectral.basis import Arena, Basis, Block, LandmarkBasis
+from daskspectral.basis.base import VALUE, evaluated
+from daskspectral.data.containers import points_reader
+from daskspectral.data.readers import ZarrReader
+from daskspectral.data.source import Preparation, Source, open_source
+from daskspectral.data.stores import open_node
+from daskspectral.data.writing import create_array, default_chunk_rows, refuse_existing, refuse_input
+from daskspectral.devices import ACCELERATOR_ROWS, Device, device_of
+from daskspectral.embedding.extension import COVERED, Extension
+from daskspectral.embedding.problems import Frame, Largest, Prove, Pull, alpha
+from daskspectral.engine import Run, plan_rows
+from daskspectral.engine.checkpoint import Checkpoint
+from daskspectral.engine.memory import available, check_memory, local_threads, on_cluster, predict_memory
+from daskspectral.engine.plan import Plan
+from daskspectral.engine.tasks import Total
+from daskspectral.moments import block_rows
+from daskspectral.passes.sums import flops_of
+
+Array = NDArray[np.floating[Any]]
+ASKED = "asked"
+BLOCK_ROWS = 512  # kernel values of a block are read three times: they should stay in the cache
+KEPT = 1 << 30  # bytes of kernel values that are kept in memory, at most
+SCRATCH = "daskspectral_scratch"
+"""Attribute of the array of kernel values that a fit leaves at the path of its cache."""
+
+SHARE = 4  # kernel values take at most 1 / SHARE of the free memory
+PROBES = 1000  # rows
+PROBE_ROWS = 1024  # of a block of kernel values
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Kernel values k(Y, x) between p landmarks Y and rows x, in blocks (p, c).
+
+    With `kept`, the rows (c, p) are kernel values that were computed before. They are arrays of the `device`.
+    """
+
+    basis: LandmarkBasis
+    kept: bool = False
+    device: str = "cpu"
+
+    @property
+    def accelerator(self) -> Device:
+        """Where the kernel values are. Raises ImportError or RuntimeError where there is none."""
+        return device_of(self.device)
+
+    def blocks(self, batches: Iterable[Mapping[str, Array]]) -> Iterator[tuple[Array, Array | None, Array]]:
+        """Block by block k(Y, x) (p, c), the bounds on the diagonal (c,), None where none are given, and x (c, d)."""
+        device, step = self.accelerator, BLOCK_ROWS if self.device == "cpu" else ACCELERATOR_ROWS
+        arena, basis = Arena(device), device.moved(self.basis)
+        for batch in batches:
+            for start in range(0, len(batch["x"]), step):
+                x = batch["x"][start : start + step]
+                given = batch.get("diagonal")
+                bound = None if given is None else device.put(np.asarray(given[start : start + step], dtype=float))
+                yield device.put(np.ascontiguousarray(x.T)) if self.kept else values(basis, x, arena), bound, x
+                arena.launched()
+
+
+def values(basis: Basis, x: Array, arena: Arena) -> Array:
+    """k(Y, x) (p, c) on the device of the arena, where the basis is, valid until the next call."""
+    block = Block({"x": x}, np.dtype(float), arena).on(arena)
+    return evaluated(basis, block, [VALUE]).feature(VALUE)
+
+
+@dataclass(frozen=True, eq=False)
+class KeepTask:
+    """The task that evaluates the kernel values of each row, (c, p), so that they can be kept."""
+
+    features: Features
+
+    def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
+        get = self.features.accelerator.get
+        return np.concatenate([get(k).T.copy() for k, *_ in self.features.blocks([batch])])
+
+
+@dataclass(frozen=True, eq=False)
+class TotalTask:
+    """The sum of the kernel values of all rows x_i at the landmarks Y, sum_i k(Y, x_i) (p,)."""
+
+    features: Features
+
+    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Array]:
+        device = self.features.accelerator
+        with device.guarded():
+            total = device.zeros(self.features.basis.size)
+            for k, *_ in self.features.blocks(batches):
+                total += k.sum(axis=1)
+            return {"total": device.get(total)}
+
+
+@dataclass(frozen=True, eq=False)
+class CoverTask:
+    """How well p landmarks cover the rows: a row x is covered if |psi(x)|^2 >= 0.5 and its mass m(x) is positive.
+
+    |psi(x)|^2 = |W^T k(Y, x)|^2, with W W^T the pseudo-inverse of k(Y, Y), is 1 where the landmarks span k(x, .). Of
+    the sums, `uncovered` is the number of rows that are not covered and `missed` holds the first of them; `farthest`
+    is the largest 1 - |psi|^2, `heaviest` the largest mass and `lightest` the smallest one, negative; `unbounded` is
+    the number of rows whose bound on the diagonal is not positive, and `rows` that of all valid rows.
+    """
+
+    features: Features
+
+    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Frame) -> dict[str, Any]:
+        uncovered, unbounded, missed, rows_seen = 0, 0, First(()), 0
+        farthest, lightest, heaviest = Largest(), Largest(-np.inf), Largest()
+        device = self.features.accelerator
+        get, whitening, masses = device.get, device.put(state.whitening), device.put(state.masses)
+        for k, bound, x in self.features.blocks(batches):
+            cover, m = get(np.square(whitening.T @ k).sum(axis=0)), get(k.T @ masses)
+            rows_seen += len(m)
+            lightest, heaviest = lightest + Largest(-float(m.min())), heaviest + Largest(float(m.max()))
+            rows = np.flatnonzero(~((cover >= COVERED) & (m > 0)))
+            uncovered += len(rows)
+            missed += First(tuple(np.asarray(x[rows], dtype=float)))
+            farthest += Largest(1 - float(cover.min()))
+            unbounded += 0 if bound is None else int(np.count_nonzero(~(get(bound) > 0)))
+        return {
+            "uncovered": np.array(uncovered),
+            "unbounded": np.array(unbounded),
+            "rows": np.array(rows_seen),
+            "farthest": farthest,
+            "heaviest": heaviest,
+            "lightest": lightest,
+            "missed": missed,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class First:
+    """The first rows of some kind, 1000 at most, which add up like a sum."""
+
+    rows: tuple[Array, ...]
+
+    def __add__(self, other: First) -> First:
+        return First((self.rows + other.rows)[:1000])
+
+    @property
+    def value(self) -> Array:
+        """The rows as an array (k, d)."""
+        return np.array(self.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class BlockTask:
+    """The sums over one range for a step of the ascent (`Pull`) or for the certificate (`Prove`)."""
+
+    features: Features
+    block: Pull | Prove
+
+    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Array) -> dict[str, Any]:
+        sums: dict[str, Any] = {}
+        device = self.features.accelerator
+        with device.guarded():
+            block, point = device.moved(self.block), device.put(state)
+            for k, bound, _ in self.features.blocks(batches):
+                part = block(k, point, bound)
+                sums = {name: sums[name] + value if sums else value for name, value in part.items()}
+            return {name: v if isinstance(v, Largest) else device.get(v) for name, v in sums.items()}
+
+
+@dataclass(eq=False)
+class Passes:
+    """One pass after the other over the same rows; a pass whose sums a checkpoint holds is not made again."""
+
+    run: Run
+    checkpoint: Checkpoint | None = None
+    count: int = 0
+
+    def __call__(self, task: Any, state: Any = None) -> Mapping[str, Any]:
+        """The sums of a task over all rows."""
+        checkpoint, number = self.checkpoint, self.count
+        self.count += 1
+        saved = {} if checkpoint is None or checkpoint.total is None else dict(checkpoint.total.sums)
+        asked = _digest(task, state)
+        if str(number) in saved and np.array_equal(saved[str(number)][ASKED], asked):
+            return dict(saved[str(number)])
+        found = self.run.reduce(task, state).sums
+        sums = {k: np.asarray(getattr(v, "value", v)) for k, v in found.items()}
+        if checkpoint is not None:  # later sums follow another course, and are dropped
+            before = {key: value for key, value in saved.items() if int(key) < number}
+            checkpoint.add(self.count, Total({**before, str(number): {**sums, ASKED: asked}}, count=1))
+        return sums
+
+
+def _digest(task: Any, state: Any) -> Array:
+    """A digest of a pass, its task and the point at which it is made, as four numbers."""
+    digest = hashlib.sha256(repr([type(part).__name__ for part in (task, getattr(task, "block", None))]).encode())
+    if isinstance(state, np.ndarray):
+        digest.update(np.ascontiguousarray(state).tobytes())
+    return np.frombuffer(digest.digest(), dtype=np.int64)
+
+
+def plan_embedding(source: Source, p: int, device: str = "cpu") -> Plan:
+    """The tasks and memory of one pass of an embedding with p landmarks. Raises MemoryError where it would not fit."""
+    plan, threads = plan_rows(source, flops_of(source, p), device=device), local_threads()
+    live = 1 + plan.live(1 + math.ceil(threads / plan.epoch))
+    rows = block_rows(p) if device == "cpu" else ACCELERATOR_ROWS
+    memory = predict_memory(
+        p, source.dimension, rows=rows, dtype="float64", threads=threads, live=live, buffers=4, sums=1, device=device
+    )
+    check_memory(memory)
+    return plan
+
+
+def keeps(size: int) -> bool:
+    """Whether an array of so many bytes may be kept in memory: 1 GB at most, and a quarter of what is free."""
+    return size <= min(KEPT, available() // SHARE)
+
+
+def check_scratch(path: str | os.PathLike[str], source: Source) -> None:
+    """Raise an error for a path where a fit cannot keep its kernel values in a scratch array.
+
+    Raises FileExistsError where anything but the scratch array of an earlier fit lies there, FileNotFoundError or
+    PermissionError for a directory that is missing or cannot be written, and ValueError for the path of the input and
+    for dask arrays, whose blocks the scratch array does not share.
+    """
+    if source.dask_fields:
+        raise ValueError("a scratch array takes no dask array: write X by X.to_zarr(path) and give the path")
+    refuse_input(path, *(reader.name for reader in source.readers.values() if isinstance(reader, ZarrReader)))
+    try:
+        refuse_existing(path, False)
+    except FileExistsError:
+        if not _is_scratch(path):
+            raise FileExistsError(
+                f"{os.fspath(path)} exists and is not the scratch of an earlier fit, so it is never replaced: give "
+                "another path"
+            ) from None
+
+
+def _is_scratch(path: str | os.PathLike[str]) -> bool:
+    try:
+        node = open_node(path)
+    except (OSError, KeyError, ValueError):  # no zarr store, or one that cannot be read
+        return False
+    return node.attrs.get(SCRATCH) is True
+
+
+def kept_values(run: Run, basis: LandmarkBasis, cache: str, scratch: str | None) -> tuple[Features, Run]:
+    """Kernel values at landmarks and the run that reads them: kept where that is asked for or pays.
+
+    They are kept in a zarr array at the path `scratch`, where it is given, else in memory where they fit, unless
+    `cache` is "never" (on an accelerator, which makes them faster than they come from there, with "always" alone).
+    Raises MemoryError where `cache` is "always" and they cannot be kept.
+    """
+    source, n, p, device = run.source, run.source.n, basis.size, run.device
+    features, quiet = Features(basis, device=device), replace(run, source=replace(source, progress=False))
+    if scratch is not None:
+        rows = min(n, default_chunk_rows((n, p), "float64"))
+        check_scratch(scratch, source)
+        marked = {SCRATCH: True}
+        with create_array(scratch, (n, p), "float64", chunk_rows=rows, attributes=marked, overwrite=True) as array:
+            target = str(array.store.root) if isinstance(array.store, LocalStore) else array.store
+            plan = Plan(tuple(pairwise([*range(0, n, rows), n])))
+            replace(quiet, plan=plan, description="features").map(KeepTask(features), out=target)
+        readers = {**source.readers, "x": points_reader(scratch, "features")}
+        kept = replace(quiet.source, readers=readers, preparation=Preparation())
+        return Features(basis, True, device), Run(kept, plan_embedding(kept, p, device), None, "embed", device)
+    aligned = "diagonal" not in source.readers or source.on_invalid == "raise"  # only valid rows have kept values
+    fits = aligned and not source.dask_fields and not on_cluster() and keeps(8 * n * p)
+    if fits and (cache == "always" or (cache == "auto" and device == "cpu")):
+        others = {name: reader.read(0, n) for name, reader in source.readers.items() if name != "x"}
+        kept = replace(open_source(run.map(KeepTask(features)), fields=others), progress=False)
+        return Features(basis, True, device), Run(kept, run.plan, None, "embed", device)
+    if cache == "always":
+        raise MemoryError(
+            f"cache='always': the kernel values of {n} rows at {p} landmarks, {8 * n * p / 1e9:.3g} GB, cannot be kept "
+            "in this process's memory (not on a cluster, of a dask array, or beyond a quarter of what is free or "
+            "1 GB); give a path as cache, or cache='auto'"
+        )
+    return features, quiet
+
+
+@dataclass(frozen=True, eq=False)
+class ProbeTask:
+    """Sums over rows x_i with the exact kernel to probe rows (s, d): the masses (s,), and k(probe, x_i) w_i (s, r).
+
+    With w_i = E_i / sqrt(m_i), of the first stage.
+    """
+
+    extension: Extension
+    probes: Array
+
+    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Array | None = None) -> dict[str, Array]:
+        extension = self.extension
+        r, device = extension.stages[0], device_of(extension.device)
+        points, masses, probes = device.moved((extension.points, extension.masses, self.probes))
+        step = ACCELERATOR_ROWS if device.accelerated else PROBE_ROWS
+        sums: dict[str, Array] = {"mass": np.zeros(len(self.probes)), "pull": np.zeros((len(self.probes), r))}
+        for batch in batches:
+            for start in range(0, len(batch["x"]), step):
+                x = np.asarray(batch["x"][start : start + step], dtype=float)
+                e = extension.of_prepared(x)[0][:, :r]
+                if "diagonal" in batch:
+                    e = e * np.sqrt(np.asarray(batch["diagonal"][start : start + step], dtype=float))[:, None]
+                there = device.put(x)
+                m = device.get(masses @ extension.kernel.values(there, points))
+                k = extension.kernel.values(there, probes)
+                sums["mass"] += device.get(k.sum(axis=1))
+                sums["pull"] += device.get(k @ device.put(e / np.sqrt(m)[:, None]))
+        return sums
+
+
+@dataclass(frozen=True, eq=False)
+class Probe:
+    """What the exact kernel says of an embedding at probe rows.
+
+    `residual` is how far one step of the full problem's power method moves the Gram matrix of the probe rows, relative
+    to it; `least_eigenvalue` is the least one of diag(y) - Abar among these rows, with the full kernel and the y of the
+    low-rank problem: where it is negative, this y proves nothing of the full problem, and where it is not, it may.
+    `embedding` (s, r) is E at these rows.
+    """
+
+    residual: float
+    least_eigenvalue: float
+    embedding: Array
+
+    @classmethod
+    def of(cls, passes: Passes, extension: Extension, overlap: Array, probes: Array, bound: Array | None) -> Probe:
+        """From one pass, with the sum `overlap` (r,) of sqrt(m_i) E_i over all rows.
+
+        `bound` (s,) are the bounds on the diagonal at the probe rows, where they are given.
+        """
+        sums = passes(ProbeTask(extension, probes))
+        m, total = np.asarray(sums["mass"]), extension.total
+        d = alpha(m, total) if bound is None else bound
+        pulled = sums["pull"] - np.outer(m, overlap) / total
+        pulled /= np.sqrt(m)[:, None]
+        length = np.linalg.norm(pulled, axis=1, keepdims=True)
+        moved = np.sqrt(np.maximum(d, 0))[:, None] * pulled / np.where(length > 0, length, 1.0)
+        e = extension.of_prepared(probes)[0][:, : extension.stages[0]]
+        e = e if bound is None else e * np.sqrt(bound)[:, None]
+        k = extension.kernel.values(probes, probes)
+        abar = k / np.sqrt(np.outer(m, m)) - np.sqrt(np.outer(m, m)) / total
+        y = _dual(extension, probes, bound)
+        return cls(gram_distance(e, moved), float(np.linalg.eigvalsh(np.diag(y) - abar)[0]), e)
+
+
+def _dual(extension: Extension, x: Array, bound: Array | None) -> Array:
+    """y_i = |u_i| / sqrt(d_i) of the low-rank problem at points x (s, d), (s,), with u_i = (Abar E)_i."""
+    k = extension.kernel.values(x, extension.points)
+    m = extension.masses @ k
+    d = alpha(m, extension.total) if bound is None else bound
+    return np.asarray(np.linalg.norm(k.T @ extension.coefficients[:, : extension.stages[0]], axis=1) / np.sqrt(m * d))
+
+
+def gram_distance(e: Array, other: Array) -> float:
+    """|E E^T - F F^T| / |F F^T|, Frobenius norms, for E (s, q) and F (s, r)."""
+    own, last = np.linalg.norm(e.T @ e) ** 2, np.linalg.norm(other.T @ other) ** 2
+    cross = np.linalg.norm(e.T @ other) ** 2
+    return float(np.sqrt(np.maximum(0.0, own + last - 2 * cross) / last))

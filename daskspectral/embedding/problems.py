@@ -1,0 +1,303 @@
+"""The problem over all n points: every pass is a product with the kernel.
+
+Abar' = Abar - C Cᵀ with C = Abar L, L = E (Eᵀ Abar E)^(-1/2), is positive semidefinite where Abar is, and Abar' E is
+0: the next columns of the embedding are those of the same problem with Abar' in place of Abar. As Abar' is
+Abar (I - L Cᵀ), they extend to new points as the first ones do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.devices import largest
+from daskspectral.embedding.ascent import Iterate, Problem
+from daskspectral.embedding.certificate import DENSE, Certificate, certificate, certify_dense, certify_lanczos
+from daskspectral.solve.whitening import inverse_root, symmetric_part, whiten
+
+Array = NDArray[np.floating[Any]]
+OWN = 0.9  # share of the diagonal of A that the lengths of the coordinates leave out
+WIDENING = 0.1  # what a new direction adds, as a share of a row's length, or of the norm of a state
+ZERO = 1e-12  # a diagonal of Abar below this share of what it was is rounding
+PSEUDO = 1e-10  # eigenvalues of E^T Abar E below this share of the largest are zeros
+
+
+@dataclass(frozen=True, eq=False)
+class Deflated:
+    """Abar = D K D - v vᵀ with D = diag(m)^(-1/2), v = √(m / sum m): equation (1.2), with v of unit norm.
+
+    `product` is K, known by K @ h for h (n, c); `m` = K 1 (n,). Each of the pairs `removed`, L and C (n, s), subtracts
+    C Cᵀ.
+    """
+
+    product: Any
+    m: Array
+    removed: tuple[tuple[Array, Array], ...] = ()
+
+    def __matmul__(self, h: Array) -> Array:
+        root = np.sqrt(self.m)[:, None]
+        v = root / np.sqrt(self.m.sum())
+        result: Array = self.product @ (h / root) / root - v * (v.T @ h)
+        for _, c in self.removed:
+            result = result - c @ (c.T @ h)
+        return result
+
+    def without(self, e: Array) -> Deflated:
+        """Abar without the columns of E (n, r)."""
+        pulled = self @ e
+        turn = inverse_root(symmetric_part(e.T @ pulled), PSEUDO)
+        return replace(self, removed=(*self.removed, (e @ turn, pulled @ turn)))
+
+    def weights(self, h: Array) -> Array:
+        """Weights w (n, c) of the kernel: Abar h at x_i is k(x_i, X) w / sqrt(m_i), here and at any new point."""
+        for lifted, c in reversed(self.removed):
+            h = h - lifted @ (c.T @ h)
+        v = np.sqrt(self.m / self.m.sum())[:, None]
+        return np.asarray((h - v * (v.T @ h)) / np.sqrt(self.m)[:, None])
+
+    @property
+    def bound(self) -> Array:
+        """alpha(x_i) = 1/m_i - m_i / sum m, the diagonal of (1.2) for a kernel with k(x, x) = 1: equation (1.4)."""
+        return np.asarray(1 / self.m - self.m / self.m.sum())
+
+    @property
+    def diagonal(self) -> Array:
+        """The diagonal of Abar (n,)."""
+        return np.asarray(self.bound - sum(np.square(c).sum(axis=1) for _, c in self.removed))
+
+
+@dataclass(frozen=True, eq=False)
+class ExactProblem(Problem):
+    """Coordinates G (n, r), whose rows matter by their direction alone: E = √(d) h, h_i = g_i / |g_i| (C.1).
+
+    The power step gives row i the squared length |(A h)_i| - 0.9 A_ii, A = diag(d)^(1/2) Abar diag(d)^(1/2): with the
+    diagonal of A, which does not pull a row in any direction, left out, the Hessian is near I, whatever the bandwidth.
+    """
+
+    matrix: Any  # Abar, with a product @
+    d: Array
+    own: Array | None = None  # the diagonal of A (n,)
+
+    def evaluate(self, point: Array) -> Iterate:
+        root, length = np.sqrt(self.d)[:, None], np.linalg.norm(point, axis=1, keepdims=True)
+        h = point / length
+        pulled = root * (self.matrix @ (root * h))
+        along = np.sum(pulled * h, axis=1, keepdims=True)
+        across = pulled - along * h
+        norm = np.linalg.norm(pulled, axis=1, keepdims=True)
+        moved = norm > 0
+        own = 0.0 if self.own is None else OWN * self.own[:, None]
+        stiffness = np.maximum(norm - own, (1 - OWN) * norm)
+        power = np.where(moved, pulled * np.sqrt(stiffness) / np.where(moved, norm, 1.0), point)
+        lost = np.divide(across**2, norm, out=np.zeros_like(across), where=moved).sum()
+        objective = float(along.sum())
+        moment = (self.d[:, None] * h).T @ h
+        return Iterate(point, objective, 2 * across / length, power, float(np.sqrt(lost / abs(objective))), moment)
+
+    def embedding(self, point: Array) -> Array:
+        """E (n, r)."""
+        e: Array = np.sqrt(self.d)[:, None] * point / np.linalg.norm(point, axis=1, keepdims=True)
+        return e
+
+    def dual(self, e: Array) -> Array:
+        """y_i = (Abar B)_ii / d_i, (n,)."""
+        return np.asarray(np.sum((self.matrix @ e) * e, axis=1) / self.d)
+
+    def certify(self, point: Array, tolerance: float) -> Certificate:
+        e = self.embedding(point)
+        y = self.dual(e)
+        if len(y) <= DENSE:
+            return certify_dense(self.matrix @ np.eye(len(y)), y, self.d, tolerance)
+        return certify_lanczos(self.matrix, y, e, self.d, tolerance)
+
+    @classmethod
+    def of(cls, matrix: Deflated, d: Array) -> ExactProblem:
+        """The problem of Abar, with its diagonal left out of the lengths of the coordinates."""
+        return cls(matrix, d, d * matrix.diagonal)
+
+    @property
+    def spent(self) -> bool:
+        return self.own is not None and not self.own.sum() > ZERO * float(self.d.sum())
+
+    def deflated(self, point: Array) -> ExactProblem:
+        return ExactProblem.of(self.matrix.without(self.embedding(point)), self.d)
+
+    def widened(self, point: Array, direction: Array) -> Array:
+        length = np.linalg.norm(point, axis=1)
+        column = direction / np.sqrt(self.d)
+        return np.column_stack([point, WIDENING * length * column / np.abs(column).max()])
+
+
+# -- the problem for any number of points: the kernel at p landmarks, a state of q × r numbers, one pass per iteration -
+
+
+Sums = Mapping[str, Any]
+CUT = 1e-10  # relative, of the eigenvalues of k(Y, Y)
+NOTHING = 1e-6  # singular values of a state below this share of the largest are rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """W (p, q) and σ (q,): all that a block needs to know of the other points.
+
+    The orthonormal columns `removed` (q, s) are left out of P: with R = P Fᵀ E in their span, F (I - R R^+) Fᵀ is
+    Abar - Abar E (Eᵀ Abar E)^+ Eᵀ Abar, the matrix of the columns that follow E.
+    """
+
+    whitening: Array
+    sigma: Array
+    removed: Array | None = None
+
+    @classmethod
+    def of(cls, gram: Array, total: Array) -> Frame:
+        """From k(Y, Y) (p, p) and the sum of k(Y, x_i) over all points (p,)."""
+        w = whiten(gram, CUT).matrix
+        return cls(w, w.T @ total)
+
+    @cached_property
+    def masses(self) -> Array:
+        """Coefficients (p,) of m: m_i = masses.k_i."""
+        found: Array = self.whitening @ self.sigma
+        return found
+
+    @property
+    def total(self) -> float:
+        """M = sum_i m_i."""
+        return float(self.sigma @ self.sigma)
+
+    def projected(self, z: Array) -> Array:
+        """P z."""
+        found: Array = z - np.outer(self.sigma, self.sigma @ z) / self.total
+        return found if self.removed is None else found - self.removed @ (self.removed.T @ found)
+
+    def without(self, z: Array) -> Frame:
+        """The frame of the columns that follow a state (q, r)."""
+        z = self.projected(z)
+        vectors, sizes, _ = np.linalg.svd(z, full_matrices=False)
+        fresh = vectors[:, sizes > NOTHING * sizes[0]]
+        return replace(self, removed=fresh if self.removed is None else np.hstack([self.removed, fresh]))
+
+    def coefficients(self, z: Array) -> Array:
+        """V (p, r) = W P z: psi_i^T P z = k_i^T V."""
+        return np.asarray(self.whitening @ self.projected(z))
+
+    def state(self, total: Array) -> Array:
+        """P W^T of sums (p, r) over the rows."""
+        return self.projected(self.whitening.T @ total)
+
+    def square(self, total: Array) -> Array:
+        """P W^T total W P of sums (p, p) over the rows, (q, q)."""
+        inner = self.whitening.T @ total @ self.whitening
+        half = self.projected(symmetric_part(inner))
+        return self.projected(half.T)
+
+
+@dataclass(frozen=True)
+class Largest:
+    """The largest of numbers, which adds up like a sum."""
+
+    value: float = 0.0
+
+    def __add__(self, other: Largest) -> Largest:
+        return self if self.value >= other.value else other
+
+
+@dataclass(frozen=True, eq=False)
+class Pull:
+    """The power step Σ_i √(d_i / m_i) k_i h_iᵀ (p, r), Σ_i √(d_i) |u_i|, and Eᵀ E (r, r).
+
+    Eᵀ E = Σ_i d_i h_i h_iᵀ with u_i = Vᵀ k_i / √(m_i), h_i = u_i / |u_i|.
+    """
+
+    masses: Array
+    total: float
+
+    def __call__(self, k: Array, v: Array, d: Array | None) -> dict[str, Any]:
+        both = np.column_stack([self.masses, v]).T @ k  # one product: k is read once
+        m, u = both[0], both[1:].T
+        bound = alpha(m, self.total) if d is None else d
+        length = np.linalg.norm(u, axis=1, keepdims=True)
+        h = u / np.where(length > 0, length, 1.0)
+        weight = np.sqrt(bound / m)
+        return {
+            "state": k @ (weight[:, None] * h),
+            "length": weight @ length[:, 0],
+            "moment": (bound[:, None] * h).T @ h,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Prove:
+    """sum_i k_i k_i^T / (m_i y_i) (p, p) with y_i = |u_i| / sqrt(d_i); sum d_i y_i, sum d_i, and the largest y_i."""
+
+    masses: Array
+    total: float
+
+    def __call__(self, k: Array, v: Array, d: Array | None) -> dict[str, Any]:
+        m = k.T @ self.masses
+        bound = alpha(m, self.total) if d is None else d
+        y = np.linalg.norm(k.T @ v, axis=1) / np.sqrt(m * bound)
+        scaled = k / np.sqrt(m * y)
+        return {
+            "square": scaled @ scaled.T,
+            "objective": bound @ y,
+            "bound": bound.sum(),
+            "largest": Largest(largest(y)),
+        }
+
+
+def alpha(m: Array, total: float) -> Array:
+    """1 / m_i - m_i / sum m, the diagonal of Abar: equation (1.4)."""
+    found: Array = 1 / m - m / total
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class LowRankProblem(Problem):
+    """Coordinates Z (q, r): the concave-convex form 2 Σ_i √(d_i) |F_iᵀ Z| - |P Z|² of the objective.
+
+    Its maximum over Z is Tr(Abar B) at h_i = F_iᵀ Z / |F_iᵀ Z|, its gradient at Z is 2 (Z' - Z) with the power step
+    Z' = Σ_i √(d_i) F_i h_iᵀ, and the Hessian is 2 (S - I) with S between 0 and I at the optimum. The h_i do not
+    depend on the scale of Z: each point is scaled so that the objective is largest, where it equals |P Z|² and is no
+    more than Tr(Abar B). `pull` and `prove` return the sums of `Pull` and `Prove` over all rows, for V (p, r).
+    """
+
+    frame: Frame
+    pull: Callable[[Array], Sums]
+    prove: Callable[[Array], Sums]
+
+    def evaluate(self, point: Array) -> Iterate:
+        sums = self.pull(self.frame.coefficients(point))
+        z, following = self.frame.projected(point), self.frame.state(sums["state"])
+        scale = float(sums["length"]) / float(np.vdot(z, z))
+        z, objective = scale * z, scale * float(sums["length"])
+        step = following - z
+        residual = float(np.linalg.norm(step) / np.sqrt(objective))
+        return Iterate(z, objective, 2 * step, following, residual, np.asarray(sums["moment"]))
+
+    def certify(self, point: Array, tolerance: float) -> Certificate:
+        """diag(y) - F Fᵀ is psd where no eigenvalue of Σ_i F_i F_iᵀ / y_i (q, q) is above 1.
+
+        y belongs to the point at the scale at which the objective is largest, and equals d.y.
+        """
+        sums, norm = self.prove(self.frame.coefficients(point)), np.sum(self.frame.projected(point) ** 2)
+        scale = float(sums["objective"] / norm)
+        values, vectors = np.linalg.eigh(self.frame.square(sums["square"]))
+        least = min(0.0, scale - float(values[-1])) * float(sums["largest"])
+        objective = scale * float(sums["objective"])
+        return certificate(least, float(sums["bound"]), objective, tolerance, vectors[:, -1])
+
+    @property
+    def spent(self) -> bool:
+        return 1 + (0 if self.frame.removed is None else self.frame.removed.shape[1]) >= len(self.frame.sigma)
+
+    def deflated(self, point: Array) -> LowRankProblem:
+        return replace(self, frame=self.frame.without(self.evaluate(point).power))
+
+    def widened(self, point: Array, direction: Array) -> Array:
+        return np.column_stack([point, WIDENING * np.linalg.norm(point) * direction])

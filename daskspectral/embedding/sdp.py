@@ -1,0 +1,429 @@
+"""SDPEmbedding: coordinates from a semidefinite program with a bounded diagonal, with a proof that they are optimal."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from daskspectral.basis import LandmarkBasis, Landmarks
+from daskspectral.choosing.landmarks import choose_landmarks, given_points, of_kernel
+from daskspectral.data.containers import as_reader
+from daskspectral.data.labelled import stack_rows
+from daskspectral.data.rows import Rows
+from daskspectral.data.source import Preparation, Source
+from daskspectral.embedding.bandwidth import check_bandwidth, chosen_bandwidth
+from daskspectral.embedding.certificate import Certificate
+from daskspectral.embedding.extension import Extension
+from daskspectral.embedding.fitting import FEW, FIRST, FURTHER, Embedded, Embedding
+from daskspectral.embedding.landmark_passes import Passes, check_scratch, plan_embedding
+from daskspectral.embedding.stages import SOLVERS
+from daskspectral.embedding.told import embedding, kernel_matrix, proved
+from daskspectral.engine import Run, plan_rows
+from daskspectral.engine.accelerators import chosen_device
+from daskspectral.engine.checkpoint import Checkpoint, leased
+from daskspectral.engine.run import checkpoint_signals
+from daskspectral.errors import RankWarning, TrustWarning, warn_user
+from daskspectral.estimators.reading import reads
+from daskspectral.estimators.records import identity_of
+from daskspectral.estimators.transformer import Transformer, framed
+from daskspectral.kernels import Gaussian
+from daskspectral.passes.apply import Result, labelled_rows
+from daskspectral.passes.parameters import check_number, check_one_of, check_random_state, check_whole
+from daskspectral.passes.scale import standardized
+from daskspectral.passes.sums import flops_of
+from daskspectral.solvers import Ascent
+
+Array = NDArray[np.floating[Any]]
+METHODS = ("auto", "exact", "sparse", "lowrank")
+UNCOVERED = ("nearest", "nan", "raise")
+CACHES = ("auto", "always", "never")
+FREE = ("solver", "cache")  # may change from one start to the next
+
+
+class SDPEmbedding(Transformer):
+    """Positive semidefinite embedding (SDP and (1.5), Fanuel, Aspeel, Delvenne and Suykens 2022).
+
+    B = E Eᵀ maximises Tr(Abar B) over positive semidefinite matrices B with diag(B) ≤ d, where Abar is the kernel
+    exp(-r² / bandwidth²), normalised by its sums and without its first eigenvector (1.2). The lengths of the rows of
+    E are bounded, so that no coordinate localises on a few outliers; the rank of B, a few, is the dimension.
+
+    Parameters
+    ----------
+    bandwidth : {"auto", "median", "local"} or float
+        In the units of X, or of its standardised columns. "auto": where the kernel just joins the rows; "local": 0.6
+        times the median distance of a row to its seventh neighbour; "median": the median distance of two rows. All are
+        chosen on 1000 rows, and `bandwidth_` is the number.
+    n_components : int, optional
+        How many columns; by default the rank of B. Beyond it, columns come in stages: each is the optimum for what the
+        stages before leave of the kernel, Abar - Abar E (Eᵀ Abar E)^+ Eᵀ Abar, with a certificate of its own.
+    method : {"auto", "exact", "sparse", "lowrank"}
+        "exact" takes the kernel between all n points, O(n²) a pass; "sparse" the same without values below 1e-6, for
+        bandwidths at which most pairs are out of reach; "lowrank" takes the Nystrom approximation at p landmarks,
+        O(n p) a pass over any number of chunks. "auto" takes the landmarks that make E Eᵀ exact to `accuracy`, from
+        1000 rows on; the sparse kernel where more than n / 5 would be needed; all pairs up to 20 000 rows where that
+        is not sparse either. `method_` tells.
+    accuracy : float
+        Relative error of the Gram matrix E Eᵀ up to which landmarks stand for all points; `certificate_.approximation`
+        estimates it, and a TrustWarning tells where it is above.
+    landmarks : Landmarks, optional
+        Those of "lowrank", of the kernel of the bandwidth; by default `Landmarks(method="cholesky")`, whose count
+        doubles from 100 until `accuracy` is reached. Points that the landmarks do not cover become landmarks too, as
+        long as there are no more than 1.5 p in all.
+    solver : Ascent, optional
+        Quasi-Newton ascent or the power method, with its tolerance (`help(daskspectral.solvers)`).
+    cache : {"auto", "always", "never"} or path
+        Whether "lowrank" keeps the kernel values at the landmarks between its passes, 8 p bytes a row: in this
+        process's memory where they fit (1 GB at most, and twice that while they are made; never of a dask array, or on
+        a cluster), or in a scratch array at a path that is given, a zarr array that all workers see (or a URL), of
+        "sparse" a zarr group. It is left there, and replaced by the next fit; whatever else lies at the path is
+        refused. "always" raises where they do not fit.
+    warm_start : bool
+        Whether a further `fit` starts its ascent from the embedding of the last one, as in a sweep over bandwidths.
+    device : {"cpu", "cuda", "auto"}
+        Where "lowrank" evaluates the kernel at landmarks and multiplies it, and `transform` does; as in
+        `SpectralDecomposition`. On a GPU kernel values are kept with cache="always" or a path alone.
+    random_state : int, Generator or None
+        Decides the landmarks and the first point of the ascent.
+
+    Attributes
+    ----------
+    embedding_ : (n, rank) E, columns by descending eigenvalue of B; with "lowrank" lazy where X is lazy: a dask or
+        zarr array, or a path. In each column the entry of largest magnitude is positive ("exact" and "sparse"), or the
+        largest coordinate in the whitened landmark functions ("lowrank"). With `n_components`, that many columns, stage
+        by stage.
+    spectrum_ : eigenvalues of B, (rank,) descending; of each column's stage where there are more
+    rank_ : int, the rank of B
+    objective_ : Tr(Abar B); with "lowrank", before it is optimal, a lower bound of it
+    certificate_ : `least_eigenvalue` of diag(y) - Abar, `gap`, `optimal`; with "lowrank", of the low-rank problem, and
+        `approximation`, an estimate of how far E Eᵀ is from that of the full problem
+    certificates_ : the same for each stage
+    stages_ : (stages,) how many columns each stage has
+    coverage_ : with "lowrank", least |ψ(x)|² of a point, 1 where the landmarks span its kernel function
+    n_passes_ : int, products with the kernel in the ascent
+    objectives_ : the objective at each of them, also at steps that were not taken
+    bandwidth_ : float, the bandwidth taken
+    method_, extension_, n_features_in_, feature_names_in_ (of a data frame)
+
+    Examples
+    --------
+    Two clusters of points on a line: the first coordinate has one sign on each.
+
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> x = np.concatenate([np.linspace(0, 1, 30), np.linspace(4, 5, 30)])[:, None]
+    >>> sdp = dsp.SDPEmbedding(bandwidth=1.0, random_state=0).fit(x)
+    >>> sdp.certificate_.optimal, sdp.rank_
+    (True, 1)
+    >>> sides = np.sign(sdp.embedding_[:, 0])
+    >>> bool(np.all(sides[:30] == -sides[30:]))
+    True
+    >>> bool(np.allclose(sdp.transform(x), sdp.embedding_))
+    True
+    """
+
+    certificates_: tuple[Certificate, ...]
+    extension_: Extension
+
+    @property
+    def fitted_attributes(self) -> tuple[str, ...]:
+        kept = ("embedding_",) if isinstance(getattr(self, "embedding_", None), np.ndarray) else ()  # a lazy one is not
+        described = ("spectrum_", "rank_", "objective_", "certificates_", "n_passes_", "objectives_", "method_")
+        return (*described, "bandwidth_", "extension_", "coverage_", "n_features_in_", *kept)
+
+    parts: ClassVar = {"landmarks": partial(Landmarks, method="cholesky"), "solver": Ascent}
+
+    def __init__(
+        self,
+        bandwidth: str | float = "auto",
+        *,
+        n_components: int | None = None,
+        method: str = "auto",
+        accuracy: float = 1e-3,
+        landmarks: Landmarks | None = None,
+        solver: Ascent | None = None,
+        cache: str | os.PathLike[str] = "auto",
+        warm_start: bool = False,
+        device: str = "cpu",
+        random_state: Any = None,
+    ):
+        self.bandwidth = bandwidth
+        self.n_components = n_components
+        self.method = method
+        self.accuracy = accuracy
+        self.landmarks = landmarks
+        self.solver = solver
+        self.cache = cache
+        self.warm_start = warm_start
+        self.device = device
+        self.random_state = random_state
+
+    @reads
+    @leased
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        diagonal: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+        progress: bool | None = None,
+    ) -> Self:
+        """Embed the rows of X (n, d) on the active dask scheduler, and certify.
+
+        `diagonal` (n,) are bounds d on the diagonal of B in place of alpha(x) = 1/m(x) - m(x) / sum m, where m(x)
+        sums the kernel over the points. With `checkpoint`, the passes of "lowrank" that were made are not made again. X
+        and the other options are as in `SpectralDecomposition.fit`.
+
+        Raises ValueError or TypeError for input that cannot work, for a bandwidth at which the kernel joins no two
+        points or cannot tell any apart, and for points that the landmarks do not cover; MemoryError where a run would
+        not fit, OSError for data that are damaged or change meanwhile. Warns where the solution is not proved optimal
+        (ConvergenceWarning), where landmarks are an approximation worse than `accuracy` (TrustWarning), and where the
+        kernel holds fewer columns than n_components (RankWarning).
+        """
+        self._check_parameters()
+        with self._fitting(X, progress, diagonal=diagonal) as (source, snapshot):
+            self._check_against(source, checkpoint)
+            device, rng = chosen_device(self.device), np.random.default_rng(self.random_state)
+
+            def constants() -> dict[str, Any]:
+                laid = standardized(source)
+                seed = int(rng.integers(2**31))  # drawn first: the same ascent for a word and the number it stands for
+                bandwidth = chosen_bandwidth(laid, self.bandwidth, rng)
+                return {"preparation": laid.preparation, "bandwidth": bandwidth, "seed": seed}
+
+            saved = None
+            if checkpoint is not None:
+                params = {k: v for k, v in self.plain_params().items() if k not in FREE} | {"device": device}
+                kinds = {"preparation": Preparation, "bandwidth": float, "seed": int}
+                identity = identity_of(snapshot, source, params)
+                saved = Checkpoint.take_up(checkpoint, identity, constants, kinds, checkpoint_every)
+            found = self._embedded(source, constants() if saved is None else saved.constants, saved, device)
+        self._keep(found)
+        embedding = found.embedding
+        if embedding is None or X.on_invalid == "skip":
+            embedding = self._extended(X, diagonal)
+        self.embedding_ = embedding
+        return self
+
+    def _of_fit(self, X: Any, **options: Any) -> Any:
+        """`embedding_`, with the labels of the rows where they have some."""
+        laid = stack_rows(Rows.of(X).data, layout=vars(self).get("layout_"))
+        if laid is None:
+            return self.embedding_
+        output = Result.of_components("embedding", self._n_features_out, {"eigenvalue": self.spectrum_})
+        return labelled_rows(self.embedding_, output, laid.rows)
+
+    @framed
+    def transform(self, X: Any, *, diagonal: Any = None, on_uncovered: str = "nearest", **options: Any) -> Any:
+        """The embedding of the rows of X by the extension (1.5), (n, rank) float64; at the points of the fit, E itself.
+
+        `diagonal` (n,) are the bounds at these points, where the fit was given bounds. Points that no row of the fit is
+        within reach of, kernel mass below 1e-3, which a row 2.6 bandwidths away gives, get the direction of their
+        nearest row, or NaN where `on_uncovered` is "nan", with a TrustWarning that counts them; or a ValueError, of
+        "raise". Containers and options are as in `SpectralDecomposition.transform`.
+        """
+        check_is_fitted(self)
+        check_one_of("on_uncovered", on_uncovered, UNCOVERED)
+        return self._extended(X, diagonal, on_uncovered, **options)
+
+    def _extended(self, X: Any, diagonal: Any, on_uncovered: str = "nearest", **options: Any) -> Any:
+        """The embedding of the rows of X, in X's container."""
+        if (diagonal is None) == self.extension_.unit:
+            needs = "needs diagonal, the bounds at these points" if self.extension_.unit else "takes no diagonal"
+            raise ValueError(f"transform {needs}: the fit was given {'one' if self.extension_.unit else 'none'}")
+        if diagonal is not None and options.get("out") is not None:
+            raise ValueError("out takes no diagonal: write transform(X, diagonal=...) yourself, such as by to_zarr")
+        function = replace(self.extension_, uncovered=on_uncovered, device=chosen_device(self.device))
+        found = self._rows(function, X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options)
+        if diagonal is None:
+            return found
+        n, reader = found.shape[0], as_reader(diagonal, "diagonal")
+        bounds = np.asarray(reader.read(0, n), dtype=float) if reader.shape == (n,) else np.empty(0)
+        missing = np.isnan(bounds) & (Rows.of(X).on_invalid == "skip")
+        if bounds.shape != (n,) or not ((bounds > 0) | missing).all():
+            raise ValueError(
+                f"diagonal must be {n} positive numbers, a bound for each row; it has shape {reader.shape}"
+            )
+        return found * np.sqrt(bounds)[:, None]
+
+    def restored(self) -> Self:
+        self.certificates_ = tuple(self.certificates_)
+        self.certificate_ = self.certificates_[0]
+        self.preparation_ = self.extension_.preparation
+        self.stages_ = np.array(self.extension_.stages)
+        return self
+
+    def _embedded(self, source: Source, constants: Any, checkpoint: Checkpoint | None, device: str) -> Embedded:
+        preparation, seed = constants["preparation"], int(constants["seed"])
+        source = source.with_preparation(mean=preparation.mean, scale=preparation.scale)
+        self.bandwidth_ = float(constants["bandwidth"])
+        kernel = Gaussian(self.bandwidth_ / 2**0.5)
+
+        asked = of_kernel(self.landmarks, kernel, count="auto")
+        given, known = not asked.drawn, asked.count != "auto"
+
+        def landmarks(p: int) -> LandmarkBasis:
+            wanted = replace(asked, count=min(p, source.n, asked.sample or p))
+            at_most = asked.method == "cholesky"  # fewer span the kernel
+            found = choose_landmarks(source, wanted, np.random.default_rng([seed, 0]), at_most=at_most)
+            return LandmarkBasis(kernel, found.points)
+
+        first = len(asked.points) if given else int(asked.count) if known else FIRST
+        plan = plan_rows(source, flops_of(source, 1))
+        if self.method == "lowrank":
+            plan = plan_embedding(source, first, device)
+        if checkpoint is not None:
+            checkpoint.agree(plan)
+        last, own, path = vars(self).get("extension_"), self._ascent, self._scratch()
+        alike = self.warm_start and last is not None and last.points.shape[1] == source.dimension
+        embedding = Embedding(
+            passes=Passes(Run(source, plan, None, "embed", device), checkpoint),
+            kernel=kernel,
+            solve=partial(SOLVERS[own.method], tolerance=own.tolerance, max_passes=own.max_passes),
+            landmarks=landmarks,
+            accuracy=self.accuracy,
+            sizes=(first, 0 if given else int(FURTHER * first)) if given or known else None,
+            seed=seed,
+            count=self.n_components,
+            cache="auto" if path is not None else str(self.cache),
+            scratch=path,
+            before=last if alike else None,
+        )
+        with checkpoint_signals(checkpoint):
+            if self.method == "auto":
+                found = embedding.chosen()
+            elif self.method == "lowrank":
+                found = embedding.low_rank()
+            else:
+                found = embedding.exact(sparse=self.method == "sparse")
+        if checkpoint is not None:
+            checkpoint.write()
+        return found
+
+    @property
+    def _ascent(self) -> Ascent:
+        return Ascent() if self.solver is None else self.solver
+
+    def _scratch(self) -> str | None:
+        """The path of a scratch array, None for a word. Raises ValueError for anything else."""
+        cache = self.cache
+        if cache in CACHES:
+            return None
+        text = os.fspath(cache) if isinstance(cache, (str, os.PathLike)) else ""
+        words = " or ".join(map(repr, CACHES))
+        if not text:
+            raise ValueError(f"cache must be {words}, or a path; it is {cache!r}")
+        if isinstance(cache, str) and not re.search(r"[./\\]", text):
+            raise ValueError(f"cache must be {words}, or a path such as './{text}'; it is {cache!r}")
+        return text
+
+    def _check_parameters(self) -> None:
+        """Raise ValueError or TypeError for parameters that cannot work with any data."""
+        check_bandwidth(self.bandwidth)
+        check_number("accuracy", self.accuracy)
+        if not 1e-100 < self.accuracy < 1e100:
+            raise ValueError(f"accuracy must be positive, 1e-100 to 1e100; it is {self.accuracy!r}")
+        if self.n_components is not None:
+            check_whole("n_components", self.n_components)
+        check_one_of("method", self.method, METHODS)
+        if not isinstance(self._ascent, Ascent):
+            raise TypeError(f"solver must be daskspectral.solvers.Ascent(...), or None; got {self.solver!r}")
+        self._scratch()
+        check_one_of("warm_start", self.warm_start, (True, False))
+        of_kernel(self.landmarks, Gaussian(1.0), count="auto")
+        check_random_state(self.random_state)
+
+    def _check_against(self, source: Source, checkpoint: Any) -> None:
+        """Raise ValueError where the parameters do not fit the data."""
+        if "diagonal" in source.readers and len(source.readers["diagonal"].shape) != 1:
+            raise ValueError(f"diagonal must have shape ({source.n},); it has {source.readers['diagonal'].shape}")
+        given_points(of_kernel(self.landmarks, Gaussian(1.0), count="auto"), source)
+        if (path := self._scratch()) is not None:
+            check_scratch(path, source)
+            if source.on_invalid == "skip":
+                raise ValueError("a scratch array keeps every row: mend the data and take on_invalid='raise'")
+        pairs = self.method in ("exact", "sparse") or (self.method == "auto" and source.n <= FEW)
+        if self.warm_start and checkpoint is not None:
+            raise ValueError("warm_start starts from a fit that the checkpoint does not hold: leave one of them out")
+        if pairs and checkpoint is not None:
+            raise ValueError("a checkpoint is of the passes over chunks: give method='lowrank', or no checkpoint")
+        if self.n_components is not None and self.n_components >= source.n:
+            raise ValueError(
+                f"n_components={self.n_components} needs more than the {source.n} rows of X: the kernel of n points "
+                "has n - 1 directions; lower it"
+            )
+
+    def _keep(self, found: Embedded) -> None:
+        """The attributes of a fit, and the warnings that its answer calls for."""
+        solutions = [stage.solution for stage in found.stages]
+        first, *others = [replace(solution.certificate, direction=None) for solution in solutions]
+        least = None if found.probe is None else found.probe.least_eigenvalue
+        first = replace(first, approximation=found.approximation, full_eigenvalue=least)
+        self.certificates_ = (first, *others)
+        self.method_, self.extension_ = found.method, found.extension
+        if found.coverage is not None:
+            self.coverage_ = found.coverage
+        self.spectrum_ = np.concatenate([solution.eigenvalues for solution in solutions])[: found.extension.kept]
+        self.rank_, self.objective_ = len(solutions[0].eigenvalues), solutions[0].objective
+        self.n_passes_ = sum(solution.passes for solution in solutions)
+        self.objectives_ = np.concatenate([solution.objectives for solution in solutions])
+        self.restored()
+        self._warn(found)
+
+    def _warn(self, found: Embedded) -> None:
+        """Warn where a stage is not proved optimal, where columns are missing, and where landmarks are not accurate."""
+        for number, stage in enumerate(found.stages):
+            proof, solution = stage.solution.certificate, stage.solution
+            if not proof.optimal:
+                of = "the embedding is" if len(found.stages) == 1 else f"stage {number + 1} of the embedding is"
+                warn_user(
+                    f"{of} not proved optimal: the relative duality gap is up to {proof.gap / solution.objective:.1e}, "
+                    f"above tolerance={self._ascent.tolerance:g}, after {solution.passes} passes; raise max_passes, or "
+                    "widen the bandwidth if few points reach one another",
+                    ConvergenceWarning,
+                )
+        if self.n_components is not None and found.extension.kept < self.n_components:
+            warn_user(
+                f"only {found.extension.kept} of {self.n_components} columns: the kernel holds no more at this "
+                "bandwidth; lower n_components or narrow the bandwidth",
+                RankWarning,
+            )
+        if found.approximation is not None and found.approximation > self.accuracy:
+            warn_user(
+                f"at {len(found.extension.points)} landmarks the Gram matrix of the embedding is off by about "
+                f"{found.approximation:.1%}, more than accuracy={self.accuracy:g}: the certificate is of the problem "
+                "at these landmarks. Leave their count out, or give more landmarks, method='auto' or a wider bandwidth",
+                TrustWarning,
+            )
+
+    def told(self) -> dict[str, Any]:
+        """The parts of a `Summary`."""
+        extension, certificate, variables = self.extension_, self.certificate_, str(self.n_features_in_)
+        if extension.preparation.columns is not None:
+            variables = f"columns {', '.join(map(str, extension.preparation.columns))} of {variables}"
+        facts: dict[str, Any] = {
+            **kernel_matrix(self, len(extension.points)),
+            "variables": f"{variables}{', standardized' if extension.preparation.scale is not None else ''}",
+        }
+        if self.method_ == "lowrank":
+            facts["coverage"] = (
+                f"{self.coverage_:.6g}, least of a point; 1 where the landmarks span its kernel function"
+            )
+            facts["error"] = f"{certificate.approximation:.1e} of the Gram matrix E E^T, estimated"
+        others = self.certificates_[1:]
+        if others:
+            all_proved = "all proved optimal" if all(c.optimal for c in others) else "not all proved optimal"
+            facts["stages"] = f"{len(others)} more of {', '.join(map(str, self.stages_[1:]))} columns, {all_proved}"
+        products = f", and {certificate.products} for the certificate" if certificate.products else ""
+        facts |= proved(self, f" to {(self.solver or Ascent()).tolerance:g}")
+        facts["passes"] = f"{self.n_passes_} products with the kernel{products}"
+        return embedding(self, facts)

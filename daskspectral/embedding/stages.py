@@ -1,0 +1,158 @@
+"""The solution with its rank: columns that the optimum does not have are dropped, missing ones are added.
+
+For more columns than the optimum has, each stage is the optimum of what the stages before it left of the kernel.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.embedding.ascent import Ascended, Iterate, Problem, accelerated, power_method
+from daskspectral.embedding.certificate import Certificate
+
+Array = NDArray[np.floating[Any]]
+logger = logging.getLogger("daskspectral")
+
+RANK = 6  # columns at the start
+STAGES = (1e-2, 1e-4, 1e-6, 1e-8)  # residuals at each of which small columns are dropped
+RESIDUAL = 3e-12  # the last one
+DROPPED = 0.02  # singular values of E below this share of the largest are dropped, at first
+WARM_UP = 2  # power steps at the start
+STEEPER = 20.0  # the factor by which this share shrinks after each certificate that failed
+ROUNDS = 8
+SPENT = 1e-9  # an objective below this share of the first one: the kernel holds no more columns
+NOTHING = 1e-12  # eigenvalues of B below this share of the largest are rounding
+
+
+@dataclass(frozen=True, eq=False)
+class SDPSolution:
+    """The coordinates, with the columns of E in descending order of B's eigenvalues, and the course of the ascent."""
+
+    point: Array
+    objective: float
+    eigenvalues: Array
+    certificate: Certificate
+    passes: int
+    objectives: tuple[float, ...]
+
+
+def solve_accelerated(problem: Problem, start: Array, *, tolerance: float, max_passes: int) -> SDPSolution:
+    """Quasi-Newton ascent from the coordinates `start` (m, r) that determines the rank on the way.
+
+    It ends where the certificate holds to a relative duality gap, or the passes are spent. After each stage small
+    columns of E are dropped. Where the certificate's least eigenvalue is negative (a second-order point that is not an
+    optimum; Boumal, Voroninski and Bandeira 2016), a column along its eigenvector is added.
+    """
+    point, cut = start, DROPPED
+    objectives: list[float] = []
+    best: SDPSolution | None = None
+    for attempt in range(ROUNDS):
+        found = _ascend(problem, point, cut, max_passes, objectives)
+        certificate = problem.certify(found.last.point, tolerance)
+        solution = _solution(found.last, certificate, objectives)
+        logger.info("round %d: %s after %d passes", attempt + 1, certificate, len(objectives))
+        if best is None or certificate.optimal or solution.objective > best.objective:
+            best = solution
+        if certificate.optimal or len(objectives) >= max_passes or certificate.direction is None:
+            break
+        point, cut = problem.widened(found.last.point, certificate.direction), cut / STEEPER
+    assert best is not None
+    return replace(best, passes=len(objectives), objectives=tuple(objectives))
+
+
+def solve_power(problem: Problem, start: Array, *, tolerance: float, max_passes: int) -> SDPSolution:
+    """The paper's projected power method, at the rank of the start, until its certificate holds."""
+    objectives: list[float] = []
+    point = start
+    for stage in (*STAGES, 1e-10, 1e-12):
+        found = power_method(problem, point, residual=stage, max_passes=max(1, max_passes - len(objectives)))
+        objectives.extend(found.objectives)
+        point = found.last.point
+        if stage > tolerance and len(objectives) < max_passes:
+            continue
+        certificate = problem.certify(point, tolerance)
+        if certificate.optimal or len(objectives) >= max_passes:
+            break
+    return _solution(found.last, certificate, objectives)
+
+
+SOLVERS = {"accelerated": solve_accelerated, "power": solve_power}
+
+
+def _ascend(problem: Problem, point: Array, cut: float, max_passes: int, objectives: list[float]) -> Ascended:
+    """To the last residual, without the columns that turn out to be small on the way."""
+    stages = list(STAGES)
+
+    def reducible(now: Iterate) -> bool:
+        passed = False
+        while stages and now.residual <= stages[0]:
+            passed = bool(stages.pop(0))
+        return passed and _reduced(now, cut).shape[1] < now.point.shape[1]
+
+    while True:
+        found = accelerated(
+            problem,
+            point,
+            residual=RESIDUAL,
+            max_passes=max(1, max_passes - len(objectives)),
+            warm_up=0 if objectives else WARM_UP,
+            stop=reducible,
+        )
+        objectives.extend(found.objectives)
+        point = _reduced(found.last, cut)
+        if len(objectives) >= max_passes or point.shape[1] == found.last.point.shape[1]:
+            return found
+
+
+def _solution(last: Iterate, certificate: Certificate, objectives: list[float]) -> SDPSolution:
+    values, turn = np.linalg.eigh(last.moment)
+    kept = np.flatnonzero(values > NOTHING * values[-1])[::-1]
+    return SDPSolution(
+        last.point @ turn[:, kept], last.objective, values[kept], certificate, len(objectives), tuple(objectives)
+    )
+
+
+def _reduced(last: Iterate, cut: float) -> Array:
+    """The coordinates without the directions in which E is small."""
+    values, turn = np.linalg.eigh(last.moment)
+    kept = np.sqrt(np.maximum(values, 0)) > cut * np.sqrt(values[-1])
+    return last.point if kept.all() else last.point @ turn[:, kept][:, ::-1]
+
+
+@dataclass(frozen=True, eq=False)
+class SDPStage:
+    """The columns of one stage: the problem whose optimum they are, and its solution with certificate."""
+
+    problem: Any
+    solution: SDPSolution
+
+    @property
+    def rank(self) -> int:
+        """The number of columns."""
+        return len(self.solution.eigenvalues)
+
+
+def solve_stages(
+    problem: Problem, start: Callable[[int], Array], solve: Callable[[Problem, Array], SDPSolution], count: int | None
+) -> tuple[SDPStage, ...]:
+    """As many stages as have `count` columns together, the first one alone for None; fewer where the kernel is spent.
+
+    `start(k)` are the first coordinates of stage k.
+    """
+    stages: list[SDPStage] = []
+    while True:
+        solution = solve(problem, start(len(stages)))
+        if stages and not solution.objective > SPENT * stages[0].solution.objective:
+            return tuple(stages)
+        stages.append(SDPStage(problem, solution))
+        if count is None or sum(stage.rank for stage in stages) >= count:
+            return tuple(stages)
+        problem = problem.deflated(solution.point)
+        if problem.spent:
+            return tuple(stages)

@@ -1,0 +1,72 @@
+"""Parameters as they are compared and written beside results: arrays by their digests."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from daskspectral.data.integrity import Snapshot
+from daskspectral.data.source import Source
+from daskspectral.errors import overheard
+from daskspectral.moments import update_digest
+from daskspectral.registry import encode
+
+
+def provenance(kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """What made a result, as attributes of its store: the version, the estimator's kind and parameters, as JSON."""
+    plain = {name: _digested(encode(value)) for name, value in params.items()}
+    return {
+        "daskspectral_version": importlib.import_module("daskspectral").__version__,
+        "estimator": kind,
+        "parameters": json.dumps(plain, sort_keys=True),
+    }
+
+
+def identity_of(snapshot: Snapshot, source: Source, params: Mapping[str, Any]) -> dict[str, Any]:
+    """What a checkpoint must agree in: the data, how they are read, and every parameter; arrays by digest.
+
+    Raises ValueError or TypeError for parameters that could not be read back from the checkpoint.
+    """
+    plain = {f"parameter {name}": _digested(encode(value)) for name, value in params.items()}
+    reading = {
+        "columns": source.preparation.columns,
+        "standardize": source.standardize,
+        "on_invalid": source.on_invalid,
+    }
+    return {**snapshot.identity, **plain, **reading}
+
+
+def _digested(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        digest = hashlib.sha256()
+        update_digest(digest, value)
+        return f"array {value.shape} {digest.hexdigest()[:16]}"
+    if isinstance(value, Mapping):
+        return {k: _digested(v) for k, v in value.items()}
+    return [_digested(v) for v in value] if isinstance(value, list) else value
+
+
+# -- what a fit warned of, kept with the model: `warnings_` ------------------------------------------------------------
+
+
+Call = TypeVar("Call", bound=Callable[..., Any])
+WARNINGS = "warnings_"
+
+
+def remembered(method: Call) -> Call:
+    """Make a `fit`, `update` or `fit_moments` keep what it warns of as `warnings_`, "Category: message" each."""
+
+    @wraps(method)
+    def remembering(self: Any, *arguments: Any, **options: Any) -> Any:
+        with overheard() as heard:
+            result = method(self, *arguments, **options)
+        self.warnings_ = heard
+        return result
+
+    return cast(Call, remembering)

@@ -1,0 +1,402 @@
+"""What a regression measures under a group: how many invariant or equivariant functions, decided on a few rows."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis import Basis, EquivariantBasis, HarmonicBasis, InvariantBasis
+from daskspectral.data.source import Source
+from daskspectral.engine.sampling import draw_fields
+from daskspectral.errors import FitWarning, renumbered, warn_user
+from daskspectral.groups import Group, Representation
+from daskspectral.groups.invariants import Invariants
+from daskspectral.invariance.intervals import advise_products, ranges_of, symmetric_ranges
+from daskspectral.invariance.levels import InvariantSolver, LeastSquares
+from daskspectral.invariance.problem import problem_of
+from daskspectral.manifolds import Interval, Manifold
+from daskspectral.manifolds.base import MOST_FUNCTIONS
+from daskspectral.moments import Moments
+from daskspectral.moments.counting import counted_weight
+from daskspectral.moments.folds import FOLD, Folds
+from daskspectral.moments.summing import SumTask
+from daskspectral.operators.regression import Regression
+from daskspectral.passes.parameters import check_whole, sobolev_order
+from daskspectral.passes.sums import measure_of
+
+Array = NDArray[np.floating[Any]]
+logger = logging.getLogger("daskspectral")
+TOLERANCE = 1e-5  # how far points may lie off the manifold
+MOST = 1000  # invariant functions
+START = 50  # of them, or
+HARMONICS = 1000  # eigenfunctions, whichever are more
+TERMS = 20_000  # of sums, eigenfunctions among them, which all rows are measured with
+WORK = 2e8  # of these times rows, where there are more than HARMONICS of them
+PILOT = 3000  # rows
+BETTER = 0.97  # times the score, for twice as many functions that are worth more
+MARGIN = 2.0
+FOLDS = 5  # of these rows
+MOST_HARMONICS = 1500  # eigenfunctions of an output, unless told
+LADDER = 8  # numbers of functions that are compared, each half of the last
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The levels of a manifold with their functions that are invariant under a group, for so many `rows`."""
+
+    manifold: Manifold
+    group: Group | None
+    rows: int
+    numbers: int = 1
+    """Numbers that each row tells of a function."""
+    tolerance: float = TOLERANCE
+    counted: float | None = None
+    """How many rows these count as by their weights; None for as many."""
+
+    def of(self, most: int) -> InvariantBasis:
+        """The invariant functions of as many whole levels as have at most `most` functions together."""
+        harmonic = HarmonicBasis(self.manifold, most, tolerance=self.tolerance)
+        return InvariantBasis(harmonic, self.group) if self.group is not None else InvariantBasis.all_of(harmonic)
+
+    def bounded(self, most: int) -> InvariantBasis:
+        """The functions within `most` that a user asked for. Raises ValueError for more of them than numbers."""
+        basis, told = self.of(most), self.rows * self.numbers
+        if basis.size > told:
+            what = f"{self.rows} rows of X"
+            what = what if self.numbers == 1 else f"{told} numbers that values and gradients at the {what} are"
+            raise ValueError(
+                f"n_eigenfunctions={most} has {basis.size} invariant functions, more than the {what}; lower it"
+            )
+        return basis
+
+    def within(self, invariant: int, harmonics: int | None = None) -> InvariantBasis:
+        """The first levels of at most so many invariant functions; the first one at least.
+
+        `harmonics` bounds the number of all functions, by default what they cost does.
+        """
+        if self.group is None:
+            most = min(invariant, self.terms if harmonics is None else harmonics)
+            return self.of(max(1, most))
+        return InvariantBasis.within(
+            self.manifold,
+            self.group,
+            most_invariant=invariant,
+            most=harmonics,
+            most_terms=self.terms,
+            tolerance=self.tolerance,
+            invariants=self._invariants,
+        )
+
+    @cached_property
+    def _invariants(self) -> Invariants | None:
+        """The invariant functions of each level, found once however often levels are added."""
+        return None if self.group is None else Invariants.of(self.manifold, self.group)
+
+    @property
+    def most(self) -> int:
+        """Half as many invariant functions as numbers in the rows, and at most 1000."""
+        rows = self.rows if self.counted is None else self.counted
+        return max(1, min(int(rows * self.numbers + 1e-9) // 2, MOST))
+
+    @property
+    def terms(self) -> int:
+        """How many terms of sums so many rows can be measured with: eigenfunctions, unless an average costs less."""
+        return min(TERMS, max(HARMONICS, int(WORK / self.rows)))
+
+    def more(self, basis: InvariantBasis) -> bool:
+        """Whether another level may be added, as far as can be told without building it."""
+        size = self.manifold.multiplicity(len(basis.dimensions))
+        if self.group is None:
+            return basis.size + size <= min(self.most, self.terms)
+        return basis.size < self.most
+
+    @property
+    def first(self) -> InvariantBasis:
+        """The first levels, of 1000 functions or 50 invariant ones, whichever are more; more than the constant."""
+        basis = self.within(self.most, HARMONICS)
+        if basis.size < min(START, self.most):
+            basis = self.within(min(START, self.most))
+        level, most = len(basis.multiplicities), int(basis.multiplicities.sum())
+        found = basis
+        while found.size < 2 <= self.rows:  # few rows: the penalty is left to hold the functions of the next level
+            most += self.manifold.multiplicity(level)
+            if most > HARMONICS:
+                return basis
+            found, level = self.of(most), level + 1
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class InvariantSpace:
+    """The functions that parameters of an estimator ask for; without a `manifold`, on intervals over the ranges."""
+
+    manifold: Manifold | None
+    group: Group | None
+    smoothness: float | None
+    most: int | None
+    """`n_eigenfunctions`."""
+
+    def check(self) -> None:
+        """Raise ValueError or TypeError for parameters that cannot work, whatever the data."""
+        if self.manifold is not None and not isinstance(self.manifold, Manifold):
+            raise TypeError(f"manifold must be one of daskspectral.manifolds, such as Sphere(3); got {self.manifold!r}")
+        if self.group is not None and not isinstance(self.group, Group):
+            raise TypeError(f"group must be one of daskspectral.groups, such as Permutations(3); got {self.group!r}")
+        if self.most is not None:
+            check_whole("n_eigenfunctions", self.most, most=MOST_FUNCTIONS)
+        if self.manifold is not None:
+            sobolev_order(self.smoothness, self.manifold)
+            if self.group is not None:
+                self.group.check(self.manifold)
+
+    def decided(
+        self,
+        levels: Levels,
+        source: Source,
+        operator: Regression,
+        *,
+        solver: InvariantSolver,
+        gradient_weight: float,
+        folded: bool,
+    ) -> InvariantBasis:
+        """The invariant functions that a regression measures: as many as asked for, or as its solver or data decide."""
+        exponent = self.exponent(levels.manifold)
+        most = solver.default(source.n, exponent) if self.most is None else self.most
+        if most is None:
+            basis, levels = decide_levels(levels, source, operator, exponent, gradient_weight, folded=folded)
+        else:
+            basis = levels.bounded(most)
+        self.advise(basis, levels, asked=most is not None)
+        return basis
+
+    def advise(self, basis: InvariantBasis, levels: Levels, *, asked: bool) -> None:
+        """Warn where rows are few for the first functions, unless these were `asked` for, or none is of two columns.
+
+        Raises ValueError where only the constant is left.
+        """
+        if not asked and basis.size > 1 and basis.size > levels.most:
+            warn_user(
+                f"X has {levels.rows} rows, few for the {basis.size} functions of the first levels, which are no "
+                "fewer: the penalty decides what the rows do not, and values that were held out tell little. Give more "
+                "rows, or fewer columns",
+                FitWarning,
+            )
+        elif self.manifold is None:
+            advise_products(basis)
+
+    def check_columns(self, source: Source) -> None:
+        """Raise ValueError where points have other coordinates than the manifold or the group."""
+        d = source.n_features_in
+        if self.manifold is None:
+            unit = Interval([-1.0] * d, [1.0] * d)
+            sobolev_order(self.smoothness, unit)
+            if self.group is not None:
+                symmetric_ranges(unit.ends, self.group)
+        elif d != self.manifold.ambient:
+            raise ValueError(
+                f"X has {d} columns, and points of {self.manifold!r} have {self.manifold.ambient} coordinates"
+            )
+
+    def check_first(self, source: Source) -> None:
+        """Raise ValueError where the first rows are off a manifold that is given, before the functions are made."""
+        if self.manifold is None:
+            return
+        first = np.asarray(source.readers["x"].read(0, min(1000, source.n)), dtype=float)
+        finite = np.flatnonzero(np.isfinite(first).all(axis=1))
+        with renumbered(lambda k: finite[k]):
+            self.manifold.check(first[finite], tolerance=TOLERANCE)
+
+    def levels(self, source: Source, kinds: tuple[bool, bool] = (True, False)) -> Levels:
+        """The levels for the rows of a source, which a pass reads where no manifold is given.
+
+        `kinds` tells whether there are values, and gradients that count.
+        """
+        manifold = ranges_of(source, self.group) if self.manifold is None else self.manifold
+        numbers = kinds[0] + kinds[1] * manifold.dimension
+        tolerance = TOLERANCE if self.manifold is not None else np.inf
+        return Levels(manifold, self.group, source.n, numbers, tolerance)
+
+    def made(self, manifold: Manifold, group: Group | None) -> bool:
+        """Whether functions of a manifold and a group are these."""
+        found, wanted = _moves(group), _moves(self.group)
+        same = found.shape == wanted.shape and np.allclose(found, wanted, rtol=0, atol=1e-12)
+        ranges = self.manifold is None and isinstance(manifold, Interval)
+        return bool(same and (ranges or manifold == self.manifold))
+
+    def exponent(self, manifold: Manifold) -> float:
+        """alpha = 2 s / dimension."""
+        return 2 * sobolev_order(self.smoothness, manifold) / manifold.dimension
+
+
+def decide_levels(
+    levels: Levels,
+    source: Source,
+    operator: Regression,
+    exponent: float,
+    gradient_weight: float,
+    *,
+    folded: bool,
+) -> tuple[InvariantBasis, Levels]:
+    """The functions that least squares measures for all rows, decided on up to 3000 of them.
+
+    The functions are doubled while the first half of the eigenfunctions does not do about as well, on folds of these
+    rows that are left out, or, not `folded`, by generalised cross-validation. For n rows D is twice the best D of the m
+    rows, times (n / m)^(1 / (1 + alpha)): as many functions of the Sobolev space as more rows tell of; 1000 or those of
+    the `first` levels at least. With the levels as the rows count for them, of which some may have no weight.
+    """
+    if "weight" not in source.readers and not levels.more(levels.first):
+        return levels.first, levels
+    rows, fields = draw_fields(source, PILOT, np.random.default_rng(0))
+    weight = fields.get("weight", np.ones(len(rows)))
+    drawn = counted_weight(weight) if len(rows) else 0.0
+    if drawn:
+        levels = replace(levels, counted=levels.rows * drawn / len(rows))
+    first = basis = levels.first
+    if not drawn or not levels.more(basis):
+        return basis, levels  # what is wrong with the rows is told when they are measured
+    labels = np.arange(len(rows)) % FOLDS if folded else None
+    if folded and FOLD in fields:
+        labels = np.unique(fields[FOLD], return_inverse=True)[1].ravel() % FOLDS
+    fields = {name: values for name, values in fields.items() if name != FOLD}
+    while True:
+        best, enough = _tried(basis, operator, fields, labels, exponent, gradient_weight)
+        if enough or not levels.more(basis):
+            break
+        more = levels.within(min(2 * basis.size, levels.most))
+        if more.size <= basis.size:
+            break
+        basis = more
+    wanted = MARGIN * best * max(1.0, levels.rows / len(rows)) ** (1 / (1 + exponent))
+    logger.info("invariant levels: best D = %d on %d rows; measured up to D = %d", best, len(rows), wanted)
+    size = float(basis.multiplicities.sum())
+    if wanted <= first.multiplicities.sum():
+        return first, levels
+    if wanted <= size:
+        return levels.within(levels.most, int(wanted)), levels
+    return levels.within(min(levels.most, int(basis.size * wanted / size))), levels
+
+
+def _moves(group: Group | None) -> Array:
+    """What moves something, [0, A, b] of generators and [1, X, b] of the algebra, (k, d, d + 2)."""
+    if group is None:
+        return np.zeros(0)
+    found = [(0, g.matrix, g.shift) for g in group.generators if not g.trivial]
+    found += [(1, field.matrix, field.shift) for field in group.algebra if not field.trivial]
+    return np.array([np.column_stack([np.full(len(a), kind), a, b]) for kind, a, b in found])
+
+
+def _tried(
+    basis: InvariantBasis,
+    operator: Regression,
+    fields: dict[str, Any],
+    labels: NDArray[Any] | None,
+    exponent: float,
+    gradient_weight: float,
+) -> tuple[int, bool]:
+    """The best D for some rows, and whether the first half of the functions does about as well."""
+    task = SumTask(measure_of(basis, None, operator, "float64"), operator)
+    weight = float(fields["weight"].sum()) if "weight" in fields else float(len(fields["x"]))
+    d = int(basis.multiplicities.sum())
+    if not weight > 0:
+        return d, True
+    if labels is None:
+        moments = Moments(task([fields]), weight, len(fields["x"]), basis, operator)
+    else:
+        parts = [{name: values[labels == k] for name, values in fields.items()} for k in np.unique(labels)]
+        sums = [task([part]) for part in parts]
+        arrays = {name: np.stack([found[name] for found in sums]) for name in sums[0]}
+        weights = np.array([part["weight"].sum() if "weight" in part else len(part["x"]) for part in parts], float)
+        folds = Folds(arrays, weights, np.array([len(part["x"]) for part in parts]))
+        moments = Moments(folds.total(), weight, len(fields["x"]), basis, operator, folds=folds)
+    problem = problem_of(moments, exponent, gradient_weight=gradient_weight)
+    problem = replace(problem, most=None, alpha=None)
+    shares = 2.0 ** -np.arange(1, LADDER)
+    levels = problem.cumulative[np.array(problem.ends) - 1] / d
+    ends = {problem.ends[-1]} | {problem.ends[max(0, int(np.count_nonzero(levels <= s)) - 1)] for s in shares}
+    scores = {found.size: found.score for found in LeastSquares().candidates(problem, sorted(ends))}
+    best = min(scores, key=lambda end: scores[end])
+    half = [score for end, score in scores.items() if problem.cumulative[end - 1] <= d / 2]
+    return int(problem.cumulative[best - 1]), bool(half and scores[best] >= BETTER * min(half))
+
+
+@dataclass(frozen=True, eq=False)
+class Output:
+    """How values change with a group: by a `representation`, or not at all (None); `given` is the parameter."""
+
+    given: Any
+    group: Group | None
+    representation: Representation | None
+
+    @classmethod
+    def of(cls, given: Any, group: Group | None) -> Output:
+        """From the parameter `output`. Raises ValueError for one that does not exist, and without a group."""
+        if given is None:
+            return cls(given, group, None)
+        if group is None:
+            raise ValueError(f"output={given!r} says how values change with a group: give the group")
+        return cls(given, group, Representation.of(given))
+
+    def check(self, manifold: Manifold | None) -> None:
+        """Raise ValueError where the representation is none of the group."""
+        if self.representation is None or self.group is None:
+            return
+        self.representation.pairs(self.group)
+        if manifold is not None:
+            self.representation.check(self.group, manifold)
+
+    def check_targets(self, operator: Regression) -> None:
+        """Raise ValueError where y has not the components of the representation, and for gradients."""
+        if self.representation is None or self.group is None:
+            return
+        if operator.gradients:
+            raise ValueError(f"gradients are for invariant functions: leave them out with output={self.given!r}")
+        k = self.representation.components(self.group)
+        if (operator.targets or 1) != k:
+            what = f"output={self.given!r}" if isinstance(self.given, str) else "output"
+            shape = "(n,) or (n, 1)" if k == 1 else f"(n, {k})"
+            raise ValueError(
+                f"y has {operator.targets or 1} columns, and {what} is a representation by matrices of "
+                f"{k} components: give y of shape {shape}, or another output"
+            )
+
+    def basis(self, levels: Levels, most: int | None) -> EquivariantBasis:
+        """The equivariant functions of the levels within `most` eigenfunctions, by default as many as rows can tell.
+
+        Raises ValueError where the levels that were asked for have no function, or more than there are numbers in y.
+        """
+        assert self.representation is not None
+        assert self.group is not None
+        harmonic = HarmonicBasis(levels.manifold, most or MOST_HARMONICS, tolerance=levels.tolerance)
+        basis = EquivariantBasis(harmonic, self.group, self.representation)
+        numbers = levels.rows * basis.components
+        if most is None:
+            enough = np.cumsum(basis.dimensions) <= max(1, min(numbers // 2, MOST))
+            basis = basis.leading(max(1, int(np.count_nonzero(enough))))
+        if not basis.size:
+            raise ValueError(
+                f"no function of the first {basis.multiplicities.sum()} eigenfunctions of {levels.manifold!r} changes "
+                f"with {self.group!r} as output={self.given!r} says, but 0: raise n_eigenfunctions, or change output"
+            )
+        if basis.size > numbers:
+            raise ValueError(
+                f"n_eigenfunctions={most} has {basis.size} equivariant functions, more than the {numbers} numbers in "
+                "y; lower it"
+            )
+        return basis
+
+    def made(self, basis: Basis) -> bool:
+        """Whether the functions change with the group as told."""
+        if self.representation is None or self.group is None or not isinstance(basis, EquivariantBasis):
+            return self.representation is None and isinstance(basis, InvariantBasis)
+        for own, other in (
+            (self.representation.matrices(self.group), basis.representation.matrices(basis.group)),
+            (self.representation.derived(self.group), basis.representation.derived(basis.group)),
+        ):
+            if own.shape != other.shape or not np.allclose(own, other, rtol=0, atol=1e-12):
+                return False
+        return True

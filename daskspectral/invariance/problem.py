@@ -1,0 +1,196 @@
+"""From moments of invariant functions to a regression: what is fitted, how many rows it counts as, where these lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.special
+from numpy.typing import NDArray
+
+from daskspectral.basis import EquivariantBasis, InvariantBasis
+from daskspectral.errors import FitWarning, TrustWarning, warn_user
+from daskspectral.invariance.levels import InvariantProblem, InvariantSolution, InvariantSolver
+from daskspectral.moments.counting import advise_weights, counted_rows
+from daskspectral.moments.moments import Moments
+from daskspectral.moments.problem import checked_means
+from daskspectral.moments.regression import CrossValidation, cross_validate, observed_in
+from daskspectral.passes.support import FUNCTIONS, leading
+
+Array = NDArray[np.floating[Any]]
+CUT = 1e-10  # of directions of the Gram matrix that least squares takes for the size of a bias
+MISJUDGED = 5.0  # error on rows that were left out, over the error that is expected there
+SLIGHT = 0.1  # share of the spread, of which chance may be all
+EXPLAINED = 0.98  # share of the spread, above which it matters little
+
+
+@dataclass(frozen=True, eq=False)
+class InvariantFit:
+    """A solution, and how it does on folds that were left out; None without folds."""
+
+    solution: InvariantSolution
+    held_out: CrossValidation | None
+
+
+def problem_of(
+    moments: Moments,
+    exponent: float,
+    *,
+    gradient_weight: float,
+    most: int | None = None,
+    alpha: float | None = None,
+) -> InvariantProblem:
+    """What moments of invariant functions pose to a solver; arguments as of `fit_invariant`."""
+    basis = moments.basis
+    assert isinstance(basis, (InvariantBasis, EquivariantBasis))
+    dimension, numbers = basis.manifold.dimension, counted_rows(moments) * basis.components
+    observed = observed_in(moments, checked_means(moments), gradient_weight, numbers, dimension)
+    rows, folds = int(moments.arrays["observed"][0]), moments.folds
+    shares = None if folds is None else folds.weight[: folds.number] / moments.weight
+    return InvariantProblem(observed, basis.cumulative, exponent, most, alpha, rows, shares)
+
+
+def fit_invariant(
+    moments: Moments,
+    solver: InvariantSolver,
+    exponent: float,
+    *,
+    most: int | None,
+    alpha: float | None,
+    gradient_weight: float,
+) -> InvariantFit:
+    """Solve moments of invariant functions, warn of what the solver cannot do with them, and judge it on the folds.
+
+    `exponent` is that of the weights of the Sobolev norm; `most` is D and `alpha` the penalty, None where they are
+    chosen. Raises ValueError for moments that are not finite, or weights that are all zero.
+    """
+    problem = problem_of(moments, exponent, gradient_weight=gradient_weight, most=most, alpha=alpha)
+    advise_weights(moments)
+    solution = solver.solve(problem)
+    found = cross_validate(moments, problem.observed, lambda fold, share: solver.refit(problem, solution, fold, share))
+    if solver.penalised or most is not None:
+        _advise_unexplained(moments, solution, found)
+    else:
+        _advise_few(moments, solution, found)
+    if not solver.penalised and isinstance(moments.basis, InvariantBasis):
+        _advise_uniformity(moments, len(solution.coefficients))
+    return InvariantFit(solution, found)
+
+
+def _advise_unexplained(moments: Moments, solution: InvariantSolution, found: CrossValidation | None) -> None:
+    """Warn where rows that were left out are not explained, or far worse than those of the fit."""
+    if not _spread(moments):
+        return
+    size, advice = (
+        len(solution.coefficients),
+        "let n_eigenfunctions and alpha be chosen, give more rows or another group",
+    )
+    if size == 1 and moments.basis.holds_constant:
+        what = (
+            f"the one invariant function that is fitted, of the first {solution.most} eigenfunctions, is the constant, "
+            "and predictions are the mean of y"
+        )
+    elif found is None:
+        return
+    elif found.score <= 0 or found.score < min(SLIGHT, 2 * found.standard_error):
+        what = (
+            f"the {size} invariant functions that are fitted explain nothing of rows that were left out "
+            f"(R^2 = {found.score:.2g}, with a standard error of {found.standard_error:.2g})"
+        )
+    elif solution.score is not None and found.error > MISJUDGED * solution.score and found.score < EXPLAINED:
+        what = (
+            f"the mean squared error is {found.error:.2g} on rows that were left out (R^2 = {found.score:.2g}), and "
+            f"{solution.score:.2g} by the rows of the fit: some rows lie where there are few others"
+        )
+        advice = "give more rows there, transform the columns (a logarithm, ranks), or lower n_eigenfunctions"
+    else:
+        return
+    warn_user(f"{what}: {advice}", TrustWarning)
+
+
+def _spread(moments: Moments) -> bool:
+    """Whether there are gradients, or the values differ by more than rounding."""
+    if "value_squares" not in moments.arrays or "slope_squares" in moments.arrays:
+        return True
+    squares, sums = moments.arrays["value_squares"], moments.arrays["value_sums"]
+    return bool(float((squares - sums**2 / moments.weight).sum()) > CUT * float(squares.sum()))
+
+
+def _advise_few(moments: Moments, solution: InvariantSolution, found: CrossValidation | None) -> None:
+    """Warn where the functions that means of y u are taken of are the constant alone, or explain nothing."""
+    size = len(solution.coefficients)
+    if size == 1 and moments.basis.holds_constant and _spread(moments):
+        what = (
+            f"the first {solution.most} eigenfunctions have one invariant function, the constant, and predictions are "
+            "the mean of y"
+        )
+    elif found is not None and found.score <= 0:
+        what = (
+            f"the {size} invariant functions among the first {solution.most} eigenfunctions explain nothing of rows "
+            f"that were left out (R^2 = {found.score:.2g} over {moments.count} rows)"
+        )
+    else:
+        return
+    warn_user(
+        f'{what}: take solver="least_squares", which is more exact and chooses its functions, give n_eigenfunctions, '
+        "or more rows",
+        FitWarning,
+    )
+
+
+def _advise_uniformity(moments: Moments, size: int) -> None:
+    """Warn where the rows are not uniform, by more than chance, and means of y u are off by more than their noise."""
+    rows = counted_rows(moments)
+    found = Uniformity.of(moments, rows)
+    if found.uniform:
+        return
+    gram, target = moments.mean("gram")[:size, :size], moments.mean("values")[:size]
+    norm = float(np.linalg.norm(target))
+    solved = np.linalg.lstsq(gram, target, rcond=CUT)[0]
+    off = float(np.linalg.norm(target - solved)) / max(float(np.linalg.norm(solved)), np.finfo(float).tiny)
+    chance = float(np.sqrt(size / rows))
+    if not norm or off <= chance:
+        return
+    basis = moments.basis
+    assert isinstance(basis, InvariantBasis)
+    warn_user(
+        f"the rows are not uniform on {basis.manifold!r}, as solver='projection' takes them to be: the means "
+        f"of {found.functions} functions of mean 0 are {found.deviation:.2g} together, where chance leaves "
+        f"{found.chance:.2g}. Means of y u are off by {100 * off:.2g} % of f for it, where chance leaves "
+        f"{100 * chance:.2g} %. Take solver='least_squares', which is right for any density",
+        FitWarning,
+    )
+
+
+CHANCE = 1e-6  # of means as large from uniform rows
+
+
+@dataclass(frozen=True)
+class Uniformity:
+    """How far rows are from uniform: the root `deviation` of the summed squares of the means of invariant functions.
+
+    The means of the `functions` after the constant are 0 for the uniform probability, and uniform rows leave the
+    `chance` deviation √(functions / n). `likelihood` is the probability of as much or more by chance.
+    """
+
+    deviation: float
+    chance: float
+    functions: int
+    likelihood: float
+
+    @property
+    def uniform(self) -> bool:
+        """Whether chance alone explains the deviation."""
+        return self.likelihood >= CHANCE
+
+    @classmethod
+    def of(cls, moments: Moments, rows: float) -> Uniformity:
+        """Of rows that count as so many, by whole levels of at most 100 functions."""
+        basis = moments.basis
+        assert isinstance(basis, InvariantBasis)
+        means = moments.mean("gram")[0, 1 : leading(basis, FUNCTIONS)]  # the first function is the constant 1
+        squares, count = float(means @ means), len(means)
+        likelihood = float(scipy.special.gammaincc(count / 2, squares * rows / 2)) if count else 1.0
+        return cls(float(np.sqrt(squares)), float(np.sqrt(count / rows)), count, likelihood)

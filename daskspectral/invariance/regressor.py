@@ -1,0 +1,411 @@
+"""InvariantRegressor: regression that is exactly invariant under a group, from its generators alone."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from daskspectral.basis import EquivariantBasis, InvariantBasis
+from daskspectral.data.rows import Rows
+from daskspectral.data.source import Source, open_regression
+from daskspectral.engine.accelerators import chosen_device
+from daskspectral.engine.checkpoint import leased
+from daskspectral.estimators.reading import reads
+from daskspectral.estimators.records import remembered
+from daskspectral.estimators.regressor import Regressor
+from daskspectral.estimators.summary import explained, row_facts
+from daskspectral.groups import Group
+from daskspectral.invariance.intervals import advise_appended, levelled
+from daskspectral.invariance.levels import InvariantSolver
+from daskspectral.invariance.measuring import InvariantSpace, Output
+from daskspectral.invariance.problem import Uniformity, fit_invariant
+from daskspectral.manifolds import Manifold
+from daskspectral.moments import Moments
+from daskspectral.moments.counting import counted_rows
+from daskspectral.operators.regression import Regression
+from daskspectral.passes.apply import Result
+from daskspectral.passes.folds import FoldRequest, checked_folds, continued_folds
+from daskspectral.passes.functions import EquivariantValues, SpanLeverage, SpanValues
+from daskspectral.passes.parameters import check_amount, sobolev_order
+from daskspectral.passes.session import Session, Training
+from daskspectral.passes.sums import Discretisation
+from daskspectral.passes.support import Coverage, Support
+
+Array = NDArray[np.floating[Any]]
+
+
+class InvariantRegressor(Regressor):
+    """Regression on a manifold among the functions that a group leaves as they are (Soleymani and others 2025).
+
+    f = Σ_λ Σ_j c_(λ, j) u_(λ, j), over the invariant functions u of whole eigenspaces of the
+    Laplace-Beltrami operator, computed from the group's generators: |f(g x) - f(x)| is rounding for every g, and a
+    group of 10^18 elements costs no more than its two generators. One pass sums the products of the functions with y
+    and with each other.
+
+    Parameters
+    ----------
+    manifold : Manifold, optional
+        Where the points lie, such as Sphere(3). None: any columns of numbers, on the product of intervals over their
+        ranges in the fit, all of one length; far outliers are cut off, with a warning. New rows beyond an interval have
+        the values at its end, and are counted in a warning. Polynomials in more than some 8 columns have a low degree
+        or no products, which is told.
+    group : Group, optional
+        Given by generators, such as Permutations(3), or by a Lie algebra, such as SpecialOrthogonal(3); None: no
+        invariance.
+    smoothness : float, optional
+        s, above half the manifold's dimension: the Sobolev norm has the weights D_λ^alpha,
+        alpha = 2 s / dimension, with D_λ the number of eigenfunctions with an eigenvalue up to λ. By default
+        2, and dimension / 2 + 1 where that is not above half the dimension.
+    n_eigenfunctions : int, optional
+        D: as many whole levels as have at most D eigenfunctions, invariant or not. By default "least_squares" chooses
+        on the folds, as the penalty, among as many levels as do better than half of them on 3000 rows, with a margin,
+        and have up to 1000 invariant functions, half as many as rows, or as numbers with gradients (a value and the
+        manifold's dimension a row), and the first that are not constant in any case; "projection" takes
+        n^(1 / (1 + alpha)).
+    solver : {"least_squares", "projection"}
+        Ridge least squares with the Sobolev norm as its penalty, or means of y u (Algorithm 1), for uniform points.
+        Where the data determine f, the relative error of least squares ends at the rounding of the sums, 1e-6 (squared,
+        1e-12).
+    output : str, Representation or array (q, k, k), optional
+        How the k components of y change with the group, f(g x) = ρ(g) f(x): "vector" for a dipole or a velocity,
+        "pseudovector", "determinant", a representation of `daskspectral.groups`, or the orthogonal matrices ρ(g) of
+        the group's generators in their order. None: not at all. By default as many whole levels are then measured as
+        have at most 1500 eigenfunctions, and 1000 equivariant functions, half as many as numbers in y.
+    alpha : float, optional
+        Weight of the penalty of "least_squares", which constants are free of; by default, with D, of least error on
+        folds that were left out. Without folds it is that of least generalised cross-validation, which sees the mean
+        leverage of the rows alone: keep the folds where rows are not uniform. Where it is given, D alone is chosen.
+    gradient_weight : float
+        Weight of a gradient against a value, 0 or more.
+    folds : int, array (n,), "blocks" or None
+        Into how many parts the sums are kept apart, for held-out values; as in `SpectralDecomposition`.
+
+    Attributes
+    ----------
+    coef_ : tuple of arrays (m,), or (m, k) for k targets or components, one for each eigenspace: coefficients of all
+        its m eigenfunctions; of its invariant functions where it was not built (`InvariantBasis`)
+    invariant_dimensions_ : (levels,), how many invariant functions each eigenspace has
+    n_eigenfunctions_ : int, D of the levels used
+    manifold_ : the manifold, `Interval` with the ranges where none was given
+    smoothness_ : float, s
+    alpha_, gcv_ : with "least_squares", the penalty and its generalised cross-validation score; gcv_curve_ (levels, 3):
+        D, the best penalty, and its error on the folds, without folds its score
+    cv_ : float, the mean squared error on folds that were left out, summed over the targets, with gradients plus
+        gradient_weight times theirs; D and the penalty are those of all rows, chosen on the same folds. None without
+        folds
+    cv_score_ : float, the share of the targets' spread that was explained there: R² of values about their mean, with
+        gradients of both together; None without folds
+    cv_score_error_ : float, the standard error of cv_score_, from its spread over the folds; None without folds
+    uniformity_ : Uniformity, how far the (weighted) rows are from uniform on the manifold, by means of its functions;
+        None with an output
+    moments_, basis_, n_features_in_, feature_names_in_ (of a data frame)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> sphere, group = dsp.manifolds.Sphere(3), dsp.groups.Permutations(3)
+    >>> x = sphere.sample(500, np.random.default_rng(0))
+    >>> f = dsp.InvariantRegressor(sphere, group, n_eigenfunctions=50).fit(x, x.prod(axis=1))
+    >>> f.invariant_dimensions_  # of the harmonics of degree 0, 1, 2, 3, ...
+    array([1, 1, 1, 2, 2, 2, 3])
+    >>> bool(np.allclose(f.predict(x), x.prod(axis=1), atol=1e-4))
+    True
+    >>> bool(np.allclose(f.predict(x[:, ::-1]), f.predict(x), atol=1e-12))  # a permutation changes nothing
+    True
+    """
+
+    fitted_attributes = (
+        "moments_",
+        "levels_",
+        "alpha_",
+        "gcv_",
+        "gcv_curve_",
+        "cv_",
+        "cv_score_",
+        "cv_score_error_",
+        "_coefficients",
+        "_targets",
+    )
+
+    def __init__(
+        self,
+        manifold: Manifold | None = None,
+        group: Group | None = None,
+        smoothness: float | None = None,
+        n_eigenfunctions: int | None = None,
+        solver: str = "least_squares",
+        *,
+        output: Any = None,
+        alpha: float | None = None,
+        gradient_weight: float = 1.0,
+        folds: Any = 10,
+    ):
+        self.manifold = manifold
+        self.group = group
+        self.smoothness = smoothness
+        self.n_eigenfunctions = n_eigenfunctions
+        self.solver = solver
+        self.output = output
+        self.alpha = alpha
+        self.gradient_weight = gradient_weight
+        self.folds = folds
+
+    @reads
+    @leased
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        gradients: Any = None,
+        *,
+        sample_weight: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+        progress: bool | None = None,
+    ) -> Self:
+        """Measure the moments of X (n, d) and y, (n,) or (n, k), in one pass on the active dask scheduler, and solve.
+
+        `gradients` are the derivatives of y by the columns of X, (n, d), or (n, k, d); on an embedded manifold their
+        part along the normals is left out. With y=None they are fitted alone (forces, whose potential is then known up
+        to a constant: f has the mean 0). X, y and gradients are numpy (also memory-mapped), dask, zarr or xarray
+        arrays, or paths or URLs of zarr arrays. `sample_weight` (n,) are frequency weights: 2 is the row twice (exactly
+        so without folds, which may part equal rows, and up to 3000 rows, of which the functions are chosen). The other
+        options are as in `SpectralDecomposition.fit`.
+
+        Raises ValueError or TypeError for a smoothness of half the dimension or less, more functions than rows, a
+        generator that is not an isometry of the manifold, points off it (by more than 1e-5, beyond an interval of its
+        width), y or gradients of another shape, gradients for "projection"; OSError for data that are damaged or change
+        meanwhile.
+        """
+        session = self._session(X, y, gradients, sample_weight, progress)
+        self._keep_names(X.data)
+        return self._fit_session(session, checkpoint, checkpoint_every)
+
+    def _session(self, rows: Rows, y: Any, gradients: Any, weight: Any, progress: bool | None = False) -> Session:
+        self._check_parameters()
+        self._check_whole(rows)
+        folds = checked_folds(self.folds)
+        source, operator = _opened(rows, y, gradients, weight, folds, progress)
+        if self.manifold is None:
+            self._check_several(source)
+        if operator.gradients:
+            operator = replace(operator, manifold=self.manifold)
+        self._check_against(source, operator)
+        self._output.check_targets(operator)
+        self._space.check_first(source)
+        operator = levelled(operator, source, shifted=self._output.representation is None)
+
+        def choose(source: Source, training: Training) -> Discretisation:
+            levels = self._space.levels(source, operator.numbers(float(self.gradient_weight)))
+            measured = replace(operator, manifold=levels.manifold) if operator.gradients else operator
+            basis: InvariantBasis | EquivariantBasis
+            if self._output.representation is not None:
+                basis = self._output.basis(levels, self.n_eigenfunctions)
+            else:
+                basis = self._space.decided(
+                    levels,
+                    source,
+                    measured,
+                    solver=InvariantSolver.named(self.solver),
+                    gradient_weight=float(self.gradient_weight),
+                    folded=self.folds is not None,
+                )
+            return Discretisation(basis, source.preparation, operator=None if measured == operator else measured)
+
+        return Session(source, operator, choose, self.dtype, chosen_device(self.device), folds)
+
+    @reads
+    def update(
+        self,
+        X: Any,
+        y: Any,
+        gradients: Any = None,
+        *,
+        sample_weight: Any = None,
+        folds: Any = None,
+        progress: bool | None = None,
+    ) -> Self:
+        """Fold in rows that were appended to the data since they were fitted; the functions stay.
+
+        What is read and compared, and `folds`, are as in `SpectralDecomposition.update`. Raises ValueError where X has
+        no more rows than before, or data are not as they were.
+        """
+        before: Moments = self.fitted().moments_
+        found = continued_folds(before.folds, folds)
+        source, operator = _opened(self._as_fitted(X), y, gradients, sample_weight, found, progress)
+        measured = before.operator
+        assert isinstance(measured, Regression)
+        if operator != replace(measured, manifold=None, origin=(), unit=1.0):
+            raise ValueError(f"the data are for {operator}, and the model was fitted on {before.operator}")
+        rows = before.rows
+        updated = self._update_source(source, found)
+        if self.manifold is None:
+            advise_appended(source, rows, self.manifold_)
+        return updated
+
+    @remembered
+    def fit_moments(self, moments: Moments) -> Self:
+        """Solve moments measured before, with this solver, penalty and smoothness; no data are touched.
+
+        Raises ValueError for moments of another kind, or of another manifold or group, moments that are not
+        finite, or weights that are all zero.
+        """
+        self._check_parameters()
+        basis, operator = moments.basis, moments.operator
+        if not isinstance(operator, Regression) or not isinstance(basis, (InvariantBasis, EquivariantBasis)):
+            raise ValueError(
+                f"these are moments of {operator} with {basis.description}; measure them with InvariantRegressor.fit"
+            )
+        if not (self._space.made(basis.manifold, basis.group) and self._output.made(basis)):
+            raise ValueError(
+                f"these are moments of {basis.group!r} on {basis.manifold!r}, and this model has "
+                f"{self.group!r} on {self.manifold!r}; measure them again, or give the model their manifold and group"
+            )
+        self._check_operator(operator)
+        found_fit = fit_invariant(
+            moments,
+            InvariantSolver.named(self.solver),
+            self._space.exponent(basis.manifold),
+            most=self.n_eigenfunctions,
+            alpha=self.alpha,
+            gradient_weight=float(self.gradient_weight),
+        )
+        solution = found_fit.solution
+        coefficients = np.zeros((basis.size, solution.coefficients.shape[1]))
+        coefficients[: len(solution.coefficients)] = solution.coefficients * operator.unit
+        if operator.origin:
+            coefficients[0] += operator.origin  # of the constant 1
+        unit = operator.unit**2
+        self._coefficients, self._targets = coefficients, operator.targets
+        self.levels_ = int(np.count_nonzero(np.cumsum(basis.multiplicities) <= solution.most))
+        self.alpha_, self.gcv_ = solution.alpha, None if solution.score is None else solution.score * unit
+        self.gcv_curve_ = None if solution.curve is None else solution.curve * [1.0, 1.0, unit]
+        held_out = found_fit.held_out
+        self.cv_ = self.cv_score_ = self.cv_score_error_ = None
+        if held_out is not None:
+            self.cv_, self.cv_score_, self.cv_score_error_ = (
+                held_out.error * unit,
+                held_out.score,
+                held_out.standard_error,
+            )
+        self.moments_ = moments
+        return self.restored()
+
+    def restored(self) -> Self:
+        basis = self.moments_.basis
+        assert isinstance(basis, (InvariantBasis, EquivariantBasis))
+        self.basis_ = basis
+        self.manifold_ = basis.manifold
+        self.smoothness_ = sobolev_order(self.smoothness, self.manifold_)
+        self.n_features_in_ = int(self.moments_.preparation["n_features_in"])
+        levels = self.levels_
+        coefficients = self._coefficients if self._targets is not None else self._coefficients[:, 0]
+        self.coef_ = basis.by_level(coefficients)[:levels]
+        self.invariant_dimensions_ = basis.dimensions[:levels]
+        self.n_eigenfunctions_ = int(basis.multiplicities[:levels].sum())
+        rows = counted_rows(self.moments_)
+        self.uniformity_ = Uniformity.of(self.moments_, rows) if isinstance(basis, InvariantBasis) else None
+        coverage = Coverage.of(basis, self.moments_.mean("gram"), rows)
+        self._support = Support.of(basis.manifold, coverage)
+        return self
+
+    def leverage(self, X: Any, *, out: str | os.PathLike[str] | None = None, **options: Any) -> Any:
+        """The leverage (n,) of new rows X among the rows of the fit: above 1 there are none near, at coarse resolution.
+
+        u(x)ᵀ G⁻¹ u(x) / n, with the first invariant functions u (up to 100, each with 10 rows), G the mean of u uᵀ
+        over the rows of the fit; with an output of k components the largest eigenvalue of the matrix (k, k). Containers
+        and options are as in `predict`, which warns of such rows.
+        """
+        check_is_fitted(self)
+        function = SpanLeverage(self.basis_, self._support)
+        return self._rows(function, X, output=Result("leverage", (), ()), out=out, **options)
+
+    def _predictor(self) -> tuple[SpanValues | EquivariantValues, int | None]:
+        if isinstance(self.basis_, EquivariantBasis):
+            return EquivariantValues(self.basis_, self._coefficients, self._support), self._targets
+        return SpanValues(self.basis_, self._coefficients, support=self._support), self._targets
+
+    def _check_against(self, source: Source, operator: Regression) -> None:
+        """Raise ValueError where parameters and data do not fit, as far as metadata tell."""
+        self._space.check_columns(source)
+        self._check_operator(operator)
+        most = self.n_eigenfunctions
+        if most is not None and not InvariantSolver.named(self.solver).penalised and most > source.n:
+            raise ValueError(f"n_eigenfunctions={most} is more than the {source.n} rows of X; lower it")
+
+    def _check_operator(self, operator: Regression) -> None:
+        """Raise ValueError for gradients that the solver does not take."""
+        solver = InvariantSolver.named(self.solver)
+        if operator.gradients and not solver.differentiable:
+            raise ValueError(
+                f"the solver {solver.name!r} takes means of y u, and gradients have no place in them; use "
+                'solver="least_squares", or leave out the gradients'
+            )
+
+    def _check_parameters(self) -> None:
+        self._space.check()
+        InvariantSolver.named(self.solver)
+        check_amount("gradient_weight", self.gradient_weight)
+        if self.alpha is not None:
+            check_amount("alpha", self.alpha)
+        self._output.check(self.manifold)
+
+    @property
+    def _space(self) -> InvariantSpace:
+        """The functions that parameters ask for."""
+        return InvariantSpace(self.manifold, self.group, self.smoothness, self.n_eigenfunctions)
+
+    @property
+    def _output(self) -> Output:
+        """How the values of f change with the group."""
+        return Output.of(self.output, self.group)
+
+    def told(self) -> dict[str, Any]:
+        """The parts of a `Summary`."""
+        basis: InvariantBasis | EquivariantBasis = self.basis_
+        kind = "equivariant" if isinstance(basis, EquivariantBasis) else "invariant"
+        facts: dict[str, Any] = {
+            "manifold": self.manifold_,
+            "group": "none" if self.group is None else self.group,
+            "smoothness": f"{self.smoothness_:g}",
+            "solver": InvariantSolver.named(self.solver).name.replace("_", " "),
+            **row_facts(self.moments_),
+            "functions": f"{int(self.invariant_dimensions_.sum())} {kind} ones of {self.n_eigenfunctions_}",
+        }
+        if isinstance(basis, EquivariantBasis):
+            facts["output"] = f"{basis.representation!r}, {basis.components} components"
+        if self.alpha_ is not None:
+            facts |= {"penalty": f"{self.alpha_:g}", "score": f"{self.gcv_:g}"}
+        if self.cv_score_ is not None:
+            share = "of values and gradients explained" if "dirichlet" in self.moments_.arrays else "R^2"
+            facts["held out"] = (
+                f"{self.cv_score_:.4g} +- {self.cv_score_error_:.1g} {share}, squared error {self.cv_:.4g}"
+            )
+        sampling = self.uniformity_
+        if sampling is not None and not sampling.uniform:
+            means = f"means of functions {sampling.deviation:.2g}, by chance {sampling.chance:.2g}"
+            facts["sampling"] = f"not uniform: {means}"
+        norms = [float(np.linalg.norm(coefficients)) for coefficients in self.coef_]
+        levels = range(len(norms))
+        columns = [
+            ["level", *map(str, levels)],
+            ["eigenvalue", *(f"{basis.manifold.eigenvalue(level):.6g}" for level in levels)],
+            ["functions", *(str(basis.multiplicities[level]) for level in levels)],
+            [kind, *(str(self.invariant_dimensions_[level]) for level in levels)],
+            ["norm", *(f"{norm:.3g}" for norm in norms)],
+        ]
+        return {"verdict": explained(self.cv_score_, self.cv_score_error_), "facts": facts, "columns": columns}
+
+
+def _opened(
+    rows: Rows, y: Any, gradients: Any, weight: Any, folds: FoldRequest | None, progress: bool | None
+) -> tuple[Source, Regression]:
+    """The opened data of a regression, and what is measured of them."""
+    labels, slopes = None if folds is None else folds.labels, gradients is not None
+    return open_regression(rows, y, gradients=gradients, weight=weight, fold=labels, progress=progress, slopes=slopes)

@@ -1,0 +1,366 @@
+"""Networks as bases: losses over the traced forms of an operator, and the training by them (extra `neural`).
+
+A form is data: bases contract it in numpy, `forms.differentiable` differentiates it in JAX. By its Gram matrix G and
+its energy E the loss of k functions f_j is equation (18) of Cabannes and Bach (2024),
+
+    2 sum_j E(f_j, f_j) / mu_j + |G - 1|^2,
+
+least for f_i = sqrt(1 - l_i / mu_i)+ e_i with the eigenfunctions e_i: what lies above mu vanishes, and for equal mu
+the functions come rotated. Of operators between two spaces it is -2 tr E[f L g^T] + tr E[f f^T] E[g g^T]. A trained
+network is frozen, measured over all rows and solved as any basis is: both defects are gone.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis import Trainable
+from daskspectral.errors import FitWarning, warn_user
+from daskspectral.forms import Form, Functional
+from daskspectral.forms.differentiable import (
+    Fields,
+    Function,
+    Values,
+    Weights,
+    form_diagonal,
+    form_matrices,
+    functional_vectors,
+    jax,
+)
+from daskspectral.moments.trial import energy_scores
+from daskspectral.operators import Operator
+
+
+def orthogonality(first: Values, second: Values) -> Values:
+    """R of equation (17) from two Gram matrices (k, k): the inner product of what both differ from 1 by."""
+    eye = jax().numpy.eye(len(first), dtype=first.dtype)
+    return ((first - eye) * (second - eye)).sum()
+
+
+@dataclass(frozen=True, eq=False)
+class Loss:
+    """What functions of an operator's form are trained by: (18), or the low-rank loss where there are two sides.
+
+    `sign` is -1 for a form whose eigenvalues go down. With `first` and `right_first` the means of the functions of each
+    side are subtracted. Calls take the functions, k left ones and as many right ones, and the `fields` of a batch of an
+    even number of rows; `weights` (c,) have the mean 1.
+    """
+
+    form: Form
+    gram: Form
+    right_gram: Form
+    two_sided: bool = False
+    sign: float = 1.0
+    first: Functional | None = None
+    right_first: Functional | None = None
+
+    @classmethod
+    def of(cls, operator: Operator) -> Loss:
+        """The loss of an operator, or of the one by which its solutions are compared.
+
+        Raises ValueError where it has neither: it is not symmetric, and no operator between two spaces.
+        """
+        judge = operator.comparable
+        if judge is None:
+            raise ValueError(
+                f"no loss is known for {operator.title}, which is neither symmetric nor an operator between two "
+                "spaces: train a NeuralBasis on one that is, and give its basis_ as basis"
+            )
+        forms, means = judge.forms, judge.functionals
+        return cls(
+            judge.form,
+            judge.gram,
+            forms.get("right_gram", judge.gram),
+            judge.solver.two_sided,
+            -1.0 if judge.descending else 1.0,
+            means["first"] if operator.center else None,
+            means.get("right_first", means["first"]) if operator.center else None,
+        )
+
+    def __call__(
+        self, left: Function, right: Function, fields: Fields, mu: Values = 1.0, weights: Weights = None
+    ) -> Values:
+        """The loss on a batch; `mu` is one number, or k of them."""
+        if self.two_sided:
+            form, grams, right_grams = self._two_sided(left, right, fields, weights)
+            return (grams * right_grams[::-1]).sum() / 2 - form.trace(axis1=1, axis2=2).sum()
+        grams = form_matrices(self.gram.expression, left, left, fields, weights, parts=2)
+        energy = self.sign * form_diagonal(self.form.expression, left, fields, weights)
+        return 2 * (energy / mu).sum() + orthogonality(*grams)
+
+    def _two_sided(self, left: Function, right: Function, fields: Fields, weights: Weights) -> tuple[Values, ...]:
+        """The form and both Gram matrices of functions without their means, where these are subtracted, (2, k, k)."""
+        form = form_matrices(self.form.expression, left, right, fields, weights, parts=2)
+        gram = form_matrices(self.gram.expression, left, left, fields, weights, parts=2)
+        right_gram = form_matrices(self.right_gram.expression, right, right, fields, weights, parts=2)
+        if self.first is None or self.right_first is None:
+            return form, gram, right_gram
+        mean = functional_vectors(self.first.expression, left, fields, weights, parts=2)
+        other = functional_vectors(self.right_first.expression, right, fields, weights, parts=2)
+
+        def outer(a: Values, b: Values) -> Values:
+            return a[:, :, None] * b[:, None, :]
+
+        return form - outer(mean, other), gram - outer(mean, mean), right_gram - outer(other, other)
+
+
+# -- training ----------------------------------------------------------------------------------------------------------
+
+
+Array = NDArray[Any]
+Rows = Mapping[str, Array]
+logger = logging.getLogger("daskspectral")
+ABOVE = 2.0  # mu over the last value that is wanted
+SHOWN = 8  # values that are told
+FAR = 10.0  # times the first loss: beyond it the training has left every minimum
+EPOCHS = 2  # times that rows in memory are used before others are drawn
+
+
+def optax() -> Any:
+    """The package. Raises ImportError with the way to install it."""
+    jax()
+    try:
+        import optax as package
+    except ImportError as error:
+        raise ImportError('networks are trained with optax: pip install "daskspectral[neural]"') from error
+    return package
+
+
+def available() -> bool:
+    """Whether networks can be trained here."""
+    try:
+        optax()
+    except ImportError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, eq=False)
+class Networks:
+    """The networks of both sides: `left`, and `right` where the right functions are of other variables.
+
+    Of one network for both sides of an operator between two spaces (`halved`), the first half of the outputs are left
+    functions and the others right ones; its hidden layers serve both.
+    """
+
+    left: Trainable
+    right: Trainable | None = None
+    halved: bool = False
+
+    @property
+    def parameters(self) -> Any:
+        """What is trained."""
+        return [basis.variables for basis in (self.left, self.right) if basis is not None]
+
+    def with_parameters(self, parameters: Any) -> Networks:
+        """The same networks at other parameters."""
+        right = None if self.right is None else self.right.with_variables(parameters[1])
+        return replace(self, left=self.left.with_variables(parameters[0]), right=right)
+
+    def functions(self, parameters: Any) -> tuple[Function, Function]:
+        """The left and the right functions at some parameters."""
+
+        def left(x: Any) -> Any:
+            return self.left.apply(parameters[0], x)
+
+        if self.right is not None:
+            other = self.right
+            return left, lambda x: other.apply(parameters[1], x)
+        if not self.halved:
+            return left, left
+        return lambda x: _halves(left(x))[0], lambda x: _halves(left(x))[1]
+
+
+def _halves(outputs: Any) -> tuple[Any, Any]:
+    half = outputs.shape[1] // 2
+    return outputs[:, :half], outputs[:, half:]
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A training after some steps: parameters and the optimiser's state, the best networks so far and their values."""
+
+    step: int
+    parameters: list[Array]
+    optimiser: list[Array]
+    best: list[Array]
+    values: Array
+    mu: Array
+    losses: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Trainer:
+    """A training of `networks` by a `loss` for `outputs` functions, the same bits for the same `seed` and processor.
+
+    `draw` gives the rows of round 0, 1, ...: fields (m, ...) with `weight` (m,) where rows have weights. `judge` gives
+    the held-out values of networks: ascending ones of a symmetric form, singular ones else. `origins` are those of the
+    networks, by view. Every check is told to `watch` with the state after it, from which a training goes on to the same
+    bits.
+    """
+
+    networks: Networks
+    loss: Loss
+    outputs: int
+    draw: Callable[[int], Rows]
+    judge: Callable[[Networks], Array]
+    seed: int
+    origins: Mapping[str, Array] = field(default_factory=dict)
+    watch: Callable[[State], None] = field(default=lambda state: None)
+    tell: Callable[[int, float], None] = field(default=lambda step, loss: None)
+
+    def check(self) -> None:
+        """Raise ValueError where outputs, sides and mu do not fit each other."""
+        package, networks = jax(), self.networks
+        left, right = networks.left, networks.right
+        sizes = [
+            package.eval_shape(b.apply, b.variables, np.zeros((1, b.dimension))).shape[1]
+            for b in (left, right)
+            if b is not None
+        ]
+        if networks.halved and sizes[0] % 2:
+            raise ValueError(
+                f"of one network for both sides the first half of the outputs are left functions: give an even number, "
+                f"not {sizes[0]}"
+            )
+        if len(set(sizes)) > 1:
+            raise ValueError(f"the outputs of both sides are trained in pairs; there are {sizes[0]} and {sizes[1]}")
+        if left.mu is not None and self.loss.two_sided:
+            raise ValueError("mu is of the loss of symmetric operators; the low-rank loss of two sides has none")
+        if np.ndim(left.mu) and len(left.mu) != sizes[0]:
+            raise ValueError(f"mu has {len(left.mu)} values, and {sizes[0]} outputs are trained")
+
+    def run(self, state: State | None = None) -> Networks:
+        """The best networks of the training, which goes on from a `state`. Raises ValueError as `check` does."""
+        self.check()
+        numpy, own = jax().numpy, self.networks.left
+        optimiser = optax().adam(optax().cosine_decay_schedule(own.rate, own.steps))
+        if state is None:
+            values = self.judge(self.networks)
+            leaves = [v.astype(np.float32) for v in _leaves(self.networks.parameters)]
+            moments = _leaves(optimiser.init(_tree(self.networks.parameters, leaves)))
+            state = State(0, leaves, moments, leaves, values, self._mu(values, None))
+        parameters = _tree(self.networks.parameters, [numpy.asarray(v, "float32") for v in state.parameters])
+        moving = _tree(optimiser.init(parameters), [numpy.asarray(v) for v in state.optimiser])
+        step = self._step(optimiser)
+        every = max(1, math.ceil(own.steps / own.checks))
+        pool, current = self._pool(0), 0
+        length = max(1, EPOCHS * len(pool["x"]) // own.batch)
+        losses, recent = list(state.losses), []
+        for number in range(state.step, own.steps):
+            if number // length != current:
+                pool, current = self._pool(number // length), number // length
+            rng = np.random.default_rng([self.seed, 1, number])
+            chosen = rng.integers(0, len(pool["x"]), own.batch - own.batch % 2)
+            batch = {name: values[chosen] for name, values in pool.items()}
+            parameters, moving, found = step(parameters, moving, batch, numpy.asarray(state.mu, "float32"))
+            recent.append(found)
+            if not number:
+                losses.append(float(found))
+            if (number + 1) % every and number + 1 < own.steps:
+                continue
+            losses.append(float(np.mean([float(value) for value in recent])))
+            recent = []
+            self.tell(number + 1, losses[-1])
+            state = self._checked(state, number + 1, parameters, moving, losses)
+            self.watch(state)
+            if state.step == own.steps:
+                break
+        if len(losses) > 1 and math.isfinite(losses[-1]) and not self._sane(losses):
+            warn_user(
+                f"the loss of the network grew from {losses[0]:.3g} to {losses[-1]:.3g} in the course of the training, "
+                "and the best functions before are taken: lower the learning rate (rate)",
+                FitWarning,
+            )
+        return self._at(state.best)
+
+    def _at(self, leaves: list[Array]) -> Networks:
+        return self.networks.with_parameters(_tree(self.networks.parameters, leaves))
+
+    def _pool(self, number: int) -> dict[str, Array]:
+        """The rows of a round that count, in single precision: points from their origin, weights with the mean 1."""
+        pool = dict(self.draw(number))
+        if "weight" in pool:
+            counted = np.flatnonzero(pool["weight"] > 0)
+            pool = {name: values[counted] for name, values in pool.items()}
+            pool["weight"] = pool["weight"] / pool["weight"].mean()
+        pool |= {view: pool[view] - origin for view, origin in self.origins.items()}
+        return {name: np.asarray(values, dtype=np.float32) for name, values in pool.items()}
+
+    def _step(self, optimiser: Any) -> Any:
+        package, update = jax(), optax().apply_updates
+
+        def loss(parameters: Any, batch: Any, mu: Any) -> Any:
+            left, right = self.networks.functions(parameters)
+            weights = batch.get("weight")
+            fields = {name: values for name, values in batch.items() if name != "weight"}
+            return self.loss(left, right, fields, mu, weights)
+
+        def step(parameters: Any, moving: Any, batch: Any, mu: Any) -> Any:
+            value, slopes = package.value_and_grad(loss)(parameters, batch, mu)
+            updates, moving = optimiser.update(slopes, moving)
+            return update(parameters, updates), moving, value
+
+        return package.jit(step)
+
+    def _checked(self, state: State, number: int, parameters: Any, moving: Any, losses: list[float]) -> State:
+        """The state after some steps, with these networks as the best ones where they are."""
+        arrays = _leaves(parameters)
+        state = replace(state, step=number, parameters=arrays, optimiser=_leaves(moving), losses=tuple(losses))
+        if not all(np.isfinite(v).all() for v in arrays):
+            warn_user(
+                f"the training of the network diverged before step {number}: the best network before is taken. Lower "
+                "the learning rate",
+                FitWarning,
+            )
+            return replace(state, step=self.networks.left.steps)
+        values = self.judge(self._at(arrays))
+        better = self._sane(losses) and self._improves(values, state.values)
+        logger.info(
+            "training: step %d, loss %.4g, held-out values %s%s",
+            number,
+            losses[-1],
+            " ".join(f"{v:.4g}" for v in values[: min(self.outputs, SHOWN)]),
+            "" if better else " (no better)",
+        )
+        state = replace(state, mu=self._mu(values, state.mu))
+        return replace(state, best=arrays, values=values) if better else state
+
+    def _sane(self, losses: list[float]) -> bool:
+        """Whether the loss is of the size that it had; beyond it functions may be steps, which cost nothing."""
+        return losses[-1] < FAR * max(losses[0], self.outputs)
+
+    def _improves(self, values: Array, before: Array) -> bool:
+        if self.loss.two_sided:
+            new, old = (float(np.sum(v[: self.outputs] * np.abs(v[: self.outputs]))) for v in (values, before))
+            return new > old
+        scores = energy_scores({0: before[None, : self.outputs], 1: values[None, : self.outputs]})
+        return scores[1] > scores[0]
+
+    def _mu(self, values: Array, before: Array | None) -> Array:
+        """mu of the next steps: the given one, or a multiple of the last value that rows held out tell."""
+        own = self.networks.left.mu
+        if own is not None or self.loss.two_sided:
+            return np.asarray(1.0 if own is None else own)
+        wanted = values[: self.outputs]
+        found = wanted[np.isfinite(wanted) & (wanted > 0)]
+        if not len(found):
+            return np.asarray(1.0) if before is None else before
+        return np.asarray(ABOVE * float(found.max()))
+
+
+def _leaves(tree: Any) -> list[Array]:
+    """The arrays of a tree, on the host."""
+    return [np.asarray(v) for v in jax().tree_util.tree_leaves(tree)]
+
+
+def _tree(like: Any, leaves: list[Any]) -> Any:
+    """A tree of these arrays."""
+    return jax().tree_util.tree_unflatten(jax().tree_util.tree_structure(like), leaves)

@@ -1,0 +1,376 @@
+"""HermiteRegressor: kernel regression on values and gradients, in one pass over the rows."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis import FourierLattice, LandmarkBasis, Landmarks
+from daskspectral.choosing.deciding import pilot_bytes
+from daskspectral.choosing.landmarks import MOST_LANDMARKS
+from daskspectral.choosing.lattice import regression_lattice
+from daskspectral.choosing.prior import regress_on_lattice
+from daskspectral.choosing.side import Side
+from daskspectral.data.rows import Rows
+from daskspectral.data.source import Preparation, Source, open_regression
+from daskspectral.engine.accelerators import chosen_device
+from daskspectral.engine.checkpoint import leased
+from daskspectral.estimators.reading import reads
+from daskspectral.estimators.records import remembered
+from daskspectral.estimators.regressor import Regressor
+from daskspectral.estimators.summary import chosen_facts, explained, measured_facts
+from daskspectral.kernels import Kernel
+from daskspectral.moments import Moments
+from daskspectral.moments.regression import RidgeProblem, advise_offset
+from daskspectral.operators.regression import Regression
+from daskspectral.passes.folds import checked_folds, continued_folds
+from daskspectral.passes.functions import SpanValues
+from daskspectral.passes.parameters import check_amount, check_fit, check_one_of
+from daskspectral.passes.scale import standardized
+from daskspectral.passes.selection import Selection
+from daskspectral.passes.session import Session, Training
+from daskspectral.passes.sums import Discretisation
+from daskspectral.regression.choice import OpenRegression, decide_regression
+from daskspectral.solve.ridge import RidgeFit, resolve_ridge_cut
+
+Array = NDArray[np.floating[Any]]
+
+
+class RegressionFunctions(Regressor):
+    """The function of a fit, whose coefficients (p,) or (p, m) are `coef_`, in the span of a basis."""
+
+    parts: ClassVar = {"basis": Landmarks}
+    moments_: Moments
+    coef_: Array
+
+    fitted_attributes = (
+        "moments_",
+        "coef_",
+        "alpha_",
+        "choice_",
+        "cv_",
+        "cv_score_",
+        "cv_curve_",
+        "gcv_",
+        "gcv_curve_",
+        "rank_",
+        "degrees_of_freedom_",
+    )
+
+    def restored(self) -> Self:
+        moments = self.moments_
+        basis = moments.basis
+        assert isinstance(basis, (LandmarkBasis, FourierLattice))
+        self.basis_ = basis
+        self.kernel_ = basis.kernel if isinstance(basis, LandmarkBasis) else self.choice_.parameters["basis"].kernel
+        self.preparation_ = Preparation.from_state(moments.preparation)
+        self.n_features_in_ = int(moments.preparation["n_features_in"])
+        return self
+
+    def _with(self, moments: Moments, problem: RidgeProblem, fit: RidgeFit, coefficients: Array) -> Self:
+        """This estimator with the solution of these moments."""
+        assert isinstance(moments.operator, Regression)
+        self.coef_ = coefficients[:, 0] if moments.operator.targets is None else coefficients
+        self.alpha_, self.gcv_, self.gcv_curve_ = fit.alpha, fit.score, np.column_stack([fit.alphas, fit.scores])
+        self.cv_ = self.cv_score_ = self.cv_curve_ = None
+        if fit.errors is not None and fit.error is not None:
+            self.cv_, self.cv_score_ = fit.error, problem.explained(fit.error)
+            self.cv_curve_ = np.column_stack([fit.alphas, fit.errors.sum(axis=1)])
+        self.rank_, self.degrees_of_freedom_ = fit.rank, fit.freedom
+        self.moments_ = moments
+        return self.restored()
+
+    def _predictor(self) -> tuple[SpanValues, int | None]:
+        by_target = self.coef_.reshape(len(self.coef_), -1)
+        device = chosen_device(self.device)
+        function = SpanValues(self.basis_, by_target, preparation=self.preparation_, device=device)
+        return function, self.coef_.shape[1] if self.coef_.ndim == 2 else None
+
+
+class HermiteRegressor(RegressionFunctions):
+    """Kernel regression on values and gradients (section 7.2, algorithms 4 and 5, Cabannes and Bach 2024).
+
+    f = Σ_i coef_i k(., y_i) at p landmarks minimises the mean over the rows of
+
+        (f(x) - y)² + gradient_weight |∇f(x) - t|²,
+
+    plus alpha coef.K coef, with K the kernel matrix of the landmarks. One pass sums p × p matrices, in
+    O(n p² + n p d); the rest is p × p. Without gradients this is Nystrom kernel ridge regression.
+
+    Parameters
+    ----------
+    basis : Landmarks or FourierLattice, optional
+        The functions, `Landmarks()` by default: 500, or n where there are fewer rows. Its kernel "auto" compares
+        Matern(1.5), with gradients Matern(2.5), and Gaussian at many scales, by cross-validation on a pilot of 10 000
+        rows at most; a kernel whose scale is "auto" is compared with itself at other scales. `choice_` has the table.
+        A FourierLattice serves one to four columns: one pass sums modes, from which kernel, scale and alpha are chosen
+        afterwards. Its kernel is the prior of its coefficients, alpha the weight of its squared norm, and a constant is
+        free.
+    alpha : float, "gcv" or None
+        Weight of the penalty, 0 or more. By default the weight with the least error on folds that were left out, for
+        which sums by fold are enough; "gcv", and any fit without folds, takes the weight with the least robust
+        generalised cross-validation, which can fail badly where p is about half of n.
+    gradient_weight : float
+        Weight of a gradient against a value, 0 or more. In standardised columns gradients follow by the chain rule, and
+        count in these units.
+    rtol : float, optional
+        Relative size of directions that are rounding, positive; default 1e-15 in float64, 1e-6 in float32.
+    dtype : {"float64", "float32"}
+        Arithmetic of the features and their products; sums are always float64.
+    device : {"cpu", "cuda", "auto"}
+        Where functions are evaluated and multiplied, in the pass, in `predict` and `score`; as in
+        `SpectralDecomposition`.
+    folds : int, array (n,), "blocks" or None
+        Into how many parts the sums are kept apart, for cross-validation; as in `SpectralDecomposition`. Rows that
+        depend on their neighbours, as in a time series, need "blocks", or labels of what belongs together.
+    random_state : int, Generator or None
+        Decides the landmarks, with the global order of the rows and nothing else.
+
+    Attributes
+    ----------
+    coef_ : (p,), or (p, m) for m targets
+    alpha_ : float, the penalty's weight
+    choice_ : Selection, the kernels that were compared, and the `parameters` that give this fit again, to the same bits
+    cv_ : float, the mean squared error at alpha_ on folds that were left out, summed over the targets, with gradients
+        plus gradient_weight times theirs; None without folds
+    cv_score_ : float, the share of the targets' spread that was explained there: R² of values about their mean, with
+        gradients of both together; None without folds
+    cv_curve_ : (g, 2), penalties and their errors on folds that were left out; None without folds
+    gcv_ : float, robust generalised cross-validation at alpha_: the mean over the rows of the squared residual of the
+        value, and gradient_weight times the squared residual of the gradient, each corrected for its own leverage,
+        RSS / (1 - tr / n)² with n values or n d entries of gradients, and raised where the fit nears interpolation
+        (`daskspectral.solve.solve_ridge`)
+    gcv_curve_ : (g, 2), the penalties and these scores
+    rank_ : int, directions that the sums resolve
+    degrees_of_freedom_ : float, the trace of the hat matrix
+    moments_, basis_, kernel_, n_features_in_, feature_names_in_ (of a data frame)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> x = np.linspace(0, 6, 300)[:, None]
+    >>> h = dsp.HermiteRegressor(dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 30), random_state=0)
+    >>> h = h.fit(x, np.sin(x[:, 0]), gradients=np.cos(x))
+    >>> h.predict([[1.0], [2.0]]).round(2)  # sin(1), sin(2)
+    array([0.84, 0.91])
+    >>> h.predict_gradient([[1.0], [2.0]]).round(2)  # cos(1), cos(2)
+    array([[ 0.54],
+           [-0.42]])
+    """
+
+    def __init__(
+        self,
+        basis: Landmarks | FourierLattice | None = None,
+        alpha: float | str | None = None,
+        *,
+        gradient_weight: float = 1.0,
+        rtol: float | None = None,
+        dtype: str = "float64",
+        device: str = "cpu",
+        folds: Any = 10,
+        random_state: Any = None,
+    ):
+        self.basis = basis
+        self.alpha = alpha
+        self.gradient_weight = gradient_weight
+        self.rtol = rtol
+        self.dtype = dtype
+        self.device = device
+        self.folds = folds
+        self.random_state = random_state
+
+    @reads
+    @leased
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        gradients: Any = None,
+        *,
+        sample_weight: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+        progress: bool | None = None,
+    ) -> Self:
+        """Measure the moments of X (n, d), y and the gradients in one pass on the active dask scheduler, and solve.
+
+        y is (n,), or (n, m) for m targets; `gradients` are the derivatives of y by the columns of X, (n, d), or
+        (n, m, d). X is any data, or `Rows`, whose columns f depends on: gradients always have all columns. The others
+        are numpy (also memory-mapped), dask, zarr or xarray arrays, or the path or URL of a zarr array.
+        `sample_weight` (n,) are frequency weights, though cross-validation counts rows, whatever the weights' unit.
+        The other options are as in `SpectralDecomposition.fit`.
+
+        Raises ValueError, TypeError, FileNotFoundError or MemoryError for input that cannot work, before any task of
+        the pass is sent, and OSError for data that are damaged or change meanwhile.
+        """
+        session = self._session(X, y, gradients, sample_weight, progress)
+        self._keep_names(X.data)
+        self._fit_session(session, checkpoint, checkpoint_every)
+        self.choice_ = replace(self.choice_, parameters={**self.choice_.parameters, "alpha": self.alpha_})
+        return self
+
+    @reads
+    def update(
+        self,
+        X: Any,
+        y: Any,
+        gradients: Any = None,
+        *,
+        sample_weight: Any = None,
+        folds: Any = None,
+        progress: bool | None = None,
+    ) -> Self:
+        """Fold in rows that were appended to X, y and gradients since they were fitted.
+
+        The landmarks, or the box, and the scaling of columns stay. What is read and compared, and `folds`, are as in
+        `SpectralDecomposition.update`. Raises ValueError where X has no more rows than before, or data are not as they
+        were.
+        """
+        before: Moments = self.fitted().moments_
+        found = continued_folds(before.folds, folds)
+        labels = None if found is None else found.labels
+        source, operator = open_regression(
+            self._as_fitted(X), y, gradients=gradients, weight=sample_weight, fold=labels, progress=progress
+        )
+        if operator != before.operator:
+            raise ValueError(f"the data are for {operator}, and the model was fitted on {before.operator}")
+        return self._update_source(source, found)
+
+    @remembered
+    def fit_moments(self, moments: Moments) -> Self:
+        """Solve moments measured before, with this alpha and gradient_weight; no data are touched.
+
+        Raises ValueError for moments of another kind, moments that are not finite, or weights that are all zero.
+        """
+        operator, basis = moments.operator, moments.basis
+        if not isinstance(operator, Regression) or not isinstance(basis, (LandmarkBasis, FourierLattice)):
+            raise ValueError(
+                f"these are moments of {operator}, not of values to regress on; measure them with HermiteRegressor.fit"
+            )
+        alpha = self.alpha if self.alpha is None or isinstance(self.alpha, str) else float(self.alpha)
+        cut, weight = resolve_ridge_cut(self.rtol, moments.dtype), float(self.gradient_weight)
+        if isinstance(basis, FourierLattice):
+            return self._fit_modes(moments, alpha, cut)
+        problem = RidgeProblem.of(moments, weight)
+        fit = problem.solve(alpha, cut)
+        known = vars(self).get("moments_")
+        if "choice_" in vars(self) and known is not None and known.fingerprint != moments.fingerprint:
+            del self.choice_  # of an earlier fit
+        advise_offset(moments)
+        return self._with(moments, problem, fit, fit.coefficients)
+
+    def _fit_modes(self, moments: Moments, alpha: float | str | None, cut: float) -> Self:
+        """Solve modes on a Fourier lattice, for the kernel that is given or chosen by their folds."""
+        found = regress_on_lattice(
+            moments, basis=self.basis, alpha=alpha, gradient_weight=float(self.gradient_weight), cut=cut
+        )
+        self.choice_ = found.selection.with_parameters(self.given_params())
+        advise_offset(moments)
+        return self._with(moments, found.problem, found.fit, found.coefficients)
+
+    def _session(self, rows: Rows, y: Any, gradients: Any, weight: Any, progress: bool | None = False) -> Session:
+        self._check_parameters()
+        folds = checked_folds(self.folds)
+        labels = None if folds is None else folds.labels
+        source, operator = open_regression(rows, y, gradients=gradients, weight=weight, fold=labels, progress=progress)
+        side, asked = self._side(source, operator)
+        side.check_against(source, int(operator.gradients), operator)
+        if source.standardize and side.has_periods:
+            raise ValueError(
+                "standardize=True would change the units of X, and periods are in them; scale the columns of X before, "
+                "without standardize"
+            )
+
+        def choose(source: Source, training: Training) -> Discretisation:
+            return self._laid_out(source, side, operator, at_most=asked == "auto")
+
+        choosing = pilot_bytes(source, operator, side.size) if side.automatic else 0
+        return Session(
+            source,
+            operator,
+            choose,
+            self.dtype,
+            chosen_device(self.device),
+            folds,
+            (side.size, None),
+            choosing=choosing,
+            lattice=side.lattice,
+        )
+
+    def _side(self, source: Source, operator: Regression) -> tuple[Side, Any]:
+        """The functions for these data, and the number of landmarks that was asked for."""
+        basis = Landmarks() if self.basis is None else self.basis
+        if not isinstance(basis, (Landmarks, FourierLattice)):
+            raise TypeError(f"basis must be Landmarks(...) or FourierLattice(...) for a regression; got {basis!r}")
+        if isinstance(basis, Landmarks) and (basis.constant or basis.exclude):
+            raise ValueError(
+                f"a regression adds no constant function and leaves out no rows: leave constant and exclude of {basis} "
+                "out; an offset is taken by centring y"
+            )
+        if isinstance(basis, FourierLattice):
+            dimension = source.dimension
+            basis = replace(regression_lattice(basis, dimension, basis.periods), kernel=basis.kernel)
+        side = Side.of(basis, "", "x", operator, 1)
+        count = min(MOST_LANDMARKS, source.n)
+        return side.fitted_to(count, source, operator), getattr(basis, "count", None)
+
+    def _laid_out(self, source: Source, side: Side, operator: Regression, *, at_most: bool) -> Discretisation:
+        """The basis and the scaling of columns, from passes and a draw of rows."""
+        source = standardized(source)
+        rng = np.random.default_rng(self.random_state)
+        selection = Selection((), {})
+        if side.automatic:
+            assert side.landmarks is not None
+            given = isinstance(side.landmarks.kernel, Kernel)
+            wanted = OpenRegression(
+                side.kernel(operator, source) if given else None,
+                side.periods_in(source, operator),
+                side.landmarks,
+                float(self.gradient_weight),
+                None if self.alpha is None or isinstance(self.alpha, str) else float(self.alpha),
+                isinstance(self.folds, str) and self.folds == "blocks",
+                resolve_ridge_cut(self.rtol, self.dtype),
+                self.dtype,
+            )
+            selection = decide_regression(source, operator, wanted, rng)
+            side = replace(side, landmarks=selection.parameters["basis"])
+        basis, raw = side.choose(source, rng, operator, at_most=at_most)
+        if raw is None:
+            return Discretisation(basis, source.preparation)
+        chosen = {"basis": side.chosen(basis, raw)}
+        return Discretisation(
+            basis, source.preparation, raw_landmarks=raw, selection=replace(selection, parameters=chosen)
+        )
+
+    def _check_parameters(self) -> None:
+        check_fit(self)
+        if isinstance(self.alpha, str):
+            check_one_of("alpha", self.alpha, ("gcv",))
+        elif self.alpha is not None:
+            check_amount("alpha", self.alpha)
+        check_amount("gradient_weight", self.gradient_weight)
+        resolve_ridge_cut(self.rtol, self.dtype)
+
+    def told(self) -> dict[str, Any]:
+        """The parts of a `Summary`."""
+        moments: Moments = self.moments_
+        gradients = "dirichlet" in moments.arrays
+        facts = measured_facts(moments) | {
+            "gradients": f"weight {self.gradient_weight:g}" if gradients else "none",
+            "rank": self.rank_,
+            "freedom": f"{self.degrees_of_freedom_:.4g} of {moments.basis.size}",
+            "penalty": f"{self.alpha_:g}",
+        }
+        facts |= chosen_facts(self)
+        if self.cv_ is not None and self.cv_score_ is not None:
+            kind = "of values and gradients explained" if gradients and self.gradient_weight else "R^2"
+            folds = moments.folds.number if moments.folds is not None else 0
+            facts["held out"] = f"{self.cv_score_:.4g} {kind}, squared error {self.cv_:.4g}, {folds} folds"
+        else:
+            facts["score"] = f"{self.gcv_:g}, generalised cross-validation"
+        return {"verdict": explained(self.cv_score_), "facts": facts}

@@ -1,0 +1,370 @@
+"""How the left and right functions of an operator are chosen, and what of it is left to the data."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from daskspectral.basis import FourierLattice, Landmarks, Trainable
+from daskspectral.choosing.deciding import Open, decide, pilot_bytes
+from daskspectral.choosing.landmarks import MOST_LANDMARKS
+from daskspectral.choosing.networks import Rounds, reserved_folds, train
+from daskspectral.choosing.rivals import suits_network
+from daskspectral.choosing.side import Side, has_kink
+from daskspectral.data.source import Source
+from daskspectral.engine.sampling import draw_rows, take_rows
+from daskspectral.errors import DensityWarning, warn_user
+from daskspectral.kernels import DotKernel, Kernel
+from daskspectral.moments.lattice import check_cut_size
+from daskspectral.operators import Operator
+from daskspectral.operators.diffusion import Generator
+from daskspectral.passes.parameters import check_one_of
+from daskspectral.passes.scale import standardized
+from daskspectral.passes.selection import Selection
+from daskspectral.passes.session import Training
+from daskspectral.passes.sums import MOST_DROPPED, Discretisation
+from daskspectral.solvers import Penalised, Solving, solving
+
+FEW_LANDMARKS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The left and right functions for an operator, as the parameters of an estimator choose them.
+
+    `right` is None where the right functions are the left ones. With `compares_bases` functions of other kinds are
+    compared with landmarks.
+    """
+
+    operator: Operator
+    left: Side
+    right: Side | None
+    components: int
+    solver: Solving
+    dtype: str = "float64"
+    compares_bases: bool = False
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """The left functions, and the right ones where they differ."""
+        return (self.left,) if self.right is None else (self.left, self.right)
+
+    @property
+    def automatic(self) -> bool:
+        """Whether the data decide the kernel or its scale, on the left or on the right."""
+        return any(side.automatic for side in self.sides)
+
+    @property
+    def sizes(self) -> tuple[int, int | None]:
+        """The numbers of functions wanted: p left, and q right ones where they differ, else None."""
+        return self.left.size, None if self.right is None else self.right.size
+
+    def fitted_to(self, source: Source) -> Choice:
+        """The same for these data, with as many landmarks as n rows bear: a quarter, and no more than by default.
+
+        Of few rows half become landmarks, up to `FEW_LANDMARKS`: more would be most of the rows at which functions are
+        measured, and functions are flat at their own landmarks. Raises ValueError for a lattice that does not suit the
+        data.
+        """
+        n = source.n
+        count = min(MOST_LANDMARKS, max(n // 4, min(n // 2, FEW_LANDMARKS), 1))
+        left, *right = (side.fitted_to(count, source, self.operator) for side in self.sides)
+        found = replace(self, left=left, right=right[0] if right else None)
+        if found.lattice is not None and self.solver.cut:
+            check_cut_size(found.lattice.size)
+        return found
+
+    @property
+    def lattice(self) -> FourierLattice | None:
+        """The lattice on which modes are summed; None for other functions."""
+        return self.left.lattice
+
+    def choosing(self, source: Source) -> int:
+        """The bytes that the automatic choice takes, if there is one."""
+        left, right = self.sizes
+        return pilot_bytes(source, self.operator, max(left, right or 0)) if self.automatic else 0
+
+    def apart(self, source: Source) -> bool:
+        """Whether rows that coincide with landmarks will be summed apart, as far as metadata tell."""
+        landmarks = self.left.landmarks
+        return landmarks is not None and self.landmark_rows(source, self.left.size - self.left.constant) == "apart"
+
+    def landmark_rows(self, source: Source, size: int) -> str:
+        """What is done with rows that coincide with the `size` left landmarks, as far as their number tells.
+
+        They are "dropped" where it is asked for, or where the kernel has a kink, and the form has derivatives; never
+        more than a tenth of the rows: of more landmarks they are summed "apart". By default they are "apart" too while
+        there are fewer than 100 rows to a landmark, else "kept".
+        """
+        landmarks = self.left.landmarks
+        if landmarks is None or landmarks.exclude is False:
+            return "kept"
+        if self.operator.derivative_order > 0 and (landmarks.exclude or has_kink(landmarks.kernel)):
+            return "dropped" if size <= MOST_DROPPED * source.n else "apart"
+        if landmarks.exclude or isinstance(landmarks.kernel, DotKernel):
+            return "kept"
+        return "apart" if size > source.n / 100 else "kept"
+
+    def check_against(self, source: Source) -> None:
+        """Raise ValueError where data and functions do not fit, as far as metadata tell, before any task is sent."""
+        left, right = derivatives(self.operator)
+        self.left.check_against(source, left if self.right is not None else max(left, right), self.operator)
+        if self.right is not None:
+            self.right.check_against(source, right, self.operator)
+        if source.standardize:
+            self._check_units()
+
+    def _check_units(self) -> None:
+        """Raise ValueError where the units of X are in the operator or in the functions."""
+        scaled, bound = fields_at_derivatives(self.operator), units_of(self.operator)
+        why = ""
+        if scaled:
+            why = f"not the units of {', '.join(scaled)}, which the operator {self.operator.name} multiplies with "
+            why += "derivatives; scale both before"
+        elif any(side.has_periods for side in self.sides):
+            why = "periods are in them; scale the columns of X before"
+        elif any(side.vanishes for side in self.sides):
+            why = "a function that vanishes at the ends of the data is in them; scale the columns of X before"
+        elif bound:
+            why = f"{self.operator.title} {bound}; scale the columns of X before, and what depends on their units"
+        if why:
+            raise ValueError(f"standardize=True would change the units of X, and {why}, without standardize")
+
+    def discretise(self, source: Source, random_state: Any, *, training: Training | None = None) -> Discretisation:
+        """Choose the scaling of columns, the landmarks and the bases, by a pass and draws of rows where needed.
+
+        A network is trained on rows of folds that are not reserved, as the `training` tells.
+        """
+        source, rng, choice = standardized(source), np.random.default_rng(random_state), self
+        estimated: dict[str, Any] = {}
+        if self.operator.exponent and self.operator.estimate is None:
+            periods = self.left.periods_in(source, self.operator)
+            estimated = {"operator": with_density(self.operator, source, rng, periods=periods)}
+            choice = replace(self, **estimated)
+        selection = decide(source, choice._open(source), rng) if choice.automatic else None
+        if selection is not None:
+            choice = choice._closed(selection.parameters)
+        reserved: tuple[int, ...] = ()
+        if any(side.open_network for side in choice.sides):
+            choice, reserved = choice._trained(source, int(rng.integers(2**31)), training or Training())
+        found = choice._laid_out(source, rng)
+        selection = found.selection if selection is None else selection
+        if selection is not None:
+            own = {} if found.selection is None else found.selection.parameters
+            selection = replace(selection, parameters={**selection.parameters, **own, **estimated})
+        return replace(found, selection=selection, reserved=reserved, **estimated)
+
+    def _closed(self, chosen: Mapping[str, Any]) -> Choice:
+        """The same choice with what was left open in place."""
+        closed = replace(self, solver=chosen.get("solver", self.solver))
+        for side in self.sides:
+            name = f"{side.prefix}basis"
+            if name in chosen:
+                made = Side.of(chosen[name], side.prefix, side.view, self.operator, self.components)
+                closed = replace(closed, right=made) if side.prefix else replace(closed, left=made)
+        return closed
+
+    def _trained(self, source: Source, seed: int, training: Training) -> tuple[Choice, tuple[int, ...]]:
+        """The same choice with trained networks, and the folds that they did not see."""
+        left, right = self.left, self.right
+        assert isinstance(left.basis, Trainable)
+        other = None if right is None else right.basis
+        assert other is None or isinstance(other, Trainable)
+        dealing = training.dealing(self.sizes)
+        reserved = () if dealing is None else reserved_folds(dealing.number)
+        rounds = Rounds(source, self.operator, left.basis.rows, seed, dealing, reserved)
+        bases = train(
+            left.basis,
+            other,
+            rounds,
+            source,
+            self.operator,
+            outputs=left.basis.outputs or self.components,
+            completed=(left.completed, left.completed if right is None else right.completed),
+            seed=seed,
+            kept=training.kept,
+        )
+        closed = replace(self, left=replace(left, basis=bases[0]))
+        return closed if right is None else replace(closed, right=replace(right, basis=bases[1])), reserved
+
+    def _laid_out(self, source: Source, rng: np.random.Generator) -> Discretisation:
+        """The landmarks and the bases, nothing being left open but landmarks."""
+        basis, raw = self.left.choose(source, rng, self.operator)
+        if isinstance(basis, FourierLattice):  # what is left open is chosen after the pass
+            return Discretisation(basis, source.preparation)
+        penalty = self.solver.resolved(1.0)
+        chosen: dict[str, Any] = {} if penalty is None else {"solver": Penalised(penalty)}
+        if raw is not None:
+            chosen["basis"] = self.left.chosen(basis, raw)
+        found = Discretisation(basis, source.preparation, raw_landmarks=raw, penalty=penalty)
+        if raw is not None:
+            treatment = self.landmark_rows(source, len(raw))
+            if treatment == "dropped" and not found.leaves_most(source):
+                treatment = "apart"
+            found = replace(found, landmark_rows=treatment)
+        if self.right is not None:
+            right, raw = self.right.choose(source, rng, self.operator)
+            if raw is not None:
+                chosen["right_basis"] = self.right.chosen(right, raw)
+            own = source.preparations[self.right.view] if self.operator.own_right_basis else None
+            found = replace(found, right_basis=right, right_preparation=own)
+        return replace(found, selection=Selection((), chosen))
+
+    def _open(self, source: Source) -> Open:
+        """What is left to the data."""
+        landmarks = self.left.landmarks
+        alone = landmarks is not None and not isinstance(landmarks.kernel, Kernel)
+        alone = alone and self.left.vanishing is None and self.right is None
+        network = alone and self.compares_bases and self.dtype == "float64" and suits_network(self.operator)
+        network = network and self.left.periods_in(source, self.operator) is None
+        sides = self.operator, self.left, self.right, self.components, self.solver, self.dtype
+        return Open(*sides, alone=alone, everything=self.compares_bases, network=network)
+
+
+def choose_functions(estimator: Any, operator: Operator) -> Choice:
+    """The functions that an estimator's parameters choose. Raises ValueError or TypeError where they cannot work."""
+    given, other = estimator.basis, estimator.right_basis
+    compares = isinstance(given, str)
+    if compares:
+        check_one_of("basis", given, ("auto",))
+    if other is not None and not operator.solver.two_sided:
+        raise ValueError(
+            f"right_basis is for operators with singular values, and {operator.name} is solved by "
+            f"{operator.solver!r}: its functions are the same on both sides"
+        )
+    if operator.center and not operator.solver.two_sided:
+        raise ValueError(f"center is for operators with singular values, and {operator.name} is not")
+    functions = Landmarks() if compares or given is None else given
+    if operator.default_kernel is not None and isinstance(functions, Landmarks) and functions.kernel == "auto":
+        functions = replace(functions, kernel=operator.default_kernel)
+    left = Side.of(functions, "", "x", operator, estimator.n_components)
+    if left.open_network and estimator.dtype != "float64":
+        raise ValueError(
+            "the functions of a network are too much alike for dtype='float32', whose rounding hides some of them: "
+            "leave dtype out"
+        )
+    right = None
+    if other is not None and left.basis is not None and isinstance(left.basis, FourierLattice):
+        raise ValueError(
+            "basis is a lattice, whose functions are those of both sides: products of other functions with them are "
+            "no modes of the data; leave right_basis out"
+        )
+    if other is not None or operator.own_right_basis:
+        if other is None:
+            other = functions if left.open_network else _alike(left.landmarks)
+        right = Side.of(other, "right_", operator.right_view, operator, estimator.n_components)
+        _check_networks(left, right)
+    solver = solving(estimator.solver)
+    return Choice(operator, left, right, estimator.n_components, solver, estimator.dtype, compares)
+
+
+def _alike(left: Landmarks | None) -> Landmarks:
+    """Landmarks for right functions of other variables: of the same kernel, chosen by the same method."""
+    if left is None:
+        return Landmarks()
+    method = left.method if left.drawn else "uniform"
+    return replace(left, points=None, periods=None, method=method, spread=0.0)
+
+
+def _check_networks(left: Side, right: Side) -> None:
+    """Raise ValueError where the functions of one side are of a network that is not trained, and those of the other
+    are not: both are trained together."""
+    if left.open_network != right.open_network:
+        raise ValueError(
+            "the networks of both sides are trained together: give basis and right_basis as a NeuralBasis each, or "
+            "as functions that are known"
+        )
+    if left.open_network and isinstance(left.basis, Trainable) and isinstance(right.basis, Trainable):
+        both = left.basis.outputs, right.basis.outputs
+        if both[0] != both[1]:
+            raise ValueError(f"basis and right_basis have {both[0]} and {both[1]} outputs, which are trained in pairs")
+
+
+# -- the density of the rows, estimated from one draw before the pass in which an operator divides it out --------------
+
+
+logger = logging.getLogger("daskspectral")
+SAMPLE = 50_000
+MOST_REMOVED = 0.02
+
+
+def with_density(
+    operator: Operator, source: Source, rng: np.random.Generator, *, periods: tuple[float | None, ...] | None
+) -> Operator:
+    """The operator with the density of up to 50 000 rows of the source, by their weights.
+
+    `periods` has an entry for each prepared column, None where no column is periodic. Raises InvalidRowError for an
+    invalid row (on_invalid="raise"), and ValueError where the rows are one point.
+    """
+    rows, x = draw_rows(source, SAMPLE, rng)
+    weights = None
+    if "weight" in source.readers:
+        weights = take_rows(source, rows, view="weight")[1][:, 0]
+    operator = operator.estimated(x, rng, weights=weights, periods=periods)
+    density = operator.estimate
+    assert density is not None
+    share, removed = 100 * density.clipped, 100 * density.removed
+    logger.info(
+        "density of %d rows: %d centres, bandwidth %.6g; clipped below at %.6g, under which %.2g %% of the rows lie, "
+        "which removes %.2g %% of the weight",
+        *(len(x), len(density.centres), density.bandwidth, density.floor, share, removed),
+    )
+    if density.removed > MOST_REMOVED:
+        warn_user(
+            f"the sampling density is clipped below at its quantile {share:.2g} %, and this removes {removed:.2g} % of "
+            "the weight that rows have once it is divided out: eigenvalues are off by as much or more, as some places "
+            "hold very few rows. Lower the argument clip of the Laplacian where these rows are no outliers, or take a "
+            "smaller density exponent",
+            DensityWarning,
+        )
+    return operator
+
+
+# -- what the forms of an operator need: derivatives, fields, units ----------------------------------------------------
+
+
+def derivatives(operator: Operator) -> tuple[int, int]:
+    """The highest orders of derivatives that an operator's forms take of left and of right functions."""
+    left, right = operator.form.orders
+    own = operator.right_gram
+    left = max(left, *operator.gram.orders)
+    return left, right if own is None else max(right, *own.orders)
+
+
+def fields_at_derivatives(operator: Operator) -> list[str]:
+    """The user's fields that multiply derivatives, and are therefore in the units of the data, sorted."""
+    found: set[str] = set()
+    for form in operator.forms.values():
+        for product in form.products:
+            if max(product.left.order, product.right.order) > 0:
+                found |= {s for name in product.fields for s in operator.derived.get(name, frozenset({name}))}
+    return sorted(found & operator.data_fields)
+
+
+def units_of(operator: Operator) -> str:
+    """What ties an operator to the units of the data, besides such fields; "" where standardised columns suit it too.
+
+    A gradient or a Laplacian may be taken in standardised columns; a derivative along one column, and a sum of
+    derivatives of different orders, may not.
+    """
+    if isinstance(operator, Generator) and isinstance(operator.diffusion, float):
+        return f"has diffusion={operator.diffusion:g} in them"
+    if operator.periods is not None or operator.oblique:
+        return "has periods in them"
+    for form in operator.forms.values():
+        parts = [part for product in form.products for _, part, _ in product.expanded]
+        orders = sorted({part.left.order + part.right.order for part in parts})
+        if len(orders) > 1:
+            return f"adds products of {' and '.join(map(str, orders))} derivatives in all, which scale differently"
+        if not orders[0]:
+            continue
+        made = {name for product in form.products for name in product.fields & operator.derived.keys()}
+        if any(atom.kind == "partial" for part in parts for atom in (part.left, part.right)) or any(
+            "x" in operator.derived[name] for name in made
+        ):
+            return "takes derivatives along directions in them"
+    return ""

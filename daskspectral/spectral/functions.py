@@ -1,0 +1,397 @@
+"""What a fitted spectral decomposition gives: its functions at any rows, its score, bounds of its error."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import dask.array as da
+import numpy as np
+import xarray as xr
+import zarr
+from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from daskspectral.basis import Landmarks, at_landmarks
+from daskspectral.choosing.prior import solve_on_lattice
+from daskspectral.data.containers import reader_of
+from daskspectral.data.files import open_labelled
+from daskspectral.data.layout import Layout, plain
+from daskspectral.data.readers import Reader, lazy_rows
+from daskspectral.data.source import Preparation
+from daskspectral.engine.accelerators import chosen_device, device_here
+from daskspectral.estimators.base import MeasuredEstimator
+from daskspectral.estimators.reading import LAYOUTS, reads
+from daskspectral.estimators.records import provenance, remembered
+from daskspectral.estimators.transformer import Transformer, framed
+from daskspectral.moments import Moments
+from daskspectral.moments.lattice import on_lattice
+from daskspectral.moments.patterns import POINTS, Patterns, patterns_of
+from daskspectral.moments.solution import SpanScore, solve_moments
+from daskspectral.moments.trust import excess, maximised
+from daskspectral.operators import Operator
+from daskspectral.operators.regression import Regression
+from daskspectral.passes.functions import SpanValues
+from daskspectral.passes.parameters import checked_operator
+from daskspectral.passes.score import measure_score
+from daskspectral.solve import Solver
+from daskspectral.solve.whitening import solving_on
+from daskspectral.solvers import Penalised, solving
+from daskspectral.spectral.told import told
+
+Array = NDArray[np.inexact[Any]]
+SPECTRUM = (
+    *("standard_errors_", "held_out_", "groups_", "function_errors_", "approximation_", "trusted_", "constants_"),
+    *("rank_", "residuals_", "status_", "kernel_"),
+)
+
+
+def _shows(attribute: str) -> Callable[[Any], bool]:
+    """A check for `available_if`: whether the operator's solver gives the attribute."""
+
+    def check(estimator: SpectralFunctions) -> bool:
+        operator = vars(estimator).get("moments_", estimator).operator
+        return isinstance(operator, Operator) and attribute in operator.solver.attributes
+
+    return check
+
+
+@dataclass(frozen=True, eq=False)
+class _Reconstruction:
+    """Rows of X (..., width) of values (..., k) of the functions, NaN in columns that are not used."""
+
+    patterns: Patterns
+    width: int
+    columns: tuple[int, ...] | None
+
+    def __call__(self, values: Array) -> Array:
+        found = self.patterns.reconstructed(values)
+        if self.columns is not None:
+            found[..., np.setdiff1d(np.arange(self.width), self.columns)] = np.nan
+        return found
+
+
+class SpectralFunctions(Transformer, MeasuredEstimator):
+    """The functions of a solution, which `moments_` and the attributes of the operator's solver hold."""
+
+    parts: ClassVar = {"basis": Landmarks, "right_basis": Landmarks, "solver": Penalised}
+    moments_: Moments
+
+    @property
+    def fitted_attributes(self) -> tuple[str, ...]:
+        return ("moments_", "choice_", *self.moments_.operator.solver.attributes)
+
+    @property
+    def told_attributes(self) -> tuple[str, ...]:
+        return (self.solver_.values, self.solver_.errors, *SPECTRUM)
+
+    def told(self) -> dict[str, Any]:
+        """The parts of a `Summary`."""
+        return told(self)
+
+    def restored(self) -> Self:
+        moments = self.moments_
+        self.basis_ = moments.basis
+        if moments.right_basis is not None:
+            self.right_basis_ = moments.right_basis
+        self.kernel_ = next((b.kernel for b in at_landmarks(moments.basis)), None)
+        if on_lattice(moments):
+            self.kernel_ = self.choice_.parameters["basis"].kernel
+        if moments.operator.estimate is not None:
+            self.density_ = moments.operator.estimate
+        self.preparation_ = Preparation.from_state(moments.preparation)
+        self.n_features_in_ = int(moments.preparation["n_features_in"])
+        right = moments.preparation.get("right")
+        if right is not None:
+            self.right_preparation_ = Preparation.from_state(right)
+            self.n_right_features_in_ = int(right["n_features_in"])
+        return self
+
+    def _with(self, moments: Moments, solution: Mapping[str, Any], kept: Set[str]) -> Self:
+        """This estimator with a solution of these moments, and what is `kept` of another."""
+        known = {*kept, *LAYOUTS, "feature_names_in_"}
+        for name in [name for name in vars(self) if name.endswith("_") and name not in known]:
+            delattr(self, name)  # of an earlier fit, perhaps by another solver
+        for name, value in solution.items():
+            setattr(self, name, value)
+        self.moments_ = moments
+        return self.restored()
+
+    @remembered
+    def fit_moments(self, moments: Moments) -> Self:
+        """Solve moments measured before, by this or another run; no data are touched.
+
+        Raises ValueError for moments of a regression, or of another operator than this estimator's, and where every
+        basis function vanishes, the sums are not finite, or the weights are all zero.
+        """
+        if isinstance(moments.operator, Regression):
+            raise ValueError("these are moments of a regression, not of an operator; solve them with HermiteRegressor")
+        if self.operator is not None and not checked_operator(self.operator).agrees(moments.operator):
+            raise ValueError(
+                f"these are moments of {moments.operator}, and the operator of this estimator is {self.operator}: "
+                "leave the operator out, or fit it to the data"
+            )
+        if on_lattice(moments):
+            return self._fit_modes(moments)
+        solver = solving(self.solver)
+        with solving_on(device_here(self.device)):
+            solution = solve_moments(
+                moments,
+                count=self.n_components,
+                solver=solver,
+                penalty=solver.resolved(1.0 if moments.penalty is None else moments.penalty),
+                compared=self.basis is None or getattr(self.basis, "automatic", isinstance(self.basis, str)),
+            )
+        known = vars(self).get("moments_")
+        kept = {"choice_"} if known is not None and known.fingerprint == moments.fingerprint else set()
+        return self._with(moments, solution, kept)
+
+    def _fit_modes(self, moments: Moments) -> Self:
+        """Solve modes on a Fourier lattice, for the kernel that is given or chosen by their folds."""
+        found = solve_on_lattice(moments, basis=self.basis, solver=solving(self.solver), count=self.n_components)
+        fixed = {} if moments.operator.estimate is None else {"operator": moments.operator}
+        selection = found.selection.with_parameters({**self.given_params(), **fixed})
+        return self._with(moments, {**found.attributes, "choice_": selection}, set())
+
+    @property
+    def solver_(self) -> Solver:
+        """The solver of the fitted operator; it decides which attributes there are."""
+        found: Solver = self.fitted().moments_.operator.solver
+        return found
+
+    def _excess(self) -> float:
+        """How far held-out values exceed fitted ones, or fall short of them where larger ones are better."""
+        values = getattr(self, self.solver_.values)
+        return excess(values, self.held_out_, maximised=maximised(self.moments_.operator, values))
+
+    @framed
+    def transform(self, X: Any, **options: Any) -> Any:
+        """The eigenfunctions, or left singular functions, at the rows of X, (n, k), unit L²(ρ) norm.
+
+        They are float64, or complex128 for an operator solved by "eigen". numpy gives numpy, dask gives dask, data with
+        labels (xarray, a zarr group, NetCDF) give an xarray.DataArray with the dimensions and coordinates of their
+        rows, lazy where they are not in memory, and a zarr array or the path of one gives a lazy dask array; rows in
+        memory give a data frame where scikit-learn's `set_output` asks for one. With `out`, they are written to a new
+        zarr group at that path or URL, which plain `xarray.open_zarr` opens: one array with its coordinates, the values
+        with their intervals, and what made it as attributes. It appears whole or not at all (an existing one is
+        replaced with `overwrite`), and None is returned.
+        Invalid rows raise InvalidRowError, or become NaN with `Rows(X, on_invalid="skip")`, whose `storage_options` are
+        for all URLs of the call; its columns and scaling are those of the fit. `progress` None shows a bar on a
+        terminal only.
+        """
+        check_is_fitted(self)
+        return self._functions("", self.coefficients_, X, **options)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.coefficients_.shape[1])
+
+    @property
+    def patterns_(self) -> Patterns:
+        """What the columns of X do where a function is large: their regression on the functions of `transform`.
+
+        In the units of X, 0 in columns that were left out; see `Patterns` for the arrays that it holds. Raises
+        ValueError where the pass did not sum what it takes: on a Fourier lattice, and for several views of a row.
+        """
+        found = patterns_of(self.fitted().moments_, self.coefficients_)
+        own = self.preparation_
+        return found.in_columns(self.n_features_in_, own.columns, own.mean, own.scale)
+
+    def to_xarray(self, X: Any = None) -> xr.Dataset:
+        """The model as a Dataset: values with errors, functions, what each explains, and regression maps.
+
+        Along `component` are the values, with `_lower` and `_upper`, `standard_error`, `held_out`, `group`,
+        `trusted`, `function_error`, the `coefficients`, and `explained_variance_ratio`, the share of the variance of
+        all columns that each function explains alone. `<variable>_pattern` is the regression of each variable of the
+        data on each function, in its own dimensions, coordinates and units (`x` for data without labels), and
+        `<variable>_mean` its mean. With rows X, `eigenfunction` are the values there. Patterns are missing where the
+        pass did not sum what they take (`patterns_`).
+        """
+        return model_dataset(self.fitted(), X)
+
+    def inverse_transform(self, F: Any) -> Any:
+        """The rows X (n, d) that values F (n, k) of the functions tell of: the regression of X on the functions.
+
+        By least squares over the rows of the fit, from sums of the same pass; with `Covariance()` and all components it
+        gives X back. Columns that were left out are NaN. A DataArray F (..., component) of a model of labelled data, or
+        the path of the group that `transform` wrote, gives these again, in their own dimensions and units: a DataArray,
+        or a Dataset of several variables. Dask arrays and chunked ones give lazy ones. Raises ValueError for F of
+        another shape, and where `patterns_` does.
+        """
+        patterns = self.patterns_
+        F = self._values_of(F)
+        if isinstance(F, xr.DataArray) and COMPONENT in F.dims:
+            F = F.transpose(..., COMPONENT)
+        values = F.data if isinstance(F, xr.DataArray) else F
+        values = values if isinstance(values, da.Array) else np.asarray(values)
+        labelled = isinstance(F, xr.DataArray) and "layout_" in vars(self)
+        if (values.ndim != 2 and not labelled) or values.shape[-1] != len(patterns.maps):
+            raise ValueError(
+                f"F holds values of the {len(patterns.maps)} functions, one row each, as transform gives them: shape "
+                f"(n, {len(patterns.maps)}); its shape is {values.shape}"
+            )
+        rows = _Reconstruction(patterns, self.n_features_in_, self.preparation_.columns)
+        if isinstance(values, da.Array):
+            chunks = (*values.chunks[:-1], (self.n_features_in_,))
+            meta = np.empty((0,) * values.ndim)
+            found: Any = da.map_blocks(
+                rows, values.rechunk({values.ndim - 1: -1}), chunks=chunks, dtype=float, meta=meta, token="inverse"
+            )
+        else:
+            found = rows(values)
+        if not labelled:
+            return found
+        coords = {name: c for name, c in F.coords.items() if COMPONENT not in c.dims}
+        field = in_the_field(self, found, F.dims[:-1], coords)
+        return field if len(field) > 1 else field[next(iter(field))]
+
+    def _values_of(self, F: Any) -> Any:
+        """Values of the functions, those of a file as a DataArray."""
+        found = open_labelled(F, "F")
+        if found is None:
+            return lazy_rows(reader_of(F, "F")) if isinstance(F, (str, os.PathLike, zarr.Array)) else F
+        if isinstance(found.data, xr.Dataset) and len(found.data.data_vars) != 1:
+            names = sorted(map(str, found.data.data_vars))
+            raise ValueError(f"F has the variables {names}, and values of the functions are one of them: give it")
+        if isinstance(found.data, Reader):
+            return lazy_rows(found.data)
+        return next(iter(found.data.data_vars.values())) if isinstance(found.data, xr.Dataset) else found.data
+
+    @available_if(_shows("right_coefficients_"))  # type: ignore[untyped-decorator]
+    def transform_right(self, X: Any, **options: Any) -> Any:
+        """The right singular functions at the rows of X (for Cross, of y), (n, k); options as in `transform`."""
+        check_is_fitted(self)
+        return self._functions("right_", self.right_coefficients_, X, **options)
+
+    @available_if(_shows("left_coefficients_"))  # type: ignore[untyped-decorator]
+    def transform_left(self, X: Any, **options: Any) -> Any:
+        """The eigenfunctions of the adjoint at the rows of X, (n, k); options as in `transform`."""
+        check_is_fitted(self)
+        return self._functions("", self.left_coefficients_, X, **options)
+
+    def _functions(self, side: str, coefficients: Array, X: Any, **options: Any) -> Any:
+        moments, basis = self.moments_, self.basis_
+        preparation, width = self.preparation_, None
+        if side:
+            basis = basis if moments.right_basis is None else moments.right_basis
+            if moments.operator.own_right_basis:
+                preparation, width = self.right_preparation_, self.n_right_features_in_
+        means = moments.mean(f"{side}first") @ coefficients if moments.operator.center else None
+        return self._rows(
+            SpanValues(basis, coefficients, means, device=chosen_device(self.device), preparation=preparation),
+            X,
+            n_features=width,
+            coordinates=self._labels(),
+            side=side if moments.operator.own_right_basis else "",
+            **options,
+        )
+
+    def _labels(self) -> dict[str, Array]:
+        """The values of the functions, (k,), with the ends of their intervals and their standard errors."""
+        solver = self.solver_
+        name, found = solver.values.removesuffix("s_"), {}
+        found[name] = getattr(self, solver.values)
+        errors = vars(self).get(solver.errors)
+        if errors is not None:
+            found |= {f"{name}_lower": errors[:, 0], f"{name}_upper": errors[:, 1]}
+        if "standard_errors_" in vars(self):
+            found["standard_error"] = self.standard_errors_
+        return found
+
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        progress: bool | None = None,
+    ) -> float:
+        """How good the first `n_components` functions are on rows X that they were not fitted to; larger is better.
+
+        One pass measures the functions there; `y` is ignored. The score is minus the sum of their Ritz values: by
+        min-max at most minus the sum of the least eigenvalues, so that kernels, scales and bases compare. For singular
+        values, and for Transfer, it is VAMP-2, the sum of their squares on the new rows; for generators the sum of the
+        Ritz values' real parts (`help(daskspectral.moments.solution)`). It is -inf for fewer than `n_components`
+        functions, and with a RankWarning where the new rows do not tell them apart. Rows of the fit flatter it.
+
+        Raises ValueError for no more rows than functions, and for rows of other columns than those of the fit. `scored`
+        gives the values behind it, too.
+        """
+        return self.scored(X, sample_weight=sample_weight, progress=progress).score
+
+    @reads
+    def scored(self, X: Any, *, sample_weight: Any = None, progress: bool | None = None) -> SpanScore:
+        """The `score` on rows X with what it is the sum of: the functions' values there, and the number of rows.
+
+        Arguments and errors are those of `score`.
+        """
+        return measure_score(self, self.fitted()._as_fitted(X), sample_weight=sample_weight, progress=progress)
+
+
+# -- a fitted decomposition as an xarray dataset -----------------------------------------------------------------------
+
+
+COMPONENT = "component"
+OF_A_MAP = "component of a map"
+
+
+def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
+    """The Dataset of `SpectralDecomposition.to_xarray`."""
+    solver = estimator.solver_
+    value, count = solver.values.removesuffix("s_"), len(getattr(estimator, solver.values))
+    bounds = getattr(estimator, solver.errors)
+    found: dict[str, Any] = {
+        value: (COMPONENT, getattr(estimator, solver.values), {"long_name": value.replace("_", " ")}),
+        f"{value}_lower": (COMPONENT, bounds[:, 0], {"long_name": "lower end of the 95 % interval"}),
+        f"{value}_upper": (COMPONENT, bounds[:, 1], {"long_name": "upper end of the 95 % interval"}),
+        "standard_error": (COMPONENT, estimator.standard_errors_),
+        "held_out": (COMPONENT, estimator.held_out_, {"long_name": f"{value} on rows that were not fitted to"}),
+        "group": (COMPONENT, estimator.groups_, {"long_name": "values of one group cannot be told apart"}),
+        "trusted": (COMPONENT, estimator.trusted_, {"long_name": "value is trusted; of a constant always"}),
+        "function_error": (COMPONENT, estimator.function_errors_, {"long_name": "sine of the angle of a group"}),
+    }
+    for name in solver.functions:
+        side = f"basis_{name.partition('coef')[0]}function"
+        found[name.removesuffix("_")] = ((side, COMPONENT), getattr(estimator, name))
+    dataset = xr.Dataset(
+        found,
+        {COMPONENT: np.arange(count)},
+        attrs=plain(provenance(type(estimator).__name__, estimator.plain_params())),
+    )
+    if POINTS in estimator.moments_.arrays:
+        dataset = _with_patterns(dataset, estimator, estimator.patterns_)
+    if X is not None:
+        functions = estimator._functions("", estimator.coefficients_, X)  # whatever `set_output` asks for
+        if not isinstance(functions, xr.DataArray):
+            functions = xr.DataArray(np.asarray(functions), dims=("row", COMPONENT))
+        dataset["eigenfunction"] = functions.drop_vars([n for n in functions.coords if COMPONENT in functions[n].dims])
+    return dataset
+
+
+def _with_patterns(dataset: xr.Dataset, estimator: Any, patterns: Patterns) -> xr.Dataset:
+    """The same with the regression maps, in the dimensions of the data, and what they explain.
+
+    A dimension or coordinate of the data that the model has too, such as the components of another model, is `x_...`.
+    """
+    dataset["explained_variance_ratio"] = COMPONENT, patterns.explained
+    maps, means = in_the_field(estimator, patterns.single, (OF_A_MAP,)), in_the_field(estimator, patterns.mean)
+    taken = {*dataset.dims, *dataset.variables}  # by other names in the fields, such as a component of another model
+    clashing = {name: f"x_{name}" for name in {*means.dims, *means.coords} if name in taken}
+    maps, means = maps.rename({**clashing, OF_A_MAP: COMPONENT}), means.rename(clashing)
+    for name in maps:
+        own = maps[name].assign_attrs(long_name=f"regression of {name} on each function, of variance 1")
+        dataset[f"{name}_pattern"] = own
+        dataset[f"{name}_mean"] = means[name]
+    return dataset
+
+
+def in_the_field(estimator: Any, values: Any, dims: tuple[Any, ...] = (), coords: Any = None) -> xr.Dataset:
+    """Values (..., d) in the columns of X as a Dataset of the variables of the fit; of one, `x`, without labels."""
+    layout: Layout | None = vars(estimator).get("layout_")
+    if layout is not None:
+        return layout.spread(values, dims, coords, unweighted=True)
+    names = vars(estimator).get("feature_names_in_", np.arange(values.shape[-1]))
+    return xr.Dataset({"x": ((*dims, "feature"), values)}, {"feature": names, **(coords or {})})

@@ -1,0 +1,101 @@
+"""What a summary says of a spectral decomposition: the verdict, the facts, and the table of values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daskspectral.estimators.summary import chosen_facts, measured_facts, operator_words, rounded, values_columns
+from daskspectral.moments import Moments
+from daskspectral.moments.intervals import beyond_constants, trusted_words
+
+DEALT = {
+    "tasks": "whole tasks dealt in turn",
+    "hash": "rows dealt by a hash, copies of a row together",
+    "blocks": "contiguous blocks",
+    "labels": "rows by their labels",
+}
+LOPSIDED = 0.2  # (up - down) / (up + down) of an interval, from which both ends are shown
+NAMED = 8  # runs of doubted values that a verdict names
+
+
+def told(what: Any) -> dict[str, Any]:
+    """The parts of a `Summary` of a fitted decomposition."""
+    moments: Moments = what.moments_
+    details: dict[str, Any] = {}
+    if moments.folds is not None:
+        details["folds"] = f"{moments.folds.number}, {DEALT[moments.folds.rule]}"
+    details |= {"rank": " and ".join(map(str, np.atleast_1d(what.rank_))), "status": what.status_}
+    for name in ("support_", "right_support_"):
+        support = getattr(what, name, None)
+        if support is not None:
+            least, middle = np.min(support), np.median(support)
+            title = name.removesuffix("_").replace("_", " ")
+            details[title] = f"{least:.4g} effective points under a function at least, {middle:.4g} in the median"
+    return {
+        "verdict": verdict_of(what),
+        "facts": measured_facts(moments) | chosen_facts(what),
+        "details": details,
+        "figures": {"trusted": "{} of {}".format(*beyond_constants(what.trusted_, what.constants_))},
+        "of": operator_words(moments),
+        "columns": table_of(what),
+        "detailed": [["residual", *(f"{r:.1e}" for r in what.residuals_)]],
+    }
+
+
+def verdict_of(what: Any) -> str:
+    """How many values are trusted, and which are not; or why nothing is known of it."""
+    trusted, constants, attribute = what.trusted_, what.constants_, what.solver_.values
+    if intervals_of(what) is None:
+        name = attribute.removesuffix("_").replace("_", " ")
+        which = f"which of the {len(trusted)} {name} to trust" if len(trusted) > 1 else "whether to trust the value"
+        return f"no error bars{what.status_.partition('no error bars')[2]}; nothing tells {which}"
+    found, count = beyond_constants(trusted, constants)
+    words = trusted_words(trusted, constants, attribute)
+    return f"{words}; {_named(np.flatnonzero(~trusted))} not" if 0 < found < count else words
+
+
+def _named(numbers: Any) -> str:
+    """Such as "values 1 to 3 and 5 are"."""
+    runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
+    parts = [part for run in runs for part in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run))]
+    parts = parts if len(parts) <= NAMED else [*parts[:NAMED], "others"]
+    if len(numbers) == 1:
+        return f"value {parts[0]} is"
+    return f"values {' and '.join([', '.join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)} are"
+
+
+def intervals_of(model: Any) -> Any:
+    """The 95 % intervals (k, 2) of the values; None without error bars."""
+    found = getattr(model, model.solver_.errors, None)
+    return None if found is None or np.isnan(found).all() else found
+
+
+def table_of(model: Any) -> list[list[str]]:
+    """The values of a model, with half the width of their intervals, held-out values, groups and trust.
+
+    Where the intervals are lopsided, `+-` has the distances of both ends. A group names the first and the last of
+    values that the data cannot tell apart. Without error bars there are the values alone.
+    """
+    name = model.solver_.values
+    values = getattr(model, name)
+    columns = values_columns(name.removesuffix("s_").replace("_", " "), values)
+    intervals = intervals_of(model)
+    if intervals is None:
+        return columns
+    columns.append(["+-", *(_halves(v, ends, values) for v, ends in zip(values.real, intervals, strict=True))])
+    if not np.isnan(model.held_out_).all():
+        columns.append(["held-out", *(f"{rounded(h, values):.6g}" for h in model.held_out_)])
+    if len(np.unique(model.groups_)) < len(values):
+        members = [np.flatnonzero(model.groups_ == group) for group in model.groups_]
+        columns.append(["group", *(f"{m[0]}-{m[-1]}" if len(m) > 1 else "" for m in members)])
+    return [*columns, ["trusted", *("yes" if trusted else "" for trusted in model.trusted_)]]
+
+
+def _halves(value: float, ends: Any, values: Any) -> str:
+    """Half of the interval, or how far down and up it reaches from the value."""
+    down, up = (rounded(distance, values) for distance in (value - ends[0], ends[1] - value))
+    if np.isnan(down) or np.isnan(up):
+        return "-"
+    return f"{(up + down) / 2:.2g}" if abs(up - down) <= LOPSIDED * (up + down) else f"-{down:.2g} +{up:.2g}"

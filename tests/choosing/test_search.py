@@ -1,0 +1,201 @@
+"""Automatic choices: right on known spectra, repeatable, made once; bandwidths."""
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.linalg
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist, pdist, squareform
+from sklearn.datasets import load_wine, make_blobs, make_moons
+
+import daskspectral as dsp
+from daskspectral import InvalidRowError
+from daskspectral.basis import FourierLattice
+from daskspectral.choosing import rivals
+from daskspectral.choosing import rivals as network_trial
+from daskspectral.choosing.pilot import Pilot
+from daskspectral.choosing.search import Search, Setting
+from daskspectral.data.source import open_source
+from daskspectral.embedding.bandwidth import MULTIPLE, chosen_bandwidth
+from daskspectral.embedding.diffusion_functions import JOINED, joining_bandwidth
+from daskspectral.errors import RankWarning, TrustWarning
+from daskspectral.kernels import Gaussian, Matern
+from daskspectral.moments.trial import Trial
+from daskspectral.operators import Cross, Laplacian, Operator, Transfer
+from daskspectral.spectral import choice as sides
+
+RNG = np.random.default_rng(0)
+LINE = RNG.uniform(0, np.pi, (400, 1))
+PLANE = RNG.standard_normal((300, 2)) * [1.0, 8.0]
+WALK = np.cumsum(RNG.standard_normal((300, 2)), axis=0) * 0.1
+
+
+@pytest.fixture(autouse=True)
+def doubts() -> Iterator[None]:
+    """Few rows are doubted with reason."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrustWarning)
+        yield
+
+
+def test_the_first_values_of_an_interval_are_right_in_any_unit() -> None:
+    for unit in (1.0, 1e-3, 1e4):
+        est = dsp.SpectralDecomposition(n_components=5, random_state=0).fit(unit * LINE)
+        np.testing.assert_allclose(unit**2 * est.eigenvalues_[1:], [1, 4, 9, 16], rtol=0.2)
+        best = est.choice_.chosen
+        assert best is not None
+        assert best.score == max(c.score for c in est.choice_.candidates if c.splits == best.splits)
+        assert est.kernel_.scale == pytest.approx(best.factor * est.choice_.median)
+
+
+CASES: list[tuple[Operator, Any, dict[str, Any]]] = [
+    (Laplacian(), PLANE, {"standardize": True}),
+    (Transfer(2), WALK, {}),
+    (Cross(), (PLANE, PLANE[:, :1] + 0.3 * RNG.standard_normal((300, 1))), {}),
+]
+
+
+@pytest.mark.parametrize(("operator", "x", "changes"), CASES)
+def test_the_parameters_give_the_same_bits(operator: Operator, x: Any, changes: Any, tmp_path: Path) -> None:
+    rows = dsp.Rows(x, **changes)
+    est = dsp.SpectralDecomposition(operator, n_components=4).fit(rows)
+    est.save(tmp_path / "m.zarr")
+    for choice in (est.choice_, dsp.load(tmp_path / "m.zarr").choice_):
+        assert set(choice.parameters) == set(est.get_params(deep=False))
+        again = dsp.SpectralDecomposition(**choice.parameters).fit(rows)
+        np.testing.assert_array_equal(again.coefficients_, est.coefficients_)
+        assert len(again.choice_) == 0  # nothing was left to choose
+        assert str(choice) == str(est.choice_)
+
+
+def test_other_finalists_undercut_a_value_where_they_are_lower_in_every_split() -> None:
+    search: Any = SimpleNamespace(operator=Laplacian(), components=4)
+    best = np.array([[1e-15, 1.0, 2.0, 4.0]] * 3)
+    other = best * [[0.0, 0.5, 0.9, 1.1], [0.0, 0.8, 0.9, 0.5], [0.0, 1.01, 0.9, 0.5]]
+    third = best * [1.0, 1.0, 0.95, np.inf]
+    fewer = best[:2] / 2  # not compared in all splits
+    found = Search.undercut(search, [(Setting(k, 1.0), values) for k, values in enumerate((best, other, third, fewer))])
+    np.testing.assert_allclose(found, [1, 1, 0.9, 1])
+    search.operator = Cross()
+    assert Search.undercut(search, []) is None
+
+
+def test_candidates_that_do_not_converge_lose_and_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged, failing = Trial.judged, [Matern]
+
+    def failed(self: Trial, *arguments: Any) -> Any:
+        if isinstance(self.moments.basis.parts[-1].core.kernel.inner, tuple(failing)):
+            raise np.linalg.LinAlgError("rows are too alike")
+        return judged(self, *arguments)
+
+    monkeypatch.setattr(Trial, "judged", failed)
+    best, *others = dsp.SpectralDecomposition(n_components=4, random_state=0).fit(LINE).choice_.candidates
+    assert best.kernel.startswith("Gaussian")
+    assert {c.why for c in others if c.kernel.startswith("Matern")} == {"rows are too alike"}
+    failing.append(Gaussian)
+    with pytest.raises(np.linalg.LinAlgError, match=r"no candidate.*converged:\nMatern.*alike\n(.*\n)*Gaussian.*alike"):
+        dsp.SpectralDecomposition(n_components=4, random_state=0).fit(LINE)
+
+
+def test_a_resumed_run_never_chooses_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fit() -> dsp.SpectralDecomposition:
+        return dsp.SpectralDecomposition(n_components=4, random_state=0).fit(LINE, checkpoint=tmp_path / "run")
+
+    first = fit()
+
+    monkeypatch.setattr(sides, "decide", lambda *arguments, **options: pytest.fail("it was chosen before"))
+    second = fit()
+    np.testing.assert_array_equal(second.coefficients_, first.coefficients_)
+    assert str(second.choice_) == str(first.choice_)
+
+
+@pytest.mark.slow
+def test_a_lattice_is_compared_with_landmarks_on_the_pilot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By how rows held out judge each; where they are as good, the lattice is taken."""
+    monkeypatch.setattr(network_trial, "available", lambda: False)
+    x = RNG.uniform(0, np.pi, (1500, 2)) * [0.5, 1.0]
+    est = dsp.SpectralDecomposition(basis="auto", n_components=4, random_state=0).fit(x)
+    lattice = next(c for c in est.choice_.candidates if "the best lattice" in c.why)
+    others = [c.score for c in est.choice_.candidates if c.splits == lattice.splits and c is not lattice]
+    assert isinstance(est.basis_, FourierLattice) is (lattice.score > max(others) - rivals.Lattice.ahead)
+    np.testing.assert_allclose(est.eigenvalues_[1:], [1, 4, 4], rtol=0.2)
+
+
+@pytest.mark.parametrize("n", [6, 7, 11, 39, 41])
+def test_defaults_work_on_few_rows(n: int) -> None:
+    x = np.random.default_rng(n).standard_normal((n, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RankWarning)
+        est = dsp.SpectralDecomposition().fit(x)
+    assert est.eigenvalues_[0] == 0
+    assert (np.diff(est.eigenvalues_) >= 0).all()
+    assert np.isnan(est.eigenvalue_errors_).all()
+    assert f"no error bars from {n} rows" in est.status_
+
+
+Array = NDArray[Any]
+MOONS = make_moons(700, noise=0.1, random_state=0)[0]
+
+
+def chosen(x: Any, word: str | float, on_invalid: str = "raise") -> float:
+    return chosen_bandwidth(open_source(dsp.Rows(x, on_invalid=on_invalid)), word, 0)
+
+
+def modes(x: Array, h: float) -> Array:
+    """The eigenvalues of D^-1 K, descending, from the non-symmetric matrix; the first is 1."""
+    k = np.exp(-cdist(x, x, "sqeuclidean") / h**2)
+    values = scipy.linalg.eigvals(k / k.sum(axis=1, keepdims=True))
+    return np.sort(np.real(values))[::-1]
+
+
+def test_auto_is_where_the_tenth_eigenvalue_has_fallen() -> None:
+    for x in (MOONS[:300], load_wine().data, make_blobs(200, 5, centers=3, random_state=0)[0]):
+        h = chosen(x, "auto")
+        assert modes(x, h)[10] < JOINED <= modes(x, h / 1.012)[10]
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**16), st.floats(-100, 100), st.integers(2, 60))
+def test_auto_in_any_units_and_place(seed: int, exponent: float, n: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, 3))
+    squares = squareform(pdist(x, "sqeuclidean"))
+    one = joining_bandwidth(squares)
+    assert chosen(10**exponent * (x + rng.standard_normal(3)), "auto") == pytest.approx(10**exponent * one, rel=0.012)
+
+
+def test_local_is_a_multiple_of_the_median_seventh_distance() -> None:
+    seventh = np.sort(cdist(MOONS[:350], MOONS[:350]), axis=1)[:, 7]
+    assert chosen(MOONS[:350], "local") == pytest.approx(MULTIPLE * np.median(seventh), rel=1e-12)
+
+
+def test_median_is_the_median_distance() -> None:
+    assert chosen(MOONS, "median") == pytest.approx(np.median(pdist(MOONS)), rel=1e-12)
+
+
+@pytest.mark.parametrize("word", ["auto", "median", "local"])
+def test_bad_rows(word: str) -> None:
+    with pytest.raises(ValueError, match=r"expected rows that differ, received 30 that are all \[2.0, 2.0\]"):
+        chosen(np.full((30, 2), 2.0), word)
+    with pytest.raises(ValueError, match=r"no rows are left: every row is invalid"):
+        chosen(np.full((3, 2), np.nan), word, on_invalid="skip")
+    with pytest.raises(InvalidRowError, match=r"row 3 is the first"):
+        chosen(np.where(np.arange(30)[:, None] == 3, np.nan, MOONS[:30]), word)
+    marred = np.where(np.arange(31)[:, None] == 30, np.nan, MOONS[:31])
+    assert chosen(marred, word, on_invalid="skip") == pytest.approx(chosen(MOONS[:30], word), rel=1e-12)
+
+
+def test_fewer_rows_of_a_pilot_are_half_others_at_least() -> None:
+    """Where landmarks were chosen among many rows none were left to judge by, and scores were NaN."""
+    rows, chosen = np.arange(400.0)[:, None], np.arange(400) < 300
+    pilot: Any = Pilot(None, None, {"x": rows}, {"x": rows}, np.arange(400) % 10, 10)  # type: ignore[arg-type]
+    found, kept = pilot.thinned(100, chosen, np.random.default_rng(0))
+    assert (len(kept), np.count_nonzero(chosen[kept])) == (100, 50)
+    np.testing.assert_array_equal(found.points("x")[:, 0], kept)

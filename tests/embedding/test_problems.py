@@ -1,0 +1,402 @@
+"""The semidefinite program: a closed form, dense loops for each pass, and proofs from written-out matrices alone."""
+
+from collections import deque
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from daskspectral.embedding import certificate, problems
+from daskspectral.embedding.ascent import Iterate, Problem, _quasi_newton, _two_loop, accelerated, power_method
+from daskspectral.embedding.certificate import Certificate, certify_dense, certify_lanczos
+from daskspectral.embedding.problems import Deflated, ExactProblem, Frame, Largest, LowRankProblem, Prove, Pull
+from daskspectral.embedding.stages import solve_accelerated, solve_power, solve_stages
+from tests.solve.common import Array, gaussian, inverse_hessian, moons, skew, spd
+
+ROOT2 = np.sqrt(2)  # exp(-r^2 / h^2) is a Gaussian of scale h / sqrt(2)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem, with Abar (n, n) and d (n,) written out; with landmarks the rows F (n, q), Abar = F F^T, too."""
+
+    abar: Array
+    d: Array
+    problem: Any
+    f: Array | None = None
+    k: Array | None = None
+    own: Array | None = None
+
+    def embedding(self, point: Array) -> Array:
+        rows = point if self.f is None else self.f @ point
+        return np.asarray(np.sqrt(self.d)[:, None] * directions(rows))
+
+    def draw(self, columns: int, seed: int = 0) -> Array:
+        rows = len(self.d) if self.f is None else self.f.shape[1]
+        return np.random.default_rng(seed).standard_normal((rows, columns))
+
+    def solved(self, tolerance: float = 1e-10, columns: int = 6) -> Any:
+        return solve_accelerated(self.problem, self.draw(columns), tolerance=tolerance, max_passes=10_000)
+
+
+@cache
+def case(n: int = 40, bandwidth: float = 0.5, own: bool = False) -> Case:
+    """Two moons, all points; `own` bounds on the diagonal instead of alpha(x)."""
+    x = 2 * moons(n)
+    k = gaussian(x, x, bandwidth / ROOT2)
+    m = [sum(row) for row in k]
+    abar = [[k[i, j] / np.sqrt(m[i] * m[j]) - np.sqrt(m[i] * m[j]) / sum(m) for j in range(n)] for i in range(n)]
+    matrix = Deflated(k, k.sum(axis=1))
+    d = np.random.default_rng(1).uniform(0.5, 2, n) if own else matrix.bound
+    return Case(np.array(abar), d, ExactProblem(matrix, d))
+
+
+def summed(block: Any, k: Array, v: Array, d: Array | None, cuts: list[int]) -> dict[str, Any]:
+    """A block's sums over columns of k cut into chunks, one after the other."""
+    total: dict[str, Any] = {}
+    for a, b in pairwise([0, *cuts, k.shape[1]]):
+        part = block(k[:, a:b], v, None if d is None else d[a:b])
+        total = {name: total[name] + value for name, value in part.items()} if total else part
+    return {name: value.value if isinstance(value, Largest) else value for name, value in total.items()}
+
+
+def test_the_largest_adds_like_a_sum() -> None:
+    assert (Largest() + Largest(2.0) + Largest(1.0)).value == 2
+    assert (Largest(-np.inf) + Largest(-3.0) + Largest(-4.0)).value == -3
+
+
+@cache
+def low_case(own: bool = False) -> Case:
+    """Fifty points and twelve landmarks."""
+    x = 2 * moons(50)
+    gram, k = (gaussian(x[:48:4], y, 1 / ROOT2) for y in (x[:48:4], x))
+    frame = Frame.of(gram, k.sum(axis=1))
+    values, vectors = np.linalg.eigh(gram)  # psi of another whitening: the same up to a rotation
+    psi = [vectors.T @ k[:, i] / np.sqrt(values) for i in range(50)]
+    sigma = sum(psi)
+    m = np.array([a @ sigma for a in psi])
+    f = np.array([(a - sigma * (sigma @ a) / (sigma @ sigma)) / np.sqrt(b) for a, b in zip(psi, m, strict=True)])
+    given = np.random.default_rng(1).uniform(0.5, 2, 50) if own else None
+    d = np.array([1 / b - b / m.sum() for b in m]) if given is None else given
+    pull, prove = Pull(frame.masses, frame.total), Prove(frame.masses, frame.total)
+    problem = LowRankProblem(
+        frame, lambda v: summed(pull, k, v, given, [7, 30]), lambda v: summed(prove, k, v, given, [20])
+    )
+    turned = frame.projected(frame.whitening.T @ k).T / np.sqrt(m)[:, None]  # F in the coordinates of the frame
+    np.testing.assert_allclose(turned @ turned.T, f @ f.T, atol=1e-10)
+    return Case(f @ f.T, d, problem, turned, k, given)
+
+
+CASES = {"all": case, "own": lambda: case(60, 0.3, True), "low": low_case, "low, own": lambda: low_case(True)}
+
+
+def directions(rows: Array) -> Array:
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+def numeric_gradient(problem: Problem, point: Array) -> Array:
+    found = np.empty_like(point)
+    for index in np.ndindex(point.shape):
+        step = np.zeros_like(point)
+        step[index] = 1e-5
+        rise = problem.evaluate(point + step).objective - problem.evaluate(point - step).objective
+        found[index] = rise / 2e-5
+    return found
+
+
+def test_a_tiny_program_by_hand() -> None:
+    """C = [[a, c], [c, b]] and a diagonal d: Tr(C B) is at most a d_1 + b d_2 + 2 |c| sqrt(d_1 d_2), with rank 1."""
+    c, d = np.array([[2.0, -0.7], [-0.7, 1.0]]), np.array([0.5, 2.0])
+    problem = ExactProblem(c, d)
+    for solver in (solve_accelerated, solve_power):
+        start = np.random.default_rng(0).standard_normal((2, 2))
+        found = solver(problem, start, tolerance=1e-10, max_passes=1000)
+        assert found.objective == pytest.approx(3 + 2 * 0.7)
+        e = problem.embedding(found.point)
+        np.testing.assert_allclose(e @ e.T, [[0.5, -1], [-1, 2]], atol=1e-6)
+        np.testing.assert_allclose(problem.dual(e), [2 + 0.7 * 2, 1 + 0.7 / 2], atol=1e-6)
+        assert found.certificate.optimal
+    for y, least in (([3.4, 1.35], 0.0), ([3.0, 1.0], 0.5 - 0.25**0.5 * np.sqrt(1 + 4 * 0.49))):
+        proof = certify_dense(c + skew(c), np.array(y), d, 1e-8)  # the symmetric part counts
+        assert proof.least_eigenvalue == pytest.approx(least, abs=1e-12)
+        assert proof.gap == pytest.approx(2.5 * max(0, -least), abs=1e-12)
+        assert proof.optimal == (least == 0)
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_pass_over_all_points(own: bool) -> None:
+    one = case(own=own)
+    point, abar, d = one.draw(3), one.abar, one.d
+    e = one.embedding(point)
+    for problem in (one.problem, ExactProblem.of(one.problem.matrix, d)):
+        found = problem.evaluate(point)
+        np.testing.assert_allclose(found.objective, np.trace(abar @ e @ e.T), rtol=1e-12)
+        np.testing.assert_allclose(found.moment, e.T @ e, atol=1e-12)
+        np.testing.assert_allclose(found.gradient, numeric_gradient(problem, point), atol=1e-7)
+        pulled = np.sqrt(d)[:, None] * (abar @ e)
+        np.testing.assert_allclose(directions(found.power), directions(pulled), atol=1e-12)
+        norm = np.linalg.norm(pulled, axis=1)
+        least = 0 if problem.own is None else 0.9 * d * np.diag(abar)
+        np.testing.assert_allclose(np.sum(found.power**2, axis=1), np.maximum(norm - least, 0.1 * norm), rtol=1e-9)
+        across = pulled - np.sum(pulled * directions(point), axis=1, keepdims=True) * directions(point)
+        lost = np.sum(across**2 / norm[:, None])
+        assert found.residual == pytest.approx(np.sqrt(lost / abs(found.objective)), rel=1e-9)
+    np.testing.assert_allclose(problem.embedding(point), e, rtol=1e-14)
+    np.testing.assert_allclose(problem.dual(e), np.diag(abar @ e @ e.T) / d, atol=1e-12)
+    if not own:
+        np.testing.assert_allclose(d, np.diag(abar), rtol=1e-12)  # the bound is the diagonal of the kernel
+        np.testing.assert_allclose(one.problem.matrix @ np.eye(40), abar, atol=1e-14)
+    widened = problem.widened(point, np.arange(40.0) - 39)
+    np.testing.assert_array_equal(widened[:, :3], point)
+    share = np.abs(widened[:, 3]) / np.linalg.norm(point, axis=1) * np.sqrt(d)
+    np.testing.assert_allclose(share / share.max(), (39 - np.arange(40.0)) / 39, atol=1e-12)
+    assert np.abs(widened[:, 3] / np.linalg.norm(point, axis=1)).max() == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_pass_with_landmarks(own: bool) -> None:
+    one = low_case(own)
+    point, root, f = one.draw(3), np.sqrt(one.d), one.f
+    assert f is not None
+    found = one.problem.evaluate(point)
+    z = one.problem.frame.projected(point)
+    # at the scale t at which 2 t sum_i sqrt(d_i) |F_i^T z| - t^2 |z|^2 is largest
+    z *= sum(root[i] * np.linalg.norm(z.T @ f[i]) for i in range(50)) / np.sum(z**2)
+    h = directions(f @ z)
+    power = sum(root[i] * np.outer(f[i], h[i]) for i in range(50))
+    length = sum(root[i] * np.linalg.norm(f[i] @ z) for i in range(50))
+    np.testing.assert_allclose(found.power, power, atol=1e-10)
+    np.testing.assert_allclose(found.moment, sum(one.d[i] * np.outer(h[i], h[i]) for i in range(50)), atol=1e-10)
+    np.testing.assert_allclose(found.point, z, atol=1e-10)
+    np.testing.assert_allclose(found.objective, 2 * length - np.sum(z**2), rtol=1e-10)
+    np.testing.assert_allclose(found.gradient, numeric_gradient(one.problem, z), atol=1e-6)
+    np.testing.assert_allclose(found.residual, np.linalg.norm(power - z) / np.linalg.norm(z), rtol=1e-10)
+    # |P Z'|^2 after a power step is Tr(Abar B), and the next objective is no less
+    e = root[:, None] * h
+    np.testing.assert_allclose(np.sum(power**2), np.trace(one.abar @ e @ e.T), rtol=1e-10)
+    assert found.objective <= np.sum(power**2) <= one.problem.evaluate(found.power).objective
+    widened = one.problem.widened(point, f[0])
+    np.testing.assert_allclose(widened, np.column_stack([point, 0.1 * np.linalg.norm(point) * f[0]]))
+
+
+class Stuck(Problem):
+    """A problem that no step changes, of a residual that is given, and of certificates that are optimal or not."""
+
+    spent = False
+
+    def __init__(self, residual: float, optimal: bool = False, direction: Any = None):
+        self.residual, self.optimal, self.direction, self.certified = residual, optimal, direction, 0
+
+    def evaluate(self, point: Array) -> Iterate:
+        return Iterate(point, 1.0, 0 * point, point, self.residual, point.T @ point)
+
+    def certify(self, point: Array, tolerance: float) -> Certificate:
+        self.certified += 1
+        return Certificate(-1.0, 1.0, self.optimal, direction=self.direction)
+
+    def widened(self, point: Array, direction: Array) -> Array:
+        return np.eye(len(point))[:, : point.shape[1] + 1]
+
+    def deflated(self, point: Array) -> Problem:
+        return self
+
+
+def test_where_an_ascent_ends() -> None:
+    """At its residual, its passes, or forty of them without a gain; the staircase after eight certificates."""
+    start = np.eye(9)[:, :1]
+    options: dict[str, Any] = {"residual": 1e-3, "max_passes": 100}
+    for passes, given in ((43, {}), (41, {"warm_up": 0}), (20, {"max_passes": 20}), (2, {"max_passes": 2})):
+        assert accelerated(Stuck(0.1), start, **{**options, **given}).passes == passes
+    assert accelerated(Stuck(0.1), start, **options, stop=lambda now: True).passes == 4
+    for ascent in (accelerated, power_method):
+        assert ascent(Stuck(0.1), start, residual=0.1, max_passes=100).passes == 1
+        assert ascent(Stuck(0.1), start, residual=0.0, max_passes=7).passes == 7
+    for passes, certified, one, solver, most in (
+        (43, 1, Stuck(0.1), solve_accelerated, 1000),
+        (43, 1, Stuck(0.1, True, start), solve_accelerated, 1000),
+        (43 + 7 * 41, 8, Stuck(0.1, False, np.ones(9)), solve_accelerated, 1000),
+        (50, 2, Stuck(0.1, False, np.ones(9)), solve_accelerated, 50),
+        (50, 1, Stuck(0.1), solve_power, 50),
+        (50, 1, Stuck(1e-5), solve_power, 50),
+        (3, 1, Stuck(0.0, True), solve_power, 50),
+        (3, 1, Stuck(0.0), solve_power, 3),
+        (6, 4, Stuck(0.0), solve_power, 50),
+    ):
+        found = solver(one, start, tolerance=1e-6, max_passes=most)
+        assert (found.passes, one.certified) == (passes, certified)
+        assert found.objectives == (1.0,) * passes
+
+
+def test_a_step_is_that_of_bfgs_shortened_where_it_gains_nothing() -> None:
+    rng = np.random.default_rng(0)
+    bend = spd(6, rng)
+    pairs = deque((s, s @ bend) for s in rng.standard_normal((3, 6)))
+    metric = inverse_hessian(list(pairs), np.vdot(*pairs[-1]) / np.vdot(pairs[-1][1], pairs[-1][1]) * np.eye(6))
+    gradient = rng.standard_normal(6)
+    np.testing.assert_allclose(_two_loop(gradient, pairs), metric @ gradient, rtol=1e-9)
+    for x, bend, points in (
+        (1.0, 0.05, [-19, -1, 0]),  # the first two do not gain: the least of the slopes' secants is a tenth
+        (1e-8, 0.6, [-0.4e-8 / 0.6]),  # gains are rounding: the slope decides
+        (1e-8, 0.52, [-0.48e-8 / 0.52, (1 - 0.5 / 0.52) * 1e-8]),
+        (1.0, -1.0, []),  # no ascent
+    ):
+        seen: list[float] = []
+
+        def parabola(point: Array, seen: list[float] = seen) -> Iterate:
+            seen.append(float(point[0]))
+            return Iterate(point, 1 - float(point @ point) / 2, -point, point, 1.0, np.eye(1))
+
+        start, one = parabola(np.array([x])), deque([(np.ones(1), np.full(1, bend))])
+        found = _quasi_newton(parabola, start, one, 9)
+        assert (found is None) == (not points)
+        assert seen[1:] == pytest.approx(points, rel=1e-6, abs=1e-12)
+    assert _quasi_newton(parabola, parabola(np.ones(1)), deque([(np.ones(1), np.full(1, 0.05))]), 2) is None
+    assert seen[-3:] == pytest.approx([1, -19, -1])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_solution_is_optimal_from_any_start(name: str) -> None:
+    """Primal feasible, dual feasible, and equal: from the written-out matrices alone. One column grows to the rank."""
+    one = CASES[name]()
+    found = one.solved()
+    e = one.embedding(found.point)
+    y = np.diag(one.abar @ e @ e.T) / one.d
+    least = np.linalg.eigvalsh(np.diag(y) - one.abar)[0]
+    assert -least * one.d.sum() <= 1e-9 * found.objective
+    np.testing.assert_allclose(found.objective, np.trace(one.abar @ e @ e.T), rtol=1e-11)
+    np.testing.assert_allclose(e.T @ e, np.diag(found.eigenvalues), atol=1e-9 * found.eigenvalues[0])
+    assert (np.diff(found.eigenvalues) <= 0).all()
+    assert found.certificate.optimal
+    assert found.passes == len(found.objectives) < 400
+    other = one.solved(columns=1)
+    assert other.certificate.optimal
+    np.testing.assert_allclose(found.objective, other.objective, rtol=1e-9)
+    np.testing.assert_allclose(found.eigenvalues, other.eigenvalues, rtol=1e-4)
+    assert found.point.shape[1] == len(found.eigenvalues)
+
+
+# -- certificates ------------------------------------------------------------------------------------------------------
+
+
+def certificates(one: Case, point: Array, tolerance: float) -> list[Any]:
+    """That of all eigenvalues and that of Lanczos."""
+    found = []
+    for dense in (2000, 0):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(problems, "DENSE", dense)
+            found.append(one.problem.certify(point, tolerance))
+    return found
+
+
+@pytest.mark.parametrize(("columns", "passes"), [(1, 3), (3, 8), (5, 30)])
+def test_the_gap_is_a_bound_at_every_point(columns: int, passes: int) -> None:
+    one = case(60, 0.5)
+    best = one.solved().objective
+    last = accelerated(one.problem, one.draw(columns), residual=1e-11, max_passes=passes).last
+    dense, lanczos = certificates(one, last.point, 1e-9)
+    e = one.embedding(last.point)
+    y = np.diag(one.abar @ e @ e.T) / one.d
+    least = np.linalg.eigvalsh(np.diag(y) - one.abar)[0]
+    assert dense.least_eigenvalue == pytest.approx(least, abs=1e-12)
+    assert (dense.products, lanczos.products > 0) == (60, True)
+    assert lanczos.least_eigenvalue <= least + 1e-12
+    for found in (dense, lanczos):
+        assert found.gap == max(0.0, -found.least_eigenvalue) * one.d.sum()
+        assert last.objective + found.gap >= best * (1 - 1e-11)
+        assert found.optimal == (found.gap <= 1e-9 * last.objective)
+        assert (found.direction is None) == found.optimal
+    if not dense.optimal:  # it leads up
+        image = (np.diag(y) - one.abar) @ dense.direction
+        np.testing.assert_allclose(image, least * dense.direction, atol=1e-10)
+
+
+@pytest.mark.parametrize(("columns", "passes", "scale"), [(1, 3, 0.1), (3, 8, 1.0), (4, 40, 30.0)])
+def test_the_low_rank_gap_is_a_bound_at_every_point(columns: int, passes: int, scale: float) -> None:
+    one = low_case()
+    assert one.f is not None
+    best = one.solved().objective
+    last = accelerated(one.problem, scale * one.draw(columns), residual=1e-11, max_passes=passes).last
+    found = one.problem.certify(last.point, 1e-9)
+    e, y = one.embedding(last.point), np.linalg.norm(one.f @ last.point, axis=1) / np.sqrt(one.d)
+    assert last.objective <= np.sum((one.f.T @ e) ** 2) * (1 + 1e-12)
+    square = one.f.T / y @ one.f
+    largest = np.linalg.eigvalsh(square)[-1]
+    scale_of_y = one.d @ y / np.sum(one.problem.frame.projected(last.point) ** 2)
+    expected = min(0.0, scale_of_y - largest) * y.max()
+    assert found.least_eigenvalue == pytest.approx(expected, rel=1e-8, abs=1e-10)
+    assert found.gap == pytest.approx(-expected * one.d.sum(), rel=1e-8, abs=1e-9)
+    again = one.problem.certify(scale * last.point, 1e-9)  # B does not depend on the scale
+    np.testing.assert_allclose(again.gap, found.gap, rtol=1e-8, atol=1e-11)
+    assert last.objective + found.gap >= best * (1 - 1e-10)
+    assert found.optimal == (found.gap <= 1e-9 * last.objective)
+    assert found.optimal or np.allclose(square @ found.direction, largest * found.direction, rtol=1e-4, atol=1e-8)
+
+
+def test_lanczos_proves_what_is_optimal_and_is_not_deceived() -> None:
+    """Neither by points of second order of too small a rank, from which no step rises, nor by a y below 0."""
+    one = case(60, 0.5)
+    best = one.solved(1e-11)
+    dense, lanczos = certificates(one, best.point, 1e-8)
+    assert dense.optimal
+    assert lanczos.optimal
+    stuck = [power_method(one.problem, one.draw(1, seed), residual=0.0, max_passes=200).last for seed in range(5)]
+    stuck = [last for last in stuck if last.objective < best.objective * (1 - 1e-6)]
+    assert stuck
+    for last in stuck:
+        assert last.residual < 1e-7  # signs that no power step changes
+        for found in certificates(one, last.point, 1e-8):
+            assert not found.optimal
+            assert found.gap >= best.objective - last.objective
+    y, e = np.ones(60), one.embedding(one.draw(2))
+    y[3] = -0.5
+    found = certify_lanczos(0.01 * one.abar, y, e, one.d, 1e-8)
+    assert found.least_eigenvalue <= np.linalg.eigvalsh(np.diag(y) - 0.01 * one.abar)[0]
+    assert not found.optimal
+
+
+def test_the_bound_from_any_vector(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of the blocks, with the residual of a vector that is far from all eigenvectors."""
+    one, rng = case(60, 0.5), np.random.default_rng(3)
+    v, y, e = directions(rng.standard_normal((1, 60)))[0], rng.uniform(0.1, 2, 60), one.embedding(one.draw(2))
+    monkeypatch.setattr(certificate, "eigsh", lambda *given, **options: (None, v[:, None]))
+    m, q = one.abar / np.sqrt(np.outer(y, y)), np.linalg.qr(np.sqrt(y)[:, None] * e)[0]
+    p = np.eye(60) - q @ q.T
+    w, c = p @ m @ p @ v, np.linalg.norm(p @ m @ q, 2)
+    blocks = [[1 - np.linalg.eigvalsh(q.T @ m @ q)[-1], -c], [-c, 1 - v @ w - np.linalg.norm(w - (v @ w) * v)]]
+    found = certify_lanczos(one.abar, y, e, one.d, 1e-8).least_eigenvalue
+    assert found == pytest.approx(y.max() * min(0, np.linalg.eigvalsh(blocks)[0]), rel=1e-9)
+
+
+# -- stages ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("low", [False, True])
+def test_further_columns_are_of_what_the_first_leave(low: bool) -> None:
+    """Abar - Abar E (E^T Abar E)^+ E^T Abar, written out; its rank falls by that of E."""
+    one = low_case() if low else case(40, 1.5)
+    stages = solve_stages(
+        one.problem,
+        lambda k: one.draw(4, k),
+        lambda problem, start: solve_accelerated(problem, start, tolerance=1e-8, max_passes=3000),
+        5,
+    )
+    assert sum(stage.rank for stage in stages) >= 5 > sum(stage.rank for stage in stages[:-1])
+    left = one.abar
+    for stage, following in pairwise(stages):
+        e = one.embedding(stage.solution.point)
+        left = left - left @ e @ np.linalg.pinv(e.T @ left @ e, rcond=1e-9) @ e.T @ left
+        solution = following.solution
+        e = one.embedding(following.problem.frame.projected(solution.point) if low else solution.point)
+        assert solution.objective == pytest.approx(np.trace(left @ e @ e.T), rel=1e-4)
+        assert not following.problem.spent
+        if not low:
+            matrix = following.problem.matrix
+            np.testing.assert_allclose(matrix @ np.eye(40), left, atol=1e-8)
+            np.testing.assert_allclose(matrix.diagonal, np.diag(left), atol=1e-8)
+            weights = case(40, 1.5).problem.matrix.product @ matrix.weights(e) / np.sqrt(matrix.m)[:, None]
+            np.testing.assert_allclose(weights, left @ e, atol=1e-8)
+    (alone,) = solve_stages(one.problem, lambda k: one.draw(4), lambda problem, start: one.solved(1e-8), None)
+    assert alone.rank == len(alone.solution.eigenvalues)

@@ -1,0 +1,285 @@
+"""SDPEmbedding: reference solutions, extension, checkpoints, and what it refuses.
+
+`sdp_small.npz`, by independent code: for wine E (178, 2) of the optimum at several bandwidths.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import zarr
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+import daskspectral as dsp
+from daskspectral.basis import Landmarks
+from daskspectral.embedding import landmark_passes as embedding_passes
+from daskspectral.embedding.landmark_passes import Passes
+from daskspectral.errors import InvalidRowError
+from daskspectral.solvers import Ascent
+from tests.common import reference_arrays
+from tests.embedding.moons import abar_of, gap_of, gaussian, gram_error, moons, wine
+
+Array = NDArray[np.floating[Any]]
+METHODS = ("exact", "lowrank")
+X = moons(160)
+D = np.random.default_rng(0).uniform(0.5, 2, 160)
+
+
+def make(
+    bandwidth: float = 0.7, method: str = "lowrank", count: int = 60, random_state: int = 0, **options: Any
+) -> dsp.SDPEmbedding:
+    landmarks = Landmarks(count=count, method="cholesky")
+    return dsp.SDPEmbedding(bandwidth, method=method, landmarks=landmarks, random_state=random_state, **options)
+
+
+def same_fit(a: dsp.SDPEmbedding, b: dsp.SDPEmbedding) -> None:
+    np.testing.assert_array_equal(np.asarray(a.embedding_), np.asarray(b.embedding_))
+    np.testing.assert_array_equal(a.spectrum_, b.spectrum_)
+    np.testing.assert_array_equal(a.objectives_, b.objectives_)
+    assert (a.objective_, a.certificate_, a.n_passes_, a.rank_) == (b.objective_, b.certificate_, b.n_passes_, b.rank_)
+
+
+@pytest.fixture(scope="module")
+def reference() -> Mapping[str, Array]:
+    return reference_arrays("sdp_small")
+
+
+# -- the optimum -------------------------------------------------------------------------------------------------------
+
+
+WINE = {  # eigenvalues of B over the trace, objective, trace of B
+    1.5: (0.550150468840, 0.449849531160, 71.214946148416, 76.5010671286),
+    3.0: (0.744757762712, 0.255242237288, 4.302145011646, 7.8856983409),
+    10.0: (0.874619989202, 0.125380010798, 0.021926511152, 0.2866120763),
+}
+
+
+@pytest.mark.parametrize("bandwidth", WINE)
+def test_wine(bandwidth: float, reference: Mapping[str, Array]) -> None:
+    x, (first, second, objective, trace) = wine(), WINE[bandwidth]
+    found = make(bandwidth, "exact", solver=Ascent(tolerance=1e-12)).fit(x)
+    assert found.rank_ == found.embedding_.shape[1] == 2
+    assert found.certificate_.optimal
+    assert found.certificate_.least_eigenvalue >= -1e-11
+    assert found.certificate_.gap <= 1e-10 * found.objective_
+    np.testing.assert_allclose(found.objective_, objective, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(found.spectrum_ / found.spectrum_.sum(), [first, second], rtol=0, atol=1e-10)
+    np.testing.assert_allclose(found.spectrum_.sum(), trace, rtol=1e-9)
+    e = reference[f"wine_{bandwidth:g}"]
+    signs = np.sign(np.sum(e * found.embedding_, axis=0))
+    np.testing.assert_allclose(found.embedding_, e * signs, rtol=0, atol=1e-6)
+    abar = abar_of(x, bandwidth)
+    assert gap_of(abar, found.embedding_, np.diag(abar)) < 1e-10
+    if bandwidth > 2:
+        power = make(bandwidth, "exact", solver=Ascent("power")).fit(x)
+        np.testing.assert_allclose(power.objective_, objective, rtol=1e-8)
+        low = make(bandwidth, count=178).fit(x)  # every point a landmark
+        assert low.certificate_.optimal
+        assert low.coverage_ > 1 - 1e-6
+        np.testing.assert_allclose(low.objective_, objective, rtol=1e-7)
+        assert gram_error(low.embedding_, e) < 1e-4
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_extension_is_formula_1_5(method: str) -> None:
+    """sqrt(d(x)) times the direction of sum_j (k(x, x_j) - m(x) m_j / sum m) E_j / sqrt(m_j), with the kernel used."""
+    found, z = make(0.7, method).fit(X), X[:20] + 0.05
+    e = np.asarray(found.embedding_)
+    k, cross = gaussian(X, X, 0.7), gaussian(z, X, 0.7)
+    if method == "lowrank":
+        y = found.extension_.points
+        middle = np.linalg.pinv(gaussian(y, y, 0.7), rcond=1e-10, hermitian=True)
+        k, cross = (gaussian(x, y, 0.7) @ middle @ gaussian(y, X, 0.7) for x in (X, z))
+    m, mass = k.sum(axis=1), cross.sum(axis=1)
+    u = (cross - np.outer(mass, m) / m.sum()) / np.sqrt(m) @ e
+    expected = np.sqrt(1 / mass - mass / m.sum())[:, None] * u / np.linalg.norm(u, axis=1, keepdims=True)
+    np.testing.assert_allclose(found.transform(z), expected, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(found.transform(X), e, rtol=0, atol=1e-9)  # of the fit's own points
+    np.testing.assert_allclose(e.T @ e, np.diag(found.spectrum_), rtol=0, atol=1e-9 * found.spectrum_[0])
+    assert (np.diff(found.spectrum_) <= 0).all()
+
+
+@pytest.mark.parametrize(("method", "passes"), [("exact", 5), ("lowrank", 2)])
+def test_a_run_that_ends_early_is_not_called_optimal(method: str, passes: int) -> None:
+    best = make(3.0, method).fit(X).objective_
+    with pytest.warns(ConvergenceWarning, match=r"the embedding is not proved optimal"):
+        found = make(3.0, method, solver=Ascent(max_passes=passes)).fit(X)
+    assert found.n_passes_ == passes
+    assert not found.certificate_.optimal
+    assert found.objective_ + found.certificate_.gap >= best * (1 - 1e-9)
+
+
+# -- what changes nothing ----------------------------------------------------------------------------------------------
+
+
+def test_a_seed_gives_the_same_bits_on_any_scheduler() -> None:
+    def fit(**changes: Any) -> dsp.SDPEmbedding:
+        return make(cache="never", **changes).fit(da.from_array(X, chunks=(60, 2)))
+
+    with dask.config.set(scheduler="sync"):
+        plain = fit()
+    with dask.config.set(scheduler="threads", num_workers=3):
+        same_fit(fit(), plain)
+    exact, other = (make(method="exact", random_state=seed).fit(X) for seed in (0, 5))
+    np.testing.assert_allclose(other.embedding_, exact.embedding_, rtol=0, atol=1e-6)
+    e = exact.embedding_
+    assert (e[np.abs(e).argmax(axis=0), np.arange(exact.rank_)] > 0).all()
+
+
+# -- bounds, missing rows, saving --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_own_bounds_on_the_diagonal(method: str, tmp_path: Path) -> None:
+    found = make(method=method).fit(X, diagonal=D)
+    e = np.asarray(found.embedding_)
+    np.testing.assert_allclose(np.sum(e**2, axis=1), D, rtol=1e-10)
+    np.testing.assert_allclose(found.transform(X[:5], diagonal=4 * D[:5]), 2 * e[:5], rtol=0, atol=1e-9)
+    if method == "exact":
+        assert gap_of(abar_of(X, 0.7), e, D) <= 1e-10
+    dsp.save(found, tmp_path / "model.zarr")
+    loaded = dsp.load(tmp_path / "model.zarr")
+    same_fit(loaded, found)
+    np.testing.assert_array_equal(loaded.transform(X + 0.01, diagonal=D), found.transform(X + 0.01, diagonal=D))
+    with pytest.raises(ValueError, match=r"transform needs diagonal, the bounds at these points: the fit was given"):
+        found.transform(X)
+    with pytest.raises(ValueError, match=r"diagonal must be 160 positive numbers, a bound for each row"):
+        found.transform(X, diagonal=-D)
+    with pytest.raises(ValueError, match=r"diagonal must be positive at every row; 1 (of 160 )?are not"):
+        make(method=method).fit(X, diagonal=np.where(np.arange(160) == 3, 0, D))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_invalid_rows(method: str) -> None:
+    """A row of which the point or the bound is missing is left out."""
+    x, d, valid = X.copy(), D.copy(), ~np.isin(np.arange(160), [5, 150])
+    x[5, 0] = d[150] = np.nan
+    model = make(1.0, method, 158)
+    with pytest.raises(InvalidRowError, match=r"row 5 "):
+        clone(model).fit(x, diagonal=d)
+    without = clone(model).fit(x[valid], diagonal=d[valid])
+    e = np.asarray(clone(model).fit(dsp.Rows(x, on_invalid="skip"), diagonal=d).embedding_)
+    np.testing.assert_array_equal(np.isnan(e).any(axis=1), ~valid)
+    assert gram_error(e[valid], without.embedding_) < 1e-4
+    found = make(1.0, method).fit(dsp.Rows(x, on_invalid="skip"))
+    after = found.transform(dsp.Rows(x, on_invalid="skip"))
+    np.testing.assert_allclose(after, np.asarray(found.embedding_), rtol=0, atol=1e-9)
+
+
+# -- kernel values that are kept ---------------------------------------------------------------------------------------
+
+
+def test_kernel_values_that_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In memory, in a scratch array, or made anew: where they fit, and where they do not."""
+    path = tmp_path / "features.zarr"
+    wanted, *kept = (make(cache=cache).fit(X, diagonal=D).embedding_ for cache in ("never", "auto", "always"))
+    np.testing.assert_array_equal(*kept)
+    found = make(cache=path).fit(X, diagonal=D)
+    assert zarr.open_array(path).shape == (160, len(found.extension_.points))
+    for one in (found.embedding_, kept[0]):
+        np.testing.assert_allclose(one, wanted, rtol=0, atol=1e-9)
+    monkeypatch.setattr(embedding_passes, "KEPT", 1000)
+    with pytest.raises(MemoryError, match=r"cache='always': .* GB, cannot be kept .*; give a path as cache"):
+        make(cache="always").fit(X)
+    there = make(cache=str(path)).fit(X, diagonal=D).embedding_
+    np.testing.assert_allclose(there, wanted, rtol=0, atol=1e-9)
+
+
+def test_a_second_fit_replaces_its_own_scratch_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "features.zarr"
+    model = make(cache=path).fit(X)
+    model.fit(X[:100])
+    assert zarr.open_array(path).shape[0] == 100
+    model.save(tmp_path / "model.zarr")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "a_file").write_text("mine")
+    before = sorted(tmp_path.rglob("*"))
+    for other in ("empty", "a_file", "model.zarr"):
+        with pytest.raises(FileExistsError, match=rf"{other} exists and is not the scratch of an earlier fit"):
+            make(cache=tmp_path / other).fit(X)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
+    run, call, made = tmp_path / "run.zarr", Passes.__call__, [0]
+    reduce = embedding_passes.Run.reduce
+
+    def fit(x: Array = X, **options: Any) -> dsp.SDPEmbedding:
+        made[0] = 0
+        return make(1.0, count=40).fit(x, **options)
+
+    def halting(self: Passes, task: Any, state: Any = None) -> Any:
+        if self.count == 6:
+            raise KeyboardInterrupt
+        return call(self, task, state)
+
+    def counted(self: Any, *args: Any, **options: Any) -> Any:
+        made[0] += 1
+        return reduce(self, *args, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Passes, "__call__", halting)
+        with pytest.raises(KeyboardInterrupt):
+            fit(checkpoint=run, checkpoint_every=0.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(embedding_passes.Run, "reduce", counted)
+        plain, needed = fit(), made[0]
+        again = fit(checkpoint=run)
+        assert made[0] == needed - 6
+        same_fit(again, plain)
+        same_fit(fit(checkpoint=run), plain)
+        assert made[0] == 0
+    with pytest.raises(ValueError, match=r"another run"):
+        fit(X + 1, checkpoint=run)
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", [*METHODS, "sparse"])
+@pytest.mark.filterwarnings("ignore:only 1 of:daskspectral.errors.RankWarning")
+def test_bandwidths_and_points_that_say_nothing(method: str) -> None:
+    model = make(method=method, count=20)
+    far = np.concatenate([X[:10], X[10:20] + 1e7])
+    for bandwidth, x, message in (
+        (0.001, X[:20], r"at bandwidth 0.001 the kernel is the identity: .* Give a larger bandwidth"),
+        (0.001, X[[*range(20), 0, 1]], r"at bandwidth 0.001 the kernel joins equal points only"),
+        (1e7, X, r"at bandwidth 1e\+07 the kernel is of rank one: .* Give a smaller bandwidth"),
+        (1.0, np.ones((30, 2)), r"rank one: it cannot tell any two points apart"),
+        (0.5, far, r"bandwidths from their middle, and distances .* lose their digits"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            clone(model).set_params(bandwidth=bandwidth).fit(x)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_one_far_outlier(method: str) -> None:
+    """It has no neighbour: its row is as long as any feasible one's; further away it is refused."""
+    x = X[:60].copy()
+    x[0] = [1e4, 0.0]
+    found, abar = make(method=method).fit(x), abar_of(x, 0.7)
+    assert found.certificate_.optimal
+    np.testing.assert_allclose(np.sum(np.square(found.embedding_), axis=1), np.diag(abar), rtol=0, atol=2e-7)
+    x[0, 0] = 1e6
+    with pytest.raises(ValueError, match=r"\[1000000.0, 0.0\] is .* bandwidths away .* leave such points out"):
+        make(method=method).fit(x)
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"bandwidth": -1}, r"bandwidth must be positive, 1e-100 to 1e100, in the units of X; it is -1"),
+    ({"cache": "features"}, r"cache must be 'auto' or 'always' or 'never', or a path such as './features'; it is"),
+    ({"solver": "power"}, r"solver must be daskspectral.solvers.Ascent\(\.\.\.\), or None; got 'power'"),
+    ({"n_components": 160}, r"n_components=160 needs more than the 160 rows"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), BAD)
+def test_parameters_that_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        make(**({"bandwidth": 0.7} | changes)).fit(X)

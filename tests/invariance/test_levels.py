@@ -1,0 +1,240 @@
+"""Regression with a penalty for each function, by level: against hat matrices and fits to the other folds, by rows."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+from daskspectral.invariance.levels import InvariantProblem, LeastSquares, Projection, _spread
+from daskspectral.solve.ridge import (
+    FoldSums,
+    Observed,
+    _bounds,
+    _left,
+    best_generalised,
+    best_on_folds,
+    best_penalty,
+    generalised,
+    held_out,
+    judges,
+    solve_diagonal,
+)
+from tests.solve.common import Array, skew
+
+LEVELS = np.repeat([1, 4, 9], [1, 3, 5])  # D of each of nine functions
+PENALTY = np.where(LEVELS > 1, LEVELS**1.5, 0.0)
+ALPHAS = 10 ** np.arange(-8.0, 2.0, 0.1)
+
+
+class Rows:
+    """Sixty rows in four folds: values of nine functions, of which the first is 1, and slopes of the others."""
+
+    def __init__(self, seed: int = 0, noise: float = 0.5, kinds: int = 2, unit: float = 3.0):
+        rng = np.random.default_rng(seed)
+        self.f = [np.column_stack([np.ones(60), rng.standard_normal((60, 8))]), rng.standard_normal((60, 9))][:kinds]
+        if kinds == 2:
+            self.f[1][:, 0] = 0
+        truth = rng.standard_normal((9, 2)) / LEVELS[:, None]
+        self.y = [f @ truth + noise * rng.standard_normal((60, 2)) for f in self.f]
+        self.fold, self.unit = np.arange(60) % 4, unit
+
+    def sums(self, rows: Array) -> list[tuple[Array, Array, Array]]:
+        at = [(f[rows], y[rows]) for f, y in zip(self.f, self.y, strict=True)]
+        return [(f.T @ f / 60, f.T @ y / 60, np.sum(y**2, axis=0) / 60) for f, y in at]
+
+    def observed(self) -> list[Observed]:
+        parts = [self.sums(self.fold == k) for k in range(4)]
+        return [
+            Observed(
+                *whole, 60.0, FoldSums(*(np.stack([p[i][j] for p in parts]) / self.unit for j in range(3)), self.unit)
+            )
+            for i, whole in enumerate(self.sums(self.fold >= 0))
+        ]
+
+    def solved(self, rest: Array, size: int, alpha: float) -> Array:
+        """Coefficients (size, 2) of the first functions from some rows."""
+        f, y = np.concatenate([f[rest, :size] for f in self.f]), np.concatenate([y[rest] for y in self.y])
+        form = f.T @ f / rest.sum() + alpha * np.diag(PENALTY[:size])
+        return np.asarray(np.linalg.solve(form, f.T @ y / rest.sum()))
+
+    def error(self, size: int, alpha: float, judged: tuple[int, ...] = (0, 1, 2, 3)) -> float:
+        total = 0.0
+        for k in judged:
+            rest = self.fold != k
+            a = self.solved(rest, size, alpha)
+            total += sum(np.sum((y[~rest] - f[~rest, :size] @ a) ** 2) for f, y in zip(self.f, self.y, strict=True))
+        return float(total / np.isin(self.fold, judged).sum())
+
+    def score(self, alpha: float, size: int = 9) -> float:
+        stacked = np.concatenate(self.f)[:, :size]
+        inverse = np.linalg.inv(stacked.T @ stacked / 60 + alpha * np.diag(PENALTY[:size]))
+        h = stacked @ inverse @ stacked.T / 60
+        missed, total = np.concatenate(self.y) - h @ np.concatenate(self.y), 0.0
+        for i in range(len(self.f)):
+            own = slice(60 * i, 60 * (i + 1))
+            free, variance = 1 - np.trace(h[own, own]) / 60, np.sum(h[own] ** 2) / 60
+            total += np.sum(missed[own] ** 2) / 60 / free**2 * (1 + 2 * variance**2)
+        return float(total)
+
+
+SHARES = np.full(4, 0.25)
+
+
+@pytest.mark.parametrize("kinds", [1, 2])
+def test_scores_are_those_of_rows(kinds: int) -> None:
+    rows = Rows(kinds=kinds)
+    observed = rows.observed()
+    for alpha in (1e-4, 0.1):
+        assert generalised(observed, PENALTY, alpha) == pytest.approx(rows.score(alpha), rel=1e-9)
+        assert held_out(observed, SHARES, PENALTY, alpha) == pytest.approx(rows.error(9, alpha), rel=1e-9)
+        few = [kind.leading(4) for kind in observed]
+        assert generalised(few, PENALTY[:4], alpha) == pytest.approx(rows.score(alpha, 4), rel=1e-9)
+        assert held_out(few, SHARES, PENALTY[:4], alpha) == pytest.approx(rows.error(4, alpha), rel=1e-9)
+    apart = np.array([0.25, 0.25, 0.0, 0.0])  # two folds that cannot be left out
+    assert judges(apart) == [0, 1]
+    assert held_out(observed, apart, PENALTY, 0.1) == pytest.approx(rows.error(9, 0.1, (0, 1)), rel=1e-9)
+    assert judges(None) == judges(np.array([1.0, 0.0])) == judges(np.array([0.5, 0.0])) == []
+    for free, known in ((0.0011, True), (0.0009, False)):  # nothing is left free
+        crowded = replace(observed[0], count=9 / (1 - free))
+        assert np.isfinite(generalised([crowded], PENALTY, 0.0)) == known
+    exact = replace(observed[0], target=observed[0].form[:, :1], squares=observed[0].form[0, :1], count=18.0)
+    assert generalised([exact], PENALTY, 0.0) == pytest.approx(1e-15 * exact.squares[0] * 4 * 1.5)  # rounding
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5, 30.0])
+def test_the_penalty_of_least_error_on_folds(noise: float) -> None:
+    """Of those a decade apart the least, and between its neighbours where that is better, whatever the start."""
+    rows = Rows(1, noise)
+    observed = rows.observed()
+    scale = np.trace(observed[0].form + observed[1].form) / 9
+    lowest, highest = 1e-15 * scale / 27, 1e2 * scale / 8
+    assert _bounds(observed, PENALTY) == pytest.approx((lowest, highest), rel=1e-9)
+    alphas = np.geomspace(lowest, highest, 1 + int(np.ceil(np.log10(highest / lowest))))
+    errors = [held_out(observed, SHARES, PENALTY, alpha) for alpha in alphas]
+    at = len(alphas) - 1 - int(np.argmin(errors[::-1]))
+    part = slice(at - 1, at + 2)
+    least = best_penalty(alphas[part], np.array(errors[part])) if 0 < at < len(alphas) - 1 else alphas[at]
+    if held_out(observed, SHARES, PENALTY, least) >= errors[at]:
+        least = alphas[at]
+    for start in (None, 1e-6, 10.0):
+        assert best_on_folds(observed, SHARES, PENALTY, start) == pytest.approx(least, rel=1e-9)
+    assert _bounds(observed, np.zeros(9)) == _bounds([observed[1].leading(1)], PENALTY) == (1, 1)  # any is as good
+    assert best_on_folds(observed, SHARES, np.zeros(9), None) == 1
+
+
+def test_what_is_left_once_the_constant_has_done_all_it_can() -> None:
+    rows, free = Rows(2), LEVELS < 2
+    values, slopes = rows.observed()
+    f, y = (part[0] - part[0].mean(axis=0) for part in (rows.f, rows.y))
+    found = _left(values, free, ~free)
+    np.testing.assert_allclose(found.form, f[:, 1:].T @ f[:, 1:] / 60, atol=1e-12)
+    np.testing.assert_allclose(found.target, f[:, 1:].T @ y / 60, atol=1e-12)
+    np.testing.assert_allclose(found.squares, np.sum(y**2, axis=0) / 60)
+    assert found.count == 59
+    np.testing.assert_array_equal(_left(slopes, free, ~free).form, slopes.form[1:, 1:])  # they see no constant
+    assert _left(slopes, free, ~free).count == 60
+
+
+def test_the_penalty_of_least_score() -> None:
+    """Of what the constant leaves; at least 1e-9 over the penalty of the last function."""
+    rows = Rows(2, kinds=1)
+    found = best_generalised(rows.observed(), PENALTY)
+    f, y = rows.f[0][:, 1:], rows.y[0]
+    f, y = f - f.mean(axis=0), y - y.mean(axis=0)
+
+    def score(alpha: float) -> float:
+        h = f @ np.linalg.solve(f.T @ f / 60 + alpha * np.diag(PENALTY[1:]), f.T) / 60
+        robust = 1 + 2 * (np.sum(h**2) / 59) ** 2
+        return float(np.sum((y - h @ y) ** 2) / (1 - np.trace(h) / 59) ** 2 * robust)
+
+    assert score(found) <= min(score(alpha) for alpha in ALPHAS) * (1 + 1e-6)
+    exact = Rows(2, 0.0, kinds=1).observed()
+    assert best_generalised(exact, PENALTY) >= 1e-9 * np.trace(exact[0].form) / 9 / 27 * (1 - 1e-12)
+    assert best_generalised(exact, np.zeros(9)) == 0
+    constant = Observed(np.diag([1.0] + [0.0] * 8), np.zeros((9, 1)), np.ones(1), 60.0)
+    assert best_generalised([constant], PENALTY) == 0
+    both = Rows(2)  # slopes see no constant, and it leaves them as they are
+    paid = best_generalised(both.observed(), PENALTY)
+    assert both.score(paid) <= min(both.score(alpha) for alpha in ALPHAS) * 1.02
+
+
+def test_solutions_of_singular_sums_leave_out_what_is_rounding() -> None:
+    rng = np.random.default_rng(3)
+    form, target, penalty = rng.standard_normal((5, 20)), rng.standard_normal((5, 2)), rng.uniform(1, 2, 5)
+    form = form @ form.T
+    found = solve_diagonal(form, target, penalty)
+    np.testing.assert_allclose(found, np.linalg.solve(form + np.diag(penalty), target), rtol=1e-9)
+    np.testing.assert_allclose(solve_diagonal(form + skew(form), target, penalty), found, rtol=1e-9)
+    units = np.array([1.0, 1e-3, 1e3])
+    twice = np.outer(units, units) * np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1.0]])
+    found = solve_diagonal(twice, twice @ np.array([[1.0], [0.0], [2.0]]), np.zeros(3))
+    np.testing.assert_allclose(twice @ found, twice @ np.array([[1.0], [0.0], [2.0]]), rtol=1e-9)
+    assert np.abs(found[:2] * units[:2, None] - 0.5).max() < 1e-6  # the least of all solutions, at unit diagonal
+    assert not solve_diagonal(np.diag([1.0, 0.0]), np.ones((2, 1)), np.zeros(2))[1].any()
+    q = scipy.linalg.hadamard(4) / 2
+    for least, kept in ((3e-13, True), (1.4e-13, False)):  # of the largest, 2, beside a direction below 0
+        found = q.T @ solve_diagonal(q * [2, 2, least, -1e-14] @ q.T, q[:, 2:], np.zeros(4))
+        assert (abs(found[2, 0]) > 1) == kept
+
+
+def problem(rows: Rows, **options: object) -> InvariantProblem:
+    given = {"most": None, "alpha": None, "rows": 60, "shares": SHARES, **options}
+    return InvariantProblem(tuple(rows.observed()), LEVELS, 1.5, **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("folds", [True, False])
+def test_levels_and_penalty_of_least_error(folds: bool) -> None:
+    rows = Rows(4, 1.0)
+    one = problem(rows, shares=SHARES if folds else None)
+    assert one.penalty.tolist() == PENALTY.tolist()
+    found = LeastSquares().solve(one)
+    assert found.curve is not None
+    assert found.curve[:, 0].tolist() == [1, 4, 9]
+    for size, (_, alpha, error) in zip((1, 4, 9), found.curve, strict=True):
+        assert error == pytest.approx(rows.error(size, alpha) if folds else rows.score(alpha, size), rel=1e-9)
+    best = found.curve[found.curve[:, 2].argmin()]
+    assert (found.most, found.alpha) == (best[0], best[1])
+    size = int(np.count_nonzero(found.most >= LEVELS))
+    assert found.score == pytest.approx(rows.score(found.alpha, size), rel=1e-9)
+    for fold, a in ((9, found.coefficients), (2, LeastSquares().refit(one, found, 2, 0.25))):  # all rows, and without
+        np.testing.assert_allclose(a, rows.solved(rows.fold != fold, size, found.alpha), rtol=1e-9)
+
+
+def test_what_is_given_is_kept() -> None:
+    rows = Rows(4, 1.0)
+    for most, size in ((3, 1), (4, 4), (8, 4), (9, 9), (0, 1)):
+        found = LeastSquares().solve(problem(rows, most=most, alpha=0.3))
+        assert (len(found.coefficients), found.alpha) == (size, 0.3)
+    for count, sizes in ((2.0, [1, 4]), (1.9, [1]), (0.4, [1])):  # no more functions than observations, of two kinds
+        few = tuple(replace(kind, count=count) for kind in rows.observed())
+        found = LeastSquares().solve(InvariantProblem(few, LEVELS, 1.5, None, 0.1, 60))
+        assert found.curve is not None
+        assert found.curve[:, 0].tolist() == sizes
+    slopes = InvariantProblem(tuple(rows.observed()[1:]), LEVELS, 1.5, None, 0.1, 60)
+    assert (slopes.ends, problem(rows).ends) == ([4, 9], [1, 4, 9])  # they see no constant
+    assert LeastSquares().default(60, 1.5) is None
+
+
+def test_of_many_levels_the_first_the_last_and_some_between_are_tried() -> None:
+    assert list(_spread(3)) == [0, 1, 2]
+    assert list(_spread(17)) == list(range(17))
+    tail = [16, 21, 27, 34, 44, 56, 71, 91, 116, 147, 187, 238, 302, 384, 488, 620, 787, 999]
+    assert list(_spread(1000)) == [*range(16), *tail]
+
+
+def test_projection_takes_means() -> None:
+    """Algorithm 1 of Soleymani and others: D = n^(1 / (1 + alpha)), 60^0.4 = 5.1 here."""
+    rows = Rows(kinds=1)
+    one = problem(rows)
+    found = Projection().solve(one)
+    np.testing.assert_array_equal(found.coefficients, one.observed[0].target[:4])
+    assert (found.most, Projection().default(32, 1.5), Projection().default(1000, 2.0)) == (5, 4, 10)
+    assert Projection().default(0, 1.0) == 1
+    rest = rows.fold != 1
+    np.testing.assert_allclose(
+        Projection().refit(one, found, 1, 0.25), rows.f[0][rest, :4].T @ rows.y[0][rest] / 45, rtol=1e-9
+    )
+    assert [len(Projection().solve(problem(rows, most=most)).coefficients) for most in (3, 4, 60)] == [1, 4, 9]
+    with pytest.raises(ValueError, match="n_eigenfunctions=61 is more than the 60 rows"):
+        Projection().solve(problem(rows, most=61))

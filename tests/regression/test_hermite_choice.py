@@ -1,0 +1,175 @@
+"""What HermiteRegressor chooses by itself: against refits by another package, and against what should win."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import Matern as OtherMatern
+from sklearn.kernel_ridge import KernelRidge
+
+import daskspectral as dsp
+from daskspectral.basis import Landmarks
+from daskspectral.choosing import pilot as pilots
+from daskspectral.errors import FitWarning
+from daskspectral.estimators.summary import summary_of
+from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
+from tests.estimators.common import as_path
+
+Array = NDArray[Any]
+RNG = np.random.default_rng(5)
+X = RNG.uniform(-1, 1, (120, 2))
+Y = np.sin(3 * X[:, 0]) * X[:, 1] + 0.1 * RNG.standard_normal(120)
+T = np.column_stack([3 * np.cos(3 * X[:, 0]) * X[:, 1], np.sin(3 * X[:, 0])]) + 0.1 * RNG.standard_normal((120, 2))
+AUTO = dsp.HermiteRegressor(random_state=0)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> dsp.HermiteRegressor:
+    return clone(AUTO).fit(X, Y)
+
+
+# -- the penalty -------------------------------------------------------------------------------------------------------
+
+
+def other_errors(options: dict[str, Any], x: Array, y: Array, labels: Array, alpha: float, w: Array) -> Array:
+    """Mean squared errors of scikit-learn's kernel ridge on folds that were left out, and of the other folds' mean."""
+    missed = np.zeros(2)
+    for label in np.unique(labels):
+        here, rest = labels == label, labels != label
+        model = KernelRidge(alpha=alpha * w[rest].sum(), **options).fit(x[rest], y[rest], sample_weight=w[rest])
+        mean = w[rest] @ y[rest] / w[rest].sum()
+        missed += [np.sum(w[here] @ (y[here] - found) ** 2) for found in (model.predict(x[here]), mean)]
+    return np.asarray(missed / w.sum())
+
+
+@pytest.mark.parametrize(
+    ("kernel", "options", "weighted"),
+    [
+        (Gaussian(1.0), {"kernel": "rbf", "gamma": 0.5}, True),
+        (Matern(1.5, 1.0), {"kernel": OtherMatern(1.0, nu=1.5)}, False),
+    ],
+    ids=str,
+)
+def test_the_curve_is_that_of_refits_by_another_package(kernel: Kernel, options: Any, weighted: bool) -> None:
+    """All rows are landmarks, also those that are left out: they change nothing."""
+    labels, w = np.arange(120) % 7, RNG.uniform(0.5, 2, 120) if weighted else np.ones(120)
+    y = np.column_stack([Y, X[:, 0] ** 2])
+    model = dsp.HermiteRegressor(Landmarks(kernel, points=X), folds=labels).fit(X, y, sample_weight=w)
+    assert model.cv_curve_ is not None
+    for alpha, error in model.cv_curve_[::6]:
+        if alpha > 1e-4:  # below, directions under the square root of rounding count, which sums cannot hold
+            np.testing.assert_allclose(error, other_errors(options, X, y, labels, alpha, w)[0], rtol=1e-4)
+    missed, spread = other_errors(options, X, y, labels, model.alpha_, w)
+    assert model.cv_ == pytest.approx(missed, rel=1e-2)
+    assert model.cv_score_ == pytest.approx(1 - missed / spread, rel=1e-3)
+    assert model.cv_ <= model.cv_curve_[:, 1].min() * 1.05
+
+
+def test_gradients_count_by_their_weight() -> None:
+    """The share explained is of values and gradients together; without a weight it is that of the values alone."""
+    basis, folds = Landmarks(Gaussian(1.0), points=X), np.arange(120) % 5
+    one, none, plain = (
+        dsp.HermiteRegressor(basis, gradient_weight=g, folds=folds).fit(X, Y, t)
+        for g, t in ((1.0, T), (0.0, T), (1.0, None))
+    )
+    assert none.cv_score_ == pytest.approx(plain.cv_score_, rel=1e-9)
+    spread = plain.cv_ / (1 - plain.cv_score_) + np.mean((T**2).sum(axis=1))
+    assert one.cv_score_ == pytest.approx(1 - one.cv_ / spread)
+
+
+# -- the kernel --------------------------------------------------------------------------------------------------------
+
+
+def test_degenerate_data() -> None:
+    x = np.linspace(0, 1, 6)[:, None]
+    line = clone(AUTO).fit(x, 2 * x[:, 0] - 1)
+    new = np.linspace(0, 1, 50)
+    np.testing.assert_allclose(line.predict(new[:, None]), 2 * new - 1, atol=0.02)
+    constant = clone(AUTO).fit(X, np.full(120, 3.0))
+    np.testing.assert_allclose(constant.predict(X), 3.0, rtol=1e-3)
+    assert constant.cv_score_ == 0
+    alike = clone(AUTO).fit(np.ones((50, 2)), np.arange(50.0))
+    np.testing.assert_allclose(alike.predict(np.ones((1, 2))), np.arange(50).mean(), rtol=1e-2)
+    assert clone(AUTO).fit(np.repeat(X[:10], 6, axis=0), np.repeat(Y[:10], 6)).basis_.size == 10
+
+
+# -- the same again ----------------------------------------------------------------------------------------------------
+
+
+CASES: dict[str, tuple[dict[str, Any], Any]] = {
+    "plain": ({}, X),
+    "gcv": ({"basis": Landmarks(count=17, method="uniform"), "alpha": "gcv"}, X),
+    "standardized columns": (
+        {"basis": Landmarks(count=20, method="cholesky")},
+        dsp.Rows(X, columns=[1, 0], standardize=True),
+    ),
+    "periods": ({"basis": Landmarks(points=X[:30] + 0.01, periods={0: 2.0})}, X),
+    "single": ({"basis": Landmarks(Gaussian(0.7)), "dtype": "float32"}, X),
+}
+
+
+@pytest.mark.parametrize(("case", "gradients"), [(case, bool(i % 2)) for i, case in enumerate(CASES)])
+def test_parameters_give_the_same_bits(case: str, gradients: bool, tmp_path: Path) -> None:
+    t, (options, rows) = T if gradients else None, CASES[case]
+    model = dsp.HermiteRegressor(**options, random_state=3).fit(rows, Y, t)
+    model.save(tmp_path / "m.zarr")
+    loaded = dsp.HermiteRegressor.load(tmp_path / "m.zarr")
+    again = dsp.HermiteRegressor(**loaded.choice_.parameters).fit(rows, Y, t)
+    np.testing.assert_array_equal(again.coef_, model.coef_)
+    assert again.alpha_ == model.alpha_
+    assert isinstance(again.kernel_, Periodic) == (case == "periods")
+    assert str(loaded.choice_) == str(model.choice_)
+    assert (loaded.cv_, loaded.cv_score_) == (model.cv_, model.cv_score_)
+    np.testing.assert_array_equal(loaded.cv_curve_, model.cv_curve_)
+    assert summary_of(loaded).text() == summary_of(model).text()
+
+
+def test_an_update_keeps_the_choice_and_chooses_the_penalty_again(fitted: dsp.HermiteRegressor) -> None:
+    model = clone(AUTO).fit(X[:90], Y[:90])
+    choice, alpha = model.choice_, model.alpha_
+    model.update(X, Y)
+    assert model.choice_ is choice
+    assert model.alpha_ != alpha
+    with pytest.raises(ValueError, match=r"different bases .*choice_.parameters"):
+        fitted.moments_ + model.moments_
+    second = dsp.HermiteRegressor(**fitted.choice_.parameters).fit(X[:60], Y[:60])
+    assert (fitted.moments_ + second.moments_).count == 180
+
+
+def test_the_pilot_is_a_part_of_the_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """And the penalty is chosen again on all of them."""
+    monkeypatch.setattr(pilots, "ROWS", 1000)
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (6000, 1))
+    y = np.sin(4 * x[:, 0]) + 0.5 * rng.standard_normal(6000)
+    model = dsp.HermiteRegressor(Landmarks(Gaussian("auto"), 40), random_state=0)
+    model.fit(as_path(tmp_path, "x", x), as_path(tmp_path, "y", y))
+    assert model.choice_.rows == 1000
+    assert model.alpha_ != model.choice_.chosen.penalty
+    new = np.linspace(-1, 1, 200)
+    assert np.sqrt(np.mean((model.predict(new[:, None]) - np.sin(4 * new)) ** 2)) < 0.04
+    assert model.cv_score_ == pytest.approx(1 - 0.25 / y.var(), abs=0.02)
+
+
+def test_values_far_from_zero_and_columns_of_other_units_are_told() -> None:
+    x = np.random.default_rng(0).uniform(0, np.pi, (120, 2)) * [1, 1000]
+    y, model = np.sin(x[:, 0]), dsp.HermiteRegressor(Landmarks(Gaussian("auto")), random_state=0)
+    with pytest.warns(FitWarning, match=r"the mean 1e\+04 and the standard deviation 0\.\d+: the regressor has no"):
+        clone(model).fit(x[:, :1], y + 1e4)
+    with pytest.warns(FitWarning, match=r"go from 0\.9\d* to 9\d\d, and a kernel of one scale .* standardize=True"):
+        raw = clone(model).fit(x, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FitWarning)
+        scaled = clone(model).fit(dsp.Rows(x, standardize=True), y)
+    assert scaled.cv_score_ > raw.cv_score_ + 0.1
+
+
+def test_every_scale_from_an_eighth_to_four_is_tried(fitted: dsp.HermiteRegressor) -> None:
+    """Where structure is fine the error has a second minimum: a climb from the middle stays in the wide one."""
+    for kernel in ("Matern", "Gaussian"):
+        tried = {c.factor for c in fitted.choice_.candidates if c.kernel.startswith(kernel)}
+        assert tried >= {0.125, 0.25, 0.5, 1.0, 2.0, 4.0}

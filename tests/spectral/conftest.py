@@ -1,0 +1,3 @@
+from tests.estimators.conftest import fitted
+
+__all__ = ["fitted"]

@@ -1,0 +1,175 @@
+"""SpectralDecomposition on a Fourier lattice: closed forms, what must not change them, its box, and what is refused."""
+
+import math
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+
+import daskspectral as dsp
+from daskspectral import operators as op
+from daskspectral.basis import FourierLattice, MonomialBasis
+from daskspectral.choosing import lattice as passes
+from daskspectral.errors import TrustWarning
+from daskspectral.kernels import Gaussian, Matern, Polynomial
+from daskspectral.manifolds import PeriodicBox, Sphere
+from daskspectral.operators import Cross, PartialDerivative
+from daskspectral.solvers import Cut, Penalised
+from tests.common import assert_close
+from tests.spectral.lattice import ANGLES, LINE, NORMAL, RNG, SMALL, SQUARE, STRETCHED, N, X, make, modes
+
+
+@pytest.fixture(scope="module")
+def fitted() -> dsp.SpectralDecomposition:
+    return make().fit(X)
+
+
+L_SHAPE = RNG.uniform(0, 2, (2 * N, 2))
+L_SHAPE = L_SHAPE[~(L_SHAPE > 1).all(axis=1)][:N]
+BALL = Sphere(3).sample(N, RNG)
+BOX = PeriodicBox([0, 0], [2, 2])
+TURN = 2 * np.pi
+ELLIPTIC = {((1, 0), (1, 0)): "a", ((0, 1), (0, 1)): 4.0, ((0, 0), (0, 0)): "v"}
+SPECTRA: dict[str, tuple[Any, Any, FourierLattice, Any, dict[str, Any]]] = {
+    "torus": (None, ANGLES, FourierLattice(3, periods=(TURN, TURN)), [0, 1, 1, 1, 1, 2, 2, 2, 2], {}),
+    "L-shape": (None, L_SHAPE, FourierLattice(10), [0, 1.4756, 3.5340, 9.8696, 9.8696, 11.3895], {}),
+    "sphere": (op.Laplacian(Sphere(3)), BALL, FourierLattice(3), [0, 2, 2, 2, 6, 6, 6, 6, 6], {}),
+    "periodic box": (op.Laplacian(BOX), SQUARE * 2 / np.pi, FourierLattice(3), [0] + [np.pi**2] * 4, {}),
+    "oscillator": (op.Schroedinger(), LINE, FourierLattice(20), [1, 3, 5, 7], {"potential": LINE[:, 0] ** 2}),
+    "coefficients": (op.DifferentialOperator(ELLIPTIC, solver="symmetric"), SQUARE, FourierLattice(5),
+                     3 + STRETCHED[:6], {"a": np.ones(N), "v": np.full(N, 3.0)}),
+}  # fmt: skip
+LONG = ("L-shape", "sphere")
+
+
+@pytest.mark.filterwarnings("ignore::daskspectral.errors.TrustWarning")
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in SPECTRA])
+def test_spectra_in_closed_form(name: str) -> None:
+    operator, x, lattice, wanted, fields = SPECTRA[name]
+    model = dsp.SpectralDecomposition(operator, lattice, n_components=len(wanted)).fit(dsp.Rows(x, fields=fields))
+    tolerance = 0.1 if name == "L-shape" else 0.06
+    assert_allclose(model.eigenvalues_, wanted, rtol=tolerance, atol=1e-9 if wanted[0] == 0 else 0)
+    functions = model.transform(x)
+    assert_allclose(functions.T @ functions / len(x), np.eye(len(wanted)), atol=1e-6)
+
+
+def test_a_generator_that_is_not_reversible() -> None:
+    """A rotating OU process: k1 (-1 + 2i) + k2 (-1 - 2i)."""
+    drift = NORMAL @ np.array([[-1.0, 2.0], [-2.0, -1.0]]).T
+    lattice = FourierLattice(8, kernel=Matern(2.5, 3.0))
+    model = make(op.Generator("drift", math.sqrt(2)), lattice, n_components=6)
+    model.fit(dsp.Rows(NORMAL, fields={"drift": drift}))
+    found = model.eigenvalues_[np.lexsort((model.eigenvalues_.imag, -model.eigenvalues_.real.round(1)))]
+    assert_allclose(found, [0, -1 - 2j, -1 + 2j, -2 - 4j, -2, -2 + 4j], atol=0.06)
+
+
+# invariances
+
+NARROW = FourierLattice(5, kernel=Gaussian("auto"))
+
+
+def test_values_scale_with_the_unit_and_not_with_the_origin() -> None:
+    unit, model = 1e3, make(basis=FourierLattice(4), solver=Penalised(), folds=np.arange(2000) % 10)
+    plain, other = (clone(model).fit(x) for x in (X[:2000], (X[:2000] + 1e5) * unit))
+    assert_allclose(other.eigenvalues_ * unit**2, plain.eigenvalues_, rtol=1e-6, atol=1e-10)
+    assert_allclose(other.held_out_ * unit**2, plain.held_out_, rtol=1e-5, atol=1e-10)
+
+
+@pytest.mark.parametrize("changes", [{"basis": NARROW}, {"basis": SMALL, "solver": Cut()}, {"basis": None}], ids=str)
+def test_other_solutions_of_the_same_moments(changes: dict[str, Any], fitted: dsp.SpectralDecomposition) -> None:
+    basis = changes["basis"] or FourierLattice(5)
+    found, wanted = make(**changes).fit_moments(fitted.moments_), make(**changes | {"basis": basis}).fit(X)
+    assert_array_equal(found.eigenvalues_, wanted.eigenvalues_)
+    assert_array_equal(found.held_out_, wanted.held_out_)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"basis": FourierLattice(8)}, r"frequencies up to \(5, 5\), .* asks for \(8, 8\)"),
+        ({"basis": FourierLattice(5, margin=0.9)}, "these modes were measured with margin="),
+    ],
+)
+def test_moments_that_cannot_be_solved_so(fitted: dsp.SpectralDecomposition, changes: Any, message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        make(**changes).fit_moments(fitted.moments_)
+
+
+# the box
+
+
+@pytest.mark.usefixtures("small_tasks")
+@pytest.mark.filterwarnings("ignore::daskspectral.errors.TrustWarning")
+def test_rows_outside_a_given_box_are_absent() -> None:
+    lattice = FourierLattice(4, box=[(-2.9, 2.9), (-5, 5)], kernel=SMALL.kernel)
+    x = np.concatenate([np.full((200, 2), 4.9), X[:3600]])  # the first task has no row inside
+    inside = np.abs(x[:, 0]) <= 2.9
+    found = make(basis=replace(lattice, outside=0.1)).fit(da.from_array(x, chunks=(200, 2)))
+    assert found.moments_.count == inside.sum() < len(x) == found.moments_.rows
+    assert_close(modes(found.moments_), modes(make(basis=lattice).fit(x[inside]).moments_), 1e-12, dtype=complex)
+
+
+def test_far_outliers_are_cut_with_a_warning() -> None:
+    """A thousandth of the rows in a box 30 times as wide changes no value beyond its error."""
+    x = np.concatenate([NORMAL, np.random.default_rng(1).uniform(-150, 150, (20, 2))])
+    options: dict[str, Any] = {"basis": FourierLattice(8, kernel=Gaussian(2.0)), "n_components": 4}
+    with pytest.warns(TrustWarning, match=r"column 0 goes from .* box of the lattice is"):
+        model = make(**options).fit(x)
+    assert len(x) - model.moments_.count <= 25
+    np.testing.assert_allclose(model.eigenvalues_, make(**options).fit(NORMAL).eigenvalues_, rtol=0.03, atol=1e-9)
+
+
+# what cannot work
+
+WIDE = np.random.default_rng(0).standard_normal((500, 5))
+
+
+@pytest.mark.usefixtures("no_tasks")
+@pytest.mark.parametrize(
+    ("changes", "x", "message"),
+    [
+        ({}, WIDE, "1 to 4 variables, and 5 are asked for.*take a kernel at landmarks"),
+        ({"operator": Cross()}, (X, X), "cross takes functions at y besides x.*gains nothing"),
+        ({"basis": FourierLattice(5, kernel=Polynomial(2))}, X, r"function of \|x - y\|"),
+        ({"basis": FourierLattice((5, 5, 5))}, X, "functions of 3 variables, and X has 2 columns"),
+        ({"operator": PartialDerivative(0), "right_basis": MonomialBasis(2, 2)}, X, "leave right_basis out"),
+        ({"basis": FourierLattice(5, periods=[1, None]), "operator": op.Laplacian(BOX)}, X, "give them once"),
+    ],
+)
+def test_refused_before_the_pass(changes: Any, x: Any, message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        make(**changes).fit(x)
+
+
+@pytest.mark.parametrize(
+    ("box", "x", "message"),
+    [
+        (None, np.column_stack([X[:, 0], np.ones(len(X))]), "column 1 is 1 in every row, .*choose other columns"),
+        ([(0, 5), (-5, 5)], X, r"lie outside the box .* of the lattice, and 0.02 of them is the most"),
+        ([(90, 91), (-5, 5)], X, r"the others are outside the box \[\(90, 91\), \(-5, 5\)\].*give a wider one"),
+    ],
+)
+def test_data_that_cannot_work(box: Any, x: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(basis=FourierLattice(5, box=box)).fit(x)
+
+
+# without finufft
+
+
+def test_without_finufft_modes_are_summed_by_products(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "finufft", None)
+    monkeypatch.setattr(passes, "_version", lambda: None)
+    model = make().fit(X)
+    assert (model.basis_.method, model.basis_.version) == ("matmul", None)
+    assert model.score(X) == pytest.approx(-model.eigenvalues_.sum(), rel=1e-9)
+    model.update(np.concatenate([X, X[:10]])).save(tmp_path / "model.zarr")
+    np.testing.assert_array_equal(dsp.load(tmp_path / "model.zarr").transform(X), model.transform(X))
+    with pytest.raises(ImportError, match=r"pip install 'daskspectral\[lattice\]', or"):
+        make(basis=FourierLattice(5, method="nufft")).fit(X)
