@@ -19,24 +19,33 @@ The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` t
 1. `cli.spectral.fit` makes `Rows`, a basis and a solver of the options; outputs that cannot be written are refused.
 2. `SpectralDecomposition.fit` opens the rows (`estimators.reading`, `data.source.open_data`): a `Source` of fields.
 3. `passes.session.Session` plans tasks, folds and memory (`passes.sums.plan_sums`), and lists the stores (`Snapshot`).
-4. `spectral.choice.Choice` scales columns, compares kernels on a pilot (`choosing.deciding`), takes landmarks.
+4. `spectral.choice.Choice` scales columns and makes the functions: `choosing.search` compares kernels and scales on a
+   pilot, `choosing.deciding` takes one, `choosing.landmarks` draws the rows at which they sit.
 5. `passes.sums.measure` hands a `moments.summing.SumTask` to `engine.run.Run.reduce`, by a checkpoint's epochs.
 6. In a task `data.batches` reads and checks rows, `moments.folds` parts them by fold, `moments.measure` into blocks.
 7. `Basis.at` evaluates a block, `Basis.contraction` adds p × p products; on a `FourierLattice` `modes.sums` adds modes.
 8. `Run.reduce` adds the sums of all tasks in a fixed tree: `moments.Moments`, with its `Folds`.
-9. `moments.solution` solves the problem of the means, `moments.intervals` without each fold, `moments.trust` doubts it
+9. `moments.solution.solve_moments` solves the problem of the means, `moments.intervals` without each fold
    (modes: `choosing.prior` takes a kernel by the folds, `moments.lattice` the matrices of its leading functions).
 10. `store.save` takes the estimator apart (`registry.encode`) and writes a zarr group.
 
-How to add to it. Each is one class in one file; it registers itself, is saved and loaded, and nothing else changes
-(`tests/test_adding.py` adds one of each):
+Where what a user sees comes from: `eigenvalues_`, `status_`: `solve.solvers`; the intervals and `held_out_`:
+`moments.intervals`; `trusted_` and the warnings: `moments.trust`; `choice_`: `choosing.search`; `alpha_`:
+`solve.ridge`; how many rows the data count as: `moments.counting`; labels of results: `data.layout`, `passes.apply`;
+the table of `info`: `spectral.told`; the certificate: `embedding.certificate`.
+
+How to add to it. Each is one class in a module of your own, where it registers itself, is saved and loaded, and nothing
+else changes (`tests/test_adding.py` adds one of each). In the package itself its room's `__init__.py` imports it too,
+so that a file that names it finds it, and a `names.py` has its name in a shell:
 
 - an operator: inherit from `operators.Operator`, a dataclass with a `form`;
 - a kernel: `kernels.RadialKernel` (`profile`, `smoothness`), `kernels.DotKernel`, or `kernels.ParameterKernel`;
+- a manifold: `manifolds.Manifold` (`ambient`, `dimension`, `_normals`; with `_level` and `_eigenspace` its functions);
 - a basis: `basis.Basis` (`size`, `dimension`, `order`, `description`, `at`);
 - functions that take part in basis="auto": `choosing.rivals.Kind` (`name`, `rival`);
 - a solver: `solve.Solver` (`name`, `solve`, and the attributes that it gives); operators name it, by its name too;
-- an estimator: `estimators.base.Estimator` (`fit`, `fitted_attributes`), or `MeasuredEstimator` (`fit_moments`).
+- an estimator: `estimators.base.Estimator` (`fit`, `fitted_attributes`), or `MeasuredEstimator` (`fit_moments`);
+- an option of a command: a line in `cli.options`, its word at the command, and what it makes in `cli.making`.
 
 How to test it. `pytest` runs the fast tests, `pytest -m slow` the others: clusters, batch systems, a browser, a server
 of objects, killed processes, statistics over many seeds, examples at size. What asks for the fixtures `cluster`,

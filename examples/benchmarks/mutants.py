@@ -31,11 +31,20 @@ import click
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = {  # `moments` holds the intervals, `solve` the certificate of the SDP
+ALGEBRA = ("ascent", "certificate", "diffusion_functions", "kernel_problem", "problems", "stages")
+ROOMS = {  # `moments` holds the intervals
     "kernels": (["kernels"], ["tests/kernels"]),
     "forms": (["forms"], ["tests/forms"]),
     "moments": (["moments", "passes/folds.py"], ["tests/moments", "tests/passes/test_folds.py"]),
     "solve": (["solve"], ["tests/solve"]),
+    "embedding": (
+        [f"embedding/{name}.py" for name in ALGEBRA],
+        [
+            f"tests/embedding/test_{name}.py"
+            for name in ("bandwidth", "diffusion_functions", "kernel_problem", "problems")
+        ],
+    ),
+    "invariance": (["invariance/levels.py"], ["tests/invariance/test_levels.py"]),
     "modes": (["modes"], ["tests/modes"]),
     "groups": (["groups"], ["tests/groups"]),
 }
