@@ -128,7 +128,7 @@ def operator_of(options: Mapping[str, Any], dimension: int) -> Operator:
     Raises click's UsageError for fields and views that the operator does not read or that are missing, and as
     `operators.names.parse`.
     """
-    from daskspectral.cli.kinds import parse_manifold
+    from daskspectral.manifolds.names import parse_manifold
     from daskspectral.operators import names
 
     text: str = options["operator"]

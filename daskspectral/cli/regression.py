@@ -42,9 +42,10 @@ def regress(points: str, targets: str, **options: Any) -> None:
 )
 def invariant(points: str, targets: str, **options: Any) -> None:
     """Regress TARGETS on POINTS of a manifold among the functions that a group leaves as they are."""
-    from daskspectral.cli.kinds import parse_group, parse_manifold
+    from daskspectral.groups.names import parse_group
     from daskspectral.invariance import InvariantRegressor
     from daskspectral.invariance.levels import InvariantSolver
+    from daskspectral.manifolds.names import parse_manifold
 
     solvers = InvariantSolver.family()
     solver = options["solver"].replace("-", "_")

@@ -6,7 +6,7 @@ import pytest
 import daskspectral as dsp
 from daskspectral import operators
 from daskspectral.cli import options
-from daskspectral.cli.kinds import parse_manifold
+from daskspectral.manifolds.names import parse_manifold
 from daskspectral.operators.names import NAMES
 from tests.cli.common import done, everything, facts, failure, store
 

@@ -1,0 +1,33 @@
+"""Manifolds by name, as they are written in the shell: `sphere`, `box:-1:1`."""
+
+from __future__ import annotations
+
+from daskspectral.manifolds import Circle, FlatTorus, Interval, Manifold, PeriodicBox, Sphere
+
+MANIFOLDS = "sphere, circle, torus, box:LOWER:UPPER, interval:LOWER:UPPER"
+
+
+def parse_manifold(text: str, dimension: int) -> Manifold:
+    """The manifold named `sphere`, `circle`, `torus`, `box:LOWER:UPPER` or `interval:LOWER:UPPER`, in so many columns.
+
+    The sides of a box, which is periodic, and of an interval, which is not, are all alike. Raises ValueError, which
+    lists the valid names, for any other name.
+    """
+    name, *numbers = text.split(":")
+    bounded = name in ("box", "interval")
+    if not (bounded or name in ("sphere", "circle", "torus")) or len(numbers) != (2 if bounded else 0):
+        raise ValueError(f"there is no manifold {text!r}; the manifolds are {MANIFOLDS}")
+    if name == "sphere":
+        return Sphere(dimension)
+    if name == "circle":
+        return Circle()
+    if name == "torus":
+        if dimension % 2:
+            raise ValueError(f"a torus has cos and sin of each angle, an even number of columns; got {dimension}")
+        return FlatTorus(dimension // 2)
+    try:
+        lower, upper = map(float, numbers)
+    except ValueError:
+        raise ValueError(f"the bounds of a box or an interval are numbers, as in {name}:-1:1; got {text!r}") from None
+    kind = PeriodicBox if name == "box" else Interval
+    return kind([lower] * dimension, [upper] * dimension)
