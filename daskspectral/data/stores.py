@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import bz2
+import gzip
+import io
 import json
 import lzma
 import math
@@ -18,7 +20,6 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NoReturn, Self
 
@@ -52,22 +53,9 @@ def metadata_of(path: str | os.PathLike[str]) -> Iterator[None]:
         if not isinstance(error, known) and not any(text in str(error) for text in NO_DATA_TYPE):
             raise
         raise OSError(
-            f"{_damaged(os.fspath(path))} is damaged, and no zarr metadata can be read from it ({error}): it was cut "
+            f"{os.fspath(path)} is damaged, and no zarr metadata can be read from it ({error}): it was cut "
             "short or overwritten. Restore it, or write the store again"
         ) from error
-
-
-def _damaged(path: str) -> str:
-    """The metadata file of a store that is no JSON object, or the path of the store where none can be named."""
-    folder = Path(path.removeprefix("file://"))
-    for file in [folder / name for name in METADATA] if folder.is_dir() else []:
-        try:
-            whole = isinstance(json.loads(file.read_bytes()), dict) if file.is_file() else True
-        except (ValueError, RecursionError):
-            whole = False
-        if not whole:
-            return str(file)
-    return path
 
 
 NAME = "daskspectral_bounded"
@@ -186,8 +174,8 @@ def decompressed(config: Mapping[str, Any], stored: Any, most: int) -> Any:
     Raises ValueError where it stands for more, or is cut short.
     """
     name, data = config["id"], memoryview(ensure_contiguous_ndarray(stored)).cast("B")
-    if name in STREAMS:
-        return _streams(name, STREAMS[name](config), bytes(data), most)
+    if name in STREAMS or name == "zlib":
+        return _streams(config, bytes(data), most)
     if name == "blosc" and len(data) < max(16, stored_bytes := int.from_bytes(data[12:16], "little")):
         raise ValueError(  # blosc would decode memory beyond its end
             f"it has {len(data)} bytes, and its Blosc header promises {stored_bytes}: the file was cut short"
@@ -201,33 +189,26 @@ def _too_large(most: int) -> ValueError:
     return ValueError(f"its compressed bytes stand for more than {most}, which are more than the chunk can hold")
 
 
-def _streams(name: str, begun: Callable[[], Any], data: bytes, most: int) -> bytes:
-    """What compressed streams behind one another stand for."""
-    parts: list[bytes] = []
-    while data or not parts:
-        stream = begun()
-        try:
-            parts.append(stream.decompress(data, most + 1))
-        except (OSError, lzma.LZMAError):
-            if parts and name in ("bz2", "lzma"):  # what follows is no stream, and their codecs leave it out
-                break
-            raise
-        most -= len(parts[-1])
-        if most < 0:
-            raise _too_large(most + sum(map(len, parts)))
-        if not stream.eof:
+def _streams(config: Mapping[str, Any], data: bytes, most: int) -> bytes:
+    """What compressed streams behind one another stand for, of a codec that promises no size."""
+    if config["id"] in STREAMS:
+        found = bytes(STREAMS[config["id"]](io.BytesIO(data), config).read(most + 1))
+    else:
+        stream = zlib.decompressobj()
+        found = stream.decompress(data, most + 1)
+        if not stream.eof and len(found) <= most:
             raise ValueError("it is cut short: its compressed stream has no end")
-        data = b"" if name == "zlib" else stream.unused_data.lstrip(b"\0")
-    return b"".join(parts)
+    if len(found) > most:
+        raise _too_large(most)
+    return found
 
 
-STREAMS: dict[str, Callable[[Mapping[str, Any]], Callable[[], Any]]] = {
-    "bz2": lambda config: bz2.BZ2Decompressor,
-    "gzip": lambda config: partial(zlib.decompressobj, 31),
-    "lzma": lambda config: partial(lzma.LZMADecompressor, config.get("format", 1), None, config.get("filters")),
-    "zlib": lambda config: zlib.decompressobj,
+STREAMS: dict[str, Callable[[io.BytesIO, Mapping[str, Any]], Any]] = {
+    "bz2": lambda file, config: bz2.BZ2File(file),
+    "gzip": lambda file, config: gzip.GzipFile(fileobj=file),
+    "lzma": lambda file, config: lzma.LZMAFile(file, format=config.get("format", 1), filters=config.get("filters")),
 }
-"""Codecs that promise no size: what makes one that stops at a size, from the codec's configuration."""
+"""Codecs that promise no size: files that are read up to a size, of the codec's configuration."""
 PROMISES = {"blosc": slice(4, 8), "lz4": slice(0, 4)}
 """Where the size stands that a codec gives back, and no more."""
 
@@ -343,13 +324,11 @@ def open_array(store: str | Store, path: str = "", *, mode: Literal["r", "r+"] =
     return zarr.open_array(place, path=path, mode=mode)
 
 
-def refuse_codecs(metadata: Any, where: str) -> None:
+def refuse_codecs(metadata: Mapping[str, Any], where: str) -> None:
     """Raise OSError for a codec in a metadata document, consolidated or not, that might execute what a file says.
 
     Objects are read as texts, bytes or arrays only.
     """
-    if not isinstance(metadata, Mapping):
-        return
     names = {str(codec.get(key)) for codec in codecs_of(metadata) for key in ("id", "name") if key in codec}
     unknown = sorted(name for name in names if name.removeprefix("numcodecs.") not in CODECS)
     if unknown:
@@ -452,8 +431,9 @@ async def _stored_bytes(array: zarr.Array[Any]) -> int:
 
 def _checked(found: Buffer | None, path: str) -> Buffer | None:
     if found is not None and path.rpartition("/")[2] in METADATA:
-        metadata = json.loads(found.to_bytes())
-        refuse_codecs(metadata, path)
+        with metadata_of(path):
+            metadata = json.loads(found.to_bytes())
+            refuse_codecs(metadata, path)
         if (within := bounded(metadata)) != metadata:
             return type(found).from_bytes(json.dumps(within).encode())
     return found
