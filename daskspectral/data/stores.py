@@ -20,7 +20,6 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, NoReturn, Self
 
 import numcodecs  # type: ignore[import-untyped]
@@ -192,7 +191,9 @@ def _too_large(most: int) -> ValueError:
 def _streams(config: Mapping[str, Any], data: bytes, most: int) -> bytes:
     """What compressed streams behind one another stand for, of a codec that promises no size."""
     if config["id"] in STREAMS:
-        found = bytes(STREAMS[config["id"]](io.BytesIO(data), config).read(most + 1))
+        options = {key: config[key] for key in ("format", "filters") if config.get(key) is not None}
+        with STREAMS[config["id"]](io.BytesIO(data), **options) as file:
+            found = bytes(file.read(most + 1))
     else:
         stream = zlib.decompressobj()
         found = stream.decompress(data, most + 1)
@@ -203,12 +204,8 @@ def _streams(config: Mapping[str, Any], data: bytes, most: int) -> bytes:
     return found
 
 
-STREAMS: dict[str, Callable[[io.BytesIO, Mapping[str, Any]], Any]] = {
-    "bz2": lambda file, config: bz2.BZ2File(file),
-    "gzip": lambda file, config: gzip.GzipFile(fileobj=file),
-    "lzma": lambda file, config: lzma.LZMAFile(file, format=config.get("format", 1), filters=config.get("filters")),
-}
-"""Codecs that promise no size: files that are read up to a size, of the codec's configuration."""
+STREAMS: dict[str, Callable[..., Any]] = {"bz2": bz2.open, "gzip": gzip.open, "lzma": lzma.open}
+"""Codecs that promise no size, and files of the standard library that read them up to a size."""
 PROMISES = {"blosc": slice(4, 8), "lz4": slice(0, 4)}
 """Where the size stands that a codec gives back, and no more."""
 
