@@ -21,6 +21,7 @@ part of the rows costs no more than its chunks; a trajectory is drawn from its b
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import astuple
 from inspect import signature
 from typing import Any
 
@@ -73,9 +74,7 @@ def draw(
     >>> two_moons(10**9, lazy=True).shape
     (1000000000, 2)
     """
-    drawing = Drawing.of(
-        _plain(name), n, dimension=dimension, noise=noise, dtype=dtype, chunk_rows=chunk_rows, seed=seed
-    )
+    drawing = Drawing.of(name, n, dimension=dimension, noise=noise, dtype=dtype, chunk_rows=chunk_rows, seed=seed)
     if labels:
         drawing.labels(len(drawing.starts) - 1)  # an error before anything is drawn
     if lazy:
@@ -90,12 +89,7 @@ def write(name: str, path: Any, n: int, **options: Any) -> None:
     `options` are dimension, noise, dtype, chunk_rows and seed of `draw`, `overwrite`, and `progress` (None: a bar on a
     terminal only). Raises ValueError for values that it cannot have, and OSError where the path cannot be written.
     """
-    write_sample(_plain(name), path, n, **options)
-
-
-def _plain(name: str) -> str:
-    """The name of a distribution as the shell writes it; that of its function here is one too."""
-    return str(name).replace("_", "-")
+    write_sample(name, path, n, **options)
 
 
 def _lazy(drawing: Drawing, labels: bool) -> Any:
@@ -112,8 +106,7 @@ def _lazy(drawing: Drawing, labels: bool) -> Any:
         return da.concatenate(blocks)
 
     # the same drawing has the same name in every process, so that checkpoints know its rows again
-    told = (drawing.sample.name, drawing.n, drawing.dimension, drawing.noise, drawing.dtype, drawing.rows, drawing.seed)
-    key = f"{drawing.sample.name}-{tokenize(*told)}"
+    key = f"{drawing.name}-{tokenize(*astuple(drawing))}"
     parts, last = [], None
     for i in range(len(counts)):
         chunk, end = delayed(drawing.chunk, nout=2)(i, last, dask_key_name=f"{key}-{i}")

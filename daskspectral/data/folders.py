@@ -218,9 +218,14 @@ Folder = Directory | Prefix
 
 
 def folder_at(location: str | os.PathLike[str]) -> Folder:
-    """The folder at a path or URL."""
+    """The folder at a path or URL. Raises ValueError for a whole bucket."""
     local = local_path(location)
-    return Prefix(os.fspath(location)) if local is None else Directory(local)
+    if local is not None:
+        return Directory(local)
+    found = Prefix(os.fspath(location))
+    if "/" not in found.root:
+        raise ValueError(f"{found} is a whole bucket: give a path in it, such as {found}/x.zarr")
+    return found
 
 
 def is_store(folder: Folder) -> bool:

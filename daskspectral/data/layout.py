@@ -119,7 +119,8 @@ class Layout(Registered):
                 axes.append(
                     [v if isinstance(v, str) else f"{v:g}" if values.dtype.kind == "f" else str(v) for v in values]
                 )
-            if len(axes) == len(self.variables) == 1 and self._is_text(variable.dims[0]):
+            text = [dim for dim in variable.dims if dim in self.coords and self.coords[dim].dtype == "text"]
+            if len(axes) == len(self.variables) == len(text) == 1:
                 found += axes[0]
                 continue
             for place in np.ndindex(*variable.sizes):
@@ -128,9 +129,6 @@ class Layout(Registered):
                 )
                 found.append(f"{name}[{inside}]" if inside else name)
         return found if self.kept is None else [name for name, kept in zip(found, self.kept, strict=True) if kept]
-
-    def _is_text(self, dim: str) -> bool:
-        return dim in self.coords and self.coords[dim].dtype == "text"
 
     def spread(
         self,

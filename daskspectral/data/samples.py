@@ -15,7 +15,7 @@ from scipy.signal import lfilter
 
 from daskspectral.data.batches import read_ahead
 from daskspectral.data.remote import Location
-from daskspectral.data.writing import create_array, default_chunk_rows, progress_bar, refuse_existing
+from daskspectral.data.writing import create_array, default_chunk_rows, progress_bar
 
 Floats = npt.NDArray[np.float64]
 
@@ -46,7 +46,6 @@ class Sample:
     row (d,) that its first row follows. `labels`, from the same arguments as `points`, are the groups of its rows.
     """
 
-    name: str
     description: str
     dimension: int
     points: Callable[..., Floats]
@@ -199,72 +198,47 @@ def _langevin(n: int, dimension: int, rng: np.random.Generator, last: Floats | N
     return path
 
 
-SAMPLES: dict[str, Sample] = {
-    sample.name: sample
-    for sample in (
-        Sample(
-            "two-moons",
-            "two interleaved half-circles of radius 1 in the plane, with noise 0.05",
-            2,
-            _two_moons,
-            labels=_moon,
-            noise=0.05,
-            fixed=True,
-        ),
-        Sample("sphere", "uniform on the unit sphere S^(d-1)", 3, _sphere, least=2),
-        Sample("circle", "uniform on the unit circle", 2, _circle, fixed=True),
-        Sample("gaussian", "standard normal", 2, _gaussian),
-        Sample(
-            "torus",
-            "flat torus (cos t1, sin t1, cos t2, ...) with uniform angles, d even",
-            4,
-            _torus,
-            least=2,
-            multiple=2,
-        ),
-        Sample(
-            "torus-surface",
-            "ring torus of radii 2 and 1 around the third axis, uniform in area",
-            3,
-            _torus_surface,
-            fixed=True,
-        ),
-        Sample(
-            "swiss-roll",
-            "rolled sheet (t cos t, h, t sin t), t in [1.5 pi, 4.5 pi], h in [0, 21]",
-            3,
-            _swiss_roll,
-            fixed=True,
-        ),
-        Sample("uniform", "uniform in the cube [-1, 1]^d", 2, _uniform),
-        Sample(
-            "ou", f"Ornstein-Uhlenbeck trajectory dX = -X dt + sqrt(2) dW, time step {OU_STEP}", 2, _ou, step=OU_STEP
-        ),
-        Sample(
-            "langevin",
-            f"Langevin trajectory in the double well, dX = -V' dt + sqrt(2) dW, time step {LANGEVIN_STEP}",
-            1,
-            _langevin,
-            fixed=True,
-            step=LANGEVIN_STEP,
-        ),
-        Sample(
-            "torsions",
-            "torsion angles (phi, psi) of a peptide in radians: alpha helix, beta sheet, left-handed helix",
-            2,
-            _torsions,
-            fixed=True,
-            labels=_conformation,
-        ),
-        Sample(
-            "blobs",
-            f"{BLOBS} normal clusters of unit width around fixed centres in the cube [-10, 10]^d",
-            2,
-            _blobs,
-            labels=_blob,
-        ),
-        Sample("double-well", "density exp(-V) on the line, V = 4 (x^2 - 1)^2", 1, _double_well, fixed=True),
-    )
+SAMPLES = {
+    "two-moons": Sample(
+        "two interleaved half-circles of radius 1 in the plane, with noise 0.05",
+        2,
+        _two_moons,
+        labels=_moon,
+        noise=0.05,
+        fixed=True,
+    ),
+    "sphere": Sample("uniform on the unit sphere S^(d-1)", 3, _sphere, least=2),
+    "circle": Sample("uniform on the unit circle", 2, _circle, fixed=True),
+    "gaussian": Sample("standard normal", 2, _gaussian),
+    "torus": Sample(
+        "flat torus (cos t1, sin t1, cos t2, ...) with uniform angles, d even", 4, _torus, least=2, multiple=2
+    ),
+    "torus-surface": Sample(
+        "ring torus of radii 2 and 1 around the third axis, uniform in area", 3, _torus_surface, fixed=True
+    ),
+    "swiss-roll": Sample(
+        "rolled sheet (t cos t, h, t sin t), t in [1.5 pi, 4.5 pi], h in [0, 21]", 3, _swiss_roll, fixed=True
+    ),
+    "uniform": Sample("uniform in the cube [-1, 1]^d", 2, _uniform),
+    "ou": Sample(f"Ornstein-Uhlenbeck trajectory dX = -X dt + sqrt(2) dW, time step {OU_STEP}", 2, _ou, step=OU_STEP),
+    "langevin": Sample(
+        f"Langevin trajectory in the double well, dX = -V' dt + sqrt(2) dW, time step {LANGEVIN_STEP}",
+        1,
+        _langevin,
+        fixed=True,
+        step=LANGEVIN_STEP,
+    ),
+    "torsions": Sample(
+        "torsion angles (phi, psi) of a peptide in radians: alpha helix, beta sheet, left-handed helix",
+        2,
+        _torsions,
+        fixed=True,
+        labels=_conformation,
+    ),
+    "blobs": Sample(
+        f"{BLOBS} normal clusters of unit width around fixed centres in the cube [-10, 10]^d", 2, _blobs, labels=_blob
+    ),
+    "double-well": Sample("density exp(-V) on the line, V = 4 (x^2 - 1)^2", 1, _double_well, fixed=True),
 }
 
 
@@ -281,15 +255,13 @@ def write_sample(
     (FileExistsError where it exists).
     """
     drawing = Drawing.of(name, n, **options)
-    refuse_existing(path, overwrite)
     shape, rows = (n, drawing.dimension), drawing.rows
-    attributes: dict[str, Any] = {"sample": name, "seed": drawing.seed, "noise": drawing.noise}
+    attributes: dict[str, Any] = {"sample": drawing.name, "seed": drawing.seed, "noise": drawing.noise}
     if drawing.sample.trajectory:
         attributes["step"] = drawing.sample.step
-    bar = progress_bar(n, f"{name} to {os.fspath(path)}", progress)
     with (
-        bar,
         create_array(path, shape, drawing.dtype, chunk_rows=rows, attributes=attributes, overwrite=overwrite) as array,
+        progress_bar(n, f"{drawing.name} to {os.fspath(path)}", progress) as bar,
         read_ahead(drawing.chunks()) as blocks,
     ):
         for start, block in zip(drawing.starts, blocks, strict=True):
@@ -299,9 +271,9 @@ def write_sample(
 
 @dataclass(frozen=True)
 class Drawing:
-    """n rows of a distribution, cut into chunks of `rows`: chunk i has the generator of SeedSequence(seed, (i,))."""
+    """n rows of SAMPLES[name], cut into chunks of `rows`: chunk i has the generator of SeedSequence(seed, (i,))."""
 
-    sample: Sample
+    name: str
     n: int
     dimension: int
     noise: float
@@ -322,6 +294,7 @@ class Drawing:
         seed: int = 0,
     ) -> Drawing:
         """The drawing with the defaults of the distribution. Raises ValueError for what it cannot have."""
+        name = str(name).replace("_", "-")  # as the function of the distribution is called, too
         if name not in SAMPLES:
             raise ValueError(f"There is no sample {name!r}; the samples are {', '.join(SAMPLES)}.")
         optional = {"dimension": dimension, "chunk_rows": chunk_rows}
@@ -353,7 +326,12 @@ class Drawing:
             raise ValueError(f"dtype must be a floating type such as float64 or float32, not {kind}.")
         if chunk_rows is not None and chunk_rows < 1:
             raise ValueError(f"chunk_rows must be a positive integer, not {chunk_rows}.")
-        return cls(sample, n, d, spread, kind, min(n, chunk_rows or default_chunk_rows((n, d), kind)), seed)
+        return cls(name, n, d, spread, kind, min(n, chunk_rows or default_chunk_rows((n, d), kind)), seed)
+
+    @property
+    def sample(self) -> Sample:
+        """The distribution."""
+        return SAMPLES[self.name]
 
     @property
     def starts(self) -> range:
@@ -384,5 +362,5 @@ class Drawing:
         """The groups of the rows of a chunk. Raises ValueError for a distribution without."""
         if self.sample.labels is None:
             known = ", ".join(name for name, sample in SAMPLES.items() if sample.labels is not None)
-            raise ValueError(f"the rows of {self.sample.name} have no labels; those with labels are {known}")
+            raise ValueError(f"the rows of {self.name} have no labels; those with labels are {known}")
         return self.sample.labels(self.count(chunk), self.dimension, self.generator(chunk))

@@ -309,8 +309,6 @@ def refuse_existing(path: Location, overwrite: bool) -> None:
             recover(target.parent, target.name)
         what = "a directory" if target.is_dir() else "a file"
     else:
-        if "/" not in folder.root:
-            raise ValueError(f"{os.fspath(path)} is a whole bucket: give a path in it, such as {folder}/x.zarr")
         what = "other objects"
     exists, whole = folder.exists, is_store(folder)
     if exists and not whole and isinstance(folder, Prefix) and folder.holds(NAME):

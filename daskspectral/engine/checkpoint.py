@@ -173,8 +173,6 @@ def checkpoint_directory(path: str | os.PathLike[str]) -> Folder:
         raise ValueError("a checkpoint is the path or URL of a directory; it is empty")
     directory = folder_at(path)
     if isinstance(directory, Prefix):
-        if "/" not in directory.root:
-            raise ValueError(f"{directory} is a whole bucket, not a checkpoint; give a path in it")
         parent = Prefix(str(directory).rpartition("/")[0])
         above: list[Folder] = [parent] if "/" in parent.root else []
     else:

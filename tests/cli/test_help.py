@@ -13,7 +13,7 @@ import daskspectral as dsp
 from daskspectral import landmarks, plot
 from daskspectral.basis import Landmarks
 from daskspectral.cli import command, main
-from daskspectral.data.convert import convert
+from daskspectral.data.convert import Part, convert
 from daskspectral.data.samples import SAMPLES, write_sample
 from daskspectral.embedding import bandwidth, diffusion, sdp
 from daskspectral.invariance.levels import InvariantSolver
@@ -38,7 +38,7 @@ BEHIND: dict[str, list[Callable[..., Any]]] = {
     "score": [measure_score, dsp.HermiteRegressor.score, dsp.Rows],
     "info": [],
     "sample": [write_sample],
-    "convert": [convert],
+    "convert": [convert, Part],
 }
 OF_LANDMARKS = {"landmarks": "count", "landmark_method": "method", "landmark_sample": "sample"}
 PARTS: dict[str, dict[Callable[..., Any], tuple[str, ...]]] = {  # of estimators, with the options of each
