@@ -90,12 +90,8 @@ def update(model: str, points: str, trust: tuple[str, ...], **options: Any) -> N
     from daskspectral.spectral import SpectralDecomposition
     from daskspectral.store import load
 
-    targets, gradients, weights, fields = (
-        options["targets"],
-        options["gradients"],
-        options["weights"],
-        fields_of(options),
-    )
+    targets, gradients = options["targets"], options["gradients"]
+    weights, fields = options["weights"], fields_of(options)
     refuse(options, points, weights, targets, gradients, *options["views"], *fields.values())
     estimator = load(model, trusted=trust)
     if not hasattr(estimator, "update"):

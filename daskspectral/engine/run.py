@@ -305,14 +305,12 @@ class _DaskBlocks:
     """The graphs of a source's dask arrays, optimised once and handed out block by block."""
 
     def __init__(self, source: Source):
-        self._graphs: dict[str, dict[Any, Any]] = {}
-        self._keys: dict[str, list[Any]] = {}
-        self._edges: dict[str, Array] = {}
-        for name, array in source.dask_fields.items():
-            keys = list(flatten(array.__dask_keys__()))
-            self._keys[name] = keys
-            self._graphs[name] = dict(da.optimize(array.__dask_graph__(), keys))
-            self._edges[name] = np.concatenate([[0], np.cumsum(array.chunks[0])])
+        self._edges = {name: source.readers[name].edges for name in source.dask_fields}
+        self._keys = {name: list(flatten(array.__dask_keys__())) for name, array in source.dask_fields.items()}
+        self._graphs = {
+            name: dict(da.optimize(array.__dask_graph__(), self._keys[name]))
+            for name, array in source.dask_fields.items()
+        }
 
     def __bool__(self) -> bool:
         return bool(self._keys)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import os
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -250,7 +249,7 @@ def active_scheduler(callback: Functions, place: Callable[[Any], str], stage: St
         with _thread_left_to_others(), stage.span():
             yield _Cluster(client, place)
     elif get is None or get is dask.threaded.get:
-        workers = int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT or os.cpu_count() or 1)
+        workers = int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT)
         pool = dask.config.get("pool", None)
         with ThreadPoolExecutor(DRIVERS, thread_name_prefix="daskspectral-epoch") as drivers:
             if isinstance(pool, ThreadPoolExecutor):
