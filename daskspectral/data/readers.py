@@ -175,7 +175,9 @@ class ZarrReader(Reader):
                 f"{self.name} is not visible to {where}: workers must share the file system or object store that "
                 "holds the data"
             ) from error
-        except ValueError as error:  # a group, or metadata that cannot be read
+        except (ValueError, OSError) as error:  # a group, or metadata that cannot be read
+            if isinstance(error, AWAY):
+                raise
             raise OSError(f"{self.name} as seen by {where} is not a zarr array any more: {error}") from error
         if metadata_digest(array) != self.digest:
             raise OSError(
