@@ -504,6 +504,27 @@ def main_array(group: zarr.Group) -> zarr.Array[Any] | None:
     return next(iter(found.values())) if len(found) == 1 else None
 
 
+def open_existing(location: Location, what: str) -> zarr.Array[Any] | zarr.Group:
+    """The zarr array or group at a path or URL, where something is wanted that is named by `what`.
+
+    Raises FileNotFoundError where there is nothing, ValueError for a file, and as `open_node`.
+    """
+    text, path = os.fspath(location), local_path(location)
+    if path is not None and path.is_file():
+        raise ValueError(
+            f"{text} is a file, and a {what} is wanted: convert it by `daskspectral convert {text} --out "
+            f"{path.stem}.zarr`"
+        )
+    if path is not None and not path.exists():
+        raise FileNotFoundError(f"there is no {what} at {text}: the path does not exist")
+    try:
+        return open_node(text)
+    except (FileNotFoundError, KeyError):
+        if path is None:
+            refuse_absent(text)
+        raise FileNotFoundError(f"there is no {what} at {text}") from None
+
+
 def open_zarr(location: str | os.PathLike[str]) -> zarr.Array[Any]:
     """Open the zarr array at a path or URL for reading, or the main array of the group there.
 
@@ -511,29 +532,14 @@ def open_zarr(location: str | os.PathLike[str]) -> zarr.Array[Any]:
     another file, and OSError for damaged metadata.
     """
     text = os.fspath(location)
-    path = local_path(text)
     if not text:
         raise ValueError("the path of a zarr array is wanted; it is empty")
-    if path is not None:
-        if path.is_file():
-            raise ValueError(
-                f"{text} is a file, and a zarr array is wanted: convert it by `daskspectral convert {text} "
-                f"--out {path.stem}.zarr`"
-            )
-        if not path.exists():
-            raise FileNotFoundError(f"there is no zarr array at {text}: the path does not exist")
-    try:
-        node = open_node(text)
-    except (FileNotFoundError, KeyError):
-        if path is None:
-            refuse_absent(text)
-        raise FileNotFoundError(f"there is no zarr array at {text}") from None
+    node = open_existing(text, "zarr array")
     if isinstance(node, zarr.Group):
         with metadata_of(text), reaching(text):
             main = main_array(node)
         node = main or refuse_group(node, text)
-    if path is None:
-        _refuse_unreadable(node, text)
+    _refuse_unreadable(node, text)
     return node
 
 

@@ -41,7 +41,7 @@ ERRORS = {  # exit code 1: what is there does not do
     "report m.zarr --out o.pdf": "a report's name must end in .html, .htm",
     "score d.zarr points.zarr": "d.zarr holds DiffusionMap, which has no score",
     "score m.zarr few.zarr": "a score of 2 functions needs more than 2 rows, and X has 1 rows",
-    "verify no.zarr": "there is no store at no.zarr",
+    "verify no.zarr": "there is no zarr store at no.zarr",
     "info m.zarr --log-file no/run.log": "--log-file no/run.log cannot be written: No such file",
     f"{FIT} --scheduler tcp://127.0.0.1:9 --connect-timeout 0.2": "no dask scheduler answers at tcp://127.0.0.1:9",
 }
