@@ -26,6 +26,7 @@ from daskspectral.data.remote import Location, connect, local_path, reaching, st
 from daskspectral.data.stores import refuse_inflated, refuse_irregular
 from daskspectral.data.writing import create_array, default_chunk_rows, progress_bar, refuse_existing
 from daskspectral.errors import InvalidRowError
+from daskspectral.kernels.base import whole
 
 
 @contextmanager
@@ -370,8 +371,8 @@ def convert(
     kind = None if dtype is None else np.dtype(dtype)
     if kind is not None and kind.kind != "f":
         raise TypeError(f"dtype must be a floating type such as float64 or float32, not {kind}.")
-    if chunk_rows is not None and chunk_rows < 1:
-        raise ValueError(f"chunk_rows must be a positive integer, not {chunk_rows}.")
+    if chunk_rows is not None:
+        chunk_rows = whole("chunk_rows", chunk_rows)
     refuse_existing(path, overwrite)
     with (
         local_copy(source) as file,

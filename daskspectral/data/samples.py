@@ -16,6 +16,7 @@ from scipy.signal import lfilter
 from daskspectral.data.batches import read_ahead
 from daskspectral.data.remote import Location
 from daskspectral.data.writing import create_array, default_chunk_rows, progress_bar
+from daskspectral.kernels.base import is_number, whole
 
 Floats = npt.NDArray[np.float64]
 
@@ -297,17 +298,13 @@ class Drawing:
         name = str(name).replace("_", "-")  # as the function of the distribution is called, too
         if name not in SAMPLES:
             raise ValueError(f"There is no sample {name!r}; the samples are {', '.join(SAMPLES)}.")
-        optional = {"dimension": dimension, "chunk_rows": chunk_rows}
-        for what, value in {"n": n, "seed": seed, **optional}.items():
-            if value is None and what in optional:
-                continue
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-                raise ValueError(f"{what} must be a whole number, such as 1000, not {value!r}.")
-        if noise is not None and not isinstance(noise, (int, float, np.number)):
-            raise ValueError(f"noise is a standard deviation, finite and at least 0, not {noise!r}.")
         sample, kind = SAMPLES[name], np.dtype(dtype)
-        d = sample.dimension if dimension is None else dimension
-        spread = sample.noise if noise is None else float(noise)
+        n, seed = whole("n", n), whole("seed", seed, 0)
+        d = sample.dimension if dimension is None else whole("dimension", dimension)
+        rows = default_chunk_rows((n, d), kind) if chunk_rows is None else whole("chunk_rows", chunk_rows)
+        spread = sample.noise if noise is None else noise
+        if not is_number(spread) or spread < 0:
+            raise ValueError(f"noise is a standard deviation, finite and at least 0, not {noise!r}.")
         if sample.fixed and d != sample.dimension:
             raise ValueError(f"{name} has dimension {sample.dimension}, not {d}: leave it out.")
         if d < sample.least or d % sample.multiple:
@@ -316,17 +313,9 @@ class Drawing:
                 f"{name} needs a dimension that is {parity}at least {sample.least}, not {d}; "
                 f"the default is {sample.dimension}."
             )
-        if n < 1:
-            raise ValueError(f"n must be at least 1 row, not {n}.")
-        if not (math.isfinite(spread) and spread >= 0):
-            raise ValueError(f"noise is a standard deviation, finite and at least 0, not {noise}.")
-        if seed < 0:
-            raise ValueError(f"seed must be an integer of at least 0, not {seed}.")
         if kind.kind != "f":
             raise ValueError(f"dtype must be a floating type such as float64 or float32, not {kind}.")
-        if chunk_rows is not None and chunk_rows < 1:
-            raise ValueError(f"chunk_rows must be a positive integer, not {chunk_rows}.")
-        return cls(name, n, d, spread, kind, min(n, chunk_rows or default_chunk_rows((n, d), kind)), seed)
+        return cls(name, n, d, float(spread), kind, min(n, rows), seed)
 
     @property
     def sample(self) -> Sample:

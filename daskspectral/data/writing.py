@@ -47,6 +47,7 @@ from daskspectral.data.folders import (
 from daskspectral.data.remote import Location, connect, local_path, reaching
 from daskspectral.data.stores import MAIN, open_array, store_at
 from daskspectral.errors import printable
+from daskspectral.kernels.base import whole
 
 ROOT = "zarr.json"
 
@@ -224,8 +225,8 @@ def create_array(
     lengths = tuple(int(length) for length in shape)
     if not lengths:
         raise ValueError("shape must have at least one axis, the rows: (n,) or (n, d), not ().")
-    if chunk_rows is not None and chunk_rows < 1:
-        raise ValueError(f"chunk_rows must be a positive integer, not {chunk_rows}; None: 16 to 32 MB.")
+    if chunk_rows is not None:
+        chunk_rows = whole("chunk_rows", chunk_rows)
     inner, rows = _chunk_shape(lengths, kind, chunk_rows)
     marked = {**(attributes or {}), **(_marks.get() or {})}
     with _staged(path, overwrite, lambda store: _new_array(store, lengths, kind, (inner,), (rows,), marked)) as array:

@@ -32,7 +32,7 @@ ERRORS = {  # exit code 1: what is there does not do
     "transform moments.zarr points.zarr --out o.zarr": "holds moments, not a model",
     "predict d.zarr points.zarr --out o.zarr": "DiffusionMap, .* no regressor: `daskspectral transform d.zarr points",
     "convert no.npy --out o.zarr": "no.npy does not exist",
-    "sample gaussian --n -5 --out o.zarr": "n must be at least 1 row, not -5",
+    "sample gaussian --n -5 --out o.zarr": "n is a whole number of 1 or more; it is -5",
     "update d.zarr points.zarr --out o.zarr": "DiffusionMap, which cannot be updated",
     f"{EMBED} --embedding points.zarr --overwrite": "would replace the input",
     f"{EMBED} --embedding d.zarr": "d.zarr exists",
