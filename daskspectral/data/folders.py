@@ -20,7 +20,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from daskspectral.data.remote import connect, holds, lacks_bucket, local_path, reaching
+from daskspectral.data.remote import connect, kind_at, lacks_bucket, local_path, reaching
 
 MARKERS = ("zarr.json", ".zarray", ".zgroup")
 """Files that make a folder a zarr store."""
@@ -158,7 +158,7 @@ class Prefix:
 
     def holds(self, name: str) -> bool:
         with self._asking() as files:
-            return holds(files, f"{self.root}/{name}")
+            return kind_at(files, f"{self.root}/{name}") == "file"
 
     def is_whole(self, name: str) -> bool:
         return self.holds(f"{name}/zarr.json")

@@ -35,7 +35,7 @@ from zarr.registry import get_codec_class, register_codec
 from zarr.storage import FsspecStore, LocalStore, WrapperStore
 
 from daskspectral.data.folders import refuse_absent
-from daskspectral.data.remote import Location, connect, holds, local_path, opening, options_in_force, reaching
+from daskspectral.data.remote import Location, connect, kind_at, local_path, opening, options_in_force, reaching
 from daskspectral.errors import redacted
 
 NO_DATA_TYPE = ("No Zarr data type found", "object arrays are not supported")  # in errors of zarr
@@ -297,7 +297,7 @@ def store_at(location: Location, *, read_only: bool = False) -> CheckedFolder | 
     if read_only:  # zarr asks several questions at once, and leaves some pending where one fails
         files, root = connect(text)
         with reaching(text, files=files):
-            holds(files, f"{root}/zarr.json")
+            kind_at(files, f"{root}/zarr.json")
     with opening(text):
         found = CheckedObjects.from_url(text, storage_options=options_in_force(), read_only=read_only)
     assert isinstance(found, CheckedObjects)
