@@ -329,7 +329,7 @@ _SINGLE = {".npy": "array", **dict.fromkeys((".parquet", ".pq", ".csv", ".tsv"),
 
 
 @dataclass(frozen=True)
-class Report:
+class Converted:
     """What `convert` wrote: the shape of the array at `path`, and how many rows it left out."""
 
     rows: int
@@ -350,7 +350,7 @@ def convert(
     progress: bool | None = None,
     storage_options: Mapping[str, Any] | None = None,
     **part: Any,
-) -> Report:
+) -> Converted:
     """Write a .npy, .npz, .parquet, .h5, .nc, .csv or .tsv file, or a directory of .parquet, as zarr (n, d).
 
     Only a few row blocks are in memory at a time. Of the file a `Part` is taken: `dataset` names the array in a file of
@@ -382,7 +382,7 @@ def convert(
         if kind is None:
             kind = np.dtype("float32" if table.dtype in ("float32", "float16") else "float64")
         size = chunk_rows or default_chunk_rows((1, table.columns), kind)
-        rows = _Rows(table, kind, min(size, table.rows or size), on_invalid, bar)
+        rows = _CheckedRows(table, kind, min(size, table.rows or size), on_invalid, bar)
         chunks = iter(rows)
         first = next(chunks, None)
         if first is None:
@@ -401,10 +401,10 @@ def convert(
                 n += len(chunk)
             array.resize((n, table.columns))
             _read_back(array, checksum, path)
-    return Report(n, table.columns, rows.skipped, os.fspath(path))
+    return Converted(n, table.columns, rows.skipped, os.fspath(path))
 
 
-class _Rows:
+class _CheckedRows:
     """The rows of a table that pass the check, in chunks of `size` (one buffer)."""
 
     def __init__(self, table: Table, dtype: np.dtype[Any], size: int, on_invalid: str, bar: Any):

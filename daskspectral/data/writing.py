@@ -353,16 +353,15 @@ def refuse_unwritable(directory: Path, name: str) -> None:
         )
 
 
-def default_chunk_rows(shape: Sequence[int], dtype: npt.DTypeLike) -> int:
-    """Return the number of rows, a power of two, that fill 16 to 32 MB (1 where a row is longer than that)."""
+def default_chunk_rows(shape: Sequence[int], dtype: npt.DTypeLike, most: int = _CHUNK_BYTES) -> int:
+    """Return the number of rows, a power of two, that fill 16 to 32 MB, or `most` bytes (1 where a row is longer)."""
     row_bytes = max(1, math.prod(shape[1:]) * np.dtype(dtype).itemsize)
-    return 1 << max(0, (_CHUNK_BYTES // row_bytes).bit_length() - 1)
+    return 1 << max(0, (most // row_bytes).bit_length() - 1)
 
 
 def _chunk_shape(shape: tuple[int, ...], dtype: np.dtype[Any], chunk_rows: int | None) -> tuple[int, int]:
     """Rows of an inner chunk, and of a file."""
-    row_bytes = max(1, math.prod(shape[1:]) * dtype.itemsize)
-    small = 1 << max(0, (_INNER_BYTES // row_bytes).bit_length() - 1)
+    small = default_chunk_rows(shape, dtype, _INNER_BYTES)
     rows = max(1, min(chunk_rows or default_chunk_rows(shape, dtype), shape[0]))
     if rows <= 2 * small:
         return rows, rows
