@@ -35,9 +35,8 @@ def local_copy(location: str | os.PathLike[str]) -> Iterator[Path]:
 
     Raises FileNotFoundError where there is nothing at a URL, and OSError, which names the folder, where it is full.
     """
-    path = Path(os.fspath(location).removeprefix("file://")) if local_path(location) is not None else None
-    if path is not None:
-        yield path
+    if local_path(location) is not None:
+        yield Path(os.fspath(location).removeprefix("file://"))
         return
     files, root = connect(location)
     with tempfile.TemporaryDirectory(prefix="daskspectral-") as folder:

@@ -74,15 +74,12 @@ def stacked(arrays: list[xr.DataArray], rows: int, *, flat: bool = True) -> Any:
 
 def columns_with_numbers(values: Any, what: str) -> Array | None:
     """Which columns have a number in some row; None where all have. Raises ValueError where none has."""
-    lazy = values
     if isinstance(values, Reader):
-        first = values.read(0, int(values.edges[1]))
-        lazy = lazy_rows(values)
-    else:
-        first = values.blocks[0].compute() if isinstance(values, da.Array) else values
+        values = lazy_rows(values)
+    first = values.blocks[0].compute() if isinstance(values, da.Array) else values
     found: Array = np.asarray(np.isfinite(first).any(axis=0))
-    if not found.all() and isinstance(lazy, da.Array) and lazy.numblocks[0] > 1:
-        found |= np.asarray(da.isfinite(lazy.blocks[1:]).any(axis=0).compute())
+    if not found.all() and isinstance(values, da.Array) and values.numblocks[0] > 1:
+        found |= np.asarray(da.isfinite(values.blocks[1:]).any(axis=0).compute())
     if not found.any():
         raise ValueError(
             f"no column of {what} has a number in any row: all {len(found)} are NaN throughout, and nothing is left to "

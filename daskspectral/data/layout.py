@@ -137,12 +137,11 @@ class Layout(Registered):
         coords: Mapping[Any, Any] | None = None,
         *,
         unweighted: bool = False,
-        name: str = "x",
     ) -> xr.Dataset:
         """Values in the columns that are used, (..., d) with leading `dims`, as a Dataset of the variables.
 
         Each variable has its own dimensions and coordinates again, NaN at columns that were left out; `unweighted`
-        divides by the weights, for values in the units of the data. A variable without a name is called `name`. Values
+        divides by the weights, for values in the units of the data. A variable without a name is called x. Values
         may be a dask array: they are then spread lazily.
         """
         if values.shape[-1] != self.width:
@@ -156,7 +155,7 @@ class Layout(Registered):
         start, found = 0, {}
         for variable in self.variables:
             part = values[..., start : start + variable.width].reshape((*values.shape[:-1], *variable.sizes))
-            found[variable.name or name] = xr.Variable((*dims, *variable.dims), part, variable.attrs)
+            found[variable.name or "x"] = xr.Variable((*dims, *variable.dims), part, variable.attrs)
             start += variable.width
         own = {key: c.variable() for key, c in self.coords.items()}
         return xr.Dataset(found, coords={**own, **(coords or {})}, attrs=self.attrs)

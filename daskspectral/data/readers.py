@@ -280,9 +280,8 @@ def zarr_reader(array: zarr.Array[Any], name: str | None = None) -> Reader:
     refuse_codecs(array.metadata.to_dict(), name)
     if not array.shape:
         return ArrayReader(np.asarray(array[...]))
-    if isinstance(array.store, MemoryStore):
-        return ArrayReader(ZarrReader.of(array, name).read(0, array.shape[0]))
-    return ZarrReader.of(array, name)
+    reader = ZarrReader.of(array, name)
+    return ArrayReader(reader.read(0, array.shape[0])) if isinstance(array.store, MemoryStore) else reader
 
 
 @dataclass(frozen=True, eq=False)
