@@ -11,7 +11,7 @@ import zarr
 from scipy.stats import kstest
 
 from daskspectral import datasets
-from daskspectral.data.samples import SAMPLES
+from daskspectral.datasets import SAMPLES
 
 NAMES = [name for name in datasets.__all__ if name not in ("draw", "write")]
 
