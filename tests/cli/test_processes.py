@@ -36,7 +36,7 @@ def slow(owner, name):
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background job ignores
 slow(daskspectral.data.batches.Batches, "_clean")
 slow(daskspectral.datasets.Sample, "draw")
-slow(daskspectral.data.convert._Rows, "_valid")
+slow(daskspectral.data.convert._CheckedRows, "_valid")
 daskspectral.cli.main(sys.argv[1:])
 """
 JOBS = {
