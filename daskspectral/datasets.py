@@ -20,13 +20,22 @@ part of the rows costs no more than its chunks; a trajectory is drawn from its b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import astuple, dataclass
+from functools import lru_cache
 from inspect import signature
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from scipy.signal import lfilter
 
-from daskspectral.data.samples import SAMPLES, Drawing, write_sample
+from daskspectral.data.batches import read_ahead
+from daskspectral.data.remote import Location
+from daskspectral.data.writing import create_array, default_chunk_rows, progress_bar
+from daskspectral.kernels.base import is_number, whole
 
 __all__ = [
     "blobs",
@@ -45,6 +54,315 @@ __all__ = [
     "uniform",
     "write",
 ]
+
+Floats = npt.NDArray[np.float64]
+
+OU_STEP = 0.1
+"""Time between two rows of the Ornstein-Uhlenbeck trajectory."""
+
+LANGEVIN_STEP, LANGEVIN_STEPS = 0.1, 50
+"""Time between two rows of the Langevin trajectory, and the steps of integration between them."""
+BARRIER = 4.0
+"""V = BARRIER (x^2 - 1)^2, in units of the temperature, of the double well."""
+BLOBS = 5
+TORSIONS = np.array(
+    [
+        [0.45, -63.0, -43.0, 20.0],  # alpha helix
+        [0.45, -120.0, 130.0, 6.0],  # beta sheet
+        [0.10, 57.0, 47.0, 20.0],  # left-handed helix
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A test distribution: `points(n, dimension, rng)` gives n rows, shape (n, d), before noise.
+
+    `dimension` and `noise` (standard deviation of the Gaussian noise in each coordinate) are defaults. A
+    `fixed` dimension has no other value; else it is a multiple of `multiple` and at least `least`. The rows
+    are independent, except in a trajectory, of time `step` between rows: there `points` takes a fourth argument, the
+    row (d,) that its first row follows. `labels`, from the same arguments as `points`, are the groups of its rows.
+    """
+
+    description: str
+    dimension: int
+    points: Callable[..., Floats]
+    noise: float = 0.0
+    fixed: bool = False
+    least: int = 1
+    multiple: int = 1
+    step: float = 0.0
+    labels: Callable[..., npt.NDArray[np.int64]] | None = None
+
+    @property
+    def trajectory(self) -> bool:
+        """Whether a row follows the one before, `step` later."""
+        return self.step > 0
+
+    def draw(
+        self, n: int, dimension: int, noise: float, rng: np.random.Generator, last: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        """n rows (n, dimension), and the last one without noise; in a trajectory they follow such a `last` one."""
+        points = self.points(n, dimension, rng, *((last,) if self.trajectory else ()))
+        return points + noise * rng.standard_normal(points.shape) if noise else points, points[-1].copy()
+
+
+def _angles(n: int, rng: np.random.Generator) -> Floats:
+    return rng.uniform(0, 2 * math.pi, n)
+
+
+def _two_moons(n: int, dimension: int, rng: np.random.Generator) -> Floats:
+    angle, upper = rng.uniform(0, math.pi, n), rng.random(n) < 0.5
+    x = np.where(upper, np.cos(angle), 1 - np.cos(angle))
+    y = np.where(upper, np.sin(angle), 0.5 - np.sin(angle))
+    return np.column_stack([x, y])
+
+
+def _moon(n: int, dimension: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    rng.uniform(0, math.pi, n)
+    return (rng.random(n) >= 0.5).astype(np.int64)
+
+
+@lru_cache(maxsize=8)
+def _centres(dimension: int) -> Floats:
+    """Each centre is the farthest of some points from those before."""
+    points = np.random.default_rng([5, dimension]).uniform(-10, 10, (100, dimension))
+    chosen = points[:1]
+    for _ in range(BLOBS - 1):
+        near = ((points[:, None] - chosen) ** 2).sum(axis=2).min(axis=1)
+        chosen = np.concatenate([chosen, points[[near.argmax()]]])
+    return chosen
+
+
+def _blobs(n: int, dimension: int, rng: np.random.Generator) -> Floats:
+    return np.asarray(_centres(dimension)[_blob(n, dimension, rng)] + rng.standard_normal((n, dimension)))
+
+
+def _blob(n: int, dimension: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    return rng.integers(BLOBS, size=n)
+
+
+def _torsions(n: int, dimension: int, rng: np.random.Generator) -> Floats:
+    """The rows of `TORSIONS` are the weight of a conformation, its mean angles in degrees, and its concentration."""
+    kind = _conformation(n, dimension, rng)
+    return rng.vonmises(np.deg2rad(TORSIONS[kind, 1:3]), TORSIONS[kind, 3:])
+
+
+def _conformation(n: int, dimension: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    return rng.choice(len(TORSIONS), size=n, p=TORSIONS[:, 0])
+
+
+def _sphere(n: int, dimension: int, rng: np.random.Generator) -> Floats:
+    x = rng.standard_normal((n, dimension))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    return x
+
+
+def _circle(n: int, dimension: int, rng: np.random.Generator) -> Floats:
+    angle = _angles(n, rng)
+    return np.column_stack([np.cos(angle), np.sin(angle)])
+
+
+def _gaussian(n: int, dimension: int, rng: np.random.Generator) -> Floats:
+    return rng.standard_normal((n, dimension))
+
+
+def _torus(n: int, dimension: int, rng: np.random.Generator) -> Floats:
+    angles = rng.uniform(0, 2 * math.pi, (n, dimension // 2))
+    return np.stack([np.cos(angles), np.sin(angles)], axis=2).reshape(n, dimension)
+
+
+def _torus_surface(n: int, dimension: int, rng: np.random.Generator) -> Floats:
+    """Radii R = 2 and r = 1: the area element is (2 + cos tube), so the tube's angle has a density in proportion to it.
+
+    A uniform angle t is kept with probability (1 + cos(t) / 2) / 2 and turned by pi otherwise: the density is
+    [p(t) + 1 - p(t - pi)] / (2 pi) = (1 + cos(t) / 2) / (2 pi), exactly and without rejection.
+    """
+    around, tube = _angles(n, rng), _angles(n, rng)
+    tube += np.where(rng.random(n) < (1 + np.cos(tube) / 2) / 2, 0.0, math.pi)
+    radius = 2 + np.cos(tube)
+    return np.column_stack([radius * np.cos(around), radius * np.sin(around), np.sin(tube)])
+
+
+def _swiss_roll(n: int, dimension: int, rng: np.random.Generator) -> Floats:
+    t = 1.5 * math.pi * (1 + 2 * rng.random(n))
+    return np.column_stack([t * np.cos(t), 21 * rng.random(n), t * np.sin(t)])
+
+
+def _uniform(n: int, dimension: int, rng: np.random.Generator) -> Floats:
+    return rng.uniform(-1, 1, (n, dimension))
+
+
+def _ou(n: int, dimension: int, rng: np.random.Generator, last: Floats | None = None) -> Floats:
+    """x' = exp(-h) x + sqrt(1 - exp(-2 h)) xi, exact for any step h; starts stationary, N(0, 1)."""
+    decay = math.exp(-OU_STEP)
+    kicks = math.sqrt(1 - decay**2) * rng.standard_normal((n, dimension))
+    if last is None:
+        kicks[0], last = rng.standard_normal(dimension), np.zeros(dimension)
+    path, _ = lfilter([1.0], [1.0, -decay], kicks, axis=0, zi=decay * last[None])
+    return np.asarray(path, dtype=np.float64)
+
+
+@lru_cache(maxsize=1)
+def _double_well_table() -> tuple[Floats, Floats]:
+    x = np.linspace(-2.2, 2.2, 2**17 + 1)  # the density at the ends is below 1e-25
+    density = np.exp(-BARRIER * (x**2 - 1) ** 2)
+    mass = np.concatenate([[0.0], np.cumsum(density[1:] + density[:-1])])
+    return mass / mass[-1], x
+
+
+def _double_well(n: int, dimension: int, rng: np.random.Generator) -> Floats:
+    return np.interp(rng.random(n), *_double_well_table())[:, None]
+
+
+def _langevin(n: int, dimension: int, rng: np.random.Generator, last: Floats | None = None) -> Floats:
+    """dX = -4 B X (X^2 - 1) dt + sqrt(2) dW, exact in law to second order in the step (Leimkuhler and Matthews 2013).
+
+    The scheme adds the mean of two successive noises; the one noise that a chunk shares with the next is drawn anew.
+    """
+    step = LANGEVIN_STEP / LANGEVIN_STEPS
+    noise = rng.standard_normal(n * LANGEVIN_STEPS + 1)
+    kicks = (math.sqrt(step / 2) * (noise[1:] + noise[:-1])).tolist()
+    x = float(_double_well(1, 1, rng)[0, 0]) if last is None else float(last[0])
+    path = np.empty((n, 1))
+    if last is None:
+        path[0], kicks[:LANGEVIN_STEPS] = x, []
+    drift, done = -4 * BARRIER * step, int(last is None)
+    for row in range(done, n):
+        first = (row - done) * LANGEVIN_STEPS
+        for kick in kicks[first : first + LANGEVIN_STEPS]:
+            x += drift * x * (x * x - 1) + kick
+        path[row] = x
+    return path
+
+
+SAMPLES = {
+    "two-moons": Sample(
+        "two interleaved half-circles of radius 1 in the plane, with noise 0.05",
+        2,
+        _two_moons,
+        labels=_moon,
+        noise=0.05,
+        fixed=True,
+    ),
+    "sphere": Sample("uniform on the unit sphere S^(d-1)", 3, _sphere, least=2),
+    "circle": Sample("uniform on the unit circle", 2, _circle, fixed=True),
+    "gaussian": Sample("standard normal", 2, _gaussian),
+    "torus": Sample(
+        "flat torus (cos t1, sin t1, cos t2, ...) with uniform angles, d even", 4, _torus, least=2, multiple=2
+    ),
+    "torus-surface": Sample(
+        "ring torus of radii 2 and 1 around the third axis, uniform in area", 3, _torus_surface, fixed=True
+    ),
+    "swiss-roll": Sample(
+        "rolled sheet (t cos t, h, t sin t), t in [1.5 pi, 4.5 pi], h in [0, 21]", 3, _swiss_roll, fixed=True
+    ),
+    "uniform": Sample("uniform in the cube [-1, 1]^d", 2, _uniform),
+    "ou": Sample(f"Ornstein-Uhlenbeck trajectory dX = -X dt + sqrt(2) dW, time step {OU_STEP}", 2, _ou, step=OU_STEP),
+    "langevin": Sample(
+        f"Langevin trajectory in the double well, dX = -V' dt + sqrt(2) dW, time step {LANGEVIN_STEP}",
+        1,
+        _langevin,
+        fixed=True,
+        step=LANGEVIN_STEP,
+    ),
+    "torsions": Sample(
+        "torsion angles (phi, psi) of a peptide in radians: alpha helix, beta sheet, left-handed helix",
+        2,
+        _torsions,
+        fixed=True,
+        labels=_conformation,
+    ),
+    "blobs": Sample(
+        f"{BLOBS} normal clusters of unit width around fixed centres in the cube [-10, 10]^d", 2, _blobs, labels=_blob
+    ),
+    "double-well": Sample("density exp(-V) on the line, V = 4 (x^2 - 1)^2", 1, _double_well, fixed=True),
+}
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """n rows of SAMPLES[name], cut into chunks of `rows`: chunk i has the generator of SeedSequence(seed, (i,))."""
+
+    name: str
+    n: int
+    dimension: int
+    noise: float
+    dtype: np.dtype[Any]
+    rows: int
+    seed: int
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        n: int,
+        *,
+        dimension: int | None = None,
+        noise: float | None = None,
+        dtype: npt.DTypeLike = "float64",
+        chunk_rows: int | None = None,
+        seed: int = 0,
+    ) -> Drawing:
+        """The drawing with the defaults of the distribution. Raises ValueError for what it cannot have."""
+        name = str(name).replace("_", "-")  # as the function of the distribution is called, too
+        if name not in SAMPLES:
+            raise ValueError(f"There is no sample {name!r}; the samples are {', '.join(SAMPLES)}.")
+        sample, kind = SAMPLES[name], np.dtype(dtype)
+        n, seed = whole("n", n), whole("seed", seed, 0)
+        d = sample.dimension if dimension is None else whole("dimension", dimension)
+        rows = default_chunk_rows((n, d), kind) if chunk_rows is None else whole("chunk_rows", chunk_rows)
+        spread = sample.noise if noise is None else noise
+        if not is_number(spread) or spread < 0:
+            raise ValueError(f"noise is a standard deviation, finite and at least 0, not {noise!r}.")
+        if sample.fixed and d != sample.dimension:
+            raise ValueError(f"{name} has dimension {sample.dimension}, not {d}: leave it out.")
+        if d < sample.least or d % sample.multiple:
+            parity = f"a multiple of {sample.multiple} and " if sample.multiple > 1 else ""
+            raise ValueError(
+                f"{name} needs a dimension that is {parity}at least {sample.least}, not {d}; "
+                f"the default is {sample.dimension}."
+            )
+        if kind.kind != "f":
+            raise ValueError(f"dtype must be a floating type such as float64 or float32, not {kind}.")
+        return cls(name, n, d, float(spread), kind, min(n, rows), seed)
+
+    @property
+    def sample(self) -> Sample:
+        """The distribution."""
+        return SAMPLES[self.name]
+
+    @property
+    def starts(self) -> range:
+        """The first row of each chunk."""
+        return range(0, self.n, self.rows)
+
+    def generator(self, chunk: int) -> np.random.Generator:
+        """The generator of a chunk."""
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(chunk,)))
+
+    def count(self, chunk: int) -> int:
+        """How many rows a chunk has."""
+        return min(self.rows, self.n - chunk * self.rows)
+
+    def chunk(self, chunk: int, last: Floats | None = None) -> tuple[Floats, Floats]:
+        """The rows of a chunk, and the last one without noise, which those of the next follow in a trajectory."""
+        rows, last = self.sample.draw(self.count(chunk), self.dimension, self.noise, self.generator(chunk), last)
+        return rows.astype(self.dtype, copy=False), last
+
+    def chunks(self) -> Iterator[Floats]:
+        """The rows of each chunk, in order."""
+        last: Floats | None = None
+        for chunk in range(len(self.starts)):
+            rows, last = self.chunk(chunk, last)
+            yield rows
+
+    def labels(self, chunk: int) -> npt.NDArray[np.int64]:
+        """The groups of the rows of a chunk. Raises ValueError for a distribution without."""
+        if self.sample.labels is None:
+            known = ", ".join(name for name, sample in SAMPLES.items() if sample.labels is not None)
+            raise ValueError(f"the rows of {self.name} have no labels; those with labels are {known}")
+        return self.sample.labels(self.count(chunk), self.dimension, self.generator(chunk))
 
 
 def draw(
@@ -73,9 +391,7 @@ def draw(
     >>> two_moons(10**9, lazy=True).shape
     (1000000000, 2)
     """
-    drawing = Drawing.of(
-        _plain(name), n, dimension=dimension, noise=noise, dtype=dtype, chunk_rows=chunk_rows, seed=seed
-    )
+    drawing = Drawing.of(name, n, dimension=dimension, noise=noise, dtype=dtype, chunk_rows=chunk_rows, seed=seed)
     if labels:
         drawing.labels(len(drawing.starts) - 1)  # an error before anything is drawn
     if lazy:
@@ -84,18 +400,28 @@ def draw(
     return (rows, np.concatenate([drawing.labels(i) for i in range(len(drawing.starts))])) if labels else rows
 
 
-def write(name: str, path: Any, n: int, **options: Any) -> None:
+def write(
+    name: str, path: Location, n: int, *, overwrite: bool = False, progress: bool | None = None, **options: Any
+) -> None:
     """n rows of a distribution into a new zarr array at a path or URL, chunk by chunk (`daskspectral sample`).
 
-    `options` are dimension, noise, dtype, chunk_rows and seed of `draw`, `overwrite`, and `progress` (None: a bar on a
-    terminal only). Raises ValueError for values that it cannot have, and OSError where the path cannot be written.
+    `options` are dimension, noise, dtype, chunk_rows and seed of `draw`, which are stored as the array's attributes.
+    `progress` shows a bar on stderr: None only on a terminal. Raises ValueError for values that it cannot have, and
+    OSError where the path cannot be written (FileExistsError where it exists).
     """
-    write_sample(_plain(name), path, n, **options)
-
-
-def _plain(name: str) -> str:
-    """The name of a distribution as the shell writes it; that of its function here is one too."""
-    return str(name).replace("_", "-")
+    drawing = Drawing.of(name, n, **options)
+    shape, rows = (n, drawing.dimension), drawing.rows
+    attributes: dict[str, Any] = {"sample": drawing.name, "seed": drawing.seed, "noise": drawing.noise}
+    if drawing.sample.trajectory:
+        attributes["step"] = drawing.sample.step
+    with (
+        create_array(path, shape, drawing.dtype, chunk_rows=rows, attributes=attributes, overwrite=overwrite) as array,
+        progress_bar(n, f"{drawing.name} to {os.fspath(path)}", progress) as bar,
+        read_ahead(drawing.chunks()) as blocks,
+    ):
+        for start, block in zip(drawing.starts, blocks, strict=True):
+            array[start : start + len(block)] = block
+            bar.update(len(block))
 
 
 def _lazy(drawing: Drawing, labels: bool) -> Any:
@@ -112,8 +438,7 @@ def _lazy(drawing: Drawing, labels: bool) -> Any:
         return da.concatenate(blocks)
 
     # the same drawing has the same name in every process, so that checkpoints know its rows again
-    told = (drawing.sample.name, drawing.n, drawing.dimension, drawing.noise, drawing.dtype, drawing.rows, drawing.seed)
-    key = f"{drawing.sample.name}-{tokenize(*told)}"
+    key = f"{drawing.name}-{tokenize(*astuple(drawing))}"
     parts, last = [], None
     for i in range(len(counts)):
         chunk, end = delayed(drawing.chunk, nout=2)(i, last, dask_key_name=f"{key}-{i}")

@@ -38,6 +38,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
 from scipy.spatial.distance import pdist
 
 __all__ = [
@@ -333,17 +334,15 @@ def _spread(sample: ArrayLike, p: int, rng: np.random.Generator, pick: Callable[
 
 
 def _regularisation(values: Array, dimension: float) -> float:
-    """Return mu with sum values / (values + mu) = dimension, by bisection, but no less than the floor."""
+    """Return mu with sum values / (values + mu) = dimension, but no less than the floor."""
+
+    def excess(logarithm: float) -> float:
+        return float(np.sum(values / (values + np.exp(logarithm))) - dimension)
+
     low, high = _FLOOR * float(values[-1]), float(values.sum()) / dimension
-    if high <= low or np.sum(values / (values + low)) <= dimension:
+    if high <= low or excess(np.log(low)) <= 0:
         return low
-    for _ in range(64):
-        middle = float(np.sqrt(low) * np.sqrt(high))
-        if np.sum(values / (values + middle)) > dimension:
-            low = middle
-        else:
-            high = middle
-    return high
+    return float(np.exp(brentq(excess, np.log(low), np.log(high))))
 
 
 def _checked(sample: ArrayLike, p: int) -> tuple[Array, int]:

@@ -178,16 +178,13 @@ class _Stored:
             raise FileNotFoundError(f"there is no saved model at {text}: the path does not exist")
         try:
             group = open_node(text, zarr_format=ZARR_FORMAT)
-        except RecursionError:
-            raise OSError(f"{text} is damaged: its attributes are nested without end; save it again") from None
         except (FileNotFoundError, KeyError, NotADirectoryError):
             if local is None:
                 refuse_absent(text)
                 if not Prefix(text).exists:
                     raise FileNotFoundError(f"there is no saved model at {text}") from None
             raise ValueError(f"{text} is not a saved model: it is no zarr group of format 3") from None
-        attributes = dict(group.attrs)
-        header = attributes.get(_KEY)
+        header = group.attrs.get(_KEY)
         if not isinstance(group, zarr.Group) or not isinstance(header, dict):
             what = "an array" if isinstance(group, zarr.Array) else "a zarr group of something else"
             raise ValueError(f"{text} is {what}, not a model or moments saved by daskspectral")

@@ -18,7 +18,7 @@ import numpy as np
 
 from daskspectral import SpectralDecomposition, plot
 from daskspectral.basis import Landmarks
-from daskspectral.data.samples import write_sample
+from daskspectral.datasets import write
 from daskspectral.kernels import Exponential
 
 PICTURE = "figure1_half_moons.png"
@@ -31,7 +31,7 @@ def main(n: int = 100_000, out: str | Path = ".") -> dict[str, float]:
     plot.refuse_picture(picture, overwrite=True)
     with tempfile.TemporaryDirectory() as folder:
         points = Path(folder) / "half_moons.zarr"
-        write_sample("two-moons", points, n, noise=0.05, seed=0, progress=False)
+        write("two-moons", points, n, noise=0.05, seed=0, progress=False)
         estimator = SpectralDecomposition(
             basis=Landmarks(Exponential(scale=2.0), 200, method="farthest", sample=n), n_components=16, random_state=0
         ).fit(points)

@@ -18,7 +18,7 @@ from scipy.special import lpmv
 
 from daskspectral import SpectralDecomposition, plot
 from daskspectral.basis import Landmarks
-from daskspectral.data.samples import write_sample
+from daskspectral.datasets import write
 from daskspectral.kernels import Polynomial
 from daskspectral.manifolds import Sphere
 from daskspectral.operators import Laplacian
@@ -35,7 +35,7 @@ def main(n: int = 100_000, out: str | Path = ".") -> dict[str, float]:
     plot.refuse_picture(picture, overwrite=True)
     with tempfile.TemporaryDirectory() as folder:
         points = Path(folder) / "sphere.zarr"
-        write_sample("sphere", points, n, seed=0, progress=False)
+        write("sphere", points, n, seed=0, progress=False)
         estimator = SpectralDecomposition(
             Laplacian(Sphere(3)), Landmarks(Polynomial(degree=DEGREE), 100), n_components=25, random_state=0
         ).fit(points)

@@ -19,7 +19,7 @@ from numpy.polynomial.hermite_e import hermegauss, hermeval
 
 from daskspectral import SpectralDecomposition, plot
 from daskspectral.basis import Landmarks
-from daskspectral.data.samples import write_sample
+from daskspectral.datasets import write
 from daskspectral.kernels import Polynomial
 
 PICTURE = "figure6_hermite.png"
@@ -34,7 +34,7 @@ def main(n: int = 100_000, out: str | Path = ".") -> dict[str, float]:
     plot.refuse_picture(picture, overwrite=True)
     with tempfile.TemporaryDirectory() as folder:
         points = Path(folder) / "normal.zarr"
-        write_sample("gaussian", points, n, dimension=2, seed=0, progress=False)
+        write("gaussian", points, n, dimension=2, seed=0, progress=False)
         estimator = SpectralDecomposition(
             basis=Landmarks(Polynomial(degree=3), 100), n_components=10, random_state=0
         ).fit(points)

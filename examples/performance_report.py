@@ -22,7 +22,7 @@ from distributed import Client, LocalCluster, performance_report
 
 from daskspectral import Rows, SpectralDecomposition
 from daskspectral.basis import Landmarks
-from daskspectral.data.samples import write_sample
+from daskspectral.datasets import write
 from daskspectral.kernels import Gaussian
 
 REPORT = "performance_report.html"
@@ -35,7 +35,7 @@ def main(n: int = 1_000_000, out: str | Path = ".", scheduler: str | None = None
     folder = Path(out).absolute()
     folder.mkdir(parents=True, exist_ok=True)
     points, report = folder / "points.zarr", folder / REPORT
-    write_sample("two-moons", points, n, chunk_rows=max(1000, n // 40), overwrite=True)
+    write("two-moons", points, n, chunk_rows=max(1000, n // 40), overwrite=True)
     estimator = SpectralDecomposition(basis=Landmarks(Gaussian(0.3), 100), n_components=8, random_state=0)
 
     def follow(event: tuple[float, dict[str, Any]]) -> None:

@@ -11,7 +11,7 @@ import zarr
 from scipy.stats import kstest
 
 from daskspectral import datasets
-from daskspectral.data.samples import SAMPLES
+from daskspectral.datasets import SAMPLES
 
 NAMES = [name for name in datasets.__all__ if name not in ("draw", "write")]
 
@@ -84,7 +84,7 @@ def test_what_cannot_be_drawn() -> None:
         datasets.draw("sphere", 10, labels=True)
     with pytest.raises(ValueError, match="noise is a standard deviation"):
         datasets.blobs(10, noise=-1.0)
-    with pytest.raises(ValueError, match="n must be at least 1 row, not 0"):
+    with pytest.raises(ValueError, match="n is a whole number of 1 or more; it is 0"):
         datasets.blobs(0, lazy=True)
 
 

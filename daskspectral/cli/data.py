@@ -18,10 +18,10 @@ from daskspectral.cli.running import bar
 )
 def sample(name: str, rows: int, out: str, **options: Any) -> None:
     """Write points of a known distribution, chunk by chunk, to a new zarr array."""
-    from daskspectral.data.samples import write_sample
     from daskspectral.data.stores import open_zarr
+    from daskspectral.datasets import write
 
-    write_sample(name, out, rows, **{**options, "progress": bar(options)})
+    write(name, out, rows, **{**options, "progress": bar(options)})
     columns = open_zarr(out).shape[1]
     say(f"{name}: {out}, {rows} rows, {columns} columns", points=out, rows=rows, columns=columns)
 

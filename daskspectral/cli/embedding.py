@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from daskspectral.cli.commands import tell, written
+from daskspectral.cli.commands import written
 from daskspectral.cli.making import LANDMARKS, given, is_given, kernel_of, rows_of
 from daskspectral.cli.options import LABELLED, RUN, SAVED, VALID, verb
-from daskspectral.cli.running import bar, refuse, refuse_same, saving, scheduler
+from daskspectral.cli.running import bar, finish, refuse, refuse_same, saving, scheduler
 
 if TYPE_CHECKING:
     from daskspectral.embedding import DiffusionMap, KernelEmbedding, SDPEmbedding
@@ -51,9 +51,7 @@ def embed(points: str, **options: Any) -> None:
     rows, progress = rows_of(points, options), bar(options)
     with scheduler(options):
         estimator.fit(rows, **(saving(options) if options["kind"] == "sdp" else {"progress": progress}))
-        estimator.save(out, overwrite=overwrite)
-        tell(estimator)
-        written("model", out)
+        finish(estimator, options)
         if embedding is not None:
             uncovered = given(options, "on_uncovered")
             estimator.transform(rows, out=embedding, overwrite=overwrite, progress=progress, **uncovered)

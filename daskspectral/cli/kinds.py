@@ -10,7 +10,7 @@ import click
 MOST_COLUMNS = 100_000
 
 
-class Kind(click.ParamType):  # type: ignore[type-arg]
+class OptionType(click.ParamType):  # type: ignore[type-arg]
     """Text as `read` has it, which raises ValueError for what is `wrong`; some words stay as they are."""
 
     def __init__(self, name: str, read: Callable[[str], Any], wrong: str, *words: str):
@@ -83,18 +83,18 @@ def _field(text: str) -> tuple[str, str]:
     return name, path
 
 
-def number_or(*words: str) -> Kind:
+def number_or(*words: str) -> OptionType:
     """A number, or one of these words."""
-    return Kind("number", float, f"not a number, nor one of {', '.join(words)}", *words)
+    return OptionType("number", float, f"not a number, nor one of {', '.join(words)}", *words)
 
 
-COUNT = Kind("count", _whole, "not a number")
-COUNT_OR_AUTO = Kind("count", _whole, "not a number", "auto")
-FOLDS = Kind("folds", _folds, "no folds")
-COLUMNS = Kind("columns", _columns, "not a list of column numbers such as 0,2,5 or 0:8")
-NAMES = Kind("names", _names, "not a list of names such as time,lat,lon")
-PERIODS = Kind("periods", _periods, "not a list of columns with their periods such as 0:6.283185,2:360")
-LATTICE = Kind("m", _sizes, "no highest frequency such as 15, nor one for each column such as 30,20", "auto")
-NEURONS = Kind("neurons", _sizes, "no list of neurons of hidden layers such as 96,96,96")
-BOX = Kind("lower:upper", _box, "no list of the ends of columns such as -1:1,0:5")
-FIELD = Kind("name=path", _field, "no field with its array, such as drift=b.zarr")
+COUNT = OptionType("count", _whole, "not a number")
+COUNT_OR_AUTO = OptionType("count", _whole, "not a number", "auto")
+FOLDS = OptionType("folds", _folds, "no folds")
+COLUMNS = OptionType("columns", _columns, "not a list of column numbers such as 0,2,5 or 0:8")
+NAMES = OptionType("names", _names, "not a list of names such as time,lat,lon")
+PERIODS = OptionType("periods", _periods, "not a list of columns with their periods such as 0:6.283185,2:360")
+LATTICE = OptionType("m", _sizes, "no highest frequency such as 15, nor one for each column such as 30,20", "auto")
+NEURONS = OptionType("neurons", _sizes, "no list of neurons of hidden layers such as 96,96,96")
+BOX = OptionType("lower:upper", _box, "no list of the ends of columns such as -1:1,0:5")
+FIELD = OptionType("name=path", _field, "no field with its array, such as drift=b.zarr")

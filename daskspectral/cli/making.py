@@ -82,12 +82,8 @@ def functions_of(options: Mapping[str, Any], width: int) -> Any:
     from daskspectral.choosing.landmarks import by_column
     from daskspectral.data.source import check_columns
 
-    lattice, network, kernel, periods = (
-        options["lattice"],
-        options.get("network"),
-        kernel_of(options),
-        options["periods"],
-    )
+    lattice, network = options["lattice"], options.get("network")
+    kernel, periods = kernel_of(options), options["periods"]
     box = given(options, lattice_box="box", lattice_margin="margin")
     if box and lattice in (None, "auto"):
         raise click.UsageError("--lattice-box and --lattice-margin are for --lattice with its highest frequency")

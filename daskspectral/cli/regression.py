@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from daskspectral.cli.commands import session, tell, written
+from daskspectral.cli.commands import session
 from daskspectral.cli.making import functions_of, given, kernel_of, opened, rows_of
 from daskspectral.cli.options import BASIS, LABELLED, RUN, SAVED, VALID, verb
-from daskspectral.cli.running import refuse, saving, say_plan, scheduler
+from daskspectral.cli.running import finish, refuse, saving, say_plan, scheduler
 
 
 @verb(
@@ -78,6 +78,4 @@ def _fit(estimator: Any, array: Any, targets: str, options: dict[str, Any]) -> N
             say_plan(estimator.plan(rows, targets, **read, **probing))
             return
         estimator.fit(rows, targets, **read, **saving(options))
-        estimator.save(options["out"], overwrite=options["overwrite"])
-    tell(estimator)
-    written("model", options["out"])
+        finish(estimator, options)

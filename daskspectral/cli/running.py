@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from daskspectral.cli.commands import say, session
+from daskspectral.cli.commands import say, session, tell, written
 from daskspectral.cli.making import given
 from daskspectral.cli.terminal import Formatter
 
@@ -44,6 +44,15 @@ def refuse_same(out: str, option: str, other: str) -> None:
         refuse_input(other, out)
     except ValueError:
         raise click.UsageError(f"--out {out} and {option} {other} need places of their own") from None
+
+
+def finish(model: Any, options: Mapping[str, Any], what: str = "model") -> None:
+    """Save what was fitted, describe it, and say where it is."""
+    from daskspectral.store import save
+
+    save(model, options["out"], overwrite=options["overwrite"])
+    tell(model)
+    written(what, options["out"])
 
 
 def saving(options: Mapping[str, Any]) -> dict[str, Any]:

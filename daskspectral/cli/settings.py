@@ -192,15 +192,9 @@ def kept(path: str) -> str | None:
 
     Raises FileNotFoundError where there is no zarr store, and as `daskspectral.data.remote.reaching`.
     """
-    from daskspectral.data.remote import lacks_bucket
-    from daskspectral.data.stores import open_node
+    from daskspectral.data.stores import open_existing
 
-    try:
-        found = open_node(path).attrs.get(ATTRIBUTE)
-    except (FileNotFoundError, KeyError, ValueError) as error:
-        if lacks_bucket(error):
-            raise
-        raise FileNotFoundError(f"there is neither a YAML file nor a zarr store at {path}") from None
+    found = open_existing(path, "YAML file or zarr store").attrs.get(ATTRIBUTE)
     return None if found is None else str(found)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from daskspectral.cli.commands import say, session, tell, written
+from daskspectral.cli.commands import say, session
 from daskspectral.cli.making import (
     fields_of,
     functions_of,
@@ -19,7 +19,7 @@ from daskspectral.cli.making import (
     solver_of,
 )
 from daskspectral.cli.options import BASIS, LABELLED, OPERATOR, RUN, SAVED, VALID, Argument, verb
-from daskspectral.cli.running import bar, planned, refuse, saving, say_plan, scheduler
+from daskspectral.cli.running import bar, finish, planned, refuse, saving, say_plan, scheduler
 
 if TYPE_CHECKING:
     from daskspectral.moments import Moments
@@ -44,7 +44,7 @@ def fit(points: str, **options: Any) -> None:
     """Fit a spectral decomposition to POINTS: a zarr array or group, NetCDF or Parquet files (a path or URL)."""
     from daskspectral.spectral import SpectralDecomposition
 
-    out, picture, overwrite = options["out"], options["picture"], options["overwrite"]
+    picture, overwrite = options["picture"], options["overwrite"]
     fields, weights = fields_of(options), options["weights"]
     refuse(options, points, weights, *options["views"], *options["trajectories"], *fields.values())
     if picture:
@@ -67,14 +67,12 @@ def fit(points: str, **options: Any) -> None:
         return
     with scheduler(options), planned():
         estimator.fit(rows, sample_weight=weights, **saving(options))
-        estimator.save(out, overwrite=overwrite)
-        tell(estimator)
+        finish(estimator, options)
         if picture:
             from daskspectral.plot import save_eigenfunctions
 
             save_eigenfunctions(estimator, array, picture, overwrite=overwrite)
             say(f"picture: {picture}", picture=picture)
-    written("model", out)
 
 
 @verb(
@@ -90,12 +88,8 @@ def update(model: str, points: str, trust: tuple[str, ...], **options: Any) -> N
     from daskspectral.spectral import SpectralDecomposition
     from daskspectral.store import load
 
-    targets, gradients, weights, fields = (
-        options["targets"],
-        options["gradients"],
-        options["weights"],
-        fields_of(options),
-    )
+    targets, gradients = options["targets"], options["gradients"]
+    weights, fields = options["weights"], fields_of(options)
     refuse(options, points, weights, targets, gradients, *options["views"], *fields.values())
     estimator = load(model, trusted=trust)
     if not hasattr(estimator, "update"):
@@ -113,9 +107,7 @@ def update(model: str, points: str, trust: tuple[str, ...], **options: Any) -> N
     rows = rows_of(points_of(points, options), options, fields=fields or None)
     with scheduler(options):
         estimator.update(rows, **values, sample_weight=weights, progress=bar(options))
-        estimator.save(options["out"], overwrite=options["overwrite"])
-    tell(estimator)
-    written("model", options["out"])
+        finish(estimator, options)
 
 
 @verb(
@@ -126,7 +118,7 @@ def update(model: str, points: str, trust: tuple[str, ...], **options: Any) -> N
 def merge(parts: tuple[str, ...], trust: tuple[str, ...], **options: Any) -> None:
     """Add the moments of PARTS (models or moments, measured with one basis) and solve again; no data are read."""
     from daskspectral.moments import Moments
-    from daskspectral.store import load, save
+    from daskspectral.store import load
 
     refuse(options, *parts)
     repeated = [part for part in parts if parts.count(part) > 1]
@@ -137,9 +129,7 @@ def merge(parts: tuple[str, ...], trust: tuple[str, ...], **options: Any) -> Non
     for part in parts[1:]:
         total = total + _moments(load(part, trusted=trust), part)
     merged = total if isinstance(first, Moments) else first.fit_moments(total)
-    save(merged, options["out"], overwrite=options["overwrite"])
-    tell(merged)
-    written("moments" if isinstance(merged, Moments) else "model", options["out"])
+    finish(merged, options, "moments" if isinstance(merged, Moments) else "model")
 
 
 def _moments(what: Any, path: str) -> Moments:

@@ -154,12 +154,10 @@ def loaded(path: str, trust: tuple[str, ...]) -> Any:
 def _right(estimator: Any, path: str) -> Any:
     from daskspectral.spectral import SpectralDecomposition
 
-    if not isinstance(estimator, SpectralDecomposition):
-        raise click.UsageError(
-            f"--right is for models with singular values, and {path} holds {type(estimator).__name__}"
-        )
-    if not estimator.solver_.two_sided:
-        raise click.UsageError(f"--right is for models with singular values, and {path} has eigenvalues")
+    spectral = isinstance(estimator, SpectralDecomposition)
+    if not spectral or not estimator.solver_.two_sided:
+        what = "has eigenvalues" if spectral else f"holds {type(estimator).__name__}"
+        raise click.UsageError(f"--right is for models with singular values, and {path} {what}")
     return estimator.transform_right
 
 

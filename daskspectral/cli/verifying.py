@@ -12,8 +12,8 @@ import zarr
 
 from daskspectral.data.integrity import check_chunks, list_chunks
 from daskspectral.data.readers import zarr_reader
-from daskspectral.data.remote import lacks_bucket, local_path, reaching, stored
-from daskspectral.data.stores import all_arrays, has_checksums, metadata_of, open_node
+from daskspectral.data.remote import reaching, stored
+from daskspectral.data.stores import all_arrays, has_checksums, metadata_of, open_existing
 from daskspectral.store import is_saved, read_state
 
 SHOWN = 20  # columns that are shown as text
@@ -27,18 +27,7 @@ def verify(path: str, *, allow_missing: bool = False) -> dict[str, Any]:
     Raises FileNotFoundError where there is no store, ValueError for a file, and OSError for metadata that cannot be
     read.
     """
-    local = local_path(path)
-    target = path if local is None else str(local)
-    if local is not None and not local.exists():
-        raise FileNotFoundError(f"there is no store at {path}: the path does not exist")
-    if local is not None and local.is_file():
-        raise ValueError(f"{path} is a file, and a zarr store is wanted")
-    try:
-        node = open_node(path)
-    except (FileNotFoundError, KeyError) as error:
-        if lacks_bucket(error):
-            raise
-        raise FileNotFoundError(f"there is no zarr store at {path}") from None
+    node = open_existing(path, "zarr store")
     kind, damage, digests = "array", [], False
     if isinstance(node, zarr.Array):
         arrays = {"": node}
@@ -49,7 +38,7 @@ def verify(path: str, *, allow_missing: bool = False) -> dict[str, Any]:
                 kind = f"saved {read_state(path)[0]}"
             except (OSError, ValueError) as error:
                 kind, damage = "saved, but damaged", [str(error)]
-        with metadata_of(target), reaching(path):
+        with metadata_of(path), reaching(path):
             arrays = all_arrays(node, path)
     found = [_checked(array, f"{path.rstrip('/')}/{name}".rstrip("/"), digests) for name, array in arrays.items()]
     whole = not damage and not any(array["damage"] for array in found)

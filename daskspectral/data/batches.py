@@ -103,11 +103,11 @@ class Batches:
     stop: int
     edges: Array
     cancelled: Callable[[], bool] | None = None
-    count: int = 0
-    skipped: int = 0
-    weight: float = 0.0
-    bad: Bad | None = None
-    checksums: dict[str, int] = field(default_factory=dict)
+    count: int = field(default=0, init=False)
+    skipped: int = field(default=0, init=False)
+    weight: float = field(default=0.0, init=False)
+    bad: Bad | None = field(default=None, init=False)
+    checksums: dict[str, int] = field(default_factory=dict, init=False)
 
     def __iter__(self) -> Iterator[dict[str, Array]]:
         size = max(BATCH_ROWS, self.rows.least)

@@ -102,11 +102,6 @@ def with_names(frame: Any) -> Any:
     return importlib.import_module("pandas").DataFrame(columns=names)
 
 
-def is_column(value: Any) -> bool:
-    """Whether this is one column of a data frame, in memory."""
-    return _of(value, COLUMNS)
-
-
 def refuse_unfit(value: Any, what: str) -> None:
     """Raise TypeError for a query of polars, whose rows are not there yet, and for sparse arrays."""
     library, kind = type(value).__module__.partition(".")[0], type(value).__name__
@@ -339,7 +334,7 @@ def in_memory(value: Any, what: str) -> Any:
         value = value.compute()
     elif is_frame(value):
         return matrix(value, what)
-    elif is_column(value):
+    elif _of(value, COLUMNS):  # of a data frame
         return vector(value)
     _refuse_fetching(value, what)
     refuse_unfit(value, what)

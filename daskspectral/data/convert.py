@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from daskspectral.data.remote import Location, connect, local_path, reaching, st
 from daskspectral.data.stores import refuse_inflated, refuse_irregular
 from daskspectral.data.writing import create_array, default_chunk_rows, progress_bar, refuse_existing
 from daskspectral.errors import InvalidRowError
+from daskspectral.kernels.base import whole
 
 
 @contextmanager
@@ -34,9 +35,8 @@ def local_copy(location: str | os.PathLike[str]) -> Iterator[Path]:
 
     Raises FileNotFoundError where there is nothing at a URL, and OSError, which names the folder, where it is full.
     """
-    path = Path(os.fspath(location).removeprefix("file://")) if local_path(location) is not None else None
-    if path is not None:
-        yield path
+    if local_path(location) is not None:
+        yield Path(os.fspath(location).removeprefix("file://"))
         return
     files, root = connect(location)
     with tempfile.TemporaryDirectory(prefix="daskspectral-") as folder:
@@ -53,7 +53,18 @@ def local_copy(location: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 Block = npt.NDArray[Any]
-Columns = Sequence[str | int] | None
+
+
+@dataclass(frozen=True)
+class Part:
+    """What of a file is converted: of several arrays the `dataset`, its `columns`, more dimensions than two `flatten`.
+
+    `columns` are given by name or, in arrays, by number.
+    """
+
+    dataset: str | None = None
+    columns: Sequence[str | int] | None = None
+    flatten: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,13 +82,11 @@ class Table:
 
 
 @contextmanager
-def open_table(
-    source: Path, *, dataset: str | None = None, columns: Columns = None, flatten: bool = False
-) -> Iterator[Table]:
-    """Open a file, or a directory of Parquet files, by its ending; the arguments are as in `convert`."""
+def open_table(source: Path, part: Part) -> Iterator[Table]:
+    """Open a file, or a directory of Parquet files, by its ending."""
     with ExitStack() as stack:
         with _naming(source):
-            table = stack.enter_context(_opened(source, dataset, columns, flatten))
+            table = stack.enter_context(_opened(source, part))
 
         def blocks(rows: int) -> Iterator[Block]:
             with _naming(source):
@@ -100,37 +109,32 @@ def _naming(source: Path) -> Iterator[None]:
         raise OSError(f"{source} cannot be read: it is damaged, or not what its ending says ({reason})") from error
 
 
-def _opened(source: Path, dataset: str | None, columns: Columns, flatten: bool) -> AbstractContextManager[Table]:
+def _opened(source: Path, part: Part) -> AbstractContextManager[Table]:
     if not source.exists():
         raise FileNotFoundError(f"{source} does not exist.")
     refuse_irregular(str(source))
     suffix = ".parquet" if source.is_dir() else source.suffix.lower()
-    if suffix in _TABLES:
-        if dataset is not None:
-            raise ValueError(f"{source} is one table: leave dataset={dataset!r} out.")
-        return _TABLES[suffix](source, columns)
-    if suffix in _ARRAYS:
-        return _ARRAYS[suffix](source, dataset, columns, flatten)
-    endings = ", ".join([*_ARRAYS, *_TABLES])
-    raise ValueError(f"{source} has none of the endings that can be converted: {endings}.")
+    if suffix not in _OPENERS:
+        raise ValueError(f"{source} has none of the endings that can be converted: {', '.join(_OPENERS)}.")
+    if part.dataset is not None and suffix in _SINGLE:
+        raise ValueError(f"{source} is one {_SINGLE[suffix]}: leave dataset={part.dataset!r} out.")
+    return _OPENERS[suffix](source, part)
 
 
 @contextmanager
-def _npy(source: Path, dataset: str | None, columns: Columns, flatten: bool) -> Iterator[Table]:
-    if dataset is not None:
-        raise ValueError(f"{source} is one array: leave dataset={dataset!r} out.")
+def _npy(source: Path, part: Part) -> Iterator[Table]:
     with source.open("rb") as file:
         shape, _, dtype = _npy_header(file, source, source.stat().st_size)
-    _check_array(str(source), shape, dtype, flatten)
+    _check_array(str(source), shape, dtype, part)
     data = np.load(source, mmap_mode="r")
-    yield _array_table(str(source), shape, dtype, lambda start, stop: data[start:stop], columns, flatten)
+    yield _array_table(str(source), shape, dtype, lambda start, stop: data[start:stop], part)
 
 
 @contextmanager
-def _npz(source: Path, dataset: str | None, columns: Columns, flatten: bool) -> Iterator[Table]:
+def _npz(source: Path, part: Part) -> Iterator[Table]:
     with zipfile.ZipFile(source) as archive:
         members = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
-        member = _one(members, dataset, source)
+        member = _one(members, part, source)
         with archive.open(f"{member}.npy") as file:
             what, packed = f"{member} in {source}", archive.getinfo(f"{member}.npy")
             refuse_inflated(
@@ -145,11 +149,11 @@ def _npz(source: Path, dataset: str | None, columns: Columns, flatten: bool) -> 
                 data = file.read(count * math.prod(shape[1:]) * dtype.itemsize)
                 return np.frombuffer(data, dtype).reshape(count, -1)
 
-            yield _array_table(what, shape, dtype, read, columns, flatten)
+            yield _array_table(what, shape, dtype, read, part)
 
 
 @contextmanager
-def _hdf5(source: Path, dataset: str | None, columns: Columns, flatten: bool) -> Iterator[Table]:
+def _hdf5(source: Path, part: Part) -> Iterator[Table]:
     h5py = library("h5py")
     refuse_external(source, str(source))
     with h5py.File(source, "r") as file:
@@ -160,31 +164,28 @@ def _hdf5(source: Path, dataset: str | None, columns: Columns, flatten: bool) ->
                 found.append(name)
 
         file.visititems(visit)
-        if dataset is not None and isinstance(file.get(dataset), h5py.Dataset):
-            name = dataset
-        else:
-            name = _one(found, dataset, source)
+        if part.dataset is not None and isinstance(file.get(part.dataset), h5py.Dataset):
+            found = [part.dataset]  # of another type than numbers, too, which is told of it
+        name = _one(found, part, source)
         data = file[name]
         shape, what = data.shape or (), f"{name} in {source}"
-        yield _array_table(what, shape, data.dtype, lambda start, stop: data[start:stop], columns, flatten)
+        yield _array_table(what, shape, data.dtype, lambda start, stop: data[start:stop], part)
 
 
 @contextmanager
-def _netcdf(source: Path, dataset: str | None, columns: Columns, flatten: bool) -> Iterator[Table]:
+def _netcdf(source: Path, part: Part) -> Iterator[Table]:
     need_netcdf(str(source))
     refuse_external(source, str(source))
     with xr.open_mfdataset([source], decode_times=False, chunks={}, cache=False) as file:
         names = [str(name) for name in file.data_vars]
-        if dataset is not None or columns is None:
-            name = _one(names, dataset, source)
+        if part.dataset is not None or part.columns is None:
+            name = _one(names, part, source)
             data, what = file[name], f"{name} in {source}"
-            yield _array_table(
-                what, data.shape, data.dtype, lambda start, stop: data[start:stop].values, columns, flatten
-            )
+            yield _array_table(what, data.shape, data.dtype, lambda start, stop: data[start:stop].values, part)
             return
-        chosen = _chosen([str(name) for name in file.variables], columns, str(source))
+        chosen = _chosen([str(name) for name in file.variables], part, str(source))
         for name in chosen:
-            _check_array(f"{name} in {source}", file[name].shape, file[name].dtype, flatten=False)
+            _check_array(f"{name} in {source}", file[name].shape, file[name].dtype, Part())
         if len({file[name].dims for name in chosen}) > 1 or file[chosen[0]].ndim > 1:
             shapes = ", ".join(f"{name} {file[name].sizes}" for name in chosen)
             raise ValueError(f"columns of {source} must be of one and the same dimension; these have {shapes}.")
@@ -193,16 +194,16 @@ def _netcdf(source: Path, dataset: str | None, columns: Columns, flatten: bool) 
         def read(start: int, stop: int) -> Block:
             return np.column_stack([file[name][start:stop].values for name in chosen])
 
-        yield replace(_array_table(str(source), shape, dtype, read, None, False), names=chosen)
+        yield replace(_array_table(str(source), shape, dtype, read, Part()), names=chosen)
 
 
 @contextmanager
-def _parquet(source: Path, columns: Columns) -> Iterator[Table]:
+def _parquet(source: Path, part: Part) -> Iterator[Table]:
     if is_store(Directory(source)):
         raise ValueError(f"{source} is a zarr store already: use it as it is.")
     if source.is_dir() and not any(source.rglob("*.parquet")):
         raise ValueError(f"{source} holds no .parquet file.")
-    reader = open_parquet([str(source)], None if columns is None else [*map(str, columns)])
+    reader = open_parquet([str(source)], None if part.columns is None else [*map(str, part.columns)])
 
     def blocks(size: int) -> Iterator[Block]:
         for group in reader.groups:
@@ -213,7 +214,7 @@ def _parquet(source: Path, columns: Columns) -> Iterator[Table]:
 
 
 @contextmanager
-def _csv(source: Path, columns: Columns) -> Iterator[Table]:
+def _csv(source: Path, part: Part) -> Iterator[Table]:
     """Commas (.tsv: tabs); the first line is the header unless it is all numbers; an empty field is NaN."""
     arrow, reader = library("pyarrow"), library("pyarrow.csv")
     delimiter = "\t" if source.suffix.lower() == ".tsv" else ","
@@ -223,7 +224,7 @@ def _csv(source: Path, columns: Columns) -> Iterator[Table]:
         raise ValueError(f"{source} is empty.")
     if headless := all(_is_number(field) for field in header):
         header = [str(j) for j in range(len(header))]
-    chosen = _chosen(header, columns, str(source))
+    chosen = _chosen(header, part, str(source))
     real = dict.fromkeys(chosen, arrow.float64())
 
     def blocks(size: int) -> Iterator[Block]:
@@ -243,16 +244,11 @@ def _csv(source: Path, columns: Columns) -> Iterator[Table]:
 
 
 def _array_table(
-    what: str,
-    shape: tuple[int, ...],
-    dtype: np.dtype[Any],
-    read: Callable[[int, int], Any],
-    columns: Columns,
-    flatten: bool,
+    what: str, shape: tuple[int, ...], dtype: np.dtype[Any], read: Callable[[int, int], Any], part: Part
 ) -> Table:
     """The table of an array of which read(start, stop) gives rows."""
-    width = _check_array(what, shape, dtype, flatten)
-    names = None if columns is None else _chosen([str(j) for j in range(width)], columns, what)
+    width = _check_array(what, shape, dtype, part)
+    names = None if part.columns is None else _chosen([str(j) for j in range(width)], part, what)
     picked = slice(None) if names is None else [int(name) for name in names]
 
     def blocks(rows: int) -> Iterator[Block]:
@@ -263,7 +259,7 @@ def _array_table(
     return Table(width if names is None else len(names), shape[0], dtype, names, blocks)
 
 
-def _check_array(what: str, shape: tuple[int, ...], dtype: np.dtype[Any], flatten: bool) -> int:
+def _check_array(what: str, shape: tuple[int, ...], dtype: np.dtype[Any], part: Part) -> int:
     """Return the number of columns."""
     if dtype.kind == "c":
         raise TypeError(f"{what} holds {dtype}: store real and imaginary parts as columns of their own.")
@@ -274,7 +270,7 @@ def _check_array(what: str, shape: tuple[int, ...], dtype: np.dtype[Any], flatte
         )
     if not shape or min(shape) < 1:
         raise ValueError(f"{what} has shape {shape}: there are no rows to convert.")
-    if len(shape) > 2 and not flatten:
+    if len(shape) > 2 and not part.flatten:
         raise ValueError(
             f"{what} has shape {shape}; expected (n,) or (n, d). flatten=True (--flatten) keeps the first "
             f"axis as rows and makes one row of the rest, d = {math.prod(shape[1:])}."
@@ -282,15 +278,16 @@ def _check_array(what: str, shape: tuple[int, ...], dtype: np.dtype[Any], flatte
     return math.prod(shape[1:])
 
 
-def _chosen(names: list[str], columns: Columns, what: str) -> list[str]:
-    chosen = names if columns is None else [str(column) for column in columns]
+def _chosen(names: list[str], part: Part, what: str) -> list[str]:
+    chosen = names if part.columns is None else [str(column) for column in part.columns]
     if not chosen or len(set(chosen)) < len(chosen) or not set(chosen) <= set(names):
         raise ValueError(f"{_listed(chosen)} are not distinct columns of {what}: {_listed(names)}.")
     return chosen
 
 
-def _one(names: list[str], dataset: str | None, source: Path) -> str:
+def _one(names: list[str], part: Part, source: Path) -> str:
     """Return the one array that is meant."""
+    dataset = part.dataset
     if dataset is None and len(names) == 1:
         return names[0]
     if dataset is None or dataset not in names:
@@ -322,13 +319,16 @@ def _is_number(text: str) -> bool:
         return False
 
 
-_Opener: TypeAlias = Callable[..., AbstractContextManager[Table]]
-_ARRAYS: dict[str, _Opener] = {".npy": _npy, ".npz": _npz, ".h5": _hdf5, ".hdf5": _hdf5, ".nc": _netcdf}
-_TABLES: dict[str, _Opener] = {".parquet": _parquet, ".pq": _parquet, ".csv": _csv, ".tsv": _csv}
+_OPENERS: dict[str, Callable[[Path, Part], AbstractContextManager[Table]]] = {
+    **{".npy": _npy, ".npz": _npz, ".h5": _hdf5, ".hdf5": _hdf5, ".nc": _netcdf},
+    **{".parquet": _parquet, ".pq": _parquet, ".csv": _csv, ".tsv": _csv},
+}
+_SINGLE = {".npy": "array", **dict.fromkeys((".parquet", ".pq", ".csv", ".tsv"), "table")}
+"""Files that hold no datasets by name."""
 
 
 @dataclass(frozen=True)
-class Report:
+class Converted:
     """What `convert` wrote: the shape of the array at `path`, and how many rows it left out."""
 
     rows: int
@@ -342,23 +342,21 @@ def convert(
     source: Location,
     path: Location,
     *,
-    dataset: str | None = None,
-    columns: Columns = None,
     dtype: npt.DTypeLike | None = None,
     chunk_rows: int | None = None,
-    flatten: bool = False,
     overwrite: bool = False,
     on_invalid: Literal["raise", "skip", "keep"] = "raise",
     progress: bool | None = None,
     storage_options: Mapping[str, Any] | None = None,
-) -> Report:
+    **part: Any,
+) -> Converted:
     """Write a .npy, .npz, .parquet, .h5, .nc, .csv or .tsv file, or a directory of .parquet, as zarr (n, d).
 
-    Only a few row blocks are in memory at a time. `dataset` names the array in a file of several; `columns`
-    the columns, by name or, in arrays, by number (in NetCDF also several variables of one dimension). A 1-d
-    array is one column; more than 2 dimensions need `flatten`, which keeps the first as rows. float32 and float16
-    become float32, other real numbers float64, unless `dtype` says otherwise. Missing values are NaN. Rows with
-    NaN or infinity raise, are left out ("skip"), or stay ("keep"). Before the result appears at `path`, it is read
+    Only a few row blocks are in memory at a time. Of the file a `Part` is taken: `dataset` names the array in a file of
+    several; `columns` the columns, by name or, in arrays, by number (in NetCDF also several variables of one
+    dimension). A 1-d array is one column; more than 2 dimensions need `flatten`, which keeps the first as rows. float32
+    and float16 become float32, other real numbers float64, unless `dtype` says otherwise. Missing values are NaN. Rows
+    with NaN or infinity raise, are left out ("skip"), or stay ("keep"). Before the result appears at `path`, it is read
     back and its checksum compared with the checksum of the rows read from the source.
 
     Both may be URLs, opened with fsspec's `storage_options`; a source there is copied to a temporary folder first.
@@ -372,18 +370,18 @@ def convert(
     kind = None if dtype is None else np.dtype(dtype)
     if kind is not None and kind.kind != "f":
         raise TypeError(f"dtype must be a floating type such as float64 or float32, not {kind}.")
-    if chunk_rows is not None and chunk_rows < 1:
-        raise ValueError(f"chunk_rows must be a positive integer, not {chunk_rows}.")
+    if chunk_rows is not None:
+        chunk_rows = whole("chunk_rows", chunk_rows)
     refuse_existing(path, overwrite)
     with (
         local_copy(source) as file,
-        open_table(file, dataset=dataset, columns=columns, flatten=flatten) as table,
+        open_table(file, Part(**part)) as table,
         progress_bar(table.rows, f"{file.name} to {os.fspath(path)}", progress) as bar,
     ):
         if kind is None:
             kind = np.dtype("float32" if table.dtype in ("float32", "float16") else "float64")
         size = chunk_rows or default_chunk_rows((1, table.columns), kind)
-        rows = _Rows(table, kind, min(size, table.rows or size), on_invalid, bar)
+        rows = _CheckedRows(table, kind, min(size, table.rows or size), on_invalid, bar)
         chunks = iter(rows)
         first = next(chunks, None)
         if first is None:
@@ -402,10 +400,10 @@ def convert(
                 n += len(chunk)
             array.resize((n, table.columns))
             _read_back(array, checksum, path)
-    return Report(n, table.columns, rows.skipped, os.fspath(path))
+    return Converted(n, table.columns, rows.skipped, os.fspath(path))
 
 
-class _Rows:
+class _CheckedRows:
     """The rows of a table that pass the check, in chunks of `size` (one buffer)."""
 
     def __init__(self, table: Table, dtype: np.dtype[Any], size: int, on_invalid: str, bar: Any):

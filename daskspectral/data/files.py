@@ -70,7 +70,7 @@ _PACKED = ("scale_factor", "add_offset", "missing_value", "_Unsigned")
 
 
 @dataclass(frozen=True, eq=False)
-class Labelled:
+class LabelledData:
     """Labelled data: an xarray object whose values are not read yet, or a Parquet table.
 
     `direct` reads the array of a zarr group as it lies there, where its values need no decoding; `files` are readers of
@@ -88,7 +88,7 @@ class Labelled:
         return replace(reader, files=found, paths=self.paths) if isinstance(reader, DaskReader) else reader
 
 
-def open_labelled(value: Any, what: str, sample_dims: Sequence[str] | None = None) -> Labelled | None:
+def open_labelled(value: Any, what: str, sample_dims: Sequence[str] | None = None) -> LabelledData | None:
     """Data that have labels; None for arrays without them, and for what is no data at all.
 
     Labels have DataArrays, Datasets, zarr groups whose arrays have named dimensions, NetCDF files (a path, a pattern
@@ -97,7 +97,7 @@ def open_labelled(value: Any, what: str, sample_dims: Sequence[str] | None = Non
     and ImportError without the library of a format.
     """
     if isinstance(value, (xr.DataArray, xr.Dataset)):
-        return Labelled(value)
+        return LabelledData(value)
     if isinstance(value, zarr.Group):
         return _group(value, what)
     paths = _paths(value)
@@ -105,9 +105,9 @@ def open_labelled(value: Any, what: str, sample_dims: Sequence[str] | None = Non
         return None
     if all(_ends(path, NETCDF) for path in paths):
         found = _matching(paths, what)
-        return Labelled(_netcdf(found, what, sample_dims), paths=tuple(found))
+        return LabelledData(_netcdf(found, what, sample_dims), paths=tuple(found))
     if all(_ends(path, PARQUET) or _is_folder_of_parquet(path) for path in paths):
-        return Labelled(open_parquet(_matching(paths, what)))
+        return LabelledData(open_parquet(_matching(paths, what)))
     if isinstance(value, (list, tuple)):
         return None
     return _store(paths[0], what)
@@ -225,7 +225,7 @@ def _first_dimension(path: str) -> str:
         return str(next(iter(file.data_vars.values())).dims[0])
 
 
-def _store(path: str, what: str) -> Labelled | None:
+def _store(path: str, what: str) -> LabelledData | None:
     """A zarr group; None where the path is no such thing, which is told where it is opened as an array."""
     local = local_path(path)
     if local is not None and not local.is_dir():
@@ -237,7 +237,7 @@ def _store(path: str, what: str) -> Labelled | None:
     return _group(node, path) if isinstance(node, zarr.Group) else None
 
 
-def _group(group: zarr.Group, name: str) -> Labelled | None:
+def _group(group: zarr.Group, name: str) -> LabelledData | None:
     """A group as a Dataset, of its main array where it names one; None where arrays have no named dimensions."""
     arrays = data_arrays(group)
     if not arrays:
@@ -260,10 +260,10 @@ def _group(group: zarr.Group, name: str) -> Labelled | None:
         if not isinstance(array.store, MemoryStore)
     }
     if len(arrays) > 1 and main not in data.data_vars:
-        return Labelled(data, files=files)
+        return LabelledData(data, files=files)
     key = next(iter(arrays)) if len(arrays) == 1 else str(main)
     direct = None if _packed(data[key]) else zarr_reader(arrays[key], f"{root}/{key}")
-    return Labelled(data[key], direct, files)
+    return LabelledData(data[key], direct, files)
 
 
 def _reads_as_nan(array: zarr.Array[Any], decoded: xr.DataArray) -> bool:

@@ -20,7 +20,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from daskspectral.data.remote import connect, holds, lacks_bucket, local_path, reaching
+from daskspectral.data.remote import connect, kind_at, lacks_bucket, local_path, reaching
 
 MARKERS = ("zarr.json", ".zarray", ".zgroup")
 """Files that make a folder a zarr store."""
@@ -158,7 +158,7 @@ class Prefix:
 
     def holds(self, name: str) -> bool:
         with self._asking() as files:
-            return holds(files, f"{self.root}/{name}")
+            return kind_at(files, f"{self.root}/{name}") == "file"
 
     def is_whole(self, name: str) -> bool:
         return self.holds(f"{name}/zarr.json")
@@ -218,9 +218,14 @@ Folder = Directory | Prefix
 
 
 def folder_at(location: str | os.PathLike[str]) -> Folder:
-    """The folder at a path or URL."""
+    """The folder at a path or URL. Raises ValueError for a whole bucket."""
     local = local_path(location)
-    return Prefix(os.fspath(location)) if local is None else Directory(local)
+    if local is not None:
+        return Directory(local)
+    found = Prefix(os.fspath(location))
+    if "/" not in found.root:
+        raise ValueError(f"{found} is a whole bucket: give a path in it, such as {found}/x.zarr")
+    return found
 
 
 def is_store(folder: Folder) -> bool:

@@ -12,7 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from daskspectral.data.containers import chunked, reader_of
-from daskspectral.data.files import Labelled, open_labelled
+from daskspectral.data.files import LabelledData, open_labelled
 from daskspectral.data.layout import Coordinate, Layout, RowLabels, Variable, check_columns, check_rows, plain
 from daskspectral.data.readers import ParquetReader, Reader, lazy_rows
 
@@ -74,15 +74,12 @@ def stacked(arrays: list[xr.DataArray], rows: int, *, flat: bool = True) -> Any:
 
 def columns_with_numbers(values: Any, what: str) -> Array | None:
     """Which columns have a number in some row; None where all have. Raises ValueError where none has."""
-    lazy = values
     if isinstance(values, Reader):
-        first = values.read(0, int(values.edges[1]))
-        lazy = lazy_rows(values)
-    else:
-        first = values.blocks[0].compute() if isinstance(values, da.Array) else values
+        values = lazy_rows(values)
+    first = values.blocks[0].compute() if isinstance(values, da.Array) else values
     found: Array = np.asarray(np.isfinite(first).any(axis=0))
-    if not found.all() and isinstance(lazy, da.Array) and lazy.numblocks[0] > 1:
-        found |= np.asarray(da.isfinite(lazy.blocks[1:]).any(axis=0).compute())
+    if not found.all() and isinstance(values, da.Array) and values.numblocks[0] > 1:
+        found |= np.asarray(da.isfinite(values.blocks[1:]).any(axis=0).compute())
     if not found.any():
         raise ValueError(
             f"no column of {what} has a number in any row: all {len(found)} are NaN throughout, and nothing is left to "
@@ -262,13 +259,17 @@ def with_target(layout: Layout, target: xr.DataArray | None, rows: RowLabels) ->
     """The layout with the labels of what a regression is fitted to."""
     if target is None:
         return layout
-    dims = [dim for dim in target.dims if dim not in rows.dims]
-    name = None if target.name is None else str(target.name)
-    variable = Variable(name, tuple(map(str, dims)), tuple(int(target.sizes[dim]) for dim in dims), plain(target.attrs))
-    found = {
-        str(key): Coordinate.of(c.variable) for key, c in target.coords.items() if c.dims and set(c.dims) <= {*dims}
-    }
-    return replace(layout, target=variable, target_coords={k: c for k, c in found.items() if c is not None})
+    variable, coords = _described(target, rows.dims)
+    return replace(layout, target=variable, target_coords=coords)
+
+
+def _described(array: xr.DataArray, rows: tuple[Hashable, ...]) -> tuple[Variable, dict[str, Coordinate]]:
+    """An array without its values and the dimensions of the rows, and the coordinates of its other dimensions."""
+    dims = [dim for dim in array.dims if dim not in rows]
+    name = None if array.name is None else str(array.name)
+    variable = Variable(name, tuple(map(str, dims)), tuple(int(array.sizes[d]) for d in dims), plain(array.attrs))
+    own = {str(key): c.variable for key, c in array.coords.items() if c.dims and set(c.dims) <= set(dims)}
+    return variable, {key: kept for key, c in own.items() if (kept := Coordinate.of(c)) is not None}
 
 
 def _named(sample_dims: Dims) -> tuple[str, ...] | None:
@@ -313,9 +314,7 @@ def _variables(data: Any, what: str, layout: Layout | None) -> list[xr.DataArray
         arrays.pop(str(coordinate.attrs.get("bounds", "")), None)
     if not arrays:
         raise ValueError(f"{what} is a Dataset without variables: nothing can be a column")
-    if layout is None:
-        return list(arrays.values())
-    if len(arrays) == len(layout.variables) == 1:
+    if layout is None or len(arrays) == len(layout.variables) == 1:
         return list(arrays.values())
     missing = [v.name for v in layout.variables if v.name not in arrays]
     if missing:
@@ -429,20 +428,13 @@ def _latitude(data: Any, name: str, samples: tuple[Hashable, ...], what: str, *,
 
 
 def _layout(data: Any, arrays: list[xr.DataArray], samples: tuple[Hashable, ...], latitude: str | None) -> Layout:
-    variables, coords = [], {}
-    for array in arrays:
-        dims = [dim for dim in array.dims if dim not in samples]
-        name = None if array.name is None else str(array.name)
-        sizes = tuple(int(array.sizes[d]) for d in dims)
-        variables.append(Variable(name, tuple(map(str, dims)), sizes, plain(array.attrs)))
-        for key, c in array.coords.items():
-            if c.dims and set(c.dims) <= set(dims) and (kept := Coordinate.of(c.variable)) is not None:
-                coords[str(key)] = kept
+    variables, own = zip(*(_described(array, samples) for array in arrays), strict=True)
+    coords = {key: coordinate for found in own for key, coordinate in found.items()}
     attrs = plain(data.attrs) if isinstance(data, xr.Dataset) else {}
-    return Layout(tuple(map(str, samples)), tuple(variables), coords, latitude=latitude, attrs=attrs)
+    return Layout(tuple(map(str, samples)), variables, coords, latitude=latitude, attrs=attrs)
 
 
-def _direct(found: Labelled, arrays: list[xr.DataArray], layout: Layout) -> Reader | None:
+def _direct(found: LabelledData, arrays: list[xr.DataArray], layout: Layout) -> Reader | None:
     """The zarr array as it lies in its group, where rows and columns are its two dimensions and unweighted."""
     data = found.data
     if found.direct is None or data.ndim != 2 or arrays[0].dims != data.dims or len(layout.variables[0].dims) != 1:

@@ -119,7 +119,8 @@ class Layout(Registered):
                 axes.append(
                     [v if isinstance(v, str) else f"{v:g}" if values.dtype.kind == "f" else str(v) for v in values]
                 )
-            if len(axes) == len(self.variables) == 1 and self._is_text(variable.dims[0]):
+            text = [dim for dim in variable.dims if dim in self.coords and self.coords[dim].dtype == "text"]
+            if len(axes) == len(self.variables) == len(text) == 1:
                 found += axes[0]
                 continue
             for place in np.ndindex(*variable.sizes):
@@ -129,9 +130,6 @@ class Layout(Registered):
                 found.append(f"{name}[{inside}]" if inside else name)
         return found if self.kept is None else [name for name, kept in zip(found, self.kept, strict=True) if kept]
 
-    def _is_text(self, dim: str) -> bool:
-        return dim in self.coords and self.coords[dim].dtype == "text"
-
     def spread(
         self,
         values: Any,
@@ -139,12 +137,11 @@ class Layout(Registered):
         coords: Mapping[Any, Any] | None = None,
         *,
         unweighted: bool = False,
-        name: str = "x",
     ) -> xr.Dataset:
         """Values in the columns that are used, (..., d) with leading `dims`, as a Dataset of the variables.
 
         Each variable has its own dimensions and coordinates again, NaN at columns that were left out; `unweighted`
-        divides by the weights, for values in the units of the data. A variable without a name is called `name`. Values
+        divides by the weights, for values in the units of the data. A variable without a name is called x. Values
         may be a dask array: they are then spread lazily.
         """
         if values.shape[-1] != self.width:
@@ -158,7 +155,7 @@ class Layout(Registered):
         start, found = 0, {}
         for variable in self.variables:
             part = values[..., start : start + variable.width].reshape((*values.shape[:-1], *variable.sizes))
-            found[variable.name or name] = xr.Variable((*dims, *variable.dims), part, variable.attrs)
+            found[variable.name or "x"] = xr.Variable((*dims, *variable.dims), part, variable.attrs)
             start += variable.width
         own = {key: c.variable() for key, c in self.coords.items()}
         return xr.Dataset(found, coords={**own, **(coords or {})}, attrs=self.attrs)

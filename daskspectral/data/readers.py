@@ -144,11 +144,10 @@ class ZarrReader(Reader):
 
     @classmethod
     def of(cls, array: zarr.Array[Any], name: str) -> ZarrReader:
-        """A reader of an open array; whether chunks may be missing is as it is said where this is called.
+        """A reader of an open array, whose codecs were looked at; whether chunks may be missing is as is said here.
 
-        Raises OSError as `refuse_codecs`, and for chunks of no rows or too many.
+        Raises OSError for chunks of no rows or too many.
         """
-        refuse_codecs(array.metadata.to_dict(), name)
         if 0 not in array.shape and (0 in array.chunks or array.shape[0] > MOST_CHUNKS * array.chunks[0]):
             raise OSError(
                 f"{name} has the shape {array.shape} in chunks {array.chunks}, and 1 to {MOST_CHUNKS} chunks along its "
@@ -176,7 +175,9 @@ class ZarrReader(Reader):
                 f"{self.name} is not visible to {where}: workers must share the file system or object store that "
                 "holds the data"
             ) from error
-        except ValueError as error:  # a group, or metadata that cannot be read
+        except (ValueError, OSError) as error:  # a group, or metadata that cannot be read
+            if isinstance(error, AWAY):
+                raise
             raise OSError(f"{self.name} as seen by {where} is not a zarr array any more: {error}") from error
         if metadata_digest(array) != self.digest:
             raise OSError(
@@ -279,9 +280,8 @@ def zarr_reader(array: zarr.Array[Any], name: str | None = None) -> Reader:
     refuse_codecs(array.metadata.to_dict(), name)
     if not array.shape:
         return ArrayReader(np.asarray(array[...]))
-    if isinstance(array.store, MemoryStore):
-        return ArrayReader(ZarrReader.of(array, name).read(0, array.shape[0]))
-    return ZarrReader.of(array, name)
+    reader = ZarrReader.of(array, name)
+    return ArrayReader(reader.read(0, array.shape[0])) if isinstance(array.store, MemoryStore) else reader
 
 
 @dataclass(frozen=True, eq=False)

@@ -183,14 +183,14 @@ def connect(url: Location) -> tuple[Any, str]:
     return files, str(root).rstrip("/")
 
 
-def holds(files: Any, path: str) -> bool:
-    """Whether there is a file. Raises the errors of the object store, where it does not answer yes or no."""
+def kind_at(files: Any, path: str) -> str | None:
+    """Whether there is a "file" or a "directory", None for neither. Raises the other errors of the object store."""
     try:
-        return bool(files.info(path)["type"] == "file")
+        return str(files.info(path)["type"])
     except FileNotFoundError as error:
         if lacks_bucket(error):
             raise
-        return False
+        return None
 
 
 def lacks_bucket(error: BaseException) -> bool:
@@ -201,12 +201,8 @@ def lacks_bucket(error: BaseException) -> bool:
 def refuse_nothing(url: Location, files: Any, root: str) -> None:
     """Raise FileNotFoundError where there is neither a file nor a folder at a URL, and as `reaching` does."""
     with reaching(url, files=files):
-        try:
-            files.info(root)
-        except FileNotFoundError as error:
-            if lacks_bucket(error):
-                raise
-            raise FileNotFoundError(f"there is no file at {os.fspath(url)}") from None
+        if kind_at(files, root) is None:
+            raise FileNotFoundError(f"there is no file at {os.fspath(url)}")
 
 
 def opened_file(url: Location) -> Any:

@@ -394,18 +394,10 @@ def open_regression(
     With `slopes`, gradients do without y.
     """
     source = open_source(rows, weight=weight, fold=fold, y=y, gradients=gradients, progress=progress)
-    return source, checked_targets(source, slopes)
-
-
-def checked_targets(source: Source, slopes: bool = False) -> Regression:
-    """What the shapes of y and the gradients ask for; gradients alone do where `slopes` says that they may.
-
-    Raises ValueError where they do not fit.
-    """
     shapes = {name: reader.shape for name, reader in source.readers.items()}
     if "y" not in shapes:
         if slopes and "gradients" in shapes:
-            return _checked_slopes(source, shapes["gradients"])
+            return source, _checked_slopes(source, shapes["gradients"])
         either = ", or gradients" if slopes else ""
         raise ValueError(
             f"this requires y to be passed, but the target y is None: give the values to fit, (n,), or (n, m) for m "
@@ -421,7 +413,7 @@ def checked_targets(source: Source, slopes: bool = False) -> Regression:
             f"gradients must have shape {wanted}, a derivative of y for each column of X; they have shape "
             f"{shapes['gradients']}"
         )
-    return Regression("gradients" in shapes, y[1] if len(y) == 2 else None)
+    return source, Regression("gradients" in shapes, y[1] if len(y) == 2 else None)
 
 
 def _checked_slopes(source: Source, shape: tuple[int, ...]) -> Regression:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import bz2
+import gzip
+import io
 import json
 import lzma
 import math
@@ -18,8 +20,6 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import Any, Literal, NoReturn, Self
 
 import numcodecs  # type: ignore[import-untyped]
@@ -35,7 +35,7 @@ from zarr.registry import get_codec_class, register_codec
 from zarr.storage import FsspecStore, LocalStore, WrapperStore
 
 from daskspectral.data.folders import refuse_absent
-from daskspectral.data.remote import Location, connect, holds, local_path, opening, options_in_force, reaching
+from daskspectral.data.remote import Location, connect, kind_at, local_path, opening, options_in_force, reaching
 from daskspectral.errors import redacted
 
 NO_DATA_TYPE = ("No Zarr data type found", "object arrays are not supported")  # in errors of zarr
@@ -52,22 +52,9 @@ def metadata_of(path: str | os.PathLike[str]) -> Iterator[None]:
         if not isinstance(error, known) and not any(text in str(error) for text in NO_DATA_TYPE):
             raise
         raise OSError(
-            f"{_damaged(os.fspath(path))} is damaged, and no zarr metadata can be read from it ({error}): it was cut "
+            f"{os.fspath(path)} is damaged, and no zarr metadata can be read from it ({error}): it was cut "
             "short or overwritten. Restore it, or write the store again"
         ) from error
-
-
-def _damaged(path: str) -> str:
-    """The metadata file of a store that is no JSON object, or the path of the store where none can be named."""
-    folder = Path(path.removeprefix("file://"))
-    for file in [folder / name for name in METADATA] if folder.is_dir() else []:
-        try:
-            whole = isinstance(json.loads(file.read_bytes()), dict) if file.is_file() else True
-        except (ValueError, RecursionError):
-            whole = False
-        if not whole:
-            return str(file)
-    return path
 
 
 NAME = "daskspectral_bounded"
@@ -186,8 +173,8 @@ def decompressed(config: Mapping[str, Any], stored: Any, most: int) -> Any:
     Raises ValueError where it stands for more, or is cut short.
     """
     name, data = config["id"], memoryview(ensure_contiguous_ndarray(stored)).cast("B")
-    if name in STREAMS:
-        return _streams(name, STREAMS[name](config), bytes(data), most)
+    if name in STREAMS or name == "zlib":
+        return _streams(config, bytes(data), most)
     if name == "blosc" and len(data) < max(16, stored_bytes := int.from_bytes(data[12:16], "little")):
         raise ValueError(  # blosc would decode memory beyond its end
             f"it has {len(data)} bytes, and its Blosc header promises {stored_bytes}: the file was cut short"
@@ -201,33 +188,24 @@ def _too_large(most: int) -> ValueError:
     return ValueError(f"its compressed bytes stand for more than {most}, which are more than the chunk can hold")
 
 
-def _streams(name: str, begun: Callable[[], Any], data: bytes, most: int) -> bytes:
-    """What compressed streams behind one another stand for."""
-    parts: list[bytes] = []
-    while data or not parts:
-        stream = begun()
-        try:
-            parts.append(stream.decompress(data, most + 1))
-        except (OSError, lzma.LZMAError):
-            if parts and name in ("bz2", "lzma"):  # what follows is no stream, and their codecs leave it out
-                break
-            raise
-        most -= len(parts[-1])
-        if most < 0:
-            raise _too_large(most + sum(map(len, parts)))
-        if not stream.eof:
+def _streams(config: Mapping[str, Any], data: bytes, most: int) -> bytes:
+    """What compressed streams behind one another stand for, of a codec that promises no size."""
+    if config["id"] in STREAMS:
+        options = {key: config[key] for key in ("format", "filters") if config.get(key) is not None}
+        with STREAMS[config["id"]](io.BytesIO(data), **options) as file:
+            found = bytes(file.read(most + 1))
+    else:
+        stream = zlib.decompressobj()
+        found = stream.decompress(data, most + 1)
+        if not stream.eof and len(found) <= most:
             raise ValueError("it is cut short: its compressed stream has no end")
-        data = b"" if name == "zlib" else stream.unused_data.lstrip(b"\0")
-    return b"".join(parts)
+    if len(found) > most:
+        raise _too_large(most)
+    return found
 
 
-STREAMS: dict[str, Callable[[Mapping[str, Any]], Callable[[], Any]]] = {
-    "bz2": lambda config: bz2.BZ2Decompressor,
-    "gzip": lambda config: partial(zlib.decompressobj, 31),
-    "lzma": lambda config: partial(lzma.LZMADecompressor, config.get("format", 1), None, config.get("filters")),
-    "zlib": lambda config: zlib.decompressobj,
-}
-"""Codecs that promise no size: what makes one that stops at a size, from the codec's configuration."""
+STREAMS: dict[str, Callable[..., Any]] = {"bz2": bz2.open, "gzip": gzip.open, "lzma": lzma.open}
+"""Codecs that promise no size, and files of the standard library that read them up to a size."""
 PROMISES = {"blosc": slice(4, 8), "lz4": slice(0, 4)}
 """Where the size stands that a codec gives back, and no more."""
 
@@ -319,7 +297,7 @@ def store_at(location: Location, *, read_only: bool = False) -> CheckedFolder | 
     if read_only:  # zarr asks several questions at once, and leaves some pending where one fails
         files, root = connect(text)
         with reaching(text, files=files):
-            holds(files, f"{root}/zarr.json")
+            kind_at(files, f"{root}/zarr.json")
     with opening(text):
         found = CheckedObjects.from_url(text, storage_options=options_in_force(), read_only=read_only)
     assert isinstance(found, CheckedObjects)
@@ -343,13 +321,11 @@ def open_array(store: str | Store, path: str = "", *, mode: Literal["r", "r+"] =
     return zarr.open_array(place, path=path, mode=mode)
 
 
-def refuse_codecs(metadata: Any, where: str) -> None:
+def refuse_codecs(metadata: Mapping[str, Any], where: str) -> None:
     """Raise OSError for a codec in a metadata document, consolidated or not, that might execute what a file says.
 
     Objects are read as texts, bytes or arrays only.
     """
-    if not isinstance(metadata, Mapping):
-        return
     names = {str(codec.get(key)) for codec in codecs_of(metadata) for key in ("id", "name") if key in codec}
     unknown = sorted(name for name in names if name.removeprefix("numcodecs.") not in CODECS)
     if unknown:
@@ -452,8 +428,9 @@ async def _stored_bytes(array: zarr.Array[Any]) -> int:
 
 def _checked(found: Buffer | None, path: str) -> Buffer | None:
     if found is not None and path.rpartition("/")[2] in METADATA:
-        metadata = json.loads(found.to_bytes())
-        refuse_codecs(metadata, path)
+        with metadata_of(path):
+            metadata = json.loads(found.to_bytes())
+            refuse_codecs(metadata, path)
         if (within := bounded(metadata)) != metadata:
             return type(found).from_bytes(json.dumps(within).encode())
     return found
@@ -527,6 +504,27 @@ def main_array(group: zarr.Group) -> zarr.Array[Any] | None:
     return next(iter(found.values())) if len(found) == 1 else None
 
 
+def open_existing(location: Location, what: str) -> zarr.Array[Any] | zarr.Group:
+    """The zarr array or group at a path or URL, where something is wanted that is named by `what`.
+
+    Raises FileNotFoundError where there is nothing, ValueError for a file, and as `open_node`.
+    """
+    text, path = os.fspath(location), local_path(location)
+    if path is not None and path.is_file():
+        raise ValueError(
+            f"{text} is a file, and a {what} is wanted: convert it by `daskspectral convert {text} --out "
+            f"{path.stem}.zarr`"
+        )
+    if path is not None and not path.exists():
+        raise FileNotFoundError(f"there is no {what} at {text}: the path does not exist")
+    try:
+        return open_node(text)
+    except (FileNotFoundError, KeyError):
+        if path is None:
+            refuse_absent(text)
+        raise FileNotFoundError(f"there is no {what} at {text}") from None
+
+
 def open_zarr(location: str | os.PathLike[str]) -> zarr.Array[Any]:
     """Open the zarr array at a path or URL for reading, or the main array of the group there.
 
@@ -534,29 +532,14 @@ def open_zarr(location: str | os.PathLike[str]) -> zarr.Array[Any]:
     another file, and OSError for damaged metadata.
     """
     text = os.fspath(location)
-    path = local_path(text)
     if not text:
         raise ValueError("the path of a zarr array is wanted; it is empty")
-    if path is not None:
-        if path.is_file():
-            raise ValueError(
-                f"{text} is a file, and a zarr array is wanted: convert it by `daskspectral convert {text} "
-                f"--out {path.stem}.zarr`"
-            )
-        if not path.exists():
-            raise FileNotFoundError(f"there is no zarr array at {text}: the path does not exist")
-    try:
-        node = open_node(text)
-    except (FileNotFoundError, KeyError):
-        if path is None:
-            refuse_absent(text)
-        raise FileNotFoundError(f"there is no zarr array at {text}") from None
+    node = open_existing(text, "zarr array")
     if isinstance(node, zarr.Group):
         with metadata_of(text), reaching(text):
             main = main_array(node)
         node = main or refuse_group(node, text)
-    if path is None:
-        _refuse_unreadable(node, text)
+    _refuse_unreadable(node, text)
     return node
 
 

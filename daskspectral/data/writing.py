@@ -47,6 +47,7 @@ from daskspectral.data.folders import (
 from daskspectral.data.remote import Location, connect, local_path, reaching
 from daskspectral.data.stores import MAIN, open_array, store_at
 from daskspectral.errors import printable
+from daskspectral.kernels.base import whole
 
 ROOT = "zarr.json"
 
@@ -224,8 +225,8 @@ def create_array(
     lengths = tuple(int(length) for length in shape)
     if not lengths:
         raise ValueError("shape must have at least one axis, the rows: (n,) or (n, d), not ().")
-    if chunk_rows is not None and chunk_rows < 1:
-        raise ValueError(f"chunk_rows must be a positive integer, not {chunk_rows}; None: 16 to 32 MB.")
+    if chunk_rows is not None:
+        chunk_rows = whole("chunk_rows", chunk_rows)
     inner, rows = _chunk_shape(lengths, kind, chunk_rows)
     marked = {**(attributes or {}), **(_marks.get() or {})}
     with _staged(path, overwrite, lambda store: _new_array(store, lengths, kind, (inner,), (rows,), marked)) as array:
@@ -309,8 +310,6 @@ def refuse_existing(path: Location, overwrite: bool) -> None:
             recover(target.parent, target.name)
         what = "a directory" if target.is_dir() else "a file"
     else:
-        if "/" not in folder.root:
-            raise ValueError(f"{os.fspath(path)} is a whole bucket: give a path in it, such as {folder}/x.zarr")
         what = "other objects"
     exists, whole = folder.exists, is_store(folder)
     if exists and not whole and isinstance(folder, Prefix) and folder.holds(NAME):
@@ -354,16 +353,15 @@ def refuse_unwritable(directory: Path, name: str) -> None:
         )
 
 
-def default_chunk_rows(shape: Sequence[int], dtype: npt.DTypeLike) -> int:
-    """Return the number of rows, a power of two, that fill 16 to 32 MB (1 where a row is longer than that)."""
+def default_chunk_rows(shape: Sequence[int], dtype: npt.DTypeLike, most: int = _CHUNK_BYTES) -> int:
+    """Return the number of rows, a power of two, that fill 16 to 32 MB, or `most` bytes (1 where a row is longer)."""
     row_bytes = max(1, math.prod(shape[1:]) * np.dtype(dtype).itemsize)
-    return 1 << max(0, (_CHUNK_BYTES // row_bytes).bit_length() - 1)
+    return 1 << max(0, (most // row_bytes).bit_length() - 1)
 
 
 def _chunk_shape(shape: tuple[int, ...], dtype: np.dtype[Any], chunk_rows: int | None) -> tuple[int, int]:
     """Rows of an inner chunk, and of a file."""
-    row_bytes = max(1, math.prod(shape[1:]) * dtype.itemsize)
-    small = 1 << max(0, (_INNER_BYTES // row_bytes).bit_length() - 1)
+    small = default_chunk_rows(shape, dtype, _INNER_BYTES)
     rows = max(1, min(chunk_rows or default_chunk_rows(shape, dtype), shape[0]))
     if rows <= 2 * small:
         return rows, rows

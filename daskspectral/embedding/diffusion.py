@@ -34,7 +34,7 @@ from daskspectral.embedding.fitting import UncoveredError, positive
 from daskspectral.embedding.pair_passes import KernelProduct, points_in_memory
 from daskspectral.embedding.told import kernel_matrix
 from daskspectral.engine import Run, plan_rows
-from daskspectral.engine.memory import available, check_memory, local_threads, predict_memory
+from daskspectral.engine.memory import Buffers, available, check_memory, local_threads, predict_memory
 from daskspectral.errors import RankWarning, warn_user
 from daskspectral.estimators.reading import reads
 from daskspectral.estimators.summary import values_columns
@@ -275,9 +275,8 @@ class DiffusionMap(Transformer):
             raise ValueError(
                 f"{p} landmarks are too few for n_components={self.n_components}: give one more than that at least"
             )
-        check_memory(
-            predict_memory(p, source.dimension, rows=2048, dtype="float64", threads=local_threads(), live=8, sums=1)
-        )
+        buffers = Buffers(rows=2048)
+        check_memory(predict_memory(p, source.dimension, buffers, threads=local_threads(), live=8, sums=1))
 
     def told(self) -> dict[str, Any]:
         """The parts of a `Summary`."""

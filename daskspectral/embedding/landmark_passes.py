@@ -26,7 +26,7 @@ from daskspectral.embedding.extension import COVERED, Extension
 from daskspectral.embedding.problems import Frame, Largest, Prove, Pull, alpha
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
-from daskspectral.engine.memory import available, check_memory, local_threads, on_cluster, predict_memory
+from daskspectral.engine.memory import Buffers, available, check_memory, local_threads, on_cluster, predict_memory
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
 from daskspectral.moments import block_rows
@@ -212,10 +212,8 @@ def plan_embedding(source: Source, p: int, device: str = "cpu") -> Plan:
     plan, threads = plan_rows(source, flops_of(source, p), device=device), local_threads()
     live = 1 + plan.live(1 + math.ceil(threads / plan.epoch))
     rows = block_rows(p) if device == "cpu" else ACCELERATOR_ROWS
-    memory = predict_memory(
-        p, source.dimension, rows=rows, dtype="float64", threads=threads, live=live, buffers=4, sums=1, device=device
-    )
-    check_memory(memory)
+    buffers = Buffers(rows, arrays=4, device=device)
+    check_memory(predict_memory(p, source.dimension, buffers, threads=threads, live=live, sums=1))
     return plan
 
 

@@ -38,12 +38,8 @@ def free_there(name: str) -> int | None:
     client = active_client()
     if client is None or name == "cpu":
         return device_of(name).free()
-    found = client.run(_free, name)
+    found = client.run(lambda: device_of(name).free())
     return min(found.values(), default=None)
-
-
-def _free(name: str) -> int | None:
-    return device_of(name).free()
 
 
 def _attempt(name: str) -> str:

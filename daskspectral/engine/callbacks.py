@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from dask.callbacks import local_callbacks
+from dask.core import istask
 from dask.diagnostics.progress import ProgressBar
 
 Graph = Mapping[Any, Any]
@@ -41,7 +42,9 @@ class PassCallbacks:
     @property
     def of_a_graph(self) -> Functions:
         """The callback that each graph of the pass is computed with."""
-        return None, self._begun, self._before, self._after, None
+        if self._active:
+            return None, self._begun, self._before, self._after, None
+        return None, None, None, lambda key, *others: self._done(key), None
 
     def over(self, graphs: Iterator[tuple[dict[Any, Any], Any]]) -> Iterator[tuple[dict[Any, Any], Any]]:
         """The graphs of the pass with their keys; where there are callbacks, all are made first, and these started."""
@@ -50,7 +53,7 @@ class PassCallbacks:
         made = list(graphs)
         for graph, _ in made:
             self._graph |= graph
-        self._state["waiting"] = {key: set() for key, value in self._graph.items() if _is_task(value)}
+        self._state["waiting"] = {key: set() for key, value in self._graph.items() if istask(value)}
         for functions in self._active:
             self._started.append(functions)
             _tell([functions], 0, self._graph)
@@ -59,36 +62,32 @@ class PassCallbacks:
 
     def finish(self, failed: bool) -> None:
         """The end of the pass, when none of its tasks runs any more."""
-        while self._started:
-            _tell([self._started.pop(0)], 4, self._graph, self._state, failed)
+        _tell(self._started, 4, self._graph, self._state, failed)
 
     def _begun(self, graph: Graph, state: Mapping[str, Any]) -> None:
         """Take the state of a graph in place of what was known of it."""
-        if self._active:
-            with self._lock:
-                for name in _MERGED:
-                    self._state[name].update(state[name])
-                waiting = self._state["waiting"]
-                for key in graph:
-                    waiting.pop(key, None)
-                waiting.update(state["waiting"])
-                waiting.update({key: set() for key in state["ready"]})
+        with self._lock:
+            for name in _MERGED:
+                self._state[name].update(state[name])
+            waiting = self._state["waiting"]
+            for key in graph:
+                waiting.pop(key, None)
+            waiting.update(state["waiting"])
+            waiting.update({key: set() for key in state["ready"]})
 
     def _before(self, key: Any, graph: Graph, state: Mapping[str, Any]) -> None:
-        if self._active:
-            with self._lock:
-                self._state["waiting"].pop(key, None)
-                self._state["running"].add(key)
-                _tell(self._active, 2, key, graph, self._state)
+        with self._lock:
+            self._state["waiting"].pop(key, None)
+            self._state["running"].add(key)
+            _tell(self._active, 2, key, graph, self._state)
 
     def _after(self, key: Any, value: Any, graph: Graph, state: Mapping[str, Any], worker: Any) -> None:
         self._done(key)
-        if self._active:
-            with self._lock:
-                self._state["running"].discard(key)
-                self._state["finished"].add(key)
-                self._state["released"] |= state["released"]
-                _tell(self._active, 3, key, value, graph, self._state, worker)
+        with self._lock:
+            self._state["running"].discard(key)
+            self._state["finished"].add(key)
+            self._state["released"] |= state["released"]
+            _tell(self._active, 3, key, value, graph, self._state, worker)
 
 
 def _tell(callbacks: Iterable[Functions], place: int, *arguments: Any) -> None:
@@ -96,11 +95,6 @@ def _tell(callbacks: Iterable[Functions], place: int, *arguments: Any) -> None:
     for functions in callbacks:
         if (function := functions[place]) is not None:
             function(*arguments)
-
-
-def _is_task(value: Any) -> bool:
-    """Whether a value of a graph is work, and not data."""
-    return callable(value[0]) if isinstance(value, tuple) and value else hasattr(value, "dependencies")
 
 
 @contextmanager

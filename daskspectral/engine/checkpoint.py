@@ -46,40 +46,37 @@ class Checkpoint:
     epochs: int = 0
     total: Total | None = None
     plan: Mapping[str, Any] | None = None
-    check: Callable[[], None] | None = None
-    saved: int = -1
-    spoilt: bool = False  # the data changed: sums are written no more
-    _written: float = field(default_factory=time.monotonic)
-    _cost: float = 0.0  # seconds that the last check took
+    check: Callable[[], None] | None = field(default=None, init=False)
+    saved: int = field(default=-1, init=False)
+    spoilt: bool = field(default=False, init=False)
+    """The data changed: sums are written no more."""
+    _written: float = field(default_factory=time.monotonic, init=False)
+    _cost: float = field(default=0.0, init=False)  # seconds that the last check took
 
     @classmethod
-    def open(
-        cls, path: str | os.PathLike[str], identity: Mapping[str, Any], kinds: Mapping[str, Any], every: float
-    ) -> Checkpoint | None:
-        """The checkpoint at a path, or None where there is none yet; `kinds` are the classes of its constants.
+    def take_up(
+        cls,
+        path: str | os.PathLike[str],
+        identity: Mapping[str, Any],
+        constants: Callable[[], Mapping[str, Any]],
+        kinds: Mapping[str, Any],
+        every: float,
+    ) -> Checkpoint:
+        """The checkpoint of this run at a path, or a new one where there is none, of which the constants are written.
 
-        Raises ValueError for the checkpoint of another run, saying what differs, ValueError or OSError for a path that
-        cannot hold one, and OSError where all its epochs are damaged. A damaged epoch is moved aside where an older one
-        is undamaged.
+        `kinds` are the classes of the constants. Raises ValueError for the checkpoint of another run, saying what
+        differs, and OSError where all its epochs are damaged. A damaged epoch is moved aside where an older one is
+        undamaged.
         """
-        directory = checkpoint_directory(path)
+        directory = folder_at(path)
         saved = sorted(_saved_epochs(directory), reverse=True)
         if not saved:
-            return None
-        damaged: dict[int, Exception] = {}
-        for newest in saved:
-            try:
-                state = _read(directory, newest)
-                break
-            except PermissionError:
-                raise
-            except (ValueError, OSError, KeyError, TypeError, AttributeError) as error:  # zarr's own, of odd JSON
-                damaged[newest] = error
-        else:
-            raise OSError(
-                f"the checkpoint {directory} is damaged, and no epoch of it is whole: "
-                f"{'; '.join(f'{_name(k)}: {why}' for k, why in damaged.items())}. Delete {directory} to start anew"
-            )
+            made = constants()
+            directory.make()
+            checkpoint = cls(directory, identity, made, every)
+            checkpoint.write()
+            return checkpoint
+        newest, state, damaged = _newest(directory, saved)
         differences = list(_differences(state["identity"], json.loads(_text(identity))))
         if differences:
             raise ValueError(
@@ -94,49 +91,21 @@ class Checkpoint:
             )
             directory.rename(_name(epochs), aside)
         try:
-            constants = decode(state["constants"], dict, trusted=foreign(identity))
-            strange = [name for name, kind in kinds.items() if not isinstance(constants.get(name), kind)]
+            known = decode(state["constants"], dict, trusted=foreign(identity))
+            strange = [name for name, kind in kinds.items() if not isinstance(known.get(name), kind)]
             if strange:
                 raise ValueError(f"it lacks {strange[0]}, or has something else in its place")
-            total = None
-            if (found := state["total"]) is not None:
-                digests = None if found["digests"] is None else np.asarray(found["digests"], np.uint64)
-                numbers = float(found["weight"]), int(found["count"]), int(found["skipped"])
-                total = Total(decode(found["sums"], dict), *numbers, digests=digests)
+            total = None if state["total"] is None else _total_of(state["total"])
         except (ValueError, KeyError, TypeError) as error:
             asked = error.names if isinstance(error, UntrustedError) else ()
             why = f"it asks for {', '.join(asked)}, which is none of this run's" if asked else error
             raise OSError(
                 f"the checkpoint {directory} was not written by a run like this one: {why}. Delete it to start anew"
             ) from error
-        return cls(directory, identity, constants, every, newest, total, state["plan"], saved=newest)
-
-    @classmethod
-    def take_up(
-        cls,
-        path: str | os.PathLike[str],
-        identity: Mapping[str, Any],
-        constants: Callable[[], Mapping[str, Any]],
-        kinds: Mapping[str, Any],
-        every: float,
-    ) -> Checkpoint:
-        """The checkpoint of this run at a path (see `open`), or a new one with these constants where there is none."""
-        found = cls.open(path, identity, kinds, every)
-        if found is None:
-            return cls.start(path, identity, constants(), every)
-        logger.info("going on from the checkpoint %s after %d epochs", path, found.epochs)
+        found = cls(directory, identity, known, every, newest, total, state["plan"])
+        found.saved = newest
+        logger.info("going on from the checkpoint %s after %d epochs", path, newest)
         return found
-
-    @classmethod
-    def start(
-        cls, path: str | os.PathLike[str], identity: Mapping[str, Any], constants: Mapping[str, Any], every: float
-    ) -> Checkpoint:
-        """A new checkpoint; its constants are written at once."""
-        directory = checkpoint_directory(path)
-        directory.make()
-        checkpoint = cls(directory, identity, constants, every)
-        checkpoint.write()
-        return checkpoint
 
     def agree(self, plan: Plan) -> None:
         """Take over the plan of a run. Raises ValueError where the sums so far follow another plan."""
@@ -187,10 +156,7 @@ class Checkpoint:
             if total is None
             else {
                 "sums": encode(dict(total.sums)),
-                "weight": total.weight,
-                "count": total.count,
-                "skipped": total.skipped,
-                "digests": total.digests,
+                **{name: getattr(total, name) for name in ("weight", "count", "skipped", "digests")},
             },
         }
         write_state(f"{self.path}/{_name(self.epochs)}", "checkpoint", state, overwrite=True)
@@ -207,8 +173,6 @@ def checkpoint_directory(path: str | os.PathLike[str]) -> Folder:
         raise ValueError("a checkpoint is the path or URL of a directory; it is empty")
     directory = folder_at(path)
     if isinstance(directory, Prefix):
-        if "/" not in directory.root:
-            raise ValueError(f"{directory} is a whole bucket, not a checkpoint; give a path in it")
         parent = Prefix(str(directory).rpartition("/")[0])
         above: list[Folder] = [parent] if "/" in parent.root else []
     else:
@@ -254,6 +218,32 @@ def leased(fit: Fit) -> Fit:
             lease.release()
 
     return cast(Fit, held)
+
+
+def _newest(directory: Folder, saved: list[int]) -> tuple[int, dict[str, Any], dict[int, Exception]]:
+    """The first undamaged one of these epochs, its state, and what is wrong with those before it.
+
+    Raises OSError where all are damaged.
+    """
+    damaged: dict[int, Exception] = {}
+    for epochs in saved:
+        try:
+            return epochs, _read(directory, epochs), damaged
+        except PermissionError:
+            raise
+        except (ValueError, OSError, KeyError, TypeError, AttributeError) as error:  # zarr's own, of odd JSON
+            damaged[epochs] = error
+    raise OSError(
+        f"the checkpoint {directory} is damaged, and no epoch of it is whole: "
+        f"{'; '.join(f'{_name(k)}: {why}' for k, why in damaged.items())}. Delete {directory} to start anew"
+    )
+
+
+def _total_of(state: Mapping[str, Any]) -> Total:
+    """The sums of an epoch."""
+    digests = None if state["digests"] is None else np.asarray(state["digests"], np.uint64)
+    numbers = float(state["weight"]), int(state["count"]), int(state["skipped"])
+    return Total(decode(state["sums"], dict), *numbers, digests=digests)
 
 
 def _read(directory: Folder, epochs: int) -> dict[str, Any]:

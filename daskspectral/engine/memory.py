@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import logging
-import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import dask
 import dask.system
 import numpy as np
+import psutil
 
 from daskspectral.engine.accelerators import free_there
 from daskspectral.engine.scheduler import active_client
@@ -57,38 +59,38 @@ class Memory:
         )
 
 
+@dataclass(frozen=True)
+class Buffers:
+    """What one thread evaluates at once: blocks of so many `rows`, in so many `arrays` (p, rows), on a `device`.
+
+    `chunk_bytes` is the decoded size of what is read at once.
+    """
+
+    rows: int
+    dtype: str = "float64"
+    arrays: int = 3
+    chunk_bytes: int = 0
+    device: str = "cpu"
+
+
 def predict_memory(
-    p: int,
-    d: int,
-    *,
-    rows: int,
-    dtype: str,
-    threads: int,
-    live: int,
-    chunk_bytes: int = 0,
-    buffers: int = 3,
-    sums: int = 2,
-    groups: int = 1,
-    kept: int = 0,
-    device: str = "cpu",
+    p: int, d: int, buffers: Buffers, *, threads: int, live: int, sums: int = 2, groups: int = 1, kept: int = 0
 ) -> Memory:
     """The peak memory of one pass with p functions of d variables, and of its solution.
 
-    `rows` is the number of rows in a block, `buffers` the number of (p, rows) arrays that an evaluation holds, `sums`
-    the number of (p, p) results of a task for each of `groups` groups of rows, `live` the number of groups' results
-    that wait to be added, `kept` the number of groups that are kept apart while solving, `chunk_bytes` the decoded size
-    of what is read at once. The buffers of an accelerator lie there.
+    `sums` is the number of (p, p) results of a task for each of `groups` groups of rows, `live` the number of groups'
+    results that wait to be added, `kept` the number of groups that are kept apart while solving. The buffers of an
+    accelerator lie there.
     """
-    width = np.dtype(dtype).itemsize
-    square = 8 * p * p
-    accelerated = device != "cpu"
-    block = buffers * p * rows * width
+    rows, square = buffers.rows, 8 * p * p
+    accelerated = buffers.device != "cpu"
+    block = buffers.arrays * p * rows * np.dtype(buffers.dtype).itemsize
     points = 6 * rows * (d + 2) * 8
     there = threads * (block + points + square * (sums * groups + 2)) if accelerated else 0
     block = points if accelerated else block + points
-    reading = 5 * chunk_bytes // 2  # compressed, decoded, and in place
+    reading = 5 * buffers.chunk_bytes // 2  # compressed, decoded, and in place
     if groups > 1:  # rows wait until there is a block of their group
-        reading += chunk_bytes + groups * rows * (d + 2) * 8
+        reading += buffers.chunk_bytes + groups * rows * (d + 2) * 8
     return Memory(
         now=resident(),
         tasks=threads * (block + square * (sums * groups + 2) + reading),
@@ -96,7 +98,7 @@ def predict_memory(
         solver=square * (sums * (1 + kept) + 10),
         threads=threads,
         there=there,
-        device=device,
+        device=buffers.device,
     )
 
 
@@ -110,11 +112,7 @@ def release() -> None:
 
 def resident() -> int:
     """Bytes that this process holds in memory now."""
-    try:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return 0
+    return int(psutil.Process().memory_info().rss)
 
 
 def local_threads() -> int:
@@ -126,21 +124,11 @@ def local_threads() -> int:
 
 def available() -> int:
     """Bytes that the machine, or the control group that confines this process, can still give."""
-    limits = []
+    free = int(psutil.virtual_memory().available)
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            with open(path) as file:
-                text = file.read().strip()
-        except OSError:
-            continue
-        if text.isdigit():
-            limits.append(int(text) - resident())
-    try:
-        with open("/proc/meminfo") as file:
-            limits += [int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable")]
-    except OSError:
-        pass
-    return min(limits, default=1 << 62)
+        with suppress(OSError, ValueError):  # there is none, or it says max
+            free = min(free, int(Path(path).read_text()) - resident())
+    return free
 
 
 def check_memory(memory: Memory) -> None:

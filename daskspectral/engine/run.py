@@ -76,13 +76,12 @@ class Run:
         another plan.
         """
         first, total = (0, None) if checkpoint is None else (checkpoint.epochs, checkpoint.total)
-        urgent = None if checkpoint is None else checkpoint.write
         if checkpoint is not None:
             checkpoint.agree(self.plan)
         rows = self._rows(self.dropped, None)
         with (
             checkpoint_signals(checkpoint),
-            self._epochs(task, rows, state, reduce_range, self._tree, first=first, urgent=urgent) as results,
+            self._epochs(reduce_range, task, rows, state, checkpoint=checkpoint) as results,
         ):
             for number, parts in enumerate(results, first + 1):
                 while parts:  # let go of each before the next is added
@@ -120,7 +119,7 @@ class Run:
         rows = self._rows(None, selected, raw)
         pieces: list[Array] = []
         self.counted = Tally()
-        with self._epochs(task, rows, state, map_range, self._collect, out=out) as results:
+        with self._epochs(map_range, task, rows, state, out=out) as results:
             for part in results:
                 bad = [b for *_, b in part if b is not None]
                 if bad:
@@ -154,21 +153,21 @@ class Run:
     @contextmanager
     def _epochs(
         self,
+        function: Callable[..., Any],
         task: Any,
         rows: Reading,
         state: Any,
-        function: Callable[..., Any],
-        combine: Callable[..., Any],
         out: Any = None,
-        first: int = 0,
-        urgent: Callable[[], None] | None = None,
-    ) -> Iterator[Iterator[Any]]:
+        checkpoint: Checkpoint | None = None,
+    ) -> Iterator[Iterator[list[Any]]]:
+        """For each epoch what the function returns for its ranges, of `reduce_range` added by hands."""
         warn_slow_blas()
         token = uuid.uuid4().hex
         tasks = f"{PREFIXES.get(self.description, self.description)}-{token}"
         blocks = _DaskBlocks(self.source)
         edges = None if blocks else self.source.edges
-        sizes = [stop - start for start, stop in self.plan.ranges]
+        sizes, epochs = [stop - start for start, stop in self.plan.ranges], self.plan.epochs
+        first = 0 if checkpoint is None else checkpoint.epochs
         bar: Progress
 
         def done(key: Any) -> None:  # on a cluster, rows are counted epoch by epoch instead
@@ -177,11 +176,10 @@ class Run:
 
         def place(key: Any) -> str:
             kind, *numbers = key if isinstance(key, tuple) else (key,)
-            if kind not in {tasks, f"tree-{token}", f"collect-{token}"}:
+            if kind not in {tasks, f"tree-{token}"}:
                 return f"{self.description}, task {key}"
-            first = numbers[0]
-            last = first if kind == tasks else min(first + self.plan.epoch, len(sizes)) - 1
-            return f"rows {self.plan.ranges[first][0]} to {self.plan.ranges[last][1]}"
+            last = numbers[0] if kind == tasks else min(numbers[0] + self.plan.epoch, len(sizes)) - 1
+            return f"rows {self.plan.ranges[numbers[0]][0]} to {self.plan.ranges[last][1]}"
 
         with (
             one_blas_thread(),
@@ -198,14 +196,14 @@ class Run:
             state = scheduler.share(state, f"state-{token}")
             constants = {f"shared-{token}-graph": shared, f"state-{token}-graph": state}
             pending: deque[Any] = deque()
-            epochs = self.plan.epochs
 
-            def graphs() -> Iterator[tuple[dict[Any, Any], Any]]:
+            def graphs() -> Iterator[tuple[dict[Any, Any], list[Any]]]:
                 for epoch in epochs[first:]:
                     graph = self._ranges(function, epoch, blocks, scheduler, token, tasks) | constants
-                    yield graph, combine(graph, epoch, token, tasks)
+                    summed = function is reduce_range
+                    yield graph, self._tree(graph, epoch, token, tasks) if summed else [(tasks, i) for i in epoch]
 
-            def results() -> Iterator[Any]:
+            def results() -> Iterator[list[Any]]:
                 bar.advance(sum(sizes[i] for epoch in epochs[:first] for i in epoch))
                 ahead = callbacks.over(graphs())
                 for epoch in epochs[first:]:
@@ -215,10 +213,10 @@ class Run:
                     try:
                         value = scheduler.result(pending[0])
                     except (KeyboardInterrupt, Stopped) as signalled:  # Ctrl-C or a signal, not an error of the run
-                        if urgent is None:
+                        if checkpoint is None:
                             raise
                         since = time.monotonic()
-                        _patiently(urgent, since)  # at once: there may be no time to end the epoch
+                        _patiently(checkpoint.write, since)  # at once: there may be no time to end the epoch
                         logger.warning("stopping after the epoch under way; once more stops at once")
                         stop, value = signalled, _patiently(partial(scheduler.result, pending[0]), since)
                     pending.popleft()
@@ -271,11 +269,6 @@ class Run:
             sums.append(keys[0])
         return sums
 
-    def _collect(self, graph: dict[Any, Any], epoch: range, token: str, tasks: str) -> Any:
-        key = (f"collect-{token}", epoch.start)
-        graph[key] = (list, [(tasks, i) for i in epoch])
-        return key
-
 
 def _patiently(function: Callable[[], Any], since: float) -> Any:
     """What the function returns after a signal; a second signal within 2 s counts as the first one sent twice."""
@@ -312,14 +305,12 @@ class _DaskBlocks:
     """The graphs of a source's dask arrays, optimised once and handed out block by block."""
 
     def __init__(self, source: Source):
-        self._graphs: dict[str, dict[Any, Any]] = {}
-        self._keys: dict[str, list[Any]] = {}
-        self._edges: dict[str, Array] = {}
-        for name, array in source.dask_fields.items():
-            keys = list(flatten(array.__dask_keys__()))
-            self._keys[name] = keys
-            self._graphs[name] = dict(da.optimize(array.__dask_graph__(), keys))
-            self._edges[name] = np.concatenate([[0], np.cumsum(array.chunks[0])])
+        self._edges = {name: source.readers[name].edges for name in source.dask_fields}
+        self._keys = {name: list(flatten(array.__dask_keys__())) for name, array in source.dask_fields.items()}
+        self._graphs = {
+            name: dict(da.optimize(array.__dask_graph__(), self._keys[name]))
+            for name, array in source.dask_fields.items()
+        }
 
     def __bool__(self) -> bool:
         return bool(self._keys)

@@ -31,14 +31,11 @@ class _Take:
         return np.hstack([batch[NUMBER].astype(float)[:, None], *fields])
 
 
-@dataclass(frozen=True)
-class Scan:
+def scan(batches: Any, state: Any = None) -> dict[str, Array]:
     """A task that only reads: its run counts and weighs the rows, and raises for the lowest invalid one."""
-
-    def __call__(self, batches: Any, state: Any = None) -> dict[str, Array]:
-        for _ in batches:
-            pass
-        return {}
+    for _ in batches:
+        pass
+    return {}
 
 
 def draw_rows(
@@ -125,7 +122,7 @@ def _mapped(source: Source, task: Any, numbers: Array, raw: bool, description: s
         return run.map(task, selected=numbers, raw=raw)
     except InvalidRowError:
         # a lower row that was not drawn may be invalid too, and the error names the lowest
-        Run(source, plan_of_rows(source, None), description="scan").reduce(Scan())
+        Run(source, plan_of_rows(source, None), description="scan").reduce(scan)
         raise
 
 

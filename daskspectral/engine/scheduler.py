@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import os
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -52,12 +51,12 @@ class Scheduler(ABC):
         return value
 
     @abstractmethod
-    def submit(self, graph: Graph, key: Any) -> Any:
-        """Start a graph, and return a handle on the value of `key`, or on the values of a list of keys."""
+    def submit(self, graph: Graph, keys: list[Any]) -> Any:
+        """Start a graph, and return a handle on the values of the keys."""
 
     @abstractmethod
-    def result(self, handle: Any) -> Any:
-        """Wait for a handle's value; the values of several keys come as a list."""
+    def result(self, handle: Any) -> list[Any]:
+        """Wait for a handle's values."""
 
     @abstractmethod
     def stop(self, handles: list[Any]) -> None:
@@ -70,11 +69,11 @@ class _Immediate(Scheduler):
     def __init__(self, get: Callable[..., Any], callback: Functions, shares_memory: bool):
         self._get, self._callback, self.shares_memory = get, callback, shares_memory
 
-    def submit(self, graph: Graph, key: Any) -> Any:
+    def submit(self, graph: Graph, keys: list[Any]) -> list[Any]:
         with add_callbacks(self._callback):  # a user's own `get` may know no argument for them
-            return _listed(self._get(graph, key), key)
+            return list(self._get(graph, keys))
 
-    def result(self, handle: Any) -> Any:
+    def result(self, handle: list[Any]) -> list[Any]:
         return handle
 
     def stop(self, handles: list[Any]) -> None:
@@ -91,14 +90,11 @@ class _Threads(Scheduler):
     def in_flight(self, tasks: int) -> int:
         return min(DRIVERS, 1 + math.ceil(self._workers / tasks))
 
-    def submit(self, graph: Graph, key: Any) -> Future[Any]:
-        return self._drivers.submit(self._run, graph, key)
+    def submit(self, graph: Graph, keys: list[Any]) -> Future[Any]:
+        return self._drivers.submit(dask.threaded.get, graph, keys, pool=self._pool, callbacks=self._callbacks)
 
-    def _run(self, graph: Graph, key: Any) -> Any:
-        return _listed(dask.threaded.get(graph, key, pool=self._pool, callbacks=self._callbacks), key)
-
-    def result(self, handle: Future[Any]) -> Any:
-        return handle.result()
+    def result(self, handle: Future[Any]) -> list[Any]:
+        return list(handle.result())
 
     def stop(self, handles: list[Any]) -> None:
         for handle in handles:
@@ -124,14 +120,14 @@ class _Cluster(Scheduler):
         # a task, not scattered data: it can be computed again when the worker that holds it is lost
         return self._client.submit(_identity, value, key=key, pure=False)
 
-    def submit(self, graph: Graph, key: Any) -> Any:
+    def submit(self, graph: Graph, keys: list[Any]) -> Any:
         if self._client.status != "running":
-            raise self._lost(key[0] if isinstance(key, list) else key)
+            raise self._lost(keys[0])
         # a priority of its own for each graph: they end in the order of submission
-        return self._client.get(graph, key, sync=False, fifo_timeout="0s")
+        return self._client.get(graph, keys, sync=False, fifo_timeout="0s")
 
-    def result(self, handle: Any) -> Any:
-        return [self._result(one) for one in handle] if isinstance(handle, list) else self._result(handle)
+    def result(self, handle: list[Any]) -> list[Any]:
+        return [self._result(one) for one in handle]
 
     def _result(self, handle: Any) -> Any:
         from distributed import KilledWorker
@@ -184,10 +180,6 @@ class _Cluster(Scheduler):
         if self._client.status == "running":
             for handle in handles:
                 self._client.cancel(handle)
-
-
-def _listed(values: Any, key: Any) -> Any:
-    return list(values) if isinstance(key, list) else values
 
 
 def _idleness(workers: Mapping[str, Any], silent: list[str]) -> str:
@@ -257,7 +249,7 @@ def active_scheduler(callback: Functions, place: Callable[[Any], str], stage: St
         with _thread_left_to_others(), stage.span():
             yield _Cluster(client, place)
     elif get is None or get is dask.threaded.get:
-        workers = int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT or os.cpu_count() or 1)
+        workers = int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT)
         pool = dask.config.get("pool", None)
         with ThreadPoolExecutor(DRIVERS, thread_name_prefix="daskspectral-epoch") as drivers:
             if isinstance(pool, ThreadPoolExecutor):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +22,8 @@ OVERFLOW: Any = {"over": "ignore", "invalid": "ignore"}  # what is not finite is
 stopped: set[str] = set()  # runs of this process that were interrupted; their tasks end at the next batch
 
 
-class ReduceTask(Protocol):
-    """Sums over the batches of one range: named arrays that add."""
-
-    def __call__(self, batches: Batches, state: Any) -> dict[str, Array]: ...
+ReduceTask = Callable[[Batches, Any], dict[str, Array]]
+"""Sums over the batches of one range, by a state: named arrays that add."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +45,8 @@ class Counted:
     tally: Tally
 
 
-class MapTask(Protocol):
-    """The result (c, ...) of each row of one batch."""
-
-    def __call__(self, batch: Mapping[str, Array], state: Any) -> Array | Counted: ...
+MapTask = Callable[[Mapping[str, Array], Any], Array | Counted]
+"""The result (c, ...) of each row of one batch, by a state."""
 
 
 @dataclass(frozen=True, eq=False)

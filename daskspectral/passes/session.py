@@ -21,7 +21,7 @@ from daskspectral.data.readers import DaskReader, Reader
 from daskspectral.data.source import Source, check_widths, label_of
 from daskspectral.engine import Plan, Run
 from daskspectral.engine.checkpoint import Checkpoint, checkpoint_directory
-from daskspectral.engine.sampling import Scan
+from daskspectral.engine.sampling import scan
 from daskspectral.moments import Digests, Moments
 from daskspectral.moments.folds import Dealing, Dealt
 from daskspectral.neural import State
@@ -252,6 +252,6 @@ def _digested(
         "check",
         digested={"x": known.dtypes[name]},
     )
-    found = run.reduce(Scan()).digests
+    found = run.reduce(scan).digests
     assert found is not None
     return np.asarray(found[np.argsort(found[:, 0]), 1])

@@ -21,6 +21,7 @@ from daskspectral.devices import ACCELERATOR_ROWS, least_rows
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import (
+    Buffers,
     Memory,
     check_memory,
     cluster_workers,
@@ -238,20 +239,17 @@ def plan_sums(
         memory = replace(memory, tasks=memory.tasks + reading, choosing=choosing)
         check_memory(memory)
         return PassPlan(plan, memory, dealing)
+    arrays = 3 * len({(side, leaf.view) for side, leaf in leaves})
+    arrays += sum(features_of(leaf, source, operator) for _, leaf in leaves)
     memory = predict_memory(
         p,
         source.dimension,
-        rows=block,
-        dtype=dtype,
+        Buffers(block, dtype, arrays, chunk_bytes(source, longest, device), device),
         threads=threads,
         live=plan.live(1 + math.ceil(threads / plan.epoch), groups) + max(1, kept),
-        chunk_bytes=chunk_bytes(source, longest, device),
-        buffers=3 * len({(side, leaf.view) for side, leaf in leaves})
-        + sum(features_of(leaf, source, operator) for _, leaf in leaves),
         sums=2 if operator.right_gram is None and right is None else 3,
         groups=max(groups(range(i, i + 1)) for i in range(len(plan.ranges))),
         kept=kept,
-        device=device,
     )
     memory = replace(memory, choosing=choosing)
     check_memory(memory)

@@ -39,7 +39,7 @@ from daskspectral.data.rows import Rows
 from daskspectral.data.source import open_data
 from daskspectral.data.writing import create_array
 from daskspectral.engine import Run, plan_rows
-from daskspectral.engine.sampling import Scan
+from daskspectral.engine.sampling import scan
 from daskspectral.modes.sums import mode_sum, rows_at_once
 from daskspectral.operators import Laplacian
 
@@ -164,7 +164,7 @@ def main(
             timed("fit", lambda: model.fit(path))
         peak = memory("VmHWM")
         timed("solve", lambda: model.fit_moments(model.moments_))
-        timed("read", lambda: Run(source, plan_rows(source, 20.0 * source.row_bytes)).reduce(Scan()))
+        timed("read", lambda: Run(source, plan_rows(source, 20.0 * source.row_bytes)).reduce(scan))
         other = None
         if against is not None and y is None:
             basis, solver = replace(lattice, eps=against, kernel=model.kernel_), model.choice_.parameters["solver"]

@@ -23,7 +23,7 @@ import numpy as np
 import threadpoolctl
 
 from daskspectral.basis import LandmarkBasis
-from daskspectral.data.samples import write_sample
+from daskspectral.datasets import write
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Measure
 from daskspectral.operators import Laplacian, Operator
@@ -105,7 +105,7 @@ def normal_zarr(folder: Path, n: int, d: int, dtype: str = "float32", chunk_rows
     path = folder / f"normal-{n}-{d}-{dtype}{'' if chunk_rows is None else f'-{chunk_rows}'}.zarr"
     if not path.exists():
         click.echo(f"writing {path}", err=True)
-        write_sample("gaussian", path, n, dimension=d, dtype=dtype, chunk_rows=chunk_rows)
+        write("gaussian", path, n, dimension=d, dtype=dtype, chunk_rows=chunk_rows)
     return path
 
 

@@ -30,7 +30,7 @@ from common import alternate, folder_option, forget, gemm, measure, normal_zarr,
 from daskspectral.data.batches import BATCH_ROWS
 from daskspectral.data.source import open_source
 from daskspectral.engine import Run, plan_rows
-from daskspectral.engine.sampling import Scan
+from daskspectral.engine.sampling import scan
 from daskspectral.kernels import Gaussian
 from daskspectral.moments import Measure
 from daskspectral.passes.sums import flops_of
@@ -82,11 +82,11 @@ def one_size(p: int, d: int, n: int, folder: Path, threads: int, repeats: int, q
         "dgemm": together(list(products)),
         "bare": bare(task, x, batch, threads),
         "warm": lambda: run.reduce(task),
-        "read": lambda: run.reduce(Scan()),
+        "read": lambda: run.reduce(scan),
         "forget": lambda: forget(path),
         "cold": lambda: run.reduce(task),
         "forget again": lambda: forget(path),
-        "cold read": lambda: run.reduce(Scan()),
+        "cold read": lambda: run.reduce(scan),
     }
     seconds = alternate(functions, repeats)
     engine = run.reduce(task)

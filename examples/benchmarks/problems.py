@@ -21,7 +21,7 @@ import numpy as np
 import spectra
 from scipy.signal import lfilter
 
-from daskspectral.data.samples import SAMPLES
+from daskspectral.datasets import SAMPLES
 
 Array = np.ndarray
 Points = Callable[[int, np.random.Generator], Array]

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from daskspectral import InvariantRegressor
 from daskspectral.basis import HarmonicBasis, InvariantBasis
-from daskspectral.data.samples import write_sample
 from daskspectral.data.writing import create_array
+from daskspectral.datasets import write
 from daskspectral.groups import Cyclic, Group, Permutations, Rotations
 from daskspectral.manifolds import Sphere
 
@@ -162,7 +162,7 @@ def write_data(cases: tuple[Case, ...], folder: Path) -> None:
         points, values = paths(case, folder)
         n = max(other.rows(other.levels[-1]) for other in cases if other.d == case.d)
         if not points.exists():
-            write_sample(SAMPLES[case.d], points, n, dimension=case.d, seed=1)
+            write(SAMPLES[case.d], points, n, dimension=case.d, seed=1)
         x = zarr.open_array(points, mode="r")
         if x.shape != (n, case.d):
             raise ValueError(f"{points} has {x.shape[0]} points instead of {n}; name another --folder, or remove it")

@@ -32,7 +32,7 @@ ERRORS = {  # exit code 1: what is there does not do
     "transform moments.zarr points.zarr --out o.zarr": "holds moments, not a model",
     "predict d.zarr points.zarr --out o.zarr": "DiffusionMap, .* no regressor: `daskspectral transform d.zarr points",
     "convert no.npy --out o.zarr": "no.npy does not exist",
-    "sample gaussian --n -5 --out o.zarr": "n must be at least 1 row, not -5",
+    "sample gaussian --n -5 --out o.zarr": "n is a whole number of 1 or more; it is -5",
     "update d.zarr points.zarr --out o.zarr": "DiffusionMap, which cannot be updated",
     f"{EMBED} --embedding points.zarr --overwrite": "would replace the input",
     f"{EMBED} --embedding d.zarr": "d.zarr exists",
@@ -41,7 +41,7 @@ ERRORS = {  # exit code 1: what is there does not do
     "report m.zarr --out o.pdf": "a report's name must end in .html, .htm",
     "score d.zarr points.zarr": "d.zarr holds DiffusionMap, which has no score",
     "score m.zarr few.zarr": "a score of 2 functions needs more than 2 rows, and X has 1 rows",
-    "verify no.zarr": "there is no store at no.zarr",
+    "verify no.zarr": "there is no zarr store at no.zarr",
     "info m.zarr --log-file no/run.log": "--log-file no/run.log cannot be written: No such file",
     f"{FIT} --scheduler tcp://127.0.0.1:9 --connect-timeout 0.2": "no dask scheduler answers at tcp://127.0.0.1:9",
 }

@@ -13,8 +13,8 @@ import daskspectral as dsp
 from daskspectral import landmarks, plot
 from daskspectral.basis import Landmarks
 from daskspectral.cli import command, main
-from daskspectral.data.convert import convert
-from daskspectral.data.samples import SAMPLES, write_sample
+from daskspectral.data.convert import Part, convert
+from daskspectral.datasets import SAMPLES, write
 from daskspectral.embedding import bandwidth, diffusion, sdp
 from daskspectral.invariance.levels import InvariantSolver
 from daskspectral.passes.score import measure_score
@@ -37,8 +37,8 @@ BEHIND: dict[str, list[Callable[..., Any]]] = {
     "predict": [dsp.HermiteRegressor.predict, dsp.Rows],
     "score": [measure_score, dsp.HermiteRegressor.score, dsp.Rows],
     "info": [],
-    "sample": [write_sample],
-    "convert": [convert],
+    "sample": [write],
+    "convert": [convert, Part],
 }
 OF_LANDMARKS = {"landmarks": "count", "landmark_method": "method", "landmark_sample": "sample"}
 PARTS: dict[str, dict[Callable[..., Any], tuple[str, ...]]] = {  # of estimators, with the options of each

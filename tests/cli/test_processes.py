@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.slow]
 FIT = "fit points.zarr --kernel gaussian:1 --landmarks 30 --components 4 --allow-missing"
 INTERRUPTED = """
 import signal, sys, time
-import daskspectral.cli, daskspectral.data.batches, daskspectral.data.convert, daskspectral.data.samples
+import daskspectral.cli, daskspectral.data.batches, daskspectral.data.convert, daskspectral.datasets
 
 def slow(owner, name):
     function = getattr(owner, name)
@@ -35,8 +35,8 @@ def slow(owner, name):
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background job ignores
 slow(daskspectral.data.batches.Batches, "_clean")
-slow(daskspectral.data.samples.Sample, "draw")
-slow(daskspectral.data.convert._Rows, "_valid")
+slow(daskspectral.datasets.Sample, "draw")
+slow(daskspectral.data.convert._CheckedRows, "_valid")
 daskspectral.cli.main(sys.argv[1:])
 """
 JOBS = {

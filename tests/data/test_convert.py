@@ -16,7 +16,7 @@ import xarray as xr
 import zarr
 
 from daskspectral.data import convert as convert_module
-from daskspectral.data.convert import Report, convert
+from daskspectral.data.convert import Converted, convert
 from daskspectral.errors import InvalidRowError
 
 VALUES = np.random.default_rng(0).standard_normal((23, 3))
@@ -78,7 +78,7 @@ def test_rows_are_those_of_the_source(tmp_path: Path, name: str) -> None:
     """All, in the columns that are asked for, and with invalid ones that raise, are skipped or kept."""
     source = written(tmp_path, name)
     report = convert(source, tmp_path / "x.zarr", chunk_rows=5, progress=False)
-    assert report == Report(23, 3, 0, os.fspath(tmp_path / "x.zarr"))
+    assert report == Converted(23, 3, 0, os.fspath(tmp_path / "x.zarr"))
     array = zarr.open_array(tmp_path / "x.zarr", mode="r")
     np.testing.assert_array_equal(array[:], VALUES)
     assert array.chunks == (5, 3)

@@ -11,7 +11,7 @@ import zarr
 from scipy.integrate import quad
 from scipy.stats import kstest
 
-from daskspectral.data.samples import OU_STEP, SAMPLES, write_sample
+from daskspectral.datasets import OU_STEP, SAMPLES, write
 
 N = 40_000
 
@@ -99,13 +99,13 @@ def test_chunk_i_is_drawn_from_seed_and_i(tmp_path: Path) -> None:
             wanted["ou"].append(last)
     for name, noise in (("swiss-roll", 0.2), ("ou", 0.0)):
         path = tmp_path / f"{name}.zarr"
-        write_sample(name, path, 25, chunk_rows=10, seed=5, noise=noise, progress=False)
+        write(name, path, 25, chunk_rows=10, seed=5, noise=noise, progress=False)
         np.testing.assert_allclose(zarr.open_array(path, mode="r")[:], wanted[name], rtol=1e-12)
 
 
 def test_wrong_values_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"no sample 'moon'.*two-moons, sphere, circle"):
-        write_sample("moon", tmp_path / "x.zarr", 5, progress=False)
+        write("moon", tmp_path / "x.zarr", 5, progress=False)
     with pytest.raises(ValueError, match="a multiple of 2 and at least 2, not 3"):
-        write_sample("torus", tmp_path / "x.zarr", 5, dimension=3, progress=False)
+        write("torus", tmp_path / "x.zarr", 5, dimension=3, progress=False)
     assert os.listdir(tmp_path) == []

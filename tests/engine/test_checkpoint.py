@@ -91,12 +91,11 @@ def test_data_in_memory_are_digested_for_a_checkpoint_only(run: Path, monkeypatc
 
 
 def test_plans_of_the_same_number_of_ranges_are_told_apart(run: Path) -> None:
-    written = Checkpoint.start(run, {}, {}, 0.0)
+    written = Checkpoint.take_up(run, {}, dict, {}, 0.0)
     written.agree(Plan(((0, 5), (5, 9))))
     written.agree(Plan(((0, 4), (4, 9))))  # no sums so far
     written.add(1, Total({"s": np.ones(2)}, 2.0, 2))
-    found = Checkpoint.open(run, {}, {}, 0.0)
-    assert found is not None
+    found = Checkpoint.take_up(run, {}, dict, {}, 0.0)
     found.agree(Plan(((0, 4), (4, 9))))
     with pytest.raises(ValueError, match=r"differs: rows of the ranges"):
         found.agree(Plan(((0, 5), (5, 9))))

@@ -87,7 +87,7 @@ def test_spans_and_events_tell_what_the_bars_show(
     stages = [one for one in spans if one.name[:2] == ("names", "daskspectral") and len(one.name) == 3]
     names = {one.name[2]: {key_split(group.name) for group in one.groups} - {"shared", "state"} for one in stages}
     assert len(stages) == len(names), "the passes of one stage are one span"
-    wanted = {"standardize": {"standardize", "tree"}, "landmarks": {"landmarks", "collect"}, "fit": {"sums", "tree"}}
+    wanted = {"standardize": {"standardize", "tree"}, "landmarks": {"landmarks"}, "fit": {"sums", "tree"}}
     assert names == wanted
     told = events(client)[before:]
     assert [(e["stage"], e["total"], e["done"]) for e in told if e["state"] == "finished"] == bars

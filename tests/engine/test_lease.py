@@ -99,7 +99,7 @@ def test_a_lease_is_renewed_while_an_epoch_lasts(run: Path, monkeypatch: pytest.
 
 def test_a_run_whose_lease_was_taken_over_writes_no_more(run: Path) -> None:
     lease = take(run, 0.0)
-    checkpoint = Checkpoint.start(run, {}, {}, 0.0)
+    checkpoint = Checkpoint.take_up(run, {}, dict, {}, 0.0)
     elsewhere(run)
     with pytest.raises(OSError, match=r"taken over by another run: process \d+ on far\.example"):
         checkpoint.add(1, Total({"s": np.ones(2)}, 2.0, 2))

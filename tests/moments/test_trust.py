@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.basis import LandmarkBasis, Landmarks, MonomialBasis
-from daskspectral.data.samples import SAMPLES
+from daskspectral.datasets import SAMPLES
 from daskspectral.errors import TrustWarning
 from daskspectral.kernels import Gaussian, Matern, Polynomial
 from daskspectral.moments import trust

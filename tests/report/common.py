@@ -10,7 +10,7 @@ import xarray as xr
 
 import daskspectral as dsp
 from daskspectral.basis import FourierLattice, Landmarks, MonomialBasis
-from daskspectral.data.samples import SAMPLES
+from daskspectral.datasets import SAMPLES
 from daskspectral.kernels import Gaussian
 
 VOID = {"meta", "br", "wbr", "hr", "img", "link", "input"}
