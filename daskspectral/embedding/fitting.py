@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from daskspectral.basis import LandmarkBasis
 from daskspectral.data.source import Source
 from daskspectral.embedding.ascent import Problem
-from daskspectral.embedding.extension import COVERED, Extension
+from daskspectral.embedding.extension import COVERED, Cover, Extension
 from daskspectral.embedding.landmark_passes import (
     PROBES,
     SHARE,
@@ -39,7 +39,7 @@ from daskspectral.embedding.pair_passes import (
     degree,
     points_in_memory,
 )
-from daskspectral.embedding.problems import Deflated, ExactProblem, Frame, LowRankProblem, Prove, Pull, alpha
+from daskspectral.embedding.problems import Deflated, ExactProblem, Frame, LowRankProblem, Masses, Prove, Pull
 from daskspectral.embedding.stages import RANK, SDPSolution, SDPStage, solve_stages
 from daskspectral.engine import Run
 from daskspectral.engine.memory import available
@@ -191,20 +191,16 @@ class Embedding:
             pulled = problem.matrix @ e  # the extension at the points themselves: both agree, converged or not
             length = np.linalg.norm(pulled, axis=1, keepdims=True)
             embedded.append(np.divide(np.sqrt(d)[:, None] * pulled, length, out=e.copy(), where=length > 0))
-        whole = np.hstack(embedded)
+        whole, longest = np.hstack(embedded), float(matrix.bound.max()) if bound is None else None
         extension = Extension(
             kernel,
             x,
-            np.ones(len(x)),
-            float(m.sum()),
-            np.hstack(columns),
-            whole,
-            float(matrix.bound.max()),
+            Masses(np.ones(len(x)), float(m.sum()), longest),
+            np.ascontiguousarray(np.hstack(columns)),
             tuple(stage.rank for stage in stages),
             whole.shape[1] if self.count is None else min(self.count, whole.shape[1]),
             cut=CUT if sparse else 0.0,
             preparation=self.source.preparation,
-            unit=bound is not None,
         )
         return Embedded(extension, stages, "sparse" if sparse else "exact", whole[:, : extension.kept])
 
@@ -274,7 +270,7 @@ class Embedding:
             )
         if count := int(cover["unbounded"]):
             raise ValueError(f"diagonal must be positive at every row; {count} of {n} are not")
-        check_masses(kernel, -float(cover["lightest"]), float(cover["heaviest"]), found.frame.total, n)
+        check_masses(kernel, -float(cover["lightest"]), float(cover["heaviest"]), found.frame.masses.total, n)
         if found.coverage > 1 - 1e-8:  # every row is a landmark, or equal to one
             check_joined(kernel, landmarks, kernel.values(landmarks, landmarks).sum(axis=1))
 
@@ -284,11 +280,11 @@ class Embedding:
         New points are told from rows of the fit.
         """
         passes, run, kernel = self.passes, self.passes.run, self.kernel
-        basis, frame, unit = covered.basis, covered.frame, "diagonal" in self.source.readers
+        basis, frame = covered.basis, covered.frame
         (rows, row_bound), (probes, probe_bound) = self._drawn(ROWS, 1), self._drawn(PROBES, 2)
         before = self.before if less is None else less.extension
         features, passes.run = kept_values(run, basis, self.cache, self.scratch)
-        pull, prove = (BlockTask(features, kind(frame.masses, frame.total)) for kind in (Pull, Prove))
+        pull, prove = (BlockTask(features, kind(frame.masses)) for kind in (Pull, Prove))
         problem = LowRankProblem(frame, lambda v: passes(pull, v), lambda v: passes(prove, v))
 
         def start(stage: int) -> Array:
@@ -304,35 +300,31 @@ class Embedding:
         states = [stage.solution.point * positive(stage.solution.point) for stage in stages]
         parts = [f.coefficients(z) for f, z in zip(frames, states, strict=True)]
         sums = [passes(pull, v)["state"] for v in parts]
-        passes.run = run
-        empty = np.zeros((len(rows), sum(ranks)))
+        passes.run, masses = run, frame.masses
+        if "diagonal" not in self.source.readers:
+            masses = replace(masses, longest=float(masses.bound(-covered.cover["lightest"])))
+        share = int(covered.cover["rows"]) / len(rows)
+        cover = Cover(np.ascontiguousarray(frame.whitening), rows, np.zeros((len(rows), sum(ranks))), share)
         extension = Extension(
             kernel,
             basis.landmarks,
-            frame.masses,
-            frame.total,
-            np.hstack(parts),
-            empty,
-            float(alpha(np.array(-float(covered.cover["lightest"])), frame.total)),
+            masses,
+            np.ascontiguousarray(np.hstack(parts)),
             ranks,
             sum(ranks),
-            whitening=frame.whitening,
-            fit_rows=rows,
-            row_weights=empty,
-            share=int(covered.cover["rows"]) / len(rows),
+            cover,
             preparation=self.source.preparation,
-            unit=unit,
             device=run.device,
         )
-        overlap = frame.masses @ np.hstack(sums)
+        overlap = masses.weights @ np.hstack(sums)
         probe = Probe.of(passes, extension, overlap[: ranks[0]], probes, probe_bound)
         e = extension.of_prepared(rows)[0]
         e = e if row_bound is None else e * np.sqrt(row_bound)[:, None]
-        m = frame.masses @ kernel.values(rows, basis.landmarks)
+        m = masses.weights @ kernel.values(rows, basis.landmarks)
         lift = _lift(frames, [frame.whitening.T @ part for part in sums])
-        weights = (e @ lift - np.outer(np.sqrt(m), overlap @ lift / frame.total)) / np.sqrt(m)[:, None]
+        weights = (e @ lift - np.outer(np.sqrt(m), overlap @ lift / masses.total)) / np.sqrt(m)[:, None]
         kept = extension.kept if self.count is None else min(self.count, extension.kept)
-        extension = replace(extension, row_embedding=e, row_weights=weights, kept=kept)
+        extension = replace(extension, cover=replace(cover, weights=weights), kept=kept)
         error = _error(None if less is None else less.probe, probe)
         logger.info("%d landmarks: the Gram matrix is off by about %.1e", basis.size, error)
         return Embedded(extension, stages, "lowrank", None, covered.coverage, error, probe)

@@ -23,7 +23,7 @@ from daskspectral.data.stores import open_node
 from daskspectral.data.writing import create_array, default_chunk_rows, refuse_existing, refuse_input
 from daskspectral.devices import ACCELERATOR_ROWS, Device, device_of
 from daskspectral.embedding.extension import COVERED, Extension
-from daskspectral.embedding.problems import Frame, Largest, Prove, Pull, alpha
+from daskspectral.embedding.problems import Frame, Largest, Prove, Pull
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import available, check_memory, local_threads, on_cluster, predict_memory
@@ -121,7 +121,7 @@ class CoverTask:
         uncovered, unbounded, missed, rows_seen = 0, 0, First(()), 0
         farthest, lightest, heaviest = Largest(), Largest(-np.inf), Largest()
         device = self.features.accelerator
-        get, whitening, masses = device.get, device.put(state.whitening), device.put(state.masses)
+        get, whitening, masses = device.get, device.put(state.whitening), device.put(state.masses.weights)
         for k, bound, x in self.features.blocks(batches):
             cover, m = get(np.square(whitening.T @ k).sum(axis=0)), get(k.T @ masses)
             rows_seen += len(m)
@@ -300,7 +300,7 @@ class ProbeTask:
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Array | None = None) -> dict[str, Array]:
         extension = self.extension
         r, device = extension.stages[0], device_of(extension.device)
-        points, masses, probes = device.moved((extension.points, extension.masses, self.probes))
+        points, masses, probes = device.moved((extension.points, extension.masses.weights, self.probes))
         step = ACCELERATOR_ROWS if device.accelerated else PROBE_ROWS
         sums: dict[str, Array] = {"mass": np.zeros(len(self.probes)), "pull": np.zeros((len(self.probes), r))}
         for batch in batches:
@@ -338,8 +338,8 @@ class Probe:
         `bound` (s,) are the bounds on the diagonal at the probe rows, where they are given.
         """
         sums = passes(ProbeTask(extension, probes))
-        m, total = np.asarray(sums["mass"]), extension.total
-        d = alpha(m, total) if bound is None else bound
+        m, total = np.asarray(sums["mass"]), extension.masses.total
+        d = extension.masses.bound(m, bound)
         pulled = sums["pull"] - np.outer(m, overlap) / total
         pulled /= np.sqrt(m)[:, None]
         length = np.linalg.norm(pulled, axis=1, keepdims=True)
@@ -355,8 +355,8 @@ class Probe:
 def _dual(extension: Extension, x: Array, bound: Array | None) -> Array:
     """y_i = |u_i| / sqrt(d_i) of the low-rank problem at points x (s, d), (s,), with u_i = (Abar E)_i."""
     k = extension.kernel.values(x, extension.points)
-    m = extension.masses @ k
-    d = alpha(m, extension.total) if bound is None else bound
+    m = extension.masses.weights @ k
+    d = extension.masses.bound(m, bound)
     return np.asarray(np.linalg.norm(k.T @ extension.coefficients[:, : extension.stages[0]], axis=1) / np.sqrt(m * d))
 
 

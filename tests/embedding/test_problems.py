@@ -81,7 +81,7 @@ def low_case(own: bool = False) -> Case:
     f = np.array([(a - sigma * (sigma @ a) / (sigma @ sigma)) / np.sqrt(b) for a, b in zip(psi, m, strict=True)])
     given = np.random.default_rng(1).uniform(0.5, 2, 50) if own else None
     d = np.array([1 / b - b / m.sum() for b in m]) if given is None else given
-    pull, prove = Pull(frame.masses, frame.total), Prove(frame.masses, frame.total)
+    pull, prove = Pull(frame.masses), Prove(frame.masses)
     problem = LowRankProblem(
         frame, lambda v: summed(pull, k, v, given, [7, 30]), lambda v: summed(prove, k, v, given, [20])
     )
