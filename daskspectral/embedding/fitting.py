@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import LandmarkBasis
 from daskspectral.data.source import Source
-from daskspectral.embedding.ascent import Problem
+from daskspectral.embedding.ascent import AscentProblem
 from daskspectral.embedding.extension import COVERED, Cover, Extension
 from daskspectral.embedding.landmark_passes import (
     PROBES,
@@ -111,24 +111,22 @@ class Embedding:
     E E^T maximises Tr(Abar B) over positive semidefinite matrices B (n, n) with bounded diagonal, where Abar is the
     `kernel` exp(-r^2 / bandwidth^2), normalised and without its first eigenvector (Fanuel et al. 2022); `solve` does so
     from a starting point drawn with `seed`, or from the embedding `before`. `landmarks` gives so many landmarks; as
-    many are taken as make the Gram matrix exact to `accuracy`, or, of `sizes`, so many first and at most. Kernel values
-    are kept as `cache` says, or at the path `scratch`.
+    many are taken as make the Gram matrix exact to `accuracy`, or, of `sizes`, so many first and at most.
     """
 
     passes: Passes
-    kernel: Gaussian
-    solve: Callable[[Problem, Array], SDPSolution]
+    bandwidth: float
+    solve: Callable[[AscentProblem, Array], SDPSolution]
     landmarks: Callable[[int], LandmarkBasis]
     accuracy: float
     sizes: tuple[int, int] | None
     seed: int
     count: int | None
-    cache: str
-    scratch: str | None
     before: Extension | None = None
 
     def __post_init__(self) -> None:
         self.source: Source = self.passes.run.source
+        self.kernel = Gaussian(self.bandwidth / 2**0.5)
 
     def chosen(self) -> Embedded:
         """The cheapest form that answers to `accuracy`."""
@@ -144,7 +142,7 @@ class Embedding:
             points = points_in_memory(self.source)[0]
             probes = points[np.random.default_rng(self.seed).permutation(len(points))[:NEIGHBOURHOODS]]
             near = degree(self.kernel, points, probes)
-            fits = ENTRY * n * near <= available() / SHARE or self.scratch is not None
+            fits = ENTRY * n * near <= available() / SHARE or self.passes.scratch is not None
             if near <= DENSE * n and fits:
                 return self.exact(sparse=True)
         if n <= EXACT_ROWS:
@@ -158,15 +156,15 @@ class Embedding:
         too far from the others, and for bounds on the diagonal that are not positive.
         """
         kernel, (x, bound) = self.kernel, points_in_memory(self.source)
-        check_reach(kernel, x)
+        check_reach(self.bandwidth, x)
         product = (
-            SparseProduct.of(kernel, x, self.scratch)
+            SparseProduct.of(kernel, x, self.passes.scratch)
             if sparse
             else KernelProduct.of(kernel, x, kept=keeps(8 * len(x) ** 2))
         )
         m = (product @ np.ones((len(x), 1)))[:, 0]
-        check_masses(kernel, float(m.min()), float(m.max()), float(m.sum()), len(m))
-        check_joined(kernel, x, m)
+        check_masses(self.bandwidth, float(m.min()), float(m.max()), float(m.sum()), len(m))
+        check_joined(self.bandwidth, x, m)
         if bound is not None and not (bound > 0).all():
             raise ValueError(f"diagonal must be positive at every row; {np.count_nonzero(~(bound > 0))} are not")
         matrix = Deflated(product, m)
@@ -207,7 +205,7 @@ class Embedding:
     def low_rank(self) -> Embedded:
         """At landmarks, of the kernel's Nystrom approximation. Raises UncoveredError where they do not cover the rows.
 
-        Raises MemoryError where `cache` is "always" and the kernel values cannot be kept.
+        Raises MemoryError where the cache is "always" and the kernel values cannot be kept.
         """
         most = min(self.source.n, MOST)
         found = None if self.sizes is not None else self._doubled(most)
@@ -249,7 +247,7 @@ class Embedding:
         plan = plan_embedding(self.source, basis.size, run.device)
         self.passes.run = Run(self.source, plan, None, "embed", run.device)
         while True:
-            check_reach(kernel, basis.landmarks)
+            check_reach(self.bandwidth, basis.landmarks)
             features = Features(basis, device=run.device)
             total = self.passes(TotalTask(features))["total"]
             frame = Frame.of(kernel.values(basis.landmarks, basis.landmarks), total)
@@ -261,7 +259,7 @@ class Embedding:
 
     def _check(self, found: Covered) -> None:
         """Raise UncoveredError for rows that are not covered, ValueError for a useless bandwidth or wrong bounds."""
-        n, kernel, cover, landmarks = self.source.n, self.kernel, found.cover, found.basis.landmarks
+        n, cover, landmarks = self.source.n, found.cover, found.basis.landmarks
         if found.missed:
             raise UncoveredError(
                 f"the landmarks do not cover {found.missed} of {n} points (|psi|^2 below {COVERED}, least "
@@ -270,9 +268,9 @@ class Embedding:
             )
         if count := int(cover["unbounded"]):
             raise ValueError(f"diagonal must be positive at every row; {count} of {n} are not")
-        check_masses(kernel, -float(cover["lightest"]), float(cover["heaviest"]), found.frame.masses.total, n)
+        check_masses(self.bandwidth, -float(cover["lightest"]), float(cover["heaviest"]), found.frame.masses.total, n)
         if found.coverage > 1 - 1e-8:  # every row is a landmark, or equal to one
-            check_joined(kernel, landmarks, kernel.values(landmarks, landmarks).sum(axis=1))
+            check_joined(self.bandwidth, landmarks, self.kernel.values(landmarks, landmarks).sum(axis=1))
 
     def _solved(self, covered: Covered, less: Embedded | None) -> Embedded:
         """The embedding at landmarks that cover the rows; one at fewer landmarks tells how far it is from the exact.
@@ -283,7 +281,7 @@ class Embedding:
         basis, frame = covered.basis, covered.frame
         (rows, row_bound), (probes, probe_bound) = self._drawn(ROWS, 1), self._drawn(PROBES, 2)
         before = self.before if less is None else less.extension
-        features, passes.run = kept_values(run, basis, self.cache, self.scratch)
+        features, passes.run = kept_values(passes, basis)
         pull, prove = (BlockTask(features, kind(frame.masses)) for kind in (Pull, Prove))
         problem = LowRankProblem(frame, lambda v: passes(pull, v), lambda v: passes(prove, v))
 
@@ -375,9 +373,8 @@ def _lift(frames: Sequence[Frame], sums: Sequence[Array]) -> Array:
     return lift
 
 
-def check_reach(kernel: Gaussian, points: Array) -> None:
+def check_reach(bandwidth: float, points: Array) -> None:
     """Raise ValueError where some of the points (n, d) are so far off that distances between others lose digits."""
-    bandwidth = float(kernel.scale) * np.sqrt(2)
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.sum((points - np.median(points, axis=0)) ** 2, axis=1)
     farthest = int(np.argmax(squares))
@@ -396,25 +393,23 @@ def check_reach(kernel: Gaussian, points: Array) -> None:
     )
 
 
-def check_joined(kernel: Gaussian, points: Array, masses: Array) -> None:
+def check_joined(bandwidth: float, points: Array, masses: Array) -> None:
     """Raise ValueError where the kernel, with these row sums (n,), joins none of the points (n, d) but equal ones."""
     if np.abs(masses - np.round(masses)).max() < 1e-8:
         _, group, counts = np.unique(points, axis=0, return_inverse=True, return_counts=True)
         copies = counts[group.reshape(-1)]
         if len(counts) > 1 and np.abs(masses - copies).max() < 1e-8:
-            bandwidth = float(kernel.scale) * np.sqrt(2)
             raise ValueError(
                 f"at bandwidth {bandwidth:g} the kernel joins equal points only: no two different ones are within "
                 "reach of each other. Give a larger bandwidth"
             )
 
 
-def check_masses(kernel: Gaussian, lightest: float, heaviest: float, total: float, n: int) -> None:
+def check_masses(bandwidth: float, lightest: float, heaviest: float, total: float, n: int) -> None:
     """Raise ValueError where the kernel matrix of n points is the identity, or of rank one, to rounding.
 
     Masses are its row sums: the smallest, the largest, and their total.
     """
-    bandwidth = float(kernel.scale) * np.sqrt(2)
     if n == 1:
         raise ValueError("X has 1 row; an embedding needs 2 points at least")
     if heaviest - 1 < 1e-8:

@@ -36,6 +36,7 @@ Array = NDArray[np.floating[Any]]
 ASKED = "asked"
 BLOCK_ROWS = 512  # kernel values of a block are read three times: they should stay in the cache
 KEPT = 1 << 30  # bytes of kernel values that are kept in memory, at most
+CACHES = ("auto", "always", "never")
 SCRATCH = "daskspectral_scratch"
 """Attribute of the array of kernel values that a fit leaves at the path of its cache."""
 
@@ -177,11 +178,20 @@ class BlockTask:
 
 @dataclass(eq=False)
 class Passes:
-    """One pass after the other over the same rows; a pass whose sums a checkpoint holds is not made again."""
+    """One pass after the other over the same rows; a pass whose sums a checkpoint holds is not made again.
+
+    Kernel values are kept between them as `cache` says, one of `CACHES`, or at the path that it is.
+    """
 
     run: Run
+    cache: str = "auto"
     checkpoint: Checkpoint | None = None
     count: int = 0
+
+    @property
+    def scratch(self) -> str | None:
+        """The path of kept kernel values, where one is given."""
+        return None if self.cache in CACHES else self.cache
 
     def __call__(self, task: Any, state: Any = None) -> Mapping[str, Any]:
         """The sums of a task over all rows."""
@@ -252,13 +262,14 @@ def _is_scratch(path: str | os.PathLike[str]) -> bool:
     return node.attrs.get(SCRATCH) is True
 
 
-def kept_values(run: Run, basis: LandmarkBasis, cache: str, scratch: str | None) -> tuple[Features, Run]:
+def kept_values(passes: Passes, basis: LandmarkBasis) -> tuple[Features, Run]:
     """Kernel values at landmarks and the run that reads them: kept where that is asked for or pays.
 
-    They are kept in a zarr array at the path `scratch`, where it is given, else in memory where they fit, unless
-    `cache` is "never" (on an accelerator, which makes them faster than they come from there, with "always" alone).
-    Raises MemoryError where `cache` is "always" and they cannot be kept.
+    They are kept in a zarr array at the `scratch` path, where it is given, else in memory where they fit, unless the
+    cache is "never" (on an accelerator, which makes them faster than they come from there, with "always" alone).
+    Raises MemoryError where it is "always" and they cannot be kept.
     """
+    run, cache, scratch = passes.run, passes.cache, passes.scratch
     source, n, p, device = run.source, run.source.n, basis.size, run.device
     features, quiet = Features(basis, device=device), replace(run, source=replace(source, progress=False))
     if scratch is not None:

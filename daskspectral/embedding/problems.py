@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.devices import largest
-from daskspectral.embedding.ascent import Iterate, Problem
+from daskspectral.embedding.ascent import AscentProblem, Iterate
 from daskspectral.embedding.certificate import DENSE, Certificate, certificate, certify_dense, certify_lanczos
 from daskspectral.registry import Registered
 from daskspectral.solve.whitening import inverse_root, symmetric_part, whiten
@@ -33,17 +33,19 @@ class Deflated:
     """Abar = D K D - v vᵀ with D = diag(m)^(-1/2), v = √(m / sum m): equation (1.2), with v of unit norm.
 
     `product` is K, known by K @ h for h (n, c); `m` = K 1 (n,). Each of the pairs `removed`, L and C (n, s), subtracts
-    C Cᵀ.
+    C Cᵀ. Where a `density` (n,) is given, K_ij / (density_i density_j) takes the place of K.
     """
 
     product: Any
     m: Array
     removed: tuple[tuple[Array, Array], ...] = ()
+    density: Array | None = None
 
     def __matmul__(self, h: Array) -> Array:
         root = np.sqrt(self.m)[:, None]
         v = root / np.sqrt(self.m.sum())
-        result: Array = self.product @ (h / root) / root - v * (v.T @ h)
+        scale = root if self.density is None else root * self.density[:, None]
+        result: Array = self.product @ (h / scale) / scale - v * (v.T @ h)
         for _, c in self.removed:
             result = result - c @ (c.T @ h)
         return result
@@ -73,7 +75,7 @@ class Deflated:
 
 
 @dataclass(frozen=True, eq=False)
-class ExactProblem(Problem):
+class ExactProblem(AscentProblem):
     """Coordinates G (n, r), whose rows matter by their direction alone: E = √(d) h, h_i = g_i / |g_i| (C.1).
 
     The power step gives row i the squared length |(A h)_i| - 0.9 A_ii, A = diag(d)^(1/2) Abar diag(d)^(1/2): with the
@@ -265,7 +267,7 @@ class Prove:
 
 
 @dataclass(frozen=True, eq=False)
-class LowRankProblem(Problem):
+class LowRankProblem(AscentProblem):
     """Coordinates Z (q, r): the concave-convex form 2 Σ_i √(d_i) |F_iᵀ Z| - |P Z|² of the objective.
 
     Its maximum over Z is Tr(Abar B) at h_i = F_iᵀ Z / |F_iᵀ Z|, its gradient at Z is 2 (Z' - Z) with the power step

@@ -23,7 +23,7 @@ from daskspectral.embedding.bandwidth import check_bandwidth, chosen_bandwidth
 from daskspectral.embedding.certificate import Certificate
 from daskspectral.embedding.extension import Extension
 from daskspectral.embedding.fitting import FEW, FIRST, FURTHER, Embedded, Embedding
-from daskspectral.embedding.landmark_passes import Passes, check_scratch, plan_embedding
+from daskspectral.embedding.landmark_passes import CACHES, Passes, check_scratch, plan_embedding
 from daskspectral.embedding.stages import SOLVERS
 from daskspectral.embedding.told import embedding, kernel_matrix, proved
 from daskspectral.engine import Run, plan_rows
@@ -44,7 +44,6 @@ from daskspectral.solvers import Ascent
 Array = NDArray[np.floating[Any]]
 METHODS = ("auto", "exact", "sparse", "lowrank")
 UNCOVERED = ("nearest", "nan", "raise")
-CACHES = ("auto", "always", "never")
 FREE = ("solver", "cache")  # may change from one start to the next
 
 
@@ -283,19 +282,17 @@ class SDPEmbedding(Transformer):
             plan = plan_embedding(source, first, device)
         if checkpoint is not None:
             checkpoint.agree(plan)
-        last, own, path = vars(self).get("extension_"), self._ascent, self._scratch()
+        last, own, cache = vars(self).get("extension_"), self._ascent, self._kept()
         alike = self.warm_start and last is not None and last.points.shape[1] == source.dimension
         embedding = Embedding(
-            passes=Passes(Run(source, plan, None, "embed", device), checkpoint),
-            kernel=kernel,
+            passes=Passes(Run(source, plan, None, "embed", device), cache, checkpoint),
+            bandwidth=self.bandwidth_,
             solve=partial(SOLVERS[own.method], tolerance=own.tolerance, max_passes=own.max_passes),
             landmarks=landmarks,
             accuracy=self.accuracy,
             sizes=(first, 0 if given else int(FURTHER * first)) if given or known else None,
             seed=seed,
             count=self.n_components,
-            cache="auto" if path is not None else str(self.cache),
-            scratch=path,
             before=last if alike else None,
         )
         with checkpoint_signals(checkpoint):
@@ -313,18 +310,20 @@ class SDPEmbedding(Transformer):
     def _ascent(self) -> Ascent:
         return Ascent() if self.solver is None else self.solver
 
-    def _scratch(self) -> str | None:
-        """The path of a scratch array, None for a word. Raises ValueError for anything else."""
+    def _kept(self) -> str:
+        """The word, or the path of a scratch array, that `cache` is. Raises ValueError for anything else."""
         cache = self.cache
         if cache in CACHES:
-            return None
+            return str(cache)
         text = os.fspath(cache) if isinstance(cache, (str, os.PathLike)) else ""
         words = " or ".join(map(repr, CACHES))
         if not text:
             raise ValueError(f"cache must be {words}, or a path; it is {cache!r}")
-        if isinstance(cache, str) and not re.search(r"[./\\]", text):
+        if re.search(r"[./\\]", text):
+            return text
+        if isinstance(cache, str):
             raise ValueError(f"cache must be {words}, or a path such as './{text}'; it is {cache!r}")
-        return text
+        return f"./{text}"
 
     def _check_parameters(self) -> None:
         """Raise ValueError or TypeError for parameters that cannot work with any data."""
@@ -337,7 +336,7 @@ class SDPEmbedding(Transformer):
         check_one_of("method", self.method, METHODS)
         if not isinstance(self._ascent, Ascent):
             raise TypeError(f"solver must be daskspectral.solvers.Ascent(...), or None; got {self.solver!r}")
-        self._scratch()
+        self._kept()
         check_one_of("warm_start", self.warm_start, (True, False))
         of_kernel(self.landmarks, Gaussian(1.0), count="auto")
         check_random_state(self.random_state)
@@ -347,7 +346,7 @@ class SDPEmbedding(Transformer):
         if "diagonal" in source.readers and len(source.readers["diagonal"].shape) != 1:
             raise ValueError(f"diagonal must have shape ({source.n},); it has {source.readers['diagonal'].shape}")
         given_points(of_kernel(self.landmarks, Gaussian(1.0), count="auto"), source)
-        if (path := self._scratch()) is not None:
+        if (path := self._kept()) not in CACHES:
             check_scratch(path, source)
             if source.on_invalid == "skip":
                 raise ValueError("a scratch array keeps every row: mend the data and take on_invalid='raise'")
