@@ -32,7 +32,7 @@ How to add to it. Each is one class in one file; it registers itself, is saved a
 (`tests/test_adding.py` adds one of each):
 
 - an operator: inherit from `operators.Operator`, a dataclass with a `form`;
-- a kernel: `kernels.RadialKernel` (`profile`, `smoothness`), `kernels.DotKernel`, or `kernels.ParameterKernel`;
+- a kernel: `kernels.RadialKernel` (`profile`, `smoothness`), `kernels.DotKernel`, or `kernels.Kernel`;
 - a basis: `basis.Basis` (`size`, `dimension`, `order`, `description`, `at`);
 - functions that take part in basis="auto": `choosing.rivals.Kind` (`name`, `rival`);
 - a solver: `solve.Solver` (`name`, `solve`, and the attributes that it gives); operators name it, by its name too;

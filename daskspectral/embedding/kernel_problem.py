@@ -23,7 +23,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from daskspectral.kernels import Kernel
-from daskspectral.kernels.base import MultiIndex, ParameterKernel
+from daskspectral.kernels.base import MultiIndex
 from daskspectral.solve.whitening import fix_signs, symmetric_part
 
 Array = NDArray[np.floating[Any]]
@@ -253,7 +253,7 @@ def least_eigenvalue(problem: KernelisedProblem, y: Array) -> float:
 
 
 @dataclass(eq=False)
-class LearnedKernel(ParameterKernel):
+class LearnedKernel(Kernel):
     """The Mercer kernel b(x, y) = e(x).e(y) of a solution, with e(x) = Fᵀ Φ(x) and Φ(x) = S^-1/2 Vᵀ k(X, x).
 
     This is k_xᵀ K^+ B' K^+ k_y; `points` X (m, d), distinct, `whitening` V S^-1/2 (m, q), `factor` F (q, r). Called

@@ -333,7 +333,7 @@ class InvariantRegressor(Regressor):
     def _check_operator(self, operator: Regression) -> None:
         """Raise ValueError for gradients that the solver does not take."""
         solver = InvariantSolver.named(self.solver)
-        if operator.gradients and not solver.differentiable:
+        if operator.gradients and not solver.penalised:
             raise ValueError(
                 f"the solver {solver.name!r} takes means of y u, and gradients have no place in them; use "
                 'solver="least_squares", or leave out the gradients'

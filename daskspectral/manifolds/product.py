@@ -24,9 +24,9 @@ from daskspectral.manifolds.eigenspace import (
     Eigenspace,
     Floats,
     Functions,
+    IndexLevels,
     Integers,
     Matrix,
-    Spectrum,
     along,
     by_products,
     dense,
@@ -163,14 +163,14 @@ def _side_by_side(first: Array, second: Array) -> Array:
 
 
 @lru_cache(maxsize=32)
-def _spectrum(product: Product) -> Spectrum:
+def _spectrum(product: Product) -> IndexLevels:
     """The sums of eigenvalues of factors."""
     factors = product.factors
 
     def within(bound: float) -> tuple[Integers, Floats] | None:
         return sums_within([_up_to(factor, bound) for factor in factors], bound)
 
-    return Spectrum(product, within, max(factor.eigenvalue(1) for factor in factors))
+    return IndexLevels(product, within, max(factor.eigenvalue(1) for factor in factors))
 
 
 def _up_to(manifold: Manifold, bound: float) -> Floats:
