@@ -272,17 +272,6 @@ class LearnedKernel(Kernel):
     __eq__ = object.__eq__  # by identity: arrays have no truth value
     __hash__ = object.__hash__  # scikit-learn's pairwise functions look it up
 
-    def check(self) -> None:
-        if not isinstance(self.kernel, Kernel):
-            raise ValueError(f"a learned kernel is made of a kernel, such as Matern(1.5); it got {self.kernel!r}")
-        shapes = [np.shape(array) for array in (self.points, self.whitening, self.factor)]
-        (n, *_), (_, q, *_), _ = ((*shape, 0, 0) for shape in shapes)
-        if [len(shape) for shape in shapes] != [2, 2, 2] or shapes[1][0] != n or shapes[2][0] != q:
-            raise ValueError(
-                "a learned kernel takes points (n, d), whitening (n, q) and a factor (q, r); their shapes are "
-                f"{', '.join(map(str, shapes))}"
-            )
-
     @classmethod
     def of(
         cls, kernel: Kernel, points: Array, problem: KernelisedProblem, solution: KernelisedSolution

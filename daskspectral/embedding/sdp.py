@@ -77,15 +77,14 @@ class SDPEmbedding(Transformer):
         doubles from 100 until `accuracy` is reached. Points that the landmarks do not cover become landmarks too, as
         long as there are no more than 1.5 p in all.
     solver : Ascent, optional
-        Quasi-Newton ascent or the power method, with its tolerance (`help(daskspectral.solvers)`).
+        Quasi-Newton ascent or the power method, with its tolerance, and whether a further fit starts from the last one
+        (`help(daskspectral.solvers)`).
     cache : {"auto", "always", "never"} or path
         Whether "lowrank" keeps the kernel values at the landmarks between its passes, 8 p bytes a row: in this
         process's memory where they fit (1 GB at most, and twice that while they are made; never of a dask array, or on
         a cluster), or in a scratch array at a path that is given, a zarr array that all workers see (or a URL), of
         "sparse" a zarr group. It is left there, and replaced by the next fit; whatever else lies at the path is
         refused. "always" raises where they do not fit.
-    warm_start : bool
-        Whether a further `fit` starts its ascent from the embedding of the last one, as in a sweep over bandwidths.
     device : {"cpu", "cuda", "auto"}
         Where "lowrank" evaluates the kernel at landmarks and multiplies it, and `transform` does; as in
         `SpectralDecomposition`. On a GPU kernel values are kept with cache="always" or a path alone.
@@ -149,7 +148,6 @@ class SDPEmbedding(Transformer):
         landmarks: Landmarks | None = None,
         solver: Ascent | None = None,
         cache: str | os.PathLike[str] = "auto",
-        warm_start: bool = False,
         device: str = "cpu",
         random_state: Any = None,
     ):
@@ -160,7 +158,6 @@ class SDPEmbedding(Transformer):
         self.landmarks = landmarks
         self.solver = solver
         self.cache = cache
-        self.warm_start = warm_start
         self.device = device
         self.random_state = random_state
 
@@ -283,7 +280,7 @@ class SDPEmbedding(Transformer):
         if checkpoint is not None:
             checkpoint.agree(plan)
         last, own, cache = vars(self).get("extension_"), self._ascent, self._kept()
-        alike = self.warm_start and last is not None and last.points.shape[1] == source.dimension
+        alike = own.warm_start and last is not None and last.points.shape[1] == source.dimension
         embedding = Embedding(
             passes=Passes(Run(source, plan, None, "embed", device), cache, checkpoint),
             bandwidth=self.bandwidth_,
@@ -337,7 +334,6 @@ class SDPEmbedding(Transformer):
         if not isinstance(self._ascent, Ascent):
             raise TypeError(f"solver must be daskspectral.solvers.Ascent(...), or None; got {self.solver!r}")
         self._kept()
-        check_one_of("warm_start", self.warm_start, (True, False))
         of_kernel(self.landmarks, Gaussian(1.0), count="auto")
         check_random_state(self.random_state)
 
@@ -351,7 +347,7 @@ class SDPEmbedding(Transformer):
             if source.on_invalid == "skip":
                 raise ValueError("a scratch array keeps every row: mend the data and take on_invalid='raise'")
         pairs = self.method in ("exact", "sparse") or (self.method == "auto" and source.n <= FEW)
-        if self.warm_start and checkpoint is not None:
+        if self._ascent.warm_start and checkpoint is not None:
             raise ValueError("warm_start starts from a fit that the checkpoint does not hold: leave one of them out")
         if pairs and checkpoint is not None:
             raise ValueError("a checkpoint is of the passes over chunks: give method='lowrank', or no checkpoint")

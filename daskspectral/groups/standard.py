@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from daskspectral.groups.base import Group
 from daskspectral.manifolds import Isometry, KillingField
+from daskspectral.manifolds.base import natural
 
 Array = NDArray[np.float64]
 
@@ -25,7 +26,7 @@ class _OfCoordinates(Group):
     d: int
 
     def __post_init__(self) -> None:
-        _check_count(self.d, "d", 1)
+        natural(self.d, "d", 1)
 
     @property
     def dimension(self) -> int:
@@ -130,8 +131,8 @@ class Exchange(Group):
     count: int = 2
 
     def __post_init__(self) -> None:
-        _check_count(self.size, "size", 1)
-        _check_count(self.count, "count", 2)
+        natural(self.size, "size", 1)
+        natural(self.count, "count", 2)
 
     @property
     def dimension(self) -> int:
@@ -207,8 +208,8 @@ class Rotations(Group):
     plane: tuple[int, int] = (0, 1)
 
     def __post_init__(self) -> None:
-        _check_count(self.k, "k", 1)
-        _check_count(self.d, "d", 2)
+        natural(self.k, "k", 1)
+        natural(self.d, "d", 2)
         i, j = self.plane
         if not (0 <= i < self.d and 0 <= j < self.d and i != j):
             raise ValueError(f"expected a plane of two of the coordinates 0 to {self.d - 1}, received {self.plane}")
@@ -352,8 +353,8 @@ class _Turning(Group):
     copies: int = 1
 
     def __post_init__(self) -> None:
-        _check_count(self.d, "d", 1)
-        _check_count(self.copies, "copies", 1)
+        natural(self.d, "d", 1)
+        natural(self.copies, "copies", 1)
 
     @property
     def dimension(self) -> int:
@@ -381,7 +382,7 @@ class SpecialOrthogonal(_Turning):
     """
 
     def __post_init__(self) -> None:
-        _check_count(self.d, "d", 2)
+        natural(self.d, "d", 2)
         super().__post_init__()
 
 
@@ -607,12 +608,6 @@ class MolecularSymmetry(Group):
 
 def _shift(d: int) -> Array:
     return np.roll(np.eye(d), 1, axis=0)
-
-
-def _check_count(value: object, name: str, least: int) -> None:
-    """Raise ValueError, naming the argument, unless it is a whole number of `least` or more."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"expected {name} to be a whole number of {least} or more, received {value!r}")
 
 
 def _turn(d: int, axis: int) -> Array:

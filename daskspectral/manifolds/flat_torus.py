@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from daskspectral.errors import PointError
+from daskspectral.kernels.base import positive
 from daskspectral.manifolds.base import Array, Flat, Manifold, bounds_of
 from daskspectral.manifolds.eigenspace import TOGETHER, Eigenspace, Floats, IndexLevels, Integers, branches
 from daskspectral.manifolds.invariants import Move, orbits, places
@@ -303,20 +304,20 @@ class PeriodicCell(_Lattice):
                [ 0.   ,  0.   ,  5.   ]])
         """
         for name, length in ({"a": a} | ({} if c is None else {"c": c})).items():
-            _check_length(name, length)
+            positive(f"the length {name}", length)
         plane = [[a, 0.0], [-a / 2, a * sqrt(0.75)]]
         return cls(plane if c is None else [[*plane[0], 0.0], [*plane[1], 0.0], [0.0, 0.0, c]])
 
     @classmethod
     def fcc(cls, a: float) -> Self:
         """The primitive cell of the face-centred cubic lattice with cubes of side a: a quarter of a cube."""
-        _check_length("a", a)
+        positive("the length a", a)
         return cls(a / 2 * (np.ones((3, 3)) - np.eye(3)))
 
     @classmethod
     def bcc(cls, a: float) -> Self:
         """The primitive cell of the body-centred cubic lattice with cubes of side a: half of a cube."""
-        _check_length("a", a)
+        positive("the length a", a)
         return cls(a / 2 * (np.ones((3, 3)) - 2 * np.eye(3)))
 
     @classmethod
@@ -386,13 +387,6 @@ def _cosine(degrees: float) -> float:
     """The cosine, exact where it is 0 or 1/2."""
     exact = {90.0: 0.0, 60.0: 0.5, 120.0: -0.5}
     return exact.get(float(degrees), cos(radians(degrees)))
-
-
-def _check_length(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise TypeError(f"expected a length {name}, a number above 0, received {value!r}")
-    if not 0 < value < np.inf:
-        raise ValueError(f"expected a finite length {name} above 0, received {value!r}")
 
 
 @final

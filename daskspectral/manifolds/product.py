@@ -403,13 +403,8 @@ def blocks_of(
     """The finest blocks of factors of which each generator moves one."""
     moved = [_FactorMove.of(g, widths).moved for g in isometries]
     turned = [_turned(field, widths) for field in algebra]
-    label = [*range(len(widths))]
-    for together in [*moved, *turned]:
-        joined = {label[i] for i in together}
-        label = [min(joined) if each in joined else each for each in label]
     cuts, found = _cuts(widths), []
-    for block in sorted(set(label)):
-        factors = tuple(i for i, each in enumerate(label) if each == block)
+    for factors in joined(len(widths), [*moved, *turned]):
         where = np.concatenate([cuts[i] for i in factors])
         found.append(
             _Block(
@@ -420,6 +415,15 @@ def blocks_of(
             )
         )
     return tuple(found)
+
+
+def joined(count: int, sets: Iterable[Iterable[int]]) -> list[tuple[int, ...]]:
+    """The finest partition of 0, 1, ..., count - 1 that parts none of the sets."""
+    label = [*range(count)]
+    for together in sets:
+        found = {label[i] for i in together}
+        label = [min(found) if each in found else each for each in label]
+    return [tuple(i for i, each in enumerate(label) if each == part) for part in sorted(set(label))]
 
 
 def _turned(field: KillingField, widths: Sequence[int]) -> list[int]:
