@@ -21,7 +21,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from daskspectral.embedding.problems import Deflated
+from daskspectral.embedding.problems import CUT, Deflated
 from daskspectral.kernels import Kernel
 from daskspectral.registry import Registered
 from daskspectral.solve.whitening import symmetric_part, whiten
@@ -30,7 +30,6 @@ Array = NDArray[np.floating[Any]]
 
 COVERED = 0.1  # the least share of k(x, x) = 1, and of a degree, that landmarks must reproduce at the points of a fit
 LEAST_EIGENVALUE = 1e-10  # below it, beside the eigenvalue 1, an eigenvector is rounding
-LANDMARK_CUT = 1e-10  # relative, of the eigenvalues of K_YY
 _DIGITS = 1e-6  # a degree below this share of the norms whose product it is has lost its digits
 DENSE = 1000  # rows up to which all eigenvectors are as cheap as some
 MODES = 10  # nontrivial modes, the last of which decides
@@ -140,7 +139,7 @@ def exact_map(
 
 def landmark_features(kernel: Kernel, landmarks: Array, alpha: float = 0.0) -> DiffusionFunctions:
     """The features psi of landmarks (p, d) before any pass: the sums are zeros (q,), and there are no coordinates."""
-    whitening = whiten(kernel.values(landmarks, landmarks), LANDMARK_CUT).matrix
+    whitening = whiten(kernel.values(landmarks, landmarks), CUT).matrix
     zeros = np.zeros(whitening.shape[1])
     return DiffusionFunctions(kernel, landmarks, whitening, zeros, zeros, np.zeros((len(zeros), 0)), alpha)
 

@@ -230,7 +230,7 @@ class Eigenspace(Functions, ABC):
 
     @abstractmethod
     def action(self, g: Isometry) -> Action:
-        """D(g), (m, m), of an isometry of the manifold; dense unless it is sparse or m is above `DENSE_LIMIT`."""
+        """D(g), (m, m), of an isometry of the manifold; sparse, dense, or known by its products."""
 
     @abstractmethod
     def derived_action(self, field: KillingField) -> Matrix:

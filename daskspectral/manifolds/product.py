@@ -290,20 +290,18 @@ class ProductSpace(TensorFunctions, Eigenspace):
     def action(self, g: Isometry) -> Action:
         move = _FactorMove.of(g, self.widths)
         actions = {key: space.action(move.parts[key[0]]) for key, space in self._leaves.items()}
-        terms = [[actions[key] for key in enumerate(levels)] for levels in self.levels]
+        matrices = {key: action for key, action in actions.items() if isinstance(action, csr_array)}
         columns = [self._rows[move.image(levels)] for levels in self.levels]
-        plain = all(isinstance(action, csr_array) for action in actions.values())
-        if self.size > DENSE_LIMIT and not plain:
+        if len(matrices) < len(actions):
+            terms = [[actions[key] for key in enumerate(levels)] for levels in self.levels]
             pairs = list(zip(terms, columns, strict=True))
             return by_products(
                 self.size, lambda x: np.concatenate([_multiplied(parts, move.order, x[part]) for parts, part in pairs])
             )
-        pieces = []
-        for parts in terms:
-            matrices = [part if isinstance(part, csr_array) and plain else dense(part) for part in parts]
-            pieces.append(
-                _kronecker(matrices)[:, _reordered([part.shape[0] for part in matrices], np.argsort(move.order))]
-            )
+        axes, pieces = np.argsort(move.order), []
+        for levels in self.levels:
+            parts = [matrices[key] for key in enumerate(levels)]
+            pieces.append(_kronecker(parts)[:, _reordered([part.shape[0] for part in parts], axes)])
         return _assembled(self.rows, columns, pieces, (self.size, self.size))
 
     def derived_action(self, field: KillingField) -> Matrix:
