@@ -39,7 +39,7 @@ else changes (`tests/test_adding.py` adds one of each). In the package itself it
 so that a file that names it finds it, and a `names.py` has its name in a shell:
 
 - an operator: inherit from `operators.Operator`, a dataclass with a `form`;
-- a kernel: `kernels.RadialKernel` (`profile`, `smoothness`), `kernels.DotKernel`, or `kernels.ParameterKernel`;
+- a kernel: `kernels.RadialKernel` (`profile`, `smoothness`), `kernels.DotKernel`, or `kernels.Kernel`;
 - a manifold: `manifolds.Manifold` (`ambient`, `dimension`, `_normals`; with `_level` and `_eigenspace` its functions);
 - a basis: `basis.Basis` (`size`, `dimension`, `order`, `description`, `at`);
 - functions that take part in basis="auto": `choosing.rivals.Kind` (`name`, `rival`);

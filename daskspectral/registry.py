@@ -97,6 +97,12 @@ class Registered:
         """Values at a few fixed points, by which `decode` notices that a user's functions changed; None: no check."""
         return None
 
+    def _set(self, **attributes: Any) -> Self:
+        """Set attributes of a frozen value, in its constructor."""
+        for name, value in attributes.items():
+            object.__setattr__(self, name, value)
+        return self
+
 
 class Parameterised(Registered):
     """A registered value with scikit-learn's parameters: `basis__kernel__scale` sets one in a search."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
-from daskspectral.kernels.base import is_number, positive, whole
+from daskspectral.kernels.base import check_flag, is_number, positive, whole
 from daskspectral.registry import Parameterised
 
 __all__ = ["Ascent", "Cut", "Penalised"]
@@ -97,13 +97,17 @@ class Ascent(Parameterised):
         Duality gap, relative to the objective, at which the solution counts as optimal.
     max_passes : int
         Products with the kernel after which the ascent ends, optimal or not.
+    warm_start : bool
+        Whether a further `fit` starts its ascent from the embedding of the last one, as in a sweep over bandwidths.
     """
 
     method: str = "accelerated"
     tolerance: float = 1e-10
     max_passes: int = 10_000
+    warm_start: bool = False
 
     def __post_init__(self) -> None:
+        check_flag("warm_start", self.warm_start)
         if self.method not in ("accelerated", "power"):
             raise ValueError(f"method must be 'accelerated' or 'power'; it is {self.method!r}")
         if not is_number(self.tolerance) or not 1e-100 < self.tolerance < 1e100:

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +31,6 @@ class LevelBasis(Basis):
     tolerance: float
     order: float = 1
     holds_constant = True
-
-    def _set(self, **attributes: Any) -> Self:
-        for name, value in attributes.items():
-            object.__setattr__(self, name, value)
-        return self
 
     @property
     @abstractmethod

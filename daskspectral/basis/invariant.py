@@ -89,7 +89,7 @@ class InvariantBasis(LevelBasis):
 
         They are counted by characters where the group can be averaged over, without building eigenspaces. Of levels
         that must be built no more are taken than can be solved for in some seconds, unless `most` bounds the number of
-        harmonics D instead; `most_terms` bounds `terms`, what a row costs. Levels after the last one with an invariant
+        harmonics D instead; `most_terms` bounds what a row costs. Levels after the last one with an invariant
         function are left out. `invariants` of the manifold and the group are those found before, which are used again.
         Raises ValueError where a generator is not an isometry of the manifold.
         """
@@ -138,11 +138,6 @@ class InvariantBasis(LevelBasis):
             together = LegendreSpace(spaces[0].interval, np.concatenate([space.degrees for space in spaces]), np.nan)
             return (Combination(together, csr_array(sparse.block_diag([u for _, u in found]))),)
         return parts
-
-    @property
-    def terms(self) -> int:
-        """About how many harmonics take as long to evaluate at a row as these functions."""
-        return sum(self._invariants.terms(level) for level, f in enumerate(self.functions) if f.size)
 
     @property
     def description(self) -> str:

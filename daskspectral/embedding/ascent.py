@@ -36,7 +36,7 @@ class Iterate:
     moment: Array
 
 
-class Problem(ABC):
+class AscentProblem(ABC):
     """max Tr(Abar B) over B = E Eᵀ with diag(B) = d (SDP, Fanuel et al. 2022), in coordinates (m, r) for E (n, r).
 
     Rotating the columns of the coordinates rotates the columns of E.
@@ -60,32 +60,20 @@ class Problem(ABC):
         """Whether Abar is zero to rounding, so that there is nothing to solve."""
 
     @abstractmethod
-    def deflated(self, point: Array) -> Problem:
+    def deflated(self, point: Array) -> AscentProblem:
         """The problem of the next columns, in which Abar no longer sees E: Abar - Abar E (E^T Abar E)^+ E^T Abar."""
 
 
 @dataclass(frozen=True, eq=False)
 class Ascended:
-    """Where an ascent ended, the passes that it took, and the objective after each pass."""
+    """Where an ascent ended, and the objective after each of its passes."""
 
     last: Iterate
-    passes: int
     objectives: tuple[float, ...]
 
 
-def power_method(problem: Problem, start: Array, *, residual: float, max_passes: int) -> Ascended:
-    """The projected power method (Algorithm 1, Fanuel et al. 2022); the objective never falls."""
-    objectives = []
-    now = problem.evaluate(start)
-    while True:
-        objectives.append(now.objective)
-        if now.residual <= residual or len(objectives) >= max_passes:
-            return Ascended(now, len(objectives), tuple(objectives))
-        now = problem.evaluate(now.power)
-
-
 def accelerated(
-    problem: Problem,
+    problem: AscentProblem,
     start: Array,
     *,
     residual: float,
@@ -97,8 +85,9 @@ def accelerated(
 
     A step is taken where the objective rises enough, or, once rises are no more than rounding, where the slope along
     it shrinks (approximate Wolfe conditions, Hager and Zhang 2005), so that the end is as exact as the passes are. A
-    step that fails three times gives way to a power step; the first `warm_up` steps are power steps too. Ends at
-    `residual`, after `max_passes`, where `stop` says so, or where neither step gains anything.
+    step that fails three times gives way to a power step; the first `warm_up` steps are power steps too, and where all
+    are this is the projected power method (Algorithm 1, Fanuel et al. 2022). Ends at `residual`, after `max_passes`,
+    where `stop` says so, or where neither step gains anything.
     """
     objectives: list[float] = []
 
@@ -131,7 +120,7 @@ def accelerated(
         if stop is not None and stop(now):
             best = now
             break
-    return Ascended(best, len(objectives), tuple(objectives))
+    return Ascended(best, tuple(objectives))
 
 
 def _quasi_newton(

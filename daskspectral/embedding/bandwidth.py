@@ -20,14 +20,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.distance import pdist, squareform
+from scipy.spatial.distance import cdist, pdist, squareform
 
 from daskspectral import landmarks as choosing
 from daskspectral.data.source import Source
 from daskspectral.embedding.diffusion_functions import joining_bandwidth
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.sampling import draw_rows
-from daskspectral.kernels.radial import squared_distances
 from daskspectral.passes.parameters import check_number
 
 Array = NDArray[np.floating[Any]]
@@ -37,7 +36,6 @@ SAMPLE = 1000  # rows that decide
 QUERIES = 400  # of them, whose neighbours among all rows are looked for
 NEIGHBOUR = 7
 MULTIPLE = 0.6  # of the median distance to the seventh neighbour
-_SPARE = 3  # candidates more than needed, so that the rounding of products decides nothing
 _BLOCK_ROWS = 2048
 
 
@@ -113,15 +111,15 @@ class Nearest:
 
     def __add__(self, other: Nearest) -> Nearest:
         both = np.concatenate([self.squares, other.squares], axis=1)
-        return Nearest(np.sort(both, axis=1)[:, : NEIGHBOUR + 1])
+        least = np.partition(both, min(NEIGHBOUR, both.shape[1] - 1), axis=1)[:, : NEIGHBOUR + 1]
+        return Nearest(np.sort(least, axis=1))
 
 
 @dataclass(frozen=True, eq=False)
 class NeighbourTask:
     """The nearest rows of one range to some points (q, d): `nearest`, a `Nearest`.
 
-    A product of matrices finds the candidates, and their distances are sums of squared differences, which are the same
-    on any chunks.
+    Distances are sums of squared differences, which are the same on any chunks.
     """
 
     points: Array
@@ -131,13 +129,5 @@ class NeighbourTask:
         for batch in batches:
             x = np.asarray(batch["x"], dtype=float)
             for start in range(0, len(x), _BLOCK_ROWS):
-                total += self._of(x[start : start + _BLOCK_ROWS])
+                total += Nearest(cdist(self.points, x[start : start + _BLOCK_ROWS], "sqeuclidean"))
         return {"nearest": total}
-
-    def _of(self, x: Array) -> Nearest:
-        wanted = min(len(x), NEIGHBOUR + 1 + _SPARE)
-        candidates = np.argpartition(squared_distances(x, self.points), wanted - 1, axis=1)[:, :wanted]
-        squares = np.empty((len(self.points), wanted))
-        for row, rows, point in zip(squares, candidates, self.points, strict=True):
-            row[:] = np.square(x[rows] - point).sum(axis=1)
-        return Nearest(np.empty((len(self.points), 0))) + Nearest(squares)

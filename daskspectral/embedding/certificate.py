@@ -38,6 +38,9 @@ class Certificate(Registered):
     With more than 2000 points the bound comes from Lanczos on the orthogonal complement of the solution, widened by the
     residuals of its Ritz pair and of the solution. It is a proof unless the random start was orthogonal to the
     eigenvector in question.
+
+    Of a `KernelEmbedding`, the eigenvalue is that of diag(y) - (K_bar / n² - λ K^+) in the range of K, all in the units
+    of the objective, and `error` is the largest |diag(B) - d| / d, which must be within the tolerance too.
     """
 
     least_eigenvalue: float
@@ -46,6 +49,7 @@ class Certificate(Registered):
     products: int = 0
     approximation: float | None = None
     full_eigenvalue: float | None = None
+    error: float | None = None
     direction: Array | None = field(default=None, repr=False, compare=False)
 
 

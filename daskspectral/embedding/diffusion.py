@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -227,7 +226,7 @@ class DiffusionMap(Transformer):
         functions = landmark_features(kernel, points, self.alpha)
         steps = ("first", "second", "gram") if self.alpha else ("first", "gram")
         for step in steps:
-            total = _run(source, functions, f"{step} sum").reduce(_SumTask(), LandmarkSums(functions, step))
+            total = _run(source, functions, f"{step} sum").reduce(LandmarkSums(functions, step))
             if uncovered := int(total.sums["uncovered"][0]):
                 raise UncoveredError(
                     f"{uncovered} of {total.count} points are not covered by the {len(points)} landmarks, which "
@@ -290,18 +289,6 @@ class DiffusionMap(Transformer):
         }
         verdict = f"{len(self.spectrum_)} diffusion coordinates, without error bars"
         return {"verdict": verdict, "facts": facts, "columns": values_columns("eigenvalue", self.spectrum_)}
-
-
-@dataclass(frozen=True)
-class _SumTask:
-    """The sums over one range for a diffusion map at landmarks; the state has the step and earlier sums."""
-
-    def __call__(self, batches: Iterable[Mapping[str, Array]], state: LandmarkSums) -> dict[str, Array]:
-        total: dict[str, Array] = {}
-        for batch in batches:
-            part = state(np.asarray(batch["x"], dtype=float))
-            total = {name: total[name] + value for name, value in part.items()} if total else part
-        return total
 
 
 def _run(source: Source, functions: DiffusionFunctions, description: str) -> Run:

@@ -12,15 +12,16 @@ points: how well it joins them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from daskspectral.embedding.problems import CUT, Deflated
 from daskspectral.kernels import Kernel
 from daskspectral.registry import Registered
 from daskspectral.solve.whitening import symmetric_part, whiten
@@ -29,19 +30,12 @@ Array = NDArray[np.floating[Any]]
 
 COVERED = 0.1  # the least share of k(x, x) = 1, and of a degree, that landmarks must reproduce at the points of a fit
 LEAST_EIGENVALUE = 1e-10  # below it, beside the eigenvalue 1, an eigenvector is rounding
-LANDMARK_CUT = 1e-10  # relative, of the eigenvalues of K_YY
 _DIGITS = 1e-6  # a degree below this share of the norms whose product it is has lost its digits
 DENSE = 1000  # rows up to which all eigenvectors are as cheap as some
 MODES = 10  # nontrivial modes, the last of which decides
 JOINED = 0.9  # its eigenvalue: a walk leaves a group with a probability of a tenth a step
 _HALVINGS = 6  # of an octave: to 1 %
 _BLOCK_ENTRIES = 1 << 21
-
-
-class Product(Protocol):
-    """A symmetric matrix (n, n), known by its products with vectors (n, r)."""
-
-    def __matmul__(self, vectors: Array, /) -> Array: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +101,7 @@ class DiffusionFunctions(Registered):
 def exact_map(
     kernel: Kernel,
     points: Array,
-    product: Product,
+    product: Any,
     count: int,
     *,
     alpha: float = 0.0,
@@ -122,44 +116,37 @@ def exact_map(
     """
     n = len(points)
     q = np.asarray(product @ np.ones((n, 1)))[:, 0]
-    second = q**-alpha
-    m = second * np.asarray(product @ second[:, None])[:, 0]
+    density = q**alpha
+    m = np.asarray(product @ (1 / density)[:, None])[:, 0] / density
     if q.max() - 1 < 1e-8:
         raise ValueError(
             "the kernel is the identity: no two points are within reach of each other; give a larger bandwidth"
         )
-    scale, mass = second / np.sqrt(m), float(m.sum())
+    mass, matrix = float(m.sum()), Deflated(product, m, density=density)
     trivial = np.sqrt(m / mass)
     if n <= DENSE:
-        deflated = scale[:, None] * (product @ np.eye(n)) * scale - np.outer(trivial, trivial)
-        values, vectors = scipy.linalg.eigh(symmetric_part(deflated))
+        values, vectors = scipy.linalg.eigh(symmetric_part(matrix @ np.eye(n)))
     else:
-
-        def apply(vector: Array) -> Array:
-            vector = vector.ravel()
-            image = scale * np.asarray(product @ (scale * vector)[:, None])[:, 0]
-            return np.asarray(image - trivial * (trivial @ vector))
-
-        operator = LinearOperator((n, n), matvec=apply, dtype=float)
+        operator = LinearOperator((n, n), matvec=lambda vector: matrix @ vector.reshape(n, 1), dtype=float)
         values, vectors = eigsh(operator, min(count, n - 1), which="LA", v0=start, ncv=min(n, max(2 * count + 1, 30)))
     values, vectors = _leading(values, vectors, count)
     vectors -= np.outer(trivial, trivial @ vectors)
-    weights = scale[:, None] * vectors * values ** (time - 1)
+    weights = vectors * values ** (time - 1) / (density * np.sqrt(m))[:, None]
     return values, DiffusionFunctions(
-        kernel, points, None, np.ones(n), second, weights, alpha, None if symmetric else mass
+        kernel, points, None, np.ones(n), 1 / density, weights, alpha, None if symmetric else mass
     )
 
 
 def landmark_features(kernel: Kernel, landmarks: Array, alpha: float = 0.0) -> DiffusionFunctions:
     """The features psi of landmarks (p, d) before any pass: the sums are zeros (q,), and there are no coordinates."""
-    whitening = whiten(kernel.values(landmarks, landmarks), LANDMARK_CUT).matrix
+    whitening = whiten(kernel.values(landmarks, landmarks), CUT).matrix
     zeros = np.zeros(whitening.shape[1])
     return DiffusionFunctions(kernel, landmarks, whitening, zeros, zeros, np.zeros((len(zeros), 0)), alpha)
 
 
 @dataclass(frozen=True, eq=False)
 class LandmarkSums:
-    """The sums over points from which the map on landmarks is solved, one step after the other, over blocks.
+    """The task of sums over points from which the map on landmarks is solved, one step after the other.
 
     "first" is sum ψ_i (q,); "second" is sum ψ_i / q_i^alpha (q,), which needs the first; "gram" is
     S = Σ_i ψ_i ψ_iᵀ / (q_i^(2 alpha) m_i) (q, q), which needs both. `uncovered` counts the points that the
@@ -170,14 +157,14 @@ class LandmarkSums:
     functions: DiffusionFunctions
     step: str
 
-    def __call__(self, x: Array) -> dict[str, Array]:
-        """The step's sum over a block x (c, d)."""
+    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Array]:
+        """The step's sum over batches of points x (c, d)."""
         f = self.functions
         width = len(f.first)
         total: Array = np.zeros((width, width) if self.step == "gram" else width)
         uncovered = np.zeros(1)
-        for rows in f.slices(len(x)):
-            g = f.features(x[rows])
+        for x in (np.asarray(batch["x"], dtype=float)[rows] for batch in batches for rows in f.slices(len(batch["x"]))):
+            g = f.features(x)
             covered = np.einsum("cq,cq->c", g, g) >= COVERED
             if self.step != "first":
                 q = g @ f.first

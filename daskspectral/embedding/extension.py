@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from daskspectral.data.source import Preparation
 from daskspectral.devices import ACCELERATOR_ROWS, Device, device_of
-from daskspectral.embedding.problems import alpha
+from daskspectral.embedding.problems import Masses
 from daskspectral.engine.tasks import Tally
 from daskspectral.kernels import Kernel
 from daskspectral.passes.apply import Guessed, RowFunction
@@ -29,57 +29,56 @@ BLOCK_THERE = 1 << 27  # and on an accelerator
 
 @final
 @dataclass(frozen=True, eq=False)
+class Cover(Registered):
+    """Where landmarks stand for all rows of a fit, and what does so elsewhere.
+
+    Landmarks do not cover x where |psi(x)|^2 = |whitening^T k(Y, x)|^2 is below 0.5: there sums are taken over the 50
+    nearest of the `rows` (s, d), one of `share` rows of the fit each, with `weights` (s, r).
+    """
+
+    shapes: ClassVar = {"whitening": "pq", "rows": "sd", "weights": "sr"}
+
+    whitening: Array
+    rows: Array
+    weights: Array
+    share: float
+
+
+@final
+@dataclass(frozen=True, eq=False)
 class Extension(Registered, RowFunction):
     """An embedding as a function of any point x, Xi(x) = sqrt(d(x)) u(x) / |u(x)|, u(x) = coefficients^T k(Y, x) (r,).
 
-    d(x) = 1 / m(x) - m(x) / total with the mass m(x) = masses.k(Y, x), `longest` at most; with `unit`, d(x) = 1.
-    `points` Y are all n points of the fit, or p landmarks. It takes raw rows (c, n_features) to (c, columns). Each of
-    the `stages`, numbers of columns that add up to r, has its own length |u(x)|; `kept` of the columns are returned.
-    Kernel values below `cut` count as 0.
+    d(x) is the bound of the `masses`, the longest of a row of the fit at most; d(x) = 1 where a fit was given bounds.
+    `points` Y are all n points of the fit, or p landmarks with their `cover`. It takes raw rows (c, n_features) to
+    (c, columns). Each of the `stages`, numbers of columns that add up to r, has its own length |u(x)|; `kept` of the
+    columns are returned. Kernel values below `cut` count as 0.
 
-    Landmarks do not cover x where |psi(x)|^2 = |whitening^T k(Y, x)|^2 is below 0.5: there m and u are sums over the 50
-    nearest of `fit_rows` (s, d), one of `share` rows of the fit each, with weights `row_weights` (s, r). Where the mass
-    is below 1e-3, no row is within reach: x gets the direction of its nearest row in `row_embedding` (s, r) with
-    `uncovered` "nearest", NaN with "nan", or is refused with "raise".
+    Where the mass is below 1e-3, no row is within reach: x gets the direction of its nearest row with `uncovered`
+    "nearest", NaN with "nan", or is refused with "raise".
     """
 
-    expects: ClassVar = {"kernel": Kernel, "preparation": Preparation}
-    shapes: ClassVar = {
-        "points": "nd",
-        "masses": "n",
-        "coefficients": "nr",
-        "whitening": "nq",
-        "row_embedding": "sr",
-        "fit_rows": "sd",
-        "row_weights": "sr",
-    }
+    expects: ClassVar = {"kernel": Kernel, "masses": Masses, "cover": Cover, "preparation": Preparation}
+    shapes: ClassVar = {"points": "nd", "coefficients": "nr"}
 
     kernel: Kernel
     points: Array
-    masses: Array
-    total: float
+    masses: Masses
     coefficients: Array
-    row_embedding: Array
-    longest: float
     stages: tuple[int, ...]
     kept: int
-    whitening: Array | None = None
-    fit_rows: Array | None = None
-    row_weights: Array | None = None
-    share: float = 1.0
+    cover: Cover | None = None
     cut: float = 0.0
-    unit: bool = False
     uncovered: str = "nearest"
-
-    def __post_init__(self) -> None:
-        for name in ("points", "masses", "coefficients", "whitening", "row_embedding", "fit_rows", "row_weights"):
-            if getattr(self, name) is not None:  # as a store gives them back, row by row
-                object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name)))
-        object.__setattr__(self, "stages", tuple(self.stages))
 
     @property
     def columns(self) -> int:
         return self.kept
+
+    @property
+    def unit(self) -> bool:
+        """Whether the fit was given bounds, which are factors of what is told here."""
+        return self.masses.longest is None
 
     @property
     def rows(self) -> int:
@@ -89,32 +88,25 @@ class Extension(Registered, RowFunction):
 
     @cached_property
     def _there(self) -> tuple[Device, Array, Array, Array, Array | None]:
-        """The device, with the points, the masses, the coefficients and the whitening there."""
-        device = device_of(self.device)
-        moved: Any = device.moved((self.points, self.masses, self.coefficients, self.whitening))
+        """The device, with the points, the weights of masses, the coefficients and the whitening there."""
+        device, whitening = device_of(self.device), None if self.cover is None else self.cover.whitening
+        moved: Any = device.moved((self.points, self.masses.weights, self.coefficients, whitening))
         return device, *moved
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_there"}
 
     def block(self, x: Array, out: Array) -> Guessed:
-        device, points, masses, coefficients, whitening = self._there
-        k = self._values(device.put(x), points)
-        m, u = device.get(k.T @ masses), device.get(k.T @ coefficients)
-        if whitening is not None:
-            cover = device.get(np.square(whitening.T @ k).sum(axis=0))
-            missed = np.flatnonzero((cover < COVERED) | ~(m > 0))
-            if len(missed):
-                m[missed], u[missed] = self._by_rows(x[missed])
-        reached = m >= REACHED
+        m, u = self._sums(x)
         lengths = self._lengths(u)
-        reached &= (lengths > 0).all(axis=1)
+        reached = (m >= REACHED) & (lengths > 0).all(axis=1)
         if not reached.all() and self.uncovered == "nearest":
-            u[~reached] = self.row_embedding[self._nearest(x[~reached])]
+            u[~reached] = self._sums(self._nearest(x[~reached]))[1]
             lengths[~reached] = self._lengths(u[~reached])
-        bound = np.ones_like(m) if self.unit else np.full_like(m, self.longest)
-        if not self.unit:
-            bound[reached] = np.clip(alpha(m[reached], self.total), 0.0, self.longest)
+        bound, longest = np.ones_like(m), self.masses.longest
+        if longest is not None:
+            bound[:] = longest
+            bound[reached] = np.clip(self.masses.bound(m[reached]), 0.0, longest)
         size = np.sqrt(bound)[:, None] / np.where(lengths > 0, lengths, 1.0)
         values = u * np.repeat(size, self.stages, axis=1)
         if self.uncovered != "nearest":
@@ -142,34 +134,40 @@ class Extension(Registered, RowFunction):
             f"{REACHED:g}. Fit on rows like these, or widen the bandwidth"
         )
 
-    def _values(self, x: Array, points: Array) -> Array:
-        k = self.kernel.values(x, points)
+    def _sums(self, x: Array) -> tuple[Array, Array]:
+        """m (c,) and u (c, r) at points."""
+        device, points, weights, coefficients, whitening = self._there
+        k = self.kernel.values(device.put(x), points)
         if self.cut:
             k[k < self.cut] = 0.0
-        return k
+        m, u = device.get(k.T @ weights), device.get(k.T @ coefficients)
+        if self.cover is not None and whitening is not None:
+            psi = device.get(np.square(whitening.T @ k).sum(axis=0))
+            missed = np.flatnonzero((psi < COVERED) | ~(m > 0))
+            if len(missed):
+                m[missed], u[missed] = self._by_rows(self.cover, x[missed])
+        return m, u
 
     def _lengths(self, u: Array) -> Array:
         """|u| of each stage, (c, stages)."""
         cuts = np.cumsum([0, *self.stages])
         return np.stack([np.linalg.norm(u[:, a:b], axis=1) for a, b in pairwise(cuts)], axis=1)
 
-    def _by_rows(self, x: Array) -> tuple[Array, Array]:
+    def _by_rows(self, cover: Cover, x: Array) -> tuple[Array, Array]:
         """m (c,) and u (c, r) by the exact kernel to the nearest rows of the fit."""
-        assert self.fit_rows is not None
-        assert self.row_weights is not None
-        k = self.kernel.values(x, self.fit_rows)
+        k = self.kernel.values(x, cover.rows)
         count = min(NEAREST, len(k))
         near = np.argpartition(k, len(k) - count, axis=0)[len(k) - count :]
         values = np.take_along_axis(k, near, axis=0)
-        return self.share * values.sum(axis=0), np.einsum("sc,scr->cr", values, self.row_weights[near])
+        return cover.share * values.sum(axis=0), np.einsum("sc,scr->cr", values, cover.weights[near])
 
-    def _nearest(self, x: Array) -> NDArray[np.intp]:
-        """The numbers (c,) of the nearest rows."""
-        rows = self.points if self.fit_rows is None else self.fit_rows
+    def _nearest(self, x: Array) -> Array:
+        """The nearest rows (c, d) of the fit."""
+        rows = self.points if self.cover is None else self.cover.rows
         squares = np.square(rows).sum(axis=1)
         step = max(1, BLOCK // len(rows))
         parts = [(squares - 2 * (x[i : i + step] @ rows.T)).argmin(axis=1) for i in range(0, len(x), step)]
-        return np.concatenate(parts)
+        return np.asarray(rows[np.concatenate(parts)])
 
     def state(self) -> dict[str, Any]:
         found = super().state() | {"nan_rows": False, "uncovered": "nearest"}

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import LandmarkBasis
 from daskspectral.data.source import Source
-from daskspectral.embedding.ascent import Problem
-from daskspectral.embedding.extension import COVERED, Extension
+from daskspectral.embedding.ascent import AscentProblem
+from daskspectral.embedding.extension import COVERED, Cover, Extension
 from daskspectral.embedding.landmark_passes import (
     PROBES,
     SHARE,
@@ -39,7 +39,7 @@ from daskspectral.embedding.pair_passes import (
     degree,
     points_in_memory,
 )
-from daskspectral.embedding.problems import Deflated, ExactProblem, Frame, LowRankProblem, Prove, Pull, alpha
+from daskspectral.embedding.problems import Deflated, ExactProblem, Frame, LowRankProblem, Masses, Prove, Pull
 from daskspectral.embedding.stages import RANK, SDPSolution, SDPStage, solve_stages
 from daskspectral.engine import Run
 from daskspectral.engine.memory import available
@@ -111,24 +111,22 @@ class Embedding:
     E E^T maximises Tr(Abar B) over positive semidefinite matrices B (n, n) with bounded diagonal, where Abar is the
     `kernel` exp(-r^2 / bandwidth^2), normalised and without its first eigenvector (Fanuel et al. 2022); `solve` does so
     from a starting point drawn with `seed`, or from the embedding `before`. `landmarks` gives so many landmarks; as
-    many are taken as make the Gram matrix exact to `accuracy`, or, of `sizes`, so many first and at most. Kernel values
-    are kept as `cache` says, or at the path `scratch`.
+    many are taken as make the Gram matrix exact to `accuracy`, or, of `sizes`, so many first and at most.
     """
 
     passes: Passes
-    kernel: Gaussian
-    solve: Callable[[Problem, Array], SDPSolution]
+    bandwidth: float
+    solve: Callable[[AscentProblem, Array], SDPSolution]
     landmarks: Callable[[int], LandmarkBasis]
     accuracy: float
     sizes: tuple[int, int] | None
     seed: int
     count: int | None
-    cache: str
-    scratch: str | None
     before: Extension | None = None
 
     def __post_init__(self) -> None:
         self.source: Source = self.passes.run.source
+        self.kernel = Gaussian(self.bandwidth / 2**0.5)
 
     def chosen(self) -> Embedded:
         """The cheapest form that answers to `accuracy`."""
@@ -144,7 +142,7 @@ class Embedding:
             points = points_in_memory(self.source)[0]
             probes = points[np.random.default_rng(self.seed).permutation(len(points))[:NEIGHBOURHOODS]]
             near = degree(self.kernel, points, probes)
-            fits = ENTRY * n * near <= available() / SHARE or self.scratch is not None
+            fits = ENTRY * n * near <= available() / SHARE or self.passes.scratch is not None
             if near <= DENSE * n and fits:
                 return self.exact(sparse=True)
         if n <= EXACT_ROWS:
@@ -158,15 +156,15 @@ class Embedding:
         too far from the others, and for bounds on the diagonal that are not positive.
         """
         kernel, (x, bound) = self.kernel, points_in_memory(self.source)
-        check_reach(kernel, x)
+        check_reach(self.bandwidth, x)
         product = (
-            SparseProduct.of(kernel, x, self.scratch)
+            SparseProduct.of(kernel, x, self.passes.scratch)
             if sparse
             else KernelProduct.of(kernel, x, kept=keeps(8 * len(x) ** 2))
         )
         m = (product @ np.ones((len(x), 1)))[:, 0]
-        check_masses(kernel, float(m.min()), float(m.max()), float(m.sum()), len(m))
-        check_joined(kernel, x, m)
+        check_masses(self.bandwidth, float(m.min()), float(m.max()), float(m.sum()), len(m))
+        check_joined(self.bandwidth, x, m)
         if bound is not None and not (bound > 0).all():
             raise ValueError(f"diagonal must be positive at every row; {np.count_nonzero(~(bound > 0))} are not")
         matrix = Deflated(product, m)
@@ -191,27 +189,23 @@ class Embedding:
             pulled = problem.matrix @ e  # the extension at the points themselves: both agree, converged or not
             length = np.linalg.norm(pulled, axis=1, keepdims=True)
             embedded.append(np.divide(np.sqrt(d)[:, None] * pulled, length, out=e.copy(), where=length > 0))
-        whole = np.hstack(embedded)
+        whole, longest = np.hstack(embedded), float(matrix.bound.max()) if bound is None else None
         extension = Extension(
             kernel,
             x,
-            np.ones(len(x)),
-            float(m.sum()),
-            np.hstack(columns),
-            whole,
-            float(matrix.bound.max()),
+            Masses(np.ones(len(x)), float(m.sum()), longest),
+            np.ascontiguousarray(np.hstack(columns)),
             tuple(stage.rank for stage in stages),
             whole.shape[1] if self.count is None else min(self.count, whole.shape[1]),
             cut=CUT if sparse else 0.0,
             preparation=self.source.preparation,
-            unit=bound is not None,
         )
         return Embedded(extension, stages, "sparse" if sparse else "exact", whole[:, : extension.kept])
 
     def low_rank(self) -> Embedded:
         """At landmarks, of the kernel's Nystrom approximation. Raises UncoveredError where they do not cover the rows.
 
-        Raises MemoryError where `cache` is "always" and the kernel values cannot be kept.
+        Raises MemoryError where the cache is "always" and the kernel values cannot be kept.
         """
         most = min(self.source.n, MOST)
         found = None if self.sizes is not None else self._doubled(most)
@@ -253,7 +247,7 @@ class Embedding:
         plan = plan_embedding(self.source, basis.size, run.device)
         self.passes.run = Run(self.source, plan, None, "embed", run.device)
         while True:
-            check_reach(kernel, basis.landmarks)
+            check_reach(self.bandwidth, basis.landmarks)
             features = Features(basis, device=run.device)
             total = self.passes(TotalTask(features))["total"]
             frame = Frame.of(kernel.values(basis.landmarks, basis.landmarks), total)
@@ -265,7 +259,7 @@ class Embedding:
 
     def _check(self, found: Covered) -> None:
         """Raise UncoveredError for rows that are not covered, ValueError for a useless bandwidth or wrong bounds."""
-        n, kernel, cover, landmarks = self.source.n, self.kernel, found.cover, found.basis.landmarks
+        n, cover, landmarks = self.source.n, found.cover, found.basis.landmarks
         if found.missed:
             raise UncoveredError(
                 f"the landmarks do not cover {found.missed} of {n} points (|psi|^2 below {COVERED}, least "
@@ -274,9 +268,9 @@ class Embedding:
             )
         if count := int(cover["unbounded"]):
             raise ValueError(f"diagonal must be positive at every row; {count} of {n} are not")
-        check_masses(kernel, -float(cover["lightest"]), float(cover["heaviest"]), found.frame.total, n)
+        check_masses(self.bandwidth, -float(cover["lightest"]), float(cover["heaviest"]), found.frame.masses.total, n)
         if found.coverage > 1 - 1e-8:  # every row is a landmark, or equal to one
-            check_joined(kernel, landmarks, kernel.values(landmarks, landmarks).sum(axis=1))
+            check_joined(self.bandwidth, landmarks, self.kernel.values(landmarks, landmarks).sum(axis=1))
 
     def _solved(self, covered: Covered, less: Embedded | None) -> Embedded:
         """The embedding at landmarks that cover the rows; one at fewer landmarks tells how far it is from the exact.
@@ -284,11 +278,11 @@ class Embedding:
         New points are told from rows of the fit.
         """
         passes, run, kernel = self.passes, self.passes.run, self.kernel
-        basis, frame, unit = covered.basis, covered.frame, "diagonal" in self.source.readers
+        basis, frame = covered.basis, covered.frame
         (rows, row_bound), (probes, probe_bound) = self._drawn(ROWS, 1), self._drawn(PROBES, 2)
         before = self.before if less is None else less.extension
-        features, passes.run = kept_values(run, basis, self.cache, self.scratch)
-        pull, prove = (BlockTask(features, kind(frame.masses, frame.total)) for kind in (Pull, Prove))
+        features, passes.run = kept_values(passes, basis)
+        pull, prove = (BlockTask(features, kind(frame.masses)) for kind in (Pull, Prove))
         problem = LowRankProblem(frame, lambda v: passes(pull, v), lambda v: passes(prove, v))
 
         def start(stage: int) -> Array:
@@ -304,35 +298,31 @@ class Embedding:
         states = [stage.solution.point * positive(stage.solution.point) for stage in stages]
         parts = [f.coefficients(z) for f, z in zip(frames, states, strict=True)]
         sums = [passes(pull, v)["state"] for v in parts]
-        passes.run = run
-        empty = np.zeros((len(rows), sum(ranks)))
+        passes.run, masses = run, frame.masses
+        if "diagonal" not in self.source.readers:
+            masses = replace(masses, longest=float(masses.bound(-covered.cover["lightest"])))
+        share = int(covered.cover["rows"]) / len(rows)
+        cover = Cover(np.ascontiguousarray(frame.whitening), rows, np.zeros((len(rows), sum(ranks))), share)
         extension = Extension(
             kernel,
             basis.landmarks,
-            frame.masses,
-            frame.total,
-            np.hstack(parts),
-            empty,
-            float(alpha(np.array(-float(covered.cover["lightest"])), frame.total)),
+            masses,
+            np.ascontiguousarray(np.hstack(parts)),
             ranks,
             sum(ranks),
-            whitening=frame.whitening,
-            fit_rows=rows,
-            row_weights=empty,
-            share=int(covered.cover["rows"]) / len(rows),
+            cover,
             preparation=self.source.preparation,
-            unit=unit,
             device=run.device,
         )
-        overlap = frame.masses @ np.hstack(sums)
+        overlap = masses.weights @ np.hstack(sums)
         probe = Probe.of(passes, extension, overlap[: ranks[0]], probes, probe_bound)
         e = extension.of_prepared(rows)[0]
         e = e if row_bound is None else e * np.sqrt(row_bound)[:, None]
-        m = frame.masses @ kernel.values(rows, basis.landmarks)
+        m = masses.weights @ kernel.values(rows, basis.landmarks)
         lift = _lift(frames, [frame.whitening.T @ part for part in sums])
-        weights = (e @ lift - np.outer(np.sqrt(m), overlap @ lift / frame.total)) / np.sqrt(m)[:, None]
+        weights = (e @ lift - np.outer(np.sqrt(m), overlap @ lift / masses.total)) / np.sqrt(m)[:, None]
         kept = extension.kept if self.count is None else min(self.count, extension.kept)
-        extension = replace(extension, row_embedding=e, row_weights=weights, kept=kept)
+        extension = replace(extension, cover=replace(cover, weights=weights), kept=kept)
         error = _error(None if less is None else less.probe, probe)
         logger.info("%d landmarks: the Gram matrix is off by about %.1e", basis.size, error)
         return Embedded(extension, stages, "lowrank", None, covered.coverage, error, probe)
@@ -383,9 +373,8 @@ def _lift(frames: Sequence[Frame], sums: Sequence[Array]) -> Array:
     return lift
 
 
-def check_reach(kernel: Gaussian, points: Array) -> None:
+def check_reach(bandwidth: float, points: Array) -> None:
     """Raise ValueError where some of the points (n, d) are so far off that distances between others lose digits."""
-    bandwidth = float(kernel.scale) * np.sqrt(2)
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.sum((points - np.median(points, axis=0)) ** 2, axis=1)
     farthest = int(np.argmax(squares))
@@ -404,25 +393,23 @@ def check_reach(kernel: Gaussian, points: Array) -> None:
     )
 
 
-def check_joined(kernel: Gaussian, points: Array, masses: Array) -> None:
+def check_joined(bandwidth: float, points: Array, masses: Array) -> None:
     """Raise ValueError where the kernel, with these row sums (n,), joins none of the points (n, d) but equal ones."""
     if np.abs(masses - np.round(masses)).max() < 1e-8:
         _, group, counts = np.unique(points, axis=0, return_inverse=True, return_counts=True)
         copies = counts[group.reshape(-1)]
         if len(counts) > 1 and np.abs(masses - copies).max() < 1e-8:
-            bandwidth = float(kernel.scale) * np.sqrt(2)
             raise ValueError(
                 f"at bandwidth {bandwidth:g} the kernel joins equal points only: no two different ones are within "
                 "reach of each other. Give a larger bandwidth"
             )
 
 
-def check_masses(kernel: Gaussian, lightest: float, heaviest: float, total: float, n: int) -> None:
+def check_masses(bandwidth: float, lightest: float, heaviest: float, total: float, n: int) -> None:
     """Raise ValueError where the kernel matrix of n points is the identity, or of rank one, to rounding.
 
     Masses are its row sums: the smallest, the largest, and their total.
     """
-    bandwidth = float(kernel.scale) * np.sqrt(2)
     if n == 1:
         raise ValueError("X has 1 row; an embedding needs 2 points at least")
     if heaviest - 1 < 1e-8:

@@ -23,7 +23,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from daskspectral.kernels import Kernel
-from daskspectral.kernels.base import MultiIndex, ParameterKernel
+from daskspectral.kernels.base import MultiIndex
 from daskspectral.solve.whitening import fix_signs, symmetric_part
 
 Array = NDArray[np.floating[Any]]
@@ -253,7 +253,7 @@ def least_eigenvalue(problem: KernelisedProblem, y: Array) -> float:
 
 
 @dataclass(eq=False)
-class LearnedKernel(ParameterKernel):
+class LearnedKernel(Kernel):
     """The Mercer kernel b(x, y) = e(x).e(y) of a solution, with e(x) = Fᵀ Φ(x) and Φ(x) = S^-1/2 Vᵀ k(X, x).
 
     This is k_xᵀ K^+ B' K^+ k_y; `points` X (m, d), distinct, `whitening` V S^-1/2 (m, q), `factor` F (q, r). Called
@@ -271,17 +271,6 @@ class LearnedKernel(ParameterKernel):
 
     __eq__ = object.__eq__  # by identity: arrays have no truth value
     __hash__ = object.__hash__  # scikit-learn's pairwise functions look it up
-
-    def check(self) -> None:
-        if not isinstance(self.kernel, Kernel):
-            raise ValueError(f"a learned kernel is made of a kernel, such as Matern(1.5); it got {self.kernel!r}")
-        shapes = [np.shape(array) for array in (self.points, self.whitening, self.factor)]
-        (n, *_), (_, q, *_), _ = ((*shape, 0, 0) for shape in shapes)
-        if [len(shape) for shape in shapes] != [2, 2, 2] or shapes[1][0] != n or shapes[2][0] != q:
-            raise ValueError(
-                "a learned kernel takes points (n, d), whitening (n, q) and a factor (q, r); their shapes are "
-                f"{', '.join(map(str, shapes))}"
-            )
 
     @classmethod
     def of(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +14,7 @@ from daskspectral import landmarks as choosing
 from daskspectral.data.containers import in_memory
 from daskspectral.data.source import open_source
 from daskspectral.embedding.bandwidth import check_bandwidth, chosen_bandwidth
+from daskspectral.embedding.certificate import Certificate
 from daskspectral.embedding.extension import Coordinates
 from daskspectral.embedding.kernel_problem import RANGE_CUT, KernelisedProblem, LearnedKernel, solve_kernelised
 from daskspectral.embedding.pair_passes import points_in_memory
@@ -25,27 +25,11 @@ from daskspectral.estimators.reading import reads
 from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.kernels import Kernel, Matern
 from daskspectral.passes.parameters import check_number, check_random_state, check_whole, checked_kernel
-from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]
 Values = float | Array | Callable[[Array], Array] | None
 SAME = 1e-9  # relative difference of d at equal points that is rounding
 LARGEST_ERROR = 1e-4  # of |diag(B) - d| / d, beyond which there is no answer
-
-
-@dataclass(frozen=True)
-class KernelCertificate(Registered):
-    """The proof of an answer, in the units of the objective.
-
-    `least_eigenvalue` is the least eigenvalue of diag(y) - (K_bar / n² - λ K^+) in the range of K; `gap` bounds
-    how far the objective may be below the optimum; `error` is the largest |diag(B) - d| / d; `optimal` tells whether
-    the gap relative to the objective and the error are below the tolerance asked for.
-    """
-
-    least_eigenvalue: float
-    gap: float
-    error: float
-    optimal: bool
 
 
 class KernelEmbedding(Transformer):
@@ -87,7 +71,7 @@ class KernelEmbedding(Transformer):
     embedding_ : (n, r), B = E Eᵀ, columns by descending eigenvalue, the largest entry of each positive
     spectrum_ : (r,) eigenvalues of B, descending, without eigenvalues below a millionth of the first
     rank_, range_ : int, r and the number of directions in the range of K
-    objective_, dual_, certificate_ : the value, y (n,), and a KernelCertificate
+    objective_, dual_, certificate_ : the value, y (n,), and a `Certificate`
     learned_kernel_ : b, a kernel: called with points (a, d) and (b, d), it gives the Gram matrix (a, b), so that
         SVC(kernel=est.learned_kernel_) and KernelPCA(kernel=est.learned_kernel_) take it
     bandwidth_ : float, None where the kernel has a scale of its own
@@ -205,7 +189,8 @@ class KernelEmbedding(Transformer):
         self.embedding_ = self.learned_kernel_.features(points)
         self.objective_, self.dual_, self.n_passes_ = found.objective, found.dual[group], found.passes
         error = float(np.abs(np.sum(self.embedding_**2, axis=1) / d - 1).max())  # of the columns that are kept
-        self.certificate_ = KernelCertificate(found.least_eigenvalue, found.gap, error, found.merit <= self.tolerance)
+        optimal = found.merit <= self.tolerance
+        self.certificate_ = Certificate(found.least_eigenvalue, found.gap, optimal, error=error)
         self.rank_, self.range_ = len(self.spectrum_), problem.rank
         return self.restored()
 

@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -23,7 +24,7 @@ from daskspectral.data.stores import open_node
 from daskspectral.data.writing import create_array, default_chunk_rows, refuse_existing, refuse_input
 from daskspectral.devices import ACCELERATOR_ROWS, Device, device_of
 from daskspectral.embedding.extension import COVERED, Extension
-from daskspectral.embedding.problems import Frame, Largest, Prove, Pull, alpha
+from daskspectral.embedding.problems import Frame, Largest, Prove, Pull
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import Buffers, available, check_memory, local_threads, on_cluster, predict_memory
@@ -36,6 +37,7 @@ Array = NDArray[np.floating[Any]]
 ASKED = "asked"
 BLOCK_ROWS = 512  # kernel values of a block are read three times: they should stay in the cache
 KEPT = 1 << 30  # bytes of kernel values that are kept in memory, at most
+CACHES = ("auto", "always", "never")
 SCRATCH = "daskspectral_scratch"
 """Attribute of the array of kernel values that a fit leaves at the path of its cache."""
 
@@ -79,15 +81,10 @@ def values(basis: Basis, x: Array, arena: Arena) -> Array:
     return evaluated(basis, block, [VALUE]).feature(VALUE)
 
 
-@dataclass(frozen=True, eq=False)
-class KeepTask:
-    """The task that evaluates the kernel values of each row, (c, p), so that they can be kept."""
-
-    features: Features
-
-    def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
-        get = self.features.accelerator.get
-        return np.concatenate([get(k).T.copy() for k, *_ in self.features.blocks([batch])])
+def rows_of(features: Features, batch: Mapping[str, Array], state: Any = None) -> Array:
+    """The kernel values of each row, (c, p), so that they can be kept."""
+    get = features.accelerator.get
+    return np.concatenate([get(k).T.copy() for k, *_ in features.blocks([batch])])
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +118,7 @@ class CoverTask:
         uncovered, unbounded, missed, rows_seen = 0, 0, First(()), 0
         farthest, lightest, heaviest = Largest(), Largest(-np.inf), Largest()
         device = self.features.accelerator
-        get, whitening, masses = device.get, device.put(state.whitening), device.put(state.masses)
+        get, whitening, masses = device.get, device.put(state.whitening), device.put(state.masses.weights)
         for k, bound, x in self.features.blocks(batches):
             cover, m = get(np.square(whitening.T @ k).sum(axis=0)), get(k.T @ masses)
             rows_seen += len(m)
@@ -177,11 +174,20 @@ class BlockTask:
 
 @dataclass(eq=False)
 class Passes:
-    """One pass after the other over the same rows; a pass whose sums a checkpoint holds is not made again."""
+    """One pass after the other over the same rows; a pass whose sums a checkpoint holds is not made again.
+
+    Kernel values are kept between them as `cache` says, one of `CACHES`, or at the path that it is.
+    """
 
     run: Run
+    cache: str = "auto"
     checkpoint: Checkpoint | None = None
     count: int = 0
+
+    @property
+    def scratch(self) -> str | None:
+        """The path of kept kernel values, where one is given."""
+        return None if self.cache in CACHES else self.cache
 
     def __call__(self, task: Any, state: Any = None) -> Mapping[str, Any]:
         """The sums of a task over all rows."""
@@ -250,13 +256,14 @@ def _is_scratch(path: str | os.PathLike[str]) -> bool:
     return node.attrs.get(SCRATCH) is True
 
 
-def kept_values(run: Run, basis: LandmarkBasis, cache: str, scratch: str | None) -> tuple[Features, Run]:
+def kept_values(passes: Passes, basis: LandmarkBasis) -> tuple[Features, Run]:
     """Kernel values at landmarks and the run that reads them: kept where that is asked for or pays.
 
-    They are kept in a zarr array at the path `scratch`, where it is given, else in memory where they fit, unless
-    `cache` is "never" (on an accelerator, which makes them faster than they come from there, with "always" alone).
-    Raises MemoryError where `cache` is "always" and they cannot be kept.
+    They are kept in a zarr array at the `scratch` path, where it is given, else in memory where they fit, unless the
+    cache is "never" (on an accelerator, which makes them faster than they come from there, with "always" alone).
+    Raises MemoryError where it is "always" and they cannot be kept.
     """
+    run, cache, scratch = passes.run, passes.cache, passes.scratch
     source, n, p, device = run.source, run.source.n, basis.size, run.device
     features, quiet = Features(basis, device=device), replace(run, source=replace(source, progress=False))
     if scratch is not None:
@@ -266,7 +273,7 @@ def kept_values(run: Run, basis: LandmarkBasis, cache: str, scratch: str | None)
         with create_array(scratch, (n, p), "float64", chunk_rows=rows, attributes=marked, overwrite=True) as array:
             target = str(array.store.root) if isinstance(array.store, LocalStore) else array.store
             plan = Plan(tuple(pairwise([*range(0, n, rows), n])))
-            replace(quiet, plan=plan, description="features").map(KeepTask(features), out=target)
+            replace(quiet, plan=plan, description="features").map(partial(rows_of, features), out=target)
         readers = {**source.readers, "x": points_reader(scratch, "features")}
         kept = replace(quiet.source, readers=readers, preparation=Preparation())
         return Features(basis, True, device), Run(kept, plan_embedding(kept, p, device), None, "embed", device)
@@ -274,7 +281,7 @@ def kept_values(run: Run, basis: LandmarkBasis, cache: str, scratch: str | None)
     fits = aligned and not source.dask_fields and not on_cluster() and keeps(8 * n * p)
     if fits and (cache == "always" or (cache == "auto" and device == "cpu")):
         others = {name: reader.read(0, n) for name, reader in source.readers.items() if name != "x"}
-        kept = replace(open_source(run.map(KeepTask(features)), fields=others), progress=False)
+        kept = replace(open_source(run.map(partial(rows_of, features)), fields=others), progress=False)
         return Features(basis, True, device), Run(kept, run.plan, None, "embed", device)
     if cache == "always":
         raise MemoryError(
@@ -298,7 +305,7 @@ class ProbeTask:
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Array | None = None) -> dict[str, Array]:
         extension = self.extension
         r, device = extension.stages[0], device_of(extension.device)
-        points, masses, probes = device.moved((extension.points, extension.masses, self.probes))
+        points, masses, probes = device.moved((extension.points, extension.masses.weights, self.probes))
         step = ACCELERATOR_ROWS if device.accelerated else PROBE_ROWS
         sums: dict[str, Array] = {"mass": np.zeros(len(self.probes)), "pull": np.zeros((len(self.probes), r))}
         for batch in batches:
@@ -336,8 +343,8 @@ class Probe:
         `bound` (s,) are the bounds on the diagonal at the probe rows, where they are given.
         """
         sums = passes(ProbeTask(extension, probes))
-        m, total = np.asarray(sums["mass"]), extension.total
-        d = alpha(m, total) if bound is None else bound
+        m, total = np.asarray(sums["mass"]), extension.masses.total
+        d = extension.masses.bound(m, bound)
         pulled = sums["pull"] - np.outer(m, overlap) / total
         pulled /= np.sqrt(m)[:, None]
         length = np.linalg.norm(pulled, axis=1, keepdims=True)
@@ -353,8 +360,8 @@ class Probe:
 def _dual(extension: Extension, x: Array, bound: Array | None) -> Array:
     """y_i = |u_i| / sqrt(d_i) of the low-rank problem at points x (s, d), (s,), with u_i = (Abar E)_i."""
     k = extension.kernel.values(x, extension.points)
-    m = extension.masses @ k
-    d = alpha(m, extension.total) if bound is None else bound
+    m = extension.masses.weights @ k
+    d = extension.masses.bound(m, bound)
     return np.asarray(np.linalg.norm(k.T @ extension.coefficients[:, : extension.stages[0]], axis=1) / np.sqrt(m * d))
 
 

@@ -34,12 +34,9 @@ ENTRY = 12  # bytes of a kept value and its column
 DENSE = 0.5  # share of all pairs within reach above which the sparse kernel is no gain
 
 
-@dataclass(frozen=True, eq=False)
-class _RowTask:
+def _rows(batch: Mapping[str, Array], state: Any = None) -> Array:
     """The rows themselves, (c, d) float64, with the bounds on the diagonal as a last column where they are given."""
-
-    def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
-        return np.column_stack([np.asarray(batch[name], dtype=float) for name in ("x", "diagonal") if name in batch])
+    return np.column_stack([np.asarray(batch[name], dtype=float) for name in ("x", "diagonal") if name in batch])
 
 
 def points_in_memory(source: Source) -> tuple[Array, Array | None]:
@@ -47,25 +44,25 @@ def points_in_memory(source: Source) -> tuple[Array, Array | None]:
 
     Raises ValueError where no row is valid, InvalidRowError for an invalid row (on_invalid="raise").
     """
-    rows = Run(source, plan_rows(source, 50.0), None, "points").map(_RowTask())
+    rows = Run(source, plan_rows(source, 50.0), None, "points").map(_rows)
     if rows is None:
         raise ValueError("no rows are left: every row is invalid")
     bounded = "diagonal" in source.readers
     return np.ascontiguousarray(rows[:, :-1] if bounded else rows), rows[:, -1] if bounded else None
 
 
-@dataclass(frozen=True, eq=False)
-class _ProductTask:
+def _products(panels: tuple[LandmarkBasis, ...], batch: Mapping[str, Array], state: Array) -> Array:
     """k(x, X) h for each row x of a block, (c, r), by panels of X whose kernel values stay in the cache."""
+    rows, arena = np.asarray(batch["x"]), Arena()
+    result = np.zeros((state.shape[1], len(rows)))
+    for panel, h in zip(panels, np.split(state, range(BLOCK_ROWS, len(state), BLOCK_ROWS)), strict=True):
+        result += h.T @ values(panel, rows, arena)
+    return result.T
 
-    panels: tuple[LandmarkBasis, ...]
 
-    def __call__(self, batch: Mapping[str, Array], state: Array) -> Array:
-        rows, arena = np.asarray(batch["x"]), Arena()
-        result = np.zeros((state.shape[1], len(rows)))
-        for panel, h in zip(self.panels, np.split(state, range(BLOCK_ROWS, len(state), BLOCK_ROWS)), strict=True):
-            result += h.T @ values(panel, rows, arena)
-        return result.T
+def _kernel_rows(kernel: Kernel, x: Array, batch: Mapping[str, Array], state: Any = None) -> Array:
+    """The rows of K, (c, n)."""
+    return np.ascontiguousarray(kernel.values(np.asarray(batch["x"]), x).T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +70,7 @@ class KernelProduct:
     """Products K @ h of the kernel matrix (n, n) with h (n, r): K is kept in memory, or its rows are made each time."""
 
     run: Run
-    task: _ProductTask
+    panels: tuple[LandmarkBasis, ...]
     matrix: Array | None = None
 
     @classmethod
@@ -83,29 +80,18 @@ class KernelProduct:
         rows = max(64, min(1024, -(-n // 16)))
         plan = Plan(tuple(pairwise([*range(0, n, rows), n])))
         run, starts = Run(open_source(x, progress=progress), plan, None, "kernel"), range(0, n, BLOCK_ROWS)
-        product = cls(run, _ProductTask(tuple(LandmarkBasis(kernel, x[i : i + BLOCK_ROWS]) for i in starts)))
+        product = cls(run, tuple(LandmarkBasis(kernel, x[i : i + BLOCK_ROWS]) for i in starts))
         if not kept:
             logger.info("%d x %d kernel values do not fit and are made anew in every pass", n, n)
             return product
-        return replace(product, matrix=run.map(_KernelTask(kernel, x)))
+        return replace(product, matrix=run.map(partial(_kernel_rows, kernel, x)))
 
     def __matmul__(self, h: Array) -> Array:
         if self.matrix is not None:
             return np.asarray(self.matrix @ h)
-        result = self.run.map(self.task, np.ascontiguousarray(h))
+        result = self.run.map(partial(_products, self.panels), np.ascontiguousarray(h))
         assert result is not None
         return result
-
-
-@dataclass(frozen=True, eq=False)
-class _KernelTask:
-    """The rows of K, (c, n)."""
-
-    kernel: Kernel
-    x: Array
-
-    def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
-        return np.ascontiguousarray(self.kernel.values(np.asarray(batch["x"]), self.x).T)
 
 
 @dataclass(frozen=True, eq=False)

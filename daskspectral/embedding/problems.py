@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.devices import largest
-from daskspectral.embedding.ascent import Iterate, Problem
+from daskspectral.embedding.ascent import AscentProblem, Iterate
 from daskspectral.embedding.certificate import DENSE, Certificate, certificate, certify_dense, certify_lanczos
+from daskspectral.registry import Registered
 from daskspectral.solve.whitening import inverse_root, symmetric_part, whiten
 
 Array = NDArray[np.floating[Any]]
@@ -32,17 +33,19 @@ class Deflated:
     """Abar = D K D - v vᵀ with D = diag(m)^(-1/2), v = √(m / sum m): equation (1.2), with v of unit norm.
 
     `product` is K, known by K @ h for h (n, c); `m` = K 1 (n,). Each of the pairs `removed`, L and C (n, s), subtracts
-    C Cᵀ.
+    C Cᵀ. Where a `density` (n,) is given, K_ij / (density_i density_j) takes the place of K.
     """
 
     product: Any
     m: Array
     removed: tuple[tuple[Array, Array], ...] = ()
+    density: Array | None = None
 
     def __matmul__(self, h: Array) -> Array:
         root = np.sqrt(self.m)[:, None]
         v = root / np.sqrt(self.m.sum())
-        result: Array = self.product @ (h / root) / root - v * (v.T @ h)
+        scale = root if self.density is None else root * self.density[:, None]
+        result: Array = self.product @ (h / scale) / scale - v * (v.T @ h)
         for _, c in self.removed:
             result = result - c @ (c.T @ h)
         return result
@@ -72,7 +75,7 @@ class Deflated:
 
 
 @dataclass(frozen=True, eq=False)
-class ExactProblem(Problem):
+class ExactProblem(AscentProblem):
     """Coordinates G (n, r), whose rows matter by their direction alone: E = √(d) h, h_i = g_i / |g_i| (C.1).
 
     The power step gives row i the squared length |(A h)_i| - 0.9 A_ii, A = diag(d)^(1/2) Abar diag(d)^(1/2): with the
@@ -142,6 +145,26 @@ NOTHING = 1e-6  # singular values of a state below this share of the largest are
 
 
 @dataclass(frozen=True, eq=False)
+class Masses(Registered):
+    """Masses m(x) = weights.k(Y, x), their `total` over the rows of the fit, and the bounds d that follow from them.
+
+    d(x) = 1 / m(x) - m(x) / total is the diagonal of Abar: equation (1.4). `longest` is the largest one of a row of the
+    fit; None where it is not known, or bounds are given.
+    """
+
+    shapes: ClassVar = {"weights": "p"}
+
+    weights: Array
+    total: float
+    longest: float | None = None
+
+    def bound(self, m: Array, given: Array | None = None) -> Array:
+        """d (c,) at points with masses m (c,), unless bounds are given."""
+        found: Array = 1 / m - m / self.total
+        return found if given is None else given
+
+
+@dataclass(frozen=True, eq=False)
 class Frame:
     """W (p, q) and σ (q,): all that a block needs to know of the other points.
 
@@ -160,19 +183,13 @@ class Frame:
         return cls(w, w.T @ total)
 
     @cached_property
-    def masses(self) -> Array:
-        """Coefficients (p,) of m: m_i = masses.k_i."""
-        found: Array = self.whitening @ self.sigma
-        return found
-
-    @property
-    def total(self) -> float:
-        """M = sum_i m_i."""
-        return float(self.sigma @ self.sigma)
+    def masses(self) -> Masses:
+        """m_i = sigma.psi_i, with the total |sigma|^2."""
+        return Masses(self.whitening @ self.sigma, float(self.sigma @ self.sigma))
 
     def projected(self, z: Array) -> Array:
         """P z."""
-        found: Array = z - np.outer(self.sigma, self.sigma @ z) / self.total
+        found: Array = z - np.outer(self.sigma, self.sigma @ z) / self.masses.total
         return found if self.removed is None else found - self.removed @ (self.removed.T @ found)
 
     def without(self, z: Array) -> Frame:
@@ -214,13 +231,12 @@ class Pull:
     Eᵀ E = Σ_i d_i h_i h_iᵀ with u_i = Vᵀ k_i / √(m_i), h_i = u_i / |u_i|.
     """
 
-    masses: Array
-    total: float
+    masses: Masses
 
     def __call__(self, k: Array, v: Array, d: Array | None) -> dict[str, Any]:
-        both = np.column_stack([self.masses, v]).T @ k  # one product: k is read once
+        both = np.column_stack([self.masses.weights, v]).T @ k  # one product: k is read once
         m, u = both[0], both[1:].T
-        bound = alpha(m, self.total) if d is None else d
+        bound = self.masses.bound(m, d)
         length = np.linalg.norm(u, axis=1, keepdims=True)
         h = u / np.where(length > 0, length, 1.0)
         weight = np.sqrt(bound / m)
@@ -235,12 +251,11 @@ class Pull:
 class Prove:
     """sum_i k_i k_i^T / (m_i y_i) (p, p) with y_i = |u_i| / sqrt(d_i); sum d_i y_i, sum d_i, and the largest y_i."""
 
-    masses: Array
-    total: float
+    masses: Masses
 
     def __call__(self, k: Array, v: Array, d: Array | None) -> dict[str, Any]:
-        m = k.T @ self.masses
-        bound = alpha(m, self.total) if d is None else d
+        m = k.T @ self.masses.weights
+        bound = self.masses.bound(m, d)
         y = np.linalg.norm(k.T @ v, axis=1) / np.sqrt(m * bound)
         scaled = k / np.sqrt(m * y)
         return {
@@ -251,14 +266,8 @@ class Prove:
         }
 
 
-def alpha(m: Array, total: float) -> Array:
-    """1 / m_i - m_i / sum m, the diagonal of Abar: equation (1.4)."""
-    found: Array = 1 / m - m / total
-    return found
-
-
 @dataclass(frozen=True, eq=False)
-class LowRankProblem(Problem):
+class LowRankProblem(AscentProblem):
     """Coordinates Z (q, r): the concave-convex form 2 Σ_i √(d_i) |F_iᵀ Z| - |P Z|² of the objective.
 
     Its maximum over Z is Tr(Abar B) at h_i = F_iᵀ Z / |F_iᵀ Z|, its gradient at Z is 2 (Z' - Z) with the power step

@@ -23,7 +23,7 @@ from daskspectral.embedding.bandwidth import check_bandwidth, chosen_bandwidth
 from daskspectral.embedding.certificate import Certificate
 from daskspectral.embedding.extension import Extension
 from daskspectral.embedding.fitting import FEW, FIRST, FURTHER, Embedded, Embedding
-from daskspectral.embedding.landmark_passes import Passes, check_scratch, plan_embedding
+from daskspectral.embedding.landmark_passes import CACHES, Passes, check_scratch, plan_embedding
 from daskspectral.embedding.stages import SOLVERS
 from daskspectral.embedding.told import embedding, kernel_matrix, proved
 from daskspectral.engine import Run, plan_rows
@@ -44,7 +44,6 @@ from daskspectral.solvers import Ascent
 Array = NDArray[np.floating[Any]]
 METHODS = ("auto", "exact", "sparse", "lowrank")
 UNCOVERED = ("nearest", "nan", "raise")
-CACHES = ("auto", "always", "never")
 FREE = ("solver", "cache")  # may change from one start to the next
 
 
@@ -78,15 +77,14 @@ class SDPEmbedding(Transformer):
         doubles from 100 until `accuracy` is reached. Points that the landmarks do not cover become landmarks too, as
         long as there are no more than 1.5 p in all.
     solver : Ascent, optional
-        Quasi-Newton ascent or the power method, with its tolerance (`help(daskspectral.solvers)`).
+        Quasi-Newton ascent or the power method, with its tolerance, and whether a further fit starts from the last one
+        (`help(daskspectral.solvers)`).
     cache : {"auto", "always", "never"} or path
         Whether "lowrank" keeps the kernel values at the landmarks between its passes, 8 p bytes a row: in this
         process's memory where they fit (1 GB at most, and twice that while they are made; never of a dask array, or on
         a cluster), or in a scratch array at a path that is given, a zarr array that all workers see (or a URL), of
         "sparse" a zarr group. It is left there, and replaced by the next fit; whatever else lies at the path is
         refused. "always" raises where they do not fit.
-    warm_start : bool
-        Whether a further `fit` starts its ascent from the embedding of the last one, as in a sweep over bandwidths.
     device : {"cpu", "cuda", "auto"}
         Where "lowrank" evaluates the kernel at landmarks and multiplies it, and `transform` does; as in
         `SpectralDecomposition`. On a GPU kernel values are kept with cache="always" or a path alone.
@@ -150,7 +148,6 @@ class SDPEmbedding(Transformer):
         landmarks: Landmarks | None = None,
         solver: Ascent | None = None,
         cache: str | os.PathLike[str] = "auto",
-        warm_start: bool = False,
         device: str = "cpu",
         random_state: Any = None,
     ):
@@ -161,7 +158,6 @@ class SDPEmbedding(Transformer):
         self.landmarks = landmarks
         self.solver = solver
         self.cache = cache
-        self.warm_start = warm_start
         self.device = device
         self.random_state = random_state
 
@@ -283,19 +279,17 @@ class SDPEmbedding(Transformer):
             plan = plan_embedding(source, first, device)
         if checkpoint is not None:
             checkpoint.agree(plan)
-        last, own, path = vars(self).get("extension_"), self._ascent, self._scratch()
-        alike = self.warm_start and last is not None and last.points.shape[1] == source.dimension
+        last, own, cache = vars(self).get("extension_"), self._ascent, self._kept()
+        alike = own.warm_start and last is not None and last.points.shape[1] == source.dimension
         embedding = Embedding(
-            passes=Passes(Run(source, plan, None, "embed", device), checkpoint),
-            kernel=kernel,
+            passes=Passes(Run(source, plan, None, "embed", device), cache, checkpoint),
+            bandwidth=self.bandwidth_,
             solve=partial(SOLVERS[own.method], tolerance=own.tolerance, max_passes=own.max_passes),
             landmarks=landmarks,
             accuracy=self.accuracy,
             sizes=(first, 0 if given else int(FURTHER * first)) if given or known else None,
             seed=seed,
             count=self.n_components,
-            cache="auto" if path is not None else str(self.cache),
-            scratch=path,
             before=last if alike else None,
         )
         with checkpoint_signals(checkpoint):
@@ -313,18 +307,20 @@ class SDPEmbedding(Transformer):
     def _ascent(self) -> Ascent:
         return Ascent() if self.solver is None else self.solver
 
-    def _scratch(self) -> str | None:
-        """The path of a scratch array, None for a word. Raises ValueError for anything else."""
+    def _kept(self) -> str:
+        """The word, or the path of a scratch array, that `cache` is. Raises ValueError for anything else."""
         cache = self.cache
         if cache in CACHES:
-            return None
+            return str(cache)
         text = os.fspath(cache) if isinstance(cache, (str, os.PathLike)) else ""
         words = " or ".join(map(repr, CACHES))
         if not text:
             raise ValueError(f"cache must be {words}, or a path; it is {cache!r}")
-        if isinstance(cache, str) and not re.search(r"[./\\]", text):
+        if re.search(r"[./\\]", text):
+            return text
+        if isinstance(cache, str):
             raise ValueError(f"cache must be {words}, or a path such as './{text}'; it is {cache!r}")
-        return text
+        return f"./{text}"
 
     def _check_parameters(self) -> None:
         """Raise ValueError or TypeError for parameters that cannot work with any data."""
@@ -337,8 +333,7 @@ class SDPEmbedding(Transformer):
         check_one_of("method", self.method, METHODS)
         if not isinstance(self._ascent, Ascent):
             raise TypeError(f"solver must be daskspectral.solvers.Ascent(...), or None; got {self.solver!r}")
-        self._scratch()
-        check_one_of("warm_start", self.warm_start, (True, False))
+        self._kept()
         of_kernel(self.landmarks, Gaussian(1.0), count="auto")
         check_random_state(self.random_state)
 
@@ -347,12 +342,12 @@ class SDPEmbedding(Transformer):
         if "diagonal" in source.readers and len(source.readers["diagonal"].shape) != 1:
             raise ValueError(f"diagonal must have shape ({source.n},); it has {source.readers['diagonal'].shape}")
         given_points(of_kernel(self.landmarks, Gaussian(1.0), count="auto"), source)
-        if (path := self._scratch()) is not None:
+        if (path := self._kept()) not in CACHES:
             check_scratch(path, source)
             if source.on_invalid == "skip":
                 raise ValueError("a scratch array keeps every row: mend the data and take on_invalid='raise'")
         pairs = self.method in ("exact", "sparse") or (self.method == "auto" and source.n <= FEW)
-        if self.warm_start and checkpoint is not None:
+        if self._ascent.warm_start and checkpoint is not None:
             raise ValueError("warm_start starts from a fit that the checkpoint does not hold: leave one of them out")
         if pairs and checkpoint is not None:
             raise ValueError("a checkpoint is of the passes over chunks: give method='lowrank', or no checkpoint")

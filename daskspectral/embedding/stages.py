@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.embedding.ascent import Ascended, Iterate, Problem, accelerated, power_method
+from daskspectral.embedding.ascent import Ascended, AscentProblem, Iterate, accelerated
 from daskspectral.embedding.certificate import Certificate
 
 Array = NDArray[np.floating[Any]]
@@ -38,11 +38,15 @@ class SDPSolution:
     objective: float
     eigenvalues: Array
     certificate: Certificate
-    passes: int
     objectives: tuple[float, ...]
 
+    @property
+    def passes(self) -> int:
+        """How many there were."""
+        return len(self.objectives)
 
-def solve_accelerated(problem: Problem, start: Array, *, tolerance: float, max_passes: int) -> SDPSolution:
+
+def solve_accelerated(problem: AscentProblem, start: Array, *, tolerance: float, max_passes: int) -> SDPSolution:
     """Quasi-Newton ascent from the coordinates `start` (m, r) that determines the rank on the way.
 
     It ends where the certificate holds to a relative duality gap, or the passes are spent. After each stage small
@@ -63,15 +67,16 @@ def solve_accelerated(problem: Problem, start: Array, *, tolerance: float, max_p
             break
         point, cut = problem.widened(found.last.point, certificate.direction), cut / STEEPER
     assert best is not None
-    return replace(best, passes=len(objectives), objectives=tuple(objectives))
+    return replace(best, objectives=tuple(objectives))
 
 
-def solve_power(problem: Problem, start: Array, *, tolerance: float, max_passes: int) -> SDPSolution:
+def solve_power(problem: AscentProblem, start: Array, *, tolerance: float, max_passes: int) -> SDPSolution:
     """The paper's projected power method, at the rank of the start, until its certificate holds."""
     objectives: list[float] = []
     point = start
     for stage in (*STAGES, 1e-10, 1e-12):
-        found = power_method(problem, point, residual=stage, max_passes=max(1, max_passes - len(objectives)))
+        left = max(1, max_passes - len(objectives))
+        found = accelerated(problem, point, residual=stage, max_passes=left, warm_up=left)
         objectives.extend(found.objectives)
         point = found.last.point
         if stage > tolerance and len(objectives) < max_passes:
@@ -85,7 +90,7 @@ def solve_power(problem: Problem, start: Array, *, tolerance: float, max_passes:
 SOLVERS = {"accelerated": solve_accelerated, "power": solve_power}
 
 
-def _ascend(problem: Problem, point: Array, cut: float, max_passes: int, objectives: list[float]) -> Ascended:
+def _ascend(problem: AscentProblem, point: Array, cut: float, max_passes: int, objectives: list[float]) -> Ascended:
     """To the last residual, without the columns that turn out to be small on the way."""
     stages = list(STAGES)
 
@@ -113,9 +118,7 @@ def _ascend(problem: Problem, point: Array, cut: float, max_passes: int, objecti
 def _solution(last: Iterate, certificate: Certificate, objectives: list[float]) -> SDPSolution:
     values, turn = np.linalg.eigh(last.moment)
     kept = np.flatnonzero(values > NOTHING * values[-1])[::-1]
-    return SDPSolution(
-        last.point @ turn[:, kept], last.objective, values[kept], certificate, len(objectives), tuple(objectives)
-    )
+    return SDPSolution(last.point @ turn[:, kept], last.objective, values[kept], certificate, tuple(objectives))
 
 
 def _reduced(last: Iterate, cut: float) -> Array:
@@ -139,7 +142,10 @@ class SDPStage:
 
 
 def solve_stages(
-    problem: Problem, start: Callable[[int], Array], solve: Callable[[Problem, Array], SDPSolution], count: int | None
+    problem: AscentProblem,
+    start: Callable[[int], Array],
+    solve: Callable[[AscentProblem, Array], SDPSolution],
+    count: int | None,
 ) -> tuple[SDPStage, ...]:
     """As many stages as have `count` columns together, the first one alone for None; fewer where the kernel is spent.
 

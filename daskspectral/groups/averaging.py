@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from daskspectral.groups.elements import orthogonal_elements
 from daskspectral.manifolds.averages import Average, ElementBlock, FiniteAverage, PermutationAverage, RotationAverage
+from daskspectral.manifolds.product import joined
 
 Array = NDArray[np.float64]
 
@@ -97,7 +98,7 @@ def _permutations(generators: Sequence[Array]) -> PermutationAverage | None:
         elif not moved and np.count_nonzero(sign < 0) == 1:
             flips.add(frozenset([int(np.argmin(sign))]))
     swaps, flips = (_conjugates(found, [image for image, _ in moves]) for found in (swaps, flips))
-    blocks = _blocks(d, swaps)
+    blocks = joined(d, swaps)
     signed = {block for block in blocks if any(flip <= set(block) for flip in flips)}
     free = np.array([not any(i in block for block in signed) for i in range(d)])
     for image, sign in moves:
@@ -115,15 +116,6 @@ def _conjugates(found: set[frozenset[int]], images: Sequence[NDArray[np.intp]]) 
         last = {frozenset(image[sorted(each)].tolist()) for each in last for image in images} - found
         found = found | last
     return found
-
-
-def _blocks(d: int, swaps: set[frozenset[int]]) -> list[tuple[int, ...]]:
-    """The coordinates, those together that swaps connect."""
-    of = list(range(d))
-    for i, j in (sorted(swap) for swap in swaps):
-        old, new = of[j], of[i]
-        of = [new if block == old else block for block in of]
-    return [tuple(i for i in range(d) if of[i] == block) for block in sorted(set(of))]
 
 
 def by_vectors(g: Array, size: int) -> tuple[Array, Array] | None:

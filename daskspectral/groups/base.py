@@ -82,27 +82,6 @@ class Group(Registered, ABC):
         return result
 
 
-class FinitelyGenerated(Group, ABC):
-    """A group given by finitely many isometries alone, without an algebra.
-
-    Examples
-    --------
-    >>> from daskspectral.groups import Permutations, SpecialOrthogonal
-    >>> isinstance(Permutations(3), FinitelyGenerated), isinstance(SpecialOrthogonal(3), FinitelyGenerated)
-    (True, False)
-    """
-
-    @property
-    @abstractmethod
-    def generators(self) -> tuple[Isometry, ...]:
-        """Isometries whose products and inverses are the group."""
-
-    @final
-    @property
-    def algebra(self) -> tuple[KillingField, ...]:
-        return ()
-
-
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Generated(Group):
@@ -129,8 +108,7 @@ class Generated(Group):
         sizes = {part.dimension if isinstance(part, Group) else part.size for part in parts}
         if len(sizes) > 1:
             raise ValueError(f"the parts of Generated act on the same coordinates; they act on {sorted(sizes)} of them")
-        object.__setattr__(self, "parts", tuple(parts))
-        object.__setattr__(self, "name", name)
+        self._set(parts=tuple(parts), name=name)
 
     def __repr__(self) -> str:
         if self.name is not None:

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
-from daskspectral.groups.base import FinitelyGenerated
+from daskspectral.groups.base import Group
 from daskspectral.groups.elements import Elements, affine
 from daskspectral.manifolds import Isometry, Manifold, PeriodicBox, PeriodicCell
 
@@ -26,7 +26,7 @@ _METRIC = 1e-9  # relative: lengths and angles that are the same
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class SpaceGroup(FinitelyGenerated):
+class SpaceGroup(Group):
     """The space group of a crystal, or the plane group of a pattern, by operations in fractional coordinates.
 
     Parameters
@@ -77,10 +77,7 @@ class SpaceGroup(FinitelyGenerated):
             raise TypeError(f"SpaceGroup takes a cell, such as PeriodicCell.hexagonal(1.0), first; received {given!r}")
         checked = [_checked(cell, number, pair) for number, pair in enumerate(operations)]
         generating, order = _generating(cell.ambient, checked)
-        object.__setattr__(self, "cell", cell)
-        object.__setattr__(self, "operations", tuple(generating))
-        object.__setattr__(self, "name", name)
-        object.__setattr__(self, "_order", order)
+        self._set(cell=cell, operations=tuple(generating), name=name, _order=order)
 
     @classmethod
     def by_number(cls, cell: PeriodicCell | PeriodicBox, number: int | None = None, *, hall: int | None = None) -> Self:

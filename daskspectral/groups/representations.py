@@ -202,8 +202,7 @@ class MatrixRepresentation(Representation):
             )
         if (np.abs(fields + fields.transpose(0, 2, 1)) > _ROUNDING).any():
             raise ValueError("expected antisymmetric matrices drho(X) for the algebra, received others")
-        object.__setattr__(self, "given", matrices)
-        object.__setattr__(self, "algebra", fields)
+        self._set(given=matrices, algebra=fields)
 
     def __repr__(self) -> str:
         return f"MatrixRepresentation({len(self.given)} matrices of {self.given.shape[1]} components)"

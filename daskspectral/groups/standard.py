@@ -12,20 +12,21 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
-from daskspectral.groups.base import FinitelyGenerated, Group
+from daskspectral.groups.base import Group
 from daskspectral.manifolds import Isometry, KillingField
+from daskspectral.manifolds.base import natural
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class _OfCoordinates(FinitelyGenerated):
+class _OfCoordinates(Group):
     """A group that moves d coordinates."""
 
     d: int
 
     def __post_init__(self) -> None:
-        _check_count(self.d, "d", 1)
+        natural(self.d, "d", 1)
 
     @property
     def dimension(self) -> int:
@@ -33,7 +34,7 @@ class _OfCoordinates(FinitelyGenerated):
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class _ByMatrices(FinitelyGenerated):
+class _ByMatrices(Group):
     """A group that matrices (k, d, d) generate."""
 
     matrices: Array
@@ -45,7 +46,7 @@ class _ByMatrices(FinitelyGenerated):
             raise ValueError(f"{name} takes square matrices (k, d, d), at least one; received shape {given.shape}")
         if not np.isfinite(given).all():
             raise ValueError(f"expected finite matrices, received NaN or infinity in {name}")
-        object.__setattr__(self, "matrices", given)
+        self._set(matrices=given)
         for number, a in enumerate(given):
             self._check(number, a)
 
@@ -75,7 +76,7 @@ class _ByVectors(Group):
         given = np.array(vectors, dtype=np.float64)
         if given.ndim != 2 or not given.size or not np.isfinite(given).all():
             raise ValueError(f"expected finite vectors (k, m), k and m at least 1, received shape {given.shape}")
-        object.__setattr__(self, "vectors", given)
+        self._set(vectors=given)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.vectors.tolist()})"
@@ -112,7 +113,7 @@ class Permutations(_OfCoordinates):
 
 @final
 @dataclass(frozen=True)
-class Exchange(FinitelyGenerated):
+class Exchange(Group):
     """All permutations of `count` blocks of `size` coordinates each: of identical particles.
 
     Equal factors of a product of manifolds are such blocks. Raises ValueError for a size below 1 or a count below 2.
@@ -130,8 +131,8 @@ class Exchange(FinitelyGenerated):
     count: int = 2
 
     def __post_init__(self) -> None:
-        _check_count(self.size, "size", 1)
-        _check_count(self.count, "count", 2)
+        natural(self.size, "size", 1)
+        natural(self.count, "count", 2)
 
     @property
     def dimension(self) -> int:
@@ -192,7 +193,7 @@ class SignFlips(_OfCoordinates):
 
 @final
 @dataclass(frozen=True)
-class Rotations(FinitelyGenerated):
+class Rotations(Group):
     """The k rotations by multiples of 2π / k in the plane of two of the d coordinates.
 
     Examples
@@ -207,12 +208,12 @@ class Rotations(FinitelyGenerated):
     plane: tuple[int, int] = (0, 1)
 
     def __post_init__(self) -> None:
-        _check_count(self.k, "k", 1)
-        _check_count(self.d, "d", 2)
+        natural(self.k, "k", 1)
+        natural(self.d, "d", 2)
         i, j = self.plane
         if not (0 <= i < self.d and 0 <= j < self.d and i != j):
             raise ValueError(f"expected a plane of two of the coordinates 0 to {self.d - 1}, received {self.plane}")
-        object.__setattr__(self, "plane", (int(i), int(j)))
+        self._set(plane=(int(i), int(j)))
 
     @property
     def dimension(self) -> int:
@@ -254,7 +255,7 @@ class Orthogonal(_ByMatrices):
 
 @final
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class Translations(_ByVectors, FinitelyGenerated):
+class Translations(_ByVectors):
     """The translations of a `PeriodicBox` or `PeriodicCell` by vectors (k, m) and their sums, in its coordinates.
 
     Examples
@@ -303,12 +304,12 @@ class Automorphisms(_ByMatrices):
 
 @final
 @dataclass(frozen=True)
-class Product(Group):
+class DirectProduct(Group):
     """The direct product of two groups, each acting on its own coordinates: of `first`, then of `second`.
 
     Examples
     --------
-    >>> group = Product(Permutations(3), SignFlips(2))
+    >>> group = DirectProduct(Permutations(3), SignFlips(2))
     >>> group.dimension, group.order
     (5, 24)
     """
@@ -320,7 +321,7 @@ class Product(Group):
 
     def __post_init__(self) -> None:
         if not (isinstance(self.first, Group) and isinstance(self.second, Group)):
-            raise TypeError(f"Product takes two groups; received {self.first!r} and {self.second!r}")
+            raise TypeError(f"DirectProduct takes two groups; received {self.first!r} and {self.second!r}")
 
     @property
     def dimension(self) -> int:
@@ -352,8 +353,8 @@ class _Turning(Group):
     copies: int = 1
 
     def __post_init__(self) -> None:
-        _check_count(self.d, "d", 1)
-        _check_count(self.copies, "copies", 1)
+        natural(self.d, "d", 1)
+        natural(self.copies, "copies", 1)
 
     @property
     def dimension(self) -> int:
@@ -381,7 +382,7 @@ class SpecialOrthogonal(_Turning):
     """
 
     def __post_init__(self) -> None:
-        _check_count(self.d, "d", 2)
+        natural(self.d, "d", 2)
         super().__post_init__()
 
 
@@ -433,7 +434,7 @@ class PhaseRotations(Group):
                 f"expected charges (m,), whole numbers and not all 0, received {charges!r}; multiply fractions by "
                 "their common denominator"
             )
-        object.__setattr__(self, "charges", tuple(int(q) for q in given))
+        self._set(charges=tuple(int(q) for q in given))
 
     @property
     def dimension(self) -> int:
@@ -480,8 +481,7 @@ class LieGroup(Group):
         for number, field in enumerate(fields):
             if (fault := field.fault) is not None:
                 raise ValueError(f"element {number} of the algebra: {fault}")
-        object.__setattr__(self, "_algebra", tuple(_whole(field) for field in fields))
-        object.__setattr__(self, "_generators", isometries)
+        self._set(_algebra=tuple(_whole(field) for field in fields), _generators=isometries)
 
     def __repr__(self) -> str:
         also = f" and {len(self._generators)} isometries" if self._generators else ""
@@ -579,8 +579,7 @@ class MolecularSymmetry(Group):
             own = {m for m, s in zip(found.tolist(), labels, strict=True) if s == label}
             if len(own) > 1:
                 raise ValueError(f"atoms of one species have one mass; those of {label!r} have {sorted(own)}")
-        object.__setattr__(self, "masses", tuple(found.tolist()))
-        object.__setattr__(self, "species", None if species is None else tuple(labels))
+        self._set(masses=tuple(found.tolist()), species=None if species is None else tuple(labels))
 
     @property
     def dimension(self) -> int:
@@ -609,12 +608,6 @@ class MolecularSymmetry(Group):
 
 def _shift(d: int) -> Array:
     return np.roll(np.eye(d), 1, axis=0)
-
-
-def _check_count(value: object, name: str, least: int) -> None:
-    """Raise ValueError, naming the argument, unless it is a whole number of `least` or more."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"expected {name} to be a whole number of {least} or more, received {value!r}")
 
 
 def _turn(d: int, axis: int) -> Array:

@@ -78,9 +78,7 @@ class InvariantSolver(Named, ABC):
     """InvariantProblem -> InvariantSolution."""
 
     penalised: ClassVar[bool] = False
-    """Whether it has the penalty alpha."""
-    differentiable: ClassVar[bool] = False
-    """Whether it takes gradients."""
+    """Whether it has the penalty alpha, and takes gradients."""
 
     @abstractmethod
     def solve(self, problem: InvariantProblem) -> InvariantSolution:
@@ -115,7 +113,6 @@ class LeastSquares(InvariantSolver):
 
     name: ClassVar[str] = "least_squares"
     penalised: ClassVar[bool] = True
-    differentiable: ClassVar[bool] = True
 
     def solve(self, problem: InvariantProblem) -> InvariantSolution:
         count = sum(kind.count for kind in problem.observed)

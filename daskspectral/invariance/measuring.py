@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, EquivariantBasis, HarmonicBasis, InvariantBasis
+from daskspectral.basis import EquivariantBasis, HarmonicBasis, InvariantBasis
 from daskspectral.data.source import Source
 from daskspectral.engine.sampling import draw_fields
 from daskspectral.errors import FitWarning, renumbered, warn_user
@@ -23,7 +23,7 @@ from daskspectral.manifolds import Interval, Manifold
 from daskspectral.manifolds.base import MOST_FUNCTIONS
 from daskspectral.moments import Moments
 from daskspectral.moments.counting import counted_weight
-from daskspectral.moments.folds import FOLD, Folds
+from daskspectral.moments.folds import FOLD, Groups, Labelled, gathered
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.parameters import check_whole, sobolev_order
@@ -133,13 +133,26 @@ class Levels:
 
 @dataclass(frozen=True, eq=False)
 class InvariantSpace:
-    """The functions that parameters of an estimator ask for; without a `manifold`, on intervals over the ranges."""
+    """The functions that parameters of an estimator ask for; without a `manifold`, on intervals over the ranges.
+
+    Their values change with the group as `output` says, a representation or what names one, or not at all (None).
+    """
 
     manifold: Manifold | None
     group: Group | None
     smoothness: float | None
     most: int | None
     """`n_eigenfunctions`."""
+    output: Any = None
+
+    @property
+    def representation(self) -> tuple[Representation, Group] | None:
+        """How values change with the group. Raises ValueError for an output that does not exist, or without a group."""
+        if self.output is None:
+            return None
+        if self.group is None:
+            raise ValueError(f"output={self.output!r} says how values change with a group: give the group")
+        return Representation.of(self.output), self.group
 
     def check(self) -> None:
         """Raise ValueError or TypeError for parameters that cannot work, whatever the data."""
@@ -154,6 +167,30 @@ class InvariantSpace:
             if self.group is not None:
                 self.group.check(self.manifold)
 
+    def check_output(self) -> None:
+        """Raise ValueError where the representation is none of the group."""
+        if self.representation is not None:
+            representation, group = self.representation
+            representation.pairs(group)
+            if self.manifold is not None:
+                representation.check(group, self.manifold)
+
+    def check_targets(self, operator: Regression) -> None:
+        """Raise ValueError where y has not the components of the representation, and for gradients."""
+        if self.representation is None:
+            return
+        if operator.gradients:
+            raise ValueError(f"gradients are for invariant functions: leave them out with output={self.output!r}")
+        representation, group = self.representation
+        k = representation.components(group)
+        if (operator.targets or 1) != k:
+            what = f"output={self.output!r}" if isinstance(self.output, str) else "output"
+            shape = "(n,) or (n, 1)" if k == 1 else f"(n, {k})"
+            raise ValueError(
+                f"y has {operator.targets or 1} columns, and {what} is a representation by matrices of "
+                f"{k} components: give y of shape {shape}, or another output"
+            )
+
     def decided(
         self,
         levels: Levels,
@@ -163,8 +200,10 @@ class InvariantSpace:
         solver: InvariantSolver,
         gradient_weight: float,
         folded: bool,
-    ) -> InvariantBasis:
-        """The invariant functions that a regression measures: as many as asked for, or as its solver or data decide."""
+    ) -> InvariantBasis | EquivariantBasis:
+        """The functions that a regression measures: as many as asked for, or as its solver or data decide."""
+        if self.representation is not None:
+            return self._equivariant(levels, *self.representation)
         exponent = self.exponent(levels.manifold)
         most = solver.default(source.n, exponent) if self.most is None else self.most
         if most is None:
@@ -172,6 +211,30 @@ class InvariantSpace:
         else:
             basis = levels.bounded(most)
         self.advise(basis, levels, asked=most is not None)
+        return basis
+
+    def _equivariant(self, levels: Levels, representation: Representation, group: Group) -> EquivariantBasis:
+        """The equivariant functions of the levels, by default as many as rows can tell.
+
+        Raises ValueError where the levels that were asked for have no function, or more than there are numbers in y.
+        """
+        most = self.most
+        harmonic = HarmonicBasis(levels.manifold, most or MOST_HARMONICS, tolerance=levels.tolerance)
+        basis = EquivariantBasis(harmonic, group, representation)
+        numbers = levels.rows * basis.components
+        if most is None:
+            enough = np.cumsum(basis.dimensions) <= max(1, min(numbers // 2, MOST))
+            basis = basis.leading(max(1, int(np.count_nonzero(enough))))
+        if not basis.size:
+            raise ValueError(
+                f"no function of the first {basis.multiplicities.sum()} eigenfunctions of {levels.manifold!r} changes "
+                f"with {group!r} as output={self.output!r} says, but 0: raise n_eigenfunctions, or change output"
+            )
+        if basis.size > numbers:
+            raise ValueError(
+                f"n_eigenfunctions={most} has {basis.size} equivariant functions, more than the {numbers} numbers in "
+                "y; lower it"
+            )
         return basis
 
     def advise(self, basis: InvariantBasis, levels: Levels, *, asked: bool) -> None:
@@ -221,12 +284,17 @@ class InvariantSpace:
         tolerance = TOLERANCE if self.manifold is not None else np.inf
         return Levels(manifold, self.group, source.n, numbers, tolerance)
 
-    def made(self, manifold: Manifold, group: Group | None) -> bool:
-        """Whether functions of a manifold and a group are these."""
-        found, wanted = _moves(group), _moves(self.group)
-        same = found.shape == wanted.shape and np.allclose(found, wanted, rtol=0, atol=1e-12)
-        ranges = self.manifold is None and isinstance(manifold, Interval)
-        return bool(same and (ranges or manifold == self.manifold))
+    def made(self, basis: InvariantBasis | EquivariantBasis) -> bool:
+        """Whether functions are of this manifold and group, and change with it as told."""
+        ranges = self.manifold is None and isinstance(basis.manifold, Interval)
+        if not (_same(_moves(basis.group), _moves(self.group)) and (ranges or basis.manifold == self.manifold)):
+            return False
+        if self.representation is None or isinstance(basis, InvariantBasis):
+            return self.representation is None and isinstance(basis, InvariantBasis)
+        (wanted, group), found = self.representation, basis.representation
+        return _same(wanted.matrices(group), found.matrices(basis.group)) and _same(
+            wanted.derived(group), found.derived(basis.group)
+        )
 
     def exponent(self, manifold: Manifold) -> float:
         """alpha = 2 s / dimension."""
@@ -259,12 +327,11 @@ def decide_levels(
     first = basis = levels.first
     if not drawn or not levels.more(basis):
         return basis, levels  # what is wrong with the rows is told when they are measured
-    labels = np.arange(len(rows)) % FOLDS if folded else None
-    if folded and FOLD in fields:
-        labels = np.unique(fields[FOLD], return_inverse=True)[1].ravel() % FOLDS
-    fields = {name: values for name, values in fields.items() if name != FOLD}
+    labels = np.unique(fields.pop(FOLD), return_inverse=True)[1].ravel() if FOLD in fields else np.arange(len(rows))
+    if folded:
+        fields[FOLD] = labels % FOLDS
     while True:
-        best, enough = _tried(basis, operator, fields, labels, exponent, gradient_weight)
+        best, enough = _tried(basis, operator, fields, exponent, gradient_weight)
         if enough or not levels.more(basis):
             break
         more = levels.within(min(2 * basis.size, levels.most))
@@ -281,6 +348,10 @@ def decide_levels(
     return levels.within(min(levels.most, int(basis.size * wanted / size))), levels
 
 
+def _same(found: Array, wanted: Array) -> bool:
+    return found.shape == wanted.shape and np.allclose(found, wanted, rtol=0, atol=1e-12)
+
+
 def _moves(group: Group | None) -> Array:
     """What moves something, [0, A, b] of generators and [1, X, b] of the algebra, (k, d, d + 2)."""
     if group is None:
@@ -291,30 +362,19 @@ def _moves(group: Group | None) -> Array:
 
 
 def _tried(
-    basis: InvariantBasis,
-    operator: Regression,
-    fields: dict[str, Any],
-    labels: NDArray[Any] | None,
-    exponent: float,
-    gradient_weight: float,
+    basis: InvariantBasis, operator: Regression, fields: dict[str, Any], exponent: float, gradient_weight: float
 ) -> tuple[int, bool]:
     """The best D for some rows, and whether the first half of the functions does about as well."""
-    task = SumTask(measure_of(basis, None, operator, "float64"), operator)
+    groups = Groups(Labelled(np.unique(fields[FOLD]), ())) if FOLD in fields else None
+    task = SumTask(measure_of(basis, None, operator, "float64"), operator, groups=groups)
     weight = float(fields["weight"].sum()) if "weight" in fields else float(len(fields["x"]))
     d = int(basis.multiplicities.sum())
     if not weight > 0:
         return d, True
-    if labels is None:
-        moments = Moments(task([fields]), weight, len(fields["x"]), basis, operator)
-    else:
-        parts = [{name: values[labels == k] for name, values in fields.items()} for k in np.unique(labels)]
-        sums = [task([part]) for part in parts]
-        arrays = {name: np.stack([found[name] for found in sums]) for name in sums[0]}
-        weights = np.array([part["weight"].sum() if "weight" in part else len(part["x"]) for part in parts], float)
-        folds = Folds(arrays, weights, np.array([len(part["x"]) for part in parts]))
-        moments = Moments(folds.total(), weight, len(fields["x"]), basis, operator, folds=folds)
+    arrays = task([fields])
+    folds, arrays = (None, arrays) if groups is None else gathered(arrays, groups.number)
+    moments = Moments(arrays, weight, len(fields["x"]), basis, operator, folds=folds)
     problem = problem_of(moments, exponent, gradient_weight=gradient_weight)
-    problem = replace(problem, most=None, alpha=None)
     shares = 2.0 ** -np.arange(1, LADDER)
     levels = problem.cumulative[np.array(problem.ends) - 1] / d
     ends = {problem.ends[-1]} | {problem.ends[max(0, int(np.count_nonzero(levels <= s)) - 1)] for s in shares}
@@ -322,81 +382,3 @@ def _tried(
     best = min(scores, key=lambda end: scores[end])
     half = [score for end, score in scores.items() if problem.cumulative[end - 1] <= d / 2]
     return int(problem.cumulative[best - 1]), bool(half and scores[best] >= BETTER * min(half))
-
-
-@dataclass(frozen=True, eq=False)
-class Output:
-    """How values change with a group: by a `representation`, or not at all (None); `given` is the parameter."""
-
-    given: Any
-    group: Group | None
-    representation: Representation | None
-
-    @classmethod
-    def of(cls, given: Any, group: Group | None) -> Output:
-        """From the parameter `output`. Raises ValueError for one that does not exist, and without a group."""
-        if given is None:
-            return cls(given, group, None)
-        if group is None:
-            raise ValueError(f"output={given!r} says how values change with a group: give the group")
-        return cls(given, group, Representation.of(given))
-
-    def check(self, manifold: Manifold | None) -> None:
-        """Raise ValueError where the representation is none of the group."""
-        if self.representation is None or self.group is None:
-            return
-        self.representation.pairs(self.group)
-        if manifold is not None:
-            self.representation.check(self.group, manifold)
-
-    def check_targets(self, operator: Regression) -> None:
-        """Raise ValueError where y has not the components of the representation, and for gradients."""
-        if self.representation is None or self.group is None:
-            return
-        if operator.gradients:
-            raise ValueError(f"gradients are for invariant functions: leave them out with output={self.given!r}")
-        k = self.representation.components(self.group)
-        if (operator.targets or 1) != k:
-            what = f"output={self.given!r}" if isinstance(self.given, str) else "output"
-            shape = "(n,) or (n, 1)" if k == 1 else f"(n, {k})"
-            raise ValueError(
-                f"y has {operator.targets or 1} columns, and {what} is a representation by matrices of "
-                f"{k} components: give y of shape {shape}, or another output"
-            )
-
-    def basis(self, levels: Levels, most: int | None) -> EquivariantBasis:
-        """The equivariant functions of the levels within `most` eigenfunctions, by default as many as rows can tell.
-
-        Raises ValueError where the levels that were asked for have no function, or more than there are numbers in y.
-        """
-        assert self.representation is not None
-        assert self.group is not None
-        harmonic = HarmonicBasis(levels.manifold, most or MOST_HARMONICS, tolerance=levels.tolerance)
-        basis = EquivariantBasis(harmonic, self.group, self.representation)
-        numbers = levels.rows * basis.components
-        if most is None:
-            enough = np.cumsum(basis.dimensions) <= max(1, min(numbers // 2, MOST))
-            basis = basis.leading(max(1, int(np.count_nonzero(enough))))
-        if not basis.size:
-            raise ValueError(
-                f"no function of the first {basis.multiplicities.sum()} eigenfunctions of {levels.manifold!r} changes "
-                f"with {self.group!r} as output={self.given!r} says, but 0: raise n_eigenfunctions, or change output"
-            )
-        if basis.size > numbers:
-            raise ValueError(
-                f"n_eigenfunctions={most} has {basis.size} equivariant functions, more than the {numbers} numbers in "
-                "y; lower it"
-            )
-        return basis
-
-    def made(self, basis: Basis) -> bool:
-        """Whether the functions change with the group as told."""
-        if self.representation is None or self.group is None or not isinstance(basis, EquivariantBasis):
-            return self.representation is None and isinstance(basis, InvariantBasis)
-        for own, other in (
-            (self.representation.matrices(self.group), basis.representation.matrices(basis.group)),
-            (self.representation.derived(self.group), basis.representation.derived(basis.group)),
-        ):
-            if own.shape != other.shape or not np.allclose(own, other, rtol=0, atol=1e-12):
-                return False
-        return True

@@ -26,14 +26,6 @@ SLIGHT = 0.1  # share of the spread, of which chance may be all
 EXPLAINED = 0.98  # share of the spread, above which it matters little
 
 
-@dataclass(frozen=True, eq=False)
-class InvariantFit:
-    """A solution, and how it does on folds that were left out; None without folds."""
-
-    solution: InvariantSolution
-    held_out: CrossValidation | None
-
-
 def problem_of(
     moments: Moments,
     exponent: float,
@@ -60,9 +52,10 @@ def fit_invariant(
     most: int | None,
     alpha: float | None,
     gradient_weight: float,
-) -> InvariantFit:
+) -> tuple[InvariantSolution, CrossValidation | None]:
     """Solve moments of invariant functions, warn of what the solver cannot do with them, and judge it on the folds.
 
+    The solution, and how it does on folds that were left out; None without folds.
     `exponent` is that of the weights of the Sobolev norm; `most` is D and `alpha` the penalty, None where they are
     chosen. Raises ValueError for moments that are not finite, or weights that are all zero.
     """
@@ -76,7 +69,7 @@ def fit_invariant(
         _advise_few(moments, solution, found)
     if not solver.penalised and isinstance(moments.basis, InvariantBasis):
         _advise_uniformity(moments, len(solution.coefficients))
-    return InvariantFit(solution, found)
+    return solution, found
 
 
 def _advise_unexplained(moments: Moments, solution: InvariantSolution, found: CrossValidation | None) -> None:

@@ -22,7 +22,7 @@ from daskspectral.estimators.summary import explained, row_facts
 from daskspectral.groups import Group
 from daskspectral.invariance.intervals import advise_appended, levelled
 from daskspectral.invariance.levels import InvariantSolver
-from daskspectral.invariance.measuring import InvariantSpace, Output
+from daskspectral.invariance.measuring import InvariantSpace
 from daskspectral.invariance.problem import Uniformity, fit_invariant
 from daskspectral.manifolds import Manifold
 from daskspectral.moments import Moments
@@ -197,25 +197,21 @@ class InvariantRegressor(Regressor):
         if operator.gradients:
             operator = replace(operator, manifold=self.manifold)
         self._check_against(source, operator)
-        self._output.check_targets(operator)
+        self._space.check_targets(operator)
         self._space.check_first(source)
-        operator = levelled(operator, source, shifted=self._output.representation is None)
+        operator = levelled(operator, source, shifted=self.output is None)
 
         def choose(source: Source, training: Training) -> Discretisation:
             levels = self._space.levels(source, operator.numbers(float(self.gradient_weight)))
             measured = replace(operator, manifold=levels.manifold) if operator.gradients else operator
-            basis: InvariantBasis | EquivariantBasis
-            if self._output.representation is not None:
-                basis = self._output.basis(levels, self.n_eigenfunctions)
-            else:
-                basis = self._space.decided(
-                    levels,
-                    source,
-                    measured,
-                    solver=InvariantSolver.named(self.solver),
-                    gradient_weight=float(self.gradient_weight),
-                    folded=self.folds is not None,
-                )
+            basis = self._space.decided(
+                levels,
+                source,
+                measured,
+                solver=InvariantSolver.named(self.solver),
+                gradient_weight=float(self.gradient_weight),
+                folded=self.folds is not None,
+            )
             return Discretisation(basis, source.preparation, operator=None if measured == operator else measured)
 
         return Session(source, operator, choose, self.dtype, chosen_device(self.device), folds)
@@ -262,13 +258,13 @@ class InvariantRegressor(Regressor):
             raise ValueError(
                 f"these are moments of {operator} with {basis.description}; measure them with InvariantRegressor.fit"
             )
-        if not (self._space.made(basis.manifold, basis.group) and self._output.made(basis)):
+        if not self._space.made(basis):
             raise ValueError(
                 f"these are moments of {basis.group!r} on {basis.manifold!r}, and this model has "
                 f"{self.group!r} on {self.manifold!r}; measure them again, or give the model their manifold and group"
             )
         self._check_operator(operator)
-        found_fit = fit_invariant(
+        solution, held_out = fit_invariant(
             moments,
             InvariantSolver.named(self.solver),
             self._space.exponent(basis.manifold),
@@ -276,7 +272,6 @@ class InvariantRegressor(Regressor):
             alpha=self.alpha,
             gradient_weight=float(self.gradient_weight),
         )
-        solution = found_fit.solution
         coefficients = np.zeros((basis.size, solution.coefficients.shape[1]))
         coefficients[: len(solution.coefficients)] = solution.coefficients * operator.unit
         if operator.origin:
@@ -286,14 +281,10 @@ class InvariantRegressor(Regressor):
         self.levels_ = int(np.count_nonzero(np.cumsum(basis.multiplicities) <= solution.most))
         self.alpha_, self.gcv_ = solution.alpha, None if solution.score is None else solution.score * unit
         self.gcv_curve_ = None if solution.curve is None else solution.curve * [1.0, 1.0, unit]
-        held_out = found_fit.held_out
         self.cv_ = self.cv_score_ = self.cv_score_error_ = None
         if held_out is not None:
-            self.cv_, self.cv_score_, self.cv_score_error_ = (
-                held_out.error * unit,
-                held_out.score,
-                held_out.standard_error,
-            )
+            self.cv_, self.cv_score_ = held_out.error * unit, held_out.score
+            self.cv_score_error_ = held_out.standard_error
         self.moments_ = moments
         return self.restored()
 
@@ -342,7 +333,7 @@ class InvariantRegressor(Regressor):
     def _check_operator(self, operator: Regression) -> None:
         """Raise ValueError for gradients that the solver does not take."""
         solver = InvariantSolver.named(self.solver)
-        if operator.gradients and not solver.differentiable:
+        if operator.gradients and not solver.penalised:
             raise ValueError(
                 f"the solver {solver.name!r} takes means of y u, and gradients have no place in them; use "
                 'solver="least_squares", or leave out the gradients'
@@ -354,17 +345,12 @@ class InvariantRegressor(Regressor):
         check_amount("gradient_weight", self.gradient_weight)
         if self.alpha is not None:
             check_amount("alpha", self.alpha)
-        self._output.check(self.manifold)
+        self._space.check_output()
 
     @property
     def _space(self) -> InvariantSpace:
         """The functions that parameters ask for."""
-        return InvariantSpace(self.manifold, self.group, self.smoothness, self.n_eigenfunctions)
-
-    @property
-    def _output(self) -> Output:
-        """How the values of f change with the group."""
-        return Output.of(self.output, self.group)
+        return InvariantSpace(self.manifold, self.group, self.smoothness, self.n_eigenfunctions, self.output)
 
     def told(self) -> dict[str, Any]:
         """The parts of a `Summary`."""

@@ -80,7 +80,7 @@ Radial kernels in a fit
 """
 
 from daskspectral.kernels.algebra import FunctionKernel
-from daskspectral.kernels.base import Kernel, ParameterKernel
+from daskspectral.kernels.base import Kernel
 from daskspectral.kernels.dot import Dot, DotKernel, Linear, Polynomial
 from daskspectral.kernels.embedded import Mahalanobis, Periodic
 from daskspectral.kernels.names import parse
@@ -96,7 +96,6 @@ __all__ = [
     "Linear",
     "Mahalanobis",
     "Matern",
-    "ParameterKernel",
     "Periodic",
     "Polynomial",
     "Radial",

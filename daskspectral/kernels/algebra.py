@@ -17,7 +17,7 @@ from daskspectral.kernels.radial import RadialKernel
 from daskspectral.registry import Function
 
 
-class Combination(Kernel):
+class ComposedKernel(Kernel):
     """A kernel made of others, which are of its own family."""
 
     @property
@@ -45,7 +45,7 @@ class Combination(Kernel):
 
 
 @dataclass
-class Pair(Combination):
+class Pair(ComposedKernel):
     """A kernel made of two."""
 
     expects: ClassVar = {"left": Kernel, "right": Kernel}
@@ -55,7 +55,7 @@ class Pair(Combination):
 
 
 @dataclass
-class Multiplied(Combination):
+class Multiplied(ComposedKernel):
     """A positive number times a kernel."""
 
     expects: ClassVar = {"kernel": Kernel}
@@ -123,7 +123,7 @@ class DotMultiple(MultipleOfProfile, DotKernel):
     """A positive number times a dot-product kernel."""
 
 
-class Sum(Pair):
+class SumOfKernels(Pair):
     """The sum of kernels of two families."""
 
     def values(self, x: Array, y: Array) -> Array:
@@ -136,7 +136,7 @@ class Sum(Pair):
         return np.asarray(self.left.along(x, y, direction) + self.right.along(x, y, direction), like=x)
 
 
-class Product(Pair):
+class ProductOfKernels(Pair):
     """The product of kernels of two families."""
 
     def values(self, x: Array, y: Array) -> Array:
@@ -156,7 +156,7 @@ class Product(Pair):
         return result
 
 
-class Multiple(Multiplied):
+class MultipleOfKernel(Multiplied):
     """A positive number times a kernel that is neither radial nor dot-product."""
 
     def values(self, x: Array, y: Array) -> Array:
@@ -172,7 +172,7 @@ class Multiple(Multiplied):
 FAMILIES: tuple[tuple[Any, Any, Any, Any], ...] = (
     (RadialKernel, RadialSum, RadialProduct, RadialMultiple),
     (DotKernel, DotSum, DotProduct, DotMultiple),
-    (Kernel, Sum, Product, Multiple),
+    (Kernel, SumOfKernels, ProductOfKernels, MultipleOfKernel),
 )
 """Each family of kernels, with its sums, products and multiples."""
 

@@ -226,9 +226,6 @@ class OwnProfile(ProfileKernel):
         return np.stack([np.asarray(function(points), dtype=float) for function in (self.q, *self.derivatives)])
 
 
-ParameterKernel = Kernel
-
-
 def is_number(value: object) -> bool:
     """Whether a parameter is a finite real number (a boolean is not)."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import fields
 
 from daskspectral.kernels import dot, radial
-from daskspectral.kernels.base import SCALE_WORDS, Kernel, ParameterKernel
+from daskspectral.kernels.base import SCALE_WORDS, Kernel
 
-NAMES: dict[str, type[ParameterKernel]] = {
+NAMES: dict[str, type[Kernel]] = {
     "gaussian": radial.Gaussian,
     "exponential": radial.Exponential,
     "matern": radial.Matern,

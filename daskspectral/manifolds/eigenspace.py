@@ -26,7 +26,7 @@ LARGEST = 10**7
 _GROWTH = 1.5  # of the bound up to which tuples are enumerated
 
 
-class Spectrum:
+class IndexLevels:
     """The distinct values of a function of tuples of indices, ascending, with the tuples that have each.
 
     ``within(bound)`` gives the tuples (r, m) of values up to a bound and a little above, with these values (r,), or
@@ -230,7 +230,7 @@ class Eigenspace(Functions, ABC):
 
     @abstractmethod
     def action(self, g: Isometry) -> Action:
-        """D(g), (m, m), of an isometry of the manifold; dense unless it is sparse or m is above `DENSE_LIMIT`."""
+        """D(g), (m, m), of an isometry of the manifold; sparse, dense, or known by its products."""
 
     @abstractmethod
     def derived_action(self, field: KillingField) -> Matrix:

@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from daskspectral.errors import PointError
+from daskspectral.kernels.base import positive
 from daskspectral.manifolds.base import Array, Flat, Manifold, bounds_of
-from daskspectral.manifolds.eigenspace import TOGETHER, Eigenspace, Floats, Integers, Spectrum, branches
+from daskspectral.manifolds.eigenspace import TOGETHER, Eigenspace, Floats, IndexLevels, Integers, branches
 from daskspectral.manifolds.invariants import Move, orbits, places
 from daskspectral.manifolds.isometry import Isometry, KillingField
 
@@ -86,7 +87,7 @@ class FlatTorus(Torus):
     m: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "m", operator.index(self.m))
+        self._set(m=operator.index(self.m))
         if self.m < 1:
             raise ValueError(f"expected m >= 1 circles, received m={self.m}")
 
@@ -159,9 +160,22 @@ class _Lattice(Torus, Flat):
     """R^m modulo the sums of m lattice vectors, in Cartesian coordinates."""
 
     @property
-    @abstractmethod
     def _short(self) -> Floats:
         """Short vectors (m, m) of the lattice, to which `rates` / 2π are dual."""
+        return _reduced(self)[0]
+
+    @final
+    @property
+    def rates(self) -> Floats:
+        return _reduced(self)[1]
+
+    @final
+    @property
+    def periods(self) -> tuple[float | None, ...]:
+        """The sides where the lattice has vectors along the axes; otherwise None for each coordinate."""
+        a = np.abs(self._short)
+        along = a > 1e-12 * a.max(axis=1, keepdims=True)
+        return tuple(a.max(axis=0).tolist()) if along.sum() == len(a) else (None,) * len(a)
 
     @final
     def angles(self, x: Array) -> Array:
@@ -220,8 +234,7 @@ class PeriodicBox(_Lattice):
 
     def __init__(self, lower: Sequence[float], upper: Sequence[float]):
         a, b = bounds_of(lower, upper)
-        object.__setattr__(self, "lower", tuple(a.tolist()))
-        object.__setattr__(self, "upper", tuple(b.tolist()))
+        self._set(lower=tuple(a.tolist()), upper=tuple(b.tolist()))
 
     @property
     def ambient(self) -> int:
@@ -233,23 +246,11 @@ class PeriodicBox(_Lattice):
         return np.asarray(np.array(self.upper) - np.array(self.lower))
 
     @property
-    def periods(self) -> tuple[float | None, ...]:
-        return tuple(self.lengths.tolist())
-
-    @property
     def lattice(self) -> Floats:
         return np.diag(self.lengths)
 
     def _sample(self, n: int, rng: np.random.Generator) -> Floats:
         return rng.uniform(self.lower, self.upper, (n, self.ambient))
-
-    @property
-    def rates(self) -> Floats:
-        return np.diag(2 * np.pi / self.lengths)
-
-    @property
-    def _short(self) -> Floats:
-        return self.lattice
 
 
 @final
@@ -289,7 +290,7 @@ class PeriodicCell(_Lattice):
                 f"expected independent lattice vectors, received {a.tolist()}, which lie in a space of fewer than "
                 f"{len(a)} dimensions; for a lattice of lower dimension give its vectors in as many coordinates"
             )
-        object.__setattr__(self, "vectors", tuple(map(tuple, a.tolist())))
+        self._set(vectors=tuple(map(tuple, a.tolist())))
 
     @classmethod
     def hexagonal(cls, a: float, c: float | None = None) -> Self:
@@ -303,20 +304,20 @@ class PeriodicCell(_Lattice):
                [ 0.   ,  0.   ,  5.   ]])
         """
         for name, length in ({"a": a} | ({} if c is None else {"c": c})).items():
-            _check_length(name, length)
+            positive(f"the length {name}", length)
         plane = [[a, 0.0], [-a / 2, a * sqrt(0.75)]]
         return cls(plane if c is None else [[*plane[0], 0.0], [*plane[1], 0.0], [0.0, 0.0, c]])
 
     @classmethod
     def fcc(cls, a: float) -> Self:
         """The primitive cell of the face-centred cubic lattice with cubes of side a: a quarter of a cube."""
-        _check_length("a", a)
+        positive("the length a", a)
         return cls(a / 2 * (np.ones((3, 3)) - np.eye(3)))
 
     @classmethod
     def bcc(cls, a: float) -> Self:
         """The primitive cell of the body-centred cubic lattice with cubes of side a: half of a cube."""
-        _check_length("a", a)
+        positive("the length a", a)
         return cls(a / 2 * (np.ones((3, 3)) - 2 * np.eye(3)))
 
     @classmethod
@@ -354,34 +355,19 @@ class PeriodicCell(_Lattice):
     def lattice(self) -> Floats:
         return np.array(self.vectors)
 
-    @property
-    def periods(self) -> tuple[float | None, ...]:
-        """The sides where the lattice has vectors along the axes; otherwise None for each coordinate."""
-        a = np.abs(self._short)
-        along = a > 1e-12 * a.max(axis=1, keepdims=True)
-        return tuple(a.max(axis=0).tolist()) if along.sum() == len(a) else (None,) * len(a)
-
     def _sample(self, n: int, rng: np.random.Generator) -> Floats:
         return np.asarray(rng.uniform(0.0, 1.0, (n, self.ambient)) @ self.lattice)
 
-    @property
-    def rates(self) -> Floats:
-        return 2 * np.pi * _reduced(self)[1]
-
-    @property
-    def _short(self) -> Floats:
-        return _reduced(self)[0]
-
 
 @lru_cache(maxsize=64)
-def _reduced(cell: PeriodicCell) -> tuple[Floats, Floats]:
-    """Shorter, less oblique vectors (m, m) of the lattice of a cell, and their dual (m, m).
+def _reduced(cell: _Lattice) -> tuple[Floats, Floats]:
+    """Shorter, less oblique vectors (m, m) of a lattice, and 2π times their dual (m, m); the sides of a box.
 
     Lenstra, Lenstra and Lovasz 1982, with the factor 0.99. Vectors that are reduced to rounding stay as they are, so
     that the result does not depend on how ties are rounded.
     """
     b = cell.lattice
-    k = 1
+    k = len(b) if isinstance(cell, PeriodicBox) else 1
     while k < len(b):
         lower = _triangle(b).T  # row i: b_i in the orthogonal frame of the rows
         for j in reversed(range(k)):
@@ -394,20 +380,13 @@ def _reduced(cell: PeriodicCell) -> tuple[Floats, Floats]:
             k = max(k - 1, 1)
         else:
             k += 1
-    return b, np.asarray(np.linalg.inv(b).T)
+    return b, np.asarray(np.linalg.inv(b / (2 * np.pi)).T)
 
 
 def _cosine(degrees: float) -> float:
     """The cosine, exact where it is 0 or 1/2."""
     exact = {90.0: 0.0, 60.0: 0.5, 120.0: -0.5}
     return exact.get(float(degrees), cos(radians(degrees)))
-
-
-def _check_length(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise TypeError(f"expected a length {name}, a number above 0, received {value!r}")
-    if not 0 < value < np.inf:
-        raise ValueError(f"expected a finite length {name} above 0, received {value!r}")
 
 
 @final
@@ -511,7 +490,7 @@ class WaveSpace(Eigenspace):
 
 
 @lru_cache(maxsize=32)
-def _spectrum(torus: Torus) -> tuple[float, bool, Spectrum]:
+def _spectrum(torus: Torus) -> tuple[float, bool, IndexLevels]:
     """The square of the shortest rate, whether all are alike and orthogonal, and the levels in this unit.
 
     The frequencies of a cube of `_COUNTED` dimensions or more can be counted without being enumerated.
@@ -519,7 +498,7 @@ def _spectrum(torus: Torus) -> tuple[float, bool, Spectrum]:
     shortest = float(np.linalg.norm(torus.rates, axis=1).min())
     basis = torus.rates / shortest
     cube = len(basis) >= _COUNTED and np.allclose(basis, np.eye(len(basis)), rtol=0, atol=1e-12)
-    return shortest**2, cube, Spectrum(torus, partial(_within, basis), 4.0)
+    return shortest**2, cube, IndexLevels(torus, partial(_within, basis), 4.0)
 
 
 def _sum_of_squares(m: int, level: int) -> tuple[int, int]:

@@ -47,9 +47,7 @@ class Implicit(Manifold):
             raise ValueError(
                 f"expected 1 <= codimension < ambient, received codimension={codimension}, ambient={ambient}"
             )
-        object.__setattr__(self, "_function", normals)
-        object.__setattr__(self, "_ambient", ambient)
-        object.__setattr__(self, "_codimension", codimension)
+        self._set(_function=normals, _ambient=ambient, _codimension=codimension)
 
     def __repr__(self) -> str:
         name = getattr(self._function, "__name__", type(self._function).__name__)

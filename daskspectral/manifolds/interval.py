@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from daskspectral.manifolds.base import Array, Flat, bounds_of
-from daskspectral.manifolds.eigenspace import Eigenspace, Floats, Integers, Spectrum, along, sums_within
+from daskspectral.manifolds.eigenspace import Eigenspace, Floats, IndexLevels, Integers, along, sums_within
 from daskspectral.manifolds.invariants import Move, orbits, places
 from daskspectral.manifolds.isometry import Isometry, KillingField
 
@@ -64,9 +64,7 @@ class Interval(Flat):
         sides = b - a if lengths is None else np.atleast_1d(np.asarray(lengths, dtype=np.float64))
         if sides.shape != a.shape or not (np.isfinite(sides).all() and (sides > 0).all()):
             raise ValueError(f"expected a positive length for each of {a.size} coordinates, received {lengths!r}")
-        object.__setattr__(self, "lower", tuple(a.tolist()))
-        object.__setattr__(self, "upper", tuple(b.tolist()))
-        object.__setattr__(self, "lengths", tuple(sides.tolist()))
+        self._set(lower=tuple(a.tolist()), upper=tuple(b.tolist()), lengths=tuple(sides.tolist()))
 
     def __repr__(self) -> str:
         single = self.ambient == 1
@@ -131,7 +129,7 @@ class Interval(Flat):
 
 
 @lru_cache(maxsize=16)
-def _spectrum(interval: Interval) -> Spectrum:
+def _spectrum(interval: Interval) -> IndexLevels:
     """The levels of the degrees l by Σ_i (L / L_i) (l_i (l_i + 1))^(1/2), L the longest length."""
     weights = [max(interval.lengths) / length for length in interval.lengths]
 
@@ -139,7 +137,7 @@ def _spectrum(interval: Interval) -> Spectrum:
         degrees = [np.arange(2.0 + bound / weight) for weight in weights]
         return sums_within([w * np.sqrt(k * (k + 1)) for w, k in zip(weights, degrees, strict=True)], bound)
 
-    return Spectrum(interval, within, 2.0)
+    return IndexLevels(interval, within, 2.0)
 
 
 @final

@@ -31,8 +31,7 @@ class _Affine(Registered):
             raise ValueError(f"expected a shift of shape ({len(a)},) beside a matrix {a.shape}, received {b.shape}")
         if not (np.isfinite(a).all() and np.isfinite(b).all()):
             raise ValueError("expected finite entries of a matrix and its shift, received NaN or infinity")
-        object.__setattr__(self, "matrix", a)
-        object.__setattr__(self, "shift", b)
+        self._set(matrix=a, shift=b)
 
     @final
     @property

@@ -24,9 +24,9 @@ from daskspectral.manifolds.eigenspace import (
     Eigenspace,
     Floats,
     Functions,
+    IndexLevels,
     Integers,
     Matrix,
-    Spectrum,
     along,
     by_products,
     dense,
@@ -163,14 +163,14 @@ def _side_by_side(first: Array, second: Array) -> Array:
 
 
 @lru_cache(maxsize=32)
-def _spectrum(product: Product) -> Spectrum:
+def _spectrum(product: Product) -> IndexLevels:
     """The sums of eigenvalues of factors."""
     factors = product.factors
 
     def within(bound: float) -> tuple[Integers, Floats] | None:
         return sums_within([_up_to(factor, bound) for factor in factors], bound)
 
-    return Spectrum(product, within, max(factor.eigenvalue(1) for factor in factors))
+    return IndexLevels(product, within, max(factor.eigenvalue(1) for factor in factors))
 
 
 def _up_to(manifold: Manifold, bound: float) -> Floats:
@@ -290,20 +290,18 @@ class ProductSpace(TensorFunctions, Eigenspace):
     def action(self, g: Isometry) -> Action:
         move = _FactorMove.of(g, self.widths)
         actions = {key: space.action(move.parts[key[0]]) for key, space in self._leaves.items()}
-        terms = [[actions[key] for key in enumerate(levels)] for levels in self.levels]
+        matrices = {key: action for key, action in actions.items() if isinstance(action, csr_array)}
         columns = [self._rows[move.image(levels)] for levels in self.levels]
-        plain = all(isinstance(action, csr_array) for action in actions.values())
-        if self.size > DENSE_LIMIT and not plain:
+        if len(matrices) < len(actions):
+            terms = [[actions[key] for key in enumerate(levels)] for levels in self.levels]
             pairs = list(zip(terms, columns, strict=True))
             return by_products(
                 self.size, lambda x: np.concatenate([_multiplied(parts, move.order, x[part]) for parts, part in pairs])
             )
-        pieces = []
-        for parts in terms:
-            matrices = [part if isinstance(part, csr_array) and plain else dense(part) for part in parts]
-            pieces.append(
-                _kronecker(matrices)[:, _reordered([part.shape[0] for part in matrices], np.argsort(move.order))]
-            )
+        axes, pieces = np.argsort(move.order), []
+        for levels in self.levels:
+            parts = [matrices[key] for key in enumerate(levels)]
+            pieces.append(_kronecker(parts)[:, _reordered([part.shape[0] for part in parts], axes)])
         return _assembled(self.rows, columns, pieces, (self.size, self.size))
 
     def derived_action(self, field: KillingField) -> Matrix:
@@ -403,13 +401,8 @@ def blocks_of(
     """The finest blocks of factors of which each generator moves one."""
     moved = [_FactorMove.of(g, widths).moved for g in isometries]
     turned = [_turned(field, widths) for field in algebra]
-    label = [*range(len(widths))]
-    for together in [*moved, *turned]:
-        joined = {label[i] for i in together}
-        label = [min(joined) if each in joined else each for each in label]
     cuts, found = _cuts(widths), []
-    for block in sorted(set(label)):
-        factors = tuple(i for i, each in enumerate(label) if each == block)
+    for factors in joined(len(widths), [*moved, *turned]):
         where = np.concatenate([cuts[i] for i in factors])
         found.append(
             _Block(
@@ -420,6 +413,15 @@ def blocks_of(
             )
         )
     return tuple(found)
+
+
+def joined(count: int, sets: Iterable[Iterable[int]]) -> list[tuple[int, ...]]:
+    """The finest partition of 0, 1, ..., count - 1 that parts none of the sets."""
+    label = [*range(count)]
+    for together in sets:
+        found = {label[i] for i in together}
+        label = [min(found) if each in found else each for each in label]
+    return [tuple(i for i, each in enumerate(label) if each == part) for part in sorted(set(label))]
 
 
 def _turned(field: KillingField, widths: Sequence[int]) -> list[int]:

@@ -49,7 +49,7 @@ class Sphere(Manifold):
     d: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "d", operator.index(self.d))
+        self._set(d=operator.index(self.d))
         if self.d < 2:
             raise ValueError(f"expected d >= 2, the coordinates of the sphere S^(d-1), received d={self.d}")
 
@@ -174,7 +174,7 @@ def _generators(sign: int) -> NDArray[np.float64]:
 _SYMMETRIC, _ANTISYMMETRIC = _generators(1), _generators(-1)
 
 
-class Kernel(ABC):
+class ReproducingKernel(ABC):
     """A reproducing kernel Z(x, y) of functions of one eigenvalue, for the uniform probability."""
 
     ambient: int
@@ -199,7 +199,7 @@ class Kernel(ABC):
         """The points (c, d) at which functions of ambient points x are taken, and their derivative along directions."""
 
 
-class ZonalKernel(Kernel):
+class ZonalKernel(ReproducingKernel):
     """The kernel Z(x . y) of all functions of one eigenvalue; Z at x = y is the multiplicity."""
 
     @abstractmethod
@@ -220,7 +220,7 @@ class ZonalKernel(Kernel):
 
 
 @dataclass(frozen=True)
-class SphericalKernel(Kernel):
+class SphericalKernel(ReproducingKernel):
     """A kernel of harmonics of one degree on Sᵈ⁻¹, taken at x / |x|, so that their gradient is tangential."""
 
     ambient: int
@@ -249,7 +249,7 @@ class KernelFunctions(Functions):
     As many points as functions; nothing is made of the size of other functions of the eigenvalue.
     """
 
-    kernel: Kernel
+    kernel: ReproducingKernel
     fundamental: NDArray[np.float64]
 
     def __post_init__(self) -> None:
@@ -283,7 +283,7 @@ class KernelFunctions(Functions):
         return (self.fundamental,)
 
 
-def fundamental_points(kernel: Kernel, pool: NDArray[np.float64]) -> NDArray[np.float64]:
+def fundamental_points(kernel: ReproducingKernel, pool: NDArray[np.float64]) -> NDArray[np.float64]:
     """Points (m, d) chosen by pivoted Cholesky among a sample (n, d), which has more of them.
 
     Random points would give independent functions too, but lose digits: C is then ill conditioned. Raises

@@ -380,7 +380,7 @@ def groups() -> Iterator[tuple[str, Case]]:
         "automorphisms": (m.PeriodicBox([0, 0], [1, 1]), g.Automorphisms([[[0, -1], [1, 0]]])),
         "orthogonal": (m.SO3(), g.Orthogonal([np.kron(np.eye(3)[[2, 0, 1]], np.eye(3))])),
         "exchange": (m.Product(m.Circle(), m.Circle()), g.Exchange(2)),
-        "product": (m.Product(m.Circle(), m.Circle()), g.Product(g.Rotations(3), g.Rotations(4))),
+        "product": (m.Product(m.Circle(), m.Circle()), g.DirectProduct(g.Rotations(3), g.Rotations(4))),
         "molecule": (m.Sphere(7), g.MolecularSymmetry([1.0, 1.0, 2.0])),
         "space group": (m.PeriodicBox([0, 0], [1, 1]), g.SpaceGroup(
             m.PeriodicBox([0, 0], [1, 1]), [([[0, -1], [1, 0]], [0.5, 0.0])], "p4")),

@@ -26,7 +26,7 @@ from sklearn.datasets import load_wine, make_moons
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
 from daskspectral.data.writing import create_array
-from daskspectral.embedding.ascent import power_method
+from daskspectral.embedding.ascent import accelerated
 from daskspectral.embedding.problems import Deflated, ExactProblem
 from daskspectral.embedding.stages import solve_accelerated
 from daskspectral.kernels import Gaussian
@@ -74,8 +74,9 @@ def power_to_gap(problem: ExactProblem, start: np.ndarray, wanted: float, most: 
     """Passes of the power method until its relative gap is as small, to five in a hundred, and the gap."""
     count, point = 0, start
     while True:
-        found = power_method(problem, point, residual=0.0, max_passes=max(5, count // 20) + 1)
-        count, point = count + found.passes - 1, found.last.point  # the last point is evaluated again
+        most_now = max(5, count // 20) + 1
+        found = accelerated(problem, point, residual=0.0, max_passes=most_now, warm_up=most_now)
+        count, point = count + len(found.objectives) - 1, found.last.point  # the last point is evaluated again
         gap = problem.certify(point, GAP).gap / found.last.objective
         if gap <= max(wanted, 1e-13) or count >= most:
             return count + 1, gap

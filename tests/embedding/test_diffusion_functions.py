@@ -96,7 +96,7 @@ def landmark_fit(x: Array, landmarks: Array, alpha: float, **options: Any) -> An
     """The three steps over some blocks, added."""
     functions = landmark_features(gaussian(0.5), landmarks, alpha)
     for step in ("first", "second", "gram") if alpha else ("first", "gram"):
-        parts = [LandmarkSums(functions, step)(b) for b in np.array_split(x, 3)]
+        parts = [LandmarkSums(functions, step)([{"x": b}]) for b in np.array_split(x, 3)]
         sums = {name: np.sum([p[name] for p in parts], axis=0) for name in parts[0]}
         assert sums["uncovered"][0] == 0
         if step != "gram":
@@ -122,11 +122,11 @@ def test_points_that_landmarks_do_not_cover_are_counted_and_undefined() -> None:
     x, kernel = moons(80), gaussian(0.5)
     far = np.array([[1e3, 0.0], [0.2, 0.3], [np.nan, 1.0]])
     beside = [[40.0, 0.0], [0.0, 50.0]]
-    assert LandmarkSums(landmark_features(kernel, x), "first")(np.vstack([x, beside]))["uncovered"][0] == 2
+    assert LandmarkSums(landmark_features(kernel, x), "first")([{"x": np.vstack([x, beside])}])["uncovered"][0] == 2
     for share, uncovered in ((0.11, 0), (0.09, 1)):  # of k(x, x), at a distance from the one landmark
         lone = landmark_features(kernel, np.zeros((1, 1)))
         at = np.array([[0.5 * np.sqrt(-np.log(share) / 2)]])
-        assert LandmarkSums(lone, "first")(at)["uncovered"][0] == uncovered
+        assert LandmarkSums(lone, "first")([{"x": at}])["uncovered"][0] == uncovered
     _, exact = exact_map(kernel, x, kernel.values(x, x), 2)
     _, few = landmark_fit(x, x[:40], 0.0)
     for functions in (exact, few):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from daskspectral.embedding import certificate, problems
-from daskspectral.embedding.ascent import Iterate, Problem, _quasi_newton, _two_loop, accelerated, power_method
+from daskspectral.embedding.ascent import AscentProblem, Iterate, _quasi_newton, _two_loop, accelerated
 from daskspectral.embedding.certificate import Certificate, certify_dense, certify_lanczos
 from daskspectral.embedding.problems import Deflated, ExactProblem, Frame, Largest, LowRankProblem, Prove, Pull
 from daskspectral.embedding.stages import solve_accelerated, solve_power, solve_stages
@@ -81,7 +81,7 @@ def low_case(own: bool = False) -> Case:
     f = np.array([(a - sigma * (sigma @ a) / (sigma @ sigma)) / np.sqrt(b) for a, b in zip(psi, m, strict=True)])
     given = np.random.default_rng(1).uniform(0.5, 2, 50) if own else None
     d = np.array([1 / b - b / m.sum() for b in m]) if given is None else given
-    pull, prove = Pull(frame.masses, frame.total), Prove(frame.masses, frame.total)
+    pull, prove = Pull(frame.masses), Prove(frame.masses)
     problem = LowRankProblem(
         frame, lambda v: summed(pull, k, v, given, [7, 30]), lambda v: summed(prove, k, v, given, [20])
     )
@@ -97,7 +97,7 @@ def directions(rows: Array) -> Array:
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
-def numeric_gradient(problem: Problem, point: Array) -> Array:
+def numeric_gradient(problem: AscentProblem, point: Array) -> Array:
     found = np.empty_like(point)
     for index in np.ndindex(point.shape):
         step = np.zeros_like(point)
@@ -182,7 +182,7 @@ def test_a_pass_with_landmarks(own: bool) -> None:
     np.testing.assert_allclose(widened, np.column_stack([point, 0.1 * np.linalg.norm(point) * f[0]]))
 
 
-class Stuck(Problem):
+class Stuck(AscentProblem):
     """A problem that no step changes, of a residual that is given, and of certificates that are optimal or not."""
 
     spent = False
@@ -200,7 +200,7 @@ class Stuck(Problem):
     def widened(self, point: Array, direction: Array) -> Array:
         return np.eye(len(point))[:, : point.shape[1] + 1]
 
-    def deflated(self, point: Array) -> Problem:
+    def deflated(self, point: Array) -> AscentProblem:
         return self
 
 
@@ -209,11 +209,12 @@ def test_where_an_ascent_ends() -> None:
     start = np.eye(9)[:, :1]
     options: dict[str, Any] = {"residual": 1e-3, "max_passes": 100}
     for passes, given in ((43, {}), (41, {"warm_up": 0}), (20, {"max_passes": 20}), (2, {"max_passes": 2})):
-        assert accelerated(Stuck(0.1), start, **{**options, **given}).passes == passes
-    assert accelerated(Stuck(0.1), start, **options, stop=lambda now: True).passes == 4
-    for ascent in (accelerated, power_method):
-        assert ascent(Stuck(0.1), start, residual=0.1, max_passes=100).passes == 1
-        assert ascent(Stuck(0.1), start, residual=0.0, max_passes=7).passes == 7
+        assert len(accelerated(Stuck(0.1), start, **{**options, **given}).objectives) == passes
+    assert len(accelerated(Stuck(0.1), start, **options, stop=lambda now: True).objectives) == 4
+    for steps in (2, 100):
+        for residual, most, passes in ((0.1, 100, 1), (0.0, 7, 7)):
+            found = accelerated(Stuck(0.1), start, residual=residual, max_passes=most, warm_up=steps)
+            assert len(found.objectives) == passes
     for passes, certified, one, solver, most in (
         (43, 1, Stuck(0.1), solve_accelerated, 1000),
         (43, 1, Stuck(0.1, True, start), solve_accelerated, 1000),
@@ -342,7 +343,8 @@ def test_lanczos_proves_what_is_optimal_and_is_not_deceived() -> None:
     dense, lanczos = certificates(one, best.point, 1e-8)
     assert dense.optimal
     assert lanczos.optimal
-    stuck = [power_method(one.problem, one.draw(1, seed), residual=0.0, max_passes=200).last for seed in range(5)]
+    power: dict[str, Any] = {"residual": 0.0, "max_passes": 200, "warm_up": 200}
+    stuck = [accelerated(one.problem, one.draw(1, seed), **power).last for seed in range(5)]
     stuck = [last for last in stuck if last.objective < best.objective * (1 - 1e-6)]
     assert stuck
     for last in stuck:

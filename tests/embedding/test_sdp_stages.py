@@ -147,7 +147,7 @@ def test_points_far_from_every_row(method: str) -> None:
 def test_a_sweep_starts_from_the_fit_before(method: str) -> None:
     """The same optimum in fewer passes, on the way to a bandwidth nearby."""
     x = moons(150)
-    warm = make(0.9, method, 100, accuracy=1.0, warm_start=True).fit(x)
+    warm = make(0.9, method, 100, accuracy=1.0, solver=Ascent(warm_start=True)).fit(x)
     cold = make(0.8, method, 100, accuracy=1.0).fit(x)
     warm.set_params(bandwidth=0.8).fit(x)
     assert warm.n_passes_ <= cold.n_passes_ - (method == "exact")  # landmarks start from half of them in any case

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from daskspectral.groups import (
     Cyclic,
+    DirectProduct,
     FullOrthogonal,
     Generated,
     Group,
@@ -16,7 +17,6 @@ from daskspectral.groups import (
     Orthogonal,
     Permutations,
     PhaseRotations,
-    Product,
     Rotations,
     SignFlips,
     SpecialOrthogonal,
@@ -24,8 +24,7 @@ from daskspectral.groups import (
 from daskspectral.groups.averaging import _circles, average_over, by_vectors
 from daskspectral.groups.elements import _order, orthogonal_elements
 from daskspectral.groups.invariants import Invariants
-from daskspectral.manifolds import Circle, Manifold, PeriodicBox, Sphere
-from daskspectral.manifolds import Product as ProductManifold
+from daskspectral.manifolds import Circle, Manifold, PeriodicBox, Product, Sphere
 from daskspectral.manifolds.averages import FiniteAverage, PermutationAverage, RotationAverage
 from daskspectral.manifolds.eigenspace import Combination
 
@@ -65,7 +64,7 @@ def test_the_average_of_a_group() -> None:
         assert type(found) is wanted, name
 
 
-@pytest.mark.parametrize("group", [Permutations(5), Generated([Product(Permutations(4), SignFlips(2)), MINUS])])
+@pytest.mark.parametrize("group", [Permutations(5), Generated([DirectProduct(Permutations(4), SignFlips(2)), MINUS])])
 def test_permutations_in_blocks_are_found_in_any_order_of_the_generators(group: Group) -> None:
     """The same sums as over all elements, from generators that are swaps, flips and what is made of them."""
     matrices = [g.matrix for g in group.generators]
@@ -151,7 +150,7 @@ def test_orders_of_matrices() -> None:
 def test_what_is_off_by_rounding_alone_counts_as_exact() -> None:
     turns = np.array([np.cross(np.eye(3), axis) for axis in np.eye(3)])
     assert [_circles([np.eye(3)], [turns[0], off * turns[1]]) is None for off in (1e-9, 1.5e-9)] == [False, True]
-    mixing, torus = np.zeros((4, 4)), ProductManifold(Circle(), Circle())
+    mixing, torus = np.zeros((4, 4)), Product(Circle(), Circle())
     mixing[0, 2] = 1e-11
     assert len(Invariants(torus, (Isometry(np.eye(4) + mixing),), ()).factors) == 2
     with pytest.raises(ValueError, match="it mixes coordinates of factors"):
@@ -159,17 +158,19 @@ def test_what_is_off_by_rounding_alone_counts_as_exact() -> None:
 
 
 def test_products_of_invariant_functions_need_factors_moved_one_at_a_time() -> None:
-    product = ProductManifold(ProductManifold(Sphere(3), Circle()), PeriodicBox([0], [1]))
-    apart = Invariants.of(product, Product(Product(Cyclic(3), Rotations(4)), SignFlips(1)))
+    product = Product(Product(Sphere(3), Circle()), PeriodicBox([0], [1]))
+    apart = Invariants.of(product, DirectProduct(DirectProduct(Cyclic(3), Rotations(4)), SignFlips(1)))
     assert [factor.manifold for factor in apart.factors] == [Sphere(3), Circle(), PeriodicBox([0], [1])]
     tied = Generated([Isometry(np.diag([-1.0, 1, 1, 1, 1, 1]), [0, 0, 0, 0, 0, 0.5])])
     assert Invariants.of(product, tied).factors == ()
     for level in range(6):
         assert apart.dimension(level) == apart.functions(level).size
     exchanged = Generated([Isometry(np.roll(np.eye(6), 3, axis=0))])
-    assert Invariants.of(ProductManifold(Sphere(3), Sphere(3)), exchanged).factors == ()
+    assert Invariants.of(Product(Sphere(3), Sphere(3)), exchanged).factors == ()
     x = product.sample(4, np.random.default_rng(0))
-    again = Invariants.of(product, Product(Product(Cyclic(3), Rotations(4)), SignFlips(1))).restore(apart.state(6))
+    again = Invariants.of(product, DirectProduct(DirectProduct(Cyclic(3), Rotations(4)), SignFlips(1))).restore(
+        apart.state(6)
+    )
     levels = np.max([term for level in range(6) for term in product.terms(level)], axis=0)
     assert [len(saved["levels"]) for saved in apart.state(6)["factors"]] == (levels + 1).tolist()
     np.testing.assert_array_equal(again.functions(5).values(x), apart.functions(5).values(x))
@@ -183,6 +184,6 @@ def test_what_functions_cost_and_how_many_harmonics_take_as_long() -> None:
     assert Invariants.of(PeriodicBox([0, 0], [1, 1]), Permutations(2)).cost(1) == 4000
     averaged = Invariants.of(Sphere(8), Permutations(8))
     assert (averaged.cost(3), averaged.cost(4), averaged.terms(3)) == (112**3, 0, 112)  # of 112 and of 294 functions
-    both = Invariants.of(ProductManifold(Sphere(3), Circle()), Product(Cyclic(3), Rotations(4)))
+    both = Invariants.of(Product(Sphere(3), Circle()), DirectProduct(Cyclic(3), Rotations(4)))
     assert [both.cost(level) for level in (1, 2)] == [2000, 1000]  # of the levels (0, 1) and (1, 0)
     assert both.terms(2) == both.dimension(2)

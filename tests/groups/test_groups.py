@@ -16,6 +16,7 @@ from daskspectral.groups import (
     Automorphisms,
     ContinuousTranslations,
     Cyclic,
+    DirectProduct,
     Exchange,
     Generated,
     Group,
@@ -24,7 +25,6 @@ from daskspectral.groups import (
     Orthogonal,
     Permutations,
     PhaseRotations,
-    Product,
     Rotations,
     SignFlips,
     SpecialOrthogonal,
@@ -58,7 +58,7 @@ def closed(matrices: list[Array]) -> list[Array]:
         SignFlips(3),
         Rotations(1),
         Rotations(4, 5, plane=(3, 1)),
-        Product(SignFlips(2), Product(Cyclic(3), Rotations(5))),
+        DirectProduct(SignFlips(2), DirectProduct(Cyclic(3), Rotations(5))),
     ],
     ids=repr,
 )
@@ -83,7 +83,7 @@ def test_what_generators_do() -> None:
     assert shift(x).tolist() == [[1.5, 2, 3, 3]]
     assert (shift @ cycle)(x).tolist() == [[4.5, 1, 2, 2]] == shift(cycle(x)).tolist()
     assert (shift @ cycle).inverse((shift @ cycle)(x)).tolist() == x.tolist()
-    both = Product(Translations([[0.5]]), Product(Cyclic(2), Permutations(1))).generators
+    both = DirectProduct(Translations([[0.5]]), DirectProduct(Cyclic(2), Permutations(1))).generators
     assert [g(x).tolist() for g in both] == [[[1.5, 2, 3, 4]], [[1, 3, 2, 4]]]
 
 

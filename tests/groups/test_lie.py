@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from daskspectral.groups import (
     ContinuousTranslations,
+    DirectProduct,
     Exchange,
     FullOrthogonal,
     Generated,
@@ -17,13 +18,11 @@ from daskspectral.groups import (
     KillingField,
     LieGroup,
     PhaseRotations,
-    Product,
     Rotations,
     SpecialOrthogonal,
 )
 from daskspectral.groups.elements import elements
-from daskspectral.manifolds import Circle, Manifold, PeriodicBox, Sphere, invariant_coefficients
-from daskspectral.manifolds import Product as ProductManifold
+from daskspectral.manifolds import Circle, Manifold, PeriodicBox, Product, Sphere, invariant_coefficients
 from daskspectral.registry import decode, encode
 
 Array = NDArray[Any]
@@ -99,14 +98,19 @@ def test_continuous_and_discrete_parts_together() -> None:
     """Turns about the axis and the mirror across it leave even zonal functions; U(1)^2 by a product, with exchanges."""
     axis = LieGroup([np.pad(TURN, (0, 1))], [np.diag([1, 1, -1])])
     assert dimensions(Sphere(3), axis, 6) == [1, 0, 1, 0, 1, 0]
-    torus = Product(PhaseRotations([1]), PhaseRotations([1]))
+    torus = DirectProduct(PhaseRotations([1]), PhaseRotations([1]))
     assert len(torus.algebra) == 2
     angles = grid(2)
     expected = molien_weyl(angles, np.ones(len(angles)), 1, 7)
     assert dimensions(Sphere(4), torus, 7) == expected == [1, 0, 1, 0, 1, 0, 1]  # |z_1|^2 and |z_2|^2
     assert dimensions(Sphere(4), Generated([torus, Exchange(2)]), 7) == [1, 0, 0, 0, 1, 0, 0]
-    sphere_and_box = ProductManifold(Sphere(3), PeriodicBox([0], [1]))
-    assert dimensions(sphere_and_box, Product(SpecialOrthogonal(3), ContinuousTranslations([[1]])), 4) == [1, 0, 0, 0]
+    sphere_and_box = Product(Sphere(3), PeriodicBox([0], [1]))
+    assert dimensions(sphere_and_box, DirectProduct(SpecialOrthogonal(3), ContinuousTranslations([[1]])), 4) == [
+        1,
+        0,
+        0,
+        0,
+    ]
 
 
 def test_rounded_matrices_are_made_whole() -> None:
@@ -129,7 +133,7 @@ GROUPS: list[tuple[Group, Manifold]] = [
     (LieGroup([np.pad(TURN, (0, 1))], [np.diag([1, 1, -1])]), Sphere(3)),
     (LieGroup([KillingField(np.zeros((2, 2)), [1 / (2 * np.pi), 0])]), PeriodicBox([0, 0], [1, 1])),
     (ContinuousTranslations([[1, 0], [1, -2]]), PeriodicBox([0, 0], [1, 2])),
-    (Product(PhaseRotations([1]), Rotations(3)), ProductManifold(Circle(), Circle())),
+    (DirectProduct(PhaseRotations([1]), Rotations(3)), Product(Circle(), Circle())),
 ]
 
 

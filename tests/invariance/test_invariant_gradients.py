@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 import daskspectral as dsp
-from daskspectral.groups import Generated, Group, Permutations, Translations
-from daskspectral.groups import Product as ProductGroup
+from daskspectral.groups import DirectProduct, Generated, Group, Permutations, Translations
 from daskspectral.manifolds import Manifold, PeriodicBox, Product, Sphere
 
 Array = NDArray[Any]
@@ -21,7 +20,7 @@ CASES: dict[str, tuple[Manifold, Group | None]] = {
     "sphere": (S2, None),
     "permutations of many": (Sphere(8), Permutations(8)),  # large eigenspaces that are not built
     "crystal": (PeriodicBox([0] * 3, [1] * 3), Generated([Permutations(3), Translations([[0.5, 0.5, 0.5]])])),
-    "product": (Product(S2, PeriodicBox([0], [2])), ProductGroup(Permutations(3), Translations([[0.5]]))),
+    "product": (Product(S2, PeriodicBox([0], [2])), DirectProduct(Permutations(3), Translations([[0.5]]))),
 }
 
 

@@ -23,7 +23,14 @@ from daskspectral.kernels import (
     Radial,
     parse,
 )
-from daskspectral.kernels.algebra import DotSum, Multiple, Product, RadialProduct, RadialSum, Sum
+from daskspectral.kernels.algebra import (
+    DotSum,
+    MultipleOfKernel,
+    ProductOfKernels,
+    RadialProduct,
+    RadialSum,
+    SumOfKernels,
+)
 from daskspectral.kernels.radial import clean_distances
 from daskspectral.registry import decode, encode, foreign
 from tests.common import assert_close
@@ -375,9 +382,9 @@ def test_sums_and_products_stay_in_their_family() -> None:
     assert type(Gaussian() + Exponential()) is RadialSum
     assert type(Gaussian() * Exponential()) is RadialProduct
     assert type(Linear() + Polynomial()) is DotSum
-    assert type(Gaussian() + Linear()) is Sum
-    assert type(Gaussian() * Linear()) is Product
-    assert type(2 * (Gaussian() + Linear())) is Multiple
+    assert type(Gaussian() + Linear()) is SumOfKernels
+    assert type(Gaussian() * Linear()) is ProductOfKernels
+    assert type(2 * (Gaussian() + Linear())) is MultipleOfKernel
 
 
 @pytest.mark.parametrize("name", KERNELS)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from daskspectral.groups import (
     Cyclic,
+    DirectProduct,
     Exchange,
     Generated,
     Group,
@@ -16,7 +17,6 @@ from daskspectral.groups import (
     Orthogonal,
     Permutations,
     PhaseRotations,
-    Product,
     Representation,
     Rotations,
     SignFlips,
@@ -31,11 +31,11 @@ from daskspectral.manifolds import (
     Isometry,
     Manifold,
     PeriodicBox,
+    Product,
     Sphere,
     invariant_coefficients,
     invariants,
 )
-from daskspectral.manifolds import Product as ProductManifold
 from daskspectral.manifolds.eigenspace import dense
 from daskspectral.manifolds.invariants import equivariant_coefficients
 from tests.manifolds.common import TURN
@@ -76,11 +76,11 @@ CASES: dict[str, tuple[Manifold, Group, Any, int]] = {
     "square of vectors": (S, Cyclic(3), [np.kron(THIRD, THIRD)], 4),
     "crystal": (PeriodicBox([0] * 3, [1] * 3), FACES, "vector", 9),
     "interval": (Interval([-1] * 3, [1] * 3), CUBE, None, 9),
-    "torus": (FlatTorus(2), Product(Rotations(3), SignFlips(2)), "vector", 7),
+    "torus": (FlatTorus(2), DirectProduct(Rotations(3), SignFlips(2)), "vector", 7),
     "rotations": (SO3(), Orthogonal([np.kron(THIRD, np.eye(3))]), [THIRD], 3),
-    "product": (ProductManifold(S, BOX), Product(SignFlips(3), Translations([[0.5]])), "vector", 7),
-    "exchange": (ProductManifold(S, S), Exchange(3), None, 5),
-    "exchanged and turned": (ProductManifold(C, C), Orthogonal([np.kron([[0, 1], [1, 0]], TURN)]), None, 6),
+    "product": (Product(S, BOX), DirectProduct(SignFlips(3), Translations([[0.5]])), "vector", 7),
+    "exchange": (Product(S, S), Exchange(3), None, 5),
+    "exchanged and turned": (Product(C, C), Orthogonal([np.kron([[0, 1], [1, 0]], TURN)]), None, 6),
 }
 
 
@@ -116,7 +116,7 @@ def test_dimensions_are_averaged_characters_and_every_generator_acts_as_told(nam
     ("manifold", "group", "level"),
     [
         (Sphere(6), SpecialOrthogonal(3, 2), 4),
-        (ProductManifold(S, S), SpecialOrthogonal(3, 2), 5),
+        (Product(S, S), SpecialOrthogonal(3, 2), 5),
         (FlatTorus(3), LieGroup(PhaseRotations([1, 1, 0]).algebra, [np.eye(6)[[2, 3, 0, 1, 4, 5]]]), 3),
     ],
     ids=repr,

@@ -142,8 +142,8 @@ def test_rows_that_are_not_uniform() -> None:
     near = POINTS[POINTS[:, 0] > 0]
     y, n = near.sum(axis=1) + 1, len(near)
     with pytest.warns(FitWarning, match=r"not uniform on .*Sphere\(d=3\)") as caught:
-        found = fit(near, y, Projection(), most=9)
-    u = INVARIANT.values(near)[: len(found.solution.coefficients)]
+        found, _ = fit(near, y, Projection(), most=9)
+    u = INVARIANT.values(near)[: len(found.coefficients)]
     target, right = u @ y / n, np.linalg.solve(u @ u.T, u @ y)
     off, chance = np.linalg.norm(target - right) / np.linalg.norm(right), np.sqrt(len(u) / n)
     told = f"are off by {100 * off:.2g} % of f for it, where chance leaves {100 * chance:.2g} %"
@@ -158,7 +158,7 @@ def test_what_a_regression_poses_and_explains() -> None:
     assert (found.exponent, found.most, found.alpha) == (0.7, 5, 0.1)
     np.testing.assert_allclose(found.shares, 0.25)
     np.testing.assert_allclose(observed.target[:, 0], U @ SUMS / 300, atol=1e-12)
-    assert fit(POINTS, SUMS, LeastSquares()).held_out.score > 0.999
+    assert fit(POINTS, SUMS, LeastSquares())[1].score > 0.999
     for constant in (2.0, 0.0):
         fit(POINTS, np.full(300, constant), LeastSquares())
 

@@ -10,7 +10,7 @@ from sklearn.base import clone
 import daskspectral as dsp
 from daskspectral.basis import FourierLattice, LandmarkBasis, Landmarks
 from daskspectral.devices import Device
-from daskspectral.embedding.extension import Extension
+from daskspectral.embedding.extension import Cover, Extension
 from daskspectral.embedding.landmark_passes import BlockTask, CoverTask, Features, ProbeTask, TotalTask
 from daskspectral.embedding.problems import Frame, Prove, Pull
 from daskspectral.kernels import Gaussian, Matern, Periodic
@@ -61,16 +61,13 @@ def test_sums_of_each_pass(bounded: bool, points: np.ndarray, stand_in: Device) 
     batch = {"x": points} | ({"diagonal": 1 + points[:, 0] ** 2} if bounded else {})
     v = np.random.default_rng(1).standard_normal((LANDMARKS, 3))
     extension = Extension(
-        *(basis.kernel, basis.landmarks, frame.masses, frame.total, v, np.zeros((1, 3)), 1.0, (3,), 3),
-        whitening=frame.whitening,
-        fit_rows=points[:1],
-        row_weights=np.zeros((1, 3)),
-        unit=bounded,
+        *(basis.kernel, basis.landmarks, replace(frame.masses, longest=None if bounded else 1.0), v, (3,), 3),
+        Cover(frame.whitening, points[:1], np.zeros((1, 3)), 1.0),
     )
 
     def sums(device: str) -> list[dict[str, Any]]:
         features = Features(basis, device=device)
-        blocks = (Pull(frame.masses, frame.total), Prove(frame.masses, frame.total))
+        blocks = (Pull(frame.masses), Prove(frame.masses))
         found = [TotalTask(features)([batch]), CoverTask(features)([batch], frame)]
         found += [BlockTask(features, block)([batch], v) for block in blocks]
         found.append(ProbeTask(replace(extension, device=device), points[:20])([batch]))

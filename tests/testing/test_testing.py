@@ -18,7 +18,7 @@ from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import Atom, Form, Product, dirichlet, gram, tangential_dirichlet
 from daskspectral.kernels import FunctionKernel, Gaussian, Kernel, Matern, Polynomial, Radial, RadialKernel
-from daskspectral.kernels.base import Array, MultiIndex, ParameterKernel, check_index, unit_index
+from daskspectral.kernels.base import Array, MultiIndex, check_index, unit_index
 from daskspectral.testing import check_basis, check_form, check_kernel
 from tests.common import named
 
@@ -150,7 +150,7 @@ class Cauchy(RadialKernel):
 
 
 @dataclass
-class Plain(ParameterKernel):
+class Plain(Kernel):
     """exp(-|x - y|_1) without derivatives, and ways to get it wrong."""
 
     flaw: str = ""
