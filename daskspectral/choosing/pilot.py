@@ -110,4 +110,4 @@ class Pilot:
         preparation = self.source.preparation
         measure = measure_of(basis, right, self.operator, dtype)
         task = SumTask(measure, self.operator, preparation.scale, preparation.columns)
-        return Trial.measure(task, self.fields, self.fold, landmark, folds=self.folds, preparation={})
+        return Trial.measure(task, self.fields, self.fold, landmark, self.folds)

@@ -2,8 +2,8 @@
 
 from daskspectral.solve.pencil import Penalty, Pencil
 from daskspectral.solve.ridge import RidgeFit, solve_ridge
-from daskspectral.solve.ritz import explained, ritz, ritz_singular
-from daskspectral.solve.solvers import Eigen, Principal, Problem, Singular, Solver, Spectrum, Symmetric
+from daskspectral.solve.ritz import Relation, explained, ritz, ritz_singular
+from daskspectral.solve.solvers import Eigen, Principal, Singular, Solution, Solver, SpectralProblem, Symmetric
 from daskspectral.solve.whitening import Whitening, resolve_cut, whiten
 
 __all__ = [
@@ -11,11 +11,12 @@ __all__ = [
     "Pencil",
     "Penalty",
     "Principal",
-    "Problem",
+    "Relation",
     "RidgeFit",
     "Singular",
+    "Solution",
     "Solver",
-    "Spectrum",
+    "SpectralProblem",
     "Symmetric",
     "Whitening",
     "explained",

@@ -16,7 +16,7 @@ import scipy.linalg
 import scipy.optimize
 from numpy.typing import NDArray
 
-from daskspectral.solve.whitening import inverse_root, resolve_cut, symmetric_part, whiten
+from daskspectral.solve.whitening import at_unit_diagonal, inverse_root, resolve_cut, symmetric_part, whiten
 
 Array = NDArray[np.floating[Any]]
 
@@ -478,12 +478,8 @@ def _missed_squares(form: Array, target: Array, squares: Array, a: Array) -> flo
 
 def _inverse(form: Array, penalty: Array) -> Callable[[Array], Array]:
     """(form + diag(penalty))^(-1), but for directions of no more than rounding."""
-    total = symmetric_part(form)
-    total[np.diag_indices_from(total)] += penalty
-    diagonal = np.diag(total)
-    scale = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
-    total *= scale[:, None] * scale
-    total[np.diag_indices_from(total)] = 1.0
+    total, scale = at_unit_diagonal(symmetric_part(form) + np.diag(penalty))
+    np.fill_diagonal(total, 1.0)
     try:
         factor = scipy.linalg.cho_factor(total)
     except scipy.linalg.LinAlgError:

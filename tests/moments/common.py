@@ -10,6 +10,7 @@ from daskspectral.moments.problem import Posed
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators import Laplacian, Operator
 from daskspectral.passes.sums import measure_of
+from daskspectral.solvers import Cut
 
 
 def moments_of(
@@ -41,6 +42,6 @@ def folds_of(moments: Any) -> Folds:
     return found
 
 
-def posed(moments: Moments, count: int, penalty: float | None = None, **options: Any) -> Posed:
+def posed(moments: Moments, count: int, penalty: float | None = None, half: bool = False, **options: Any) -> Posed:
     """The problem of moments, in all directions that the data see where there is no penalty."""
-    return Posed(moments, count=count, penalty=penalty, **({"rtol": None, "ridge": 0.0, "min_support": 0.0} | options))
+    return Posed(moments, count, penalty, Cut(**({"min_support": 0.0} | options)), half)

@@ -203,7 +203,14 @@ def test_scales_are_tried_until_the_best_is_inside(
         return SimpleNamespace(curve=lambda alpha, cut: curve, explained=lambda e: 1 - e)
 
     monkeypatch.setattr(lattice_regression, "problem_of", problem_of)
-    arguments = (None, LATTICE.orders, None, 0.3, CUTS["float64"], lambda f, each: [f(one) for one in each])
+    arguments = (
+        (Matern(2.5, "auto"), Gaussian("auto")),
+        LATTICE.orders,
+        None,
+        0.3,
+        CUTS["float64"],
+        lambda f, each: [f(one) for one in each],
+    )
     kernel, table, found_edge = lattice_regression._compared(moments, *arguments)
     assert (judged, found_edge) == (pytest.approx(USUAL + more), edge)
     nearest = min(judged, key=lambda t: abs(np.log(t / best)))
