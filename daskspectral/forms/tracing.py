@@ -17,6 +17,7 @@ from daskspectral.forms.expressions import (
     Pairing,
     Product,
     Term,
+    collected,
     number,
 )
 from daskspectral.registry import Registered
@@ -58,10 +59,7 @@ class Form(Registered):
     @property
     def symmetric(self) -> bool:
         """Whether H(f, g) = H(g, f) term by term."""
-        factors: dict[tuple[Product, tuple[Field, ...]], float] = {}
-        for factor, p in self.expression.terms:
-            for part, pair, weights in p.expanded:
-                factors[pair, weights] = factors.get((pair, weights), 0.0) + factor * part
+        factors = collected((a * part, (pair, w)) for a, p in self.expression.terms for part, pair, w in p.expanded)
         return all(factors.get((Product(p.right, p.left), w), 0.0) == a for (p, w), a in factors.items())
 
     @property

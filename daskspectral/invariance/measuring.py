@@ -21,10 +21,11 @@ from daskspectral.invariance.levels import InvariantSolver, LeastSquares
 from daskspectral.invariance.problem import problem_of
 from daskspectral.manifolds import Interval, Manifold
 from daskspectral.manifolds.base import MOST_FUNCTIONS
-from daskspectral.moments import Moments
-from daskspectral.moments.counting import counted_weight
-from daskspectral.moments.folds import FOLD, Folds
+from daskspectral.moments import Measured, Moments, SummedRows
+from daskspectral.moments.counting import counted_rows
+from daskspectral.moments.folds import FOLD
 from daskspectral.moments.summing import SumTask
+from daskspectral.moments.trial import Trial
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.parameters import check_whole, sobolev_order
 from daskspectral.passes.sums import measure_of
@@ -253,7 +254,7 @@ def decide_levels(
         return levels.first, levels
     rows, fields = draw_fields(source, PILOT, np.random.default_rng(0))
     weight = fields.get("weight", np.ones(len(rows)))
-    drawn = counted_weight(weight) if len(rows) else 0.0
+    drawn = counted_rows(weight) if len(rows) else 0.0
     if drawn:
         levels = replace(levels, counted=levels.rows * drawn / len(rows))
     first = basis = levels.first
@@ -305,14 +306,10 @@ def _tried(
     if not weight > 0:
         return d, True
     if labels is None:
-        moments = Moments(task([fields]), weight, len(fields["x"]), basis, operator)
+        moments = Moments(task([fields]), SummedRows(weight, len(fields["x"])), Measured(basis, operator))
     else:
-        parts = [{name: values[labels == k] for name, values in fields.items()} for k in np.unique(labels)]
-        sums = [task([part]) for part in parts]
-        arrays = {name: np.stack([found[name] for found in sums]) for name in sums[0]}
-        weights = np.array([part["weight"].sum() if "weight" in part else len(part["x"]) for part in parts], float)
-        folds = Folds(arrays, weights, np.array([len(part["x"]) for part in parts]))
-        moments = Moments(folds.total(), weight, len(fields["x"]), basis, operator, folds=folds)
+        names, fold = np.unique(labels, return_inverse=True)
+        moments = Trial.measure(task, fields, fold, np.zeros(len(fold), dtype=bool), len(names)).moments
     problem = problem_of(moments, exponent, gradient_weight=gradient_weight)
     problem = replace(problem, most=None, alpha=None)
     shares = 2.0 ** -np.arange(1, LADDER)

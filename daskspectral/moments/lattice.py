@@ -194,7 +194,8 @@ class Weighed:
             parts = (expanded(lower, self.operator, folds.of(group)) for group in range(len(folds.count)))
             folds = replace(folds, arrays=stacked(self._reduced(part, few) for part in parts))
         whole = self._reduced(self.sums, functions)
-        return replace(self.moments, arrays=whole, basis=SpanBasis(self.basis, span), folds=folds)
+        measured = replace(self.moments.measured, basis=SpanBasis(self.basis, span))
+        return replace(self.moments, arrays=whole, measured=measured, folds=folds)
 
     def _reduced(self, sums: Arrays, functions: Array) -> dict[str, Array]:
         found = dict(sums)

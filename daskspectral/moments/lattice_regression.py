@@ -79,7 +79,8 @@ def problem_of(moments: Moments, basis: WeighedLattice, folds: Folds | None, gra
     if folds is not None:
         parts = (_scaled(expanded(lattice, operator, folds.of(k)), scale) for k in range(folds.number))
         folds = replace(folds, arrays=stacked(parts))
-    return RidgeProblem.of(replace(moments, arrays=whole, basis=basis, folds=folds), gradient_weight)
+    measured = replace(moments.measured, basis=basis)
+    return RidgeProblem.of(replace(moments, arrays=whole, measured=measured, folds=folds), gradient_weight)
 
 
 def scale_of(basis: WeighedLattice) -> Array:

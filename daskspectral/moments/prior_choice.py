@@ -139,5 +139,6 @@ def choose_prior(
     usual = (PENALTY,) if families[0].automatic else PENALTIES
     penalties = tuple(c * unit for c in usual) if penalty is None else (penalty,)
     splits = half_splits(folds.number, TIMES, np.random.default_rng(0))
-    trial = Trial(replace(moments, operator=operator), folds.number).merged(splits)
+    compared_by = replace(moments, measured=replace(moments.measured, operator=operator))
+    trial = Trial(compared_by, folds.number).merged(splits)
     return PriorSearch(*trial, families, penalties, compared(count), threads).run()

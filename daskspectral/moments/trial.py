@@ -17,7 +17,7 @@ from daskspectral.basis import Basis
 from daskspectral.moments.counting import Runs, RunSums
 from daskspectral.moments.folds import COUNT, WEIGHT, Folds, gathered, name_in
 from daskspectral.moments.measure import NUMBER
-from daskspectral.moments.moments import Moments
+from daskspectral.moments.moments import Measured, Moments, SummedRows
 from daskspectral.moments.problem import Posed, relation_of
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators.weights import row_weights
@@ -112,15 +112,12 @@ class Trial:
             batch = {name: values[chosen] for name, values in rows.items()}
             sums |= {name_in(g, name): values for name, values in task([{**batch, NUMBER: chosen}]).items()}
         groups, whole = gathered(sums, number)
+        right = None if measure.right is measure.left else measure.right
         moments = Moments(
             whole,
-            float(weight.sum()),
-            len(group),
-            measure.left,
-            task.operator,
-            dtype=measure.dtype,
-            right_basis=None if measure.right is measure.left else measure.right,
-            folds=groups,
+            SummedRows(float(weight.sum()), len(group)),
+            Measured(measure.left, task.operator, measure.dtype, right_basis=right),
+            groups,
             order=_order(measure.left, rows["x"]),
         )
         return cls(moments, folds)

@@ -11,7 +11,7 @@ from daskspectral import operators as op
 from daskspectral.basis import NeuralBasis
 from daskspectral.basis.evaluation import Arena
 from daskspectral.forms.differentiable import form_diagonal, form_matrix, functional_vectors
-from daskspectral.moments.measure import Measure, block_of, of_operator
+from daskspectral.moments.measure import Measure, block_of
 from daskspectral.neural import Loss
 from daskspectral.operators import Operator
 
@@ -68,7 +68,7 @@ def fields_of(operator: Operator, seed: int = 0, rows: int = ROWS) -> dict[str, 
     found = {name: v for name, v in found.items() if name in operator.data_fields or name == "x"}
     views = {view: rng.normal(size=(rows, D)) for view in operator.views if view != "x"}
     fields = {**found, **views}
-    return dict(of_operator(block_of(fields, "float64", Arena()), operator).fields)
+    return dict(block_of(fields, operator, "float64", Arena()).fields)
 
 
 @pytest.fixture(autouse=True)
