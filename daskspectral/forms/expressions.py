@@ -209,7 +209,7 @@ class Expression(Registered, ABC):
 
 
 @dataclass(frozen=True)
-class Linear(Expression):
+class LinearExpression(Expression):
     """A sum of weighted atoms of one function, f or g.
 
     Examples
@@ -223,7 +223,7 @@ class Linear(Expression):
     side: str
 
     def _check(self, other: Any) -> None:
-        if not isinstance(other, Linear) or other.side != self.side:
+        if not isinstance(other, LinearExpression) or other.side != self.side:
             raise ValueError(
                 "an expression of f adds only to expressions of f, likewise for g; inner(f, g) pairs the two"
             )
@@ -259,7 +259,7 @@ class Linear(Expression):
 
 
 @dataclass(frozen=True)
-class Product(Registered):
+class AtomProduct(Registered):
     """The pair (left atom, right atom) with an optional weight per row: one matrix to accumulate.
 
     Examples
@@ -282,12 +282,12 @@ class Product(Registered):
         return self.left.fields | self.right.fields | weight
 
     @property
-    def expanded(self) -> Iterator[tuple[float, Product, tuple[Field, ...]]]:
+    def expanded(self) -> Iterator[tuple[float, AtomProduct, tuple[Field, ...]]]:
         """The products of the terms of its sums, each with its factor and its weights in a fixed order."""
         for a in self.left.summands:
             for b in self.right.summands:
                 weights = [w for w in (self.weight, a.weight, b.weight) if w is not None]
-                yield a.factor * b.factor, Product(a.atom, b.atom), tuple(sorted(weights, key=repr))
+                yield a.factor * b.factor, AtomProduct(a.atom, b.atom), tuple(sorted(weights, key=repr))
 
 
 @dataclass(frozen=True)
@@ -301,7 +301,7 @@ class Bilinear(Expression):
     2
     """
 
-    expects: ClassVar = {"terms": Product}
+    expects: ClassVar = {"terms": AtomProduct}
 
     def _check(self, other: Any) -> None:
         if not isinstance(other, Bilinear):

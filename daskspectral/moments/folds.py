@@ -365,7 +365,7 @@ class Blocked(Dealing):
 
 
 @dataclass(frozen=True, eq=False)
-class Labelled(Dealing):
+class LabelledFolds(Dealing):
     """The field `fold` has a label for each row: one of `values`, sorted, which users know by their `names`.
 
     A row whose label is not among the values is an error.

@@ -17,7 +17,7 @@ from daskspectral.basis.base import evaluated
 from daskspectral.basis.evaluation import pair_with_field
 from daskspectral.devices import device_of, least_rows
 from daskspectral.errors import renumbered
-from daskspectral.forms import Atom, Form, Functional, Pairing, Product
+from daskspectral.forms import Atom, AtomProduct, Form, Functional, Pairing
 from daskspectral.operators import Operator
 
 Array = NDArray[np.floating[Any]]
@@ -127,7 +127,7 @@ class Measurement:
             self._bases["right"] = self._there(measure.right)
         self._forms: dict[str, tuple[Sides, Form]] = {}
         self._functionals: dict[str, tuple[str, Functional]] = {}
-        products: dict[Sides, dict[Product, None]] = {}
+        products: dict[Sides, dict[AtomProduct, None]] = {}
         self._atoms: dict[str, dict[Atom, None]] = {side: {} for side in self._bases}
         self._vectors: dict[tuple[str, Pairing], Array] = {}
         self._pairings: dict[tuple[str, Pairing], None] = {}

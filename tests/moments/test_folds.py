@@ -25,7 +25,7 @@ from daskspectral.moments.folds import (
     Dealt,
     Groups,
     Hashed,
-    Labelled,
+    LabelledFolds,
     Ranked,
     _hashes,
     distinct_rows,
@@ -86,7 +86,7 @@ def test_a_row_has_one_fold_whatever_the_batches(folds: int, start: int, lengths
             next(k for k in range(folds) if n < ends[k]) if n < length else (n - length) // (length // folds) % folds
             for n in numbers.tolist()
         ],
-        Labelled(np.arange(folds), tuple(range(folds))): labels,
+        LabelledFolds(np.arange(folds), tuple(range(folds))): labels,
     }
     whole = rows(start, stop, **{FOLD: labels})
     for dealing, of_rows in wanted.items():
@@ -121,7 +121,7 @@ def test_what_folds_keep_of_their_rule() -> None:
 
 
 def test_a_label_that_was_not_counted_is_an_error() -> None:
-    dealing = Labelled(np.array([2, 5]), (2, 5))
+    dealing = LabelledFolds(np.array([2, 5]), (2, 5))
     assert dealing.of(rows(0, 3, fold=np.array([5, 2, 5]))).tolist() == [1, 0, 1]
     for label in (1, 3, 6):
         with pytest.raises(ValueError, match=rf"row 11 has the label {label} among the folds"):
