@@ -35,9 +35,9 @@ from daskspectral.moments.lattice import (
 )
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.prior_choice import FACTORS, LARGEST_FACTOR, families_of, kernel_of
-from daskspectral.moments.regression import RidgeProblem
+from daskspectral.moments.regression import ridge_problem
 from daskspectral.moments.trial import Setting, Threads, edge_of, search
-from daskspectral.solve.ridge import RidgeFit, solve_diagonal, summed
+from daskspectral.solve.ridge import RidgeFit, RidgeProblem, solve_diagonal, summed
 
 Array = NDArray[np.floating[Any]]
 GAUSSIAN = Gaussian("auto")
@@ -80,7 +80,7 @@ def problem_of(moments: Moments, basis: WeighedLattice, folds: Folds | None, gra
         parts = (_scaled(expanded(lattice, operator, folds.of(k)), scale) for k in range(folds.number))
         folds = replace(folds, arrays=stacked(parts))
     measured = replace(moments.measured, basis=basis)
-    return RidgeProblem.of(replace(moments, arrays=whole, measured=measured, folds=folds), gradient_weight)
+    return ridge_problem(replace(moments, arrays=whole, measured=measured, folds=folds), gradient_weight)
 
 
 def scale_of(basis: WeighedLattice) -> Array:

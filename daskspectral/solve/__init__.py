@@ -1,7 +1,7 @@
 """Solvers: small dense algebra on the moments."""
 
 from daskspectral.solve.pencil import Penalty, Pencil
-from daskspectral.solve.ridge import RidgeFit, solve_ridge
+from daskspectral.solve.ridge import RidgeFit, RidgeProblem
 from daskspectral.solve.ritz import Relation, explained, ritz, ritz_singular
 from daskspectral.solve.solvers import Eigen, Principal, Singular, Solution, Solver, SpectralProblem, Symmetric
 from daskspectral.solve.whitening import Whitening, resolve_cut, whiten
@@ -13,6 +13,7 @@ __all__ = [
     "Principal",
     "Relation",
     "RidgeFit",
+    "RidgeProblem",
     "Singular",
     "Solution",
     "Solver",
@@ -23,6 +24,5 @@ __all__ = [
     "resolve_cut",
     "ritz",
     "ritz_singular",
-    "solve_ridge",
     "whiten",
 ]
