@@ -206,7 +206,8 @@ class Folds(Registered):
 
     def total(self) -> dict[str, Array]:
         """The sums over all groups, in their order."""
-        return {name: _added(values) for name, values in self.arrays.items()}
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is told when it is solved
+            return {name: values.sum(axis=0) for name, values in self.arrays.items()}
 
 
 def gathered(sums: MutableMapping[str, Any], groups: int, **rule: Any) -> tuple[Folds, dict[str, Array]]:
@@ -233,14 +234,6 @@ def _widened(values: Any, groups: int) -> Any:
     """The sums by group with groups of zeros behind."""
     missing = groups - len(values)
     return np.concatenate([values, np.zeros((missing, *values.shape[1:]), values.dtype)]) if missing else values
-
-
-@np.errstate(over="ignore", invalid="ignore")  # what overflows is told when it is solved
-def _added(values: Array) -> Array:
-    total = values[0].copy()
-    for part in values[1:]:
-        total += part
-    return np.asarray(total)
 
 
 def _shown(labels: tuple[Any, ...]) -> str:

@@ -150,7 +150,7 @@ class Trial:
         means = [(self.groups.means(self._fitted(s), counts), self.groups.means(s[1], counts)) for s in splits]
         found = []
         for c in penalties:
-            counted = posed.rows if c is None or first is None or c == first else posed.rows * first / c
+            counted = posed.rows if c is None or c == first else posed.rows * (first or 0.0) / c
             pairs = zip(splits, means, strict=True)
             found.append(np.stack([self._judged(posed, counted, split, *halves, count) for split, halves in pairs]))
         return found

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from daskspectral.forms import Field, Form, LinearExpression, along, along_each, form, inner, partial
-from daskspectral.kernels.base import is_number
-from daskspectral.operators.base import Array, Operator, check_names, chosen_solver, whole
+from daskspectral.kernels.base import is_number, whole
+from daskspectral.operators.base import Array, Operator, check_names, chosen_solver
 from daskspectral.solve import Singular, Solver, Symmetric
 
 Index = tuple[int, ...]
