@@ -186,9 +186,8 @@ class Folds(Registered):
         """The sums of one group."""
         return {name: values[group] for name, values in self.arrays.items()}
 
-    def means(self, groups: NDArray[np.integer[Any]], counts: frozenset[str]) -> dict[str, Array]:
-        """The means over the rows of some groups, of all sums but `counts`."""
-        weight = self.weight[groups].sum()
+    def means(self, groups: NDArray[np.integer[Any]], weight: float, counts: frozenset[str]) -> dict[str, Array]:
+        """The means over the rows of some groups, of this weight together, of all sums but `counts`."""
         return {name: v[groups].sum(axis=0) / weight for name, v in self.arrays.items() if name not in counts}
 
     def merged(self, part: NDArray[np.integer[Any]]) -> Folds:

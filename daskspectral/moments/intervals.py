@@ -110,9 +110,9 @@ class _LeftOut:
 
     def __init__(self, posed: Posed, folds: Folds, fold: int, whole: Solution):
         self.weight, operator, own = float(folds.weight[fold]), posed.operator, posed.right.prefix
-        others = np.delete(np.arange(len(folds.weight)), fold)
-        means = posed.restricted(folds.means(others, operator.counts))
-        found = posed.solve_part(means, posed.rows * (1 - self.weight / float(folds.weight.sum())))
+        total, others = float(folds.weight.sum()), np.delete(np.arange(len(folds.weight)), fold)
+        means = posed.restricted(folds.means(others, total - self.weight, operator.counts))
+        found = posed.solve_part(means, posed.rows * (total - self.weight) / total)
         turned = self.overlap = found.right.conj().T @ posed.means[f"{own}gram"] @ whole.right
         if operator.solver.two_sided:
             turned = found.left.conj().T @ posed.means["gram"] @ whole.left + self.overlap

@@ -37,7 +37,7 @@ from daskspectral.moments.problem import PRECISION
 from daskspectral.moments.solution import solve_moments
 from daskspectral.operators import Operator
 from daskspectral.solve.iterative import Coarse, leading_iterative
-from daskspectral.solve.pencil import CERTAIN, last_value, leading_by_cholesky, ritz_size, scale_of
+from daskspectral.solve.pencil import CERTAIN, leading_by_cholesky, ritz_size, scale_of
 from daskspectral.solve.whitening import inverse_root
 from daskspectral.solvers import Solving
 
@@ -180,7 +180,9 @@ class Weighed:
         """About the last value that is wanted, from the functions of lowest frequency."""
         order = np.argsort(np.sum(self.basis.lattice.frequencies**2, axis=1), kind="stable")[:LOWEST]
         few, form = a[np.ix_(order, order)], b[np.ix_(order, order)]
-        return last_value(form, inverse_root(few, max(1e-10, CERTAIN * self.precision)), count)
+        white = inverse_root(few, max(1e-10, CERTAIN * self.precision))
+        values = scipy.linalg.eigvalsh(white.T @ form @ white)
+        return float(values[min(count, len(values)) - 1])
 
     def reduced(self, span: Array) -> Moments:
         """The moments of the functions of a span (p, r), by fold too.
@@ -190,7 +192,7 @@ class Weighed:
         functions, lattice, folds = self.scale[:, None] * span, self.basis.lattice, self.moments.folds
         if folds is not None:
             lower = lattice.truncated(fold_orders(lattice_of(self.moments)))
-            few = functions[lattice.places(lower)]
+            few = functions if lower == lattice else functions[lattice.places(lower)]
             parts = (expanded(lower, self.operator, folds.of(group)) for group in range(len(folds.count)))
             folds = replace(folds, arrays=stacked(self._reduced(part, few) for part in parts))
         whole = self._reduced(self.sums, functions)

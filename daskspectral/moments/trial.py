@@ -146,8 +146,8 @@ class Trial:
         Raises LinAlgError where the mean of squared slopes has values far below 0.
         """
         first, *_ = penalties = list(penalties)
-        posed, counts = Posed(self.moments, count, first), self.moments.operator.counts
-        means = [(self.groups.means(self._fitted(s), counts), self.groups.means(s[1], counts)) for s in splits]
+        posed = Posed(self.moments, count, first)
+        means = [(self._means(self._fitted(split)), self._means(split[1])) for split in splits]
         found = []
         for c in penalties:
             counted = posed.rows if c is None or c == first else posed.rows * (first or 0.0) / c
@@ -159,6 +159,9 @@ class Trial:
         """The groups to which the functions are fitted: landmarks' rows of these folds too."""
         found = np.concatenate([split[0], split[0] + self.folds])
         return found[found < len(self.groups.weight)]
+
+    def _means(self, groups: NDArray[np.int64]) -> dict[str, Array]:
+        return self.groups.means(groups, self.groups.weight[groups].sum(), self.moments.operator.counts)
 
     def _judged(
         self, posed: Posed, rows: float, split: Split, means: Mapping[str, Array], seen: Mapping[str, Array], count: int

@@ -164,7 +164,8 @@ class Pencil:
         chosen = seen[: max(0, ritz_size(self.count) - null)]
         span: Array = vectors[:, chosen] / np.sqrt(theta[chosen])
         span = orthonormal(span, span.T @ a @ span)
-        return Whitening(beside(first, shift, span, self.null), theta, null + len(seen))
+        matrix = beside(first, -first @ (shift @ span), span, self.null)
+        return Whitening(matrix, theta, null + len(seen))
 
 
 class InverseRoot:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from daskspectral.registry import Named
 from daskspectral.solve.pencil import Penalty, Pencil, leading_pairs
 from daskspectral.solve.ritz import Relation
-from daskspectral.solve.whitening import Whitening, fix_signs, orthonormal, symmetric_part, unit_root, whiten
+from daskspectral.solve.whitening import Whitening, fix_signs, inverse_root, orthonormal, symmetric_part, whiten
 
 Array = NDArray[np.floating[Any]]
 
@@ -193,7 +193,8 @@ class Principal(Solver):
                 "constant"
             )
         null = (norm == 0).all(axis=0)
-        root = unit_root(norm[np.ix_(~null, ~null)], NORM_CUT)[0]
+        size = np.sqrt(np.diag(norm)[~null])
+        root = inverse_root(norm[np.ix_(~null, ~null)] / np.outer(size, size), NORM_CUT) / size[:, None]
         shift = np.linalg.pinv(form[np.ix_(null, null)], hermitian=True) @ form[np.ix_(null, ~null)]
         reduced = symmetric_part(root.T @ (form[np.ix_(~null, ~null)] - form[np.ix_(~null, null)] @ shift) @ root)
         values, vectors = scipy.linalg.eigh(reduced)

@@ -155,11 +155,14 @@ def whiten(gram: Array, cut: float, keep: NDArray[np.bool_] | None = None) -> Wh
         return Whitening(np.ascontiguousarray(root[:, ::-1]), values[::-1])
     correlation, scale = at_unit_diagonal(gram)
     values = scipy.linalg.eigvalsh(symmetric_part(correlation))[::-1]
-    first, shift, rest = deflated(correlation, keep & seen, cut)
+    keep = keep & seen
+    first = inverse_root(symmetric_part(correlation[np.ix_(keep, keep)]), 0.0, cut * values[0])[:, ::-1]
+    fix_signs(first)
+    projection = first @ first.T @ correlation[np.ix_(keep, ~keep)]
+    rest = correlation[np.ix_(~keep, ~keep)] - correlation[np.ix_(~keep, keep)] @ projection
     second = inverse_root(symmetric_part(rest), 0.0, cut * values[0])[:, ::-1]
     fix_signs(second)
-    matrix = beside(first[:, ::-1], shift[::-1], second, keep & seen)
-    return Whitening(scale[:, None] * matrix, values)
+    return Whitening(scale[:, None] * beside(first, -projection @ second, second, keep), values)
 
 
 def deflated(gram: Array, null: NDArray[np.bool_], cut: float) -> tuple[Array, Array, Array]:
@@ -170,11 +173,11 @@ def deflated(gram: Array, null: NDArray[np.bool_], cut: float) -> tuple[Array, A
     return first, shift, gram[np.ix_(rest, rest)] - shift.T @ shift
 
 
-def beside(first: Array, shift: Array, others: Array, null: NDArray[np.bool_]) -> Array:
-    """The null functions (n, n'), and others of coefficients (r, k) less what they have of these: (p, n' + k)."""
+def beside(first: Array, across: Array, others: Array, null: NDArray[np.bool_]) -> Array:
+    """The null functions (n, n'), and others, of coefficients (n, k) in these and (r, k) in the rest: (p, n' + k)."""
     n = first.shape[1]
     matrix = np.zeros((len(null), n + others.shape[1]))
-    matrix[null, :n], matrix[null, n:], matrix[~null, n:] = first, -first @ (shift @ others), others
+    matrix[null, :n], matrix[null, n:], matrix[~null, n:] = first, across, others
     return matrix
 
 
