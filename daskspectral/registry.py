@@ -12,6 +12,7 @@ import copy
 import hashlib
 import importlib
 import inspect
+import json
 import os
 import sys
 import warnings
@@ -414,6 +415,31 @@ def _resolved(name: str, known: Mapping[str, Any]) -> Any:
         return getattr(importlib.import_module(module), attribute)
     except Exception as error:  # a user's module raises what it likes
         raise ValueError(f"the file asks for {name}, which cannot be imported here: {error}") from error
+
+
+def digest_of(value: Any) -> str:
+    """A digest of plain data and arrays, such as `encode` gives."""
+    digest = hashlib.sha256()
+    _feed(digest, value)
+    return digest.hexdigest()
+
+
+def _feed(digest: Any, value: Any) -> None:
+    if isinstance(value, np.ndarray):
+        digest.update(repr((value.shape, value.dtype.str)).encode())
+        digest.update(np.ascontiguousarray(value).tobytes())
+    elif isinstance(value, Mapping):
+        digest.update(f"{{{len(value)}".encode())
+        for key in sorted(value):
+            digest.update(json.dumps(str(key)).encode())
+            _feed(digest, value[key])
+    elif isinstance(value, (list, tuple)):
+        digest.update(f"[{len(value)}".encode())
+        for item in value:
+            _feed(digest, item)
+    else:
+        whole = isinstance(value, int) and not isinstance(value, bool)  # 1 and 1.0 are the same parameter
+        digest.update((json.dumps(float(value) if whole else value) + ",").encode())
 
 
 def _source(thing: Any) -> str | None:

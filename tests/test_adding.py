@@ -140,7 +140,7 @@ def test_a_kind_of_basis(added: Any) -> None:
 SOLVER = """
 from dataclasses import dataclass
 import numpy as np
-from daskspectral.solve import Solver, Spectrum, whiten
+from daskspectral.solve import Solver, Solution, whiten
 
 @dataclass(frozen=True, repr=False)
 class Rates(Solver):
@@ -151,7 +151,7 @@ class Rates(Solver):
         w, k = whiten(problem.gram, 1e-8).matrix, problem.count
         values, vectors = np.linalg.eigh(w.T @ problem.form @ w)
         modes = w @ vectors[:, :k]
-        return Spectrum(values[:k], modes, modes, w.shape[1], np.zeros(k), "found by a plain eigh")
+        return Solution(values[:k], modes, modes, w.shape[1], np.zeros(k), "found by a plain eigh")
 """
 
 

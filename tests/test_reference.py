@@ -17,9 +17,9 @@ import daskspectral as dsp
 from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Polynomial
 from daskspectral.manifolds import Sphere
-from daskspectral.moments import Measure, Moments
+from daskspectral.moments import Measure, Measured, Moments, SummedRows
 from daskspectral.operators import Cross, Laplacian
-from daskspectral.solve import Problem, Symmetric
+from daskspectral.solve import SpectralProblem, Symmetric
 from tests.common import assert_close, reference_arrays
 
 KERNELS: dict[str, Kernel] = {"poly3": Polynomial(3), "gauss1": Gaussian(np.sqrt(0.5)), "exp1": Exponential()}
@@ -57,7 +57,7 @@ def test_reference_tangential_form_and_its_eigenvalues(name: str, reference: Map
     form, gram = means(KERNELS[name], reference["x"], Laplacian(Sphere(3)))
     assert_close(form, reference[f"{name}_L_tangential"], 1e-12)
     expected = reference[f"{name}_ev_tangential"]
-    found = Symmetric().solve(Problem(form, gram, count=len(expected), cut=1e-10))
+    found = Symmetric().solve(SpectralProblem(form, gram, count=len(expected), cut=1e-10))
     # the Gaussian's Gram loses two directions at the cut, which the scaling of each function turns a little
     np.testing.assert_allclose(found.values, expected, rtol=1e-4 if name == "gauss1" else 1e-7, atol=2e-8)
     assert found.rank == {"poly3": 16, "gauss1": 48, "exp1": 50}[name]
@@ -82,7 +82,8 @@ def moments(operator: Any = None, rows: Any = slice(None), right_basis: Basis = 
     batch = {name: v[rows] for name, v in ROWS.items()}
     sums = Measure(LEFT, right_basis, operator.forms, operator.functionals, operator)([batch])
     weight = float(batch["weight"].sum())
-    return Moments(sums, weight, len(batch["x"]), LEFT, operator, right_basis=right_basis, **options)
+    measured = Measured(LEFT, operator, right_basis=right_basis, **options)
+    return Moments(sums, SummedRows(weight, len(batch["x"])), measured)
 
 
 def test_moments_add_and_are_kept(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from daskspectral.basis.edges import Edge
 from daskspectral.basis.evaluation import Arena, Block, Evaluation, Mapped, scalar_feature, scalar_pairs
 from daskspectral.errors import SmoothnessError
-from daskspectral.forms import Atom, Product
+from daskspectral.forms import Atom, AtomProduct
 from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]
@@ -124,7 +124,7 @@ class Basis(Registered, ABC):
         """A short cut for the Dirichlet form, or None for the generic sum over coordinates."""
         return None
 
-    def contraction(self, right: Basis, products: Sequence[Product], dtype: Any, arena: Arena) -> Contraction:
+    def contraction(self, right: Basis, products: Sequence[AtomProduct], dtype: Any, arena: Arena) -> Contraction:
         """An accumulator of these products between this basis (left) and another (right)."""
         if self.parts == (self,) and right.parts == (right,):
             return PairContraction(self, right, products, dtype, arena)
@@ -180,7 +180,7 @@ class Contraction(ABC):
     --------
     >>> from daskspectral.basis import MonomialBasis
     >>> basis, block = MonomialBasis(1, 1), Block({"x": np.array([[2.0], [3.0]])}, np.dtype(float), Arena())
-    >>> squares, seen = Product(VALUE, VALUE), {"x": basis.at(block, [VALUE])}
+    >>> squares, seen = AtomProduct(VALUE, VALUE), {"x": basis.at(block, [VALUE])}
     >>> pair = basis.contraction(basis, [squares], float, block.arena)
     >>> pair.add(seen, seen, block)
     >>> pair.result()[squares].tolist()
@@ -192,21 +192,21 @@ class Contraction(ABC):
         """Add one block, seen through the two bases at each view."""
 
     @abstractmethod
-    def result(self) -> dict[Product, Array]:
+    def result(self) -> dict[AtomProduct, Array]:
         """The sums so far, in float64, on the host."""
 
 
 class PairContraction(Contraction):
     """Products of features, one GEMM (or SYRK) each; gradients by the basis's short cut where it has one."""
 
-    def __init__(self, left: Basis, right: Basis, products: Sequence[Product], dtype: Any, arena: Arena):
+    def __init__(self, left: Basis, right: Basis, products: Sequence[AtomProduct], dtype: Any, arena: Arena):
         shape = (left.size, right.size)
         self.products = tuple(products)
         live = [p for p in products if not (left.kills(p.left) or right.kills(p.right))]
         self.device = arena.device
         here = not self.device.accelerated or left.portable  # a short cut reads what functions evaluated there keep
-        self.gradients: dict[Product, GradientSum] = {}
-        needed: list[Product] = []
+        self.gradients: dict[AtomProduct, GradientSum] = {}
+        needed: list[AtomProduct] = []
         for product in live:
             shortcut = left.gradient_sum(dtype, arena) if here and left is right and _is_dirichlet(product) else None
             if shortcut is None:
@@ -214,7 +214,7 @@ class PairContraction(Contraction):
             else:
                 self.gradients[product] = shortcut
                 needed.append(_gram_of(product))
-        self.sums: dict[Product, Array] = {p: arena.zeros(shape) for p in dict.fromkeys(needed)}
+        self.sums: dict[AtomProduct, Array] = {p: arena.zeros(shape) for p in dict.fromkeys(needed)}
         self.buffer = arena.get("product", shape, dtype)
         self.dimension = left.dimension
         self.shape = shape
@@ -234,17 +234,17 @@ class PairContraction(Contraction):
         for product, shortcut in self.gradients.items():
             shortcut.add(lefts[product.left.view])
 
-    def result(self) -> dict[Product, Array]:
+    def result(self) -> dict[AtomProduct, Array]:
         results = dict(self.sums)
         for product, shortcut in self.gradients.items():
             results[product] = shortcut.result(self.sums[_gram_of(product)])
         return {p: self.device.get(results[p]) if p in results else np.zeros(self.shape) for p in self.products}
 
 
-def _is_dirichlet(product: Product) -> bool:
+def _is_dirichlet(product: AtomProduct) -> bool:
     return product.left.kind == "gradient" and product.left == product.right and product.weight is None
 
 
-def _gram_of(product: Product) -> Product:
+def _gram_of(product: AtomProduct) -> AtomProduct:
     value = replace(VALUE, view=product.left.view)
-    return Product(value, value)
+    return AtomProduct(value, value)

@@ -14,7 +14,7 @@ from scipy.linalg import block_diag
 from daskspectral.basis.base import Array, Basis, Contraction, evaluated
 from daskspectral.basis.edges import Edge
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
-from daskspectral.forms import Atom, Product
+from daskspectral.forms import Atom, AtomProduct
 from daskspectral.manifolds.product import slices_of
 
 
@@ -160,7 +160,7 @@ class ConcatenatedEvaluation(Evaluation):
 class BlockContraction(Contraction):
     """A contraction for each pair of parts; where the whole is symmetric, the lower blocks mirror the upper."""
 
-    def __init__(self, left: Basis, right: Basis, products: Sequence[Product], dtype: Any, arena: Arena):
+    def __init__(self, left: Basis, right: Basis, products: Sequence[AtomProduct], dtype: Any, arena: Arena):
         self.products = tuple(products)
         self.rows, self.columns = left.parts, right.parts
         symmetric = [p for p in products if left is right and p.left == p.right]
@@ -178,7 +178,7 @@ class BlockContraction(Contraction):
             right = {v: _parts(e)[j] for v, e in rights.items()}
             pair.add(left, right, block)
 
-    def result(self) -> dict[Product, Array]:
+    def result(self) -> dict[AtomProduct, Array]:
         found = {key: pair.result() for key, pair in self.pairs.items()}
         results = {}
         for product in self.products:

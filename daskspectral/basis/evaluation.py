@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from daskspectral.devices import HOST, Device
 from daskspectral.errors import SmoothnessError
-from daskspectral.forms import Atom, Field, Pairing, Product
+from daskspectral.forms import Atom, AtomProduct, Field, Pairing
 from daskspectral.kernels.base import check_index, unit_index
 
 Array = NDArray[np.floating[Any]]
@@ -244,7 +244,7 @@ def add_up(features: Iterable[Array], weights: Iterable[Any], dtype: Any) -> Arr
     return found
 
 
-def scalar_pairs(product: Product, block: Block, d: int) -> Iterator[tuple[Atom, Atom]]:
+def scalar_pairs(product: AtomProduct, block: Block, d: int) -> Iterator[tuple[Atom, Atom]]:
     """The product as pairs of scalar atoms: a pair of vectors is the sum over their coordinates."""
     if not product.left.vector:
         yield product.left, product.right

@@ -17,7 +17,7 @@ from daskspectral.engine.progress import Progress
 from daskspectral.engine.sampling import draw_fields
 from daskspectral.engine.scheduler import active_report
 from daskspectral.moments.folds import FOLD, KEY, Dealing, mixed, row_keys
-from daskspectral.moments.measure import NUMBER, block_of, of_operator
+from daskspectral.moments.measure import NUMBER, block_of
 from daskspectral.neural import Loss, Networks, Trainer, optax
 from daskspectral.operators import Operator
 from daskspectral.passes.session import Kept
@@ -73,7 +73,7 @@ class Rounds:
         numbers, fields = draw_fields(replace(source, progress=False), self.size, rng)
         keys = row_keys(source.preparation.selected(fields["x"]), numbers)
         if self.dealing is not None:
-            dealt = self.dealing.each({**fields, NUMBER: numbers, KEY: keys})
+            dealt = self.dealing.of({**fields, NUMBER: numbers, KEY: keys})
             kept = ~np.isin(dealt, self.reserved)
             keys, fields = keys[kept], {name: values[kept] for name, values in fields.items()}
         fields.pop(FOLD, None)
@@ -92,7 +92,7 @@ def differentiable_fields(sample: TrainingRows, source: Source, operator: Operat
     """The fields of the rows that are not held out, as forms read them; with `weight`, where rows have weights."""
     preparation = source.preparation
     fields = operator.prepared(sample.only(~sample.held), preparation.scale, preparation.columns)
-    block = of_operator(block_of(fields, "float64", Arena()), operator)
+    block = block_of(fields, operator, "float64", Arena())
     found = dict(block.fields)
     return found if block.scale is None else {**found, "weight": block.scale**2}
 

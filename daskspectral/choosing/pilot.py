@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from daskspectral.basis import Basis
 from daskspectral.data.source import Source
 from daskspectral.engine.sampling import draw_fields
-from daskspectral.moments.counting import repeats_of
+from daskspectral.moments.counting import repeats
 from daskspectral.moments.folds import FOLD, distinct_rows
 from daskspectral.moments.summing import SumTask
 from daskspectral.moments.trial import Trial
@@ -81,7 +81,7 @@ class Pilot:
     @property
     def repeats(self) -> float:
         """How often each row counts by its weight, 1 or more."""
-        return repeats_of(self.fields["weight"]) if "weight" in self.fields else 1.0
+        return repeats(self.fields["weight"]) if "weight" in self.fields else 1.0
 
     def among(self, kept: NDArray[Any]) -> Pilot:
         """The rows that are `kept` (m,), or have these numbers."""
@@ -110,4 +110,4 @@ class Pilot:
         preparation = self.source.preparation
         measure = measure_of(basis, right, self.operator, dtype)
         task = SumTask(measure, self.operator, preparation.scale, preparation.columns)
-        return Trial.measure(task, self.fields, self.fold, landmark, folds=self.folds, preparation={})
+        return Trial.measure(task, self.fields, self.fold, landmark, self.folds)

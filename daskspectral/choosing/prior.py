@@ -18,10 +18,9 @@ from daskspectral.moments.lattice import lattice_of, solve_modes
 from daskspectral.moments.lattice_regression import PARTS, regress
 from daskspectral.moments.prior_choice import FAMILIES, UNIT, Chosen, choose_prior
 from daskspectral.moments.problem import checked_means
-from daskspectral.moments.regression import RidgeProblem
 from daskspectral.moments.trial import Setting
 from daskspectral.passes.selection import Candidate, Selection
-from daskspectral.solve.ridge import RidgeFit
+from daskspectral.solve.ridge import RidgeFit, RidgeProblem
 from daskspectral.solvers import Penalised, Solving
 
 LEAST_LONG, LEAST_SHORT = 1e-4, 1e-3  # of the prior's weight at 0, and at half the frequency

@@ -21,16 +21,13 @@ from daskspectral.choosing.lattice import pilot_box, with_method
 from daskspectral.choosing.networks import TrainingRows, train
 from daskspectral.choosing.pilot import Pilot
 from daskspectral.choosing.search import Search, in_threads
-from daskspectral.moments import Folds, Moments
 from daskspectral.moments.folds import distinct_rows, mixed
 from daskspectral.moments.lattice import UnresolvedError
-from daskspectral.moments.prior_choice import FAMILIES, PENALTY, Parts, PriorSearch
-from daskspectral.moments.summing import SumTask
+from daskspectral.moments.prior_choice import FAMILIES, PENALTY, PriorSearch
 from daskspectral.moments.trial import Split, compared, half_splits, merged, ranked
 from daskspectral.neural import available
 from daskspectral.operators import Operator
 from daskspectral.passes.selection import Candidate
-from daskspectral.passes.sums import measure_of
 
 Array = NDArray[np.floating[Any]]
 Marks = NDArray[np.bool_]
@@ -155,7 +152,7 @@ class Lattice(Kind):
         def again(pilot: Pilot, landmark: Marks, split: Split) -> Array:
             return _priors(lattice, pilot, landmark, search.components, [split]).judged(prior)
 
-        shown = f"lattice, {found.kernel(prior, own.moments)}"
+        shown = f"lattice, {found.kernel(prior, own.trial.moments)}"
         return Rival(self.name, FourierLattice(lattice.m), values, again, shown, prior.factor, prior.penalty)
 
 
@@ -173,30 +170,11 @@ def _priors(
     lattice: FourierLattice, pilot: Pilot, landmark: Marks, components: int, splits: Sequence[Split]
 ) -> PriorSearch:
     """What is compared on the rows of a pilot that lie in the box."""
-    operator, points, preparation = pilot.operator, np.asarray(pilot.points("x"), float), pilot.source.preparation
-    task = SumTask(measure_of(lattice, None, operator, "float64"), operator, preparation.scale, preparation.columns)
-    outside = lattice.inside(points)
-    inside = np.ones(pilot.rows, dtype=bool) if outside is None else outside
-    parts = [_folds(task, pilot, inside & chosen) for chosen in (~landmark, landmark)]
-    judged, aside = parts[0].total(), parts[1].total()
-    arrays = {name: judged[name] + aside[name] for name in judged}
-    weight, count = float(sum(part.weight.sum() for part in parts)), int(inside.sum())
-    moments = Moments(arrays, weight, count, lattice, operator, folds=parts[0])
-    penalties, together = (PENALTY * pilot.repeats,), Parts.of(moments, splits, parts[1])
-    return PriorSearch(moments, operator, FAMILIES, penalties, compared(components), in_threads, together)
-
-
-def _folds(task: SumTask, pilot: Pilot, chosen: Marks) -> Folds:
-    """The modes of some of the pilot's rows by fold."""
-    own: list[dict[str, Array]] = []
-    weight, count = np.zeros(pilot.folds), np.zeros(pilot.folds, dtype=np.int64)
-    for k in range(pilot.folds):
-        rows = np.flatnonzero(chosen & (pilot.fold == k))
-        batch = {name: values[rows] for name, values in pilot.fields.items()}
-        weight[k] = batch["weight"].sum() if "weight" in batch else len(rows)
-        count[k] = len(rows)
-        own.append(task([batch]))
-    return Folds({name: np.stack([part[name] for part in own]) for name in own[0]}, weight, count)
+    inside = lattice.inside(np.asarray(pilot.points("x"), float))
+    kept = np.arange(pilot.rows) if inside is None else np.flatnonzero(inside)
+    part, halves = merged(splits, pilot.folds)
+    trial = pilot.among(kept).parted(part).trial(lattice, None, landmark[kept], "float64")
+    return PriorSearch(trial, halves, FAMILIES, (PENALTY * pilot.repeats,), compared(components), in_threads)
 
 
 # -- a network on trial: trained on half of a pilot, judged on the other half beside the best of the other bases -------

@@ -198,9 +198,7 @@ class Search:
         everywhere = pilot.parted(np.zeros(pilot.folds, dtype=np.int64))
         moments = everywhere.trial(basis, None, np.ones(pilot.rows, dtype=bool), self.dtype).moments
         try:
-            posed = Posed(
-                moments, count=self.components, rtol=None, ridge=0.0, min_support=0.0, penalty=setting.penalty
-            )
+            posed = Posed(moments, self.components, setting.penalty)
             spectrum = posed.solve(posed.means, posed.rows)
         except np.linalg.LinAlgError:
             return False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import json
 from collections.abc import Callable, Mapping
@@ -14,8 +13,7 @@ import numpy as np
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.source import Source
 from daskspectral.errors import overheard
-from daskspectral.moments import update_digest
-from daskspectral.registry import encode
+from daskspectral.registry import digest_of, encode
 
 
 def provenance(kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -44,9 +42,7 @@ def identity_of(snapshot: Snapshot, source: Source, params: Mapping[str, Any]) -
 
 def _digested(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        digest = hashlib.sha256()
-        update_digest(digest, value)
-        return f"array {value.shape} {digest.hexdigest()[:16]}"
+        return f"array {value.shape} {digest_of(value)[:16]}"
     if isinstance(value, Mapping):
         return {k: _digested(v) for k, v in value.items()}
     return [_digested(v) for v in value] if isinstance(value, list) else value

@@ -37,13 +37,13 @@ Expressions of one function add and subtract, and take numbers and fields (n,) a
 
 from daskspectral.forms.expressions import (
     Atom,
+    AtomProduct,
     Bilinear,
     Field,
     Fields,
-    Linear,
+    LinearExpression,
     LinearFunctional,
     Pairing,
-    Product,
     Term,
 )
 from daskspectral.forms.tracing import (
@@ -73,10 +73,10 @@ __all__ = [
     "Fields",
     "Form",
     "Functional",
-    "Linear",
+    "LinearExpression",
     "LinearFunctional",
     "Pairing",
-    "Product",
+    "AtomProduct",
     "Term",
     "along",
     "along_each",

@@ -62,13 +62,6 @@ def form_matrices(
     return _form(expression, left, right, fields, weights, parts, "...chk,...chq->hkq")
 
 
-def form_matrix(
-    expression: Bilinear, left: Function, right: Function, fields: Fields, weights: Weights = None
-) -> Values:
-    """The mean over the rows of a form between k left and q right functions, (k, q); `weights` (c,) have the mean 1."""
-    return form_matrices(expression, left, right, fields, weights)[0]
-
-
 def form_diagonal(expression: Bilinear, function: Function, fields: Fields, weights: Weights = None) -> Values:
     """The mean over the rows of a form of each of k functions with itself, (k,)."""
     return _form(expression, function, function, fields, weights, 1, "...chk,...chk->hk")[0]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self, TypeVar
 
 from daskspectral.registry import Registered
 
 ONE_WEIGHT = "a product takes one field as its weight; multiply several beforehand"
 VECTORS = frozenset({"gradient", "each"})
+What = TypeVar("What")
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,11 @@ class Atom(Registered):
         return (replace(self, kind="along"),) if self.kind == "each" else (self,)
 
     @property
+    def summands(self) -> tuple[Term, ...]:
+        """The terms of a sum, otherwise itself as one."""
+        return self.terms if self.kind == "sum" else (Term(1.0, None, self),)
+
+    @property
     def views(self) -> tuple[str, ...]:
         """The fields that hold the points at which it is taken."""
         return tuple(dict.fromkeys(leaf.view for leaf in self.leaves))
@@ -203,7 +209,7 @@ class Expression(Registered, ABC):
 
 
 @dataclass(frozen=True)
-class Linear(Expression):
+class LinearExpression(Expression):
     """A sum of weighted atoms of one function, f or g.
 
     Examples
@@ -217,7 +223,7 @@ class Linear(Expression):
     side: str
 
     def _check(self, other: Any) -> None:
-        if not isinstance(other, Linear) or other.side != self.side:
+        if not isinstance(other, LinearExpression) or other.side != self.side:
             raise ValueError(
                 "an expression of f adds only to expressions of f, likewise for g; inner(f, g) pairs the two"
             )
@@ -245,17 +251,15 @@ class Linear(Expression):
 
         Scalar terms become one: added row by row before they are paired, they cost one matrix product.
         """
-        factors: dict[tuple[Field | None, Atom], float] = {}
-        for t in self.terms:
-            factors[t.weight, t.atom] = factors.get((t.weight, t.atom), 0.0) + t.factor
-        terms = tuple(Term(factor, weight, atom) for (weight, atom), factor in factors.items())
+        factors = collected((t.factor, (t.weight, t.atom)) for t in self.terms)
+        terms = tuple(Term(factor, *of) for of, factor in factors.items())
         if len(terms) == 1 or self.vector:
             return terms
         return (Term(1.0, None, Atom("sum", terms=terms)),)
 
 
 @dataclass(frozen=True)
-class Product(Registered):
+class AtomProduct(Registered):
     """The pair (left atom, right atom) with an optional weight per row: one matrix to accumulate.
 
     Examples
@@ -278,16 +282,12 @@ class Product(Registered):
         return self.left.fields | self.right.fields | weight
 
     @property
-    def expanded(self) -> Iterator[tuple[float, Product, tuple[Field, ...]]]:
+    def expanded(self) -> Iterator[tuple[float, AtomProduct, tuple[Field, ...]]]:
         """The products of the terms of its sums, each with its factor and its weights in a fixed order."""
-        for a in _terms(self.left):
-            for b in _terms(self.right):
+        for a in self.left.summands:
+            for b in self.right.summands:
                 weights = [w for w in (self.weight, a.weight, b.weight) if w is not None]
-                yield a.factor * b.factor, Product(a.atom, b.atom), tuple(sorted(weights, key=repr))
-
-
-def _terms(atom: Atom) -> tuple[Term, ...]:
-    return atom.terms if atom.kind == "sum" else (Term(1.0, None, atom),)
+                yield a.factor * b.factor, AtomProduct(a.atom, b.atom), tuple(sorted(weights, key=repr))
 
 
 @dataclass(frozen=True)
@@ -301,7 +301,7 @@ class Bilinear(Expression):
     2
     """
 
-    expects: ClassVar = {"terms": Product}
+    expects: ClassVar = {"terms": AtomProduct}
 
     def _check(self, other: Any) -> None:
         if not isinstance(other, Bilinear):
@@ -345,6 +345,14 @@ class LinearFunctional(Expression):
     def _check(self, other: Any) -> None:
         if not isinstance(other, LinearFunctional):
             raise ValueError(f"products of f and data add to products of f and data, not to {type(other).__name__}")
+
+
+def collected(terms: Iterable[tuple[float, What]]) -> dict[What, float]:
+    """The factor of each thing in a sum, in which it may stand several times."""
+    factors: dict[What, float] = {}
+    for factor, what in terms:
+        factors[what] = factors.get(what, 0.0) + factor
+    return factors
 
 
 def number(factor: object) -> float:

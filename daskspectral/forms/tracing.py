@@ -9,14 +9,15 @@ from typing import Any, ClassVar
 from daskspectral.forms.expressions import (
     ONE_WEIGHT,
     Atom,
+    AtomProduct,
     Bilinear,
     Field,
     Fields,
-    Linear,
+    LinearExpression,
     LinearFunctional,
     Pairing,
-    Product,
     Term,
+    collected,
     number,
 )
 from daskspectral.registry import Registered
@@ -46,7 +47,7 @@ class Form(Registered):
         return found
 
     @property
-    def products(self) -> tuple[Product, ...]:
+    def products(self) -> tuple[AtomProduct, ...]:
         """Its distinct products."""
         return tuple(dict.fromkeys(p for _, p in self.expression.terms))
 
@@ -58,11 +59,8 @@ class Form(Registered):
     @property
     def symmetric(self) -> bool:
         """Whether H(f, g) = H(g, f) term by term."""
-        factors: dict[tuple[Product, tuple[Field, ...]], float] = {}
-        for factor, p in self.expression.terms:
-            for part, pair, weights in p.expanded:
-                factors[pair, weights] = factors.get((pair, weights), 0.0) + factor * part
-        return all(factors.get((Product(p.right, p.left), w), 0.0) == a for (p, w), a in factors.items())
+        factors = collected((a * part, (pair, w)) for a, p in self.expression.terms for part, pair, w in p.expanded)
+        return all(factors.get((AtomProduct(p.right, p.left), w), 0.0) == a for (p, w), a in factors.items())
 
     @property
     def fields(self) -> frozenset[str]:
@@ -94,7 +92,7 @@ class Functional:
         return frozenset().union(*(p.fields for p in self.pairings))
 
 
-def grad(f: Linear) -> Linear:
+def grad(f: LinearExpression) -> LinearExpression:
     """The gradient of a function, to be paired with another by `inner`.
 
     Examples
@@ -105,7 +103,7 @@ def grad(f: Linear) -> Linear:
     return _derive(f, lambda atom: replace(atom, kind="gradient"))
 
 
-def partial(f: Linear, *alpha: int) -> Linear:
+def partial(f: LinearExpression, *alpha: int) -> LinearExpression:
     """The partial derivative for a multi-index: `partial(f, 0, 2)` is d² f / dx_2² in two dimensions.
 
     Examples
@@ -118,7 +116,7 @@ def partial(f: Linear, *alpha: int) -> Linear:
     return _derive(f, lambda atom: replace(atom, kind="partial", alpha=tuple(int(a) for a in alpha)))
 
 
-def along(f: Linear, direction: Field) -> Linear:
+def along(f: LinearExpression, direction: Field) -> LinearExpression:
     """direction(x) · ∇f(x) for a field of directions (c, d).
 
     Examples
@@ -130,7 +128,7 @@ def along(f: Linear, direction: Field) -> Linear:
     return _derive(f, lambda atom: replace(atom, kind="along", direction=direction))
 
 
-def along_each(f: Linear, directions: Field) -> Linear:
+def along_each(f: LinearExpression, directions: Field) -> LinearExpression:
     """directions_m(x) · ∇f(x) for each m of a field (c, m, d): a vector, to be paired with another by `inner`.
 
     Examples
@@ -142,7 +140,7 @@ def along_each(f: Linear, directions: Field) -> Linear:
     return _derive(f, lambda atom: replace(atom, kind="each", direction=directions))
 
 
-def second(f: Linear, matrix: Field | None = None) -> Linear:
+def second(f: LinearExpression, matrix: Field | None = None) -> LinearExpression:
     """Σ_ab matrix_ab(x) ∂_a ∂_b f(x) for a field of matrices (c, d, d); without one, the Laplacian of f.
 
     Examples
@@ -155,7 +153,7 @@ def second(f: Linear, matrix: Field | None = None) -> Linear:
     return _derive(f, lambda atom: replace(atom, kind="second", direction=matrix))
 
 
-def at(f: Linear, view: Field) -> Linear:
+def at(f: LinearExpression, view: Field) -> LinearExpression:
     """The function at other points of the same row: a second view, or the state a lag later.
 
     Examples
@@ -172,8 +170,8 @@ def _check_field(function: str, field: object, example: str) -> None:
         raise ValueError(f"{function}() takes a field of the data, such as {example}; it got {field!r}")
 
 
-def _derive(f: Linear, derivative: Callable[[Atom], Atom]) -> Linear:
-    if not isinstance(f, Linear) or any(t.atom.kind != "value" or t.weight for t in f.terms):
+def _derive(f: LinearExpression, derivative: Callable[[Atom], Atom]) -> LinearExpression:
+    if not isinstance(f, LinearExpression) or any(t.atom.kind != "value" or t.weight for t in f.terms):
         raise ValueError(
             "a derivative is taken of f or g itself: for higher orders use partial() with a multi-index, and multiply "
             "the derivative by fields, not f"
@@ -181,7 +179,7 @@ def _derive(f: Linear, derivative: Callable[[Atom], Atom]) -> Linear:
     return replace(f, terms=tuple(replace(t, atom=derivative(t.atom)) for t in f.terms))
 
 
-def inner(f: Linear, g: Linear | Field | float, weight: Field | None = None) -> Any:
+def inner(f: LinearExpression, g: LinearExpression | Field | float, weight: Field | None = None) -> Any:
     """The product of two expressions (one of f, one of g), or of an expression of f and a data field.
 
     Examples
@@ -189,9 +187,9 @@ def inner(f: Linear, g: Linear | Field | float, weight: Field | None = None) -> 
     >>> form(lambda f, g, x: inner(f, g, weight=x.density) + 2 * inner(grad(f), grad(g))).orders
     (1, 1)
     """
-    if not isinstance(f, Linear):
+    if not isinstance(f, LinearExpression):
         raise ValueError(f"inner() takes an expression of f first; it got {f!r}")
-    if not isinstance(g, Linear):
+    if not isinstance(g, LinearExpression):
         return _pairings(f, g, weight)
     if f.side == g.side:
         raise ValueError("a bilinear form pairs f with g; both arguments of inner() are of the same function")
@@ -204,12 +202,12 @@ def inner(f: Linear, g: Linear | Field | float, weight: Field | None = None) -> 
                 raise ValueError(
                     "inner() pairs a gradient with a gradient, along_each() with along_each(), a scalar with a scalar"
                 )
-            product = Product(a.atom, b.atom, _weight(a.weight, b.weight, weight))
+            product = AtomProduct(a.atom, b.atom, _weight(a.weight, b.weight, weight))
             terms.append((a.factor * b.factor, product))
     return Bilinear(tuple(terms))
 
 
-def _pairings(f: Linear, target: Field | float, weight: Field | None) -> LinearFunctional:
+def _pairings(f: LinearExpression, target: Field | float, weight: Field | None) -> LinearFunctional:
     field = target if isinstance(target, Field) else None
     scale = 1.0 if isinstance(target, Field) else number(target)
     if field is None and f.vector:
@@ -270,8 +268,8 @@ def functional(function: Callable[..., LinearFunctional]) -> Functional:
     return Functional(function.__name__, expression)
 
 
-def _symbol(side: str) -> Linear:
-    return Linear((Term(1.0, None, Atom("value")),), side)
+def _symbol(side: str) -> LinearExpression:
+    return LinearExpression((Term(1.0, None, Atom("value")),), side)
 
 
 def gram_at(view: str) -> Form:

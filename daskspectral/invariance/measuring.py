@@ -21,9 +21,9 @@ from daskspectral.invariance.levels import InvariantSolver, LeastSquares
 from daskspectral.invariance.problem import problem_of
 from daskspectral.manifolds import Interval, Manifold
 from daskspectral.manifolds.base import MOST_FUNCTIONS
-from daskspectral.moments import Moments
-from daskspectral.moments.counting import counted_weight
-from daskspectral.moments.folds import FOLD, Groups, Labelled, gathered
+from daskspectral.moments import Measured, Moments, SummedRows
+from daskspectral.moments.counting import counted_rows
+from daskspectral.moments.folds import FOLD, Groups, LabelledFolds, gathered
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.parameters import check_whole, sobolev_order
@@ -321,7 +321,7 @@ def decide_levels(
         return levels.first, levels
     rows, fields = draw_fields(source, PILOT, np.random.default_rng(0))
     weight = fields.get("weight", np.ones(len(rows)))
-    drawn = counted_weight(weight) if len(rows) else 0.0
+    drawn = counted_rows(weight) if len(rows) else 0.0
     if drawn:
         levels = replace(levels, counted=levels.rows * drawn / len(rows))
     first = basis = levels.first
@@ -365,7 +365,7 @@ def _tried(
     basis: InvariantBasis, operator: Regression, fields: dict[str, Any], exponent: float, gradient_weight: float
 ) -> tuple[int, bool]:
     """The best D for some rows, and whether the first half of the functions does about as well."""
-    groups = Groups(Labelled(np.unique(fields[FOLD]), ())) if FOLD in fields else None
+    groups = Groups(LabelledFolds(np.unique(fields[FOLD]), ())) if FOLD in fields else None
     task = SumTask(measure_of(basis, None, operator, "float64"), operator, groups=groups)
     weight = float(fields["weight"].sum()) if "weight" in fields else float(len(fields["x"]))
     d = int(basis.multiplicities.sum())
@@ -373,7 +373,7 @@ def _tried(
         return d, True
     arrays = task([fields])
     folds, arrays = (None, arrays) if groups is None else gathered(arrays, groups.number)
-    moments = Moments(arrays, weight, len(fields["x"]), basis, operator, folds=folds)
+    moments = Moments(arrays, SummedRows(weight, len(fields["x"])), Measured(basis, operator), folds)
     problem = problem_of(moments, exponent, gradient_weight=gradient_weight)
     shares = 2.0 ** -np.arange(1, LADDER)
     levels = problem.cumulative[np.array(problem.ends) - 1] / d

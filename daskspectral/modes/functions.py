@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from daskspectral.devices import ACCELERATOR_ROWS, HOST, Device
 from daskspectral.modes import nufft
-from daskspectral.modes.tensor import FORMING, Array, ComplexArray, Factors, Split, cheapest
+from daskspectral.modes.tensor import FORMING, Array, ComplexArray, Factors, Split, cheapest, checked_angles
 
 NUFFT_ROWS = 2**16  # of a call
 VALUES_THERE = 2**26  # that wait to be added, on an accelerator
@@ -83,11 +83,7 @@ class LatticeValues:
         return out
 
     def _evaluated(self, angles: Array, modes: ComplexArray) -> Array:
-        d, angles = len(self.orders), np.asarray(angles, dtype=float)
-        if angles.ndim != 2 or angles.shape[1] != d:
-            raise ValueError(f"angles have shape (rows, {d}); these have {angles.shape}")
-        if not np.isfinite(angles).all():
-            raise ValueError("angles must be finite")
+        angles = checked_angles(angles, len(self.orders))
         out = np.empty((len(angles), len(modes)))
         if out.size:
             if self.method == "nufft":

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis.lattice import FourierLattice
 from daskspectral.forms import Atom, Bilinear, Field, LinearFunctional
+from daskspectral.forms.expressions import collected
 
 Index = tuple[int, ...]
 
@@ -82,35 +83,37 @@ def terms_of(form: Bilinear, dimension: int) -> tuple[ModeTerm, ...]:
 
     Raises ValueError for functions taken at another view than x, whose products are no modes.
     """
-    found: dict[tuple[ModeWeight, Index, Index], float] = {}
-    for factor, product in form.terms:
-        for part, pair, weights in product.expanded:
-            for weight, left, right in _pairs(pair.left, pair.right, dimension):
-                key = replace(weight, fields=_sorted((*weights, *weight.fields))), left, right
-                found[key] = found.get(key, 0.0) + factor * part
-    return tuple(ModeTerm(factor, *key) for key, factor in found.items() if factor)
+    return together(
+        ModeTerm(factor * part, replace(weight, fields=_sorted((*weights, *weight.fields))), left, right)
+        for factor, product in form.terms
+        for part, pair, weights in product.expanded
+        for weight, left, right in _pairs(pair.left, pair.right, dimension)
+    )
 
 
 def pairing_terms_of(functional: LinearFunctional, dimension: int) -> tuple[ModeTerm, ...]:
     """The terms of a functional."""
-    found: dict[tuple[ModeWeight, Index], float] = {}
-    for factor, pairing in functional.terms:
-        extra = tuple(field for field in (pairing.target, pairing.weight) if field is not None)
-        terms = pairing.atom.terms if pairing.atom.kind == "sum" else None
-        atoms = [(1.0, pairing.atom, ())] if terms is None else [(t.factor, t.atom, _given(t.weight)) for t in terms]
-        for part, atom, weights in atoms:
-            if atom.kind == "gradient":
-                assert pairing.target is not None
-                rest = _given(pairing.weight)
-                parts: Iterable[tuple[tuple[Field, ...], Index]] = (
-                    ((*rest, pairing.target[axis]), alpha) for axis, alpha in enumerate(_units(dimension))
-                )
-            else:
-                parts = (((*extra, *own), alpha) for own, alpha in _scalars(atom, dimension))
-            for own, alpha in parts:
-                key = ModeWeight(_sorted((*weights, *own))), alpha
-                found[key] = found.get(key, 0.0) + factor * part
-    return tuple(ModeTerm(factor, *key) for key, factor in found.items() if factor)
+    return together(
+        ModeTerm(factor * t.factor, ModeWeight(_sorted((*_given(t.weight), *_given(pairing.weight), *own))), alpha)
+        for factor, pairing in functional.terms
+        for t in pairing.atom.summands
+        for own, alpha in _targets(t.atom, pairing.target, dimension)
+    )
+
+
+def together(terms: Iterable[ModeTerm]) -> tuple[ModeTerm, ...]:
+    """The terms of a sum, those that differ in nothing but their factor as one."""
+    factors = collected((term.factor, replace(term, factor=1.0)) for term in terms)
+    return tuple(replace(term, factor=factor) for term, factor in factors.items() if factor)
+
+
+def _targets(atom: Atom, target: Field | None, d: int) -> Iterator[tuple[tuple[Field, ...], Index]]:
+    """The derivatives that an atom paired with a field is a sum of, each with the entries that multiply it."""
+    if atom.kind == "gradient":
+        assert target is not None
+        yield from (((target[axis],), alpha) for axis, alpha in enumerate(_units(d)))
+    else:
+        yield from (((*_given(target), *own), alpha) for own, alpha in _scalars(atom, d))
 
 
 def _pairs(left: Atom, right: Atom, d: int) -> Iterator[tuple[ModeWeight, Index, Index]]:
@@ -258,4 +261,9 @@ def _flat(half: NDArray[np.int64], shape: tuple[int, ...]) -> NDArray[np.int64]:
 
 def _symbol(w: Array, alpha: tuple[int, ...]) -> Array:
     """What the derivative alpha multiplies a cosine or a sine with, before it is advanced by the odd quarter turn."""
-    return np.asarray((-1) ** (sum(alpha) // 2) * np.prod(w ** np.array(alpha), axis=1))
+    return np.asarray((-1) ** (sum(alpha) // 2) * power(w, alpha))
+
+
+def power(w: Array, alpha: Index) -> Array:
+    """w^alpha of frequencies (h, d), (h,)."""
+    return np.asarray(np.prod(w ** np.array(alpha), axis=1))

@@ -33,12 +33,8 @@ def finufft() -> Any:
 
 
 def available() -> bool:
-    """Whether finufft can be imported."""
-    try:
-        finufft()
-    except ImportError:
-        return False
-    return True
+    """Whether finufft is installed."""
+    return importlib.util.find_spec("finufft") is not None
 
 
 def available_there() -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ import scipy.fft
 from numpy.typing import NDArray
 
 from daskspectral.basis.lattice import FourierLattice
-from daskspectral.modes.matrices import Index, ModeTerm, ModeWeight
+from daskspectral.modes.matrices import Index, ModeTerm, ModeWeight, power, together
 
 Array = NDArray[np.floating[Any]]
 Complex = NDArray[np.complexfloating[Any, Any]]
@@ -172,9 +172,9 @@ class FormProducts:
         *,
         workers: int = 1,
     ):
-        self.lattice, self.forms, self.workers = lattice, tuple(_collected(form) for form in forms), workers
+        self.lattice, self.forms, self.workers = lattice, tuple(together(form) for form in forms), workers
         self.shape = (lattice.size, lattice.size)
-        self.modes = {weight: _checked(lattice, weight, modes) for weight in _weights(self.forms)}
+        self.modes = {term.weight: _checked(lattice, term.weight, modes) for form in self.forms for term in form}
         self._kills = [all(any(term.left) and any(term.right) for term in form) for form in self.forms]
         self._packing = Packing(lattice)
         self._grid = tuple(scipy.fft.next_fast_len(4 * order + 1, real=True) for order in lattice.orders)
@@ -222,7 +222,7 @@ class FormProducts:
                 mean, double = modes[tuple(2 * orders)].real, modes[tuple((2 * half + 2 * orders).T)]
                 left, right = sum(term.left), sum(term.right)
                 first += term.factor * mean * (left == right == 0)
-                factor = term.factor * _power(w, term.left) * _power(w, term.right)
+                factor = term.factor * power(w, term.left) * power(w, term.right)
                 # mean(w d_a e_k conj(d_b e_k)) and mean(w d_a e_k d_b e_k), for the factors i^|a| and i^|b|
                 same = (1j ** (left - right)).real * mean
                 opposite = 1j ** (left + right) * double.conj()
@@ -330,23 +330,6 @@ def density_values(modes: Complex, grid: Sequence[int]) -> Array:
     axes = [np.arange(-order, order + 1) for order in orders[:-1]]
     spectrum[np.ix_(*axes, np.arange(orders[-1] + 1))] = modes[..., orders[-1] :]
     return np.asarray(scipy.fft.irfftn(spectrum, s=grid, norm="forward"))
-
-
-def _power(w: Array, alpha: Index) -> Array:
-    return np.asarray(np.prod(w ** np.array(alpha), axis=1))
-
-
-def _collected(form: Iterable[ModeTerm]) -> tuple[ModeTerm, ...]:
-    """The terms of a form, those that differ in nothing but their factor as one."""
-    factors: dict[ModeTerm, float] = {}
-    for term in form:
-        alike = replace(term, factor=1.0)
-        factors[alike] = factors.get(alike, 0.0) + term.factor
-    return tuple(replace(term, factor=factor) for term, factor in factors.items())
-
-
-def _weights(forms: Iterable[Iterable[ModeTerm]]) -> list[ModeWeight]:
-    return list(dict.fromkeys(term.weight for form in forms for term in form))
 
 
 def _checked(lattice: FourierLattice, weight: ModeWeight, modes: Mapping[ModeWeight, Complex]) -> Complex:

@@ -15,7 +15,16 @@ from daskspectral.basis.evaluation import Arena
 from daskspectral.devices import ACCELERATOR_ROWS
 from daskspectral.modes import nufft
 from daskspectral.modes.nufft import DIMENSIONS, UPSAMPLING, available_there
-from daskspectral.modes.tensor import FORMING, Array, ComplexArray, Factors, Split, cheapest, factor_bytes
+from daskspectral.modes.tensor import (
+    FORMING,
+    Array,
+    ComplexArray,
+    Factors,
+    Split,
+    cheapest,
+    checked_angles,
+    factor_bytes,
+)
 
 # The most modes of which matrix products are as quick as the nonuniform FFT at eps = 1e-9, for 1, 2, 3 or more weights.
 MATMUL_MODES = {1: (0, 0, 21), 2: (25, 25, 169), 3: (2197, 729, 2197)}
@@ -37,9 +46,7 @@ class ModeSum(ABC):
 
         Raises ValueError for arrays of other shapes and for angles that are not finite.
         """
-        d, angles = len(self.orders), np.asarray(angles, dtype=float)
-        if angles.ndim != 2 or angles.shape[1] != d:
-            raise ValueError(f"angles have shape (rows, {d}); these have {angles.shape}")
+        angles = checked_angles(angles, len(self.orders))
         if weights is not None and (weights.ndim != 2 or weights.shape[1] != len(angles)):
             raise ValueError(f"weights have shape (number of weights, {len(angles)}); these have {weights.shape}")
         count = 1 if weights is None else len(weights)
@@ -48,8 +55,6 @@ class ModeSum(ABC):
             self._allocate(count)
         if count != self._weights:
             raise ValueError(f"the sums have {self._weights} weights, in every call; this one has {count}")
-        if not np.isfinite(angles).all():
-            raise ValueError("angles must be finite; leave out rows that have none")
         if len(angles) and count:
             self._add(angles, weights)
 

@@ -71,6 +71,16 @@ class Split:
         return np.ascontiguousarray(out.real.reshape(len(modes), *self.shape))
 
 
+def checked_angles(angles: Array, dimension: int) -> Array:
+    """Angles t (c, d) as doubles. Raises ValueError for other shapes, and for angles that are not finite."""
+    found = np.asarray(angles, dtype=float)
+    if found.ndim != 2 or found.shape[1] != dimension:
+        raise ValueError(f"angles have shape (rows, {dimension}); these have {found.shape}")
+    if not np.isfinite(found).all():
+        raise ValueError("angles must be finite; leave out rows that have none")
+    return found
+
+
 def size(orders: Sequence[int]) -> int:
     """The number of products of one row of each axis."""
     return math.prod(2 * order + 1 for order in orders)

@@ -33,33 +33,17 @@ COLUMNS = 16  # of many columns, so many evenly spaced ones tell enough
 SHORTEST, LONGEST = 16, 1024
 
 
-def counted_rows(moments: Moments) -> float:
-    """The total weight, or the effective number of rows where it is larger.
+def counted_rows(rows: Moments | NDArray[Any]) -> float:
+    """The total weight of moments, or of weights (n,), or the effective number of rows where it is larger.
 
     For whole weights, the frequencies of rows, this is the total weight, also where some are 0.
     """
-    effective = _effective(moments)
-    return moments.weight if effective is None else max(moments.weight, effective)
+    return max(_counts(rows))
 
 
-def counted_weight(weight: NDArray[Any]) -> float:
-    """The same of weights (n,) themselves; 0 for none that is positive."""
-    total = float(weight.sum())
-    return max(total, effective_rows(total, banded_squares(weight.ravel()))) if total > 0 else 0.0
-
-
-def repeats(moments: Moments) -> float:
+def repeats(rows: Moments | NDArray[Any]) -> float:
     """How often each row counts: the rows that data count as over their effective number, 1 or more."""
-    return _ratio(moments.weight, _effective(moments))
-
-
-def repeats_of(weight: NDArray[Any]) -> float:
-    """The same of weights (n,) themselves, of which some are positive."""
-    total = float(weight.sum())
-    return _ratio(total, effective_rows(total, banded_squares(weight)))
-
-
-def _ratio(total: float, effective: float | None) -> float:
+    total, effective = _counts(rows)
     ratio = total / effective if effective else 1.0
     return ratio if ratio > 1 + ROUNDING else 1.0
 
@@ -70,10 +54,9 @@ def advise_weights(moments: Moments) -> None:
     Weights of a total far below the effective number of rows are no frequencies; weights that were brought to mean 1,
     and are very uneven, count as more rows than they are worth.
     """
-    effective = _effective(moments)
-    if effective is None or not moments.weight > 0 or not effective > 0:
+    (total, effective), count = _counts(moments), moments.count
+    if not total > 0 or not effective > 0:
         return
-    total, count = moments.weight, moments.count
     factor = effective / total
     meant = f"by {factor:.4g} to say that this is meant, or " if math.isfinite(factor) else ""
     if total < FEW * effective:
@@ -92,10 +75,13 @@ def advise_weights(moments: Moments) -> None:
         )
 
 
-def _effective(moments: Moments) -> float | None:
-    """The effective number of rows; None for moments that were put together without it."""
-    squares = moments.arrays.get("weight_squares")
-    return None if squares is None else effective_rows(moments.weight, squares)
+def _counts(rows: Moments | NDArray[Any]) -> tuple[float, float]:
+    """The total weight, and the effective number of rows; twice the first for moments put together without that."""
+    if isinstance(rows, Moments):
+        total, squares = rows.weight, rows.arrays.get("weight_squares")
+    else:
+        total, squares = float(rows.sum()), banded_squares(rows.ravel())
+    return total, total if squares is None else effective_rows(total, squares)
 
 
 Array = NDArray[np.floating[Any]]

@@ -186,6 +186,10 @@ class Folds(Registered):
         """The sums of one group."""
         return {name: values[group] for name, values in self.arrays.items()}
 
+    def means(self, groups: NDArray[np.integer[Any]], weight: float, counts: frozenset[str]) -> dict[str, Array]:
+        """The means over the rows of some groups, of this weight together, of all sums but `counts`."""
+        return {name: v[groups].sum(axis=0) / weight for name, v in self.arrays.items() if name not in counts}
+
     def merged(self, part: NDArray[np.integer[Any]]) -> Folds:
         """The folds by the part (K,) in which each stands, without landmark rows."""
         own, number = slice(self.number), int(part.max()) + 1
@@ -201,7 +205,8 @@ class Folds(Registered):
 
     def total(self) -> dict[str, Array]:
         """The sums over all groups, in their order."""
-        return {name: _added(values) for name, values in self.arrays.items()}
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is told when it is solved
+            return {name: values.sum(axis=0) for name, values in self.arrays.items()}
 
 
 def gathered(sums: MutableMapping[str, Any], groups: int, **rule: Any) -> tuple[Folds, dict[str, Array]]:
@@ -230,14 +235,6 @@ def _widened(values: Any, groups: int) -> Any:
     return np.concatenate([values, np.zeros((missing, *values.shape[1:]), values.dtype)]) if missing else values
 
 
-@np.errstate(over="ignore", invalid="ignore")  # what overflows is told when it is solved
-def _added(values: Array) -> Array:
-    total = values[0].copy()
-    for part in values[1:]:
-        total += part
-    return np.asarray(total)
-
-
 def _shown(labels: tuple[Any, ...]) -> str:
     return f"{', '.join(map(str, labels[:5]))}{', ...' if len(labels) > 5 else ''}" if labels else "none"
 
@@ -251,12 +248,8 @@ class Dealing(ABC):
     number: int
 
     @abstractmethod
-    def of(self, rows: Rows) -> Array | int:
-        """The folds (c,) of these rows, or one number where all of them are in one fold."""
-
-    def each(self, rows: Rows) -> Array:
+    def of(self, rows: Rows) -> Array:
         """The folds (c,) of rows from anywhere in the data."""
-        return np.broadcast_to(self.of(rows), rows[NUMBER].shape)
 
     def most(self, start: int, stop: int) -> int:
         """The most folds that the rows start to stop can be in."""
@@ -312,10 +305,7 @@ class Dealt(Dealing):
     before: int = 0
     rule = "tasks"
 
-    def of(self, rows: Rows) -> int:
-        return int(self.each({NUMBER: rows[NUMBER][:1]})[0])
-
-    def each(self, rows: Rows) -> Array:
+    def of(self, rows: Rows) -> Array:
         tasks = np.searchsorted(self.starts, rows[NUMBER], "right") - 1
         return np.asarray((tasks + self.before) % self.number)
 
@@ -349,17 +339,12 @@ class Blocked(Dealing):
         """The row after the last of each block."""
         return np.linspace(0, self.rows, self.number + 1).astype(np.int64)[1:]
 
-    def of(self, rows: Rows) -> Array | int:
-        numbers = rows[NUMBER]
-        first, last = self.block(numbers[[0, -1]])
-        return int(first) % self.number if first == last else self.block(numbers) % self.number
+    def of(self, rows: Rows) -> Array:
+        return np.asarray(self.block(rows[NUMBER]) % self.number)
 
     def most(self, start: int, stop: int) -> int:
         first, last = self.block(np.array([start, stop - 1]))
         return min(self.number, int(last - first) + 1)
-
-    def each(self, rows: Rows) -> Array:
-        return np.asarray(self.block(rows[NUMBER]) % self.number)
 
     def block(self, numbers: Array) -> Array:
         """The numbers of the blocks in which these rows are."""
@@ -372,7 +357,7 @@ class Blocked(Dealing):
 
 
 @dataclass(frozen=True, eq=False)
-class Labelled(Dealing):
+class LabelledFolds(Dealing):
     """The field `fold` has a label for each row: one of `values`, sorted, which users know by their `names`.
 
     A row whose label is not among the values is an error.
@@ -415,30 +400,23 @@ class Groups:
         """The number G of groups."""
         return self.dealing.number + (self.landmarks is not None)
 
-    def most(self, start: int, stop: int) -> int:
-        """The most groups that the rows start to stop can be in."""
-        return self.dealing.most(start, stop) + (self.landmarks is not None)
-
-    def of(self, rows: Rows) -> Array | int:
-        """The groups (c,) of these rows, or one number where all of them are in one group."""
+    def of(self, rows: Rows) -> Array:
+        """The groups (c,) of these rows."""
         found = self.dealing.of(rows)
-        if self.landmarks is None:
-            return found
-        touching = self.landmarks(rows["x"])
-        return np.where(touching, self.dealing.number, found) if touching.any() else found
+        return found if self.landmarks is None else np.where(self.landmarks(rows["x"]), self.dealing.number, found)
 
     def split(self, rows: Rows) -> Iterator[tuple[int, Rows]]:
         """The rows of each group that has some, with the group's number."""
-        found = self.of(rows)
-        if isinstance(found, int):
-            yield found, rows
+        found, rows = self.of(rows), {name: values for name, values in rows.items() if name != KEY}
+        if (found == found[:1]).all():  # none is copied
+            yield from ((int(group), rows) for group in found[:1])
             return
         short = found.astype(np.uint16) if self.number <= 2**16 else found  # of short integers by radix, in linear time
         order = np.argsort(short, kind="stable")
         borders = np.concatenate([[0], np.cumsum(np.bincount(found, minlength=self.number))])
         for group in np.flatnonzero(np.diff(borders)).tolist():
             chosen = order[borders[group] : borders[group + 1]]
-            yield group, {name: values.take(chosen, axis=0) for name, values in rows.items() if name != KEY}
+            yield group, {name: values.take(chosen, axis=0) for name, values in rows.items()}
 
 
 def hashed(keys: Array, folds: int) -> Array:

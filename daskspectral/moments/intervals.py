@@ -10,7 +10,8 @@ other functions had lower values on rows held out when these were chosen, it goe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,12 @@ import scipy.stats
 from numpy.typing import NDArray
 
 from daskspectral.moments.folds import Folds
-from daskspectral.moments.problem import Posed
-from daskspectral.solve import Spectrum
-from daskspectral.solve.ritz import ritz, ritz_singular
+from daskspectral.moments.problem import Posed, relation_of
+from daskspectral.solve import Solution
+from daskspectral.solve.ritz import Relation, ritz, ritz_singular
 
 Array = NDArray[np.floating[Any]]
+Sums = Mapping[str, Array]
 
 LEVEL = 0.95
 LEAST_ROWS = 100  # for intervals
@@ -53,7 +55,7 @@ class Errors:
     reason: str = ""
 
 
-def errors_of(posed: Posed, folds: Folds | None, whole: Spectrum, undercut: Array | None = None) -> Errors:
+def errors_of(posed: Posed, folds: Folds | None, whole: Solution, undercut: Array | None = None) -> Errors:
     """The error bars of the solution `whole` of a problem, from the folds of its moments.
 
     The intervals go down to what other functions have, the factors `undercut` (k,) of these values.
@@ -106,19 +108,13 @@ def held_out_by_folds(posed: Posed, folds: Folds) -> Array:
 class _LeftOut:
     """The solution without one fold, turned to the whole solution; and what it gives on that fold."""
 
-    def __init__(self, posed: Posed, folds: Folds, fold: int, whole: Spectrum):
-        weight = float(folds.weight.sum() - folds.weight[fold])
-        counts = posed.operator.counts
-        sums = {name: values for name, values in folds.arrays.items() if name not in counts}
-        others = np.delete(np.arange(len(folds.weight)), fold)
-        means = posed.restricted({name: values[others].sum(axis=0) / weight for name, values in sums.items()})
-        self.seen = posed.restricted({name: values[fold] for name, values in sums.items()})
-        self.weight = float(folds.weight[fold])
-        found = posed.solve_part(means, posed.rows * weight / float(folds.weight.sum()))
-        k = len(whole.values)
-        own = posed.right.prefix
+    def __init__(self, posed: Posed, folds: Folds, fold: int, whole: Solution):
+        self.weight, operator, own = float(folds.weight[fold]), posed.operator, posed.right.prefix
+        total, others = float(folds.weight.sum()), np.delete(np.arange(len(folds.weight)), fold)
+        means = posed.restricted(folds.means(others, total - self.weight, operator.counts))
+        found = posed.solve_part(means, posed.rows * (total - self.weight) / total)
         turned = self.overlap = found.right.conj().T @ posed.means[f"{own}gram"] @ whole.right
-        if posed.operator.solver.two_sided:
+        if operator.solver.two_sided:
             turned = found.left.conj().T @ posed.means["gram"] @ whole.left + self.overlap
         self.turn = _turn(turned, posed.nulls)
         if np.iscomplexobj(whole.values):
@@ -126,24 +122,27 @@ class _LeftOut:
             self.values: Any = found.values[order]
         else:
             self.values = np.einsum("ji,j,ji->i", self.turn.conj(), found.values, self.turn).real
-        self.left, self.right = found.left @ self.turn, found.right @ self.turn
-        self.size = k
-        self._means: dict[str, tuple[Array, Array]] = {}
-        if posed.operator.center:
-            for side, name in (("left", "first"), ("right", f"{own}first")):
-                functions = getattr(self, side)
-                self._means[side] = functions.T @ means[name], functions.T @ self.seen[name]
+        self.sums = self._sums(posed, means, posed.restricted(folds.of(fold)), found)
 
-    def centred(self, a: str, b: str) -> Any:
-        """What the means that were fitted take from the sums of products of two sides' functions over the fold."""
-        if not self._means:
-            return 0.0
-        (mean, total), (other_mean, other_total) = self._means[a], self._means[b]
+    def _sums(self, posed: Posed, means: Sums, seen: Sums, found: Solution) -> list[Any]:
+        """The form and the Gram matrices of the turned functions, summed over the fold, less the fitted means."""
+        left, right, own = found.left @ self.turn, found.right @ self.turn, posed.right.prefix
+        norm = self.weight * posed.left.norm if posed.operator.solver.by_norm else None
+        relation = replace(relation_of(posed.operator, seen, norm), means=None)
+        sums = relation.between(left, right)
+        if not posed.operator.center:
+            return list(sums)
+        a, b = ((u.T @ means[name], u.T @ seen[name]) for u, name in ((left, "first"), (right, f"{own}first")))
+        return [s - self._shared(*sides) for s, sides in zip(sums, ((a, b), (a, a), (b, b)), strict=True)]
+
+    def _shared(self, one: tuple[Any, Any], other: tuple[Any, Any]) -> Any:
+        """What the means that were fitted take from sums over the fold, both given for functions of either side."""
+        (mean, total), (other_mean, other_total) = one, other
         return np.outer(mean, other_total) + np.outer(total, other_mean) - self.weight * np.outer(mean, other_mean)
 
     def angles(self, groups: NDArray[np.int64]) -> Array:
         """The sine of the largest angle between the functions of each value's group and all of this solution's."""
-        result = np.zeros(self.size)
+        result = np.zeros(len(groups))
         for group in np.unique(groups):
             members = np.flatnonzero(groups == group)
             u = self.turn[:, members]
@@ -164,27 +163,15 @@ def _turn(overlap: Any, nulls: int) -> Any:
 
 def _held_out(posed: Posed, parts: list[_LeftOut]) -> Array:
     """The values on each fold's rows of the functions fitted to the others, the folds' sums added up."""
-    operator = posed.operator
-    k = parts[0].size
+    every = np.eye(parts[0].turn.shape[1])
     if np.iscomplexobj(parts[0].values):
-        return np.full(k, np.nan)
+        return np.full(len(every), np.nan)
     weight = sum(part.weight for part in parts)
-
-    def total(name: str, a: str, b: str) -> Array:
-        added = sum(getattr(part, a).T @ part.seen[name] @ getattr(part, b) - part.centred(a, b) for part in parts)
-        return np.asarray(added / weight)
-
-    if operator.solver.two_sided:
-        grams = total("gram", "left", "left"), total(f"{posed.right.prefix}gram", "right", "right")
-        return ritz_singular(np.eye(k), np.eye(k), total("form", "left", "right"), *grams)
-    sign = -1 if operator.descending else 1
-    form = total("form", "right", "right")
-    if operator.solver.by_norm:
-        gram = sum(part.weight / weight * part.right.T @ posed.left.norm @ part.right for part in parts)
-    else:
-        gram = total("gram", "right", "right")
-    values = sign * ritz(np.eye(k), sign * form, gram).real
-    return np.asarray(values)
+    form, gram, right_gram = (sum(sums) / weight for sums in zip(*(part.sums for part in parts), strict=True))
+    if posed.operator.solver.two_sided:
+        return ritz_singular(every, every, Relation(form, gram, right_gram))
+    sign = -1 if posed.operator.descending else 1
+    return np.asarray(sign * ritz(every, sign * form, gram).real)
 
 
 def _intervals(fitted: Array, held_out: Array, standard: Array, number: int) -> Array:

@@ -17,8 +17,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,13 +31,12 @@ from daskspectral.kernels import Kernel
 from daskspectral.modes import ModeWeight, form_matrix, functional_vector, pairing_terms_of, terms_of, truncated
 from daskspectral.modes.products import FormProducts, SymbolInverse
 from daskspectral.moments.counting import counted_rows
-from daskspectral.moments.folds import Folds
 from daskspectral.moments.modes import MODES, fold_orders, outside_rows, weights_of
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import PRECISION
 from daskspectral.moments.solution import solve_moments
 from daskspectral.operators import Operator
-from daskspectral.solve.iterative import leading_iterative
+from daskspectral.solve.iterative import Coarse, leading_iterative
 from daskspectral.solve.pencil import CERTAIN, leading_by_cholesky, ritz_size, scale_of
 from daskspectral.solve.whitening import inverse_root
 from daskspectral.solvers import Solving
@@ -72,16 +70,25 @@ def lattice_of(moments: Moments) -> FourierLattice:
 def expanded(lattice: FourierLattice, operator: Operator, arrays: Arrays) -> dict[str, Array]:
     """The sums of the forms (p, p) and functionals (p,) of an operator, from modes by name; other sums as they are."""
     modes = {w: arrays[MODES + w.name] for w in weights_of(operator, lattice.dimension)}
-    found = {
+    forms = {
         name: form_matrix(lattice, terms_of(form.expression, lattice.dimension), modes)
         for name, form in operator.forms.items()
     }
-    found |= {
+    return forms | vectors_of(lattice, operator, modes) | _others(arrays)
+
+
+def vectors_of(lattice: FourierLattice, operator: Operator, modes: Mapping[ModeWeight, Any]) -> dict[str, Array]:
+    """The sums of the functionals (p,) of an operator, or right-hand sides (p, m), from the modes of its weights."""
+    found = {
         name: functional_vector(lattice, pairing_terms_of(functional.expression, lattice.dimension), modes)
         for name, functional in operator.functionals.items()
     }
-    others = {name: values for name, values in arrays.items() if not name.startswith(MODES)}
-    return operator.together(found) | others
+    return operator.together(found)
+
+
+def _others(arrays: Arrays) -> dict[str, Array]:
+    """The sums that are no modes."""
+    return {name: values for name, values in arrays.items() if not name.startswith(MODES)}
 
 
 def precision_of(moments: Moments) -> float:
@@ -90,37 +97,21 @@ def precision_of(moments: Moments) -> float:
     return max(lattice.eps, rounding) if lattice.method == "nufft" else rounding
 
 
-@dataclass(frozen=True, eq=False)
 class Weighed:
-    """The forms of an operator on a lattice of lower frequencies, weighed by the prior of a kernel.
+    """The forms of modes on a lattice, that was measured or of lower frequencies, weighed by the prior of a kernel.
 
-    `sums` are the sums of all rows as `expanded` gives them, of the total `weight`; the data count as `rows` rows.
+    `sums` are the sums of all rows as `expanded` gives them; the data count as `rows` rows; `scale` is S (p,).
     """
 
-    operator: Operator
-    basis: WeighedLattice
-    sums: Mapping[str, Array]
-    weight: float
-    rows: float
-    precision: float
-
-    @classmethod
-    def of(cls, moments: Moments, kernel: Kernel, orders: Sequence[int] | None = None) -> Weighed:
-        """The forms of the operator that was measured, on the frequencies up to `orders`, or on all."""
-        lattice = lattice_of(moments)
-        lower = lattice if orders is None else lattice.truncated(orders)
-        sums = expanded(lower, moments.operator, moments.arrays)
-        rows, precision = counted_rows(moments), precision_of(moments)
-        return cls(moments.operator, WeighedLattice(lower, kernel), sums, moments.weight, rows, precision)
-
-    @cached_property
-    def scale(self) -> Array:
-        """S (p,)."""
-        return np.sqrt(self.basis.weights)
+    def __init__(self, moments: Moments, kernel: Kernel, lattice: FourierLattice):
+        self.moments, self.operator, self.basis = moments, moments.operator, WeighedLattice(lattice, kernel)
+        self.sums = expanded(lattice, moments.operator, moments.arrays)
+        self.rows, self.precision = counted_rows(moments), precision_of(moments)
+        self.scale = np.sqrt(self.basis.weights)
 
     def mean(self, name: str) -> Array:
         """S F S for the mean F (p, p) of a form over the rows."""
-        return np.asarray(self.sums[name] * (self.scale[:, None] / self.weight) * self.scale)
+        return np.asarray(self.sums[name] * (self.scale[:, None] / self.moments.weight) * self.scale)
 
     def energy(self) -> Array:
         """The mean of the form by which functions are ranked, ascending."""
@@ -136,6 +127,17 @@ class Weighed:
         """kappa of the penalty."""
         squares = self.operator.slopes_squared(self.basis.dimension)
         return float(np.trace(energy)) if squares is None else squares * self.basis.slope_norm
+
+    def span(self, penalty: float | None, count: int, most: int = SPAN) -> tuple[Array, int]:
+        """The functions in which so many values are sought, and how many the rows see: all where nothing is penalised.
+
+        Raises ValueError where they are too many to be solved without a penalty.
+        """
+        size, ritz = self.basis.size, ritz_size(count)
+        if penalty is not None:
+            return self.leading(penalty, ritz, max(most, 2 * ritz))
+        check_cut_size(size)
+        return np.eye(size), size
 
     def leading(self, c: float, count: int, most: int) -> tuple[Array, int]:
         """An orthonormal basis of the leading functions of all rows, (p, r), the constant first; how many the rows see.
@@ -182,21 +184,20 @@ class Weighed:
         values = scipy.linalg.eigvalsh(white.T @ form @ white)
         return float(values[min(count, len(values)) - 1])
 
-    def reduced(self, moments: Moments, span: Array, folds: Folds | None, parts: Iterable[Arrays]) -> Moments:
-        """The moments of the functions of a span (p, r), with folds whose sums, as `expanded`, are the `parts`.
+    def reduced(self, span: Array) -> Moments:
+        """The moments of the functions of a span (p, r), by fold too.
 
         Where folds have the lower frequencies alone, theirs are the sums of what the functions have of these.
         """
-        functions = self.scale[:, None] * span
-        own, whole = None, self._reduced(self.sums, functions)
+        functions, lattice, folds = self.scale[:, None] * span, self.basis.lattice, self.moments.folds
         if folds is not None:
-            lattice = self.basis.lattice
-            lower = lattice.truncated(fold_orders(lattice_of(moments)))
+            lower = lattice.truncated(fold_orders(lattice_of(self.moments)))
             few = functions if lower == lattice else functions[lattice.places(lower)]
-            groups = [self._reduced(part, few) for part in parts]
-            arrays = {name: np.stack([g[name] for g in groups]) for name in groups[0]}
-            own = replace(folds, arrays=arrays)
-        return replace(moments, arrays=whole, basis=SpanBasis(self.basis, span), operator=self.operator, folds=own)
+            parts = (expanded(lower, self.operator, folds.of(group)) for group in range(len(folds.count)))
+            folds = replace(folds, arrays=stacked(self._reduced(part, few) for part in parts))
+        whole = self._reduced(self.sums, functions)
+        measured = replace(self.moments.measured, basis=SpanBasis(self.basis, span))
+        return replace(self.moments, arrays=whole, measured=measured, folds=folds)
 
     def _reduced(self, sums: Arrays, functions: Array) -> dict[str, Array]:
         found = dict(sums)
@@ -227,14 +228,16 @@ def solve_modes(
             moments, kernel=kernel, orders=shrunk_orders(lattice.orders, COARSE), count=count, **options
         )
         return solve_large(moments, lattice, kernel, penalty, count, lower)
-    weighed, small, span, rank = _small(moments, kernel, lattice, penalty, count)
+    weighed = Weighed(moments, kernel, lattice)
+    span, rank = weighed.span(penalty, count)
     half = None
     if penalty is not None and moments.folds is not None:
         below = lattice.truncated(tuple(max(1, order // 2) for order in lattice.orders))
-        half = _small(moments, kernel, below, penalty, count)[1]
-    found = solve_moments(small, count=count, half=half, **options)
+        coarser = Weighed(moments, kernel, below)
+        half = coarser.reduced(coarser.span(penalty, count)[0])
+    found = solve_moments(weighed.reduced(span), count=count, half=half, **options)
     for name in moments.operator.solver.functions:
-        found[name] = _among_all(weighed.scale[:, None] * (span @ found[name]), moments, lattice)
+        found[name] = among_all(weighed.scale[:, None] * (span @ found[name]), moments, lattice)
     if penalty is not None:
         pair = isinstance(found["rank_"], tuple)
         found["status_"] = re.sub(rf"\b\d+ of {span.shape[1]}\b", f"{rank} of {size}", found["status_"])
@@ -242,14 +245,14 @@ def solve_modes(
     beyond = outside_rows(moments)
     if beyond:
         found["status_"] += f"; {beyond} of {moments.rows} rows lie outside the box, and count as absent"
-    first, squares = (values / weighed.weight for values in (weighed.sums["first"], np.diag(weighed.sums["gram"])))
+    first, squares = (values / moments.weight for values in (weighed.sums["first"], np.diag(weighed.sums["gram"])))
     found["support_"] = _support(first, squares, moments, lattice)
     if "right_support_" in found:
         found["right_support_"] = found["support_"]
     return found
 
 
-def _among_all(values: NDArray[Any], moments: Moments, lattice: FourierLattice) -> NDArray[Any]:
+def among_all(values: NDArray[Any], moments: Moments, lattice: FourierLattice) -> NDArray[Any]:
     """Values (p', ...) of a lattice's functions as those of all functions that were measured, 0 of the others."""
     measured = lattice_of(moments)
     whole = np.zeros((measured.size, *values.shape[1:]), values.dtype)
@@ -260,22 +263,13 @@ def _among_all(values: NDArray[Any], moments: Moments, lattice: FourierLattice) 
 def _support(first: Array, squares: Array, moments: Moments, lattice: FourierLattice) -> NDArray[Any]:
     """The effective number of rows under each function, from the means of the functions and of their squares."""
     share = np.divide(first**2, squares, out=np.zeros_like(first), where=squares > 0)
-    return _among_all(share * counted_rows(moments), moments, lattice)
+    return among_all(share * counted_rows(moments), moments, lattice)
 
 
-def _small(
-    moments: Moments, kernel: Kernel, lattice: FourierLattice, penalty: float | None, count: int
-) -> tuple[Weighed, Moments, Array, int]:
-    """The moments of the leading functions of a lattice, with what they were reduced from, and the rank."""
-    weighed, size = Weighed.of(moments, kernel, lattice.orders), lattice.size
-    if penalty is None:
-        span, rank = whole_span(size), size
-    else:
-        span, rank = weighed.leading(penalty, ritz_size(count), max(SPAN, 2 * ritz_size(count)))
-    folds, kept = moments.folds, lattice.truncated(fold_orders(lattice_of(moments)))
-    groups = [] if folds is None else [folds.of(group) for group in range(len(folds.count))]
-    parts = (expanded(kept, moments.operator, group) for group in groups)
-    return weighed, weighed.reduced(moments, span, folds, parts), span, rank
+def stacked(parts: Iterable[Arrays]) -> dict[str, Array]:
+    """The sums (G, ...) of groups, from those of each."""
+    every = list(parts)
+    return {name: np.stack([part[name] for part in every]) for name in every[0]}
 
 
 def check_cut_size(size: int) -> None:
@@ -285,12 +279,6 @@ def check_cut_size(size: int) -> None:
             f"solvers.Cut takes all {size} functions of the lattice, and up to {CUT_SIZE} are solved so: lower m, or "
             "take the penalised solution"
         )
-
-
-def whole_span(size: int) -> Array:
-    """All functions of a lattice. Raises ValueError where they are too many to be solved without a penalty."""
-    check_cut_size(size)
-    return np.eye(size)
 
 
 def dense(moments: Moments) -> Moments:
@@ -349,18 +337,14 @@ def solve_large(
     places = lattice.places(block)
     order = np.argsort(-scale[places], kind="stable")
     order = order[places[order] > 0] if null else order
-    among = np.ix_(order, order)
-    few = {w: truncated(c, block.orders) for w, c in modes.items()}
-    coarse = places[order]
+    among, coarse = np.ix_(order, order), places[order]
     span = leading_iterative(
         products,
         scale,
         mu,
         null=null,
         count=ritz_size(count),
-        coarse=coarse,
-        coarse_gram=form_matrix(block, gram, few)[among],
-        coarse_energy=form_matrix(block, energy, few)[among],
+        coarse=Coarse(coarse, *(form_matrix(block, terms, modes)[among] for terms in (gram, energy))),
         fine=SymbolInverse(lattice, modes[ModeWeight()], scale, diagonals[1], mu, coarse, workers=WORKERS),
         tolerance=TOLERANCE,
         iterations=ITERATIONS,
@@ -372,17 +356,16 @@ def solve_large(
             RankWarning,
         )
     found = span.spectrum(count)
-    first = pairing_terms_of(operator.functionals["first"].expression, d)
     values = sign * found.values
     known = min(len(values), len(lower["eigenvalues_"]))
     return {
         **lower,
         **_with_errors(np.asarray(values[:known].real), lower),
-        "coefficients_": _among_all(found.right[:, :known], moments, lattice),
+        "coefficients_": among_all(found.right[:, :known], moments, lattice),
         "residuals_": found.residuals[:known],
         "rank_": lattice.size,
         "status_": f"{known} of the {count} values wanted; {span.status}; error bars of {block.size} functions",
-        "support_": _support(functional_vector(lattice, first, modes), diagonals[0], moments, lattice),
+        "support_": _support(vectors_of(lattice, operator, modes)["first"], diagonals[0], moments, lattice),
     }
 
 
@@ -402,5 +385,4 @@ def of_functions(moments: Moments, lattice: FourierLattice, functions: Array) ->
     forms = [terms_of(operator.forms[name].expression, d) for name in names]
     images = FormProducts(lattice, forms, mean_modes(moments, lattice), workers=WORKERS)(functions)
     arrays = {name: moments.weight * (functions.T @ image) for name, image in zip(names, images, strict=True)}
-    others = {name: values for name, values in moments.arrays.items() if not name.startswith(MODES)}
-    return replace(moments, arrays={**arrays, **others}, folds=None)
+    return replace(moments, arrays=arrays | _others(moments.arrays), folds=None)

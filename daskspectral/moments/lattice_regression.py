@@ -6,7 +6,7 @@ constant has a prior so wide that it is an intercept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,19 +17,30 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from daskspectral.basis.lattice import WeighedLattice
 from daskspectral.errors import FitWarning, warn_user
-from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
-from daskspectral.modes import form_matrix, functional_vector, pairing_terms_of, terms_of, truncated
+from daskspectral.kernels import Gaussian, Kernel, Matern
+from daskspectral.modes import form_matrix, terms_of
 from daskspectral.modes.products import FormProducts
 from daskspectral.moments.folds import Folds
-from daskspectral.moments.lattice import COARSE, DENSE, Arrays, expanded, lattice_of, mean_modes, shrunk_orders
+from daskspectral.moments.lattice import (
+    COARSE,
+    DENSE,
+    Arrays,
+    among_all,
+    expanded,
+    lattice_of,
+    mean_modes,
+    shrunk_orders,
+    stacked,
+    vectors_of,
+)
 from daskspectral.moments.moments import Moments
-from daskspectral.moments.prior_choice import FACTORS, LARGEST_FACTOR, kernel_of
-from daskspectral.moments.regression import RidgeProblem
-from daskspectral.moments.trial import Setting, edge_of, search
-from daskspectral.solve.ridge import RidgeFit, solve_diagonal
+from daskspectral.moments.prior_choice import FACTORS, LARGEST_FACTOR, families_of, kernel_of
+from daskspectral.moments.regression import ridge_problem
+from daskspectral.moments.trial import Setting, Threads, edge_of, search
+from daskspectral.solve.ridge import RidgeFit, RidgeProblem, solve_diagonal, summed
 
 Array = NDArray[np.floating[Any]]
-Threads = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
+GAUSSIAN = Gaussian("auto")
 
 TOLERANCE, ITERATIONS = 1e-8, 2000  # of conjugate gradients
 INTERCEPT = 10.0  # root of the constant's prior variance; that of all other functions together is 1
@@ -66,9 +77,10 @@ def problem_of(moments: Moments, basis: WeighedLattice, folds: Folds | None, gra
     scale, lattice, operator = scale_of(basis), basis.lattice, moments.operator
     whole = _scaled(expanded(lattice, operator, moments.arrays), scale)
     if folds is not None:
-        parts = [_scaled(expanded(lattice, operator, folds.of(k)), scale) for k in range(folds.number)]
-        folds = replace(folds, arrays={name: np.stack([part[name] for part in parts]) for name in whole})
-    return RidgeProblem.of(replace(moments, arrays=whole, basis=basis, folds=folds), gradient_weight)
+        parts = (_scaled(expanded(lattice, operator, folds.of(k)), scale) for k in range(folds.number))
+        folds = replace(folds, arrays=stacked(parts))
+    measured = replace(moments.measured, basis=basis)
+    return ridge_problem(replace(moments, arrays=whole, measured=measured, folds=folds), gradient_weight)
 
 
 def scale_of(basis: WeighedLattice) -> Array:
@@ -102,15 +114,13 @@ def regress(
     lattice = lattice_of(moments)
     orders = lattice.orders if orders is None else tuple(orders)
     given = None if alpha is None or isinstance(alpha, str) else alpha
-    kernel = kernel.kernel if isinstance(kernel, Periodic) else kernel
+    families = families_of(kernel, (Matern(2.5 if "dirichlet" in moments.operator.forms else 1.5, "auto"), GAUSSIAN))
     table: list[tuple[str, float, float, float, Array]] = []
     edge = ""
-    if kernel is not None and not kernel.automatic:
-        best = kernel
-    elif moments.folds is None or np.count_nonzero(moments.folds.weight) < 2:
-        best = kernel_of(_families(kernel, moments)[0], UNIT, moments)
+    if not families[0].automatic or moments.folds is None or np.count_nonzero(moments.folds.weight) < 2:
+        best = kernel_of(families[0], UNIT, moments)
     else:
-        best, table, edge = _compared(moments, kernel, orders, given, gradient_weight, cut, threads)
+        best, table, edge = _compared(moments, families, orders, given, gradient_weight, cut, threads)
     near = shrunk_orders(orders, EXACT)
     basis = _Prior(lattice.truncated(near), best)
     folds = None if moments.folds is None else _few(moments.folds)
@@ -120,20 +130,12 @@ def regress(
     if near != orders:
         basis = _Prior(lattice.truncated(orders), best)
         coefficients = _direct(moments, basis, fit.alpha, gradient_weight)
-    whole = np.zeros((lattice.size, coefficients.shape[1]))
-    whole[lattice.places(basis.lattice)] = coefficients
-    return Regressed(fit, whole, problem, best, tuple(table), edge)
-
-
-def _families(kernel: Kernel | None, moments: Moments) -> tuple[Kernel, ...]:
-    if kernel is not None:
-        return (kernel,)
-    return Matern(2.5 if "dirichlet" in moments.operator.forms else 1.5, "auto"), Gaussian("auto")
+    return Regressed(fit, among_all(coefficients, moments, basis.lattice), problem, best, tuple(table), edge)
 
 
 def _compared(
     moments: Moments,
-    kernel: Kernel | None,
+    families: Sequence[Kernel],
     orders: Sequence[int],
     alpha: float | None,
     gradient_weight: float,
@@ -141,7 +143,6 @@ def _compared(
     threads: Threads,
 ) -> tuple[Kernel, list[tuple[str, float, float, float, Array]], str]:
     """The best kernel, the table of all, best first, and `edge_of` its scales."""
-    families = _families(kernel, moments)
     assert moments.folds is not None
     lattice, folds = lattice_of(moments).truncated(shrunk_orders(orders, TRIED)), _few(moments.folds)
 
@@ -174,15 +175,9 @@ def _direct(moments: Moments, basis: WeighedLattice, alpha: float, gradient_weig
     """The coefficients (p, m) of a lattice's functions at one penalty: by Cholesky, of many by conjugate gradients."""
     if basis.size > DENSE:
         return _iterated(moments, basis, alpha, gradient_weight)
-    scale = scale_of(basis)
-    sums = _scaled(expanded(basis.lattice, moments.operator, moments.arrays), scale)
-    form: Array = np.asarray(sums["gram"] / moments.weight)
-    target: Array = sums["values"] / moments.weight
-    if gradient_weight and "dirichlet" in sums:
-        form = form + gradient_weight / moments.weight * sums["dirichlet"]
-        target = target + gradient_weight / moments.weight * sums["slopes"]
+    form, target = summed(problem_of(moments, basis, None, gradient_weight).observed)
     least = np.full(len(form), max(alpha, 1e-14 * float(np.trace(form))))
-    return np.asarray(scale[:, None] * solve_diagonal(form, target, least))
+    return np.asarray(scale_of(basis)[:, None] * solve_diagonal(form, target, least))
 
 
 def _iterated(moments: Moments, basis: WeighedLattice, alpha: float, gradient_weight: float) -> Array:
@@ -198,17 +193,12 @@ def _iterated(moments: Moments, basis: WeighedLattice, alpha: float, gradient_we
         slopes = terms_of(operator.forms["dirichlet"].expression, d)
         terms += [replace(term, factor=gradient_weight * term.factor) for term in slopes]
         weights["slopes"] = gradient_weight
-    found = {
-        name: functional_vector(lattice, pairing_terms_of(functional.expression, d), modes)
-        for name, functional in operator.functionals.items()
-    }
-    sums = operator.together(found)
+    sums = vectors_of(lattice, operator, modes)
     target = scale[:, None] * sum(factor * sums[name].reshape(lattice.size, -1) for name, factor in weights.items())
     products = FormProducts(lattice, [terms], modes)
     block = lattice.truncated(shrunk_orders(lattice.orders, COARSE))
     places = lattice.places(block)
-    few = {w: truncated(c, block.orders) for w, c in modes.items()}
-    coarse = form_matrix(block, terms, few) * scale[places, None] * scale[places]
+    coarse = form_matrix(block, terms, modes) * scale[places, None] * scale[places]
     coarse[np.diag_indices(len(coarse))] += alpha
     factor = scipy.linalg.cho_factor(coarse, overwrite_a=True, check_finite=False)
     diagonal = scale**2 * products.diagonals()[0] + alpha

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -14,9 +15,9 @@ from numpy.typing import NDArray
 from daskspectral.basis import Arena, Basis, Block, Evaluation
 from daskspectral.basis.base import evaluated
 from daskspectral.basis.evaluation import pair_with_field
-from daskspectral.devices import Device, device_of, least_rows
+from daskspectral.devices import device_of, least_rows
 from daskspectral.errors import renumbered
-from daskspectral.forms import Atom, Form, Functional, Pairing, Product
+from daskspectral.forms import Atom, AtomProduct, Form, Functional, Pairing
 from daskspectral.operators import Operator
 
 Array = NDArray[np.floating[Any]]
@@ -36,15 +37,38 @@ def block_rows(p: int) -> int:
     return 1024 if 128 < p <= 384 else 2048
 
 
+class Measuring(ABC):
+    """What is summed over blocks of rows of one task, on a device; immutable and picklable."""
+
+    operator: Operator | None
+    dtype: str
+    device: str
+
+    @property
+    @abstractmethod
+    def block_rows(self) -> int:
+        """Rows of a block."""
+
+    def arena(self) -> Arena:
+        """Buffers on the device. Raises ImportError or RuntimeError where there is none."""
+        return Arena(device_of(self.device))
+
+    def blocks(self, batch: Mapping[str, Array], arena: Arena) -> Iterator[Block]:
+        """A batch cut into blocks, with the fields that the operator derives; an empty batch is one block."""
+        for start in range(0, max(1, len(batch["x"])), self.block_rows):
+            rows = slice(start, start + self.block_rows)
+            yield block_of({k: v[rows] for k, v in batch.items()}, self.operator, self.dtype, arena)
+
+
 @dataclass(frozen=True, eq=False)
-class Measure:
+class Measure(Measuring):
     """The sums that every task measures: forms between two bases, and functionals of each.
 
     The form named `gram` is measured between left and left functions, `right_gram` between right and right, every other
     form between left and right; the functional `right_first` of right functions, every other one of left functions.
 
     Called with the batches of one range of rows (mappings of fields, `x` (c, d), `weight` (c,) where given),
-    it returns the sums by name. Immutable and picklable; it is sent to the workers once per run.
+    it returns the sums by name.
     """
 
     left: Basis
@@ -78,21 +102,7 @@ class Measure:
 
     @property
     def block_rows(self) -> int:
-        """Rows of a block."""
         return self.rows or max(least_rows(self.device), block_rows(max(self.left.size, self.right.size)))
-
-    @property
-    def accelerator(self) -> Device:
-        """Where functions are evaluated and multiplied. Raises ImportError or RuntimeError where there is none."""
-        return device_of(self.device)
-
-    def arena(self) -> Arena:
-        """Buffers on the device."""
-        return Arena(self.accelerator)
-
-    def blocks(self, batch: Mapping[str, Array], arena: Arena) -> Iterator[Block]:
-        """A batch cut into blocks, with the fields that the operator derives."""
-        return blocks_of(batch, self.block_rows, self.operator, self.dtype, arena)
 
     def by_fold(self, sums: dict[str, Array]) -> dict[str, Array]:
         """The sums of a group of rows as folds keep them: without what no fold is judged by."""
@@ -117,7 +127,7 @@ class Measurement:
             self._bases["right"] = self._there(measure.right)
         self._forms: dict[str, tuple[Sides, Form]] = {}
         self._functionals: dict[str, tuple[str, Functional]] = {}
-        products: dict[Sides, dict[Product, None]] = {}
+        products: dict[Sides, dict[AtomProduct, None]] = {}
         self._atoms: dict[str, dict[Atom, None]] = {side: {} for side in self._bases}
         self._vectors: dict[tuple[str, Pairing], Array] = {}
         self._pairings: dict[tuple[str, Pairing], None] = {}
@@ -196,32 +206,20 @@ def numbered(fields: Mapping[str, Array]) -> AbstractContextManager[None]:
     return nullcontext() if numbers is None else renumbered(numbers.__getitem__)
 
 
-def block_of(fields: Mapping[str, Array], dtype: str, arena: Arena) -> Block:
-    """A block of rows, with the roots of their weights."""
-    rest = {name: values for name, values in fields.items() if name != "weight"}
+def block_of(fields: Mapping[str, Array], operator: Operator | None, dtype: str, arena: Arena) -> Block:
+    """A block of rows with the roots of their weights, times the factors that the operator gives these.
+
+    It has the fields that the operator derives, too.
+    """
+    found = {name: values for name, values in fields.items() if name != "weight"}
     scale = np.sqrt(fields["weight"], dtype=float) if "weight" in fields else None
-    return Block(rest, np.dtype(dtype), arena, scale)
-
-
-def of_operator(block: Block, operator: Operator | None) -> Block:
-    """A block with the fields that the operator derives, and with the factors that it gives the weights."""
-    if operator is None:
-        return block
-    with numbered(block.fields):
-        fields = {**block.fields, **operator.derived_fields(block.fields)}
-        factors = operator.factors(fields)
-    if factors is None:
-        return replace(block, fields=fields)
-    roots = np.sqrt(factors)
-    return replace(block, fields=fields, scale=roots if block.scale is None else roots * block.scale)
-
-
-def blocks_of(
-    batch: Mapping[str, Array], rows: int, operator: Operator | None, dtype: str, arena: Arena
-) -> Iterator[Block]:
-    """A batch in blocks of so many rows, with the fields that the operator derives; an empty batch is one block."""
-    for start in range(0, max(1, len(batch["x"])), rows):
-        yield of_operator(block_of({k: v[start : start + rows] for k, v in batch.items()}, dtype, arena), operator)
+    if operator is not None:
+        with numbered(found):
+            found |= operator.derived_fields(found)
+            factors = operator.factors(found)
+        if factors is not None:
+            scale = np.sqrt(factors) if scale is None else np.sqrt(factors) * scale
+    return Block(found, np.dtype(dtype), arena, scale)
 
 
 def evaluate(basis: Basis, block: Block, atoms: list[Atom]) -> dict[str, Evaluation]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Arena, Block, FourierLattice
-from daskspectral.devices import device_of, least_rows
+from daskspectral.devices import least_rows
 from daskspectral.modes import ModeWeight, pairing_terms_of, terms_of
 from daskspectral.modes.matrices import truncated
 from daskspectral.modes.sums import ModeSum, mode_sum, rows_at_once
-from daskspectral.moments.measure import blocks_of, numbered
+from daskspectral.moments.measure import Measuring, numbered
 from daskspectral.moments.moments import Moments
 from daskspectral.operators import Operator
 
@@ -67,7 +66,7 @@ class Outside:
 
 
 @dataclass(frozen=True, eq=False)
-class ModeMeasure:
+class ModeMeasure(Measuring):
     """The sums over rows of weight exp(-i j.t), |j_a| ≤ 2 m_a, for the `weights` of an operator's forms.
 
     Called for by the same pass as `Measure`; `started` gives the sums in progress.
@@ -85,10 +84,6 @@ class ModeMeasure:
     brief = True
     """Other sums over all rows would cost more than the modes."""
 
-    def arena(self) -> Arena:
-        """Buffers for the sums, on the device."""
-        return Arena(device_of(self.device))
-
     @property
     def right(self) -> FourierLattice:
         """The same functions."""
@@ -101,12 +96,7 @@ class ModeMeasure:
 
     @property
     def block_rows(self) -> int:
-        """Rows of a block."""
         return max(least_rows(self.device), rows_at_once(str(self.left.method), self.left.orders))
-
-    def blocks(self, batch: Mapping[str, Array], arena: Arena) -> Iterator[Block]:
-        """A batch cut into blocks, with the fields that the operator derives."""
-        return blocks_of(batch, self.block_rows, self.operator, self.dtype, arena)
 
     def by_fold(self, sums: dict[str, Array]) -> dict[str, Array]:
         """The sums of a group of rows as folds keep them: of the lower frequencies, where there are many."""

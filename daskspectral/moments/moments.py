@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -15,24 +13,94 @@ from daskspectral.basis import Basis, FourierLattice
 from daskspectral.moments.digests import Digests
 from daskspectral.moments.folds import Folds
 from daskspectral.operators import Operator
-from daskspectral.registry import Registered, encode
+from daskspectral.registry import Registered, digest_of, encode
 
 Array = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class SummedRows(Registered):
+    """The total sample `weight` and the `count` of the rows that were summed.
+
+    `skipped` rows were dropped as invalid, and `rows` were read, landmarks that were left out included.
+    """
+
+    weight: float
+    count: int
+    skipped: int = 0
+    rows: int = 0
+
+    def __add__(self, other: SummedRows) -> SummedRows:
+        weight, count = self.weight + other.weight, self.count + other.count
+        return SummedRows(weight, count, self.skipped + other.skipped, self.rows + other.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Measured(Registered):
+    """What sums are of: the forms of an operator between the functions of bases, of prepared columns, in a `dtype`.
+
+    `right_basis` is None where `basis` gives the right functions too.
+    """
+
+    expects: ClassVar = {"basis": Basis, "right_basis": Basis, "operator": Operator}
+
+    basis: Basis
+    operator: Operator
+    dtype: str = "float64"
+    preparation: Mapping[str, Any] = field(default_factory=dict)
+    right_basis: Basis | None = None
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """A digest of each part, by its name; sums of which all are equal can be added."""
+        measured = (self.operator.forms, self.operator.functionals)
+        return {
+            "bases (kernel, landmarks)": digest_of([encode(self.basis), encode(self.right_basis)]),
+            "preparations of the columns": digest_of(self.preparation),
+            "dtypes": self.dtype,
+            "forms": digest_of(repr((self.operator, *(sorted(m.items()) for m in measured)))),
+        }
+
+    def check_addable(self, other: Measured) -> None:
+        """Raise ValueError where sums of the other do not add to these."""
+        if self.operator != other.operator:
+            estimated = (
+                ""
+                if self.operator.estimate is None
+                else (
+                    "; a density is estimated anew by each fit: fit the second with the operator of the first, "
+                    "moments_.operator"
+                )
+            )
+            raise ValueError(f"moments of different operators do not add: {self.operator}, {other.operator}{estimated}")
+        own, their = self.digests, other.digests
+        if own == their:
+            return
+        one, two = self.basis, other.basis
+        if isinstance(one, FourierLattice) and isinstance(two, FourierLattice) and one != two:
+            raise ValueError(
+                f"these moments were measured on different Fourier lattices, {one.difference(two)}, and do not add; "
+                "measure both with one: FourierLattice(m, box=...) with the ends of all data, or the basis_ of the "
+                "first"
+            )
+        raise ValueError(
+            f"these moments were measured with different {' and '.join(n for n in own if own[n] != their[n])}, and do "
+            "not add; measure both with one basis: give the landmarks of the first as an array, or fit the second by "
+            "SpectralDecomposition(**first.choice_.parameters)"
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Moments(Registered):
     """Sums of forms over rows, never means: an additive monoid.
 
-    `arrays` holds the sum of each form, (p, q), by name. `weight` is the total sample weight, `count` the number of
-    rows summed, `skipped` the number dropped as invalid, and `rows` the number read, landmarks that were left out
-    included. `digests` tell whether data are those that were read, None of moments that were added up.
-    `right_basis` is None where `basis` gives the right functions too. `folds` has the same sums by group of rows, None
-    where they were not kept apart. Rows that coincide with landmarks are `landmark_rows`: "kept", summed "apart", or
-    "dropped". `penalty` is c of their penalised solution, and `undercut` (k,) by what factor other functions had lower
-    values on rows held out when these were chosen. `order` are the sums over runs of neighbouring rows, which depend on
-    the chunks (`moments.counting`), None where they were not measured. `a + b` is the moments of both data together;
-    it has folds where both have them.
+    `arrays` holds the sum of each form, (p, q), by name, over the rows of the `summed`; `measured` says what they are
+    of. `folds` has the same sums by group of rows, None where they were not kept apart. `digests` tell whether data are
+    those that were read, None of moments that were added up. Rows that coincide with landmarks are `landmark_rows`:
+    "kept", summed "apart", or "dropped". `penalty` is c of their penalised solution, and `undercut` (k,) by what factor
+    other functions had lower values on rows held out when these were chosen. `order` are the sums over runs of
+    neighbouring rows, which depend on the chunks (`moments.counting`), None where they were not measured. `a + b` is
+    the moments of both data together; it has folds where both have them.
 
     Examples
     --------
@@ -52,72 +120,80 @@ class Moments(Registered):
     True
     """
 
-    expects: ClassVar = {"basis": Basis, "right_basis": Basis, "operator": Operator, "folds": Folds, "digests": Digests}
+    expects: ClassVar = {"summed": SummedRows, "measured": Measured, "folds": Folds, "digests": Digests}
 
     arrays: Mapping[str, Array]
-    weight: float
-    count: int
-    basis: Basis
-    operator: Operator
-    skipped: int = 0
-    dtype: str = "float64"
-    preparation: Mapping[str, Any] = field(default_factory=dict)
-    rows: int = 0
-    right_basis: Basis | None = None
-    digests: Digests | None = None
+    summed: SummedRows
+    measured: Measured
     folds: Folds | None = None
+    digests: Digests | None = None
     landmark_rows: str = "kept"
     penalty: float | None = None
     undercut: Array | None = None
     order: Array | None = None
 
     @property
+    def weight(self) -> float:
+        """The total sample weight."""
+        return self.summed.weight
+
+    @property
+    def count(self) -> int:
+        """The number of rows that were summed."""
+        return self.summed.count
+
+    @property
+    def skipped(self) -> int:
+        """The number of rows that were dropped as invalid."""
+        return self.summed.skipped
+
+    @property
+    def rows(self) -> int:
+        """The number of rows that were read."""
+        return self.summed.rows
+
+    @property
+    def basis(self) -> Basis:
+        """The left functions, or all."""
+        return self.measured.basis
+
+    @property
+    def right_basis(self) -> Basis | None:
+        """The right functions; None where they are the left ones."""
+        return self.measured.right_basis
+
+    @property
+    def operator(self) -> Operator:
+        """The operator whose forms were summed."""
+        return self.measured.operator
+
+    @property
+    def dtype(self) -> str:
+        """The type in which products were computed."""
+        return self.measured.dtype
+
+    @property
+    def preparation(self) -> Mapping[str, Any]:
+        """How the points were made of the columns of X."""
+        return self.measured.preparation
+
+    @property
     def fingerprint(self) -> str:
         """A digest of bases, operator, preparation of the columns and dtype; moments with equal ones can be added."""
-        digest = hashlib.sha256()
-        for part in (encode(self.basis), encode(self.right_basis), self.preparation, self.dtype):
-            update_digest(digest, part)
-        measured = (self.operator.forms, self.operator.functionals)
-        digest.update(repr((self.operator, *(sorted(m.items()) for m in measured))).encode())
-        return digest.hexdigest()
+        return digest_of(self.measured.digests)
 
     def __add__(self, other: Moments) -> Moments:
         """The moments of both. Raises ValueError where they measure different things, or by other folds."""
         if not isinstance(other, Moments):
             return NotImplemented
-        if self.operator != other.operator:
-            estimated = (
-                ""
-                if self.operator.estimate is None
-                else (
-                    "; a density is estimated anew by each fit: fit the second with the operator of the first, "
-                    "moments_.operator"
-                )
-            )
-            raise ValueError(f"moments of different operators do not add: {self.operator}, {other.operator}{estimated}")
-        if self.fingerprint != other.fingerprint:
-            own, their = self.basis, other.basis
-            if isinstance(own, FourierLattice) and isinstance(their, FourierLattice) and own != their:
-                raise ValueError(
-                    f"these moments were measured on different Fourier lattices, {own.difference(their)}, and do not "
-                    "add; measure both with one: FourierLattice(m, box=...) with the ends of all data, or the basis_ "
-                    "of the first"
-                )
-            raise ValueError(
-                f"these moments were measured with different {' and '.join(_differences(self, other))}, and do not "
-                "add; measure both with one basis: give the landmarks of the first as an array, or fit the second by "
-                "SpectralDecomposition(**first.choice_.parameters)"
-            )
+        self.measured.check_addable(other.measured)
         shapes, theirs = ({k: v.shape for k, v in m.arrays.items()} for m in (self, other))
         if shapes != theirs:
             raise ValueError(f"moments of different forms do not add: {shapes} and {theirs}")
         return replace(
             self,
             arrays={k: v + other.arrays[k] for k, v in self.arrays.items()},
-            weight=self.weight + other.weight,
-            count=self.count + other.count,
-            skipped=self.skipped + other.skipped,
-            rows=self.rows + other.rows,
+            summed=self.summed + other.summed,
             digests=None,
             folds=None if self.folds is None or other.folds is None else self.folds + other.folds,
             order=None if self.order is None or other.order is None else self.order + other.order,
@@ -139,36 +215,3 @@ def _lower(left: Array | None, right: Array | None) -> Array | None:
     known = [factors for factors in (left, right) if factors is not None]
     size = max((len(factors) for factors in known), default=0)
     return np.min([np.append(f, np.ones(size - len(f))) for f in known], axis=0) if known else None
-
-
-def _differences(left: Moments, right: Moments) -> list[str]:
-    """The names of the parts in which the fingerprints of two moments differ."""
-    named: dict[str, Callable[[Moments], Any]] = {
-        "bases (kernel, landmarks)": lambda m: [encode(m.basis), encode(m.right_basis)],
-        "preparations of the columns": lambda m: m.preparation,
-        "dtypes": lambda m: m.dtype,
-    }
-    digests = [[hashlib.sha256() for _ in named] for _ in range(2)]
-    for row, moments in zip(digests, (left, right), strict=True):
-        for digest, part in zip(row, named.values(), strict=True):
-            update_digest(digest, part(moments))
-    return [n for n, a, b in zip(named, *digests, strict=True) if a.digest() != b.digest()] or ["forms"]
-
-
-def update_digest(digest: Any, value: Any) -> None:
-    """Feed plain data and arrays to a hash."""
-    if isinstance(value, np.ndarray):
-        digest.update(repr((value.shape, value.dtype.str)).encode())
-        digest.update(np.ascontiguousarray(value).tobytes())
-    elif isinstance(value, Mapping):
-        digest.update(f"{{{len(value)}".encode())
-        for key in sorted(value):
-            digest.update(json.dumps(str(key)).encode())
-            update_digest(digest, value[key])
-    elif isinstance(value, (list, tuple)):
-        digest.update(f"[{len(value)}".encode())
-        for item in value:
-            update_digest(digest, item)
-    else:
-        whole = isinstance(value, int) and not isinstance(value, bool)  # 1 and 1.0 are the same parameter
-        digest.update((json.dumps(float(value) if whole else value) + ",").encode())

@@ -6,33 +6,28 @@ read again, and the same moments may be solved anew with any other kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import FourierLattice
-from daskspectral.basis.lattice import WeighedLattice
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
-from daskspectral.moments.counting import counted_rows, repeats
-from daskspectral.moments.folds import Folds
-from daskspectral.moments.lattice import Weighed, expanded, lattice_of, precision_of, shrunk_orders
+from daskspectral.moments.counting import repeats
+from daskspectral.moments.lattice import Weighed, lattice_of, shrunk_orders
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.trial import (
     Setting,
     Split,
+    Threads,
     Trial,
     compared,
     edge_of,
     energy_scores,
     half_splits,
-    merged,
     ranked,
     search,
 )
-from daskspectral.operators import Operator
 from daskspectral.solve.pencil import ritz_size
 
 Array = NDArray[np.floating[Any]]
@@ -66,18 +61,17 @@ class Chosen:
 
 @dataclass(frozen=True, eq=False)
 class PriorSearch:
-    """What is compared: `families` of kernels with open scales, or one given, at `penalties`, by `parts` of the folds.
+    """What is compared: `families` of kernels with open scales, or one given, at `penalties`, by halves of the folds.
 
-    `count` values are compared.
+    `trial` has the modes by fold, those of its operator's solutions; `count` values are compared.
     """
 
-    moments: Moments
-    operator: Operator
+    trial: Trial
+    halves: list[Split]
     families: tuple[Kernel, ...]
     penalties: tuple[float, ...]
     count: int
-    threads: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
-    parts: Parts
+    threads: Threads
 
     def run(self) -> Chosen:
         """The best prior, and the table of all candidates, best first."""
@@ -102,58 +96,22 @@ class PriorSearch:
         try:
             return self.judged(prior)
         except np.linalg.LinAlgError:
-            return np.full((len(self.parts.halves), self.count), np.inf)
+            return np.full((len(self.halves), self.count), np.inf)
 
     def judged(self, prior: Setting) -> Array:
         """The held-out values (splits, k) of a prior."""
         assert prior.penalty is not None
-        moments, parts = self.moments, self.parts
-        lattice, operator = parts.lattice, self.operator
-        whole = {name: sum(part[name] for part in parts.arrays) for name in parts.arrays[0]}
-        weighed = Weighed(
-            operator,
-            WeighedLattice(lattice, kernel_of(self.families[prior.family], prior.factor, moments)),
-            expanded(lattice, operator, whole),
-            float(parts.folds.weight.sum()),
-            counted_rows(moments),
-            precision_of(moments),
-        )
-        span, _ = weighed.leading(prior.penalty, ritz_size(self.count), SPAN)
-        own = (expanded(lattice, operator, part) for part in parts.arrays)
-        small = weighed.reduced(replace(moments, weight=weighed.weight), span, parts.folds, own)
-        assert small.folds is not None
-        trial = Trial(small, small.folds.arrays, parts.folds.weight, len(parts.folds.weight) // 2)
-        return trial.judged(parts.halves, self.count, [prior.penalty])[0]
-
-
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """Modes of parts of the folds, for few enough frequencies: first of rows that are judged on, then of those `aside`,
-    which are fitted to alone. They are added once for all kernels.
-
-    `folds` has the weights of these, `halves` are the splits of the parts. Matrices follow from modes in less time
-    than eigenvectors take, and in far less memory than is held for all parts.
-    """
-
-    lattice: FourierLattice
-    folds: Folds
-    arrays: list[dict[str, Any]]
-    halves: list[Split]
-
-    @classmethod
-    def of(cls, moments: Moments, splits: Sequence[Split], aside: Folds | None = None) -> Parts:
-        """The parts into which half splits cut the folds."""
-        folds, whole = moments.folds, lattice_of(moments)
-        assert folds is not None
-        part, halves = merged(splits, folds.number)
-        judged = folds.merged(part)
-        none = {name: np.zeros_like(values) for name, values in judged.arrays.items()}
-        fitted = replace(judged, arrays=none, weight=0 * judged.weight, count=0 * judged.count)
-        both = judged, fitted if aside is None else aside.merged(part)
-        arrays = [own.of(k) for own in both for k in range(own.number)]
-        weight, count = np.concatenate([own.weight for own in both]), np.concatenate([own.count for own in both])
+        moments, whole = self.trial.moments, lattice_of(self.trial.moments)
+        kernel = kernel_of(self.families[prior.family], prior.factor, moments)
         lattice = whole.truncated(shrunk_orders(whole.orders, TRIED))
-        return cls(lattice, replace(judged, arrays={}, weight=weight, count=count), arrays, halves)
+        weighed = Weighed(moments, kernel, lattice)
+        small = weighed.reduced(weighed.leading(prior.penalty, ritz_size(self.count), SPAN)[0])
+        return replace(self.trial, moments=small).judged(self.halves, self.count, [prior.penalty])[0]
+
+
+def families_of(kernel: Kernel | None, usual: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
+    """The kernels that are compared: the given one, which the lattice makes periodic by itself, or the usual ones."""
+    return usual if kernel is None else (kernel.kernel if isinstance(kernel, Periodic) else kernel,)
 
 
 def kernel_of(kernel: Kernel, factor: float, moments: Moments) -> Kernel:
@@ -162,12 +120,7 @@ def kernel_of(kernel: Kernel, factor: float, moments: Moments) -> Kernel:
 
 
 def choose_prior(
-    moments: Moments,
-    *,
-    kernel: Kernel | None,
-    penalty: float | None,
-    count: int,
-    threads: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]],
+    moments: Moments, *, kernel: Kernel | None, penalty: float | None, count: int, threads: Threads
 ) -> Chosen:
     """The prior of modes, by their folds, for a `kernel` or any (None), and a `penalty` or the usual ones.
 
@@ -175,7 +128,7 @@ def choose_prior(
     and c = 10. A penalty that is left open is relative to the effective number of rows.
     """
     operator, folds = moments.operator.comparable, moments.folds
-    families = FAMILIES if kernel is None else (kernel.kernel if isinstance(kernel, Periodic) else kernel,)
+    families = families_of(kernel, FAMILIES)
     reason, unit = "", repeats(moments)
     if operator is None or not operator.solver.needs_symmetry:
         reason = f"solutions of {moments.operator} cannot be compared on rows held out"
@@ -185,5 +138,7 @@ def choose_prior(
         return Chosen(families, Setting(0, UNIT, UNCOMPARED * unit if penalty is None else penalty), reason=reason)
     usual = (PENALTY,) if families[0].automatic else PENALTIES
     penalties = tuple(c * unit for c in usual) if penalty is None else (penalty,)
-    parts = Parts.of(moments, half_splits(folds.number, TIMES, np.random.default_rng(0)))
-    return PriorSearch(moments, operator, families, penalties, compared(count), threads, parts).run()
+    splits = half_splits(folds.number, TIMES, np.random.default_rng(0))
+    compared_by = replace(moments, measured=replace(moments.measured, operator=operator))
+    trial = Trial(compared_by, folds.number).merged(splits)
+    return PriorSearch(*trial, families, penalties, compared(count), threads).run()

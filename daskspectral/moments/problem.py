@@ -15,23 +15,35 @@ from daskspectral.errors import RankWarning, warn_user
 from daskspectral.moments.counting import correlation_time, counted_rows
 from daskspectral.moments.moments import Moments
 from daskspectral.operators import Operator
-from daskspectral.solve import Penalty, Pencil, Problem, Spectrum, Symmetric, Whitening, resolve_cut, whiten
-from daskspectral.solve.whitening import inverse_root, symmetric_part
+from daskspectral.solve import (
+    Penalty,
+    Pencil,
+    Relation,
+    Solution,
+    SpectralProblem,
+    Symmetric,
+    Whitening,
+    resolve_cut,
+    whiten,
+)
+from daskspectral.solve.whitening import CUTS, inverse_root, symmetric_part
+from daskspectral.solvers import Cut, Solving
 
 Array = NDArray[np.inexact[Any]]
 Real = NDArray[np.floating[Any]]
 ROUNDING = {"float64": 1e-13, "float32": 1e-5}  # of matrices of unit diagonal
+EVERYTHING = Cut(min_support=0.0)
+"""All functions, in all directions above rounding."""
 PRECISION = {"float64": 2e-16, "float32": 1e-8}  # of sums, whose errors average out in float32
-CUTS = {"float64": 1e-10, "float32": 1e-6}  # of the norm, relative: K^+ raises the rounding of sums
 
 
 class Posed:
     """The problem that moments pose to their operator's solver, for the means over all rows or over a part of them.
 
-    `count` values are wanted; `penalty` is c of the penalised solution, None for all directions above the cut `rtol`;
-    functions of a kernel that rest on fewer points than `min_support` are left out, and with `half` the second half of
-    the landmarks. `means` are those over all rows, `rows` is how many rows the data count as. What does not depend on
-    the rows, the functions that are kept and their norm, is the same for every part.
+    `count` values are wanted; `penalty` is c of a penalised solution, None for all directions above the cut of the
+    `solver`; functions of a kernel that rest on fewer points than its `min_support` are left out, and with `half` the
+    second half of the landmarks. `means` are those over all rows, `rows` is how many rows the data count as. What does
+    not depend on the rows, the functions that are kept and their norm, is the same for every part.
 
     Raises ValueError where every function of a side vanishes, the sums are not finite, or the weights are all zero.
     """
@@ -39,23 +51,20 @@ class Posed:
     def __init__(
         self,
         moments: Moments,
-        *,
         count: int,
-        rtol: float | None,
-        ridge: float,
-        min_support: float,
         penalty: float | None,
+        solver: Solving = EVERYTHING,
         half: bool = False,
     ):
-        self.operator, self.count, self.ridge, self.c = moments.operator, count, ridge, penalty
-        self.cut, self.least_cut = resolve_cut(rtol, moments.dtype), resolve_cut(None, moments.dtype)
-        self.rounding = max(ROUNDING[moments.dtype], rtol or 0.0)
+        self.operator, self.solver, self.count, self.c = moments.operator, solver, count, penalty
+        self.cut, self.least_cut = resolve_cut(solver.rtol, moments.dtype), CUTS[moments.dtype]
+        self.rounding = max(ROUNDING[moments.dtype], solver.rtol or 0.0)
         self.precision = PRECISION[moments.dtype]
         means, self.count_of_rows = checked_means(moments), moments.count
         self.rows = counted_rows(moments) / correlation_time(moments)
-        self.left = self.right = _Side(moments, "", min_support, half)
+        self.left = self.right = _Side(moments, "", solver.min_support, half)
         if self.operator.solver.two_sided and "right_gram" in means:
-            self.right = _Side(moments, "right_", min_support, half)
+            self.right = _Side(moments, "right_", solver.min_support, half)
         self.means = self.restricted(means)
 
     def restricted(self, sums: Mapping[str, Real]) -> Mapping[str, Real]:
@@ -71,29 +80,22 @@ class Posed:
             within[name] = sums[name][(right if name == "right_first" else left).kept]
         return within
 
-    def solve(self, means: Mapping[str, Real], rows: float, span: Whitening | None = None) -> Spectrum:
+    def solve(self, means: Mapping[str, Real], rows: float, span: Whitening | None = None) -> Solution:
         """The spectrum for these means over rows that count as so many; coefficients are of the functions kept."""
-        operator, own = self.operator, self.right.prefix
-        solver = operator.solver
-        penalty = None if span is not None else self._penalty(means, rows)
-        return solver.solve(
-            Problem(
-                means["form"],
-                means["gram"],
-                self.count,
-                self.cut if penalty is None else self.least_cut,
-                right_gram=means[f"{own}gram"] if solver.two_sided else None,
-                means=(means["first"], means[f"{own}first"]) if operator.center else None,
-                ridge=self.ridge,
-                descending=operator.descending,
-                ranking=operator.ranking,
-                penalty=penalty,
-                span=span,
-                norm=self.left.norm if solver.by_norm else None,
+        operator = self.operator
+        within = self._penalty(means, rows) if span is None else span
+        return operator.solver.solve(
+            SpectralProblem(
+                **vars(relation_of(operator, means, self.left.norm if operator.solver.by_norm else None)),
+                count=self.count,
+                cut=self.least_cut if isinstance(within, Penalty) else self.cut,
+                ridge=self.solver.ridge,
+                within=within,
+                order="descending" if operator.descending else operator.ranking,
             )
         )
 
-    def solve_part(self, means: Mapping[str, Real], rows: float) -> Spectrum:
+    def solve_part(self, means: Mapping[str, Real], rows: float) -> Solution:
         """The same for a part of the data; a symmetric problem is solved in directions that all of the data see.
 
         The penalty is c kappa / rows: with rows / 10 in place of rows, c is ten times as large.
@@ -108,7 +110,7 @@ class Posed:
         penalty = self._penalty(self.means, self.rows)
         if penalty is None or not isinstance(self.operator.solver, Symmetric):
             return None
-        return Pencil.of(self.energy(self.means), self.means["gram"], penalty, self.count, self.least_cut)
+        return Pencil(self.energy(self.means), self.means["gram"], penalty, self.count, self.least_cut)
 
     @cached_property
     def nulls(self) -> int:
@@ -147,6 +149,13 @@ class Posed:
         if operator.derivative_order == 0:
             return Penalty(c * trace(left.root, gram) / rows * norm, rounding=self.rounding, precision=self.precision)
         return None
+
+
+def relation_of(operator: Operator, sums: Mapping[str, Real], norm: Real | None = None) -> Relation:
+    """What an operator's form relates, from sums or means; by a squared `norm` of functions in place of the Gram's."""
+    own = "right_" if "right_gram" in sums else ""
+    firsts = (sums["first"], sums[f"{own}first"]) if operator.center else None
+    return Relation(sums["form"], sums["gram"] if norm is None else norm, sums.get("right_gram"), firsts)
 
 
 def checked_means(moments: Moments) -> dict[str, NDArray[np.floating[Any]]]:
@@ -240,7 +249,10 @@ def roughness(operator: Operator, basis: Basis, energy: Real, root: Callable[[],
 
 
 def inverse_norm(norm: Real, dtype: str = "float64") -> Real:
-    """R (p, r) with R R^T = K^+ for the norm K (p, p), on directions where sums of the `dtype` are not all rounding."""
+    """R (p, r) with R R^T = K^+ for the norm K (p, p), on directions where sums of the `dtype` are not all rounding.
+
+    K^+ raises the rounding of sums.
+    """
     return inverse_root(symmetric_part(norm), CUTS[dtype])
 
 

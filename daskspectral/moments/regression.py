@@ -12,48 +12,25 @@ from numpy.typing import NDArray
 from daskspectral.errors import FitWarning, warn_user
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import checked_means
-from daskspectral.solve.ridge import Curve, FoldSums, Observed, RidgeFit, judges, missed, ridge_curve, solve_ridge
+from daskspectral.solve.ridge import FoldSums, Observed, RidgeProblem, judges, missed
 
 Array = NDArray[np.floating[Any]]
 KINDS = {"values": ("gram", "values", "value_squares"), "gradients": ("dirichlet", "slopes", "slope_squares")}
 OFFSET, LOST = 100.0, 1e4  # standard deviations
 
 
-@dataclass(frozen=True, eq=False)
-class RidgeProblem:
-    """A regression on values, and on gradients where they have a weight, in the span of a basis with norm `penalty`.
+def ridge_problem(moments: Moments, gradient_weight: float) -> RidgeProblem:
+    """A regression on values, and on gradients where they have a weight, in the span of a basis.
 
-    `shares` (K,) are the folds' shares of the weight, None without folds. `spread` is the mean square of what a fit has
-    to explain: of values about their mean, and of gradients; on folds that were left out, where there are any.
+    Raises ValueError for moments that are not finite, or weights that are all zero.
     """
-
-    observed: tuple[Observed, ...]
-    penalty: Array
-    shares: Array | None
-    spread: float
-
-    @classmethod
-    def of(cls, moments: Moments, gradient_weight: float) -> RidgeProblem:
-        """Raises ValueError for moments that are not finite, or weights that are all zero."""
-        means = checked_means(moments)
-        rows = int(moments.arrays["observed"][0])
-        observed = observed_in(moments, means, gradient_weight, rows, moments.basis.dimension)
-        folds = moments.folds
-        shares = None if folds is None else folds.weight[: folds.number] / moments.weight
-        spread = _spread(moments) + sum(float(kind.squares.sum()) for kind in observed[1:])
-        return cls(observed, moments.basis.norm(means["gram"]), shares, spread)
-
-    def curve(self, alpha: float | None, cut: float) -> Curve:
-        """How all penalties do, or the one that is given."""
-        return ridge_curve(self.observed, self.penalty, alpha=alpha, shares=self.shares, cut=cut)
-
-    def solve(self, alpha: float | str | None, cut: float) -> RidgeFit:
-        """The solution at one penalty, chosen on the folds (None) or by generalised cross-validation ("gcv")."""
-        return solve_ridge(self.observed, self.penalty, alpha=alpha, shares=self.shares, cut=cut)
-
-    def explained(self, error: float) -> float:
-        """The share of the spread that a mean squared error leaves explained; 0 where nothing is spread."""
-        return 1 - error / self.spread if self.spread > 0 else 0.0
+    means = checked_means(moments)
+    rows = int(moments.arrays["observed"][0])
+    observed = observed_in(moments, means, gradient_weight, rows, moments.basis.dimension)
+    folds = moments.folds
+    shares = None if folds is None else folds.weight[: folds.number] / moments.weight
+    spread = _spread(moments) + sum(float(kind.squares.sum()) for kind in observed[1:])
+    return RidgeProblem(observed, moments.basis.norm(means["gram"]), shares, spread)
 
 
 def observed_in(

@@ -16,11 +16,11 @@ from daskspectral.kernels import Linear
 from daskspectral.moments.counting import advise_weights
 from daskspectral.moments.intervals import errors_of, held_out_by_folds
 from daskspectral.moments.moments import Moments
-from daskspectral.moments.problem import Posed, checked_means
+from daskspectral.moments.problem import Posed, checked_means, relation_of
 from daskspectral.moments.trust import Solved, advise_manifold, advise_rank
 from daskspectral.operators import Operator
 from daskspectral.solve.ritz import ritz, ritz_singular
-from daskspectral.solvers import Solving
+from daskspectral.solvers import Cut, Solving
 
 Array = NDArray[np.floating[Any]]
 LEAST_HALVED = 16  # landmarks, below which half of them tell nothing
@@ -51,8 +51,7 @@ def solve_moments(
 
     Raises ValueError where every function of a side vanishes, the sums are not finite, or the weights are all zero.
     """
-    options: dict[str, Any] = {"count": count, "rtol": solver.rtol, "ridge": solver.ridge, "penalty": penalty}
-    posed = Posed(moments, min_support=solver.min_support, **options)
+    posed = Posed(moments, count, penalty, solver)
     spectrum = posed.solve(posed.means, posed.rows)
     left, right, own = posed.left, posed.right, moments.operator.solver
     advise_manifold(moments)
@@ -64,14 +63,10 @@ def solve_moments(
     shown = {"left": left.spread(spectrum.left), "right": right.spread(spectrum.right)}
     halved = [b for b in approximate if b.size >= LEAST_HALVED]
     approximation = np.full(len(spectrum.values), np.nan)
-    fewer: Posed | None = None
-    if half is not None:
-        fewer = Posed(half, min_support=0.0, **options)
-    elif halved:
-        fewer = Posed(moments, min_support=0.0, half=True, **options)
-    folds = moments.folds if half is None else half.folds
-    if fewer is not None and not errors.reason and folds is not None:
-        beyond = held_out_by_folds(fewer, folds)
+    fewer = moments if half is None else half
+    if (halved or half is not None) and not errors.reason and fewer.folds is not None:
+        every = Cut(solver.rtol, 0.0, solver.ridge)
+        beyond = held_out_by_folds(Posed(fewer, count, penalty, every, half=half is None), fewer.folds)
         known = min(len(beyond), len(approximation))
         approximation[:known] = np.abs(beyond[:known] - errors.held_out[:known])
     solved = Solved(posed, moments, spectrum, errors, approximation)
@@ -146,10 +141,7 @@ def score_span(operator: Operator, moments: Moments, functions: Mapping[str, Fun
     if by_size:
         if not operator.solver.two_sided:
             left, right = right, left
-        own = "right_" if "right_gram" in means else ""
-        centred = (means["first"], means[f"{own}first"]) if operator.center else None
-        grams = means["gram"], means[f"{own}gram"]
-        values: Functions = ritz_singular(left, right, means["form"], *grams, centred, dtype=moments.dtype)
+        values: Functions = ritz_singular(left, right, relation_of(operator, means), dtype=moments.dtype)
         return SpanScore(float(np.sum(values**2)), values, "singular value", moments.count)
     metric = moments.basis.norm(means["gram"]) if operator.solver.by_norm else means["gram"]
     values = ritz(right, means["form"], metric, symmetric=operator.symmetric, dtype=moments.dtype)

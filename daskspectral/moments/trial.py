@@ -6,7 +6,7 @@ The scale of a kernel is sought from a few scales outward, as far as they become
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Basis
 from daskspectral.moments.counting import Runs, RunSums
-from daskspectral.moments.measure import NUMBER, Measure
-from daskspectral.moments.moments import Moments
-from daskspectral.moments.problem import Posed
+from daskspectral.moments.folds import COUNT, WEIGHT, Folds, gathered, name_in
+from daskspectral.moments.measure import NUMBER
+from daskspectral.moments.moments import Measured, Moments, SummedRows
+from daskspectral.moments.problem import Posed, relation_of
 from daskspectral.moments.summing import SumTask
+from daskspectral.operators.weights import row_weights
 from daskspectral.solve.ritz import explained, ritz
 
 Array = NDArray[np.floating[Any]]
@@ -27,16 +29,18 @@ NEGLIGIBLE = 1e-9  # of the largest value
 POSITIVE = 1e-6  # of the largest value, by which one below 0 is no rounding
 MISSING = 0.1  # of what the constant explains: the cost of a singular function that a basis does not have
 DIGITS = 6  # of scores that are no rounding
-COUNT, MOST_COUNTED = 16, 24  # values that are compared; the same up to 24 components
+COMPARED, MOST_COMPARED = 16, 24  # values that are compared; the same up to 24 components
 LEAST_FACTOR, LARGEST_FACTOR = 1 / 128, 4.0
 Candidate = TypeVar("Candidate")
 Judged = TypeVar("Judged")
+Threads = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
+"""A map over several threads."""
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def compared(components: int) -> int:
     """How many values are compared."""
-    return max(COUNT, components) if components > MOST_COUNTED else COUNT
+    return max(COMPARED, components) if components > MOST_COMPARED else COMPARED
 
 
 def half_splits(folds: int, times: int, rng: np.random.Generator) -> list[Split]:
@@ -80,15 +84,13 @@ def ranked(scores: Mapping[Candidate, float]) -> list[Candidate]:
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Moments of a basis over all rows of a pilot, and the same sums by group: fold k has the groups k and K + k.
+    """Moments of a basis over some rows, of as many `folds`: fold k has the groups k and, where there are such, K + k.
 
     The second K groups hold rows that are landmarks, or among which landmarks were chosen. They are fitted to, and
     never judged on: a function that is flat at its own landmark would be chosen for it.
     """
 
     moments: Moments
-    sums: Mapping[str, Array]
-    weight: Array
     folds: int
 
     @classmethod
@@ -98,38 +100,39 @@ class Trial:
         rows: Mapping[str, Array],
         fold: NDArray[np.int64],
         landmark: NDArray[np.bool_],
-        *,
         folds: int,
-        preparation: Mapping[str, Any],
     ) -> Trial:
         """The sums of rows (fields (m, ...)) by fold (m,) and by whether they are never judged on, `landmark` (m,)."""
-        group = fold + folds * landmark
-        weights = np.asarray(rows["weight"], dtype=float) if "weight" in rows else np.ones(len(group))
-        weight = np.bincount(group, weights, minlength=2 * folds).astype(float)
-        parts: dict[int, dict[str, Array]] = {}
+        group, number, measure = fold + folds * landmark, folds * (1 + bool(landmark.any())), task.measure
+        weight = np.bincount(group, row_weights(rows), minlength=number)
+        count = np.bincount(group, minlength=number)
+        sums: dict[str, Any] = {WEIGHT: weight, COUNT: count}
         for g in np.unique(group).tolist():
             chosen = np.flatnonzero(group == g)
             batch = {name: values[chosen] for name, values in rows.items()}
-            parts[g] = task([{**batch, NUMBER: chosen}])
-        shapes = {name: values.shape for name, values in next(iter(parts.values())).items()}
-        sums = {name: np.zeros((2 * folds, *shape)) for name, shape in shapes.items()}
-        for g, part in parts.items():
-            for name, values in part.items():
-                sums[name][g] = values
-        measure = task.measure
-        assert isinstance(measure, Measure)
+            sums |= {name_in(g, name): values for name, values in task([{**batch, NUMBER: chosen}]).items()}
+        groups, whole = gathered(sums, number)
+        right = None if measure.right is measure.left else measure.right
         moments = Moments(
-            {name: values.sum(axis=0) for name, values in sums.items()},
-            float(weight.sum()),
-            len(group),
-            measure.left,
-            task.operator,
-            dtype=measure.dtype,
-            preparation=preparation,
-            right_basis=None if measure.right is measure.left else measure.right,
+            whole,
+            SummedRows(float(weight.sum()), len(group)),
+            Measured(measure.left, task.operator, measure.dtype, right_basis=right),
+            groups,
             order=_order(measure.left, rows["x"]),
         )
-        return cls(moments, sums, weight, folds)
+        return cls(moments, folds)
+
+    def merged(self, splits: Sequence[Split]) -> tuple[Trial, list[Split]]:
+        """The same with folds that no split parts as one, and the splits of these."""
+        part, halves = merged(splits, self.folds)
+        both = np.concatenate([part, part + part.max() + 1])[: len(self.groups.weight)]
+        return Trial(replace(self.moments, folds=self.groups.merged(both)), int(part.max()) + 1), halves
+
+    @property
+    def groups(self) -> Folds:
+        """The sums by group."""
+        assert self.moments.folds is not None
+        return self.moments.folds
 
     def judged(self, splits: Sequence[Split], count: int, penalties: Iterable[float | None]) -> list[Array]:
         """What functions fitted to one half give on the other, (splits, count), for each c of the penalised solution.
@@ -143,31 +146,32 @@ class Trial:
         Raises LinAlgError where the mean of squared slopes has values far below 0.
         """
         first, *_ = penalties = list(penalties)
-        posed = Posed(self.moments, count=count, rtol=None, ridge=0.0, min_support=0.0, penalty=first)
+        posed = Posed(self.moments, count, first)
         means = [(self._means(self._fitted(split)), self._means(split[1])) for split in splits]
         found = []
         for c in penalties:
-            counted = posed.rows if c is None or first is None or c == first else posed.rows * first / c
+            counted = posed.rows if c is None or c == first else posed.rows * (first or 0.0) / c
             pairs = zip(splits, means, strict=True)
             found.append(np.stack([self._judged(posed, counted, split, *halves, count) for split, halves in pairs]))
         return found
 
     def _fitted(self, split: Split) -> NDArray[np.int64]:
         """The groups to which the functions are fitted: landmarks' rows of these folds too."""
-        return np.concatenate([split[0], split[0] + self.folds])
+        found = np.concatenate([split[0], split[0] + self.folds])
+        return found[found < len(self.groups.weight)]
+
+    def _means(self, groups: NDArray[np.int64]) -> dict[str, Array]:
+        return self.groups.means(groups, self.groups.weight[groups].sum(), self.moments.operator.counts)
 
     def _judged(
         self, posed: Posed, rows: float, split: Split, means: Mapping[str, Array], seen: Mapping[str, Array], count: int
     ) -> Array:
         operator, dtype = self.moments.operator, self.moments.dtype
-        share = self.weight[self._fitted(split)].sum() / self.moments.weight
+        share = self.groups.weight[self._fitted(split)].sum() / self.moments.weight
         spectrum = posed.solve_part(means, rows * share)
         left, right = posed.left.spread(spectrum.left), posed.right.spread(spectrum.right)
         if operator.solver.two_sided:
-            own = posed.right.prefix
-            centred = (seen["first"], seen[f"{own}first"]) if operator.center else None
-            grams = seen["gram"], seen[f"{own}gram"]
-            shares = explained(spectrum.values.real, left, right, seen["form"], *grams, centred)
+            shares = explained(spectrum.values.real, left, right, relation_of(operator, seen))
             return np.append(np.sign(shares) * np.sqrt(np.abs(shares)), np.full(count - len(shares), -np.sqrt(MISSING)))
         values = ritz(right, seen["form"], seen["gram"], dtype=dtype).real
         if operator.descending:
@@ -180,14 +184,6 @@ class Trial:
             raise np.linalg.LinAlgError("values of a form without negative ones came out below 0, by rounding")
         values[: len(fitted)] = _raised(values[: len(fitted)], fitted)
         return np.append(values, np.full(count - len(values), np.inf))
-
-    def _means(self, groups: NDArray[np.int64]) -> dict[str, Array]:
-        weight = self.weight[groups].sum()
-        return {
-            name: values[groups].sum(axis=0) / weight
-            for name, values in self.sums.items()
-            if name not in self.moments.operator.counts
-        }
 
 
 def _raised(held_out: Array, fitted: Array) -> Array:
@@ -245,7 +241,7 @@ def search(
     penalties: Sequence[float | None],
     judge: Callable[[Setting], Judged],
     order: Callable[[Mapping[Setting, Judged]], list[Setting]],
-    threads: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]],
+    threads: Threads,
     largest: float,
     rounds: int = 1,
 ) -> tuple[list[set[float]], dict[Setting, Judged]]:

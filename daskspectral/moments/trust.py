@@ -26,7 +26,7 @@ from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import Posed
 from daskspectral.operators import Operator
 from daskspectral.operators.laplacian import OFF
-from daskspectral.solve import Spectrum, whiten
+from daskspectral.solve import Solution, whiten
 from daskspectral.solve.whitening import CUTS
 
 Array = NDArray[np.floating[Any]]
@@ -50,7 +50,7 @@ class Solved:
 
     posed: Posed
     moments: Moments
-    spectrum: Spectrum
+    spectrum: Solution
     errors: Errors
     approximation: Array
 
@@ -297,7 +297,7 @@ def advise_manifold(moments: Moments) -> None:
     )
 
 
-def advise_rank(solution: Spectrum, basis: Basis, wanted: int, *, right: Basis | None = None) -> None:
+def advise_rank(solution: Solution, basis: Basis, wanted: int, *, right: Basis | None = None) -> None:
     """Warn where there are fewer values than were wanted, and say what would give more.
 
     `right` is the basis of the right functions, where the solution has ranks of two sides.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, final
@@ -328,14 +327,3 @@ def check_form(form: Any, symmetric: bool = False) -> None:
         raise TypeError(f"a form is a function H(f, g, x) decorated with @form; got {form!r}")
     if symmetric:
         chosen_solver(Symmetric(), form)
-
-
-def whole(name: str, value: Any, least: int) -> int:
-    """The value as a whole number of `least` or more. Raises ValueError for anything else."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = least - 1
-    if isinstance(value, bool) or number < least:
-        raise ValueError(f"{name} must be a whole number of {least} or more; it is {value!r}")
-    return number

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from daskspectral.kernels import Gaussian, Periodic
 from daskspectral.kernels.base import is_number
 from daskspectral.kernels.radial import squared_distances
 from daskspectral.landmarks import kmeans_plus_plus
-from daskspectral.registry import Registered
+from daskspectral.registry import Registered, digest_of
 
 Array = NDArray[np.floating[Any]]
 
@@ -99,10 +98,8 @@ class Density(Registered):
     @cached_property
     def digest(self) -> str:
         """Of all that decides its values."""
-        digest = hashlib.sha256(repr((self.exponent, self.bandwidth, self.floor, self.periods)).encode())
-        for array in (self.centres, self.counts, self.heights):
-            digest.update(np.ascontiguousarray(array, dtype=float).tobytes())
-        return digest.hexdigest()[:16]
+        arrays = [np.asarray(a, dtype=float) for a in (self.centres, self.counts, self.heights)]
+        return digest_of([self.exponent, self.bandwidth, self.floor, self.periods, *arrays])[:16]
 
     def __repr__(self) -> str:
         return f"Density(exponent={self.exponent:g}, {len(self.centres)} centres, {self.digest})"

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from daskspectral.forms import Field, Form, Linear, along, along_each, form, inner, partial
-from daskspectral.kernels.base import is_number
-from daskspectral.operators.base import Array, Operator, check_names, chosen_solver, whole
+from daskspectral.forms import Field, Form, LinearExpression, along, along_each, form, inner, partial
+from daskspectral.kernels.base import is_number, whole
+from daskspectral.operators.base import Array, Operator, check_names, chosen_solver
 from daskspectral.solve import Singular, Solver, Symmetric
 
 Index = tuple[int, ...]
@@ -121,7 +121,7 @@ class DifferentialOperator(Operator):
             )
 
 
-def _derivative(f: Linear, alpha: Index) -> Linear:
+def _derivative(f: LinearExpression, alpha: Index) -> LinearExpression:
     """d_alpha f, and f itself for the order 0."""
     return partial(f, *alpha) if any(alpha) else f
 

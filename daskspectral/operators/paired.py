@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from daskspectral.forms import Field, Form, Functional, at, form, functional, gram_at, inner
-from daskspectral.operators.base import RESERVED, Operator, chosen_solver, whole
+from daskspectral.kernels.base import whole
+from daskspectral.operators.base import RESERVED, Operator, chosen_solver
 from daskspectral.solve import Singular
 
 

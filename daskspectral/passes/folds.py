@@ -17,7 +17,7 @@ from daskspectral.data.containers import in_memory
 from daskspectral.data.source import Source
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.plan import TASK_BYTES
-from daskspectral.moments.folds import FOLD, Blocked, Dealing, Dealt, Folds, Hashed, Labelled, Ranked, hashed
+from daskspectral.moments.folds import FOLD, Blocked, Dealing, Dealt, Folds, Hashed, LabelledFolds, Ranked, hashed
 from daskspectral.passes.parameters import check_whole
 
 Array = NDArray[Any]
@@ -70,7 +70,7 @@ class FoldRequest:
         if self.labels is not None:
             assert self.values is not None
             assert self.names is not None
-            return Labelled(self.values, self.names)
+            return LabelledFolds(self.values, self.names)
         if before is not None:
             if before.block is not None:
                 return Blocked(before.number, before.block[0])

@@ -34,7 +34,7 @@ from daskspectral.engine.sampling import draw_rows
 from daskspectral.forms import Atom
 from daskspectral.modes.nufft import available_there
 from daskspectral.modes.sums import bytes_there, rows_at_once
-from daskspectral.moments import Digests, Measure, Moments, block_rows
+from daskspectral.moments import Digests, Measure, Measured, Moments, SummedRows, block_rows
 from daskspectral.moments.counting import ORDER, Runs
 from daskspectral.moments.folds import Coincidence, Dealing, Dealt, Groups, gathered
 from daskspectral.moments.modes import ModeMeasure, Outside, weights_of
@@ -316,17 +316,10 @@ def measure(
         check_outside(basis, source.n - start - total.count - total.skipped, source.n - start)
     return Moments(
         sums,
-        total.weight,
-        total.count,
-        basis,
-        operator,
-        total.skipped,
-        dtype,
-        _preparation(source, discretisation, operator),
-        rows=source.n - start,
-        right_basis=discretisation.right_basis,
-        digests=digests,
-        folds=folds,
+        SummedRows(total.weight, total.count, total.skipped, source.n - start),
+        Measured(basis, operator, dtype, _preparation(source, discretisation, operator), discretisation.right_basis),
+        folds,
+        digests,
         landmark_rows=discretisation.landmark_rows,
         penalty=discretisation.penalty,
         undercut=None if discretisation.selection is None else discretisation.selection.undercut,

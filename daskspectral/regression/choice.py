@@ -22,8 +22,7 @@ from daskspectral.choosing.search import TRIAL_LANDMARKS, in_threads
 from daskspectral.data.source import Source
 from daskspectral.errors import FitWarning, warn_user
 from daskspectral.kernels import Gaussian, Kernel, Matern
-from daskspectral.moments.folds import Folds
-from daskspectral.moments.regression import RidgeProblem
+from daskspectral.moments.regression import ridge_problem
 from daskspectral.moments.trial import Setting, climb, edge_of
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.selection import Candidate, Selection
@@ -178,13 +177,7 @@ class _Search:
         pilot, wanted = self.pilot, self.wanted
         basis = LandmarkBasis(self.kernel(setting), self.points)
         trial = pilot.trial(basis, None, np.zeros(pilot.rows, dtype=bool), wanted.dtype)
-        number = pilot.folds
-        folds = Folds(
-            {name: values[:number] for name, values in trial.sums.items()},
-            trial.weight[:number],
-            np.bincount(pilot.fold, minlength=number),
-        )
-        problem = RidgeProblem.of(replace(trial.moments, folds=folds), wanted.gradient_weight)
+        problem = ridge_problem(trial.moments, wanted.gradient_weight)
         curve = problem.curve(wanted.alpha, wanted.cut)
         if curve.errors is None:
             return None

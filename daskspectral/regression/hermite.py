@@ -25,7 +25,7 @@ from daskspectral.estimators.regressor import Regressor
 from daskspectral.estimators.summary import chosen_facts, explained, measured_facts
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
-from daskspectral.moments.regression import RidgeProblem, advise_offset
+from daskspectral.moments.regression import advise_offset, ridge_problem
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.folds import checked_folds, continued_folds
 from daskspectral.passes.functions import SpanValues
@@ -35,7 +35,7 @@ from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import Session, Training
 from daskspectral.passes.sums import Discretisation
 from daskspectral.regression.choice import OpenRegression, decide_regression
-from daskspectral.solve.ridge import RidgeFit, resolve_ridge_cut
+from daskspectral.solve.ridge import RidgeFit, RidgeProblem, resolve_ridge_cut
 
 Array = NDArray[np.floating[Any]]
 
@@ -143,7 +143,7 @@ class HermiteRegressor(RegressionFunctions):
     gcv_ : float, robust generalised cross-validation at alpha_: the mean over the rows of the squared residual of the
         value, and gradient_weight times the squared residual of the gradient, each corrected for its own leverage,
         RSS / (1 - tr / n)² with n values or n d entries of gradients, and raised where the fit nears interpolation
-        (`daskspectral.solve.solve_ridge`)
+        (`daskspectral.solve.RidgeProblem.solve`)
     gcv_curve_ : (g, 2), the penalties and these scores
     rank_ : int, directions that the sums resolve
     degrees_of_freedom_ : float, the trace of the hat matrix
@@ -256,7 +256,7 @@ class HermiteRegressor(RegressionFunctions):
         cut, weight = resolve_ridge_cut(self.rtol, moments.dtype), float(self.gradient_weight)
         if isinstance(basis, FourierLattice):
             return self._fit_modes(moments, alpha, cut)
-        problem = RidgeProblem.of(moments, weight)
+        problem = ridge_problem(moments, weight)
         fit = problem.solve(alpha, cut)
         known = vars(self).get("moments_")
         if "choice_" in vars(self) and known is not None and known.fingerprint != moments.fingerprint:

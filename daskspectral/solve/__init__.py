@@ -1,9 +1,9 @@
 """Solvers: small dense algebra on the moments."""
 
 from daskspectral.solve.pencil import Penalty, Pencil
-from daskspectral.solve.ridge import RidgeFit, solve_ridge
-from daskspectral.solve.ritz import explained, ritz, ritz_singular
-from daskspectral.solve.solvers import Eigen, Principal, Problem, Singular, Solver, Spectrum, Symmetric
+from daskspectral.solve.ridge import RidgeFit, RidgeProblem
+from daskspectral.solve.ritz import Relation, explained, ritz, ritz_singular
+from daskspectral.solve.solvers import Eigen, Principal, Singular, Solution, Solver, SpectralProblem, Symmetric
 from daskspectral.solve.whitening import Whitening, resolve_cut, whiten
 
 __all__ = [
@@ -11,17 +11,18 @@ __all__ = [
     "Pencil",
     "Penalty",
     "Principal",
-    "Problem",
+    "Relation",
     "RidgeFit",
+    "RidgeProblem",
     "Singular",
+    "Solution",
     "Solver",
-    "Spectrum",
+    "SpectralProblem",
     "Symmetric",
     "Whitening",
     "explained",
     "resolve_cut",
     "ritz",
     "ritz_singular",
-    "solve_ridge",
     "whiten",
 ]

@@ -16,7 +16,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from daskspectral.solve.pencil import leading_by_cholesky, raised, scale_of
-from daskspectral.solve.solvers import Spectrum
+from daskspectral.solve.solvers import Solution
 from daskspectral.solve.whitening import fix_signs, orthonormal, symmetric_part, unit_root
 
 Array = NDArray[np.floating[Any]]
@@ -26,6 +26,18 @@ GUARD = 8  # functions of the block beyond those that are wanted: the last ones 
 START = 1200  # functions of largest prior among which the iteration finds its start
 DEPENDENT = 1e-12  # of the largest eigenvalue of a block's Gram matrix at unit diagonal
 INDEFINITE = -1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class Coarse:
+    """Functions that hold most of a solution: their `places` (c,), and the Gram matrix and the form among them (c, c).
+
+    They are ordered by falling prior, without a null one.
+    """
+
+    places: NDArray[np.integer[Any]]
+    gram: Array
+    energy: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +71,7 @@ class IterativeSpan:
         words = f"a span of {self.functions.shape[1]} of {len(self.functions)} functions, residuals up to {worst:.1g}"
         return f"{words} {steps}" if self.converged else f"{words} {steps}, above the {self.tolerance:.1g} asked for"
 
-    def spectrum(self, count: int) -> Spectrum:
+    def spectrum(self, count: int) -> Solution:
         """The `count` lowest Ritz values of the form, without the penalty, on the span, ascending.
 
         Coefficients (p, count) are of unit norm, the largest of each one positive. `residuals` are those of the form
@@ -70,7 +82,7 @@ class IterativeSpan:
         residuals = np.linalg.norm(self.form @ vectors - vectors * values, axis=0)
         coefficients = self.functions @ vectors
         fix_signs(coefficients)
-        return Spectrum(values, coefficients, coefficients, len(self.functions), residuals, self.status)
+        return Solution(values, coefficients, coefficients, len(self.functions), residuals, self.status)
 
 
 def leading_iterative(
@@ -80,9 +92,7 @@ def leading_iterative(
     *,
     null: bool,
     count: int,
-    coarse: NDArray[np.integer[Any]],
-    coarse_gram: Array,
-    coarse_energy: Array,
+    coarse: Coarse,
     fine: Callable[[float, float], Inverse],
     tolerance: float = 1e-6,
     iterations: int = 200,
@@ -91,9 +101,8 @@ def leading_iterative(
 
     `products` gives Φ u and L u for a block u (p, k); `scale` (p,) is the diagonal of S, the root of the prior.
     `null` says that the form kills the first function, the constant: it comes first, the penalty leaves it out, and the
-    others are orthogonal to it. `count` is q, with it. `coarse` (c,) are the places of functions that hold most of the
-    solution, ordered by falling `scale`, without a null one; `coarse_gram` and `coarse_energy` are Φ and L among them.
-    `fine(t, sigma)` is given t and σ, and gives an approximate inverse of A + t (B + σ A) that maps residuals
+    others are orthogonal to it. `count` is q, with it. `coarse` has Φ and L among functions that hold most of the
+    solution. `fine(t, sigma)` is given t and σ, and gives an approximate inverse of A + t (B + σ A) that maps residuals
     (p, k) to (p, k), symmetric, positive semidefinite, and positive beyond the coarse block. λ, of which t is, is the
     last value wanted on the coarse block.
 
@@ -101,13 +110,13 @@ def leading_iterative(
     ValueError where the coarse block is too small for the functions wanted, or its matrices do not fit it.
     """
     wanted = count - null
-    if wanted < 1 or len(coarse) < wanted + GUARD:
+    size = len(coarse.places)
+    if wanted < 1 or size < wanted + GUARD:
         raise ValueError(
             f"a span of {count} functions, {count - wanted} of them null ones, needs count above these and a coarse "
-            f"block of {wanted + GUARD} functions or more; got {len(coarse)}"
+            f"block of {wanted + GUARD} functions or more; got {size}"
         )
-    pencil = _Deflated.of(products, scale, mu, null)
-    block = _Subspace(pencil, wanted, coarse, *pencil.among(coarse, coarse_gram, coarse_energy), fine)
+    block = _Subspace(_Deflated(products, scale, mu, null), wanted, coarse, fine)
     history = [block.worst]
     while history[-1] > tolerance and len(history) <= iterations:
         block.step(tolerance)
@@ -115,29 +124,20 @@ def leading_iterative(
     return block.span(tuple(history), tolerance)
 
 
-@dataclass(frozen=True, eq=False)
 class _Deflated:
     """A and B on functions without what they have of a null one, the first, and are 0 there.
 
     `first` times the null function has unit norm; `shift` (p,) is what the others have of it.
     """
 
-    products: Products
-    scale: Array
-    mu: float
-    null: bool
-    first: float
-    shift: Array
-
-    @classmethod
-    def of(cls, products: Products, scale: Array, mu: float, null: bool) -> _Deflated:
-        if not null:
-            return cls(products, scale, mu, null, 0.0, np.zeros(len(scale)))
-        gram = products(np.eye(len(scale), 1))[0][:, 0]
-        first = float(1 / np.sqrt(gram[0]))
-        shift = first * scale * gram
-        shift[0] = 0
-        return cls(products, scale, mu, null, first, shift)
+    def __init__(self, products: Products, scale: Array, mu: float, null: bool):
+        self.products, self.scale, self.mu, self.null = products, scale, mu, null
+        self.first, self.shift = 0.0, np.zeros(len(scale))
+        if null:
+            gram = products(np.eye(len(scale), 1))[0][:, 0]
+            self.first = float(1 / np.sqrt(gram[0]))
+            self.shift = self.first * scale * gram
+            self.shift[0] = 0
 
     def __call__(self, vectors: Array) -> tuple[Array, Array]:
         """A v and B v of vectors (p, k)."""
@@ -147,10 +147,10 @@ class _Deflated:
         a[: self.null] = b[: self.null] = 0
         return a - np.outer(self.shift, self.shift @ vectors), b
 
-    def among(self, places: NDArray[np.integer[Any]], gram: Array, energy: Array) -> tuple[Array, Array]:
-        """A and B among some functions, from the Gram matrix and the form among them."""
-        scale, shift = self.scale[places], self.shift[places]
-        a, b = (matrix * scale[:, None] * scale for matrix in (gram, energy))
+    def among(self, some: Coarse) -> tuple[Array, Array]:
+        """A and B among some functions."""
+        scale, shift = self.scale[some.places], self.shift[some.places]
+        a, b = (matrix * scale[:, None] * scale for matrix in (some.gram, some.energy))
         b[np.diag_indices_from(b)] += self.mu
         return a - np.outer(shift, shift), b
 
@@ -166,17 +166,10 @@ class _Deflated:
 class _Subspace:
     """A block of functions, the directions of its last change, and what A and B make of them."""
 
-    def __init__(
-        self,
-        pencil: _Deflated,
-        wanted: int,
-        coarse: NDArray[np.integer[Any]],
-        a: Array,
-        b: Array,
-        fine: Callable[[float, float], Inverse],
-    ):
+    def __init__(self, pencil: _Deflated, wanted: int, coarse: Coarse, fine: Callable[[float, float], Inverse]):
         self.pencil, self.wanted, self.size = pencil, wanted, wanted + GUARD
-        self.coarse, self.a, self.b, self.fine_of = coarse, a, b, fine
+        self.coarse, self.fine_of = coarse.places, fine
+        self.a, self.b = a, b = pencil.among(coarse)
         few = slice(max(START, self.size))
         traces = np.trace(b), np.trace(a)
         t = scale_of(0.0, *traces)
@@ -186,7 +179,7 @@ class _Subspace:
         # the block, the preconditioned residuals, the last change: with A and B of each
         p = len(pencil.scale)
         self.basis, self.a_basis, self.b_basis = (np.zeros((p, 3 * self.size), order="F") for _ in range(3))
-        self.basis[coarse[few], : self.size] = vectors
+        self.basis[self.coarse[few], : self.size] = vectors
         self.a_basis[:, : self.size], self.b_basis[:, : self.size] = pencil(self.basis[:, : self.size])
         self._solve(self.size)
 

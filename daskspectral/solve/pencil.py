@@ -18,6 +18,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from daskspectral.solve.ritz import Relation
 from daskspectral.solve.whitening import (
     Whitening,
     beside,
@@ -101,61 +102,42 @@ def last_value(energy: Array, white: Array, count: int) -> float:
     return float(scipy.linalg.eigh(reduced, eigvals_only=True, subset_by_index=(k, k))[0])
 
 
-def leading_functions(energy: Array, gram: Array, penalty: Penalty, count: int, cut: float) -> Whitening:
-    """The leading functions of B = energy + penalty, orthonormal in A = gram: (p, q).
-
-    λ is sought among the directions of A above `cut`. Functions that the energy kills (rows of exact zeros, the
-    constant's) lead, and the others are orthogonal to them. `rank` counts all functions that the data see; the span
-    holds q = min(rank, max(32, count + 8)) of them. Raises ValueError where every function vanishes on the data.
-    """
-    return Pencil.of(energy, gram, penalty, count, cut).leading(gram)
-
-
-@dataclass(frozen=True, eq=False)
 class Pencil:
-    """The penalised problem of some moments, in the directions that they see; parts of the data are solved in these.
+    """The penalised problem B = energy + penalty, A = gram, (p, p), in the directions that the data see.
 
-    `null` (p,) marks the functions that the energy kills. `root` whitens A + t (B + σ A) of the others, without what
-    they have of the null ones; `norm` is the penalty of these. `count` values are wanted.
-    `white` (p, s) whitens A alone, on the directions above `cut`, the null functions first.
-    `theta` (r,), descending, are the eigenvalues of A in these directions, `functions` (p, r) their functions.
+    `null` (p,) marks the functions that the energy kills (rows of exact zeros, the constant's). `root` whitens
+    A + t (B + σ A) of the others, without what they have of the null ones; `norm` is the penalty of these. `count`
+    values are wanted, and λ is sought among the directions of A above `cut`. `theta` (r,), descending, are the
+    eigenvalues of A in the directions of `root`, `functions` (p, r) their functions. Parts of the data are solved in
+    these. Raises ValueError where every function vanishes on the data.
     """
 
-    null: NDArray[np.bool_]
-    white: Array
-    root: InverseRoot
-    norm: Array
-    theta: Array
-    functions: Array
-    t: float
-    sigma: float
-    count: int
-    cut: float
-    precision: float
-
-    @classmethod
-    def of(cls, energy: Array, gram: Array, penalty: Penalty, count: int, cut: float) -> Pencil:
-        """The pencil of form and Gram matrix (p, p). Raises ValueError where every function vanishes on the data."""
-        null = (energy == 0).all(axis=0) & (np.diag(gram) > 0)
-        rest, white = ~null, whiten(gram, cut, null).matrix
-        first, _, a = deflated(gram, null, cut)
-        form, norm = energy[np.ix_(rest, rest)], penalty.left[np.ix_(rest, rest)]
-        b, squares, t, sigma = form + norm, np.diag(gram)[rest], 1.0, 0.0
+    def __init__(self, energy: Array, gram: Array, penalty: Penalty, count: int, cut: float):
+        self.count, self.cut, self.precision = count, cut, penalty.precision
+        self.null = (energy == 0).all(axis=0) & (np.diag(gram) > 0)
+        rest, self._white = ~self.null, whiten(gram, cut, self.null).matrix
+        first, _, a = deflated(gram, self.null, cut)
+        self.norm = penalty.left[np.ix_(rest, rest)]
+        b, squares = energy[np.ix_(rest, rest)] + self.norm, np.diag(gram)[rest]
+        self.t, self.sigma = 1.0, 0.0
         if np.trace(a) > 0:
-            last = last_value(energy, white[:, first.shape[1] :], ritz_size(count) - MARGIN)
-            t = scale_of(last, np.trace(b), np.trace(a))
-        root = InverseRoot.of(a + t * b, penalty.rounding, squares)
-        while root.least < -100 * root.rounding and sigma * t < RAISED:
-            sigma = raised(t, sigma)
-            root = InverseRoot.of(a + t * (b + sigma * a), penalty.rounding, squares)
-        theta, functions = root.leading(a)
-        return cls(null, white, root, norm, theta, functions, t, sigma, count, cut, penalty.precision)
+            last = last_value(energy, self._white[:, first.shape[1] :], ritz_size(count) - MARGIN)
+            self.t = scale_of(last, np.trace(b), np.trace(a))
+        self.root = InverseRoot(a + self.t * b, penalty.rounding, squares)
+        while self.root.least < -100 * self.root.rounding and self.sigma * self.t < RAISED:
+            self.sigma = raised(self.t, self.sigma)
+            self.root = InverseRoot(a + self.t * (b + self.sigma * a), penalty.rounding, squares)
+        self.theta, self.functions = self.root.leading(a)
 
     def leading(self, gram: Array) -> Whitening:
-        """The leading functions of the data that the pencil is of."""
+        """The leading functions of the data that the pencil is of, orthonormal in their Gram matrix: (p, q).
+
+        The null functions lead, and the others are orthogonal to them. `rank` counts all functions that the data see;
+        the span holds q = min(rank, max(32, count + 8)) of them.
+        """
         first, shift, a = deflated(gram, self.null, self.cut)
         span = self._whitening(first, shift, a, self.theta, self.functions)
-        return replace(span, coordinates=self.white.T @ gram @ span.matrix)
+        return replace(span, coordinates=self._white.T @ gram @ span.matrix)
 
     def part(self, energy: Array, gram: Array, factor: float) -> Whitening:
         """The leading functions of a part of the data, whose penalty is `factor` times that of the whole."""
@@ -186,33 +168,22 @@ class Pencil:
         return Whitening(matrix, theta, null + len(seen))
 
 
-@dataclass(frozen=True, eq=False)
 class InverseRoot:
-    """W (p, r) with Wᵀ M W = I on the directions of M, brought to unit diagonal, that exceed `rounding`.
+    """W (p, r) with Wᵀ M W = I for a symmetric `matrix` M (p, p), on directions above `rounding` at unit diagonal.
 
-    `least` and `largest` are the extreme eigenvalues at unit diagonal; `least` is -1 where the diagonal is negative.
-    The rounding of the entries of M is relative to `squares` (p,), those of the functions.
+    `least` and `largest` are the extreme eigenvalues there; `least` is -1 where the diagonal is negative. The rounding
+    of the entries of M is relative to `squares` (p,), those of the functions where M is of what is left of them,
+    without a constant: what was subtracted leaves its rounding. Functions of none are seen by no row, and left out
+    whatever their norm.
     """
 
-    matrix: Array
-    squares: Array
-    least: float
-    largest: float
-    rounding: float
-
-    @classmethod
-    def of(cls, matrix: Array, rounding: float, squares: Array) -> InverseRoot:
-        """The inverse root of a symmetric matrix (p, p), on the directions above `rounding` at unit diagonal.
-
-        `squares` (p,) are those of the functions where the matrix is of what is left of them, without a constant: what
-        was subtracted leaves its rounding. Functions of none are seen by no row, and left out whatever their norm.
-        """
-        diagonal, seen = np.diag(matrix), squares > 0
+    def __init__(self, matrix: Array, rounding: float, squares: Array):
+        self.squares, diagonal, seen = squares, np.diag(matrix), squares > 0
         excess = np.divide(squares, diagonal, out=np.ones(len(matrix)), where=diagonal > 0)
-        rounding *= float(excess.max(initial=1.0))
-        root, values = unit_root(np.where(np.outer(seen, seen), matrix, 0.0), 0.0, rounding)
-        least = -1.0 if (diagonal < 0).any() else float(values.min(initial=np.inf))
-        return cls(root, squares, least, float(values.max(initial=0.0)), rounding)
+        self.rounding = rounding * float(excess.max(initial=1.0))
+        self.matrix, values = unit_root(np.where(np.outer(seen, seen), matrix, 0.0), 0.0, self.rounding)
+        self.least = -1.0 if (diagonal < 0).any() else float(values.min(initial=np.inf))
+        self.largest = float(values.max(initial=0.0))
 
     def leading(self, inner: Array) -> tuple[Array, Array]:
         """The eigenvalues of another matrix in these directions, descending, and their functions (p, r)."""
@@ -224,23 +195,16 @@ class InverseRoot:
         return np.asarray(precision * self.largest * (self.squares @ functions**2))
 
 
-def leading_pairs(
-    form: Array,
-    gram: Array,
-    right_gram: Array,
-    penalty: Penalty,
-    count: int,
-    cut: float,
-    means: tuple[Array, Array] | None = None,
-) -> tuple[Whitening, Whitening]:
+def leading_pairs(relation: Relation, penalty: Penalty, count: int, cut: float) -> tuple[Whitening, Whitening]:
     """The leading singular functions of Wᵀ form Z, orthonormal in the Gram matrices: (p, q) and (q', q).
 
-    W Wᵀ = (gram + mu K)⁻¹ and Z Zᵀ = (right_gram + nu K')⁻¹. With `means`, (p,) and (q',), they are those of the
+    W Wᵀ = (gram + mu K)⁻¹ and Z Zᵀ = (right_gram + nu K')⁻¹. With means, (p,) and (q',), they are those of the
     centred form, and the functions W Wᵀ means, constants as far as there are such, come first, with what the centred
     form pairs them with: functions less their means are in the span then. A side of no more functions than a Ritz space
     holds is taken whole. The left ones have coordinates in the basis of `gram` whitened on the directions above
     `cut`.
     """
+    form, means, (gram, right_gram) = relation.form, relation.means, relation.grams
     right_penalty = penalty.left if penalty.right is None else penalty.right
     w, z = _certain(gram, penalty.left, penalty), _certain(right_gram, right_penalty, penalty)
     if not min(w.shape[1], z.shape[1]):
@@ -272,6 +236,6 @@ def _unit(vector: Array) -> Array:
 
 def _certain(gram: Array, norm: Array, penalty: Penalty) -> Array:
     """W (p, r) with W^T (gram + norm) W = I and W^T gram W diagonal, of the functions whose norm is not rounding."""
-    root = InverseRoot.of(gram + norm, penalty.rounding, np.diag(gram))
+    root = InverseRoot(gram + norm, penalty.rounding, np.diag(gram))
     theta, functions = root.leading(gram)
     return functions[:, theta > CERTAIN * root.blurred(functions, penalty.precision)]

@@ -16,7 +16,7 @@ import scipy.linalg
 import scipy.optimize
 from numpy.typing import NDArray
 
-from daskspectral.solve.whitening import inverse_root, resolve_cut, symmetric_part, whiten
+from daskspectral.solve.whitening import at_unit_diagonal, inverse_root, resolve_cut, symmetric_part, whiten
 
 Array = NDArray[np.floating[Any]]
 
@@ -127,44 +127,71 @@ class RidgeFit:
         return float(total[0] if len(total) == 1 else np.interp(np.log(self.alpha), np.log(self.alphas), total))
 
 
-def solve_ridge(
-    observed: Sequence[Observed],
-    penalty: Array,
-    *,
-    alpha: float | str | None = None,
-    shares: Array | None = None,
-    cut: float = CUTS["float64"],
-) -> RidgeFit:
+@dataclass(frozen=True, eq=False)
+class RidgeProblem:
     """Minimise a.A a - 2 a.b + squares + alpha a.K a for each column b (p, m), all summed over the kinds `observed`.
 
-    K = `penalty` (p, p). Without `alpha`, and with the `shares` (K,) of the folds in the weight, one alpha for all
-    columns has the least error on folds that were left out (`fold_errors`). Without folds, and for
-    alpha="gcv", it has the least score, the sum over the kinds of
-
-        score(alpha) = residual / (1 - tr(A_kind R) / count)² (1 + 2 (tr(A_kind R A R) / count)²)
-
-    with R = (A + alpha K)⁻¹. The first factor is generalised cross-validation, with the mean leverage of each kind
-    taken separately: observations of one kind do not make up for observations of another, whose weight may be next to
-    nothing. The second factor, after the robust cross-validation of Lukas (2006), grows with the variance of the fit
-    relative to the noise. It is near 1 for smooth fits, and at most 3. Plain scores of an interpolating fit and of a
-    smooth one may differ by chance alone where leverages differ; this factor then decides for the smooth one. Where
-    there is no noise, the residual decides.
-
-    A and K may be singular to rounding, both in the same directions. Directions below `cut` times the largest of
-    A + alpha K are left out, and directions in which A is no more than rounding. One decomposition, with folds one more
-    for each, gives the curve; the coefficients come from another one at alpha, the same bits for an alpha that is given
-    as for the same alpha when it is found. Raises ValueError where every function vanishes.
+    K = `penalty` (p, p). A and K may be singular to rounding, both in the same directions. `shares` (K,) are those of
+    the folds in the weight, None without folds. `spread` is the mean square of what a fit has to explain: of values
+    about their mean, and of gradients; on folds that were left out, where there are any.
     """
-    given = None if isinstance(alpha, str) else alpha
-    curve = ridge_curve(observed, penalty, alpha=given, shares=shares, cut=cut)
-    if given is not None:
-        best = given
-    elif alpha is None and curve.errors is not None:
-        best = best_penalty(curve.alphas, curve.errors.sum(axis=1))
-    else:
-        best = float(curve.alphas[::-1][np.argmin(curve.scores[::-1])])  # the largest of several that are equally good
-        best = curve.pencil.moved(best, observed, penalty, cut).best_near(best)
-    return curve.pencil.moved(best, observed, penalty, cut).fit(best, curve)
+
+    observed: Sequence[Observed]
+    penalty: Array
+    shares: Array | None = None
+    spread: float = 0.0
+
+    def solve(self, alpha: float | str | None = None, cut: float = CUTS["float64"]) -> RidgeFit:
+        """The solution at one penalty: a given one, the best on folds that were left out (None), or "gcv".
+
+        Without `alpha`, and with the `shares` of folds, one alpha for all columns has the least error on folds that
+        were left out (`fold_errors`). Without folds, and for alpha="gcv", it has the least score, the sum over the
+        kinds of
+
+            score(alpha) = residual / (1 - tr(A_kind R) / count)² (1 + 2 (tr(A_kind R A R) / count)²)
+
+        with R = (A + alpha K)⁻¹. The first factor is generalised cross-validation, with the mean leverage of each kind
+        taken separately: observations of one kind do not make up for observations of another, whose weight may be next
+        to nothing. The second factor, after the robust cross-validation of Lukas (2006), grows with the variance of the
+        fit relative to the noise. It is near 1 for smooth fits, and at most 3. Plain scores of an interpolating fit and
+        of a smooth one may differ by chance alone where leverages differ; this factor then decides for the smooth one.
+        Where there is no noise, the residual decides.
+
+        Directions below `cut` times the largest of A + alpha K are left out, and directions in which A is no more than
+        rounding. One decomposition, with folds one more for each, gives the curve; the coefficients come from another
+        one at alpha, the same bits for an alpha that is given as for the same alpha when it is found. Raises ValueError
+        where every function vanishes.
+        """
+        given = None if isinstance(alpha, str) else alpha
+        curve = self.curve(given, cut)
+        if given is not None:
+            best = given
+        elif alpha is None and curve.errors is not None:
+            best = best_penalty(curve.alphas, curve.errors.sum(axis=1))
+        else:
+            best = float(curve.alphas[::-1][np.argmin(curve.scores[::-1])])  # the largest of several equally good ones
+            best = curve.pencil.moved(best, self, cut).best_near(best)
+        return curve.pencil.moved(best, self, cut).fit(best, curve)
+
+    def curve(self, alpha: float | None = None, cut: float = CUTS["float64"]) -> Curve:
+        """How all penalties do, or the one that is given."""
+        form, _ = summed(self.observed)
+        if not np.trace(form) > 0:
+            raise ValueError("every basis function is zero on every point; widen the kernel's scale")
+        # A is like K^2: directions of relative size sqrt(cut), where A reaches rounding, weigh the same in A and
+        # alpha K
+        anchor = float(np.sqrt(cut) * np.trace(form) / np.trace(self.penalty)) if alpha is None else alpha
+        pencil, alphas = _Pencil.at(anchor, self, cut), np.array([anchor])
+        if alpha is None:
+            low, high = np.log10(1e-3 * anchor), np.log10(100 * pencil.largest)
+            alphas = 10 ** (low + np.arange(np.ceil(GRID * (high - low)) + 1) / GRID)
+        scores = np.array([pencil.score(a) for a in alphas])
+        errors = None if self.shares is None else fold_errors(self, self.shares, alphas, cut)
+        return Curve(alphas, scores, errors, pencil)
+
+    def explained(self, error: float) -> float:
+        """The share of the spread that a mean squared error leaves explained; 0 where nothing is spread."""
+        return 1 - error / self.spread if self.spread > 0 else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,31 +204,8 @@ class Curve:
     pencil: _Pencil
 
 
-def ridge_curve(
-    observed: Sequence[Observed],
-    penalty: Array,
-    *,
-    alpha: float | None = None,
-    shares: Array | None = None,
-    cut: float = CUTS["float64"],
-) -> Curve:
-    """How all penalties do, or the one that is given; arguments as of `solve_ridge`."""
-    form, _ = summed(observed)
-    if not np.trace(form) > 0:
-        raise ValueError("every basis function is zero on every point; widen the kernel's scale")
-    # A is like K^2: directions of relative size sqrt(cut), where A reaches rounding, weigh the same in A and alpha K
-    anchor = float(np.sqrt(cut) * np.trace(form) / np.trace(penalty)) if alpha is None else alpha
-    pencil, alphas = _Pencil.at(anchor, observed, penalty, cut), np.array([anchor])
-    if alpha is None:
-        low, high = np.log10(1e-3 * anchor), np.log10(100 * pencil.largest)
-        alphas = 10 ** (low + np.arange(np.ceil(GRID * (high - low)) + 1) / GRID)
-    scores = np.array([pencil.score(a) for a in alphas])
-    errors = None if shares is None else fold_errors(observed, shares, penalty, alphas, cut)
-    return Curve(alphas, scores, errors, pencil)
-
-
 def resolve_ridge_cut(rtol: float | None, dtype: str) -> float:
-    """The relative cut of `solve_ridge`: `rtol`, or 1e-15 in float64, 1e-6 in float32. ValueError for 0 or less."""
+    """The relative cut of a ridge problem: `rtol`, or 1e-15 in float64, 1e-6 in float32. ValueError for 0 or less."""
     if rtol is None:
         return CUTS[dtype]
     if rtol == 0:
@@ -240,9 +244,9 @@ class _Pencil:
     anchor: float
 
     @classmethod
-    def at(cls, anchor: float, observed: Sequence[Observed], penalty: Array, cut: float) -> _Pencil:
+    def at(cls, anchor: float, problem: RidgeProblem, cut: float) -> _Pencil:
         """Diagonalise both on the directions above the cut of A + anchor K, which becomes the identity there."""
-        form, _ = summed(observed)
+        (form, _), observed, penalty = summed(problem.observed), problem.observed, problem.penalty
         total = form + anchor * penalty
         whitening = whiten(total, cut)
         w = whitening.matrix
@@ -258,9 +262,9 @@ class _Pencil:
             kinds.append(_Kind(own, z.T @ kind.target, squares, kind.count, 10 * cut * squares + 1e-300))
         return cls(z, seen, paid, np.sum([kind.target for kind in kinds], axis=0), tuple(kinds), anchor)
 
-    def moved(self, anchor: float, observed: Sequence[Observed], penalty: Array, cut: float) -> _Pencil:
+    def moved(self, anchor: float, problem: RidgeProblem, cut: float) -> _Pencil:
         """The pencil of the same matrices at another anchor."""
-        return self if anchor == self.anchor else _Pencil.at(anchor, observed, penalty, cut)
+        return self if anchor == self.anchor else _Pencil.at(anchor, problem, cut)
 
     @property
     def largest(self) -> float:
@@ -311,9 +315,7 @@ def _robust(residual: float, leverage: float, variance: float) -> float:
 # -- folds -------------------------------------------------------------------------------------------------------------
 
 
-def fold_errors(
-    observed: Sequence[Observed], shares: Array, penalty: Array, alphas: Array, cut: float
-) -> NDArray[np.float64] | None:
+def fold_errors(problem: RidgeProblem, shares: Array, alphas: Array, cut: float) -> NDArray[np.float64] | None:
     """The mean squared error (g, kinds) of each penalty (g,) on rows that it was not fitted to, summed over targets.
 
     For every fold k with the share w_k of the weight, the penalised solution a of the means over all other rows,
@@ -328,7 +330,7 @@ def fold_errors(
     judged = judges(shares)
     if not judged:
         return None
-    s = inverse_root(symmetric_part(penalty), float(np.sqrt(cut)), driver="evd")
+    s, observed = inverse_root(symmetric_part(problem.penalty), float(np.sqrt(cut)), driver="evd"), problem.observed
     form, target = summed(observed)
     form, target = symmetric_part(s.T @ form @ s), s.T @ target
     total = np.zeros((len(alphas), len(observed)))
@@ -388,7 +390,7 @@ def solve_diagonal(form: Array, target: Array, penalty: Array) -> Array:
 
 
 def generalised(observed: Sequence[Observed], penalty: Array, alpha: float) -> float:
-    """The robust generalised cross-validation of `solve_ridge` at one alpha."""
+    """The robust generalised cross-validation of `RidgeProblem.solve` at one alpha."""
     form, target = summed(observed)
     solve = _inverse(form, alpha * penalty)
     a, whole, total = solve(target), solve(form), 0.0
@@ -446,7 +448,7 @@ def best_generalised(observed: Sequence[Observed], penalty: Array) -> float:
     centred = [_left(kind, free, paid) for kind in observed]
     if not sum(float(np.trace(kind.form)) for kind in centred) > 0:
         return 0.0
-    best = solve_ridge(centred, np.diag(penalty[paid]), cut=DIAGONAL_CUT).alpha
+    best = RidgeProblem(centred, np.diag(penalty[paid])).solve(cut=DIAGONAL_CUT).alpha
     return max(best, LEAST * float(squares.mean()) / float(penalty.max()))
 
 
@@ -478,12 +480,8 @@ def _missed_squares(form: Array, target: Array, squares: Array, a: Array) -> flo
 
 def _inverse(form: Array, penalty: Array) -> Callable[[Array], Array]:
     """(form + diag(penalty))^(-1), but for directions of no more than rounding."""
-    total = symmetric_part(form)
-    total[np.diag_indices_from(total)] += penalty
-    diagonal = np.diag(total)
-    scale = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
-    total *= scale[:, None] * scale
-    total[np.diag_indices_from(total)] = 1.0
+    total, scale = at_unit_diagonal(symmetric_part(form) + np.diag(penalty))
+    np.fill_diagonal(total, 1.0)
     try:
         factor = scipy.linalg.cho_factor(total)
     except scipy.linalg.LinAlgError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,34 @@ Functions = NDArray[np.inexact[Any]]
 
 ROUNDING = {"float64": 1e-14, "float32": 1e-7}
 """The relative precision of the entries of sums, by the dtype of the features."""
+
+
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """A form <f, L g> between p left and q right functions, as means over the rows, and what their norms follow from.
+
+    `form` (p, q); `gram` (p, p) and `right_gram` (q, q), None where the right functions are the left ones. With
+    `means` = (E φ (p,), E ψ (q,)) the means of the functions are subtracted.
+    """
+
+    form: Array
+    gram: Array
+    right_gram: Array | None = None
+    means: tuple[Array, Array] | None = None
+
+    @property
+    def grams(self) -> tuple[Array, Array]:
+        """The Gram matrices of both sides."""
+        return self.gram, self.gram if self.right_gram is None else self.right_gram
+
+    def between(self, left: Functions, right: Functions) -> tuple[Functions, Functions, Functions]:
+        """The form between functions U (p, k) and V (q, k), and the Gram matrix of each; less the means."""
+        u, v = left.conj().T, right.conj().T
+        form, gram, right_gram = u @ self.form @ right, u @ self.grams[0] @ left, v @ self.grams[1] @ right
+        if self.means is None:
+            return form, gram, right_gram
+        mu, nu = u @ self.means[0], v @ self.means[1]
+        return form - np.outer(mu, nu.conj()), gram - np.outer(mu, mu.conj()), right_gram - np.outer(nu, nu.conj())
 
 
 def ritz(
@@ -41,40 +70,23 @@ def ritz(
     return np.append(values, np.full(coefficients.shape[1] - len(values), np.nan))
 
 
-def ritz_singular(
-    left: Functions,
-    right: Functions,
-    form: Array,
-    gram: Array,
-    right_gram: Array,
-    means: tuple[Array, Array] | None = None,
-    *,
-    dtype: str = "float64",
-) -> Array:
+def ritz_singular(left: Functions, right: Functions, relation: Relation, *, dtype: str = "float64") -> Array:
     """The singular values (k,), descending, of a form (p, q) between two spans, U (p, k) and V (q, k).
 
     They are those of (U^H gram U)^(-1/2) U^H form V (V^H right_gram V)^(-1/2), and depend on the spans alone. The sum
     of their squares, the VAMP-2 score of Wu and Noe (2020), is at most the sum of the k largest squares on all
-    functions. With `means` = (E φ (p,), E ψ (q,)) the means of the functions are subtracted. A direction that a
-    Gram matrix does not see counts as 0.
+    functions. A direction that a Gram matrix does not see counts as 0.
     """
-    reduced, gram_left, gram_right = _between(left, right, form, gram, right_gram, means)
-    white = _whitened(left, gram_left, np.diag(gram), dtype)
-    right_white = _whitened(right, gram_right, np.diag(right_gram), dtype)
+    reduced, gram_left, gram_right = relation.between(left, right)
+    squares, right_squares = (np.diag(gram) for gram in relation.grams)
+    white = _whitened(left, gram_left, squares, dtype)
+    right_white = _whitened(right, gram_right, right_squares, dtype)
     reduced = white.conj().T @ reduced @ right_white
     values: Array = scipy.linalg.svdvals(reduced) if reduced.size else np.zeros(0)
     return np.append(values, np.zeros(min(left.shape[1], right.shape[1]) - len(values)))
 
 
-def explained(
-    values: Array,
-    left: Functions,
-    right: Functions,
-    form: Array,
-    gram: Array,
-    right_gram: Array,
-    means: tuple[Array, Array] | None = None,
-) -> Array:
+def explained(values: Array, left: Functions, right: Functions, relation: Relation) -> Array:
     """The share (k,) of the squared norm of an operator that each of k fitted triples explains on other rows.
 
     With singular values s (k,) and functions U (p, k), V (q, k), brought to unit norm on these rows:
@@ -82,31 +94,13 @@ def explained(
     negative where the fit follows accidents. The sum is the VAMP-E score of Wu and Noe (2020), the squared
     Hilbert-Schmidt norm of the operator less that of its difference to the fitted one, but for the norms: with those of
     the fit, one row on which a function is large decides the score. Unlike in `ritz_singular` nothing is fitted to
-    these rows. With `means` the means of the functions are subtracted.
+    these rows.
     """
-    reduced, gram_left, gram_right = _between(left, right, form, gram, right_gram, means)
+    reduced, gram_left, gram_right = relation.between(left, right)
     norms = np.sqrt(np.maximum(np.diag(gram_left).real * np.diag(gram_right).real, 0))
     scale = np.divide(values, norms, out=np.zeros(len(norms)), where=norms > 0)
     products = np.outer(scale, scale) * (gram_left * gram_right.conj()).real
     return np.asarray(2 * scale * np.diag(reduced).real - products.sum(axis=1))
-
-
-def _between(
-    left: Functions,
-    right: Functions,
-    form: Array,
-    gram: Array,
-    right_gram: Array,
-    means: tuple[Array, Array] | None,
-) -> tuple[Functions, Functions, Functions]:
-    """The form between functions U and V, and the Gram matrix of each; less the means, where they are given."""
-    u, v = left.conj().T, right.conj().T
-    reduced, gram_left, gram_right = u @ form @ right, u @ gram @ left, v @ right_gram @ right
-    if means is not None:
-        mu, nu = u @ means[0], v @ means[1]
-        reduced = reduced - np.outer(mu, nu.conj())
-        gram_left, gram_right = gram_left - np.outer(mu, mu.conj()), gram_right - np.outer(nu, nu.conj())
-    return reduced, gram_left, gram_right
 
 
 def _whitened(coefficients: Functions, gram: Functions, squares: Array, dtype: str) -> Functions:

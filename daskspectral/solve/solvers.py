@@ -12,41 +12,38 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from daskspectral.registry import Named
-from daskspectral.solve.pencil import Penalty, leading_functions, leading_pairs
+from daskspectral.solve.pencil import Penalty, Pencil, leading_pairs
+from daskspectral.solve.ritz import Relation
 from daskspectral.solve.whitening import Whitening, fix_signs, inverse_root, orthonormal, symmetric_part, whiten
 
 Array = NDArray[np.floating[Any]]
 
 
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """A form <f, L g> between p left and q right functions, as means over the rows.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SpectralProblem(Relation):
+    """A form <f, L g> of which `count` values are wanted, on directions of the Gram matrices above the relative `cut`.
 
-    `form` (p, q); `gram` (p, p) and `right_gram` (q, q), None where the right functions are the left ones. `count`
-    values are wanted, on the directions of the Gram matrices above the relative `cut`. With `means`, (p,) and (q,), the
-    means of the functions are subtracted. `ridge` times the mean of a symmetric form's diagonal is added to the
-    diagonal. With a `penalty` the solution is sought among the leading functions of the penalised problem, else among
-    all directions above the cut. `descending` takes the largest eigenvalues first; `ranking` orders complex ones, by
-    "real" part or by "modulus". A symmetric problem is solved in a `span` of orthonormal functions where one is given.
-    `norm` (p, p) is the squared norm of the function space, for solvers that hold values against it.
+    `gram` (p, p) is the squared norm of the function space for solvers that hold values against it. `ridge` times the
+    mean of a symmetric form's diagonal is added to the diagonal. The solution is sought `within` the leading functions
+    of a penalised problem, or for a symmetric form in a span of orthonormal functions; where neither is given, among
+    all directions above the cut. By `order` the largest real eigenvalues come first, "descending", else the least;
+    complex ones descend by "real" part or by "modulus".
     """
 
-    form: Array
-    gram: Array
     count: int
     cut: float
-    right_gram: Array | None = None
-    means: tuple[Array, Array] | None = None
     ridge: float = 0.0
-    descending: bool = False
-    ranking: str = "real"
-    penalty: Penalty | None = None
-    span: Whitening | None = None
-    norm: Array | None = None
+    within: Penalty | Whitening | None = None
+    order: str = "real"
+
+    @property
+    def descending(self) -> bool:
+        """Whether the largest real values come first."""
+        return self.order == "descending"
 
 
 @dataclass(frozen=True, eq=False)
-class Spectrum:
+class Solution:
     """Values (k,), coefficients of the left and right functions (p, k) and (q, k), ranks, residuals (k,).
 
     Values and coefficients are complex from the non-symmetric solver, real from the others. `status` describes the
@@ -62,7 +59,7 @@ class Spectrum:
 
 
 class Solver(Named, ABC):
-    """Problem -> Spectrum, and the attributes by which an estimator shows it.
+    """SpectralProblem -> Solution, and the attributes by which an estimator shows it.
 
     `values` names the estimator's attribute for the values; `functions` maps its
     attributes for coefficients to the side of the spectrum, "left" or "right", that each one holds.
@@ -80,7 +77,7 @@ class Solver(Named, ABC):
     """Whether values descend, whatever the operator says."""
 
     @abstractmethod
-    def solve(self, problem: Problem) -> Spectrum:
+    def solve(self, problem: SpectralProblem) -> Solution:
         """The values and functions of a problem."""
 
     @property
@@ -98,13 +95,13 @@ class Solver(Named, ABC):
 
 
 def described(
-    problem: Problem,
+    problem: SpectralProblem,
     values: NDArray[np.inexact[Any]],
     left: NDArray[np.inexact[Any]],
     right: NDArray[np.inexact[Any]],
     rank: int | tuple[int, int],
     residuals: Array,
-) -> Spectrum:
+) -> Solution:
     """A spectrum whose status says how many values of how many wanted there are, the ranks and the largest residual."""
     sizes = problem.form.shape
     ranks = f"rank {rank} of {sizes[0]}"
@@ -112,7 +109,7 @@ def described(
         ranks = f"ranks {rank[0]} of {sizes[0]} and {rank[1]} of {sizes[1]}"
     known = f"{len(residuals)} of the {problem.count} values wanted"
     status = f"{known}; {ranks}; residuals up to {residuals.max(initial=0.0):.1g}"
-    return Spectrum(values, left, right, rank, residuals, status)
+    return Solution(values, left, right, rank, residuals, status)
 
 
 # -- the spectral solvers: a form against a gram matrix, symmetric or not, between two of them, or against a norm ------
@@ -143,13 +140,13 @@ class Eigen(Solver):
     functions: ClassVar[Mapping[str, str]] = {"coefficients_": "right", "left_coefficients_": "left"}
     largest_first: ClassVar[bool] = True
 
-    def solve(self, problem: Problem) -> Spectrum:
+    def solve(self, problem: SpectralProblem) -> Solution:
         white = self._span(problem)
         w = white.matrix
         reduced = w.T @ problem.form @ w
         spectrum: Any = scipy.linalg.eig(reduced, left=True, right=True)
         values, left, right = (np.asarray(part, dtype=np.complex128) for part in spectrum)
-        first = _ranked(values, problem.ranking)[: problem.count]
+        first = _ranked(values, problem.order)[: problem.count]
         values = values[first]
         b = right[:, first] / np.linalg.norm(right[:, first], axis=0)
         fix_signs(white.whitened(b), b)
@@ -158,13 +155,14 @@ class Eigen(Solver):
         return described(problem, values, w @ a, w @ b, white.rank, residuals)
 
     @staticmethod
-    def _span(problem: Problem) -> Whitening:
+    def _span(problem: SpectralProblem) -> Whitening:
         """Leading functions by the penalty's energy, or else the leading left and right singular functions together."""
-        form, gram, penalty = problem.form, problem.gram, problem.penalty
-        energy = form if penalty is None else penalty.energy
-        if penalty is None or energy is not None:
-            return _ranked_span(problem, form if energy is None else energy)
-        left, right = leading_pairs(form, gram, gram, penalty, problem.count, problem.cut)
+        form, gram, within = problem.form, problem.gram, problem.within
+        if not isinstance(within, Penalty):
+            return _ranked_span(problem, form)
+        if within.energy is not None:
+            return _ranked_span(problem, within.energy)
+        left, right = leading_pairs(Relation(form, gram), within, problem.count, problem.cut)
         both = np.hstack([right.matrix, left.matrix])
         both = orthonormal(both, both.T @ gram @ both)
         seen = whiten(gram, problem.cut, (form == 0).all(axis=0)).matrix.T @ gram @ both
@@ -174,7 +172,7 @@ class Eigen(Solver):
 @final
 @dataclass(frozen=True, repr=False)
 class Principal(Solver):
-    """The `count` largest values of vᵀ (F - F_1) v / vᵀ K v, descending: F (p, p) is the form, K the squared norm.
+    """The `count` largest values of vᵀ (F - F_1) v / vᵀ K v, descending, for the form F (p, p) and `gram` = K.
 
     F_1 is what the functions share with those of norm 0, the constant: with the constant among the functions F - F_1 is
     the covariance, and the functions that are found have mean 0; without it nothing is subtracted. They have unit norm
@@ -187,9 +185,9 @@ class Principal(Solver):
     by_norm: ClassVar[bool] = True
     largest_first: ClassVar[bool] = True
 
-    def solve(self, problem: Problem) -> Spectrum:
-        norm, form = problem.norm, problem.form
-        if norm is None or not norm.any():
+    def solve(self, problem: SpectralProblem) -> Solution:
+        norm, form = problem.gram, problem.form
+        if not norm.any():
             raise ValueError(
                 "the norm of every function is 0, and no variance can be held against it: use functions besides the "
                 "constant"
@@ -232,13 +230,12 @@ class Singular(Solver):
     functions: ClassVar[Mapping[str, str]] = {"coefficients_": "left", "right_coefficients_": "right"}
     two_sided: ClassVar[bool] = True
 
-    def solve(self, problem: Problem) -> Spectrum:
-        form, gram, cut, means = problem.form, problem.gram, problem.cut, problem.means
-        right_gram = gram if problem.right_gram is None else problem.right_gram
-        if problem.penalty is None:
-            spans = whiten(gram, cut), whiten(right_gram, cut)
+    def solve(self, problem: SpectralProblem) -> Solution:
+        form, cut, means = problem.form, problem.cut, problem.means
+        if isinstance(problem.within, Penalty):
+            spans = leading_pairs(problem, problem.within, problem.count, cut)
         else:
-            spans = leading_pairs(form, gram, right_gram, problem.penalty, problem.count, cut, means)
+            spans = whiten(problem.gram, cut), whiten(problem.grams[1], cut)
         left, right = (span.matrix for span in spans)
         beyond = spans[0].rank - left.shape[1], spans[1].rank - right.shape[1]  # what the span leaves out
         turn: Array = np.eye(left.shape[1])
@@ -279,9 +276,9 @@ class Symmetric(Solver):
     name: ClassVar[str] = "symmetric"
     needs_symmetry: ClassVar[bool] = True
 
-    def solve(self, problem: Problem) -> Spectrum:
+    def solve(self, problem: SpectralProblem) -> Solution:
         form = problem.form
-        white = _ranked_span(problem, -form if problem.descending else form) if problem.span is None else problem.span
+        white = _ranked_span(problem, -form if problem.descending else form)
         if problem.ridge:
             form = form + problem.ridge * np.trace(form) / len(form) * np.eye(len(form))
         reduced = symmetric_part(white.matrix.T @ form @ white.matrix)
@@ -297,16 +294,17 @@ class Symmetric(Solver):
         return described(problem, values, coefficients, coefficients, white.rank, residuals)
 
 
-def _ranked_span(problem: Problem, energy: Array) -> Whitening:
-    """The leading penalised functions by an energy, or without a penalty all directions above the cut."""
-    if problem.penalty is None:
-        return whiten(problem.gram, problem.cut, (problem.form == 0).all(axis=0))
-    return leading_functions(energy, problem.gram, problem.penalty, problem.count, problem.cut)
+def _ranked_span(problem: SpectralProblem, energy: Array) -> Whitening:
+    """The span that is given, the leading penalised functions by an energy, or all directions above the cut."""
+    within = problem.within
+    if isinstance(within, Penalty):
+        return Pencil(energy, problem.gram, within, problem.count, problem.cut).leading(problem.gram)
+    return whiten(problem.gram, problem.cut, (problem.form == 0).all(axis=0)) if within is None else within
 
 
-def _ranked(values: Complex, ranking: str) -> NDArray[np.intp]:
+def _ranked(values: Complex, order: str) -> NDArray[np.intp]:
     """Positions by descending real part, or modulus and real part, then imaginary part, to nine digits each."""
-    parts = [values.imag, values.real] if ranking == "real" else [values.imag, values.real, np.abs(values)]
+    parts = [values.imag, values.real] + ([np.abs(values)] if order == "modulus" else [])
     step = max(1e-9 * float(np.abs(values).max()), np.finfo(float).tiny)
     return np.lexsort([-np.rint(part / step) for part in parts])
 

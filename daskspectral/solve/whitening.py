@@ -91,12 +91,18 @@ def inverse_root(gram: NDArray[Any], cut: float, least: float = 0.0, driver: Dri
 
 def unit_root(gram: Array, cut: float, least: float = 0.0) -> tuple[Array, Array]:
     """The same of a Gram matrix (p, p) brought to unit diagonal, (p, r), and all eigenvalues (p,) there, ascending."""
-    diagonal = np.diag(gram)
-    scale = np.divide(1, np.sqrt(np.abs(diagonal)), out=np.zeros(len(gram)), where=diagonal > 0)
-    values, vectors = eigh(symmetric_part(gram * scale[:, None] * scale))
+    correlation, scale = at_unit_diagonal(gram)
+    values, vectors = eigh(symmetric_part(correlation))
     kept = values > max(cut * values.max(initial=0.0), least)
     fix_signs(vectors)
     return scale[:, None] * (vectors[:, kept] / np.sqrt(values[kept])), values
+
+
+def at_unit_diagonal(gram: Array) -> tuple[Array, Array]:
+    """S G S of diagonal 1 for a matrix (p, p), with S (p,): both are 0 for functions that no row sees."""
+    diagonal = np.diag(gram)
+    scale = np.divide(1, np.sqrt(np.abs(diagonal)), out=np.zeros(len(gram)), where=diagonal > 0)
+    return gram * scale[:, None] * scale, scale
 
 
 def orthonormal(span: Array, inner: Array) -> Array:
@@ -147,9 +153,9 @@ def whiten(gram: Array, cut: float, keep: NDArray[np.bool_] | None = None) -> Wh
     if keep is None or not (keep & seen).any():
         root, values = unit_root(gram, cut)
         return Whitening(np.ascontiguousarray(root[:, ::-1]), values[::-1])
-    scale = np.divide(1, np.sqrt(np.diag(gram)), out=np.zeros(len(gram)), where=seen)
-    correlation, keep = gram * scale[:, None] * scale, keep & seen
+    correlation, scale = at_unit_diagonal(gram)
     values = scipy.linalg.eigvalsh(symmetric_part(correlation))[::-1]
+    keep = keep & seen
     first = inverse_root(symmetric_part(correlation[np.ix_(keep, keep)]), 0.0, cut * values[0])[:, ::-1]
     fix_signs(first)
     projection = first @ first.T @ correlation[np.ix_(keep, ~keep)]

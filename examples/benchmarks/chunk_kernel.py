@@ -27,7 +27,7 @@ from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern, Polynomi
 from daskspectral.manifolds import Sphere
 from daskspectral.moments import Measure, block_rows
 from daskspectral.operators import Laplacian, Operator
-from daskspectral.solve import Problem, Spectrum, Symmetric, resolve_cut
+from daskspectral.solve import Solution, SpectralProblem, Symmetric, resolve_cut
 
 WORK = 4e10  # useful flops of one measurement: half a second to a second
 EIGENVALUES = 25
@@ -60,12 +60,12 @@ def points(operator: Operator, n: int, d: int, seed: int) -> np.ndarray:
     return x if operator == Laplacian() else x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
-def solve(sums: dict[str, np.ndarray], n: int, cut: float) -> Spectrum:
+def solve(sums: dict[str, np.ndarray], n: int, cut: float) -> Solution:
     """The first eigenvalues."""
-    return Symmetric().solve(Problem(sums["form"] / n, sums["gram"] / n, count=EIGENVALUES, cut=cut))
+    return Symmetric().solve(SpectralProblem(sums["form"] / n, sums["gram"] / n, count=EIGENVALUES, cut=cut))
 
 
-def difference(found: Spectrum, exact: Spectrum) -> float | None:
+def difference(found: Solution, exact: Solution) -> float | None:
     """The largest |difference| over max(1, eigenvalue); None where one side has fewer eigenvalues."""
     if len(found.values) != len(exact.values):
         return None

@@ -32,7 +32,7 @@ from daskspectral.kernels.base import unit_index
 from daskspectral.moments import Measure, block_rows
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators.regression import Regression
-from daskspectral.solve.ridge import Observed, solve_ridge
+from daskspectral.solve.ridge import Observed, RidgeProblem
 
 MIDDLE = {"n": 16_384, "p": 500, "d": 10}
 SERIES = {"n": (4096, 8192, 16_384, 32_768, 65_536), "p": (125, 250, 500, 1000, 2000), "d": (2, 10, 50, 250, 1000)}
@@ -78,7 +78,7 @@ def functions(n: int, p: int, d: int) -> dict[str, Callable[[], Any]]:
     timed = {
         "gradients": lambda: task(True)([batch]),
         "values": lambda: task(False)([{"x": x, "y": y}]),
-        "solve": lambda: solve_ridge(observed, penalty),
+        "solve": lambda: RidgeProblem(observed, penalty).solve(),
     }
     return timed | ({"each axis": each_axis} if d <= LARGEST_EACH else {})
 

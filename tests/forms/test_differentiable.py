@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from daskspectral.forms import Atom, Form, along, along_each, at, form, functional, grad, inner, partial, second
-from daskspectral.forms.differentiable import form_diagonal, form_matrices, form_matrix, functional_vectors, jax
+from daskspectral.forms.differentiable import form_diagonal, form_matrices, functional_vectors, jax
 
 Array = NDArray[np.float64]
 RNG = np.random.default_rng(0)
@@ -75,10 +75,10 @@ def test_forms_are_means_over_the_rows(function: Callable[..., Any]) -> None:
     left, right = monomials(LEFT), monomials(RIGHT)
     with jax().enable_x64(True):
         found = form_matrices(traced.expression, left, right, FIELDS, WEIGHTS, PARTS)
-        whole = form_matrix(traced.expression, left, right, FIELDS, WEIGHTS)
+        whole = form_matrices(traced.expression, left, right, FIELDS, WEIGHTS)[0]
         own = form_diagonal(traced.expression, left, FIELDS, WEIGHTS)
-        plain = form_matrix(traced.expression, left, right, FIELDS)
-        even = form_matrix(traced.expression, left, right, FIELDS, np.ones(ROWS))
+        plain = form_matrices(traced.expression, left, right, FIELDS)[0]
+        even = form_matrices(traced.expression, left, right, FIELDS, np.ones(ROWS))[0]
     wanted = expected(traced, LEFT, RIGHT)
     np.testing.assert_allclose(found, wanted, rtol=1e-11)
     np.testing.assert_allclose(whole, wanted.mean(axis=0), rtol=1e-11)

@@ -9,11 +9,11 @@ import pytest
 
 from daskspectral.forms import (
     Atom,
+    AtomProduct,
     Field,
     Fields,
     Form,
     Pairing,
-    Product,
     Term,
     along,
     along_each,
@@ -39,7 +39,7 @@ def trace(function: Callable[..., Any]) -> Form:
     return form(function)
 
 
-def terms(function: Callable[..., Any]) -> tuple[tuple[float, Product], ...]:
+def terms(function: Callable[..., Any]) -> tuple[tuple[float, AtomProduct], ...]:
     return trace(function).expression.terms
 
 
@@ -48,23 +48,23 @@ def terms(function: Callable[..., Any]) -> tuple[tuple[float, Product], ...]:
 
 def test_arithmetic_of_expressions() -> None:
     d1, d2 = Atom("partial", alpha=(1, 0)), Atom("partial", alpha=(0, 1))
-    expected = ((2.0, Product(VALUE, Atom("sum", terms=(Term(1.0, None, d1), Term(-3.0, None, d2))))),)
+    expected = ((2.0, AtomProduct(VALUE, Atom("sum", terms=(Term(1.0, None, d1), Term(-3.0, None, d2))))),)
     assert terms(lambda f, g, x: inner(2 * f, partial(g, 1, 0) - 3 * partial(g, 0, 1))) == expected
     assert terms(lambda f, g, x: -inner(-2 * f, partial(g, 1, 0) - partial(g, 0, 1) * 3)) == expected
-    assert terms(lambda f, g, x: inner(partial(f, 1, 0), 3 * g - g * 5)) == ((-2.0, Product(d1, VALUE)),)
-    assert terms(lambda f, g, x: inner(f, sum([g, g]))) == ((2.0, Product(VALUE, VALUE)),)
-    weighted = ((1.0, Product(VALUE, VALUE, Field("w"))),)
+    assert terms(lambda f, g, x: inner(partial(f, 1, 0), 3 * g - g * 5)) == ((-2.0, AtomProduct(d1, VALUE)),)
+    assert terms(lambda f, g, x: inner(f, sum([g, g]))) == ((2.0, AtomProduct(VALUE, VALUE)),)
+    weighted = ((1.0, AtomProduct(VALUE, VALUE, Field("w"))),)
     assert terms(lambda f, g, x: inner(f * x.w, g)) == weighted
     assert terms(lambda f, g, x: inner(f, x.w * g)) == weighted
     assert terms(lambda f, g, x: inner(f, g, weight=x.w)) == weighted
     assert terms(lambda f, g, x: inner(g, f, weight=x.w)) == weighted  # f is on the left, whatever the order
-    assert terms(lambda f, g, x: sum(inner(f, g) for _ in range(2))) == ((1.0, Product(VALUE, VALUE)),) * 2
-    assert terms(lambda f, g, x: inner(f / 4, g) / np.float64(2)) == ((0.125, Product(VALUE, VALUE)),)
-    assert terms(lambda f, g, x: inner(f, g * x.w) / 2) == ((0.5, Product(VALUE, VALUE, Field("w"))),)
+    assert terms(lambda f, g, x: sum(inner(f, g) for _ in range(2))) == ((1.0, AtomProduct(VALUE, VALUE)),) * 2
+    assert terms(lambda f, g, x: inner(f / 4, g) / np.float64(2)) == ((0.125, AtomProduct(VALUE, VALUE)),)
+    assert terms(lambda f, g, x: inner(f, g * x.w) / 2) == ((0.5, AtomProduct(VALUE, VALUE, Field("w"))),)
     assert functional(lambda f, x: inner(f, x.y) / 2).expression.terms == ((0.5, Pairing(VALUE, Field("y"))),)
     assert terms(lambda f, g, x: 2 * inner(f, g) - inner(f, g) * 3) == (
-        (2.0, Product(VALUE, VALUE)),
-        (-3.0, Product(VALUE, VALUE)),
+        (2.0, AtomProduct(VALUE, VALUE)),
+        (-3.0, AtomProduct(VALUE, VALUE)),
     )
 
 
@@ -73,28 +73,28 @@ def test_a_sum_is_one_product() -> None:
     lg = trace(lambda f, g, x: inner(f, along(g, x.v) + x.w * at(g, x.y) - 2 * second(g, x.a)))
     drift, later, curved = Atom("along", direction=v), Atom("value", view="y"), Atom("second", direction=Field("a"))
     total = Atom("sum", terms=(Term(1.0, None, drift), Term(1.0, w, later), Term(-2.0, None, curved)))
-    assert lg.expression.terms == ((1.0, Product(VALUE, total)),)
+    assert lg.expression.terms == ((1.0, AtomProduct(VALUE, total)),)
     assert lg.orders == (0, 2)
     assert lg.fields == {"x", "y", "v", "w", "a"}
     assert total.leaves == (drift, later, curved)
     assert total.views == ("x", "y")
     assert total.weights == (w,)
-    pairs = list(Product(total, total, v).expanded)
+    pairs = list(AtomProduct(total, total, v).expanded)
     assert len(pairs) == 9
-    assert pairs[1] == (1.0, Product(drift, later), (v, w))
-    assert pairs[4] == (1.0, Product(later, later), (v, w, w))
-    assert pairs[8] == (4.0, Product(curved, curved), (v,))
+    assert pairs[1] == (1.0, AtomProduct(drift, later), (v, w))
+    assert pairs[4] == (1.0, AtomProduct(later, later), (v, w, w))
+    assert pairs[8] == (4.0, AtomProduct(curved, curved), (v,))
 
 
 def test_vectors_are_paired_coordinate_by_coordinate() -> None:
     each = Atom("each", direction=Field("t"))
     assert each.vector
     assert each.leaves == (Atom("along", direction=Field("t")),)
-    assert terms(lambda f, g, x: inner(along_each(f, x.t), 2 * along_each(g, x.t))) == ((2.0, Product(each, each)),)
+    assert terms(lambda f, g, x: inner(along_each(f, x.t), 2 * along_each(g, x.t))) == ((2.0, AtomProduct(each, each)),)
     later = Atom("gradient", view="y")
     assert terms(lambda f, g, x: inner(grad(f), grad(g) - at(grad(g), x.y))) == (
-        (1.0, Product(GRADIENT, GRADIENT)),
-        (-1.0, Product(GRADIENT, later)),
+        (1.0, AtomProduct(GRADIENT, GRADIENT)),
+        (-1.0, AtomProduct(GRADIENT, later)),
     )
     assert Atom("second").order == 2
     assert not Atom("second").vector
@@ -115,9 +115,9 @@ def test_functionals() -> None:
 
 def test_distinct_products_are_measured_once() -> None:
     twice = trace(lambda f, g, x: inner(f, g) + inner(grad(f), grad(g)) + inner(f, g))
-    assert twice.products == (Product(VALUE, VALUE), Product(GRADIENT, GRADIENT))
+    assert twice.products == (AtomProduct(VALUE, VALUE), AtomProduct(GRADIENT, GRADIENT))
     later = Atom("value", view="y")
-    assert gram_at("y").products == (Product(later, later),)
+    assert gram_at("y").products == (AtomProduct(later, later),)
     assert first_moment_at("y").expression.terms == ((1.0, Pairing(later, None)),)
     assert first_moment.expression.terms == ((1.0, Pairing(VALUE, None)),)
 
@@ -132,7 +132,7 @@ def test_distinct_products_are_measured_once() -> None:
 )
 def test_tangential_forms(counts: dict[str, int], expected: tuple[tuple[float, Atom], ...]) -> None:
     found = tangential_dirichlet(**counts)
-    assert found.expression.terms == tuple((factor, Product(a, a)) for factor, a in expected)
+    assert found.expression.terms == tuple((factor, AtomProduct(a, a)) for factor, a in expected)
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 
 from daskspectral.basis import Basis
-from daskspectral.moments import Folds, Moments
+from daskspectral.moments import Folds, Measured, Moments, SummedRows
 from daskspectral.moments.problem import Posed
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators import Laplacian, Operator
 from daskspectral.passes.sums import measure_of
+from daskspectral.solvers import Cut
 
 
 def moments_of(
@@ -31,7 +32,8 @@ def moments_of(
     arrays = {name: np.stack([part[name] for part in parts]) for name in parts[0]}
     weight = np.asarray(rows.get("weight", np.ones(n)), dtype=float)
     folds = Folds(arrays, np.bincount(fold, weight).astype(float), np.bincount(fold), **options)
-    return Moments(folds.total(), weight.sum(), n, basis, operator, rows=n, right_basis=right, folds=folds)
+    measured = Measured(basis, operator, right_basis=right)
+    return Moments(folds.total(), SummedRows(weight.sum(), n, rows=n), measured, folds)
 
 
 def folds_of(moments: Any) -> Folds:
@@ -41,6 +43,6 @@ def folds_of(moments: Any) -> Folds:
     return found
 
 
-def posed(moments: Moments, count: int, penalty: float | None = None, **options: Any) -> Posed:
+def posed(moments: Moments, count: int, penalty: float | None = None, half: bool = False, **options: Any) -> Posed:
     """The problem of moments, in all directions that the data see where there is no penalty."""
-    return Posed(moments, count=count, penalty=penalty, **({"rtol": None, "ridge": 0.0, "min_support": 0.0} | options))
+    return Posed(moments, count, penalty, Cut(**({"min_support": 0.0} | options)), half)

@@ -12,18 +12,15 @@ from sklearn.base import clone
 import daskspectral as dsp
 from daskspectral.basis import Concatenated, ConstantBasis, FourierLattice, LandmarkBasis, Landmarks, MonomialBasis
 from daskspectral.kernels import Gaussian
-from daskspectral.moments import Moments
+from daskspectral.moments import Measured, Moments, SummedRows
 from daskspectral.moments.counting import (
     Runs,
     RunSums,
-    _ratio,
     advise_weights,
     correlation_time,
     counted_rows,
-    counted_weight,
     order_of,
     repeats,
-    repeats_of,
     share_between_tasks,
 )
 from daskspectral.operators import Laplacian, Transfer
@@ -62,9 +59,9 @@ def test_what_weights_count_as(case: str) -> None:
     given = {} if weights is None else {"weight": weights}
     moments = moments_of(MonomialBasis(2, 1), {"x": X, **given}, np.zeros(N, dtype=int))
     w = np.ones(N) if weights is None else weights
-    assert (counted_rows(moments), counted_weight(w)) == (pytest.approx(rows, rel=1e-9), pytest.approx(rows, rel=1e-9))
+    assert (counted_rows(moments), counted_rows(w)) == (pytest.approx(rows, rel=1e-9), pytest.approx(rows, rel=1e-9))
     ratio = max(1.0, w.sum() / kish(w / w.max()))
-    assert (repeats(moments), repeats_of(w)) == (pytest.approx(ratio), pytest.approx(ratio))
+    assert (repeats(moments), repeats(w)) == (pytest.approx(ratio), pytest.approx(ratio))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         advise_weights(moments)
@@ -73,8 +70,11 @@ def test_what_weights_count_as(case: str) -> None:
 
 
 def test_no_weight_at_all() -> None:
-    assert counted_weight(np.zeros(3)) == 0
-    assert [_ratio(ratio, 1.0) for ratio in (1 + 1e-6, 1 + 2e-6)] == [1, 1 + 2e-6]
+    assert counted_rows(np.zeros(3)) == 0
+    for total, ratio in ((1 + 1e-6, 1), (1 + 2e-6, 1 + 2e-6)):  # of one effective row
+        squares = {"weight_squares": np.array([0, total**2, 0])}
+        moments = Moments(squares, SummedRows(total, 1), Measured(MonomialBasis(2, 1), Laplacian()))
+        assert repeats(moments) == pytest.approx(ratio, rel=1e-12)
     advise_weights(moments_of(MonomialBasis(2, 1), {"x": X, "weight": np.zeros(N)}, np.zeros(N, dtype=int)))
 
 
@@ -103,7 +103,7 @@ def sums_of(*parts: Any, runs: Runs = RUNS) -> Any:
 
 
 def stored(order: Any, operator: Any = None) -> Moments:
-    return Moments({}, 1000.0, 1000, MonomialBasis(2, 1), operator or Laplacian(), order=order)
+    return Moments({}, SummedRows(1000.0, 1000), Measured(MonomialBasis(2, 1), operator or Laplacian()), order=order)
 
 
 def test_the_sums_are_an_analysis_of_variance() -> None:

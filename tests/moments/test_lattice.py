@@ -87,7 +87,7 @@ def test_reduction_is_exact(name: str, penalty: float | None) -> None:
 def test_the_leading_functions(name: str, count: int) -> None:
     """Those of largest v.A v / v.(A + t B) v, orthonormal; t is of the last value that the lower functions have."""
     moments = moments_of(LATTICE, ROWS, FOLD, OPERATORS[name])
-    weighed = Weighed.of(moments, MATERN)
+    weighed = Weighed(moments, MATERN, LATTICE)
     scale, w = np.sqrt(weighed.basis.weights), ROWS["weight"] / ROWS["weight"].sum()
     phi = scale[:, None] * waves(LATTICE, X)
     a = phi * w @ phi.T

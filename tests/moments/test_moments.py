@@ -1,6 +1,5 @@
 """Moments add, know what they measured, and travel; and the problem that they pose to a solver, penalties included."""
 
-import hashlib
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,10 +12,11 @@ from daskspectral.errors import RankWarning
 from daskspectral.forms import dirichlet, functional, inner
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Linear, Matern, Polynomial
 from daskspectral.manifolds import Sphere
-from daskspectral.moments import Measure, Moments, update_digest
+from daskspectral.moments import Measure, Measured, Moments, SummedRows
 from daskspectral.moments.problem import checked_means, inverse_norm, roughness, trace
 from daskspectral.moments.solution import solve_moments
 from daskspectral.operators import Covariance, Cross, Generator, Laplacian, Operator, SymmetricForm, TangentPropagation
+from daskspectral.registry import digest_of
 from daskspectral.solvers import Cut, Penalised
 from tests.moments.common import moments_of, posed
 
@@ -45,7 +45,7 @@ def measure(
     task = Measure(basis, basis, operator.forms, functionals or {}, operator, dtype)
     arrays = task([{"x": X[rows], "weight": WEIGHT[rows]}])
     weight, count = float(WEIGHT[rows].sum()), len(X[rows])
-    return Moments(arrays, weight, count, basis, operator, 1, dtype, preparation or {}, rows=count + 1)
+    return Moments(arrays, SummedRows(weight, count, 1, count + 1), Measured(basis, operator, dtype, preparation or {}))
 
 
 def test_moments_add() -> None:
@@ -87,17 +87,13 @@ def test_moments_of_different_things_do_not_add(options: dict[str, Any], match: 
 
 
 def test_digests_tell_structures_apart_and_not_kinds_of_numbers() -> None:
-    def hashed(value: Any) -> bytes:
-        update_digest(digest := hashlib.sha256(), value)
-        return digest.digest()
-
     values = [
         [1, 23], [12, 3], [[1], 23], [1, [23]], ["1", "23"], [], ["a"], [1.0, 1.0], None, True, 1, "1",
         {"a": {"b": 1}, "c": 2}, {"a": {"b": 1, "c": 2}}, {}, {"a": []},
         np.ones(2), np.ones((1, 2)), np.ones(2, np.float32),
     ]  # fmt: skip
-    assert len({hashed(v) for v in values}) == len(values)
-    assert hashed({"a": 1, "b": 2.5}) == hashed({"b": 2.5, "a": 1.0})
+    assert len({digest_of(v) for v in values}) == len(values)
+    assert digest_of({"a": 1, "b": 2.5}) == digest_of({"b": 2.5, "a": 1.0})
     numbers: list[Any] = [1, 1.0, np.float32(1), np.int64(1)]
     assert len({measure(kernel=Gaussian(scale)).fingerprint for scale in numbers}) == 1
 
@@ -189,8 +185,8 @@ def test_functions_that_rest_on_few_rows_are_left_out() -> None:
 def test_moments_that_pose_no_problem() -> None:
     moments, nan = measure(), {"gram": np.array([[np.nan]])}
     for changes, match in (
-        ({"weight": 0.0}, "the total sample weight is 0; some row needs a weight above zero"),
-        ({"weight": np.inf}, "the sample weights sum to infinity"),
+        ({"summed": SummedRows(0.0, 120)}, "the total sample weight is 0; some row needs a weight above zero"),
+        ({"summed": SummedRows(np.inf, 120)}, "the sample weights sum to infinity"),
         ({"arrays": nan}, "the moments are not finite"),
     ):
         with pytest.raises(ValueError, match=match):

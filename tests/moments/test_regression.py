@@ -14,7 +14,7 @@ from daskspectral.kernels import Gaussian, Matern
 from daskspectral.moments import Moments, lattice_regression
 from daskspectral.moments.lattice_regression import regress
 from daskspectral.moments.problem import checked_means
-from daskspectral.moments.regression import RidgeProblem, advise_offset, cross_validate, observed_in
+from daskspectral.moments.regression import advise_offset, cross_validate, observed_in, ridge_problem
 from daskspectral.operators.regression import Regression
 from daskspectral.solve.ridge import CUTS
 from tests.modes.common import waves
@@ -47,7 +47,7 @@ def left_out(y: Any, k: int) -> Any:
 
 
 def test_the_sums_of_a_problem() -> None:
-    found = RidgeProblem.of(linear(), 0.3)
+    found = ridge_problem(linear(), 0.3)
     y, t = ROWS["y"], ROWS["gradients"]
     wanted = [
         [(PHI * W[:, None]).T @ PHI, (PHI * W[:, None]).T @ y, W @ y**2],
@@ -66,15 +66,15 @@ def test_the_sums_of_a_problem() -> None:
     spread = sum(left_out(y, k) for k in range(K)) / WEIGHT + wanted[1][2].sum() / WEIGHT
     assert (found.spread, found.explained(0.25 * spread)) == (pytest.approx(spread), pytest.approx(0.75))
     assert replace(found, spread=0.0).explained(1.0) == 0
-    bare = RidgeProblem.of(replace(linear("x y weight"), folds=None), 0.3)
+    bare = ridge_problem(replace(linear("x y weight"), folds=None), 0.3)
     assert bare.spread == pytest.approx(np.sum(W @ (y - W @ y / WEIGHT) ** 2) / WEIGHT)
-    assert [kind.count for kind in RidgeProblem.of(linear(), 0.0).observed] == [N]
+    assert [kind.count for kind in ridge_problem(linear(), 0.0).observed] == [N]
 
 
 def test_folds_left_out() -> None:
     """Coefficients of the first two functions, by the rows; the standard error is that of a ratio."""
     moments = linear()
-    observed, a = RidgeProblem.of(moments, 0.3).observed, RNG.standard_normal((2, 2))
+    observed, a = ridge_problem(moments, 0.3).observed, RNG.standard_normal((2, 2))
     given: list[Any] = []
 
     def refit(fold: int, share: float) -> Any:
@@ -97,7 +97,7 @@ def test_folds_left_out() -> None:
     few, pairs = FOLD < 2, []
     for own, fold in (({k: v[few] for k, v in ROWS.items()}, FOLD[few]), ({**ROWS, "weight": W * few}, FOLD)):
         two = moments_of(LINEAR, own, fold, OPERATOR)  # two folds; two more of no weight
-        pairs.append(vars(cross_validate(two, RidgeProblem.of(two, 0.3).observed, lambda fold, share: a)))
+        pairs.append(vars(cross_validate(two, ridge_problem(two, 0.3).observed, lambda fold, share: a)))
     assert pairs[0] == pytest.approx(pairs[1])
     alone = linear(values=False)
     slopes = observed_in(alone, checked_means(alone), 0.3, N, 2)
@@ -109,8 +109,8 @@ def test_folds_left_out() -> None:
     flat = moments_of(LINEAR, {"x": ROWS["x"], "y": np.ones((N, 2))}, FOLD, Regression(targets=2))
     advise_offset(flat)
     for there in (flat, replace(flat, folds=None)):
-        assert RidgeProblem.of(there, 0.0).spread == pytest.approx(0, abs=1e-12)
-    assert cross_validate(flat, RidgeProblem.of(flat, 0.0).observed, refit) is None  # nothing is spread
+        assert ridge_problem(there, 0.0).spread == pytest.approx(0, abs=1e-12)
+    assert cross_validate(flat, ridge_problem(flat, 0.0).observed, refit) is None  # nothing is spread
 
 
 @pytest.mark.parametrize(("basis", "most"), [(LandmarkBasis(Gaussian(1.0), np.eye(2)), 100.0), (LINEAR, 1e4)])
@@ -203,7 +203,14 @@ def test_scales_are_tried_until_the_best_is_inside(
         return SimpleNamespace(curve=lambda alpha, cut: curve, explained=lambda e: 1 - e)
 
     monkeypatch.setattr(lattice_regression, "problem_of", problem_of)
-    arguments = (None, LATTICE.orders, None, 0.3, CUTS["float64"], lambda f, each: [f(one) for one in each])
+    arguments = (
+        (Matern(2.5, "auto"), Gaussian("auto")),
+        LATTICE.orders,
+        None,
+        0.3,
+        CUTS["float64"],
+        lambda f, each: [f(one) for one in each],
+    )
     kernel, table, found_edge = lattice_regression._compared(moments, *arguments)
     assert (judged, found_edge) == (pytest.approx(USUAL + more), edge)
     nearest = min(judged, key=lambda t: abs(np.log(t / best)))

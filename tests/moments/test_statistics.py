@@ -15,7 +15,7 @@ from daskspectral.groups import Permutations, VectorRepresentation
 from daskspectral.invariance.levels import LeastSquares, Projection
 from daskspectral.invariance.problem import Uniformity, _advise_few, _advise_unexplained, fit_invariant, problem_of
 from daskspectral.manifolds import FlatTorus, Sphere
-from daskspectral.moments import Digests, Moments, digests
+from daskspectral.moments import Digests, Measured, Moments, SummedRows, digests
 from daskspectral.moments.patterns import MissingSumsError, patterns_of
 from daskspectral.moments.regression import CrossValidation
 from daskspectral.moments.solution import check_rows, score_span
@@ -63,7 +63,7 @@ def test_columns_regressed_on_functions() -> None:
     np.testing.assert_allclose(turned.explained, found.explained, atol=1e-9)
     np.testing.assert_allclose(turned.reconstructed(f * np.exp(0.7j)), found.reconstructed(f), atol=1e-9)
     with pytest.raises(MissingSumsError, match="hold no products of functions and columns"):
-        patterns_of(Moments({}, 1.0, 1, CUBIC, Laplacian()), c)
+        patterns_of(Moments({}, SummedRows(1.0, 1), Measured(CUBIC, Laplacian())), c)
 
 
 @pytest.mark.parametrize("descending", [False, True])
@@ -187,7 +187,9 @@ def test_each_doubt_of_a_regression_from_where_it_begins(size: int, own: float, 
 
 def test_rows_off_the_manifold() -> None:
     for squares, told in ((1e-10, False), (1.21e-10, True)):
-        moments = Moments({OFF: np.array([50 * squares])}, 50.0, 50, INVARIANT, Laplacian(FlatTorus(2)))
+        moments = Moments(
+            {OFF: np.array([50 * squares])}, SummedRows(50.0, 50), Measured(INVARIANT, Laplacian(FlatTorus(2)))
+        )
         with pytest.warns(ManifoldWarning, match="the rows lie 1.1e-05 off the manifold") if told else np.errstate():
             advise_manifold(moments)
 

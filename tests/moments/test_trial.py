@@ -14,7 +14,7 @@ from daskspectral.basis import Basis, FourierLattice, MonomialBasis
 from daskspectral.kernels import Matern
 from daskspectral.moments import prior_choice
 from daskspectral.moments.lattice import shrunk_orders
-from daskspectral.moments.prior_choice import Parts, PriorSearch, choose_prior
+from daskspectral.moments.prior_choice import PriorSearch, choose_prior
 from daskspectral.moments.summing import SumTask
 from daskspectral.moments.trial import MISSING, Setting, Trial, compared, energy_scores, half_splits, merged, ranked
 from daskspectral.operators import Cross, Generator, Laplacian, Operator, PartialDerivative, Schroedinger
@@ -31,7 +31,7 @@ FOLD, LANDMARK = np.arange(N) % FOLDS, np.arange(N) < 60
 def trial(basis: Basis, rows: dict[str, Any], operator: Operator, right: Basis | None = None) -> Trial:
     """Rows dealt to folds in turn; the first ones are landmarks."""
     task = SumTask(measure_of(basis, right, operator, "float64"), operator, None, None)
-    return Trial.measure(task, rows, FOLD, LANDMARK, folds=FOLDS, preparation={})
+    return Trial.measure(task, rows, FOLD, LANDMARK, FOLDS)
 
 
 def splits(times: int = 2) -> Any:
@@ -59,7 +59,7 @@ def test_values_from_rows(descending: bool) -> None:
     """Polynomials fitted to some rows and judged on the others but landmarks, by arrays of values and slopes."""
     operator = Generator(diffusion=np.sqrt(2.0), reversible=True) if descending else Laplacian()
     there = trial(MonomialBasis(1, 3), {"x": X, "weight": WEIGHT}, operator)
-    assert there.weight[FOLDS:].sum() == pytest.approx(WEIGHT[:60].sum())
+    assert there.groups.weight[FOLDS:].sum() == pytest.approx(WEIGHT[:60].sum())
     assert there.moments.count == N
     phi, slope = X ** np.arange(4), np.arange(4) * X ** np.maximum(np.arange(4) - 1, 0)
     phi, slope = np.sqrt(WEIGHT)[:, None] * phi, np.sqrt(WEIGHT)[:, None] * slope
@@ -80,7 +80,8 @@ def test_values_far_below_zero_fail_where_squares_are_summed(monkeypatch: pytest
     (values,) = trial(MonomialBasis(1, 3), shifted, Schroedinger("potential")).judged(splits(), 1, [1.0])
     assert (values < -1).all()
     there = trial(MonomialBasis(1, 3), {"x": X}, Laplacian())
-    monkeypatch.setitem(there.sums, "form", there.sums["form"] - 10 * there.sums["gram"])
+    sums: Any = there.groups.arrays
+    monkeypatch.setitem(sums, "form", sums["form"] - 10 * sums["gram"])
     with pytest.raises(np.linalg.LinAlgError, match="came out below 0"):
         there.judged(splits(), 4, [1.0])
 
@@ -153,9 +154,8 @@ class Known(PriorSearch):
 
 def test_the_best_prior_comes_first() -> None:
     whole = moments()
-    known: Any = (Laplacian(), prior_choice.FAMILIES)
-    rest: Any = (3, each, Parts.of(whole, splits()))
-    found = Known(whole, *known, (1.1,), *rest).run()
+    known: Any = (*Trial(whole, FOLDS).merged(splits()), prior_choice.FAMILIES)
+    found = Known(*known, (1.1,), 3, each).run()
     assert (found.prior, found.edge) == (Setting(0, 1.0, 1.1), "")
     assert {s.factor for s, *_ in found.table if s.family == 0} == {1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0}
     scores = [score for _, score, _ in found.table]
@@ -164,19 +164,18 @@ def test_the_best_prior_comes_first() -> None:
     assert found.kernel(found.prior, whole) == Matern(1.5, LATTICE.period.max())
     assert {s.factor for s, score, _ in found.table[-2:]} == {1 / 4}  # they do not converge
     with pytest.raises(np.linalg.LinAlgError, match="no convergence"):
-        Known(whole, *known, (0.0,), *rest).run()
+        Known(*known, (0.0,), 3, each).run()
 
 
 def test_held_out_values_of_a_prior_are_those_of_the_weighed_functions() -> None:
     """Modes of parts of the folds, reduced, give what all functions give, measured row by row."""
-    whole = moments()
     functions = dsp.basis.lattice.WeighedLattice(LATTICE, Matern(1.5, 0.6))
     task = SumTask(measure_of(functions, None, Laplacian(), "float64"), Laplacian())
-    there = Trial.measure(task, ROWS, FOLD, LANDMARK, folds=FOLDS, preparation={})
-    judged, aside = (moments_of(LATTICE, {"x": ROWS["x"][own]}, FOLD[own]) for own in (~LANDMARK, LANDMARK))
-    parts = Parts.of(judged, splits(), aside.folds)
+    there = Trial.measure(task, ROWS, FOLD, LANDMARK, FOLDS)
+    modes = trial(LATTICE, ROWS, Laplacian())
     for c in (1.0, 0.1):
-        values = PriorSearch(whole, Laplacian(), (Matern(1.5, 0.6),), (c,), 16, each, parts).judged(Setting(0, 1.0, c))
+        search = PriorSearch(*modes.merged(splits()), (Matern(1.5, 0.6),), (c,), 16, each)
+        values = search.judged(Setting(0, 1.0, c))
         np.testing.assert_allclose(values, there.judged(splits(), 16, [c])[0], rtol=1e-5, atol=1e-7)
 
 

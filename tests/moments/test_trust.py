@@ -22,7 +22,7 @@ from daskspectral.moments.counting import kurtosis_of
 from daskspectral.moments.intervals import Errors, trusted_words
 from daskspectral.moments.trust import Solved, advise_order, advise_update, excess, maximised, uncertainty
 from daskspectral.operators import Covariance, Cross, Laplacian
-from daskspectral.solve import Spectrum
+from daskspectral.solve import Solution
 from tests.moments.common import moments_of, posed
 
 RNG = np.random.default_rng(0)
@@ -38,9 +38,9 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def spectrum(values: Any, rank: Any = 50) -> Spectrum:
+def spectrum(values: Any, rank: Any = 50) -> Solution:
     functions = np.eye(6)[:, : len(values)]
-    return Spectrum(np.array(values), functions, functions, rank, np.zeros(len(values)), "")
+    return Solution(np.array(values), functions, functions, rank, np.zeros(len(values)), "")
 
 
 def told(match: str) -> Any:

@@ -10,8 +10,8 @@ import daskspectral as dsp
 from daskspectral import operators as op
 from daskspectral.basis import NeuralBasis
 from daskspectral.basis.evaluation import Arena
-from daskspectral.forms.differentiable import form_diagonal, form_matrix, functional_vectors
-from daskspectral.moments.measure import Measure, block_of, of_operator
+from daskspectral.forms.differentiable import form_diagonal, form_matrices, functional_vectors
+from daskspectral.moments.measure import Measure, block_of
 from daskspectral.neural import Loss
 from daskspectral.operators import Operator
 
@@ -68,7 +68,7 @@ def fields_of(operator: Operator, seed: int = 0, rows: int = ROWS) -> dict[str, 
     found = {name: v for name, v in found.items() if name in operator.data_fields or name == "x"}
     views = {view: rng.normal(size=(rows, D)) for view in operator.views if view != "x"}
     fields = {**found, **views}
-    return dict(of_operator(block_of(fields, "float64", Arena()), operator).fields)
+    return dict(block_of(fields, operator, "float64", Arena()).fields)
 
 
 @pytest.fixture(autouse=True)
@@ -101,7 +101,7 @@ def test_forms_in_jax_are_the_measured_ones(i: int, name: str) -> None:
     fields = fields_of(operator)
     known, f, data = measured(operator, basis, fields), function(basis), in_jax(fields)
     for form_name, form in operator.forms.items():
-        found = form_matrix(form.expression, f, f, data)
+        found = form_matrices(form.expression, f, f, data)[0]
         np.testing.assert_allclose(found, known[form_name], rtol=0, atol=1e-12 * np.abs(known[form_name]).max())
         np.testing.assert_allclose(form_diagonal(form.expression, f, data), np.diag(found), rtol=1e-12, atol=1e-13)
     for functional_name, functional in operator.functionals.items():
@@ -131,7 +131,7 @@ def test_forms_of_higher_order_are_those_of_finite_differences() -> None:
         wanted += fields["potential"][row] * np.outer(laplacian[row], laplacian[row])
         wanted += 0.5 * np.outer(mixed[row], mixed[row]) + np.outer(sums[row], sums[row])
     f = function(basis)
-    found = form_matrix(operator.form.expression, f, f, in_jax(fields))
+    found = form_matrices(operator.form.expression, f, f, in_jax(fields))[0]
     np.testing.assert_allclose(found, wanted / len(x), atol=1e-6 * np.abs(wanted / len(x)).max())
 
 
@@ -175,8 +175,8 @@ def test_a_weight_counts_as_so_many_rows() -> None:
     whole = in_jax({k: np.repeat(v, times, axis=0) for k, v in fields.items()})
     weights = jax.numpy.asarray(times / times.mean())
     for form in operator.forms.values():
-        some = form_matrix(form.expression, f, f, in_jax(fields), weights)
-        np.testing.assert_allclose(some, form_matrix(form.expression, f, f, whole), rtol=1e-12)
+        some = form_matrices(form.expression, f, f, in_jax(fields), weights)[0]
+        np.testing.assert_allclose(some, form_matrices(form.expression, f, f, whole)[0], rtol=1e-12)
 
 
 def test_operators_without_a_loss_are_refused() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from daskspectral.solve import Eigen, Penalty, Problem, whiten
+from daskspectral.solve import Eigen, Penalty, Relation, SpectralProblem, whiten
 from daskspectral.solve.pencil import leading_pairs
 from tests.solve.common import spd, symmetric
 
@@ -18,7 +18,7 @@ def test_nonsingular_problems_are_scipys(count: int, ranking: str) -> None:
     phi, matrix = spd(9, rng), rng.standard_normal((9, 9))
     expected = scipy.linalg.eigvals(matrix, phi)
     key = expected.real if ranking == "real" else np.abs(expected)
-    found = Eigen().solve(Problem(matrix, phi, count=count, cut=CUT, ranking=ranking))
+    found = Eigen().solve(SpectralProblem(matrix, phi, count=count, cut=CUT, order=ranking))
     k = min(count, 9)
     np.testing.assert_allclose(found.values, expected[np.lexsort([-expected.imag, -key.round(9)])][:k], atol=1e-8)
     assert found.rank == 9
@@ -41,15 +41,17 @@ def test_nonsingular_problems_are_scipys(count: int, ranking: str) -> None:
 
 def test_orders() -> None:
     blocks = scipy.linalg.block_diag([[0.5]], [[-0.9]], [[0.3, -0.7], [0.7, 0.3]], [[0.9]], [[0.5, 0.1], [-0.1, 0.5]])
-    real = Eigen().solve(Problem(blocks, np.eye(7), count=7, cut=CUT))
+    real = Eigen().solve(SpectralProblem(blocks, np.eye(7), count=7, cut=CUT))
     expected = [0.9, 0.5 + 0.1j, 0.5, 0.5 - 0.1j, 0.3 + 0.7j, 0.3 - 0.7j, -0.9]
     np.testing.assert_allclose(real.values, expected, atol=1e-15)
-    modulus = Eigen().solve(Problem(blocks, np.eye(7), count=6, cut=CUT, ranking="modulus"))
+    modulus = Eigen().solve(SpectralProblem(blocks, np.eye(7), count=6, cut=CUT, order="modulus"))
     expected = [0.9, -0.9, 0.3 + 0.7j, 0.3 - 0.7j, 0.5 + 0.1j, 0.5 - 0.1j]
     np.testing.assert_allclose(modulus.values, expected, atol=1e-15)
     for gap, signs in ((1e-10, [1, 0, -1]), (0.7e-9, [0, 1, -1])):  # real parts that agree to nine digits, or do not
         turning = [[0.9 - gap, -0.1], [0.1, 0.9 - gap]]
-        near = Eigen().solve(Problem(scipy.linalg.block_diag([[1.0]], turning, [[0.9]]), np.eye(4), 4, CUT))
+        near = Eigen().solve(
+            SpectralProblem(scipy.linalg.block_diag([[1.0]], turning, [[0.9]]), np.eye(4), count=4, cut=CUT)
+        )
         assert np.sign(near.values.imag[1:].round(6)).tolist() == signs
 
 
@@ -58,7 +60,7 @@ def test_functions_that_the_operator_kills_have_the_eigenvalue_zero() -> None:
     root, matrix = rng.standard_normal((6, 6)), -spd(6, rng) + 0.1 * rng.standard_normal((6, 6))
     root[2] = root[0] + 1e-4 * root[2]  # almost the function 0: the cut takes their difference away
     matrix[:, 0] = 0
-    found = Eigen().solve(Problem(matrix, root @ root.T, count=6, cut=1e-6))
+    found = Eigen().solve(SpectralProblem(matrix, root @ root.T, count=6, cut=1e-6))
     kernel = np.abs(found.values).argmin()
     assert abs(found.values[kernel]) < 1e-13
     direction = found.right[:, kernel] / found.right[0, kernel]
@@ -67,8 +69,8 @@ def test_functions_that_the_operator_kills_have_the_eigenvalue_zero() -> None:
 
 def test_a_defective_operator_is_named() -> None:
     with pytest.raises(np.linalg.LinAlgError, match=r"defective on this basis: at the eigenvalue -1\+0j"):
-        Eigen().solve(Problem(np.array([[-1.0, 1.0], [0.0, -1.0]]), np.eye(2), count=2, cut=CUT))
-    repeated = Eigen().solve(Problem(-np.eye(3), np.eye(3), count=3, cut=CUT))  # repeated, and not defective
+        Eigen().solve(SpectralProblem(np.array([[-1.0, 1.0], [0.0, -1.0]]), np.eye(2), count=2, cut=CUT))
+    repeated = Eigen().solve(SpectralProblem(-np.eye(3), np.eye(3), count=3, cut=CUT))  # repeated, and not defective
     np.testing.assert_allclose(repeated.left.conj().T @ repeated.right, np.eye(3), atol=1e-14)
 
 
@@ -78,11 +80,11 @@ def test_by_a_penalty_the_problem_is_that_on_leading_functions() -> None:
     gram, norm, energy, form = spd(80, rng), spd(80, rng), spd(80, rng, 0.1, 50), symmetric(80, rng)
     form += 0.3 * rng.standard_normal((80, 80))
     span = scipy.linalg.eigh(energy + 1e-3 * norm, gram)[1][:, :32]
-    found = Eigen().solve(Problem(form, gram, 5, CUT, penalty=Penalty(1e-3 * norm, energy=energy)))
+    found = Eigen().solve(SpectralProblem(form, gram, count=5, cut=CUT, within=Penalty(1e-3 * norm, energy=energy)))
     inside = scipy.linalg.eigvals(span.T @ form @ span, span.T @ gram @ span)
     np.testing.assert_allclose(np.sort(inside.real)[::-1][:5], found.values.real, atol=1e-9)
-    found = Eigen().solve(Problem(form, gram, 5, CUT, penalty=Penalty(1e-3 * norm)))
-    span = np.hstack([part.matrix for part in leading_pairs(form, gram, gram, Penalty(1e-3 * norm), 5, CUT)])
+    found = Eigen().solve(SpectralProblem(form, gram, count=5, cut=CUT, within=Penalty(1e-3 * norm)))
+    span = np.hstack([part.matrix for part in leading_pairs(Relation(form, gram), Penalty(1e-3 * norm), 5, CUT)])
     inside = scipy.linalg.eigvals(span.T @ form @ span, span.T @ gram @ span)
     np.testing.assert_allclose(np.sort(inside.real)[::-1][:5], found.values.real, atol=1e-8)
     whitened = np.linalg.solve(whiten(gram, CUT).matrix, found.right)
@@ -93,5 +95,5 @@ def test_by_a_penalty_the_problem_is_that_on_leading_functions() -> None:
 def test_left_and_right_functions_of_a_repeated_value_are_paired() -> None:
     mixing = np.random.default_rng(3).standard_normal((4, 4))
     matrix = mixing @ np.diag([2.0, 2.0, 2.0, 1.0]) @ np.linalg.inv(mixing)
-    found = Eigen().solve(Problem(matrix, np.eye(4), count=4, cut=CUT))
+    found = Eigen().solve(SpectralProblem(matrix, np.eye(4), count=4, cut=CUT))
     np.testing.assert_allclose(found.left.conj().T @ found.right, np.eye(4), atol=1e-8)

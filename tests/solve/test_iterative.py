@@ -7,7 +7,7 @@ import pytest
 import scipy.linalg
 
 from daskspectral.solve import iterative
-from daskspectral.solve.iterative import IterativeSpan, leading_iterative
+from daskspectral.solve.iterative import Coarse, IterativeSpan, leading_iterative
 from tests.solve.common import sine, spd
 
 
@@ -37,8 +37,8 @@ class Pencil:
     def iterate(self, count: int = 12, **options: Any) -> IterativeSpan:
         among = np.ix_(self.coarse, self.coarse)
         return leading_iterative(
-            self.products, self.scale, self.mu, null=bool(self.nulls.any()), count=count, coarse=self.coarse,
-            coarse_gram=self.gram[among], coarse_energy=self.energy[among],
+            self.products, self.scale, self.mu, null=bool(self.nulls.any()), count=count,
+            coarse=Coarse(self.coarse, self.gram[among], self.energy[among]),
             **{"fine": self.fine, "tolerance": 1e-7, **options},
         )  # fmt: skip
 
@@ -157,8 +157,8 @@ def test_a_coarse_block_that_does_not_fit_is_refused() -> None:
 
 def test_the_accuracy_that_is_asked_for_by_default() -> None:
     problem = Pencil(0, p=30, coarse=20)
-    options: Any = {"null": False, "count": 3, "coarse": problem.coarse}
-    options |= {"coarse_gram": problem.gram[:20, :20], "coarse_energy": problem.energy[:20, :20]}
+    coarse = Coarse(problem.coarse, problem.gram[:20, :20], problem.energy[:20, :20])
+    options: Any = {"null": False, "count": 3, "coarse": coarse}
     idle = leading_iterative(
         problem.products, problem.scale, problem.mu, fine=lambda t, s: lambda r: 1e-3 * r, **options
     )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from copy import copy
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.linalg
 
-from daskspectral.solve import Penalty, Pencil, Problem, Symmetric, whiten
-from daskspectral.solve.pencil import InverseRoot, leading_functions, leading_pairs, ritz_size
+from daskspectral.solve import Penalty, Pencil, Relation, SpectralProblem, Symmetric, whiten
+from daskspectral.solve.pencil import InverseRoot, leading_pairs, ritz_size
 from tests.solve.common import Array, sine, skew, spd, symmetric
 
 CUT = 1e-10
@@ -55,8 +56,8 @@ class Dense:
 @pytest.mark.parametrize(("nulls", "count"), [(0, 3), (1, 26), (2, 30)])
 def test_the_span_is_that_of_the_dense_pencil(nulls: int, count: int) -> None:
     dense = Dense(nulls)
-    pencil = Pencil.of(dense.energy, dense.gram, dense.penalty, count, CUT)
-    found = leading_functions(dense.energy, dense.gram, dense.penalty, count, CUT)
+    pencil = Pencil(dense.energy, dense.gram, dense.penalty, count, CUT)
+    found = pencil.leading(dense.gram)
     size = max(32, count + 8)
     assert found.matrix.shape == (60, size)
     assert found.rank == 60
@@ -71,16 +72,16 @@ def test_the_span_is_that_of_the_dense_pencil(nulls: int, count: int) -> None:
     white = whiten(dense.gram, CUT, np.arange(60) < nulls).matrix
     np.testing.assert_allclose(white @ found.whitened(np.eye(size)), found.matrix, atol=1e-9)
     changed = dense.asymmetric
-    other = leading_functions(changed.energy, changed.gram, Penalty(changed.norm), count, CUT)
+    other = Pencil(changed.energy, changed.gram, Penalty(changed.norm), count, CUT).leading(changed.gram)
     assert sine(found.matrix, other.matrix, dense.gram) < 1e-6
-    assert Pencil.of(changed.energy, changed.gram, Penalty(changed.norm), count, CUT).t == pytest.approx(1 / last)
+    assert Pencil(changed.energy, changed.gram, Penalty(changed.norm), count, CUT).t == pytest.approx(1 / last)
 
 
 def test_a_form_of_small_values_is_scaled_by_its_trace() -> None:
     """t is 1000 tr A / tr B where the last value wanted is less than a thousandth of tr B / tr A."""
     dense = Dense(energy=spd(60, np.random.default_rng(1), 1e-6, 1e-5), weight=10.0)
     (a, energy), norm = dense.quotient, dense.norm[1:, 1:]
-    found = Pencil.of(dense.energy, dense.gram, dense.penalty, 3, CUT)
+    found = Pencil(dense.energy, dense.gram, dense.penalty, 3, CUT)
     assert found.t == pytest.approx(1e3 * np.trace(a) / np.trace(energy + norm))
 
 
@@ -88,7 +89,7 @@ def test_wells_raise_sigma_until_the_sum_is_positive() -> None:
     rng = np.random.default_rng(2)
     wells = np.linalg.qr(rng.standard_normal((60, 2)))[0]
     dense = Dense(0, energy=spd(60, rng, 10, 50) - 300 * wells @ wells.T)
-    found = Pencil.of(dense.energy, dense.gram, dense.penalty, 5, CUT)
+    found = Pencil(dense.energy, dense.gram, dense.penalty, 5, CUT)
     a, b = dense.gram, dense.energy + dense.norm
     steps = found.sigma * found.t
     assert steps >= 1
@@ -96,9 +97,9 @@ def test_wells_raise_sigma_until_the_sum_is_positive() -> None:
     assert scipy.linalg.eigvalsh(a + found.t * (b + found.sigma * a))[0] > 0
     less = found.sigma / 2 if steps > 1.5 else 0
     assert scipy.linalg.eigvalsh(a + found.t * (b + less * a))[0] < 0
-    span = leading_functions(dense.energy, dense.gram, dense.penalty, 5, CUT).matrix
+    span = Pencil(dense.energy, dense.gram, dense.penalty, 5, CUT).leading(dense.gram).matrix
     assert sine(span, dense.span(5), dense.gram) < 1e-6
-    whole = Symmetric().solve(Problem(dense.energy, dense.gram, 5, CUT, penalty=dense.penalty))
+    whole = Symmetric().solve(SpectralProblem(dense.energy, dense.gram, count=5, cut=CUT, within=dense.penalty))
     inside = scipy.linalg.eigvalsh(*(span.T @ matrix @ span for matrix in (dense.energy, dense.gram)))
     np.testing.assert_allclose(whole.values, inside[:5], rtol=1e-9)
 
@@ -108,7 +109,7 @@ def test_a_part_of_the_data_has_its_own_span(nulls: int) -> None:
     """Its own form and Gram matrix, and a penalty that is so much larger."""
     whole, part = Dense(nulls, 0), Dense(nulls, 1)
     part.norm = whole.norm
-    pencil = Pencil.of(whole.energy, whole.gram, whole.penalty, 5, CUT)
+    pencil = Pencil(whole.energy, whole.gram, whole.penalty, 5, CUT)
     a, energy = part.quotient
     outer = a + pencil.t * (energy + 30.0 * part.norm[nulls:, nulls:])
     for one in (part, part.asymmetric):
@@ -122,7 +123,7 @@ def test_a_part_of_the_data_has_its_own_span(nulls: int) -> None:
 def test_a_part_that_does_not_see_all_directions() -> None:
     dense = Dense(0)
     few = np.linalg.cholesky(dense.gram)[:, :20]
-    pencil = Pencil.of(dense.energy, dense.gram, dense.penalty, 5, CUT)
+    pencil = Pencil(dense.energy, dense.gram, dense.penalty, 5, CUT)
     found = pencil.part(few @ few.T + skew(few @ few.T), few @ few.T, 0.0)
     assert found.rank == found.matrix.shape[1] == 20
     np.testing.assert_allclose(found.matrix.T @ (few @ few.T) @ found.matrix, np.eye(20), atol=1e-8)
@@ -134,10 +135,12 @@ def test_few_functions_are_taken_whole(p: int, count: int, descending: bool) -> 
     """The solution by cut, with the signs of its functions, of whatever penalty, in whatever units of the functions."""
     rng = np.random.default_rng(p)
     form, gram, norm = symmetric(p, rng), spd(p, rng), spd(p, rng)
-    by_cut = Symmetric().solve(Problem(form, gram, count, CUT, descending=descending))
+    order = "descending" if descending else "real"
+    wanted: dict[str, Any] = {"count": count, "cut": CUT, "order": order}
+    by_cut = Symmetric().solve(SpectralProblem(form, gram, **wanted))
     for units in (np.ones(p), 10.0 ** rng.integers(-4, 5, p)):
         changed = [m * np.outer(units, units) for m in (form, gram, norm)]
-        found = Symmetric().solve(Problem(*changed[:2], count, CUT, descending=descending, penalty=Penalty(changed[2])))
+        found = Symmetric().solve(SpectralProblem(*changed[:2], **wanted, within=Penalty(changed[2])))
         np.testing.assert_allclose(found.values, by_cut.values, atol=1e-7)
         np.testing.assert_allclose(found.right * units[:, None], by_cut.right, atol=1e-6)
         assert found.rank == by_cut.rank == p
@@ -164,9 +167,8 @@ def test_pairs_are_the_singular_functions_of_the_penalised_form(centred: bool) -
     u, _, vt = np.linalg.svd(x)
     expected = w @ np.hstack([ahead, u[:, :32]]), z @ np.hstack([right_ahead, vt[:32].T])
     for rounding in (skew(gram), 0):
-        left, right = leading_pairs(
-            form, gram + rounding, right_gram, Penalty(0.3 * k, 0.5 * right_k), 5, CUT, means if centred else None
-        )
+        relation = Relation(form, gram + rounding, right_gram, means if centred else None)
+        left, right = leading_pairs(relation, Penalty(0.3 * k, 0.5 * right_k), 5, CUT)
         assert sine(left.matrix, expected[0], gram) < 1e-6
         assert sine(right.matrix, expected[1], right_gram) < 1e-6
     np.testing.assert_allclose(left.matrix.T @ gram @ left.matrix, np.eye(left.matrix.shape[1]), atol=1e-10)
@@ -176,29 +178,29 @@ def test_pairs_are_the_singular_functions_of_the_penalised_form(centred: bool) -
 
 def test_pairs_of_no_value_are_left_out() -> None:
     values = np.array([1.0] * 5 + [1.5e-12] * 2 + [0.7e-12] * 33)
-    sides = leading_pairs(np.diag(values), np.eye(40), np.eye(40), Penalty(np.eye(40)), 5, CUT)
+    sides = leading_pairs(Relation(np.diag(values), np.eye(40)), Penalty(np.eye(40)), 5, CUT)
     assert [side.matrix.shape for side in sides] == [(40, 7), (40, 7)]
-    sides = leading_pairs(np.ones((40, 32)), np.eye(40), np.eye(32), Penalty(np.eye(40), np.eye(32)), 5, CUT)
+    sides = leading_pairs(Relation(np.ones((40, 32)), np.eye(40), np.eye(32)), Penalty(np.eye(40), np.eye(32)), 5, CUT)
     assert [side.matrix.shape for side in sides] == [(40, 1), (32, 32)]  # no more than a Ritz space holds: taken whole
 
 
 def test_functions_that_all_but_vanish_must_be_a_hundred_times_what_rounding_is() -> None:
     """The difference of two functions, a thousandth of them, of entries that are right to `precision`."""
     gram, norm = np.array([[1.0, 0.999], [0.999, 1.0]]), 1e-3 * np.eye(2)
-    largest = Pencil.of(np.eye(2), gram, Penalty(norm), 2, CUT).root.largest
+    largest = Pencil(np.eye(2), gram, Penalty(norm), 2, CUT).root.largest
     for ratio, rank in ((150.0, 2), (70.0, 1)):
         one = Penalty(norm, precision=1e-3 / (ratio * largest))
-        assert leading_functions(np.eye(2), gram, one, 2, CUT).rank == rank
-        pair = Penalty(norm, precision=1e-3 / (ratio * InverseRoot.of(gram + norm, 0, np.diag(gram)).largest))
-        assert [side.rank for side in leading_pairs(np.eye(2), gram, gram, pair, 2, CUT)] == [rank, rank]
+        assert Pencil(np.eye(2), gram, one, 2, CUT).leading(gram).rank == rank
+        pair = Penalty(norm, precision=1e-3 / (ratio * InverseRoot(gram + norm, 0, np.diag(gram)).largest))
+        assert [side.rank for side in leading_pairs(Relation(np.eye(2), gram), pair, 2, CUT)] == [rank, rank]
 
 
 def test_what_leaves_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="beside the penalty every basis function is rounding on these data; lower"):
-        leading_pairs(np.eye(2), np.eye(2), np.eye(2), Penalty(np.eye(2), precision=0.1), 2, CUT)
+        leading_pairs(Relation(np.eye(2), np.eye(2)), Penalty(np.eye(2), precision=0.1), 2, CUT)
     for solve in (
-        lambda: leading_pairs(np.eye(2), np.zeros((2, 2)), np.eye(2), Penalty(np.eye(2)), 2, CUT),
-        lambda: leading_functions(np.eye(2), np.zeros((2, 2)), Penalty(np.eye(2)), 2, CUT),
+        lambda: leading_pairs(Relation(np.eye(2), np.zeros((2, 2)), np.eye(2)), Penalty(np.eye(2)), 2, CUT),
+        lambda: Pencil(np.eye(2), np.zeros((2, 2)), Penalty(np.eye(2)), 2, CUT),
     ):
         with pytest.raises(ValueError, match="every basis function is zero on every point; widen the kernel's scale"):
             solve()
@@ -210,7 +212,7 @@ def test_what_leaves_nothing_is_refused() -> None:
 def test_the_inverse_root() -> None:
     rng = np.random.default_rng(8)
     m = spd(6, rng)
-    root = InverseRoot.of(m, 1e-13, np.diag(m))
+    root = InverseRoot(m, 1e-13, np.diag(m))
     np.testing.assert_allclose(root.matrix.T @ m @ root.matrix, np.eye(6), atol=1e-12)
     np.testing.assert_allclose(root.matrix @ root.matrix.T, np.linalg.inv(m), rtol=1e-9)
     correlation = m / np.sqrt(np.outer(np.diag(m), np.diag(m)))
@@ -219,21 +221,21 @@ def test_the_inverse_root() -> None:
     functions = rng.standard_normal((6, 2))
     blurred = 1e-16 * root.largest * np.sum(functions**2 * np.diag(m)[:, None], axis=0)
     np.testing.assert_allclose(root.blurred(functions, 1e-16), blurred)
-    left = InverseRoot.of(m, 1e-13, 1e6 * np.diag(m))  # of functions a million times as large
+    left = InverseRoot(m, 1e-13, 1e6 * np.diag(m))  # of functions a million times as large
     assert left.rounding == pytest.approx(1e-7)
     np.testing.assert_allclose(left.blurred(functions, 1e-16), 1e6 * blurred)
-    np.testing.assert_allclose(InverseRoot.of(m + skew(m), 1e-13, np.diag(m)).least, root.least)
+    np.testing.assert_allclose(InverseRoot(m + skew(m), 1e-13, np.diag(m)).least, root.least)
 
 
 def test_directions_that_an_inverse_root_leaves_out() -> None:
     negative = spd(3, np.random.default_rng(0))
     negative[0, 0] = -1.0
-    assert InverseRoot.of(negative, 1e-13, np.ones(3)).least == -1.0
+    assert InverseRoot(negative, 1e-13, np.ones(3)).least == -1.0
     # brought to unit diagonal; 0 stays out, and what no row sees, whatever its norm
-    assert InverseRoot.of(np.diag([1.0, 1e-30, 0.0]), 1e-13, np.array([1.0, 1e-30, 0.0])).matrix.shape == (3, 2)
-    assert not InverseRoot.of(np.eye(2), 1e-13, np.array([1.0, 0.0])).matrix[1].any()
+    assert InverseRoot(np.diag([1.0, 1e-30, 0.0]), 1e-13, np.array([1.0, 1e-30, 0.0])).matrix.shape == (3, 2)
+    assert not InverseRoot(np.eye(2), 1e-13, np.array([1.0, 0.0])).matrix[1].any()
     q = scipy.linalg.hadamard(4) / 2
     small = q * [1.0, 1.0, 1.0, 1e-6] @ q.T
-    assert [InverseRoot.of(small, cut, np.diag(small)).matrix.shape[1] for cut in (0.7e-6, 1.4e-6)] == [4, 3]
-    empty = InverseRoot.of(np.zeros((0, 0)), 1e-13, np.zeros(0))
+    assert [InverseRoot(small, cut, np.diag(small)).matrix.shape[1] for cut in (0.7e-6, 1.4e-6)] == [4, 3]
+    empty = InverseRoot(np.zeros((0, 0)), 1e-13, np.zeros(0))
     assert (empty.matrix.shape, empty.least, empty.largest) == ((0, 0), np.inf, 0)

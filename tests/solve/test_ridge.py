@@ -11,12 +11,11 @@ from daskspectral.solve.ridge import (
     FoldSums,
     Observed,
     RidgeFit,
+    RidgeProblem,
     _Pencil,
     _ridge,
     best_penalty,
     resolve_ridge_cut,
-    ridge_curve,
-    solve_ridge,
 )
 from tests.solve.common import Array, gaussian, skew
 
@@ -52,8 +51,8 @@ class Data:
             found.append(Observed(form + skew(form), target, norm, self.features[kind].size / 12, folds))
         return found
 
-    def solved(self, alpha: Any = None, **options: Any) -> RidgeFit:
-        return solve_ridge(self.observed(), self.penalty + skew(self.penalty), alpha=alpha, **options)
+    def solved(self, alpha: Any = None, shares: Any = None) -> RidgeFit:
+        return RidgeProblem(self.observed(), self.penalty + skew(self.penalty), shares).solve(alpha)
 
     @property
     def shares(self) -> Array:
@@ -128,12 +127,12 @@ def test_curves_of_all_penalties(kinds: int, apart: int) -> None:
         np.testing.assert_array_equal(again.coefficients, fit.coefficients)
         assert (again.score, again.rank, again.freedom) == (fit.score, fit.rank, fit.freedom)
     units = [replace(kind, target=1e6 * kind.target, squares=1e12 * kind.squares) for kind in data.observed()]
-    assert solve_ridge(units, 100 * data.penalty).score == pytest.approx(1e12 * by_score.score, rel=1e-6)
+    assert RidgeProblem(units, 100 * data.penalty).solve().score == pytest.approx(1e12 * by_score.score, rel=1e-6)
 
 
 def test_the_least_score_within_a_factor_of_ten() -> None:
     data = Data(1)
-    pencil = _Pencil.at(1e-3, data.observed(), data.penalty, 1e-15)
+    pencil = _Pencil.at(1e-3, RidgeProblem(data.observed(), data.penalty), 1e-15)
     best = pencil.best_near(data.solved().alpha)
     for factor, expected in ((8, best), (1 / 8, best), (100, 10 * best), (1 / 100, best / 10)):
         assert pencil.best_near(factor * best) == pytest.approx(expected, rel=1e-3)
@@ -143,14 +142,14 @@ def test_what_a_fit_leaves_free_and_what_rounding_leaves_of_it() -> None:
     data = Data(1, noise=0)
     observed, freedom = data.observed()[0], data.solved(0.1).freedom
     for left, known in ((0.0011, True), (0.0009, False)):
-        fit = solve_ridge([replace(observed, count=freedom / (1 - left))], data.penalty, alpha=0.1)
+        fit = RidgeProblem([replace(observed, count=freedom / (1 - left))], data.penalty).solve(0.1)
         assert np.isfinite(fit.score) == known
     fit = data.solved(1e-14, shares=data.shares)
     floor = 10 * 1e-15 * observed.squares.sum()
     assert fit.score == pytest.approx(floor / (1 - 12 / 40) ** 2 * (1 + 2 * (12 / 40) ** 2), rel=1e-3)
     assert fit.error == pytest.approx(floor, rel=1e-9)
     np.testing.assert_allclose(data.solved().coefficients, np.linalg.solve(*data.means), atol=1e-3)
-    assert not solve_ridge([replace(observed, target=0 * observed.target)], data.penalty).coefficients.any()
+    assert not RidgeProblem([replace(observed, target=0 * observed.target)], data.penalty).solve().coefficients.any()
 
 
 def test_directions_that_no_row_sees_count_for_nothing() -> None:
@@ -161,7 +160,7 @@ def test_directions_that_no_row_sees_count_for_nothing() -> None:
     features = penalty[:30]
     one = [Observed(features.T @ features / 30, features.T @ z / 30, np.sum(z**2, axis=0) / 30, 30)]
     for alpha in (None, 1e-4, 1e-2):
-        fit = solve_ridge(one, penalty, alpha=alpha)
+        fit = RidgeProblem(one, penalty).solve(alpha)
         inner = penalty[:30, :30] / 30
         h = np.linalg.solve(inner + fit.alpha * np.eye(30), inner)
         assert fit.rank == 30
@@ -174,7 +173,7 @@ def test_directions_that_no_row_sees_count_for_nothing() -> None:
 
 def test_what_cannot_be_solved_is_refused() -> None:
     with pytest.raises(ValueError, match="every basis function is zero on every point; widen the kernel's scale"):
-        solve_ridge([Observed(np.zeros((3, 3)), np.zeros((3, 1)), np.ones(1), 5)], np.eye(3))
+        RidgeProblem([Observed(np.zeros((3, 3)), np.zeros((3, 1)), np.ones(1), 5)], np.eye(3)).solve()
     assert [resolve_ridge_cut(*one) for one in ((None, "float64"), (None, "float32"), (1e-4, "float32"))] == [
         1e-15, 1e-6, 1e-4,
     ]  # fmt: skip
@@ -188,10 +187,10 @@ def test_what_cannot_be_solved_is_refused() -> None:
 def test_folds_that_cannot_be_left_out() -> None:
     data, two = Data(1), Data(1)
     data.fold[:] = 1
-    assert ridge_curve(data.observed(), data.penalty, shares=data.shares).errors is None
+    assert RidgeProblem(data.observed(), data.penalty, data.shares).curve().errors is None
     data.fold[:20] = 0
     two.fold[:], two.fold[:20], two.folds = 1, 0, 2
-    curves = [ridge_curve(one.observed(), one.penalty, shares=one.shares).errors for one in (data, two)]
+    curves = [RidgeProblem(one.observed(), one.penalty, one.shares).curve().errors for one in (data, two)]
     np.testing.assert_allclose(*curves, rtol=1e-12)
 
 

@@ -1,9 +1,11 @@
 """Ritz values of given functions, against functions that are whitened row by row."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from daskspectral.solve import explained, ritz, ritz_singular
+from daskspectral.solve import Relation, explained, ritz, ritz_singular
 from tests.solve.common import Array, skew
 
 
@@ -29,8 +31,8 @@ def test_ritz_values_are_those_of_functions_made_orthonormal_at_the_rows(seed: i
         np.testing.assert_allclose(ritz(functions, form, gram), expected, rtol=1e-6)
         scaled = ritz(functions / units[:, None], form * np.outer(units, units), gram * np.outer(units, units))
         np.testing.assert_allclose(scaled, expected, rtol=1e-6)
-        found = ritz_singular(functions, functions[::-1], f.T @ g, gram, form)
-        np.testing.assert_allclose(found, ritz_singular(c, c[::-1], f.T @ g, gram, form), rtol=1e-6)
+        found = ritz_singular(functions, functions[::-1], Relation(f.T @ g, gram, form))
+        np.testing.assert_allclose(found, ritz_singular(c, c[::-1], Relation(f.T @ g, gram, form)), rtol=1e-6)
     assert ritz(np.eye(2), np.array([[1.0, -2], [2, 1]]), np.eye(2), symmetric=False) == pytest.approx([1 + 2j, 1 - 2j])
     for turn in (np.eye(3), np.exp(1j * np.arange(3)) * np.eye(3)):
         found = ritz(c @ turn, f.T @ g, gram, symmetric=False)
@@ -51,12 +53,12 @@ def test_singular_values_are_canonical_correlations(centred: bool) -> None:
     assert ritz(np.eye(2), np.array([[1.0, -2], [2, 1]]), np.eye(2), symmetric=False) == pytest.approx([1 + 2j, 1 - 2j])
     for turn in (np.eye(3), np.diag([1, 1j, -1j])):
         for sides in ((c @ turn, c[::-1]), (c, c[::-1] @ turn)):
-            found = ritz_singular(*sides, f.T @ g / n, f.T @ f / n, g.T @ g / n, means)
+            found = ritz_singular(*sides, Relation(f.T @ g / n, f.T @ f / n, g.T @ g / n, means))
             np.testing.assert_allclose(found, expected, rtol=1e-8)
     f[:, 0] = g[:, 0] = 1.0
     constant = np.eye(8)[:, :1]
     means = (f.mean(axis=0), g.mean(axis=0)) if centred else None
-    found = ritz_singular(constant, constant, f.T @ g / n, f.T @ f / n, g.T @ g / n, means)
+    found = ritz_singular(constant, constant, Relation(f.T @ g / n, f.T @ f / n, g.T @ g / n, means))
     assert found[0] == pytest.approx(0 if centred else 1)
 
 
@@ -72,11 +74,11 @@ def test_directions_that_the_rows_do_not_determine_have_no_value() -> None:
         for share in (1.5, 0.7):  # two functions whose difference is more than rounding, and less
             gram = np.array([[1.0, 0.0], [0.0, share * rounding]])
             assert np.isnan(ritz(np.eye(2), np.eye(2), gram, dtype=dtype)).any() == (share < 1)
-            both = ritz_singular(np.eye(2), np.eye(2), 0.5 * np.diag([1, 1e-20]), gram, gram, dtype=dtype)
+            both = ritz_singular(np.eye(2), np.eye(2), Relation(0.5 * np.diag([1, 1e-20]), gram), dtype=dtype)
             assert (both[1] == 0) == (share < 1)
     repeated = np.hstack([c, c @ [[1.0], [2.0], [3.0]]])
     assert np.count_nonzero(np.isnan(ritz(repeated, g.T @ g, f.T @ f))) == 1
-    np.testing.assert_array_equal(ritz_singular(vanishing, c[:, :1], f.T @ g, f.T @ f, g.T @ g), [0.0])
+    np.testing.assert_array_equal(ritz_singular(vanishing, c[:, :1], Relation(f.T @ g, f.T @ f, g.T @ g)), [0.0])
 
 
 def test_what_is_explained_is_the_norm_less_the_norm_of_the_error() -> None:
@@ -84,17 +86,18 @@ def test_what_is_explained_is_the_norm_less_the_norm_of_the_error() -> None:
     rng = np.random.default_rng(0)
     joint = rng.dirichlet(np.ones(30)).reshape(5, 6)
     p, q = joint.sum(axis=1), joint.sum(axis=0)
+    known = Relation(joint, np.diag(p), np.diag(q))
     exact = joint / np.sqrt(np.outer(p, q))
     values, u, v = rng.uniform(0, 1, 3), rng.standard_normal((5, 3)), rng.standard_normal((6, 3))
     left, right = (np.sqrt(w)[:, None] * c for w, c in ((p, u), (q, v)))
     fitted = (left / np.linalg.norm(left, axis=0) * values) @ (right / np.linalg.norm(right, axis=0)).T
     for turn in (1.0, np.exp(1j * np.arange(3))):
-        shares = explained(values, u * turn, v * turn, joint, np.diag(p), np.diag(q))
+        shares = explained(values, u * turn, v * turn, known)
         assert shares.sum() == pytest.approx((exact**2).sum() - ((exact - fitted) ** 2).sum(), rel=1e-9)
     left, singular, right = np.linalg.svd(exact, full_matrices=False)
     u, v = left / np.sqrt(p)[:, None], right.T / np.sqrt(q)[:, None]
-    whole = explained(singular, u, v, joint, np.diag(p), np.diag(q))
+    whole = explained(singular, u, v, known)
     np.testing.assert_allclose(whole, singular**2, atol=1e-12)
-    means = explained(singular[1:], u[:, 1:] + 3, v[:, 1:] - 2, joint, np.diag(p), np.diag(q), (p, q))
+    means = explained(singular[1:], u[:, 1:] + 3, v[:, 1:] - 2, replace(known, means=(p, q)))
     np.testing.assert_allclose(means, singular[1:] ** 2, atol=1e-12)
-    assert explained(np.ones(1), 0 * u[:, :1], v[:, :1], joint, np.diag(p), np.diag(q)) == [0]
+    assert explained(np.ones(1), 0 * u[:, :1], v[:, :1], known) == [0]

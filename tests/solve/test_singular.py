@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from daskspectral.solve import Penalty, Problem, Singular, Spectrum, whiten
+from daskspectral.solve import Penalty, Singular, Solution, SpectralProblem, whiten
 from daskspectral.solve.solvers import _centred_root
 from tests.solve.common import Array, positive, spd
 
@@ -24,7 +24,7 @@ def test_nonsingular_problems_are_scipys(p: int, q: int, count: int) -> None:
     phi, psi, form = spd(p, rng), spd(q, rng), rng.standard_normal((p, q))
     a, b = inverse_root(phi), inverse_root(psi)
     u, expected, vt = scipy.linalg.svd(a @ form @ b)
-    found = Singular().solve(Problem(form, phi, right_gram=psi, count=count, cut=CUT))
+    found = Singular().solve(SpectralProblem(form, phi, right_gram=psi, count=count, cut=CUT))
     k = min(count, p, q)
     assert found.rank == (p, q)
     assert found.status.startswith(f"{k} of the {count} values wanted; ranks {p} of {p} and {q} of {q}; residuals")
@@ -43,7 +43,9 @@ def test_singular_problems_are_solved_on_both_ranges() -> None:
     phi, psi, form = spd(4, rng), spd(3, rng), rng.standard_normal((4, 3))
     a = rng.standard_normal((4, 6)) * 10.0 ** rng.uniform(-5, 5, 6)
     b = rng.standard_normal((3, 8)) * 10.0 ** rng.uniform(-5, 5, 8)
-    found = Singular().solve(Problem(a.T @ form @ b, a.T @ phi @ a, right_gram=b.T @ psi @ b, count=20, cut=CUT))
+    found = Singular().solve(
+        SpectralProblem(a.T @ form @ b, a.T @ phi @ a, right_gram=b.T @ psi @ b, count=20, cut=CUT)
+    )
     assert found.rank == (4, 3)
     expected = scipy.linalg.svdvals(inverse_root(phi) @ form @ inverse_root(psi))
     np.testing.assert_allclose(found.values, expected, atol=1e-5)
@@ -52,11 +54,11 @@ def test_singular_problems_are_solved_on_both_ranges() -> None:
 # -- centring ----------------------------------------------------------------------------------------------------------
 
 
-def cross(f: Array, g: Array, count: int = 30, **options: Any) -> Spectrum:
+def cross(f: Array, g: Array, count: int = 30, **options: Any) -> Solution:
     """Of features (p, n) and (q, n), without their means."""
     n, means = f.shape[1], (f.mean(axis=1), g.mean(axis=1))
     options = {"means": means, "cut": CUT, **options}
-    return Singular().solve(Problem(f @ g.T / n, f @ f.T / n, right_gram=g @ g.T / n, count=count, **options))
+    return Singular().solve(SpectralProblem(f @ g.T / n, f @ f.T / n, right_gram=g @ g.T / n, count=count, **options))
 
 
 def canonical_correlations(f: Array, g: Array) -> Array:
@@ -110,7 +112,7 @@ def test_sides_of_few_functions_are_taken_whole(means: dict[str, None]) -> None:
     rng = np.random.default_rng(0)
     f, g = rng.standard_normal((4, 50)) + 2, rng.standard_normal((7, 50)) - 1
     by_cut = cross(f, g, 3, **means)
-    found = cross(f, g, 3, penalty=Penalty(0.1 * np.eye(4), 0.2 * np.eye(7)), **means)
+    found = cross(f, g, 3, within=Penalty(0.1 * np.eye(4), 0.2 * np.eye(7)), **means)
     np.testing.assert_allclose(found.values, by_cut.values, atol=1e-9)
     turned = np.sign(np.sum(found.left * by_cut.left, axis=0)) if not means else 1  # means decide signs by the span
     np.testing.assert_allclose(found.left, turned * by_cut.left, atol=1e-7)

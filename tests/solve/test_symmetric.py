@@ -9,7 +9,7 @@ import scipy.linalg
 import daskspectral as dsp
 from daskspectral.basis import FourierLattice, Landmarks
 from daskspectral.moments import lattice
-from daskspectral.solve import Principal, Problem, Symmetric, whiten
+from daskspectral.solve import Principal, SpectralProblem, Symmetric, whiten
 from tests.solve.common import gaussian, positive, skew, spd, symmetric
 
 
@@ -18,9 +18,10 @@ def test_nonsingular_problems_are_scipys(count: int, descending: bool, ridge: fl
     rng = np.random.default_rng(count)
     phi, form = spd(7, rng), symmetric(7, rng)
     expected, vectors = scipy.linalg.eigh(form + ridge * np.trace(form) / 7 * np.eye(7), phi)
+    order = "descending" if descending else "real"
     step, k = -1 if descending else 1, min(count, 7)
     for sums in (form, form + skew(form)):  # as rounding makes them, and more: the symmetric part counts
-        found = Symmetric().solve(Problem(sums, phi, count, 1e-10, descending=descending, ridge=ridge))
+        found = Symmetric().solve(SpectralProblem(sums, phi, count=count, cut=1e-10, order=order, ridge=ridge))
         np.testing.assert_allclose(found.values, expected[::step][:k], atol=1e-10)
         np.testing.assert_allclose(np.abs(found.left), np.abs(vectors[:, ::step][:, :k]), atol=1e-8)
     assert positive(np.linalg.solve(whiten(phi, 1e-10).matrix, found.left))
@@ -34,7 +35,7 @@ def test_singular_problems_are_solved_on_the_range() -> None:
     """Redundant functions change nothing: A^T phi A and A^T L A have the spectrum of phi and L."""
     rng = np.random.default_rng(0)
     phi, form, mix = spd(5, rng), spd(5, rng), rng.standard_normal((5, 11))
-    found = Symmetric().solve(Problem(mix.T @ form @ mix, mix.T @ phi @ mix, count=11, cut=1e-10))
+    found = Symmetric().solve(SpectralProblem(mix.T @ form @ mix, mix.T @ phi @ mix, count=11, cut=1e-10))
     assert found.rank == 5
     np.testing.assert_allclose(found.values, scipy.linalg.eigvalsh(form, phi), atol=1e-7)
 
@@ -46,7 +47,7 @@ def test_functions_that_the_form_kills_have_the_eigenvalue_zero() -> None:
     phi = root @ root.T
     for killed in ([0], [0, 4], range(6)):
         form[killed] = form[:, killed] = 0
-        found = Symmetric().solve(Problem(form, phi, count=6, cut=1e-6))
+        found = Symmetric().solve(SpectralProblem(form, phi, count=6, cut=1e-6))
         zeros = found.rank if killed == range(6) else len(killed)
         assert np.abs(found.values[:zeros]).max() < 1e-13
         assert not (found.values[zeros:] < 1e-3).any()
@@ -76,7 +77,7 @@ def test_kernel_components_are_those_of_the_centred_kernel_matrix() -> None:
     features = np.column_stack([np.ones(14), k])
     norm = scipy.linalg.block_diag(0.0, k)
     moments = features.T @ features / 14
-    found = Principal().solve(Problem(moments, moments, 5, 1e-10, norm=norm))
+    found = Principal().solve(SpectralProblem(moments, norm, count=5, cut=1e-10))
     centring = np.eye(14) - 1 / 14
     values, vectors = np.linalg.eigh(centring @ k @ centring / 14)
     np.testing.assert_allclose(found.values, values[::-1][:5], rtol=1e-9)
@@ -95,24 +96,25 @@ def test_without_a_constant_nothing_is_subtracted() -> None:
     rng = np.random.default_rng(1)
     form, norm = spd(6, rng), spd(6, rng)
     norm *= np.outer(*2 * [3.0 ** np.arange(6)])
-    found = Principal().solve(Problem(form, form, 9, 0.0, norm=norm))
+    found = Principal().solve(SpectralProblem(form, norm, count=9, cut=0.0))
     values, vectors = scipy.linalg.eigh(form, norm)
     np.testing.assert_allclose(found.values, values[::-1], rtol=1e-7)
     np.testing.assert_allclose(np.abs(found.left), np.abs(vectors[:, ::-1]) / np.sqrt(values[::-1]), rtol=1e-5)
     skew = np.triu(form, 1) - np.tril(form, -1)  # what rounding adds to sums, and more: the symmetric part counts
-    np.testing.assert_allclose(Principal().solve(Problem(form + skew, form, 9, 0.0, norm=norm)).values, found.values)
+    np.testing.assert_allclose(
+        Principal().solve(SpectralProblem(form + skew, norm, count=9, cut=0.0)).values, found.values
+    )
 
 
 def test_combinations_that_are_no_functions_and_values_below_the_cut_are_left_out() -> None:
     form, q = np.diag([4.0, 1.0, 1.5e-3, 0.5e-3]), scipy.linalg.hadamard(4) / 2
-    assert Principal().solve(Problem(form, form, 9, 2.5e-4, norm=np.eye(4))).rank == 3
-    assert Principal().solve(Problem(form, form, 9, 0.25, norm=np.eye(4))).rank == 1  # those above the cut
+    assert Principal().solve(SpectralProblem(form, np.eye(4), count=9, cut=2.5e-4)).rank == 3
+    assert Principal().solve(SpectralProblem(form, np.eye(4), count=9, cut=0.25)).rank == 1  # those above the cut
     for least, rank in ((6e-12, 4), (2e-12, 3)):  # beside 1e-12 of the largest
         norm = q * [3.6, 0.2, 0.2, least] @ q.T
-        assert Principal().solve(Problem(np.eye(4), np.eye(4), 9, 0.0, norm=norm)).rank == rank
+        assert Principal().solve(SpectralProblem(np.eye(4), norm, count=9, cut=0.0)).rank == rank
 
 
 def test_functions_of_norm_0_alone_are_refused() -> None:
-    for norm in (None, np.zeros((2, 2))):
-        with pytest.raises(ValueError, match="the norm of every function is 0"):
-            Principal().solve(Problem(np.eye(2), np.eye(2), 1, 1e-10, norm=norm))
+    with pytest.raises(ValueError, match="the norm of every function is 0"):
+        Principal().solve(SpectralProblem(np.eye(2), np.zeros((2, 2)), count=1, cut=1e-10))

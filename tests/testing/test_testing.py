@@ -16,7 +16,7 @@ from daskspectral.basis import Basis, CallableBasis, Concatenated, FourierBasis,
 from daskspectral.basis.base import Contraction
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.errors import SmoothnessError
-from daskspectral.forms import Atom, Form, Product, dirichlet, gram, tangential_dirichlet
+from daskspectral.forms import Atom, AtomProduct, Form, dirichlet, gram, tangential_dirichlet
 from daskspectral.kernels import FunctionKernel, Gaussian, Kernel, Matern, Polynomial, Radial, RadialKernel
 from daskspectral.kernels.base import Array, MultiIndex, check_index, unit_index
 from daskspectral.testing import check_basis, check_form, check_kernel
@@ -339,7 +339,7 @@ class Renamed(Form):
 class Meddling(Powers):
     """Sums products in a way of its own."""
 
-    def contraction(self, right: Basis, products: Sequence[Product], dtype: Any, arena: Arena) -> Contraction:
+    def contraction(self, right: Basis, products: Sequence[AtomProduct], dtype: Any, arena: Arena) -> Contraction:
         return MeddlingSum(super().contraction(right, products, dtype, arena), self.flaw)
 
 
@@ -351,7 +351,7 @@ class MeddlingSum(Contraction):
         self.blocks += 1
         self.right.add(lefts, rights, block)
 
-    def result(self) -> dict[Product, Any]:
+    def result(self) -> dict[AtomProduct, Any]:
         factor = 1.01 if self.flaw == "too large" else 1 / max(self.blocks, 1)
         return {key: factor * value for key, value in self.right.result().items()}
 
