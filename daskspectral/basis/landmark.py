@@ -14,11 +14,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis.base import Array, Basis, GradientSum
+from daskspectral.basis.base import Array, Basis, Functions, GradientSum
 from daskspectral.basis.evaluation import Arena, Block, Evaluation, kept
 from daskspectral.devices import largest
 from daskspectral.forms import Atom
-from daskspectral.kernels import DotKernel, Gaussian, Kernel, Mahalanobis, RadialKernel
+from daskspectral.kernels import DotKernel, Gaussian, Kernel, Mahalanobis, Periodic, RadialKernel
 from daskspectral.kernels.base import LEAST_SCALE, MultiIndex, is_number, unit_index, whole
 from daskspectral.kernels.embedded import EmbeddedKernel
 from daskspectral.kernels.names import NAMES
@@ -27,10 +27,15 @@ from daskspectral.landmarks import METHODS
 from daskspectral.registry import Parameterised
 
 
-class OpenKernel(Parameterised):
+class OpenKernel(Parameterised, Functions):
     """Functions of a kernel that may be left to the data: where a search sets its scale, it is a Gaussian."""
 
     kernel: Kernel | str
+    periods: Any
+
+    @property
+    def has_periods(self) -> bool:
+        return self.periods is not None or isinstance(self.kernel, Periodic)
 
     def set_params(self, **params: Any) -> Self:
         if not isinstance(params.get("kernel", self.kernel), Kernel) and any(p.startswith("kernel__") for p in params):
@@ -125,6 +130,10 @@ class Landmarks(OpenKernel):
     def least(self) -> int:
         """The number of landmarks, 1 where it is left to the data."""
         return 1 if isinstance(self.count, str) else self.count
+
+    @property
+    def open_landmarks(self) -> Landmarks:
+        return self
 
     @property
     def automatic(self) -> bool:

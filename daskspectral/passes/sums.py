@@ -56,10 +56,9 @@ class Discretisation(Registered):
 
     `right_basis` is None where left and right functions share one basis, `right_preparation` None where both are
     functions of points in the same space. Rows whose prepared points are landmarks of the left basis are
-    `landmark_rows`: "kept" (nothing is tested), summed "apart" from the folds, or "dropped". `raw_landmarks`
-    (p, n_features_in) are the left landmarks in the columns of X, as estimators take them; None for a given basis.
-    `penalty` is c of the penalised solution, and `selection` tells how all of it was chosen. `operator` is the operator
-    with what was estimated for it, None where nothing was. `reserved` are the folds that a network was not trained on.
+    `landmark_rows`: "kept" (nothing is tested), summed "apart" from the folds, or "dropped". `penalty` is c of the
+    penalised solution, and `selection` tells how all of it was chosen. `operator` is the operator with what was
+    estimated for it, None where nothing was. `reserved` are the folds that a network was not trained on.
     """
 
     expects: ClassVar = {
@@ -76,7 +75,6 @@ class Discretisation(Registered):
     landmark_rows: str = "kept"
     right_basis: Basis | None = None
     right_preparation: Preparation | None = None
-    raw_landmarks: Array | None = None
     penalty: float | None = None
     selection: Selection | None = None
     operator: Operator | None = None

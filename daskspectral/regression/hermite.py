@@ -23,7 +23,6 @@ from daskspectral.estimators.reading import reads
 from daskspectral.estimators.records import remembered
 from daskspectral.estimators.regressor import Regressor
 from daskspectral.estimators.summary import chosen_facts, explained, measured_facts
-from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
 from daskspectral.moments.regression import RidgeProblem, advise_offset
 from daskspectral.operators.regression import Regression
@@ -34,7 +33,7 @@ from daskspectral.passes.scale import standardized
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import Session, Training
 from daskspectral.passes.sums import Discretisation
-from daskspectral.regression.choice import OpenRegression, decide_regression
+from daskspectral.regression.choice import Terms, decide_regression
 from daskspectral.solve.ridge import RidgeFit, resolve_ridge_cut
 
 Array = NDArray[np.floating[Any]]
@@ -280,7 +279,7 @@ class HermiteRegressor(RegressionFunctions):
         source, operator = open_regression(rows, y, gradients=gradients, weight=weight, fold=labels, progress=progress)
         side, asked = self._side(source, operator)
         side.check_against(source, int(operator.gradients), operator)
-        if source.standardize and side.has_periods:
+        if source.standardize and side.functions.has_periods:
             raise ValueError(
                 "standardize=True would change the units of X, and periods are in them; scale the columns of X before, "
                 "without standardize"
@@ -325,27 +324,15 @@ class HermiteRegressor(RegressionFunctions):
         rng = np.random.default_rng(self.random_state)
         selection = Selection((), {})
         if side.automatic:
-            assert side.landmarks is not None
-            given = isinstance(side.landmarks.kernel, Kernel)
-            wanted = OpenRegression(
-                side.kernel(operator, source) if given else None,
-                side.periods_in(source, operator),
-                side.landmarks,
-                float(self.gradient_weight),
-                None if self.alpha is None or isinstance(self.alpha, str) else float(self.alpha),
-                isinstance(self.folds, str) and self.folds == "blocks",
-                resolve_ridge_cut(self.rtol, self.dtype),
-                self.dtype,
-            )
-            selection = decide_regression(source, operator, wanted, rng)
-            side = replace(side, landmarks=selection.parameters["basis"])
-        basis, raw = side.choose(source, rng, operator, at_most=at_most)
-        if raw is None:
+            alpha = None if self.alpha is None or isinstance(self.alpha, str) else float(self.alpha)
+            terms = Terms(float(self.gradient_weight), alpha, resolve_ridge_cut(self.rtol, self.dtype), self.dtype)
+            blocks = isinstance(self.folds, str) and self.folds == "blocks"
+            selection = decide_regression(source, operator, side, terms, rng, blocks=blocks)
+            side = replace(side, functions=selection.parameters["basis"])
+        basis, again = side.choose(source, rng, operator, at_most=at_most)
+        if again is None:
             return Discretisation(basis, source.preparation)
-        chosen = {"basis": side.chosen(basis, raw)}
-        return Discretisation(
-            basis, source.preparation, raw_landmarks=raw, selection=replace(selection, parameters=chosen)
-        )
+        return Discretisation(basis, source.preparation, selection=replace(selection, parameters={"basis": again}))
 
     def _check_parameters(self) -> None:
         check_fit(self)
