@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from daskspectral.basis import Basis, Landmarks
+from daskspectral.basis import Basis, Landmarks, as_lattice, at_landmarks
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.remote import using
 from daskspectral.data.rows import Rows
@@ -274,6 +274,20 @@ class MeasuredEstimator(Estimator):
     dtype: str = "float64"
     device: str = "cpu"
     choice_: Selection
+    moments_: Moments
+    basis_: Any
+    kernel_: Kernel | str | None
+
+    def restored(self) -> Self:
+        """This estimator with the functions and the columns of its moments."""
+        moments = self.moments_
+        self.basis_ = moments.basis
+        self.kernel_ = next((b.kernel for b in at_landmarks(moments.basis)), None)
+        if as_lattice(moments.basis) is not None:  # a prior, which is chosen after the pass
+            self.kernel_ = self.choice_.parameters["basis"].kernel
+        self.preparation_ = Preparation.from_state(moments.preparation)
+        self.n_features_in_ = int(moments.preparation["n_features_in"])
+        return self
 
     @abstractmethod
     def fit_moments(self, moments: Moments) -> Self:
