@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -166,6 +166,10 @@ class Basis(Registered, Functions, ABC):
 
     def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum | None:
         """A short cut for the Dirichlet form, or None for the generic sum over coordinates."""
+        return None
+
+    def span_gradient(self, coefficients: Array) -> Callable[[Array], Array] | None:
+        """A short cut for the gradients (c, m, d) of m functions with coefficients (p, m); None for partial ones."""
         return None
 
     def contraction(self, right: Basis, products: Sequence[Product], dtype: Any, arena: Arena) -> Contraction:

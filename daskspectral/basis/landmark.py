@@ -340,6 +340,9 @@ class LandmarkBasis(Basis):
             return RadialGradientSum(self.kernel.inner, self.metric.centred, dtype, arena)
         return None
 
+    def span_gradient(self, coefficients: Array) -> SpanGradient:
+        return SpanGradient(self, coefficients)
+
 
 class _LandmarkEvaluation(Evaluation):
     """Any kernel, through its own values and partial derivatives."""

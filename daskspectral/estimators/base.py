@@ -306,11 +306,12 @@ class MeasuredEstimator(Estimator):
 
         laid, moments = session.measured(identity, checkpoint, checkpoint_every)
         fitted = self.fit_moments(moments)
-        if laid.selection is not None and laid.lattice is not None:  # chosen on the pilot; its prior after the pass
+        chosen, lattice = laid.selection, as_lattice(laid.basis)
+        if chosen is not None and lattice is not None:  # chosen on the pilot; its prior after the pass
             own = self.choice_
-            self.choice_ = replace(own, candidates=(*own.candidates, *laid.selection.candidates))
-        elif laid.selection is not None:
-            self.choice_ = laid.selection.with_parameters(self.given_params())
+            self.choice_ = replace(own, candidates=(*own.candidates, *chosen.candidates))
+        elif chosen is not None:
+            self.choice_ = chosen.with_parameters(self.given_params())
         return fitted
 
     @final

@@ -54,14 +54,12 @@ def measure_score(
     check_widths(fitted, source)
     least = min(model.n_components, *(c.shape[1] for c in functions.values()))
     check_rows(source.n, least, f"X has {source.rows}")
-    laid, device = Discretisation.of(fitted), chosen_device(model.device)
+    laid = Discretisation.of(fitted)
     moments = measure(
         source,
         laid,
         operator,
-        plan_sums(source, operator, laid.sizes, fitted.dtype, device=device, lattice=laid.lattice),
-        dtype=fitted.dtype,
-        device=device,
+        plan_sums(source, operator, laid.outline, fitted.dtype, device=chosen_device(model.device)),
         snapshot=Snapshot(source),
         description="score",
     )

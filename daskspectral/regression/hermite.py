@@ -32,7 +32,7 @@ from daskspectral.passes.parameters import check_amount, check_fit, check_one_of
 from daskspectral.passes.scale import standardized
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import Session, Training
-from daskspectral.passes.sums import Discretisation
+from daskspectral.passes.sums import Discretisation, Outline
 from daskspectral.regression.choice import Terms, decide_regression
 from daskspectral.solve.ridge import resolve_ridge_cut
 
@@ -255,17 +255,8 @@ class HermiteRegressor(Regressor):
             return self._laid_out(source, side, operator, at_most=asked == "auto")
 
         choosing = pilot_bytes(source, operator, side.size) if side.automatic else 0
-        return Session(
-            source,
-            operator,
-            choose,
-            self.dtype,
-            chosen_device(self.device),
-            folds,
-            (side.size, None),
-            choosing=choosing,
-            lattice=side.lattice,
-        )
+        expected = Outline((side.size, None), lattice=side.lattice)
+        return Session(source, operator, choose, self.dtype, chosen_device(self.device), folds, expected, choosing)
 
     def _side(self, source: Source, operator: Regression) -> tuple[Side, Any]:
         """The functions for these data, and the number of landmarks that was asked for."""

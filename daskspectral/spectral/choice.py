@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from daskspectral.basis import FourierLattice, Landmarks, Trainable
+from daskspectral.basis import Landmarks, Trainable
 from daskspectral.choosing.deciding import decide, pilot_bytes
 from daskspectral.choosing.landmarks import MOST_LANDMARKS
 from daskspectral.choosing.networks import Rounds, reserved_folds, train
@@ -25,7 +25,7 @@ from daskspectral.passes.parameters import check_one_of
 from daskspectral.passes.scale import standardized
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import Training
-from daskspectral.passes.sums import MOST_DROPPED, Discretisation
+from daskspectral.passes.sums import MOST_DROPPED, Discretisation, Outline
 from daskspectral.solvers import Penalised, solving
 
 FEW_LANDMARKS = 50
@@ -56,24 +56,19 @@ class Choice(Open):
         count = min(MOST_LANDMARKS, max(n // 4, min(n // 2, FEW_LANDMARKS), 1))
         left, *right = (side.fitted_to(count, source, self.operator) for side in self.sides)
         found = replace(self, left=left, right=right[0] if right else None)
-        if found.lattice is not None and self.solver.cut:
-            check_cut_size(found.lattice.size)
+        if left.lattice is not None and self.solver.cut:
+            check_cut_size(left.lattice.size)
         return found
-
-    @property
-    def lattice(self) -> FourierLattice | None:
-        """The lattice on which modes are summed; None for other functions."""
-        return self.left.lattice
 
     def choosing(self, source: Source) -> int:
         """The bytes that the automatic choice takes, if there is one."""
         left, right = self.sizes
         return pilot_bytes(source, self.operator, max(left, right or 0)) if self.automatic else 0
 
-    def apart(self, source: Source) -> bool:
-        """Whether rows that coincide with landmarks will be summed apart, as far as metadata tell."""
-        landmarks = self.left.landmarks
-        return landmarks is not None and self.landmark_rows(source, self.left.size - self.left.constant) == "apart"
+    def outline(self, source: Source) -> Outline:
+        """What a plan knows of the functions, as far as metadata tell."""
+        apart = self.landmark_rows(source, self.left.size - self.left.constant) == "apart"
+        return Outline(self.sizes, apart, self.left.lattice)
 
     def landmark_rows(self, source: Source, size: int) -> str:
         """What is done with rows that coincide with the `size` left landmarks, as far as their number tells.
@@ -177,7 +172,7 @@ class Choice(Open):
     def _laid_out(self, source: Source, rng: np.random.Generator) -> Discretisation:
         """The landmarks and the bases, nothing being left open but landmarks."""
         basis, again = self.left.choose(source, rng, self.operator)
-        if self.lattice is not None:  # what is left open is chosen after the pass
+        if self.left.lattice is not None:  # what is left open is chosen after the pass
             return Discretisation(basis, source.preparation)
         penalty = self.solver.resolved(1.0)
         chosen: dict[str, Any] = {} if penalty is None else {"solver": Penalised(penalty)}
