@@ -60,8 +60,10 @@ class Rival:
     @classmethod
     def of(cls, kind: str, basis: Basis, search: Search, splits: Sequence[Split], shown: str) -> Rival:
         """A basis that is fitted and judged as it is."""
-        again = partial(_again, basis, search.count)
-        return cls(kind, basis, _judged(basis, search, splits), again, shown)
+        part, halves = merged(splits, search.pilot.folds)
+        trial = search.pilot.parted(part).trial(basis, None, search.landmark, "float64")
+        values = trial.judged(halves, search.count, [1.0])[0]
+        return cls(kind, basis, values, partial(_again, basis, search.count), shown)
 
     def candidate(self, score: float, compared: Array, why: str) -> Candidate:
         """The functions in the table of an automatic choice, with their own values, or those that were compared."""
@@ -116,13 +118,14 @@ class Cells(Kind):
         sample = points[rng.permutation(len(points))[:SAMPLE]]
         counts = sorted({max(LEAST, round(share * np.cbrt(len(points)))) for share in COUNTS})
         drawn = [SoftCells.draw(sample, p, 1.0, rng) for p in counts]
-        bases = {(i, ratio): SoftCells(c.centres, ratio * c.width) for i, c in enumerate(drawn) for ratio in RATIOS}
-        values = in_threads(lambda basis: _judged(basis, search, splits), list(bases.values()))
-        found = dict(zip(bases, values, strict=True))
-        best = ranked(search.scores(found))[0]
-        basis = bases[best]
-        again = partial(_again, basis, search.count)
-        return Rival(self.name, basis, found[best], again, f"{basis.size} soft cells", best[1])
+
+        def rival(drawn: SoftCells, ratio: float) -> Rival:
+            cells = SoftCells(drawn.centres, ratio * drawn.width)
+            return replace(Rival.of(self.name, cells, search, splits, f"{cells.size} soft cells"), factor=ratio)
+
+        found = in_threads(lambda asked: rival(*asked), [(cells, ratio) for cells in drawn for ratio in RATIOS])
+        best: Rival = found[ranked(search.scores({i: own.values for i, own in enumerate(found)}))[0]]
+        return best
 
 
 class Lattice(Kind):
@@ -159,12 +162,6 @@ class Lattice(Kind):
 
         shown = f"lattice, {found.kernel(prior, own.moments)}"
         return Rival(self.name, FourierLattice(lattice.m), values, again, shown, prior.factor, prior.penalty)
-
-
-def _judged(basis: Basis, search: Search, splits: Sequence[Split]) -> Array:
-    part, halves = merged(splits, search.pilot.folds)
-    trial = search.pilot.parted(part).trial(basis, None, search.landmark, "float64")
-    return trial.judged(halves, search.count, [1.0])[0]
 
 
 def _again(basis: Basis, count: int, pilot: Pilot, landmark: Marks, split: Split) -> Array:

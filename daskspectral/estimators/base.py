@@ -48,6 +48,7 @@ from daskspectral.store import load, save
 
 Array = NDArray[np.inexact[Any]]
 Path = str | os.PathLike[str]
+RIGHT = "n_right_features_in_"
 KEPT = (*LAYOUTS, WARNINGS)  # with any model that has them
 
 
@@ -209,7 +210,6 @@ class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[
         function: RowFunction,
         X: Any,
         *,
-        n_features: int | None = None,
         coordinates: Mapping[str, Array] | None = None,
         name: str = "eigenfunction",
         output: Result | None = None,
@@ -220,7 +220,8 @@ class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[
     ) -> Any:
         """The function at the rows of X, in X's container, with the options of `transform` and `predict`.
 
-        The `output` is by default called `name`, with `coordinates` (columns,) along its dimension "component".
+        The `output` is by default called `name`, with `coordinates` (columns,) along its dimension "component". Rows of
+        the `side` "right_" have columns of their own.
         """
         rows = Rows.of(X)
         with using(rows.storage_options, rows.allow_missing or None):
@@ -237,7 +238,7 @@ class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[
                 self._check_as_fitted(rows)
             return apply_rows(
                 replace(function, nan_rows=rows.on_invalid == "skip"),
-                self._like_fit(rows.data if laid is None else laid.reader, n_features),
+                self._like_fit(rows.data if laid is None else laid.reader, vars(self)[RIGHT] if side else None),
                 output=output,
                 rows=None if laid is None else laid.rows,
                 provenance=provenance(type(self).__name__, self.plain_params()) if out is not None else None,

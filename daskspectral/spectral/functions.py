@@ -263,18 +263,16 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
 
     def _functions(self, side: str, coefficients: Array, X: Any, **options: Any) -> Any:
         moments, basis = self.moments_, self.basis_
-        preparation, width = self.preparation_, None
-        if side:
-            basis = basis if moments.right_basis is None else moments.right_basis
-            if moments.operator.own_right_basis:
-                preparation, width = self.right_preparation_, self.n_right_features_in_
+        apart = side if moments.operator.own_right_basis else ""
+        preparation = self.right_preparation_ if apart else self.preparation_
+        if side and moments.right_basis is not None:
+            basis = moments.right_basis
         means = moments.mean(f"{side}first") @ coefficients if moments.operator.center else None
         return self._rows(
             SpanValues(basis, coefficients, means, device=chosen_device(self.device), preparation=preparation),
             X,
-            n_features=width,
             coordinates=self._labels(),
-            side=side if moments.operator.own_right_basis else "",
+            side=apart,
             **options,
         )
 
