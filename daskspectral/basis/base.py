@@ -61,11 +61,6 @@ class Functions:
         return self
 
     @property
-    def has_periods(self) -> bool:
-        """Whether the periods of some columns are given with them."""
-        return False
-
-    @property
     def vanishes(self) -> bool:
         """Whether its functions vanish at the ends of the data, so that no constant belongs among them."""
         return False

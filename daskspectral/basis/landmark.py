@@ -18,7 +18,7 @@ from daskspectral.basis.base import Array, Basis, Functions, GradientSum
 from daskspectral.basis.evaluation import Arena, Block, Evaluation, kept
 from daskspectral.devices import largest
 from daskspectral.forms import Atom
-from daskspectral.kernels import DotKernel, Gaussian, Kernel, Mahalanobis, Periodic, RadialKernel
+from daskspectral.kernels import DotKernel, Gaussian, Kernel, Mahalanobis, RadialKernel
 from daskspectral.kernels.base import LEAST_SCALE, MultiIndex, is_number, unit_index, whole
 from daskspectral.kernels.embedded import EmbeddedKernel
 from daskspectral.kernels.names import NAMES
@@ -31,11 +31,6 @@ class OpenKernel(Parameterised, Functions):
     """Functions of a kernel that may be left to the data: where a search sets its scale, it is a Gaussian."""
 
     kernel: Kernel | str
-    periods: Any
-
-    @property
-    def has_periods(self) -> bool:
-        return self.periods is not None or isinstance(self.kernel, Periodic)
 
     def set_params(self, **params: Any) -> Self:
         if not isinstance(params.get("kernel", self.kernel), Kernel) and any(p.startswith("kernel__") for p in params):
@@ -118,18 +113,14 @@ class Landmarks(OpenKernel):
         if self.method not in METHODS:
             raise ValueError(f"method must be {' or '.join(map(repr, METHODS))}; it is {self.method!r}")
         if self.sample is not None:
-            whole("sample, the rows among which landmarks are chosen,", self.sample, self.least)
+            least = 1 if isinstance(self.count, str) else self.count
+            whole("sample, the rows among which landmarks are chosen,", self.sample, least)
         if self.spread != "auto" and not (is_number(self.spread) and float(self.spread) >= 0):
             raise ValueError(f"spread must be a number of 0 or more, or 'auto'; it is {self.spread!r}")
         for name in ("constant", "exclude"):
             if not isinstance(getattr(self, name), (bool, type(None))):
                 raise ValueError(f"{name} must be None or True or False; it is {getattr(self, name)!r}")
         check_periods(self.periods)
-
-    @property
-    def least(self) -> int:
-        """The number of landmarks, 1 where it is left to the data."""
-        return 1 if isinstance(self.count, str) else self.count
 
     @property
     def open_landmarks(self) -> Landmarks:

@@ -90,10 +90,6 @@ class Vanishing(Parameterised, Basis):
         return self.of(self.basis.placed(found))
 
     @property
-    def has_periods(self) -> bool:
-        return self.basis.has_periods
-
-    @property
     def inner(self) -> Basis:
         """The basis phi. Raises ValueError where it is still to be made."""
         if self.basis.known is None:

@@ -97,6 +97,12 @@ class Side:
         return as_lattice(self.functions)
 
     @property
+    def has_periods(self) -> bool:
+        """Whether the periods of some columns are given with the functions."""
+        own = self.landmarks or self.lattice
+        return own is not None and (own.periods is not None or isinstance(own.kernel, Periodic))
+
+    @property
     def automatic(self) -> bool:
         """Whether the data decide the kernel or its scale."""
         return self.landmarks is not None and self.landmarks.automatic

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, FourierLattice
+from daskspectral.basis import Basis, as_lattice
 from daskspectral.moments.digests import Digests
 from daskspectral.moments.folds import Folds
 from daskspectral.operators import Operator
@@ -96,8 +96,8 @@ class Moments(Registered):
             )
             raise ValueError(f"moments of different operators do not add: {self.operator}, {other.operator}{estimated}")
         if self.fingerprint != other.fingerprint:
-            own, their = self.basis, other.basis
-            if isinstance(own, FourierLattice) and isinstance(their, FourierLattice) and own != their:
+            own, their = as_lattice(self.basis), as_lattice(other.basis)
+            if own is not None and their is not None and own != their:
                 raise ValueError(
                     f"these moments were measured on different Fourier lattices, {own.difference(their)}, and do not "
                     "add; measure both with one: FourierLattice(m, box=...) with the ends of all data, or the basis_ "

@@ -245,7 +245,7 @@ class HermiteRegressor(Regressor):
         source, operator = open_regression(rows, y, gradients=gradients, weight=weight, fold=labels, progress=progress)
         side, asked = self._side(source, operator)
         side.check_against(source, int(operator.gradients), operator)
-        if source.standardize and side.functions.has_periods:
+        if source.standardize and side.has_periods:
             raise ValueError(
                 "standardize=True would change the units of X, and periods are in them; scale the columns of X before, "
                 "without standardize"

@@ -102,7 +102,7 @@ class Choice(Open):
         if scaled:
             why = f"not the units of {', '.join(scaled)}, which the operator {self.operator.name} multiplies with "
             why += "derivatives; scale both before"
-        elif any(side.functions.has_periods for side in self.sides):
+        elif any(side.has_periods for side in self.sides):
             why = "periods are in them; scale the columns of X before"
         elif any(side.functions.vanishes for side in self.sides):
             why = "a function that vanishes at the ends of the data is in them; scale the columns of X before"
