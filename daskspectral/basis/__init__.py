@@ -40,7 +40,7 @@ By default a fit uses k(., y_i) at landmarks that it draws. Its argument `basis`
     array([0., 1., 1.])
 """
 
-from daskspectral.basis.base import Basis, Contraction
+from daskspectral.basis.base import Basis, Contraction, Functions
 from daskspectral.basis.callable import CallableBasis, SoftCells
 from daskspectral.basis.concatenated import Concatenated, ConstantBasis
 from daskspectral.basis.edges import BallEdge, BoxEdge, Edge
@@ -49,7 +49,7 @@ from daskspectral.basis.fourier import FourierBasis
 from daskspectral.basis.harmonic import HarmonicBasis
 from daskspectral.basis.invariant import EquivariantBasis, InvariantBasis
 from daskspectral.basis.landmark import LandmarkBasis, Landmarks, at_landmarks
-from daskspectral.basis.lattice import FourierLattice
+from daskspectral.basis.lattice import FourierLattice, as_lattice
 from daskspectral.basis.monomial import MonomialBasis
 from daskspectral.basis.trainable import JaxBasis, NeuralBasis, Trainable
 from daskspectral.basis.vanishing import Vanishing
@@ -69,6 +69,7 @@ __all__ = [
     "Evaluation",
     "FourierBasis",
     "FourierLattice",
+    "Functions",
     "HarmonicBasis",
     "InvariantBasis",
     "JaxBasis",
@@ -79,5 +80,6 @@ __all__ = [
     "SoftCells",
     "Trainable",
     "Vanishing",
+    "as_lattice",
     "at_landmarks",
 ]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,10 @@ from daskspectral.basis.evaluation import Arena, Block, Evaluation, Mapped, scal
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import Atom, AtomProduct
 from daskspectral.registry import Registered
+
+if TYPE_CHECKING:
+    from daskspectral.basis.landmark import Landmarks
+    from daskspectral.basis.trainable import Trainable
 
 Array = NDArray[np.floating[Any]]
 VALUE = Atom("value")
@@ -30,7 +34,39 @@ class GradientSum(Protocol):
         """The matrix (p, p), given the sum of phi phi^T over the same blocks, where the blocks were."""
 
 
-class Basis(Registered, ABC):
+class Functions:
+    """Functions as estimators take them: a basis, or what becomes one when the data have been seen."""
+
+    @property
+    def known(self) -> Basis | None:
+        """These functions, where they are a basis; None where landmarks are still to be drawn."""
+        return None
+
+    @property
+    def open_landmarks(self) -> Landmarks | None:
+        """The landmarks at which the functions sit, as far as they are known; None for a basis."""
+        return None
+
+    @property
+    def untrained(self) -> Trainable | None:
+        """The functions, where their parameters are still to be trained; else None."""
+        return None
+
+    def placed(self, found: Any) -> Any:
+        """A basis at landmarks, or `Landmarks`, in the place of the landmarks."""
+        return found
+
+    def asking(self, outputs: int) -> Self:
+        """The same with a number of outputs of a network, where none is given."""
+        return self
+
+    @property
+    def vanishes(self) -> bool:
+        """Whether its functions vanish at the ends of the data, so that no constant belongs among them."""
+        return False
+
+
+class Basis(Registered, Functions, ABC):
     """p functions of d variables. Immutable; it is sent to the workers once per run.
 
     Examples
@@ -102,9 +138,12 @@ class Basis(Registered, ABC):
         return None
 
     @property
-    def vanishes(self) -> bool:
-        """Whether its functions vanish at the ends of the data, so that no constant belongs among them."""
-        return False
+    def known(self) -> Basis:
+        return self
+
+    def takes(self, d: int) -> bool:
+        """Whether points have d columns, as far as is known before the training."""
+        return self.dimension == d
 
     @property
     def edges(self) -> tuple[Edge, ...]:
@@ -122,6 +161,10 @@ class Basis(Registered, ABC):
 
     def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum | None:
         """A short cut for the Dirichlet form, or None for the generic sum over coordinates."""
+        return None
+
+    def span_gradient(self, coefficients: Array) -> Callable[[Array], Array] | None:
+        """A short cut for the gradients (c, m, d) of m functions with coefficients (p, m); None for partial ones."""
         return None
 
     def contraction(self, right: Basis, products: Sequence[AtomProduct], dtype: Any, arena: Arena) -> Contraction:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis.base import Array, Basis, GradientSum
+from daskspectral.basis.base import Array, Basis, Functions, GradientSum
 from daskspectral.basis.evaluation import Arena, Block, Evaluation, kept
 from daskspectral.devices import largest
 from daskspectral.forms import Atom
@@ -27,7 +27,7 @@ from daskspectral.landmarks import METHODS
 from daskspectral.registry import Parameterised
 
 
-class OpenKernel(Parameterised):
+class OpenKernel(Parameterised, Functions):
     """Functions of a kernel that may be left to the data: where a search sets its scale, it is a Gaussian."""
 
     kernel: Kernel | str
@@ -113,7 +113,8 @@ class Landmarks(OpenKernel):
         if self.method not in METHODS:
             raise ValueError(f"method must be {' or '.join(map(repr, METHODS))}; it is {self.method!r}")
         if self.sample is not None:
-            whole("sample, the rows among which landmarks are chosen,", self.sample, self.least)
+            least = 1 if isinstance(self.count, str) else self.count
+            whole("sample, the rows among which landmarks are chosen,", self.sample, least)
         if self.spread != "auto" and not (is_number(self.spread) and float(self.spread) >= 0):
             raise ValueError(f"spread must be a number of 0 or more, or 'auto'; it is {self.spread!r}")
         for name in ("constant", "exclude"):
@@ -122,9 +123,8 @@ class Landmarks(OpenKernel):
         check_periods(self.periods)
 
     @property
-    def least(self) -> int:
-        """The number of landmarks, 1 where it is left to the data."""
-        return 1 if isinstance(self.count, str) else self.count
+    def open_landmarks(self) -> Landmarks:
+        return self
 
     @property
     def automatic(self) -> bool:
@@ -330,6 +330,9 @@ class LandmarkBasis(Basis):
         if isinstance(self.kernel, Mahalanobis) and isinstance(self.kernel.inner, RadialKernel):
             return RadialGradientSum(self.kernel.inner, self.metric.centred, dtype, arena)
         return None
+
+    def span_gradient(self, coefficients: Array) -> SpanGradient:
+        return SpanGradient(self, coefficients)
 
 
 class _LandmarkEvaluation(Evaluation):

@@ -292,6 +292,11 @@ def _interval(side: Any) -> Interval:
     return lower, upper
 
 
+def as_lattice(functions: Any) -> FourierLattice | None:
+    """The lattice whose modes are summed in place of matrices; None for other functions."""
+    return functions if isinstance(functions, FourierLattice) else None
+
+
 LEAST = 1e-14  # of the largest weight: narrower kernels have it everywhere, of wider ones it is rounding
 
 

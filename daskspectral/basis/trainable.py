@@ -96,8 +96,11 @@ class Trainable(Basis):
         """
 
     def asking(self, outputs: int) -> Self:
-        """The same with a number of outputs, where none is given."""
         return self if self.outputs is not None or self.frozen else replace(self, outputs=outputs)
+
+    @property
+    def untrained(self) -> Self | None:
+        return None if self.frozen else self
 
 
 def place_of(points: Array, metric: bool) -> tuple[Array, Array]:
@@ -240,6 +243,9 @@ class NeuralBasis(Trainable):
     @property
     def dimension(self) -> int:
         return len(self._layer("centre"))
+
+    def takes(self, d: int) -> bool:
+        return not self.frozen or super().takes(d)
 
     def _layer(self, name: str) -> Any:
         """An array of the trained network. Raises ValueError before it is trained."""

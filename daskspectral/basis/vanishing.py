@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis.base import VALUE, Array, Basis, GradientSum, unit_points
+from daskspectral.basis.base import VALUE, Array, Basis, Functions, GradientSum, unit_points
 from daskspectral.basis.concatenated import ConcatenatedEvaluation
 from daskspectral.basis.edges import Edge, Function, GivenEdge
 from daskspectral.basis.evaluation import Arena, Block, Evaluation, kept
@@ -56,13 +56,16 @@ class Vanishing(Parameterised, Basis):
     hessian: Function | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.basis, (Basis, Landmarks)):
+        if not isinstance(self.basis, Functions):
             raise TypeError(f"Vanishing takes a basis of daskspectral.basis, or Landmarks(...); got {self.basis!r}")
         if isinstance(self.function, Edge) and not (self.gradient is None and self.hessian is None):
             raise ValueError(f"{self.function!r} has its own derivatives; leave gradient and hessian out")
         _ = self.edge
-        if isinstance(self.basis, Basis):
-            self.check_dimension(self.basis.dimension)
+        if self.known is None:
+            return
+        d = self.inner.dimension
+        if self.edge.dimension not in (None, d):
+            raise ValueError(f"{self.edge!r} has {self.edge.dimension} columns, and the functions have {d} variables")
 
     @cached_property
     def edge(self) -> Edge:
@@ -75,20 +78,26 @@ class Vanishing(Parameterised, Basis):
         """The same function times another basis."""
         return replace(self, basis=basis)
 
-    def check_dimension(self, d: int) -> None:
-        """Raise ValueError where the edge does not lie in d columns."""
-        if self.edge.dimension not in (None, d):
-            raise ValueError(f"{self.edge!r} has {self.edge.dimension} columns, and the functions have {d} variables")
+    @property
+    def known(self) -> Basis | None:  # type: ignore[override]
+        return None if self.basis.known is None else self
+
+    @property
+    def open_landmarks(self) -> Landmarks | None:
+        return self.basis.open_landmarks
+
+    def placed(self, found: Any) -> Vanishing:
+        return self.of(self.basis.placed(found))
 
     @property
     def inner(self) -> Basis:
         """The basis phi. Raises ValueError where it is still to be made."""
-        if not isinstance(self.basis, Basis):
+        if self.basis.known is None:
             raise ValueError(
                 "Vanishing(Landmarks(...), ...) is laid at the landmarks by an estimator; by itself it has no "
                 "functions: give it a basis, such as LandmarkBasis(kernel, points)"
             )
-        return self.basis
+        return self.basis.known
 
     @property
     def core(self) -> Basis:
@@ -96,7 +105,7 @@ class Vanishing(Parameterised, Basis):
 
     @property
     def edges(self) -> tuple[Edge, ...]:
-        return (self.edge, *(self.basis.edges if isinstance(self.basis, Basis) else ()))
+        return (self.edge, *self.inner.edges)
 
     @property
     def size(self) -> int:
@@ -144,7 +153,7 @@ class Vanishing(Parameterised, Basis):
         return None if inner is None else _VanishingGradientSum(inner, self.size, dtype, arena)
 
     def probe(self) -> NDArray[Any]:
-        x = unit_points(3, self.dimension if isinstance(self.basis, Basis) else 1)
+        x = unit_points(3, 1 if self.known is None else self.dimension)
         orders = (self.edge.values, self.edge.gradient, self.edge.hessian)[: self.edge.order + 1]
         return np.concatenate([values(x).ravel() for values in orders])
 

@@ -4,51 +4,38 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from daskspectral.basis import FourierLattice
-from daskspectral.basis.lattice import check_stationary, prior_weights
+from daskspectral.basis import FourierLattice, as_lattice
+from daskspectral.basis.lattice import prior_weights
+from daskspectral.choosing.lattice import check_prior
 from daskspectral.choosing.search import in_threads
 from daskspectral.engine.memory import release
 from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
 from daskspectral.moments.lattice import lattice_of, solve_modes
-from daskspectral.moments.lattice_regression import PARTS, regress
+from daskspectral.moments.lattice_regression import PARTS, Regressed, regress
 from daskspectral.moments.prior_choice import FAMILIES, UNIT, Chosen, choose_prior
 from daskspectral.moments.problem import checked_means
 from daskspectral.moments.trial import Setting
 from daskspectral.passes.selection import Candidate, Selection
-from daskspectral.solve.ridge import RidgeFit, RidgeProblem
 from daskspectral.solvers import Penalised, Solving
 
 LEAST_LONG, LEAST_SHORT = 1e-4, 1e-3  # of the prior's weight at 0, and at half the frequency
 
 
-@dataclass(frozen=True, eq=False)
-class LatticeSolution:
-    """The attributes of an estimator, how its prior was chosen, and the kernel."""
+def solve_on_lattice(moments: Moments, *, basis: Any, solver: Solving, count: int) -> tuple[dict[str, Any], Selection]:
+    """The attributes of an estimator from modes, for the kernel of a `basis` and a penalty, and how they were chosen.
 
-    attributes: dict[str, Any]
-    selection: Selection
-    kernel: Kernel
-
-
-def solve_on_lattice(moments: Moments, *, basis: Any, solver: Solving, count: int) -> LatticeSolution:
-    """Solve modes for the kernel of a `basis` and a penalty, chosen by the folds where they are left to the data.
-
-    A lattice `basis` may have fewer frequencies than were measured. Raises ValueError for more frequencies than were
-    measured.
+    What is left to the data is chosen by the folds. A lattice `basis` may have fewer frequencies than were measured.
+    Raises ValueError for more frequencies than were measured.
     """
-    lattice = lattice_of(moments)
     checked_means(moments)
-    orders, own = _given_orders(basis, lattice), _given_kernel(basis)
+    orders, own = _given(basis, moments)
     penalty = solver.resolved("auto" if moments.penalty is None else moments.penalty)
-    if own is not None and not own.automatic:
-        advise_reach(own, lattice)
     c = penalty if isinstance(penalty, float) else None
-    release()  # what the pass over the rows has left
     if penalty is None or not (c is None or own is None or own.automatic):
         known = (FAMILIES[0],) if own is None else (own,)
         chosen = Chosen(known, Setting(0, UNIT, 1.0 if c is None else c), reason="every parameter was given")
@@ -73,23 +60,61 @@ def solve_on_lattice(moments: Moments, *, basis: Any, solver: Solving, count: in
         count=count,
         compared=bool(chosen.table),
     )
-    parameters: dict[str, Any] = {"basis": _as_given(lattice, orders, found)}
-    if penalty is not None:
-        parameters["solver"] = Penalised(best.penalty or 0.0)
-    selection = Selection(
-        tuple(
-            Candidate.of(
-                str(chosen.kernel(s, moments)), s.factor, s.penalty, score, values[:, :count], "" if place else "best"
-            )
-            for place, (s, score, values) in enumerate(chosen.table)
-        ),
-        parameters,
-        rows=moments.count,
-        median=float(lattice.period.max()),
-        edge=chosen.edge,
-        reason=chosen.reason,
+    table = tuple(
+        Candidate.of(
+            str(chosen.kernel(s, moments)), s.factor, s.penalty, score, values[:, :count], "" if place else "best"
+        )
+        for place, (s, score, values) in enumerate(chosen.table)
     )
-    return LatticeSolution(attributes, selection, found)
+    selection = _selection(moments, table, orders, found, edge=chosen.edge, reason=chosen.reason)
+    if penalty is None:
+        return attributes, selection
+    return attributes, selection.with_parameters({"solver": Penalised(best.penalty or 0.0)})
+
+
+def regress_on_lattice(
+    moments: Moments, *, basis: Any, alpha: float | str | None, gradient_weight: float, cut: float
+) -> tuple[Regressed, Selection]:
+    """The solution of modes of a regression for a kernel and a penalty, each given or chosen by the folds, and how."""
+    orders, own = _given(basis, moments)
+    terms: dict[str, Any] = {"alpha": alpha, "gradient_weight": gradient_weight, "cut": cut}
+    found = regress(moments, kernel=own, orders=orders, **terms, threads=_in_threads)
+    table = tuple(
+        Candidate(name, factor, penalty, explained, errors, PARTS, "" if place else "best")
+        for place, (name, factor, penalty, explained, errors) in enumerate(found.table)
+    )
+    reason = "" if table else "every parameter was given, or there are no folds"
+    return found, _selection(moments, table, orders, found.kernel, edge=found.edge, reason=reason)
+
+
+def _given(basis: Any, moments: Moments) -> tuple[tuple[int, ...] | None, Kernel | None]:
+    """The frequencies and the prior that an estimator's basis gives; None for each that is left to what was measured.
+
+    Raises TypeError or ValueError for a kernel that is no prior, ValueError for frequencies that were not measured.
+    """
+    own, lattice, kernel = as_lattice(basis), lattice_of(moments), None
+    if own is not None:
+        check_prior(own)
+        kernel = None if isinstance(own.kernel, str) else copy.deepcopy(own.kernel)  # kernels can be changed in place
+    if kernel is not None and not kernel.automatic:
+        advise_reach(kernel, lattice)
+    release()  # what the pass over the rows has left
+    return None if own is None else _given_orders(own, lattice), kernel
+
+
+def _selection(
+    moments: Moments,
+    table: tuple[Candidate, ...],
+    orders: tuple[int, ...] | None,
+    kernel: Kernel,
+    *,
+    edge: str,
+    reason: str,
+) -> Selection:
+    """The table, and the basis that gives the solution again; rows are those of the pass, scales of its period."""
+    lattice = lattice_of(moments)
+    basis = replace(lattice if orders is None else lattice.truncated(orders), kernel=kernel)
+    return Selection(table, {"basis": basis}, moments.count, float(lattice.period.max()), edge, reason)
 
 
 def advise_reach(kernel: Kernel, lattice: FourierLattice) -> None:
@@ -115,18 +140,6 @@ def advise_reach(kernel: Kernel, lattice: FourierLattice) -> None:
             return
 
 
-def _given_kernel(basis: Any) -> Kernel | None:
-    """The prior that a lattice has; None where it is left to the data. Raises TypeError or ValueError for no prior."""
-    if not isinstance(basis, FourierLattice) or isinstance(basis.kernel, str):
-        return None
-    check_stationary(basis.kernel)
-    return copy.deepcopy(basis.kernel)  # kernels can be changed in place
-
-
-def _as_given(lattice: FourierLattice, orders: tuple[int, ...] | None, kernel: Kernel) -> FourierLattice:
-    return replace(lattice if orders is None else lattice.truncated(orders), kernel=kernel)
-
-
 def _in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
     """`in_threads`; large matrices that are freed go back to the system, which would keep them for each thread."""
     found = in_threads(function, items)
@@ -134,10 +147,8 @@ def _in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[An
     return found
 
 
-def _given_orders(basis: Any, measured: FourierLattice) -> tuple[int, ...] | None:
+def _given_orders(basis: FourierLattice, measured: FourierLattice) -> tuple[int, ...] | None:
     """The frequencies that an estimator's basis asks for; None for all that were measured."""
-    if not isinstance(basis, FourierLattice):
-        return None
     boxes = zip(basis.box or (), measured.box or (), strict=False)
     other = "box" if any(side is not None and side != own for side, own in boxes) else ""
     if basis.box is None and basis.margin is not None and basis.margin != measured.margin:
@@ -162,52 +173,3 @@ def _given_orders(basis: Any, measured: FourierLattice) -> tuple[int, ...] | Non
             f"asks for {orders}: fit it to the data, or lower m"
         )
     return None if orders == measured.orders else orders
-
-
-@dataclass(frozen=True, eq=False)
-class LatticeRegression:
-    """A ridge problem and its fit, the coefficients (p, m), and how the prior was chosen."""
-
-    problem: RidgeProblem
-    fit: RidgeFit
-    coefficients: Any
-    selection: Selection
-
-
-def regress_on_lattice(
-    moments: Moments,
-    *,
-    basis: Any,
-    alpha: float | str | None,
-    gradient_weight: float,
-    cut: float,
-) -> LatticeRegression:
-    """Solve modes of a regression for a kernel and a penalty, each given or chosen by the folds."""
-    lattice = lattice_of(moments)
-    orders = _given_orders(basis, lattice)
-    release()  # what the pass over the rows has left
-    own = _given_kernel(basis)
-    if own is not None and not own.automatic:
-        advise_reach(own, lattice)
-    found = regress(
-        moments,
-        kernel=own,
-        orders=orders,
-        alpha=alpha,
-        gradient_weight=gradient_weight,
-        cut=cut,
-        threads=_in_threads,
-    )
-    table = tuple(
-        Candidate(name, factor, penalty, explained, errors, PARTS, "" if place else "best")
-        for place, (name, factor, penalty, explained, errors) in enumerate(found.table)
-    )
-    selection = Selection(
-        table,
-        {"basis": _as_given(lattice, orders, found.kernel)},
-        rows=moments.count,
-        median=float(lattice.period.max()),
-        edge=found.edge,
-        reason="" if table else "every parameter was given, or there are no folds",
-    )
-    return LatticeRegression(found.problem, found.fit, found.coefficients, selection)

@@ -21,12 +21,12 @@ from daskspectral.choosing.lattice import pilot_box, with_method
 from daskspectral.choosing.networks import TrainingRows, train
 from daskspectral.choosing.pilot import Pilot
 from daskspectral.choosing.search import Search, in_threads
+from daskspectral.choosing.side import Open
 from daskspectral.moments.folds import distinct_rows, mixed
 from daskspectral.moments.lattice import UnresolvedError
 from daskspectral.moments.prior_choice import FAMILIES, PENALTY, PriorSearch
 from daskspectral.moments.trial import Split, compared, half_splits, merged, ranked
 from daskspectral.neural import available
-from daskspectral.operators import Operator
 from daskspectral.passes.selection import Candidate
 
 Array = NDArray[np.floating[Any]]
@@ -40,7 +40,7 @@ SAMPLE = 2000  # rows among which centres are found
 
 @dataclass(frozen=True, eq=False)
 class Rival:
-    """The best functions of a kind, with their held-out values (splits, k).
+    """The best functions of a kind, with their held-out `values` (splits, k); None for functions that are trained.
 
     In the table of the choice it is `shown` with a `factor` and a `penalty`. `again` gives the values (1, k) of the
     same functions on other rows of a pilot, of which those of landmarks are marked, in one split.
@@ -48,7 +48,7 @@ class Rival:
 
     kind: str
     basis: Basis
-    values: Array
+    values: Array | None
     again: Callable[[Pilot, Marks, Split], Array]
     shown: str
     factor: float = 1.0
@@ -57,32 +57,36 @@ class Rival:
     @classmethod
     def of(cls, kind: str, basis: Basis, search: Search, splits: Sequence[Split], shown: str) -> Rival:
         """A basis that is fitted and judged as it is."""
-        again = partial(_again, basis, search.count)
-        return cls(kind, basis, _judged(basis, search, splits), again, shown)
+        part, halves = merged(splits, search.pilot.folds)
+        trial = search.pilot.parted(part).trial(basis, None, search.landmark, "float64")
+        values = trial.judged(halves, search.count, [1.0])[0]
+        return cls(kind, basis, values, partial(_again, basis, search.count), shown)
 
-    def candidate(self, score: float, why: str) -> Candidate:
-        """The functions in the table of an automatic choice."""
-        return Candidate.of(self.shown, self.factor, self.penalty, score, self.values, why)
+    def candidate(self, score: float, compared: Array, why: str) -> Candidate:
+        """The functions in the table of an automatic choice, with their own values, or those that were compared."""
+        values = compared if self.values is None else self.values
+        return Candidate.of(self.shown, self.factor, self.penalty, score, values, why)
 
 
 class Kind(ABC):
     """Functions of another kind, as a rival of kernels at landmarks.
 
     `ahead` is added to its scores in the comparison with others, as by a hundredth where its pass over all rows is so
-    much faster.
+    much faster. Where functions are `trained` on the rows of the pilot, all kinds are judged on others, which none saw.
     """
 
     name: ClassVar[str]
     ahead: ClassVar[float] = 0.0
+    trained: ClassVar[bool] = False
 
     @classmethod
     def family(cls) -> list[Kind]:
         """One of each kind, in the order of their definition."""
         return [kind() for kind in cls.__subclasses__()]
 
-    def takes(self, operator: Operator, dimension: int, periods: Periods | None, everything: bool) -> bool:
-        """Whether it is compared for an operator on so many columns; `everything` says that all kinds are asked for."""
-        return everything and periods is None
+    def takes(self, wanted: Open, dimension: int, periods: Periods | None) -> bool:
+        """Whether it is compared for what is left open, on so many columns."""
+        return wanted.compares_bases and periods is None
 
     @abstractmethod
     def rival(
@@ -99,8 +103,8 @@ class Cells(Kind):
 
     name = "cells"
 
-    def takes(self, operator: Operator, dimension: int, periods: Periods | None, everything: bool) -> bool:
-        return periods is None and operator.solver.two_sided
+    def takes(self, wanted: Open, dimension: int, periods: Periods | None) -> bool:
+        return periods is None and wanted.judge.solver.two_sided
 
     def rival(
         self, search: Search, splits: Sequence[Split], periods: Periods | None, rng: np.random.Generator
@@ -111,13 +115,14 @@ class Cells(Kind):
         sample = points[rng.permutation(len(points))[:SAMPLE]]
         counts = sorted({max(LEAST, round(share * np.cbrt(len(points)))) for share in COUNTS})
         drawn = [SoftCells.draw(sample, p, 1.0, rng) for p in counts]
-        bases = {(i, ratio): SoftCells(c.centres, ratio * c.width) for i, c in enumerate(drawn) for ratio in RATIOS}
-        values = in_threads(lambda basis: _judged(basis, search, splits), list(bases.values()))
-        found = dict(zip(bases, values, strict=True))
-        best = ranked(search.scores(found))[0]
-        basis = bases[best]
-        again = partial(_again, basis, search.count)
-        return Rival(self.name, basis, found[best], again, f"{basis.size} soft cells", best[1])
+
+        def rival(drawn: SoftCells, ratio: float) -> Rival:
+            cells = SoftCells(drawn.centres, ratio * drawn.width)
+            return replace(Rival.of(self.name, cells, search, splits, f"{cells.size} soft cells"), factor=ratio)
+
+        found = in_threads(lambda asked: rival(*asked), [(cells, ratio) for cells in drawn for ratio in RATIOS])
+        best: Rival = found[ranked(search.scores({i: own.values for i, own in enumerate(found)}))[0]]
+        return best
 
 
 class Lattice(Kind):
@@ -128,11 +133,11 @@ class Lattice(Kind):
 
     name, ahead = "lattice", 0.01
 
-    def takes(self, operator: Operator, dimension: int, periods: Periods | None, everything: bool) -> bool:
-        judge = operator.comparable
-        if not everything or dimension > MOST_VARIABLES or judge is None or not judge.solver.needs_symmetry:
+    def takes(self, wanted: Open, dimension: int, periods: Periods | None) -> bool:
+        judge = wanted.operator.comparable
+        if not wanted.compares_bases or dimension > MOST_VARIABLES or judge is None or not judge.solver.needs_symmetry:
             return False
-        return operator.views == ("x",) and operator.lag is None
+        return judge.views == ("x",) and judge.lag is None
 
     def rival(
         self, search: Search, splits: Sequence[Split], periods: Periods | None, rng: np.random.Generator
@@ -142,7 +147,7 @@ class Lattice(Kind):
         if boxed is None:
             return None
         lattice = with_method(boxed, pilot.operator)
-        own = _priors(lattice, pilot, search.landmark, search.components, splits)
+        own = _priors(lattice, pilot, search.landmark, search.open.components, splits)
         try:
             found = own.run()
         except (UnresolvedError, np.linalg.LinAlgError):
@@ -150,16 +155,10 @@ class Lattice(Kind):
         prior, _, values = found.table[0]
 
         def again(pilot: Pilot, landmark: Marks, split: Split) -> Array:
-            return _priors(lattice, pilot, landmark, search.components, [split]).judged(prior)
+            return _priors(lattice, pilot, landmark, search.open.components, [split]).judged(prior)
 
         shown = f"lattice, {found.kernel(prior, own.trial.moments)}"
         return Rival(self.name, FourierLattice(lattice.m), values, again, shown, prior.factor, prior.penalty)
-
-
-def _judged(basis: Basis, search: Search, splits: Sequence[Split]) -> Array:
-    part, halves = merged(splits, search.pilot.folds)
-    trial = search.pilot.parted(part).trial(basis, None, search.landmark, "float64")
-    return trial.judged(halves, search.count, [1.0])[0]
 
 
 def _again(basis: Basis, count: int, pilot: Pilot, landmark: Marks, split: Split) -> Array:
@@ -177,19 +176,35 @@ def _priors(
     return PriorSearch(trial, halves, FAMILIES, (PENALTY * pilot.repeats,), compared(components), in_threads)
 
 
-# -- a network on trial: trained on half of a pilot, judged on the other half beside the best of the other bases -------
-
-
 STEPS = 2000
 SPLIT = (np.array([0]), np.array([1]))
 
 
-def suits_network(operator: Operator) -> bool:
-    """Whether networks can be trained here, for an operator with functions of one view and a known loss."""
-    judge = operator.comparable
-    if judge is None or operator.derivative_order > 1 or operator.own_right_basis:
-        return False
-    return available()
+class Network(Kind):
+    """The usual network, to be trained on all data: on the rows of the pilot a tenth tell when to stop."""
+
+    name, trained = "network", True
+
+    def takes(self, wanted: Open, dimension: int, periods: Periods | None) -> bool:
+        """For functions of one view and a known loss, where networks can be trained here."""
+        operator = wanted.operator
+        if operator.comparable is None or operator.derivative_order > 1 or operator.own_right_basis:
+            return False
+        return super().takes(wanted, dimension, periods) and wanted.dtype == "float64" and available()
+
+    def rival(
+        self, search: Search, splits: Sequence[Split], periods: Periods | None, rng: np.random.Generator
+    ) -> Rival:
+        pilot, outputs, completed = search.pilot, search.open.components, search.open.left.completed
+        basis = NeuralBasis(outputs=outputs)
+        rows = distinct_rows(pilot.source.preparation.selected(pilot.raw["x"]))
+        sample = TrainingRows(pilot.fields, mixed(rows) % 10 == 0)
+        short, seed = replace(basis, steps=min(STEPS, basis.steps)), int(rng.integers(2**31))
+        shared: dict[str, Any] = {"outputs": outputs, "completed": (completed, completed), "seed": seed}
+        found, _ = train(short, None, lambda _: sample, pilot.source, pilot.operator, **shared)
+        again = partial(_again, completed(found), search.count)
+        shown = f"network, {'-'.join(map(str, basis.hidden))}"
+        return Rival(self.name, basis, None, again, shown, penalty=1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,25 +232,3 @@ class Halves:
         found = np.zeros(self.whole.rows, dtype=bool)
         found[self.rows] = landmark
         return found
-
-    def judged(self, basis: Basis, count: int, penalty: float | None, dtype: str) -> Array:
-        """The values (1, k) of a basis, fitted to one half and judged on the other."""
-        trial = self.whole.trial(basis, None, np.zeros(self.whole.rows, dtype=bool), dtype)
-        return trial.judged([SPLIT], count, [penalty])[0]
-
-
-def network_candidate(
-    halves: Halves, components: int, count: int, completed: Callable[[Basis], Basis], seed: int
-) -> tuple[NeuralBasis, Array, str]:
-    """The usual network, to be trained on all data, and how it did when on the rows of one half, of which a tenth
-    told when to stop: its values (1, k), and what it is called."""
-    basis = NeuralBasis(outputs=components)
-    pilot = halves.seen
-    rows = distinct_rows(pilot.source.preparation.selected(pilot.raw["x"]))
-    sample = TrainingRows(pilot.fields, mixed(rows) % 10 == 0)
-    short = replace(basis, steps=min(STEPS, basis.steps))
-    shared: dict[str, Any] = {"outputs": components, "completed": (completed, completed), "seed": seed}
-    trained, _ = train(short, None, lambda _: sample, pilot.source, pilot.operator, **shared)
-    values = halves.judged(completed(trained), count, 1.0, "float64")
-    shown = f"network, {'-'.join(map(str, basis.hidden))}"
-    return basis, values, shown

@@ -23,10 +23,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
+from daskspectral import landmarks as choosing
+from daskspectral.basis import Basis, LandmarkBasis, at_landmarks
 from daskspectral.basis.landmark import SpanGradient
-from daskspectral.choosing.landmarks import moved
+from daskspectral.choosing.landmarks import given_points, moved, rows_by
 from daskspectral.choosing.pilot import Pilot
+from daskspectral.choosing.side import Open, Side
 from daskspectral.engine.memory import local_threads
 from daskspectral.engine.threads import one_blas_thread
 from daskspectral.kernels import Gaussian, Kernel, Mahalanobis, Matern, Periodic
@@ -56,6 +58,7 @@ START = 0.5  # the first scale in median distances
 NARROWER = 0.5**0.5  # than the best scale of few functions: more of them bear it
 PENALTIES = (0.1, 1.0)  # c; the climb has the first
 KERNELS = 2  # without a metric
+SPREAD = 0.3  # J of functions whose gradients count
 STEPS = 2  # of learning a metric
 FLAT = 0.05  # of the last value, below which functions count alike in a metric
 STRETCH = 0.01  # the least root of a metric over its largest one
@@ -72,18 +75,48 @@ class Family:
     points: Array
     rows: NDArray[np.intp] | None = None
 
+    @classmethod
+    def of(
+        cls, kernel: Kernel, side: Side, pilot: Pilot, rng: np.random.Generator, pool: NDArray[np.intp] | None = None
+    ) -> Family:
+        """A kernel at the landmarks of a side, or at rows of the pilot: of a `pool` of them, or of all.
+
+        The median distance is 0 where all rows are equal.
+        """
+        landmarks, points = side.landmarks, pilot.points(side.view)
+        assert landmarks is not None
+        embedded = kernel.embedded(points)
+        median = choosing.median_of_distinct(embedded, rng)
+        given = given_points(landmarks, pilot.source, side.view)
+        if given is not None:
+            return cls(kernel, median, pilot.source.preparations[side.view](given))
+        method = "kmeans++" if landmarks.method in choosing.BY_KERNEL else landmarks.method
+        pool = np.arange(len(points)) if pool is None else pool
+        rows = pool[choosing.choose(method, embedded[pool], min(side.drawn, len(pool)), rng)]
+        return cls(kernel, median, points[rows], rows)
+
+    def raw(self, kernel: Kernel, side: Side, pilot: Pilot, rng: np.random.Generator, *, filled: bool = False) -> Array:
+        """The landmarks in the columns of the data, as a kernel chooses them where their method is by a kernel.
+
+        `filled` takes other rows of the pilot, too, up to the number that is wanted.
+        """
+        landmarks, rows = side.landmarks, self.rows
+        assert landmarks is not None
+        given = given_points(landmarks, pilot.source, side.view)
+        if given is not None or rows is None:
+            return self.points if given is None else given
+        count = min(side.drawn, pilot.rows)
+        if landmarks.method in choosing.BY_KERNEL:
+            rows = rows_by(landmarks.method, pilot.points(side.view), count, kernel, rng)
+        others = np.setdiff1d(np.arange(pilot.rows), rows)[: count - len(rows)] if filled else rows[:0]
+        return np.asarray(pilot.raw[side.view][np.concatenate([rows, others])])
+
 
 @dataclass(frozen=True, eq=False)
 class SideFunctions:
-    """The functions of one side: a `basis` that is given, or those of families; `constant` adds the constant.
+    """The functions of one side: those that are given, or those of families."""
 
-    `laid` puts functions at landmarks into the basis that is used, `drawn` makes a family of a kernel.
-    """
-
-    laid: Callable[[Basis], Basis]
-    drawn: Callable[[Kernel], Family]
-    constant: bool
-    basis: Basis | None = None
+    side: Side
     families: list[Family] = field(default_factory=list)
 
     def family(self, setting: Setting) -> Family:
@@ -97,32 +130,30 @@ class SideFunctions:
 
     def of(self, setting: Setting, size: int, spread: float) -> Basis:
         """The basis of a setting with the first `size` landmarks."""
-        if self.basis is not None:
-            return self.basis
-        kernel, points = self.kernel(setting), self.family(setting).points[:size]
-        basis = self.laid(LandmarkBasis(kernel, moved(points, kernel, spread)))
-        return Concatenated((ConstantBasis(basis.dimension), basis)) if self.constant else basis
+        basis = self.side.functions.known
+        if basis is None:
+            kernel, points = self.kernel(setting), self.family(setting).points[:size]
+            basis = self.side.at(LandmarkBasis(kernel, moved(points, kernel, spread)))
+        return self.side.completed(basis)
 
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """What is compared, and what is given.
+    """What is compared, of what is left `open`.
 
     `left` and `right` are the functions of both sides, `right` is None where they are the same. `landmark` (m,) marks
-    the rows of the pilot among which landmarks are chosen. `penalties` are the values of c that may be tried, `spread`
-    is J, `metrics` says that metrics may be learned. `size` is the number of functions at landmarks. `failed` are the
+    the rows of the pilot among which landmarks are chosen, and `drawn` makes a family of a kernel on the left.
+    `penalties` are the values of c that may be tried. `size` is the number of functions at landmarks. `failed` are the
     settings whose solution did not converge, and why.
     """
 
     pilot: Pilot
+    open: Open
     left: SideFunctions
     right: SideFunctions | None
     landmark: NDArray[np.bool_]
+    drawn: Callable[[Kernel], Family]
     penalties: tuple[float | None, ...]
-    spread: float
-    metrics: bool
-    components: int
-    dtype: str
     size: int = TRIAL_LANDMARKS
     failed: dict[Setting, str] = field(default_factory=dict)
 
@@ -131,10 +162,36 @@ class Search:
         return self.pilot.operator
 
     @property
+    def sides(self) -> tuple[SideFunctions, ...]:
+        """The functions of the left, and of the right where they differ."""
+        return (self.left,) if self.right is None else (self.left, self.right)
+
+    @property
+    def slopes(self) -> bool:
+        """Whether gradients of functions in the space of the data count."""
+        own, operator = self.open.left.landmarks, self.operator
+        still = operator.derivative_order == 0 or operator.on_manifold or self.right is not None
+        return own is not None and own.periods is None and not still
+
+    @property
+    def spread(self) -> float:
+        """J."""
+        own = self.open.left.landmarks
+        if own is not None and not isinstance(own.spread, str):
+            return float(own.spread)
+        return SPREAD if self.slopes else 0.0
+
+    @property
+    def metrics(self) -> bool:
+        """Whether metrics may be learned."""
+        own = self.open.left.landmarks
+        return self.slopes and self.operator.derivative_order == 1 and own is not None and own.kernel == "auto"
+
+    @property
     def count(self) -> int:
         """How many values are compared."""
-        count = compared(self.components)
-        return max(count, self.components) if self.operator.solver.two_sided else count
+        count = compared(self.open.components)
+        return max(count, self.open.components) if self.operator.solver.two_sided else count
 
     @property
     def failures(self) -> str:
@@ -191,14 +248,14 @@ class Search:
         the values λ_1 to λ_k.
         """
         basis = self.left.of(setting, self.size, self.spread)
-        core = basis.parts[-1]
-        if not isinstance(core, LandmarkBasis) or core.dimension < 2 or not self.landmark.any():
+        core = at_landmarks(basis)[-1]
+        if basis.edges or core.dimension < 2 or not self.landmark.any():
             return False
         pilot = self.pilot.among(self.landmark)
         everywhere = pilot.parted(np.zeros(pilot.folds, dtype=np.int64))
-        moments = everywhere.trial(basis, None, np.ones(pilot.rows, dtype=bool), self.dtype).moments
+        moments = everywhere.trial(basis, None, np.ones(pilot.rows, dtype=bool), self.open.dtype).moments
         try:
-            posed = Posed(moments, self.components, setting.penalty)
+            posed = Posed(moments, self.open.components, setting.penalty)
             spectrum = posed.solve(posed.means, posed.rows)
         except np.linalg.LinAlgError:
             return False
@@ -215,7 +272,7 @@ class Search:
         roots = np.sqrt(np.maximum(values / values[-1], STRETCH**2))
         kernel = self.leading.families[setting.family].kernel.inner
         metric = np.round((vectors * roots) @ vectors.T, DIGITS)  # no last bits decide
-        self.left.families.append(self.left.drawn(Mahalanobis(kernel, metric.tolist())))
+        self.left.families.append(self.drawn(Mahalanobis(kernel, metric.tolist())))
         return True
 
     def _thinned(self, rng: np.random.Generator) -> Search:
@@ -247,7 +304,7 @@ class Search:
     def _trial(self, setting: Setting, part: NDArray[np.int64]) -> Trial:
         basis = self.left.of(setting, self.size, self.spread)
         right = None if self.right is None else self.right.of(setting, self.size, 0.0)
-        return self.pilot.parted(part).trial(basis, right, self.landmark, self.dtype)
+        return self.pilot.parted(part).trial(basis, right, self.landmark, self.open.dtype)
 
     def ranked(self, found: dict[Setting, Array]) -> list[Setting]:
         """The settings, best first."""
@@ -256,7 +313,7 @@ class Search:
     def scores(self, found: Mapping[Any, Array]) -> dict[Any, float]:
         """The scores of held-out values (splits, k): larger is better."""
         if self.operator.solver.two_sided:
-            shares = {s: np.mean(h * np.abs(h), axis=0)[: self.components] for s, h in found.items()}
+            shares = {s: np.mean(h * np.abs(h), axis=0)[: self.open.components] for s, h in found.items()}
             return {s: float(np.cumsum(share).max()) for s, share in shares.items()}
         return energy_scores(found)
 
@@ -266,7 +323,7 @@ class Search:
         sides."""
         if self.operator.solver.two_sided:
             return None
-        best, *others = (values[:, : self.components] for _, values in judged if len(values) > 2)
+        best, *others = (values[:, : self.open.components] for _, values in judged if len(values) > 2)
         known = np.isfinite(best) & (best > SMALL * best.max(initial=0.0, where=np.isfinite(best)))
         least = np.ones(best.shape[1])
         for values in others:
@@ -282,19 +339,16 @@ class Search:
         for place, (s, values) in enumerate(judged):
             why = "best" if not place else "compared in all splits" if len(values) > 2 else ""
             why = self.failed.get(s, why)
-            kernel, shown = str(self.leading.kernel(s)), values[:, : self.components]
+            kernel, shown = str(self.leading.kernel(s)), values[:, : self.open.components]
             rows.append(Candidate.of(kernel, s.factor, s.penalty, scores[s], shown, why))
         return tuple(rows)
 
 
-def families_of(
-    kernel: Kernel | str | None, operator: Operator, periods: tuple[float | None, ...] | None
-) -> tuple[Kernel, ...]:
-    """The kernels to compare: the given one, or a rough and a smooth one of enough derivatives, their scales open."""
+def families_of(kernel: Kernel | str, order: int, periods: tuple[float | None, ...] | None) -> tuple[Kernel, ...]:
+    """The kernels to compare, of open scales: the given one, or a rough and a smooth one with enough derivatives."""
     if isinstance(kernel, Kernel):
         found: tuple[Kernel, ...] = (kernel,)
     else:
-        order = operator.derivative_order
         rough = next(Matern(nu, "auto") for nu in (1.5, 2.5, 3.5, 4.5, 5.5) if Matern(nu, 1.0).order >= order + 1)
         found = (rough, Gaussian("auto"))
     if periods is None or isinstance(kernel, Periodic):

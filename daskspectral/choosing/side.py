@@ -14,11 +14,10 @@ from daskspectral.basis import (
     Concatenated,
     ConstantBasis,
     FourierLattice,
+    Functions,
     LandmarkBasis,
     Landmarks,
-    NeuralBasis,
-    Trainable,
-    Vanishing,
+    as_lattice,
 )
 from daskspectral.basis.edges import Edge
 from daskspectral.choosing.landmarks import (
@@ -35,27 +34,25 @@ from daskspectral.choosing.lattice import boxed, check_lattice, check_prior
 from daskspectral.data.source import Source, label_of
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.errors import TrustWarning, renumbered, warn_user
-from daskspectral.kernels import Gaussian, Kernel, Linear, Periodic, RadialKernel
+from daskspectral.kernels import Gaussian, Kernel, Linear, Periodic
 from daskspectral.operators import Operator
+from daskspectral.solvers import Solving
 
 Array = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """The left or the right functions; `prefix` begins the names of their attributes, "" or "right_".
+    """The left or the right `functions`; `prefix` begins the names of their attributes, "" or "right_".
 
-    They are a `basis`, or `landmarks`, the kernel at which goes into the basis `vanishing` where there is one. `view`
-    is the field of points on which they are evaluated; `constant` adds the constant function. The landmarks of a linear
-    kernel that are `spanning` give all its functions.
+    `view` is the field of points on which they are evaluated; `constant` adds the constant function. The landmarks of a
+    linear kernel that are `spanning` give all its functions.
     """
 
     prefix: str
     view: str
-    basis: Basis | None
-    landmarks: Landmarks | None
+    functions: Functions
     constant: bool
-    vanishing: Vanishing | None = None
     spanning: bool = False
 
     @classmethod
@@ -65,37 +62,39 @@ class Side:
         Raises TypeError or ValueError for what cannot work with any data.
         """
         name = f"{prefix}basis"
-        functions, vanishing = copy.deepcopy(functions), None  # kernels can be changed in place
-        if isinstance(functions, Vanishing) and isinstance(functions.basis, Landmarks):
-            vanishing, functions = functions, functions.basis
-        constant = operator.kills_constants and vanishing is None
-        if isinstance(functions, Landmarks):
-            asked = functions.constant
-            if asked and vanishing is not None:
-                raise ValueError(
-                    f"constant=True would add a function that does not vanish to {name}, whose functions vanish at the "
-                    "ends of the data; leave constant out"
-                )
-            return cls(prefix, view, None, functions, constant if asked is None else asked, vanishing)
-        if not isinstance(functions, Basis):
+        functions = copy.deepcopy(functions)  # kernels can be changed in place
+        if not isinstance(functions, Functions):
             raise TypeError(
                 f"{name} must be one of daskspectral.basis, such as Landmarks(kernel) or MonomialBasis; got "
                 f"{functions!r}"
             )
-        if isinstance(functions, FourierLattice):
-            check_prior(functions)
-            if prefix:
-                raise ValueError(
-                    "products of the functions of two sides are no modes of the data: a Fourier lattice is for "
-                    "operators whose functions are the same on both sides; leave right_basis out"
-                )
-        basis = functions.asking(outputs) if isinstance(functions, Trainable) else functions
-        return cls(prefix, view, basis, None, constant and not functions.vanishes)
+        landmarks, lattice = functions.open_landmarks, as_lattice(functions)
+        constant = operator.kills_constants and not functions.vanishes
+        if landmarks is not None and landmarks.constant is not None:
+            constant = landmarks.constant
+        if landmarks is not None and constant and functions.vanishes:
+            raise ValueError(
+                f"constant=True would add a function that does not vanish to {name}, whose functions vanish at the "
+                "ends of the data; leave constant out"
+            )
+        if lattice is not None:
+            check_prior(lattice)
+        if lattice is not None and prefix:
+            raise ValueError(
+                "products of the functions of two sides are no modes of the data: a Fourier lattice is for "
+                "operators whose functions are the same on both sides; leave right_basis out"
+            )
+        return cls(prefix, view, functions.asking(outputs), constant)
+
+    @property
+    def landmarks(self) -> Landmarks | None:
+        """How the landmarks of a kernel are drawn, None for a basis that is given."""
+        return self.functions.open_landmarks
 
     @property
     def lattice(self) -> FourierLattice | None:
         """The lattice on which modes are summed; None for other functions."""
-        return self.basis if isinstance(self.basis, FourierLattice) else None
+        return as_lattice(self.functions)
 
     @property
     def has_periods(self) -> bool:
@@ -109,26 +108,17 @@ class Side:
         return self.landmarks is not None and self.landmarks.automatic
 
     @property
-    def open_network(self) -> bool:
-        """Whether the functions are of a network that has to be trained."""
-        return isinstance(self.basis, Trainable) and not self.basis.frozen
-
-    @property
     def drawn(self) -> int:
         """The number of rows of the data that become landmarks."""
         return int(self.landmarks.count) if self.landmarks is not None and self.landmarks.drawn else 0
 
     @property
-    def vanishes(self) -> bool:
-        """Whether its functions vanish at the ends of the data."""
-        return self.vanishing is not None or (self.basis is not None and self.basis.vanishes)
-
-    @property
     def size(self) -> int:
         """The number of functions wanted, known before landmarks are drawn."""
-        if self.landmarks is None:
-            assert self.basis is not None
-            return self.basis.size + (self.constant and not self.basis.holds_constant)
+        known = self.functions.known
+        if known is not None:
+            return known.size + (self.constant and not known.holds_constant)
+        assert self.landmarks is not None
         return (self.drawn or len(self.landmarks.points)) + self.constant
 
     def fitted_to(self, count: int, source: Source, operator: Operator) -> Side:
@@ -136,59 +126,56 @@ class Side:
 
         Of a linear kernel as many as span all its functions. Raises ValueError for a lattice of more than four columns.
         """
-        if isinstance(self.basis, FourierLattice):
-            dimension = source.dimension_at(self.view)
-            check_lattice(self.basis, operator, dimension)
-            return replace(self, basis=self.basis.laid(dimension, None, self.periods_in(source, operator), source.n))
-        own = self.landmarks
+        dimension, lattice, own = source.dimension_at(self.view), self.lattice, self.landmarks
+        if lattice is not None:
+            check_lattice(lattice, operator, dimension)
+            return replace(self, functions=lattice.laid(dimension, None, self.periods_in(source, operator), source.n))
         if own is None or own.count != "auto":
             return self
-        if own.drawn and type(own.kernel) is Linear and own.periods is None and self.vanishing is None:
-            least = min(source.n, source.dimension_at(self.view))
-            if least <= MOST_SPANNING:
-                return replace(self, landmarks=replace(own, count=least), spanning=True)
-        return replace(self, landmarks=replace(own, count=min(count, own.sample or count)))
+        linear = own.drawn and type(own.kernel) is Linear and own.periods is None and not self.functions.vanishes
+        least = min(source.n, dimension)
+        spanning = linear and least <= MOST_SPANNING
+        found = replace(own, count=least if spanning else min(count, own.sample or count))
+        return replace(self, functions=self.functions.placed(found), spanning=spanning)
 
     def check_against(self, source: Source, order: int, operator: Operator) -> None:
         """Raise ValueError where the functions do not fit the data, or the operator with derivatives of this order."""
-        dimension = source.dimension_at(self.view)
-        if self.landmarks is None:
-            assert self.basis is not None
-            unknown = self.open_network and isinstance(self.basis, NeuralBasis)
-            if not unknown and self.basis.dimension != dimension:
+        dimension, known = source.dimension_at(self.view), self.functions.known
+        if known is not None:
+            if not known.takes(dimension):
                 raise ValueError(
-                    f"{self.prefix}basis has functions of {self.basis.dimension} variables, and "
-                    f"{label_of(self.view)} has {dimension} columns"
+                    f"{self.prefix}basis has functions of {known.dimension} variables, and {label_of(self.view)} has "
+                    f"{dimension} columns"
                 )
-            self.basis.check_order(order, operator.title)
+            known.check_order(order, operator.title)
             return
-        if self.vanishing is not None:
-            self.vanishing.check_dimension(dimension)
-        kernel = self.kernel(operator, source)
-        self.laid(LandmarkBasis(kernel, np.zeros((1, dimension)))).check_order(order, operator.title)
+        assert self.landmarks is not None
+        self.at(LandmarkBasis(self.kernel(operator, source), np.zeros((1, dimension)))).check_order(
+            order, operator.title
+        )
         given_points(self.landmarks, source, self.view)
         if source.n < self.drawn:
             raise ValueError(f"X has {source.rows}, fewer than {self.drawn} landmarks; lower their count")
 
     def choose(
         self, source: Source, rng: np.random.Generator, operator: Operator, *, at_most: bool = False
-    ) -> tuple[Basis, Array | None]:
-        """The basis, and its landmarks in the raw columns of the data, None for a basis that is given.
+    ) -> tuple[Basis, Functions | None]:
+        """The basis, and the argument of an estimator that gives it again, None for a basis that is given.
 
         Fewer landmarks than their count are no warning where this is `at_most`.
         """
-        basis, raw = self._chosen(source, rng, operator, at_most)
+        basis, again = self.functions.known, None
+        if self.lattice is not None:
+            basis = boxed(self.lattice, source, operator, rng, periods=self.periods_in(source, operator))
+        elif basis is None:
+            basis, again = self._at_landmarks(source, rng, operator, at_most)
         if basis.edges:
             check_edges(basis.edges, source, rng, view=self.view)
-        return self.completed(basis), raw
+        return self.completed(basis), again
 
-    def _chosen(
+    def _at_landmarks(
         self, source: Source, rng: np.random.Generator, operator: Operator, at_most: bool
-    ) -> tuple[Basis, Array | None]:
-        if isinstance(self.basis, FourierLattice):
-            return boxed(self.basis, source, operator, rng, periods=self.periods_in(source, operator)), None
-        if self.basis is not None:
-            return self.basis, None
+    ) -> tuple[Basis, Functions]:
         assert self.landmarks is not None
         if self.spanning:
             found = spanning_landmarks(source, rng, view=self.view)
@@ -200,25 +187,24 @@ class Side:
             with renumbered(lambda k: rows[k]):
                 operator.check_points(found.points)
         spread = self.landmarks.spread
-        points = found.points if isinstance(spread, str) else moved(found.points, found.kernel, float(spread))
-        return self.laid(LandmarkBasis(found.kernel, points)), found.raw
+        spread = 0.0 if isinstance(spread, str) else spread
+        points = moved(found.points, found.kernel, spread)
+        return self.at(LandmarkBasis(found.kernel, points)), self.given_at(found.raw, found.kernel, spread)
 
-    def chosen(self, basis: Basis, raw: Array) -> Basis | Landmarks:
-        """The argument of an estimator that gives this basis of the landmarks `raw` again."""
-        core = basis.parts[-1].core
-        assert isinstance(core, LandmarkBasis)
+    def at(self, basis: LandmarkBasis) -> Basis:
+        """Functions at landmarks as they are used: within a vanishing basis where one is asked for."""
+        found: Basis = self.functions.placed(basis)
+        return found
+
+    def given_at(self, raw: Array, kernel: Kernel, spread: float) -> Functions:
+        """The argument of an estimator that gives functions of this kernel at the landmarks `raw` again."""
         assert self.landmarks is not None
-        kernel, spread = core.kernel, self.landmarks.spread
         if isinstance(kernel, Periodic) and not isinstance(self.landmarks.kernel, Periodic):
             kernel = kernel.kernel  # without the periods that are added
         kernel = copy.deepcopy(kernel)  # one that is changed in place changes no fitted model
-        still = 0.0 if isinstance(spread, str) else spread
-        found = replace(self.landmarks, kernel=kernel, points=raw, count=len(raw), spread=still)
-        return found if self.vanishing is None else replace(self.vanishing, basis=found)
-
-    def laid(self, basis: Basis) -> Basis:
-        """Functions at landmarks as they are used: within a vanishing basis where one is asked for."""
-        return basis if self.vanishing is None else self.vanishing.of(basis)
+        found = replace(self.landmarks, kernel=kernel, points=raw, count=len(raw), spread=spread)
+        again: Functions = self.functions.placed(found)
+        return again
 
     def periods_in(self, source: Source, operator: Operator) -> Periods | None:
         """The period of each prepared column; None where none has one.
@@ -246,25 +232,44 @@ class Side:
         whose = f"{operator} has" if self.landmarks.periods is None else "periods= asks for"
         return periodic(own if isinstance(own, Kernel) else Gaussian("auto"), periods, whose)
 
-    @property
-    def given(self) -> Basis | None:
-        """The basis that is given, with the constant where it is added; None for a kernel at landmarks."""
-        return None if self.basis is None else self.completed(self.basis)
-
     def completed(self, basis: Basis) -> Basis:
-        """The basis with the constant function, where it is added."""
-        return with_constant(basis) if self.constant and not basis.holds_constant else basis
+        """The basis with the constant function before it, where that is added."""
+        if not self.constant or basis.holds_constant:
+            return basis
+        return Concatenated((ConstantBasis(basis.dimension), *basis.parts))
 
 
-def has_kink(kernel: Kernel | str) -> bool:
-    """Whether k(., y) is not differentiable at y, as for the exponential kernel."""
-    inner = kernel.inner if isinstance(kernel, Kernel) else None
-    return isinstance(inner, RadialKernel) and inner.smoothness < 1
+@dataclass(frozen=True, eq=False)
+class Open:
+    """The left and right functions for an operator, as the parameters of an estimator leave them to the data.
 
+    `right` is None where the right functions are the left ones. With `compares_bases` functions of other kinds are
+    compared with landmarks.
+    """
 
-def with_constant(basis: Basis) -> Basis:
-    """The constant function, then the functions of the basis."""
-    return Concatenated((ConstantBasis(basis.dimension), *basis.parts))
+    operator: Operator
+    left: Side
+    right: Side | None
+    components: int
+    solver: Solving
+    dtype: str = "float64"
+    compares_bases: bool = False
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """The left functions, and the right ones where they differ."""
+        return (self.left,) if self.right is None else (self.left, self.right)
+
+    @property
+    def judge(self) -> Operator:
+        """The operator by which solutions are compared, or itself."""
+        return self.operator.comparable or self.operator
+
+    @property
+    def alone(self) -> bool:
+        """Whether nothing of the functions is given, so that those of other kinds may take part."""
+        own = self.left.landmarks
+        return own is not None and own.kernel == "auto" and not self.left.functions.vanishes and self.right is None
 
 
 # -- whether functions that are to vanish at the ends of the data do so, on a draw of rows before the pass -------------

@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from daskspectral.basis import Basis, Landmarks
+from daskspectral.basis import Basis, Landmarks, as_lattice, at_landmarks
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.remote import using
 from daskspectral.data.rows import Rows
@@ -48,6 +48,7 @@ from daskspectral.store import load, save
 
 Array = NDArray[np.inexact[Any]]
 Path = str | os.PathLike[str]
+RIGHT = "n_right_features_in_"
 KEPT = (*LAYOUTS, WARNINGS)  # with any model that has them
 
 
@@ -209,7 +210,6 @@ class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[
         function: RowFunction,
         X: Any,
         *,
-        n_features: int | None = None,
         coordinates: Mapping[str, Array] | None = None,
         name: str = "eigenfunction",
         output: Result | None = None,
@@ -220,7 +220,8 @@ class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[
     ) -> Any:
         """The function at the rows of X, in X's container, with the options of `transform` and `predict`.
 
-        The `output` is by default called `name`, with `coordinates` (columns,) along its dimension "component".
+        The `output` is by default called `name`, with `coordinates` (columns,) along its dimension "component". Rows of
+        the `side` "right_" have columns of their own.
         """
         rows = Rows.of(X)
         with using(rows.storage_options, rows.allow_missing or None):
@@ -237,7 +238,7 @@ class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[
                 self._check_as_fitted(rows)
             return apply_rows(
                 replace(function, nan_rows=rows.on_invalid == "skip"),
-                self._like_fit(rows.data if laid is None else laid.reader, n_features),
+                self._like_fit(rows.data if laid is None else laid.reader, vars(self)[RIGHT] if side else None),
                 output=output,
                 rows=None if laid is None else laid.rows,
                 provenance=provenance(type(self).__name__, self.plain_params()) if out is not None else None,
@@ -274,6 +275,20 @@ class MeasuredEstimator(Estimator):
     dtype: str = "float64"
     device: str = "cpu"
     choice_: Selection
+    moments_: Moments
+    basis_: Any
+    kernel_: Kernel | str | None
+
+    def restored(self) -> Self:
+        """This estimator with the functions and the columns of its moments."""
+        moments = self.moments_
+        self.basis_ = moments.basis
+        self.kernel_ = next((b.kernel for b in at_landmarks(moments.basis)), None)
+        if as_lattice(moments.basis) is not None:  # a prior, which is chosen after the pass
+            self.kernel_ = self.choice_.parameters["basis"].kernel
+        self.preparation_ = Preparation.from_state(moments.preparation)
+        self.n_features_in_ = int(moments.preparation["n_features_in"])
+        return self
 
     @abstractmethod
     def fit_moments(self, moments: Moments) -> Self:
@@ -292,11 +307,12 @@ class MeasuredEstimator(Estimator):
 
         laid, moments = session.measured(identity, checkpoint, checkpoint_every)
         fitted = self.fit_moments(moments)
-        if laid.selection is not None and laid.lattice is not None:  # chosen on the pilot; its prior after the pass
+        chosen, lattice = laid.selection, as_lattice(laid.basis)
+        if chosen is not None and lattice is not None:  # chosen on the pilot; its prior after the pass
             own = self.choice_
-            self.choice_ = replace(own, candidates=(*own.candidates, *laid.selection.candidates))
-        elif laid.selection is not None:
-            self.choice_ = laid.selection.with_parameters(self.given_params())
+            self.choice_ = replace(own, candidates=(*own.candidates, *chosen.candidates))
+        elif chosen is not None:
+            self.choice_ = chosen.with_parameters(self.given_params())
         return fitted
 
     @final

@@ -66,10 +66,8 @@ class Regressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
         values, targets = self._predictor()
         values.basis.check_order(1, "predict_gradient")
         width = self.n_features_in_
-        prepared, support = values.preparation, values.support
-        function = SpanSlopes(
-            values.basis, values.coefficients, width, support, preparation=prepared, device=values.device
-        )
+        shared: dict[str, Any] = {name: getattr(values, name) for name in ("support", "preparation", "device")}
+        function = SpanSlopes(values.basis, values.coefficients, width, **shared)
         layout = vars(self).get("layout_")
         output = slopes_of(self._target(targets), layout, X, width)
         return self._rows(function, X, output=output, out=out, **options)

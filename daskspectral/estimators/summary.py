@@ -31,6 +31,7 @@ MEANINGS = {
 }
 PUBLIC = ("classes_", "coef_", "certificate_")
 """Attributes that are not saved, but follow from what is."""
+DETAILED = ("residual",)
 LONGEST = 1000  # entries of an array, or characters of a text, in JSON
 _UNTOLD = re.compile(r"\b\w+=None, |(?:, )?\b\w+=None")  # parameters that say nothing
 
@@ -39,21 +40,19 @@ _UNTOLD = re.compile(r"\b\w+=None, |(?:, )?\b\w+=None")  # parameters that say n
 class Summary:
     """What was fitted, how far it holds, what the fit warned of, and the numbers, each under its name.
 
-    `verdict` is a sentence or two, `doubts` are pairs of what a warning means and its text, `told` says whether they
-    are known (a model of an earlier version does not say), `columns` are those of the table of values, each with its
-    title first. `details`, `detailed` columns and the table of the `choice` are for those who ask for more.
+    `verdict` is a sentence or two, `doubts` are pairs of what a warning means and its text, None where they are not
+    known (a model of an earlier version does not say), `columns` are those of the table of values, each with its title
+    first. `details`, `DETAILED` columns and the table of the `choice` are for those who ask for more.
     `attributes` are those of the model, which `json` makes plain.
     """
 
     title: str
     verdict: str
-    doubts: Sequence[tuple[str, str]]
-    told: bool
+    doubts: Sequence[tuple[str, str]] | None
     figures: Mapping[str, str]
     facts: Mapping[str, str]
     details: Mapping[str, str]
     columns: Sequence[Sequence[str]]
-    detailed: Sequence[Sequence[str]]
     choice: str
     numbers: Mapping[str, Any] = field(repr=False)
 
@@ -64,20 +63,20 @@ class Summary:
 
     def table(self, *, details: bool = False) -> list[list[str]]:
         """The rows of the table, titles first; none for a model without values."""
-        columns = [*self.columns, *(self.detailed if details else ())]
+        columns = [column for column in self.columns if details or column[0] not in DETAILED]
         return [list(row) for row in zip(*columns, strict=True)]
 
     def text(self, *, details: bool = False) -> str:
         """The summary for a terminal; with `details` ranks, residuals, effective points and the candidates too."""
         named = {**self.facts, **self.details} if details else self.facts
-        lines = [self.title, self.verdict, *(f"- {text}." for _, text in self.doubts), "", *named_lines(named)]
+        lines = [self.title, self.verdict, *(f"- {text}." for _, text in self.doubts or ()), "", *named_lines(named)]
         if self.columns:
             lines += ["", *aligned(self.table(details=details))]
         return "\n".join(lines + (["", self.choice] if details and self.choice else []))
 
     def json(self) -> dict[str, Any]:
         """The summary as numbers, texts, lists and mappings: the verdict, the doubts, and the model's attributes."""
-        return {"verdict": self.verdict, "doubts": [text for _, text in self.doubts], **self.numbers}
+        return {"verdict": self.verdict, "doubts": [text for _, text in self.doubts or ()], **self.numbers}
 
     def html(self) -> str:
         """The summary as HTML that stands alone in a notebook's cell; a report begins with the same."""
@@ -90,8 +89,8 @@ class Told(ABC):
 
     @abstractmethod
     def told(self) -> dict[str, Any]:
-        """The `verdict` and `facts`, and, as of `Summary`, `figures`, `details`, `columns` and `detailed` ones; `of`
-        is what the title adds."""
+        """The `verdict` and `facts`, and, as of `Summary`, `figures`, `details` and `columns`; `of` is what the title
+        adds."""
 
     @property
     @abstractmethod
@@ -113,7 +112,7 @@ def summary_of(what: Any) -> Summary:
         own = what.told()
     else:
         raise TypeError(f"a fitted model or moments are wanted, not {type(what).__name__}")
-    own = {"details": {}, "columns": [], "detailed": [], "of": "", "figures": {}} | own
+    own = {"details": {}, "columns": [], "of": "", "figures": {}} | own
     moments, kind, verdict = moments_of(what), type(what).__name__, own.pop("verdict")
     told = [str(text).partition(": ") for text in getattr(what, WARNINGS, ())]
     doubts = [(MEANINGS.get(category, "something is amiss"), text[:1].upper() + text[1:]) for category, _, text in told]
@@ -127,8 +126,7 @@ def summary_of(what: Any) -> Summary:
     return Summary(
         title=kind + own.pop("of"),
         verdict=f"{verdict[:1].upper()}{verdict[1:]}.",
-        doubts=doubts,
-        told=hasattr(what, WARNINGS),
+        doubts=doubts if hasattr(what, WARNINGS) else None,
         figures=figures | own.pop("figures"),
         facts={name: str(value) for name, value in own.pop("facts").items()},
         choice="" if choice is None else str(choice),

@@ -314,12 +314,12 @@ class InvariantRegressor(Regressor):
         and options are as in `predict`, which warns of such rows.
         """
         check_is_fitted(self)
-        function = SpanLeverage(self.basis_, self._support)
+        function = SpanLeverage(self.basis_, support=self._support)
         return self._rows(function, X, output=Result("leverage", (), ()), out=out, **options)
 
     def _predictor(self) -> tuple[SpanValues | EquivariantValues, int | None]:
         if isinstance(self.basis_, EquivariantBasis):
-            return EquivariantValues(self.basis_, self._coefficients, self._support), self._targets
+            return EquivariantValues(self.basis_, self._coefficients, support=self._support), self._targets
         return SpanValues(self.basis_, self._coefficients, support=self._support), self._targets
 
     def _check_against(self, source: Source, operator: Regression) -> None:

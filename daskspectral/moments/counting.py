@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, FourierLattice, at_landmarks
+from daskspectral.basis import Basis, as_lattice, at_landmarks
 from daskspectral.errors import WeightWarning, warn_user
 from daskspectral.moments.moments import Moments
 from daskspectral.operators.weights import banded_squares, effective_rows
@@ -102,8 +102,8 @@ class Runs:
         columns = np.unique(np.linspace(0, d - 1, min(d, COLUMNS)).astype(np.int64))
         found = [b.landmarks for b in at_landmarks(basis)]
         centre = found[0].mean(axis=0) if found else np.zeros(d)  # what adds has the same basis, so the same centre
-        if isinstance(basis, FourierLattice):
-            centre = basis.centre
+        lattice = as_lattice(basis)
+        centre = centre if lattice is None else lattice.centre
         return cls(int(np.clip(math.isqrt(rows), SHORTEST, LONGEST)), columns, centre[columns])
 
 

@@ -24,7 +24,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from daskspectral.basis import FourierLattice
+from daskspectral.basis import FourierLattice, as_lattice
 from daskspectral.basis.lattice import SpanBasis, WeighedLattice
 from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Kernel
@@ -58,13 +58,14 @@ class UnresolvedError(ValueError):
 
 def on_lattice(moments: Moments) -> bool:
     """Whether these are modes on a Fourier lattice."""
-    return isinstance(moments.basis, FourierLattice)
+    return as_lattice(moments.basis) is not None
 
 
 def lattice_of(moments: Moments) -> FourierLattice:
     """The lattice of moments that are modes."""
-    assert isinstance(moments.basis, FourierLattice)
-    return moments.basis
+    found = as_lattice(moments.basis)
+    assert found is not None
+    return found
 
 
 def expanded(lattice: FourierLattice, operator: Operator, arrays: Arrays) -> dict[str, Array]:

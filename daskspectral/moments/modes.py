@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Arena, Block, FourierLattice
+from daskspectral.basis import Arena, Block, FourierLattice, as_lattice
 from daskspectral.devices import least_rows
 from daskspectral.modes import ModeWeight, pairing_terms_of, terms_of
 from daskspectral.modes.matrices import truncated
@@ -39,7 +39,7 @@ def weights_of(operator: Operator, dimension: int) -> tuple[ModeWeight, ...]:
 
 def outside_rows(moments: Moments) -> int:
     """How many rows lie outside the box of the lattice, and count as absent."""
-    return moments.rows - moments.count - moments.skipped if isinstance(moments.basis, FourierLattice) else 0
+    return moments.rows - moments.count - moments.skipped if as_lattice(moments.basis) is not None else 0
 
 
 def fold_orders(lattice: FourierLattice) -> tuple[int, ...]:

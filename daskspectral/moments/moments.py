@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, FourierLattice
+from daskspectral.basis import Basis, as_lattice
 from daskspectral.moments.digests import Digests
 from daskspectral.moments.folds import Folds
 from daskspectral.operators import Operator
@@ -76,8 +76,8 @@ class Measured(Registered):
         own, their = self.digests, other.digests
         if own == their:
             return
-        one, two = self.basis, other.basis
-        if isinstance(one, FourierLattice) and isinstance(two, FourierLattice) and one != two:
+        one, two = as_lattice(self.basis), as_lattice(other.basis)
+        if one is not None and two is not None and one != two:
             raise ValueError(
                 f"these moments were measured on different Fourier lattices, {one.difference(two)}, and do not add; "
                 "measure both with one: FourierLattice(m, box=...) with the ends of all data, or the basis_ of the "

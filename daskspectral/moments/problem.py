@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, LandmarkBasis
+from daskspectral.basis import Basis, at_landmarks
 from daskspectral.errors import RankWarning, warn_user
 from daskspectral.moments.counting import correlation_time, counted_rows
 from daskspectral.moments.moments import Moments
@@ -211,9 +211,7 @@ class _Side:
 def _first_half(basis: Basis) -> NDArray[np.bool_]:
     """All functions but those at the second half of the landmarks, (p,)."""
     parts = [
-        np.arange(part.size) < (part.size + 1) // 2
-        if isinstance(part.core, LandmarkBasis)
-        else np.ones(part.size, bool)
+        np.arange(part.size) < (part.size + 1) // 2 if at_landmarks(part) else np.ones(part.size, bool)
         for part in basis.parts
     ]
     return np.concatenate(parts)

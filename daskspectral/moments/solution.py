@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, LandmarkBasis
+from daskspectral.basis import LandmarkBasis, at_landmarks
 from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Linear
 from daskspectral.moments.counting import advise_weights
@@ -26,10 +26,8 @@ Array = NDArray[np.floating[Any]]
 LEAST_HALVED = 16  # landmarks, below which half of them tell nothing
 
 
-def _is_approximate(basis: Basis) -> bool:
+def _is_approximate(basis: LandmarkBasis) -> bool:
     """Whether more landmarks would give more functions of the kernel."""
-    if not isinstance(basis, LandmarkBasis):
-        return False
     return not (isinstance(basis.kernel, Linear) and np.linalg.matrix_rank(basis.landmarks) == basis.dimension)
 
 
@@ -57,7 +55,7 @@ def solve_moments(
     advise_manifold(moments)
     advise_weights(moments)
     errors = errors_of(posed, moments.folds, spectrum, moments.undercut)
-    approximate = [b for b in moments.basis.parts if _is_approximate(b.core)]
+    approximate = [b for b in at_landmarks(moments.basis) if _is_approximate(b)]
     if approximate or not own.by_norm:  # all components of the columns are no low rank
         advise_rank(spectrum, left.basis, count, right=right.basis)
     shown = {"left": left.spread(spectrum.left), "right": right.spread(spectrum.right)}

@@ -24,7 +24,7 @@ from daskspectral.data.labelled import ROW
 from daskspectral.data.layout import Layout, RowLabels, placed
 from daskspectral.data.readers import ArrayReader, ZarrReader, lazy_rows
 from daskspectral.data.source import Preparation, Source, open_source
-from daskspectral.data.writing import Grid, create_dataset, default_chunk_rows, refuse_existing, refuse_input
+from daskspectral.data.writing import Grid, create_dataset, default_chunk_rows, refuse_input
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.scheduler import warn_from_task
 from daskspectral.engine.tasks import Counted, Tally
@@ -194,6 +194,10 @@ class Result:
     def __call__(self, values: Array) -> Array:
         return (values if self.finish is None else self.finish(values)).reshape(len(values), *self.shape)
 
+    def coords_at(self, rows: RowLabels) -> dict[Any, Any]:
+        """The coordinates of these values, and of the rows."""
+        return {**self.coords, **{k: c for k, c in rows.coords.items() if k not in self.dims}}
+
     def lazily(self, values: da.Array) -> da.Array:
         """The values of a dask array (n, columns) of whole rows."""
         chunks = (values.chunks[0], *((size,) for size in self.shape))
@@ -227,24 +231,20 @@ def apply_rows(
     coordinates with the `provenance` as attributes, and None is returned.
 
     Raises InvalidRowError for an invalid row unless the function makes it NaN, OSError for a chunk of a zarr array that
-    is missing and not meant to be, FileExistsError for an `out` that exists unless `overwrite`, and ValueError for rows
-    along a dimension of the result. With `out`, raises OSError where the data changed meanwhile. Lazy results raise
-    when they are computed; whether the data changed until then is not known.
+    is missing and not meant to be, and ValueError for rows along a dimension of the result. With `out`, raises OSError
+    where the data changed meanwhile. Lazy results raise when they are computed; whether the data changed until then is
+    not known.
     """
     source = open_source(x, progress=progress)
     check_whole_source(source)
     invalid = "keep" if function.nan_rows else "raise"
     source = replace(source, preparation=function.preparation, on_invalid=invalid)
-    labels = RowLabels((ROW,), (source.n,)) if rows is None else rows
+    labels, reader = RowLabels((ROW,), (source.n,)) if rows is None else rows, source.readers["x"]
     if taken := {*output.dims} & {*labels.dims}:
         raise ValueError(f"X has rows along a dimension {taken.pop()!r}, which the result's columns have: rename it")
     if out is not None:
-        refuse_existing(out, overwrite)
-        reader = source.readers["x"]
         refuse_input(out, reader.name if isinstance(reader, ZarrReader) else None)
-        snapshot = Snapshot(source)
-        return _write(function, source, snapshot, output, labels, provenance or {}, os.fspath(out), overwrite)
-    reader = source.readers["x"]
+        return _write(function, source, output, labels, provenance or {}, os.fspath(out), overwrite)
     if isinstance(reader, ArrayReader) and not isinstance(x, (zarr.Array, str, os.PathLike)):
         run = Run(source, _plan(source, function), None, "transform", function.device)
         found = run.map(MapRows(function))
@@ -253,25 +253,17 @@ def apply_rows(
         _tell(function, run)
     else:
         lazy = lazy_rows(reader)
-        values = output.lazily(_lazy(function, lazy))
+        chunks, meta = (lazy.chunks[0], (function.columns,)), np.empty((0, 0), function.dtype)
+        own = {"dtype": function.dtype, "chunks": chunks, "meta": meta, "token": "apply"}
+        values = output.lazily(da.map_blocks(_LazyRows(function), lazy, **own))
     return values if rows is None else labelled_rows(values, output, rows)
 
 
 def labelled_rows(values: Any, output: Result, rows: RowLabels) -> xr.DataArray:
     """Values (n, *shape) of an output at rows, with the dimensions and coordinates of the rows."""
     shaped = values if len(rows.dims) == 1 else values.reshape(*rows.sizes, *output.shape)
-    coords = {**output.coords, **{k: c for k, c in rows.coords.items() if k not in output.dims}}
-    attrs = {**rows.attrs, **output.attrs}
-    return xr.DataArray(shaped, dims=(*rows.dims, *output.dims), coords=coords, name=output.name, attrs=attrs)
-
-
-def _lazy(function: RowFunction, x: da.Array) -> da.Array:
-    chunks = (x.chunks[0], (function.columns,))
-    meta = np.empty((0, 0), function.dtype)
-    result: da.Array = da.map_blocks(
-        _LazyRows(function), x, dtype=function.dtype, chunks=chunks, meta=meta, token="apply"
-    )
-    return result
+    dims, attrs = (*rows.dims, *output.dims), {**rows.attrs, **output.attrs}
+    return xr.DataArray(shaped, dims=dims, coords=output.coords_at(rows), name=output.name, attrs=attrs)
 
 
 def _plan(source: Source, function: RowFunction) -> Any:
@@ -282,7 +274,6 @@ def _plan(source: Source, function: RowFunction) -> Any:
 def _write(
     function: RowFunction,
     source: Source,
-    snapshot: Snapshot,
     output: Result,
     rows: RowLabels,
     provenance: Mapping[str, Any],
@@ -290,6 +281,7 @@ def _write(
     overwrite: bool,
 ) -> None:
     """Write to a zarr group with one chunk a task, so that no two tasks write to the same chunk."""
+    snapshot = Snapshot(source)
     behind, edges = int(np.prod(rows.sizes[1:], dtype=int)), source.edges
     widest = (source.n, max(function.columns, source.n_features_in))
     count, unit = min(source.n, default_chunk_rows(widest, function.dtype)), 1
@@ -300,7 +292,7 @@ def _write(
     if source.dask_fields:
         lengths = tuple(stop - start for start, stop in plan.ranges)
         source = replace(source, readers=open_source(source.dask_fields["x"].rechunk({0: lengths})).readers)
-    coords = {**output.coords, **{k: c for k, c in rows.coords.items() if k not in output.dims}}
+    coords = output.coords_at(rows)
     if output.name in (*rows.dims, *coords):
         raise ValueError(
             f"X has rows with a dimension or coordinate {output.name!r}, the name of the result: rename it, or leave "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.plan import TASK_BYTES
 from daskspectral.moments.folds import FOLD, Blocked, Dealing, Dealt, Folds, Hashed, LabelledFolds, Ranked, hashed
 from daskspectral.passes.parameters import check_whole
+from daskspectral.passes.scale import Added
 
 Array = NDArray[Any]
 DEFAULT = 10
@@ -56,7 +57,7 @@ class FoldRequest:
         reader = source.readers[FOLD]
         labels = Source({"x": reader, FOLD: reader}, on_invalid="skip", progress=source.progress)
         run = Run(labels, plan_rows(labels, 20.0), None, description="labels")
-        values = run.reduce(_DistinctTask()).sums["labels"].values
+        values = run.reduce(Added(_distinct)).sums.get("labels", _Distinct(np.empty(0))).values
         return replace(self, values=_checked_distinct(values), names=tuple(values.tolist()))
 
     def dealing(self, source: Source, plan: Plan) -> Dealing | None:
@@ -179,16 +180,9 @@ class _Distinct:
         return _Distinct(np.union1d(self.values, other.values)[: MOST + 1])
 
 
-@dataclass(frozen=True)
-class _DistinctTask:
-    """The distinct labels of one range."""
-
-    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Any]:
-        found = _Distinct(np.empty(0))
-        for number, batch in enumerate(batches):
-            labels = _Distinct(np.unique(batch[FOLD])[: MOST + 1])
-            found = found + labels if number else labels
-        return {"labels": found}
+def _distinct(batch: Mapping[str, Array]) -> dict[str, _Distinct]:
+    """The distinct labels of some rows."""
+    return {"labels": _Distinct(np.unique(batch[FOLD])[: MOST + 1])}
 
 
 def _is_several(value: Any) -> bool:

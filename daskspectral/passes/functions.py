@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Arena, Basis, Block, EquivariantBasis, Evaluation, FourierLattice, LandmarkBasis
+from daskspectral.basis import Arena, Basis, Block, EquivariantBasis, Evaluation, as_lattice
 from daskspectral.basis.base import VALUE, evaluated
-from daskspectral.basis.landmark import SpanGradient
 from daskspectral.devices import HOST, Device, device_of, least_rows
 from daskspectral.engine.tasks import Tally
 from daskspectral.forms import Atom
@@ -27,21 +26,42 @@ Array = NDArray[Any]
 EVERYWHERE = Support()
 
 
+@dataclass(frozen=True, eq=False)
+class SpanFunction(RowFunction):
+    """A function of rows in the span of a basis of p functions.
+
+    Rows outside the `support` are told; those beyond the ends of an interval have the values there.
+    """
+
+    told: ClassVar[tuple[str, ...]] = ("values",)
+    basis: Basis
+    support: Support = field(default=EVERYWHERE, kw_only=True)
+
+    @property
+    def rows(self) -> int:
+        lattice = as_lattice(self.basis)
+        return max(least_rows(self.device), block_rows(self.basis.size) if lattice is None else NUFFT_ROWS)
+
+    def doubt(self, found: Tally, count: int) -> str:
+        return self.support.doubt(found, count, *self.told)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what was computed once, such as the basis on a device."""
+        return {own.name: getattr(self, own.name) for own in fields(self)}
+
+
 @final
 @dataclass(frozen=True, eq=False)
-class SpanValues(RowFunction):
+class SpanValues(SpanFunction):
     """The values at rows, (c, k), of k functions sum_i coefficients_ij phi_i in the span of a basis of p functions.
 
     Rows outside the box of a lattice have the values of its nearest point, and the derivative 0 along the way there.
 
-    `coefficients` (p, k), real or complex, decide the dtype; the `means` (k,), where given, are subtracted. Rows
-    outside the `support` are told; those beyond the ends of an interval have the values there.
+    `coefficients` (p, k), real or complex, decide the dtype; the `means` (k,), where given, are subtracted.
     """
 
-    basis: Basis
     coefficients: Array
     means: Array | None = None
-    support: Support = EVERYWHERE
 
     @property
     def columns(self) -> int:
@@ -51,58 +71,41 @@ class SpanValues(RowFunction):
     def dtype(self) -> np.dtype[Any]:
         return np.dtype(self.coefficients.dtype)
 
-    @property
-    def rows(self) -> int:
-        return _rows(self.basis, self.device)
-
     @cached_property
     def _there(self) -> tuple[Device, Basis, Array]:
         """The device, with the basis and the coefficients there."""
         device = device_of(self.device)
         return device, device.moved(self.basis), device.put(self.coefficients)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_there", "_lattice")}
-
     @cached_property
-    def _lattice(self) -> LatticeValues | None:
-        if not isinstance(self.basis, FourierLattice):
-            return None
-        return LatticeValues(self.basis.orders, self.coefficients, device=device_of(self.device))
+    def _modes(self) -> LatticeValues | None:
+        lattice = as_lattice(self.basis)
+        return (
+            None if lattice is None else LatticeValues(lattice.orders, self.coefficients, device=device_of(self.device))
+        )
 
     def block(self, x: Array, out: Array) -> Guessed | None:
-        guessed, judged = None, self.support.coverage is not None
-        if self._lattice is not None and isinstance(self.basis, FourierLattice):
-            out[:] = self._lattice(self.basis.angles(self.basis.nearest(x)[0]))
+        guessed, judged, lattice = None, self.support.coverage is not None, as_lattice(self.basis)
+        if lattice is not None and self._modes is not None:
+            out[:] = self._modes(lattice.angles(lattice.nearest(x)[0]))
         else:
-            points = self.support.nearest(x)
             device, basis, coefficients = self._there
-            feature = _features(basis, points, device)
+            feature = _features(basis, self.support.nearest(x), device)
             out[:] = device.get(feature.T @ coefficients)
             guessed = self.support.guessed(x, _leverage(self.support, device.get(feature)) if judged else None)
         if self.means is not None:
             out -= self.means
         return guessed
 
-    def doubt(self, found: Tally, count: int) -> str:
-        return self.support.doubt(found, count, "values")
-
 
 @final
 @dataclass(frozen=True, eq=False)
-class SpanLeverage(RowFunction):
+class SpanLeverage(SpanFunction):
     """The leverage (c, 1) of rows among those of a fit, of a `support` with a coverage."""
-
-    basis: Basis
-    support: Support
 
     @property
     def columns(self) -> int:
         return 1
-
-    @property
-    def rows(self) -> int:
-        return _rows(self.basis)
 
     def block(self, x: Array, out: Array) -> None:
         assert self.support.coverage is not None
@@ -113,24 +116,18 @@ class SpanLeverage(RowFunction):
 
 @final
 @dataclass(frozen=True, eq=False)
-class EquivariantValues(RowFunction):
+class EquivariantValues(SpanFunction):
     """The values at rows, (c, k), of the combination of equivariant functions with `coefficients` (r, 1).
 
-    They are A^T phi for the matrices A (m, k) of each level, whatever the number of functions. Rows outside the
-    `support` are told; those beyond the ends of an interval have the values there.
+    They are A^T phi for the matrices A (m, k) of each level, whatever the number of functions.
     """
 
     basis: EquivariantBasis
     coefficients: Array
-    support: Support = EVERYWHERE
 
     @property
     def columns(self) -> int:
         return self.basis.components
-
-    @property
-    def rows(self) -> int:
-        return _rows(self.basis)
 
     @cached_property
     def _levels(self) -> list[tuple[Eigenspace, Array]]:
@@ -149,9 +146,6 @@ class EquivariantValues(RowFunction):
             return None
         return self.basis.leading(sum(part.stop <= len(coverage.whitening) for part in self.basis.slices))
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_levels", "_first")}
-
     def block(self, x: Array, out: Array) -> Guessed | None:
         points = self.support.nearest(x)
         self.basis.check(points)
@@ -163,53 +157,43 @@ class EquivariantValues(RowFunction):
             leverage = _leverage(self.support, _features(self._first, points), self.basis.components)
         return self.support.guessed(x, leverage)
 
-    def doubt(self, found: Tally, count: int) -> str:
-        return self.support.doubt(found, count, "values")
-
 
 @final
 @dataclass(frozen=True, eq=False)
-class SpanSlopes(RowFunction):
+class SpanSlopes(SpanFunction):
     """The gradients at rows of m functions in the span of a basis of p functions, with coefficients (p, m).
 
     They are (c, m n_features), function by function, by the raw columns of X; columns that are not used have
-    derivative 0, and columns beyond the ends of an interval too. Rows outside the `support` are told.
+    derivative 0, and columns beyond the ends of an interval too.
     """
 
-    basis: Basis
+    told = "gradients", ", 0 along its column"
     coefficients: Array
     n_features: int
-    support: Support = EVERYWHERE
 
     @property
     def columns(self) -> int:
         return int(self.coefficients.shape[1]) * self.n_features
 
-    @property
-    def rows(self) -> int:
-        return _rows(self.basis, self.device)
-
     @cached_property
     def _gradient(self) -> Callable[[Array], Array] | None:
         """The gradients (c, m, d) at points by what a basis has of its own; None without."""
-        basis, device = self.basis, device_of(self.device)
-        if isinstance(basis, FourierLattice):
-            values = LatticeValues(basis.orders, self.coefficients, device=device)
-            factors = 2 * np.pi / basis.period
+        lattice, device = as_lattice(self.basis), device_of(self.device)
+        if lattice is not None:
+            values = LatticeValues(lattice.orders, self.coefficients, device=device)
+            factors = 2 * np.pi / lattice.period
 
             def gradient(x: Array) -> Array:
-                points, outside = basis.nearest(x)
-                found = np.asarray(values.gradient(basis.angles(points)) * factors)
+                points, outside = lattice.nearest(x)
+                found = np.asarray(values.gradient(lattice.angles(points)) * factors)
                 if outside is not None:
                     found[np.broadcast_to(outside[:, None], found.shape)] = 0.0
                 return found
 
             return gradient
-        if not isinstance(basis, LandmarkBasis):
-            return None
-        device = device if basis.portable else HOST
-        there = SpanGradient(device.moved(basis), device.put(self.coefficients))
-        return lambda x: device.get(there(device.put(x)))
+        device = device if self.basis.portable else HOST
+        there = device.moved(self.basis).span_gradient(device.put(self.coefficients))
+        return None if there is None else lambda x: device.get(there(device.put(x)))
 
     def _partials(self, x: Array) -> tuple[Array, Guessed | None]:
         """The same from the partial derivatives of any basis, and where they are guesses."""
@@ -223,9 +207,6 @@ class SpanSlopes(RowFunction):
         leverage = _leverage(self.support, device.get(evaluation.feature(VALUE))) if judged else None
         return np.where((points == x)[:, None], found, 0.0), self.support.guessed(x, leverage)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_gradient"}
-
     def block(self, x: Array, out: Array) -> Guessed | None:
         columns, scale = self.preparation.columns, self.preparation.scale
         slopes = np.zeros((len(x), self.coefficients.shape[1], self.n_features))
@@ -233,9 +214,6 @@ class SpanSlopes(RowFunction):
         slopes[:, :, slice(None) if columns is None else list(columns)] = found if scale is None else found / scale
         out[:] = slopes.reshape(len(x), -1)
         return guessed
-
-    def doubt(self, found: Tally, count: int) -> str:
-        return self.support.doubt(found, count, "gradients", ", 0 along its column")
 
 
 def _features(basis: Basis, points: Array, device: Device = HOST) -> Array:
@@ -251,8 +229,3 @@ def _at(basis: Basis, points: Array, device: Device, atoms: list[Atom]) -> Evalu
 
 def _leverage(support: Support, feature: Array, components: int = 1) -> Array | None:
     return None if support.coverage is None else support.coverage.leverage(feature, components)
-
-
-def _rows(basis: Basis, device: str = "cpu") -> int:
-    """Rows of a block."""
-    return max(least_rows(device), NUFFT_ROWS if isinstance(basis, FourierLattice) else block_rows(basis.size))

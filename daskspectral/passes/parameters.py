@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.kernels import Gaussian, Kernel
+from daskspectral.kernels.base import is_number
 from daskspectral.kernels.names import NAMES
 from daskspectral.manifolds import Manifold
 from daskspectral.operators import Laplacian, Operator
@@ -28,13 +28,13 @@ def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) 
 
 def check_amount(name: str, value: Any) -> None:
     """Raise ValueError unless the value is a finite number of 0 or more."""
-    if not _real(value) or value < 0:
+    if not is_number(value) or value < 0:
         raise ValueError(f"{name} must be a number of 0 or more; it is {value!r}")
 
 
 def check_number(name: str, value: Any) -> None:
     """Raise ValueError unless the value is a finite number."""
-    if not _real(value):
+    if not is_number(value):
         raise ValueError(f"{name} must be a number; it is {value!r}")
 
 
@@ -71,11 +71,6 @@ def check_random_state(value: Any) -> None:
         ) from error
 
 
-def _real(value: Any) -> bool:
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    return number and math.isfinite(value)
-
-
 def check_fit(estimator: Any) -> None:
     """Raise ValueError for a wrong value of a parameter that every fit from moments has."""
     check_one_of("dtype", estimator.dtype, ("float64", "float32"))
@@ -94,13 +89,11 @@ def checked_operator(value: Any) -> Operator:
 
 
 def checked_kernel(value: Any) -> Kernel:
-    """A copy of the kernel of an estimator, Gaussian("median") by default. Raises TypeError for anything else.
+    """A copy of the kernel of an estimator. Raises TypeError for anything else.
 
     Where the kernel is left to the data ("auto"), it stands for one: a Gaussian, which has all derivatives.
     """
-    kernel: Any = value
-    if value is None or (isinstance(value, str) and value == "auto"):
-        kernel = Gaussian("median") if value is None else Gaussian("auto")
+    kernel: Any = Gaussian("auto") if isinstance(value, str) and value == "auto" else value
     if not isinstance(kernel, Kernel):
         names = ", ".join(c.__name__ for c in NAMES.values())
         raise TypeError(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -63,19 +64,23 @@ class Spread:
         return float(np.mean(np.where(constant, np.where(self.residuals == 0, 1.0, 0.0), 1 - ratio)))
 
 
-@dataclass(frozen=True)
-class _SpreadTask:
-    """The spreads of the columns of some views over one range."""
+@dataclass(frozen=True, eq=False)
+class Added:
+    """A task over rows: what `each` batch gives, added up by name."""
 
-    views: tuple[str, ...]
+    each: Callable[[Mapping[str, Array]], Mapping[str, Any]]
 
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Any]:
-        total: dict[str, Spread] = {}
+        total: dict[str, Any] = {}
         for batch in batches:
-            for view in self.views:
-                part = Spread.of(np.asarray(batch[view], dtype=float), batch.get("weight"))
-                total[view] = total[view] + part if view in total else part
+            for name, part in self.each(batch).items():
+                total[name] = total[name] + part if name in total else part
         return total
+
+
+def _spreads(views: tuple[str, ...], batch: Mapping[str, Array]) -> dict[str, Spread]:
+    """The spreads of the columns of some views."""
+    return {view: Spread.of(np.asarray(batch[view], dtype=float), batch.get("weight")) for view in views}
 
 
 def standardized(source: Source) -> Source:
@@ -89,7 +94,7 @@ def standardized(source: Source) -> Source:
         return source
     run = Run(source, plan_rows(source, 50.0 * source.row_bytes), description="standardize")
     views = ("x", *source.apart)
-    spreads: Mapping[str, Any] = run.reduce(_SpreadTask(views)).sums
+    spreads: Mapping[str, Any] = run.reduce(Added(partial(_spreads, views))).sums
     for view in views:
         spread = spreads[view]
         if spread.weight <= 0:
@@ -136,27 +141,19 @@ class Extent:
         return max(lower, low - reach), min(upper, high + reach)
 
 
-@dataclass(frozen=True, eq=False)
-class _ExtentTask:
-    """The extent of the rows of one range; of the rows with the sorted `numbers`, the points too."""
-
-    numbers: NDArray[np.int64]
-
-    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Any]:
-        total: Extent | None = None
-        for batch in batches:
-            x, rows = batch["x"], batch[NUMBER]
-            if "weight" in batch:  # rows of weight 0 count as absent
-                counted = np.flatnonzero(batch["weight"])
-                x, rows = x[counted], rows[counted]
-                if not len(rows):
-                    continue
-            wanted = self.numbers[slice(*np.searchsorted(self.numbers, [rows[0], rows[-1] + 1]))]
-            chosen = np.isin(rows, wanted, assume_unique=True)
-            columns = np.ascontiguousarray(x.T)  # extremes of contiguous columns are ten times quicker
-            part = Extent(columns.min(axis=1).astype(float), columns.max(axis=1).astype(float), x[chosen].astype(float))
-            total = part if total is None else total + part
-        return {} if total is None else {"extent": total}
+def _extents(numbers: NDArray[np.int64], batch: Mapping[str, Array]) -> dict[str, Extent]:
+    """The extent of rows; of those with the sorted `numbers`, the points too. None of rows without weight."""
+    x, rows = batch["x"], batch[NUMBER]
+    if "weight" in batch:  # rows of weight 0 count as absent
+        counted = np.flatnonzero(batch["weight"])
+        x, rows = x[counted], rows[counted]
+        if not len(rows):
+            return {}
+    wanted = numbers[slice(*np.searchsorted(numbers, [rows[0], rows[-1] + 1]))]
+    chosen = np.isin(rows, wanted, assume_unique=True)
+    columns = np.ascontiguousarray(x.T)  # extremes of contiguous columns are ten times quicker
+    lower, upper = columns.min(axis=1).astype(float), columns.max(axis=1).astype(float)
+    return {"extent": Extent(lower, upper, x[chosen].astype(float))}
 
 
 def extent_of(source: Source, rng: np.random.Generator) -> Extent:
@@ -172,5 +169,5 @@ def extent_from(start: int, source: Source, rng: np.random.Generator) -> Extent 
     size = min(SAMPLE, source.n)
     numbers = np.sort(rng.integers(0, source.n, size)) if size < source.n else np.arange(size)
     run = Run(source, plan_rows(source, 50.0 * source.row_bytes, start=start), description="ranges")
-    found: Extent | None = run.reduce(_ExtentTask(np.unique(numbers))).sums.get("extent")
+    found: Extent | None = run.reduce(Added(partial(_extents, np.unique(numbers)))).sums.get("extent")
     return found

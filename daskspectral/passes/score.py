@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,7 +20,7 @@ from daskspectral.moments.lattice import DENSE, dense, lattice_of, of_functions,
 from daskspectral.moments.solution import SpanScore, check_rows, score_span
 from daskspectral.passes.apply import RowFunction
 from daskspectral.passes.parameters import check_whole
-from daskspectral.passes.scale import Spread
+from daskspectral.passes.scale import Added, Spread
 from daskspectral.passes.sums import Discretisation, measure, plan_sums
 from daskspectral.solve import Solver
 
@@ -54,14 +54,12 @@ def measure_score(
     check_widths(fitted, source)
     least = min(model.n_components, *(c.shape[1] for c in functions.values()))
     check_rows(source.n, least, f"X has {source.rows}")
-    laid, device = Discretisation.of(fitted), chosen_device(model.device)
+    laid = Discretisation.of(fitted)
     moments = measure(
         source,
         laid,
         operator,
-        plan_sums(source, operator, laid.sizes, fitted.dtype, device=device, lattice=laid.lattice),
-        dtype=fitted.dtype,
-        device=device,
+        plan_sums(source, operator, laid.outline, fitted.dtype, device=chosen_device(model.device)),
         snapshot=Snapshot(source),
         description="score",
     )
@@ -71,20 +69,11 @@ def measure_score(
     return score_span(fitted.operator, dense(moments), functions, model.n_components)
 
 
-@dataclass(frozen=True, eq=False)
-class _Compare:
-    """A task over rows: the spread of their targets about a function's values."""
-
-    function: RowFunction
-
-    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Any]:
-        total: Spread | None = None
-        for batch in batches:
-            y = np.asarray(batch["y"], dtype=float).reshape(len(batch["y"]), -1)
-            with renumbered(batch[NUMBER].__getitem__):
-                part = Spread.of(y, batch.get("weight"), self.function.of_prepared(batch["x"])[0])
-            total = part if total is None else total + part
-        return {} if total is None else {"spread": total}
+def _compared(function: RowFunction, batch: Mapping[str, Array]) -> dict[str, Spread]:
+    """The spread of the targets of rows about a function's values."""
+    y = np.asarray(batch["y"], dtype=float).reshape(len(batch["y"]), -1)
+    with renumbered(batch[NUMBER].__getitem__):
+        return {"spread": Spread.of(y, batch.get("weight"), function.of_prepared(batch["x"])[0])}
 
 
 def determination(
@@ -106,7 +95,7 @@ def determination(
     snapshot = Snapshot(source)
     plan = plan_rows(source, 2000.0 * function.columns, device=function.device)
     run = Run(source, plan, None, "score", function.device)
-    total = run.reduce(_Compare(function))
+    total = run.reduce(Added(partial(_compared, function)))
     snapshot.check_unchanged()
     if total.count < 2:
         raise ValueError(f"R^2 compares with the spread of y, and {total.count} of {source.rows} is left; give more")

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import FourierLattice
 from daskspectral.data.folders import Folder
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.readers import DaskReader, Reader
@@ -27,7 +26,7 @@ from daskspectral.moments.folds import Dealing, Dealt
 from daskspectral.neural import State
 from daskspectral.operators import Operator
 from daskspectral.passes.folds import FoldRequest
-from daskspectral.passes.sums import Discretisation, PassPlan, measure, plan_sums, probed
+from daskspectral.passes.sums import Discretisation, Outline, PassPlan, measure, plan_sums, probed
 from daskspectral.registry import decode, encode
 from daskspectral.store import read_state, write_state
 
@@ -88,9 +87,8 @@ class Training:
 class Session:
     """A fit whose data are opened and checked, with arithmetic of `dtype` on a `device`.
 
-    `choose` gives the functions and the scaling of columns. Where the numbers of functions, `sizes`, are known, the
-    plan is made before any work. `apart` says that rows which coincide with landmarks are expected to be summed apart
-    from the `asked` folds; `choosing` is the memory of an automatic choice, in bytes; on a `lattice` modes are summed.
+    `choose` gives the functions and the scaling of columns. Where what is `expected` of the functions is known, the
+    plan is made before any work. `choosing` is the memory of an automatic choice, in bytes.
     """
 
     source: Source
@@ -99,10 +97,8 @@ class Session:
     dtype: str
     device: str
     asked: FoldRequest | None = None
-    sizes: Sizes | None = None
-    apart: bool = False
+    expected: Outline | None = None
     choosing: int = 0
-    lattice: FourierLattice | None = None
 
     @cached_property
     def folds(self) -> FoldRequest | None:
@@ -112,9 +108,7 @@ class Session:
     @cached_property
     def outline(self) -> PassPlan | None:
         """The plan before any work; None where the number of functions follows from the data."""
-        if self.sizes is None:
-            return None
-        return self._planned(self.sizes, self.apart, self.lattice, self.choosing)
+        return None if self.expected is None else self._planned(self.expected, self.choosing)
 
     def plan(self, *, probe: bool = False, workers: int | None = None) -> PassPlan:
         """The plan of the pass, for which the functions are chosen where it needs them, and where two tasks are timed.
@@ -125,11 +119,10 @@ class Session:
             return self.outline
         began = time.perf_counter()
         laid = self._chosen(None)
-        plan, seconds = self._plan_of(laid, self.choosing), time.perf_counter() - began
+        plan, seconds = self._planned(laid.outline, self.choosing), time.perf_counter() - began
         if not probe:
             return plan
-        shared: dict[str, Any] = {"dtype": self.dtype, "device": self.device}
-        return probed(self.source, laid, self.operator, plan, **shared, choosing=seconds, workers=workers)
+        return probed(self.source, laid, self.operator, plan, choosing=seconds, workers=workers)
 
     def measured(
         self,
@@ -150,26 +143,21 @@ class Session:
             )
             kept.clear()
             laid = saved.constants["discretisation"]
-        plan, found = self.outline, laid.landmark_rows == "apart"
-        other = laid.sizes != self.sizes or (self.lattice is None) != (laid.lattice is None)
-        if plan is None or other or found != self.apart:  # fewer landmarks than were asked for, or rows alike
-            plan = self._plan_of(laid)
-        shared: dict[str, Any] = {"dtype": self.dtype, "device": self.device, "snapshot": snapshot}
-        return laid, measure(self.source, laid, self.operator, plan, **shared, checkpoint=saved)
+        plan = self.outline
+        if plan is None or self.expected is None or not laid.outline.agrees(self.expected):
+            plan = self._planned(laid.outline)  # fewer landmarks than were asked for, or rows alike
+        return laid, measure(self.source, laid, self.operator, plan, snapshot=snapshot, checkpoint=saved)
 
     def _chosen(self, kept: Kept | None) -> Discretisation:
         by_tasks = self.outline is not None and isinstance(self.outline.dealing, Dealt)
         return self.choose(replace(self.source, by_tasks=by_tasks), Training(self._dealing, kept))
 
     def _dealing(self, sizes: Sizes) -> Dealing | None:
-        return self._planned(sizes, self.apart).dealing
+        return self._planned(Outline(sizes, self.expected is not None and self.expected.apart)).dealing
 
-    def _plan_of(self, laid: Discretisation, choosing: int = 0) -> PassPlan:
-        return self._planned(laid.sizes, laid.landmark_rows == "apart", laid.lattice, choosing)
-
-    def _planned(self, sizes: Sizes, apart: bool, lattice: FourierLattice | None = None, choosing: int = 0) -> PassPlan:
-        shared: dict[str, Any] = {"device": self.device, "folds": self.folds, "apart": apart, "choosing": choosing}
-        plan = plan_sums(self.source, self.operator, sizes, self.dtype, **shared, lattice=lattice)
+    def _planned(self, outline: Outline, choosing: int = 0) -> PassPlan:
+        shared: dict[str, Any] = {"device": self.device, "folds": self.folds, "choosing": choosing}
+        plan = plan_sums(self.source, self.operator, outline, self.dtype, **shared)
         logger.info("plan: %s", plan)
         return plan
 
@@ -181,12 +169,11 @@ def measured_further(before: Moments, source: Source, folds: FoldRequest | None,
     """
     snapshot = Snapshot(source)
     digests = check_appended(before, source, snapshot)
-    source, apart = source.begun_at(before.rows), before.landmark_rows == "apart"
+    source = source.begun_at(before.rows)
     laid = replace(Discretisation.of(before), landmark_rows=before.landmark_rows)
-    shared: dict[str, Any] = {"device": device, "folds": folds, "apart": apart, "lattice": laid.lattice}
-    plan = plan_sums(source, before.operator, laid.sizes, before.dtype, start=before.rows, **shared)
-    how: dict[str, Any] = {"dtype": before.dtype, "device": device, "snapshot": snapshot}
-    added = measure(source, laid, before.operator, plan, **how, after=before)
+    shared: dict[str, Any] = {"device": device, "folds": folds, "start": before.rows}
+    plan = plan_sums(source, before.operator, laid.outline, before.dtype, **shared)
+    added = measure(source, laid, before.operator, plan, snapshot=snapshot, after=before)
     assert added.digests is not None
     return replace(before + added, digests=digests + added.digests)
 

@@ -12,7 +12,7 @@ import dask
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, FourierLattice, at_landmarks
+from daskspectral.basis import Basis, FourierLattice, as_lattice, at_landmarks
 from daskspectral.data.batches import READ_BYTES
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.readers import DaskReader, Reader, ZarrReader
@@ -52,15 +52,30 @@ MOST_DROPPED = 0.1
 
 
 @dataclass(frozen=True, eq=False)
+class Outline:
+    """What a plan knows of the functions: p left ones, and q right ones where they differ, else None (`sizes`).
+
+    `apart` says that landmarks' own rows are summed apart from the folds; on a `lattice` modes are summed.
+    """
+
+    sizes: tuple[int, int | None]
+    apart: bool = False
+    lattice: FourierLattice | None = None
+
+    def agrees(self, other: Outline) -> bool:
+        """Whether one plan serves both."""
+        return (self.sizes, self.apart, self.lattice is None) == (other.sizes, other.apart, other.lattice is None)
+
+
+@dataclass(frozen=True, eq=False)
 class Discretisation(Registered):
     """What moments are measured with: the bases, the preparation of points, what is done with landmarks' own rows.
 
     `right_basis` is None where left and right functions share one basis, `right_preparation` None where both are
     functions of points in the same space. Rows whose prepared points are landmarks of the left basis are
-    `landmark_rows`: "kept" (nothing is tested), summed "apart" from the folds, or "dropped". `raw_landmarks`
-    (p, n_features_in) are the left landmarks in the columns of X, as estimators take them; None for a given basis.
-    `penalty` is c of the penalised solution, and `selection` tells how all of it was chosen. `operator` is the operator
-    with what was estimated for it, None where nothing was. `reserved` are the folds that a network was not trained on.
+    `landmark_rows`: "kept" (nothing is tested), summed "apart" from the folds, or "dropped". `penalty` is c of the
+    penalised solution, and `selection` tells how all of it was chosen. `operator` is the operator with what was
+    estimated for it, None where nothing was. `reserved` are the folds that a network was not trained on.
     """
 
     expects: ClassVar = {
@@ -77,21 +92,16 @@ class Discretisation(Registered):
     landmark_rows: str = "kept"
     right_basis: Basis | None = None
     right_preparation: Preparation | None = None
-    raw_landmarks: Array | None = None
     penalty: float | None = None
     selection: Selection | None = None
     operator: Operator | None = None
     reserved: tuple[int, ...] = ()
 
     @property
-    def sizes(self) -> tuple[int, int | None]:
-        """The numbers of functions: p left, and q right ones where they differ, else None."""
-        return self.basis.size, None if self.right_basis is None else self.right_basis.size
-
-    @property
-    def lattice(self) -> FourierLattice | None:
-        """The lattice on which modes are summed; None for other functions."""
-        return self.basis if isinstance(self.basis, FourierLattice) else None
+    def outline(self) -> Outline:
+        """What a plan knows of them."""
+        sizes = self.basis.size, None if self.right_basis is None else self.right_basis.size
+        return Outline(sizes, self.landmark_rows == "apart", as_lattice(self.basis))
 
     @property
     def coincidence(self) -> Coincidence | None:
@@ -104,7 +114,7 @@ class Discretisation(Registered):
 
         Where rows are all different, as many as there are landmarks coincide with these; more only where rows repeat.
         """
-        test, p = self.coincidence, self.sizes[0]
+        test, p = self.coincidence, self.basis.size
         if test is None:
             return True
         _, points = draw_rows(source, SHARE_SAMPLE, np.random.default_rng(0))
@@ -168,12 +178,14 @@ class Timing:
 class PassPlan:
     """The ranges of one pass, the memory of a process that runs it on the local scheduler, how rows come to folds.
 
-    `probe` is what two of its tasks took, where they were timed.
+    Its arithmetic is of `dtype`, on a `device`. `probe` is what two of its tasks took, where they were timed.
     """
 
     ranges: Plan
     memory: Memory
-    dealing: Dealing | None = None
+    dealing: Dealing | None
+    dtype: str
+    device: str
     probe: Timing | None = None
 
     def __str__(self) -> str:
@@ -202,24 +214,20 @@ def flops_of(source: Source, p: int) -> float:
 def plan_sums(
     source: Source,
     operator: Operator,
-    sizes: tuple[int, int | None],
+    outline: Outline,
     dtype: str,
     *,
     device: str = "cpu",
     start: int = 0,
     folds: FoldRequest | None = None,
-    apart: bool = False,
     choosing: int = 0,
-    lattice: FourierLattice | None = None,
 ) -> PassPlan:
-    """The plan of one pass over the rows from `start` on, with p basis functions, and q right ones where they differ.
+    """The plan of one pass over the rows from `start` on, with functions of this outline.
 
-    `apart` says that landmarks' own rows are summed apart from the folds; `choosing` are the bytes that an automatic
-    choice takes before; on a `lattice` modes are summed. Raises MemoryError where the pass would not fit, and
+    `choosing` are the bytes that an automatic choice takes before. Raises MemoryError where the pass would not fit, and
     ValueError for folds that these rows cannot fill.
     """
-    left, right = sizes
-    leaves = _leaves(operator, apart=right is not None)
+    (left, right), apart, lattice = outline.sizes, outline.apart, outline.lattice
     p = left if right is None else max(left, right)
     flops = flops_of(source, p) if lattice is None else MODE_FLOPS
     plan, threads = plan_rows(source, flops, start=start, device=device), local_threads()
@@ -229,31 +237,30 @@ def plan_sums(
         plan = dealt_plan(plan, dealing, block=block, row_bytes=source.row_bytes)
     groups = _groups_in(plan, dealing, apart)
     kept = 0 if dealing is None else dealing.number + apart
-    longest = max(b - a for a, b in plan.ranges)
+    most = max(groups(range(i, i + 1)) for i in range(len(plan.ranges)))
+    read = chunk_bytes(source, max(b - a for a, b in plan.ranges), device)
     release()
+    live = plan.live(1 + math.ceil(threads / plan.epoch), groups) + max(1, kept)
     if lattice is not None:
-        waiting = plan.live(1 + math.ceil(threads / plan.epoch), groups) + max(1, kept)
-        most = max(groups(range(i, i + 1)) for i in range(len(plan.ranges)))
-        memory = mode_memory(lattice, source, operator, threads=threads, live=waiting, groups=most, device=device)
-        reading = threads * 5 * chunk_bytes(source, longest, device) // 2
-        memory = replace(memory, tasks=memory.tasks + reading, choosing=choosing)
-        check_memory(memory)
-        return PassPlan(plan, memory, dealing)
-    arrays = 3 * len({(side, leaf.view) for side, leaf in leaves})
-    arrays += sum(features_of(leaf, source, operator) for _, leaf in leaves)
-    memory = predict_memory(
-        p,
-        source.dimension,
-        Buffers(block, dtype, arrays, chunk_bytes(source, longest, device), device),
-        threads=threads,
-        live=plan.live(1 + math.ceil(threads / plan.epoch), groups) + max(1, kept),
-        sums=2 if operator.right_gram is None and right is None else 3,
-        groups=max(groups(range(i, i + 1)) for i in range(len(plan.ranges))),
-        kept=kept,
-    )
+        memory = mode_memory(lattice, operator, threads=threads, live=live, groups=most, device=device)
+        memory = replace(memory, tasks=memory.tasks + threads * 5 * read // 2)
+    else:
+        leaves = _leaves(operator, apart=right is not None)
+        arrays = 3 * len({(side, leaf.view) for side, leaf in leaves})
+        arrays += sum(features_of(leaf, source, operator) for _, leaf in leaves)
+        memory = predict_memory(
+            p,
+            source.dimension,
+            Buffers(block, dtype, arrays, read, device),
+            threads=threads,
+            live=live,
+            sums=2 if operator.right_gram is None and right is None else 3,
+            groups=most,
+            kept=kept,
+        )
     memory = replace(memory, choosing=choosing)
     check_memory(memory)
-    return PassPlan(plan, memory, dealing)
+    return PassPlan(plan, memory, dealing, dtype, device)
 
 
 def _groups_in(plan: Plan, dealing: Dealing | None, apart: bool) -> Callable[[range], int]:
@@ -274,8 +281,6 @@ def measure(
     operator: Operator,
     plan: PassPlan,
     *,
-    dtype: str,
-    device: str = "cpu",
     snapshot: Snapshot,
     checkpoint: Checkpoint | None = None,
     after: Moments | None = None,
@@ -289,9 +294,7 @@ def measure(
     OSError where the data changed meanwhile.
     """
     basis, dealing = discretisation.basis, plan.dealing
-    run, task = _run_of(
-        source, discretisation, operator, plan, dtype=dtype, device=device, after=after, description=description
-    )
+    run, task = _run_of(source, discretisation, operator, plan, after=after, description=description)
     source, operator, dtypes, groups = run.source, task.operator, run.digested, task.groups
     release()
     check_memory(replace(plan.memory, now=resident()))  # what the landmarks have left of it
@@ -312,12 +315,15 @@ def measure(
         folds, sums = gathered(sums, groups.number, landmarks=groups.landmarks is not None, **dealing.origin)
         folds = replace(folds, reserved=discretisation.reserved)
     release()
-    if isinstance(basis, FourierLattice):
-        check_outside(basis, source.n - start - total.count - total.skipped, source.n - start)
+    lattice = as_lattice(basis)
+    if lattice is not None:
+        check_outside(lattice, source.n - start - total.count - total.skipped, source.n - start)
     return Moments(
         sums,
         SummedRows(total.weight, total.count, total.skipped, source.n - start),
-        Measured(basis, operator, dtype, _preparation(source, discretisation, operator), discretisation.right_basis),
+        Measured(
+            basis, operator, plan.dtype, _preparation(source, discretisation, operator), discretisation.right_basis
+        ),
         folds,
         digests,
         landmark_rows=discretisation.landmark_rows,
@@ -333,8 +339,6 @@ def probed(
     operator: Operator,
     plan: PassPlan,
     *,
-    dtype: str,
-    device: str,
     choosing: float,
     workers: int | None,
 ) -> PassPlan:
@@ -345,7 +349,7 @@ def probed(
     """
     ranges, seconds = plan.ranges.ranges, 0.0
     source = replace(source, progress=False)
-    run, task = _run_of(source, discretisation, operator, plan, dtype=dtype, device=device)
+    run, task = _run_of(source, discretisation, operator, plan)
     found, threads = None if workers else cluster_workers(), local_threads()
     if found:
         workers, threads = len(found), sum(int(worker["nthreads"]) for worker in found) // len(found)
@@ -363,15 +367,13 @@ def _run_of(
     operator: Operator,
     plan: PassPlan,
     *,
-    dtype: str,
-    device: str,
     after: Moments | None = None,
     description: str = "probe",
 ) -> tuple[Run, SumTask]:
     """The run over the rows of a plan, and what each of its tasks sums."""
     basis, right, operator = discretisation.basis, discretisation.right_basis, discretisation.operator or operator
     source = discretisation.prepared(source, operator)
-    rows, dealing = discretisation.landmark_rows, plan.dealing
+    rows, dealing, dtype, device = discretisation.landmark_rows, plan.dealing, plan.dtype, plan.device
     touching = None if rows == "kept" else discretisation.coincidence
     apart = touching if rows == "apart" and dealing is not None else None
     prepared = discretisation.preparation
@@ -382,9 +384,8 @@ def _run_of(
     dtypes = {name: reader.dtype.newbyteorder("<").str for name, reader in source.readers.items()}
     if after is not None and after.digests is not None:
         dtypes = {name: after.digests.dtypes.get(name, dtype) for name, dtype in dtypes.items()}
-    dropped: Any = touching if rows == "dropped" else None
-    if isinstance(basis, FourierLattice):
-        dropped = Outside(basis)
+    lattice = as_lattice(basis)
+    dropped: Any = touching if rows == "dropped" else None if lattice is None else Outside(lattice)
     keyed = dealing is not None and dealing.keyed
     return Run(source, plan.ranges, dropped, description, device, dtypes, keyed), task
 
@@ -409,8 +410,9 @@ def measure_of(
 
     With `patterns` those of products of functions and columns, too, where the operator has such.
     """
-    if isinstance(basis, FourierLattice) and right is None:
-        return ModeMeasure(basis, weights_of(operator, basis.dimension), operator, dtype, device)
+    lattice = as_lattice(basis)
+    if lattice is not None and right is None:
+        return ModeMeasure(lattice, weights_of(operator, lattice.dimension), operator, dtype, device)
     forms, functionals = operator.forms, operator.functionals
     if right is not None and "right_gram" not in forms:  # other functions, of the same space
         forms |= {"right_gram": forms["gram"]}
@@ -469,14 +471,7 @@ def check_outside(lattice: FourierLattice, outside: int, rows: int) -> None:
 
 
 def mode_memory(
-    lattice: FourierLattice,
-    source: Source,
-    operator: Operator,
-    *,
-    threads: int,
-    live: int,
-    groups: int = 1,
-    device: str = "cpu",
+    lattice: FourierLattice, operator: Operator, *, threads: int, live: int, groups: int, device: str
 ) -> Memory:
     """The peak memory of one pass over modes, with sums of so many groups of rows in a task, and of its solution."""
     weights = len(weights_of(operator, lattice.dimension)) + 2

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import FourierLattice, at_landmarks
+from daskspectral.basis import as_lattice, at_landmarks
 from daskspectral.data.labelled import stack_rows
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation, Source, open_source
@@ -119,10 +119,11 @@ class View:
 
     def _corners(self) -> Array:
         """Points that fill the box of a Fourier lattice. Raises ValueError for other bases."""
-        lattice = getattr(self.estimator, f"{self._side}basis_")
-        if not isinstance(lattice, FourierLattice) or lattice.box is None:
+        basis = getattr(self.estimator, f"{self._side}basis_")
+        lattice = as_lattice(basis)
+        if lattice is None or lattice.box is None:
             raise ValueError(
-                f"the functions of {lattice.description} are drawn over rows of the data: give X, the points of the fit"
+                f"the functions of {basis.description} are drawn over rows of the data: give X, the points of the fit"
             )
         periods = lattice.periods or (None,) * len(lattice.box)
         sides = [side or (0.0, period or 1.0) for side, period in zip(lattice.box, periods, strict=True)]

@@ -7,23 +7,20 @@ out. Rows that are landmarks stay in: a function k(., y) knows nothing of the ta
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral import landmarks as choosing
-from daskspectral.basis import LandmarkBasis, Landmarks
-from daskspectral.choosing.landmarks import Periods, given_points, periodic, rows_by
 from daskspectral.choosing.pilot import Pilot
-from daskspectral.choosing.search import TRIAL_LANDMARKS, in_threads
+from daskspectral.choosing.search import TRIAL_LANDMARKS, Family, SideFunctions, families_of, in_threads
+from daskspectral.choosing.side import Side
 from daskspectral.data.source import Source
 from daskspectral.errors import FitWarning, warn_user
-from daskspectral.kernels import Gaussian, Kernel, Matern
 from daskspectral.moments.regression import ridge_problem
-from daskspectral.moments.trial import Setting, climb, edge_of
+from daskspectral.moments.trial import Setting, edge_of, search
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.selection import Candidate, Selection
 from daskspectral.solve.ridge import best_penalty
@@ -38,19 +35,11 @@ PLAIN = 1.0  # the factor where nothing can be compared
 
 
 @dataclass(frozen=True)
-class OpenRegression:
-    """What a regression leaves to the data: a kernel of open scale, or None for the kernel too, of these `periods`.
+class Terms:
+    """The weight of a gradient against a value, the penalty `alpha` where it is given, and the cut of the problem."""
 
-    `landmarks` have their number. `alpha` is the penalty where it is given; folds are contiguous `blocks` where it is
-    asked for. `cut` is that of the ridge problem.
-    """
-
-    kernel: Kernel | None
-    periods: Periods | None
-    landmarks: Landmarks
     gradient_weight: float
     alpha: float | None
-    blocks: bool
     cut: float
     dtype: str
 
@@ -63,63 +52,36 @@ class _Found:
     alpha: float
     explained: float
 
-    @property
-    def error(self) -> float:
-        return float(self.errors.sum())
-
 
 def decide_regression(
-    source: Source, operator: Regression, wanted: OpenRegression, rng: np.random.Generator
+    source: Source, operator: Regression, side: Side, terms: Terms, rng: np.random.Generator, *, blocks: bool
 ) -> Selection:
-    """The table of the candidates, with the parameters chosen by it: kernel and landmarks.
+    """The table of the candidates, with the parameters chosen by it: kernel and landmarks; folds may be `blocks`.
 
-    Raises InvalidRowError for an invalid row (on_invalid="raise"), ValueError where no row is valid, or all are equal.
+    Raises InvalidRowError for an invalid row (on_invalid="raise"), ValueError where no row is valid.
     """
-    pilot = Pilot.draw(source, operator, rng, blocks=wanted.blocks)
+    pilot, landmarks = Pilot.draw(source, operator, rng, blocks=blocks), side.landmarks
+    assert landmarks is not None
     _advise_units(pilot)
-    families = (wanted.kernel,) if wanted.kernel is not None else families_of(operator, wanted.periods)
-    points = pilot.points("x")
-    embedded = families[0].embedded(points)
-    median = choosing.median_of_distinct(embedded, rng) or 1.0  # any scale does where all points are equal
-    landmarks = wanted.landmarks
-    given, count = given_points(landmarks, source), min(int(landmarks.count), pilot.rows)
-    if given is None:
-        method = "kmeans++" if landmarks.method in choosing.BY_KERNEL else landmarks.method
-        rows = choosing.choose(method, embedded, count, rng)
-        trial = points[rows[:TRIAL_LANDMARKS]]
-    else:
-        trial = source.preparation(given)[:TRIAL_LANDMARKS]
-    search = _Search(pilot, families, trial, median, wanted)
+    derivatives = 3 if operator.gradients else 0  # for gradients the rough kernel has two more
+    kernels = families_of(landmarks.kernel, derivatives, side.periods_in(source, operator))
+    first = Family.of(kernels[0], side, pilot, rng)
+    first = replace(first, median=first.median or 1.0)  # any scale does where all points are equal
+    functions = SideFunctions(side, [replace(first, kernel=kernel) for kernel in kernels])
     found: dict[Setting, _Found] = {}
     edge = ""
-    if pilot.rows >= LEAST_ROWS:
-        found, edge = search.run()
-    if found:
-        order = sorted(found, key=lambda s: found[s].error)
-        setting = order[0]
-        logger.info("chosen among %d candidates: %s", len(order), search.kernel(setting))
+    if pilot.rows >= LEAST_ROWS and pilot.folds > 1:
+        found, edge = _compared(functions, pilot, terms)
+    order = _ordered(found)
+    setting = order[0] if order else Setting(len(kernels) - 1, PLAIN)
+    kernel = functions.kernel(setting)
+    if order:
+        logger.info("chosen among %d candidates: %s", len(order), kernel)
     else:
-        order, setting = [], Setting(len(families) - 1, PLAIN)
-        logger.info("nothing was compared (%d rows are too few): %s", pilot.rows, search.kernel(setting))
-    kernel = search.kernel(setting)
-    if given is None:
-        if landmarks.method in choosing.BY_KERNEL:
-            rows = rows_by(landmarks.method, points, count, kernel, rng)
-        given = np.asarray(pilot.raw["x"][rows])
-    chosen = {"basis": replace(landmarks, kernel=kernel, points=given, count=len(given))}
-    table = tuple(
-        Candidate(
-            str(search.kernel(s)),
-            s.factor,
-            found[s].alpha,
-            found[s].explained,
-            found[s].errors,
-            pilot.folds,
-            "" if place else "best",
-        )
-        for place, s in enumerate(order)
-    )
-    return Selection(table, chosen, pilot.rows, median, edge)
+        logger.info("nothing was compared (%d rows are too few): %s", pilot.rows, kernel)
+    raw = first.raw(kernel, side, pilot, rng)
+    table = tuple(_candidate(str(functions.kernel(s)), s.factor, found[s], pilot, s is setting) for s in order)
+    return Selection(table, {"basis": side.given_at(raw, kernel, 0.0)}, pilot.rows, first.median, edge)
 
 
 def _advise_units(pilot: Pilot) -> None:
@@ -134,53 +96,32 @@ def _advise_units(pilot: Pilot) -> None:
         )
 
 
-def families_of(operator: Regression, periods: Periods | None) -> tuple[Kernel, ...]:
-    """A rough and a smooth kernel, their scales open; the rough one has two derivatives more for gradients."""
-    found = Matern(2.5 if operator.gradients else 1.5, "auto"), Gaussian("auto")
-    return tuple(periodic(kernel, periods, "periods= asks for") for kernel in found)
+def _candidate(kernel: str, factor: float, found: _Found, pilot: Pilot, best: bool) -> Candidate:
+    why = "best" if best else ""
+    return Candidate(kernel, factor, found.alpha, found.explained, found.errors, pilot.folds, why)
 
 
-@dataclass(frozen=True, eq=False)
-class _Search:
-    """Kernels at `points` (p, d), whose scales are tried in units of the `median` distance."""
+def _compared(functions: SideFunctions, pilot: Pilot, terms: Terms) -> tuple[dict[Setting, _Found], str]:
+    """What was tried; and `edge_of` its scales."""
 
-    pilot: Pilot
-    families: tuple[Kernel, ...]
-    points: Array
-    median: float
-    wanted: OpenRegression
-
-    def kernel(self, setting: Setting) -> Kernel:
-        return self.families[setting.family].resolve(setting.factor * self.median, "auto")
-
-    def run(self) -> tuple[dict[Setting, _Found], str]:
-        """What was tried; and `edge_of` its scales."""
-        found: dict[Setting, _Found] = {}
-
-        def best_of(family: int, factors: list[float]) -> float:
-            new = [Setting(family, f) for f in factors]
-            judged = in_threads(self._judge, new)
-            found.update({s: f for s, f in zip(new, judged, strict=True) if f is not None})
-            own = (s for s in found if s.family == family)
-            return min(own, key=lambda s: found[s].error, default=Setting(family, PLAIN)).factor
-
-        tried = [climb(FACTORS, partial(best_of, k), LARGEST_FACTOR) for k in range(len(self.families))]
-        if not found:
-            return found, ""
-        best = min(found, key=lambda s: found[s].error)
-        edge = edge_of(tried[best.family], best.factor)
-        best_of(best.family, [f for f in (best.factor * step for step in NEAR) if f <= LARGEST_FACTOR])
-        return found, edge
-
-    def _judge(self, setting: Setting) -> _Found | None:
-        """The setting at its best penalty; None where the rows cannot be left out by fold."""
-        pilot, wanted = self.pilot, self.wanted
-        basis = LandmarkBasis(self.kernel(setting), self.points)
-        trial = pilot.trial(basis, None, np.zeros(pilot.rows, dtype=bool), wanted.dtype)
-        problem = ridge_problem(trial.moments, wanted.gradient_weight)
-        curve = problem.curve(wanted.alpha, wanted.cut)
-        if curve.errors is None:
-            return None
+    def judge(setting: Setting) -> _Found:
+        """The setting at its best penalty."""
+        basis = functions.of(setting, TRIAL_LANDMARKS, 0.0)
+        trial = pilot.trial(basis, None, np.zeros(pilot.rows, dtype=bool), terms.dtype)
+        problem = ridge_problem(trial.moments, terms.gradient_weight)
+        curve = problem.curve(terms.alpha, terms.cut)
+        assert curve.errors is not None
         totals = curve.errors.sum(axis=1)
         place = int(np.argmin(totals))
         return _Found(curve.errors[place], best_penalty(curve.alphas, totals), problem.explained(float(totals[place])))
+
+    count = len(functions.families)
+    tried, found = search([FACTORS] * count, (None,), judge, _ordered, in_threads, LARGEST_FACTOR)
+    best = _ordered(found)[0]
+    near = [replace(best, factor=f) for f in (best.factor * step for step in NEAR) if f <= LARGEST_FACTOR]
+    return found | dict(zip(near, in_threads(judge, near), strict=True)), edge_of(tried[best.family], best.factor)
+
+
+def _ordered(found: Mapping[Setting, _Found]) -> list[Setting]:
+    """The settings, the least error first."""
+    return sorted(found, key=lambda s: float(found[s].errors.sum()))

@@ -9,21 +9,20 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import FourierLattice, LandmarkBasis, Landmarks
+from daskspectral.basis import FourierLattice, Landmarks, as_lattice, at_landmarks
 from daskspectral.choosing.deciding import pilot_bytes
 from daskspectral.choosing.landmarks import MOST_LANDMARKS
 from daskspectral.choosing.lattice import regression_lattice
 from daskspectral.choosing.prior import regress_on_lattice
 from daskspectral.choosing.side import Side
 from daskspectral.data.rows import Rows
-from daskspectral.data.source import Preparation, Source, open_regression
+from daskspectral.data.source import Source, open_regression
 from daskspectral.engine.accelerators import chosen_device
 from daskspectral.engine.checkpoint import leased
 from daskspectral.estimators.reading import reads
 from daskspectral.estimators.records import remembered
 from daskspectral.estimators.regressor import Regressor
 from daskspectral.estimators.summary import chosen_facts, explained, measured_facts
-from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
 from daskspectral.moments.regression import advise_offset, ridge_problem
 from daskspectral.operators.regression import Regression
@@ -33,65 +32,14 @@ from daskspectral.passes.parameters import check_amount, check_fit, check_one_of
 from daskspectral.passes.scale import standardized
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import Session, Training
-from daskspectral.passes.sums import Discretisation
-from daskspectral.regression.choice import OpenRegression, decide_regression
-from daskspectral.solve.ridge import RidgeFit, RidgeProblem, resolve_ridge_cut
+from daskspectral.passes.sums import Discretisation, Outline
+from daskspectral.regression.choice import Terms, decide_regression
+from daskspectral.solve.ridge import resolve_ridge_cut
 
 Array = NDArray[np.floating[Any]]
 
 
-class RegressionFunctions(Regressor):
-    """The function of a fit, whose coefficients (p,) or (p, m) are `coef_`, in the span of a basis."""
-
-    parts: ClassVar = {"basis": Landmarks}
-    moments_: Moments
-    coef_: Array
-
-    fitted_attributes = (
-        "moments_",
-        "coef_",
-        "alpha_",
-        "choice_",
-        "cv_",
-        "cv_score_",
-        "cv_curve_",
-        "gcv_",
-        "gcv_curve_",
-        "rank_",
-        "degrees_of_freedom_",
-    )
-
-    def restored(self) -> Self:
-        moments = self.moments_
-        basis = moments.basis
-        assert isinstance(basis, (LandmarkBasis, FourierLattice))
-        self.basis_ = basis
-        self.kernel_ = basis.kernel if isinstance(basis, LandmarkBasis) else self.choice_.parameters["basis"].kernel
-        self.preparation_ = Preparation.from_state(moments.preparation)
-        self.n_features_in_ = int(moments.preparation["n_features_in"])
-        return self
-
-    def _with(self, moments: Moments, problem: RidgeProblem, fit: RidgeFit, coefficients: Array) -> Self:
-        """This estimator with the solution of these moments."""
-        assert isinstance(moments.operator, Regression)
-        self.coef_ = coefficients[:, 0] if moments.operator.targets is None else coefficients
-        self.alpha_, self.gcv_, self.gcv_curve_ = fit.alpha, fit.score, np.column_stack([fit.alphas, fit.scores])
-        self.cv_ = self.cv_score_ = self.cv_curve_ = None
-        if fit.errors is not None and fit.error is not None:
-            self.cv_, self.cv_score_ = fit.error, problem.explained(fit.error)
-            self.cv_curve_ = np.column_stack([fit.alphas, fit.errors.sum(axis=1)])
-        self.rank_, self.degrees_of_freedom_ = fit.rank, fit.freedom
-        self.moments_ = moments
-        return self.restored()
-
-    def _predictor(self) -> tuple[SpanValues, int | None]:
-        by_target = self.coef_.reshape(len(self.coef_), -1)
-        device = chosen_device(self.device)
-        function = SpanValues(self.basis_, by_target, preparation=self.preparation_, device=device)
-        return function, self.coef_.shape[1] if self.coef_.ndim == 2 else None
-
-
-class HermiteRegressor(RegressionFunctions):
+class HermiteRegressor(Regressor):
     """Kernel regression on values and gradients (section 7.2, algorithms 4 and 5, Cabannes and Bach 2024).
 
     f = Σ_i coef_i k(., y_i) at p landmarks minimises the mean over the rows of
@@ -162,6 +110,13 @@ class HermiteRegressor(RegressionFunctions):
     array([[ 0.54],
            [-0.42]])
     """
+
+    parts: ClassVar = {"basis": Landmarks}
+    fitted_attributes = (
+        *("moments_", "coef_", "alpha_", "choice_", "cv_", "cv_score_", "cv_curve_", "gcv_", "gcv_curve_"),
+        *("rank_", "degrees_of_freedom_"),
+    )
+    coef_: Array
 
     def __init__(
         self,
@@ -247,31 +202,41 @@ class HermiteRegressor(RegressionFunctions):
 
         Raises ValueError for moments of another kind, moments that are not finite, or weights that are all zero.
         """
-        operator, basis = moments.operator, moments.basis
-        if not isinstance(operator, Regression) or not isinstance(basis, (LandmarkBasis, FourierLattice)):
+        operator, lattice = moments.operator, as_lattice(moments.basis)
+        if not isinstance(operator, Regression) or (lattice is None and not at_landmarks(moments.basis)):
             raise ValueError(
                 f"these are moments of {operator}, not of values to regress on; measure them with HermiteRegressor.fit"
             )
         alpha = self.alpha if self.alpha is None or isinstance(self.alpha, str) else float(self.alpha)
         cut, weight = resolve_ridge_cut(self.rtol, moments.dtype), float(self.gradient_weight)
-        if isinstance(basis, FourierLattice):
-            return self._fit_modes(moments, alpha, cut)
-        problem = ridge_problem(moments, weight)
-        fit = problem.solve(alpha, cut)
-        known = vars(self).get("moments_")
-        if "choice_" in vars(self) and known is not None and known.fingerprint != moments.fingerprint:
-            del self.choice_  # of an earlier fit
+        if lattice is not None:  # for the kernel that is given, or chosen by their folds
+            found, selection = regress_on_lattice(
+                moments, basis=self.basis, alpha=alpha, gradient_weight=weight, cut=cut
+            )
+            self.choice_ = selection.with_parameters(self.given_params())
+            problem, fit, coefficients = found.problem, found.fit, found.coefficients
+        else:
+            problem = ridge_problem(moments, weight)
+            fit = problem.solve(alpha, cut)
+            coefficients, known = fit.coefficients, vars(self).get("moments_")
+            if "choice_" in vars(self) and known is not None and known.fingerprint != moments.fingerprint:
+                del self.choice_  # of an earlier fit
         advise_offset(moments)
-        return self._with(moments, problem, fit, fit.coefficients)
+        self.coef_ = coefficients[:, 0] if operator.targets is None else coefficients
+        self.alpha_, self.gcv_, self.gcv_curve_ = fit.alpha, fit.score, np.column_stack([fit.alphas, fit.scores])
+        self.cv_ = self.cv_score_ = self.cv_curve_ = None
+        if fit.errors is not None and fit.error is not None:
+            self.cv_, self.cv_score_ = fit.error, problem.explained(fit.error)
+            self.cv_curve_ = np.column_stack([fit.alphas, fit.errors.sum(axis=1)])
+        self.rank_, self.degrees_of_freedom_ = fit.rank, fit.freedom
+        self.moments_ = moments
+        return self.restored()
 
-    def _fit_modes(self, moments: Moments, alpha: float | str | None, cut: float) -> Self:
-        """Solve modes on a Fourier lattice, for the kernel that is given or chosen by their folds."""
-        found = regress_on_lattice(
-            moments, basis=self.basis, alpha=alpha, gradient_weight=float(self.gradient_weight), cut=cut
-        )
-        self.choice_ = found.selection.with_parameters(self.given_params())
-        advise_offset(moments)
-        return self._with(moments, found.problem, found.fit, found.coefficients)
+    def _predictor(self) -> tuple[SpanValues, int | None]:
+        by_target = self.coef_.reshape(len(self.coef_), -1)
+        device = chosen_device(self.device)
+        function = SpanValues(self.basis_, by_target, preparation=self.preparation_, device=device)
+        return function, self.coef_.shape[1] if self.coef_.ndim == 2 else None
 
     def _session(self, rows: Rows, y: Any, gradients: Any, weight: Any, progress: bool | None = False) -> Session:
         self._check_parameters()
@@ -290,31 +255,23 @@ class HermiteRegressor(RegressionFunctions):
             return self._laid_out(source, side, operator, at_most=asked == "auto")
 
         choosing = pilot_bytes(source, operator, side.size) if side.automatic else 0
-        return Session(
-            source,
-            operator,
-            choose,
-            self.dtype,
-            chosen_device(self.device),
-            folds,
-            (side.size, None),
-            choosing=choosing,
-            lattice=side.lattice,
-        )
+        expected = Outline((side.size, None), lattice=side.lattice)
+        return Session(source, operator, choose, self.dtype, chosen_device(self.device), folds, expected, choosing)
 
     def _side(self, source: Source, operator: Regression) -> tuple[Side, Any]:
         """The functions for these data, and the number of landmarks that was asked for."""
         basis = Landmarks() if self.basis is None else self.basis
-        if not isinstance(basis, (Landmarks, FourierLattice)):
+        own, lattice = getattr(basis, "open_landmarks", None), as_lattice(basis)
+        if lattice is None and (own is None or own is not basis):
             raise TypeError(f"basis must be Landmarks(...) or FourierLattice(...) for a regression; got {basis!r}")
-        if isinstance(basis, Landmarks) and (basis.constant or basis.exclude):
+        if own is not None and (own.constant or own.exclude):
             raise ValueError(
                 f"a regression adds no constant function and leaves out no rows: leave constant and exclude of {basis} "
                 "out; an offset is taken by centring y"
             )
-        if isinstance(basis, FourierLattice):
-            dimension = source.dimension
-            basis = replace(regression_lattice(basis, dimension, basis.periods), kernel=basis.kernel)
+        if lattice is not None:
+            laid = regression_lattice(lattice, source.dimension, lattice.periods)
+            basis = replace(laid, kernel=lattice.kernel)
         side = Side.of(basis, "", "x", operator, 1)
         count = min(MOST_LANDMARKS, source.n)
         return side.fitted_to(count, source, operator), getattr(basis, "count", None)
@@ -325,27 +282,15 @@ class HermiteRegressor(RegressionFunctions):
         rng = np.random.default_rng(self.random_state)
         selection = Selection((), {})
         if side.automatic:
-            assert side.landmarks is not None
-            given = isinstance(side.landmarks.kernel, Kernel)
-            wanted = OpenRegression(
-                side.kernel(operator, source) if given else None,
-                side.periods_in(source, operator),
-                side.landmarks,
-                float(self.gradient_weight),
-                None if self.alpha is None or isinstance(self.alpha, str) else float(self.alpha),
-                isinstance(self.folds, str) and self.folds == "blocks",
-                resolve_ridge_cut(self.rtol, self.dtype),
-                self.dtype,
-            )
-            selection = decide_regression(source, operator, wanted, rng)
-            side = replace(side, landmarks=selection.parameters["basis"])
-        basis, raw = side.choose(source, rng, operator, at_most=at_most)
-        if raw is None:
+            alpha = None if self.alpha is None or isinstance(self.alpha, str) else float(self.alpha)
+            terms = Terms(float(self.gradient_weight), alpha, resolve_ridge_cut(self.rtol, self.dtype), self.dtype)
+            blocks = isinstance(self.folds, str) and self.folds == "blocks"
+            selection = decide_regression(source, operator, side, terms, rng, blocks=blocks)
+            side = replace(side, functions=selection.parameters["basis"])
+        basis, again = side.choose(source, rng, operator, at_most=at_most)
+        if again is None:
             return Discretisation(basis, source.preparation)
-        chosen = {"basis": side.chosen(basis, raw)}
-        return Discretisation(
-            basis, source.preparation, raw_landmarks=raw, selection=replace(selection, parameters=chosen)
-        )
+        return Discretisation(basis, source.preparation, selection=replace(selection, parameters={"basis": again}))
 
     def _check_parameters(self) -> None:
         check_fit(self)

@@ -9,16 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from daskspectral.basis import FourierLattice, Landmarks, Trainable
-from daskspectral.choosing.deciding import Open, decide, pilot_bytes
+from daskspectral.basis import Landmarks, Trainable
+from daskspectral.choosing.deciding import decide, pilot_bytes
 from daskspectral.choosing.landmarks import MOST_LANDMARKS
 from daskspectral.choosing.networks import Rounds, reserved_folds, train
-from daskspectral.choosing.rivals import suits_network
-from daskspectral.choosing.side import Side, has_kink
+from daskspectral.choosing.side import Open, Side
 from daskspectral.data.source import Source
 from daskspectral.engine.sampling import draw_rows, take_rows
 from daskspectral.errors import DensityWarning, warn_user
-from daskspectral.kernels import DotKernel, Kernel
+from daskspectral.kernels import DotKernel, Kernel, RadialKernel
 from daskspectral.moments.lattice import check_cut_size
 from daskspectral.operators import Operator
 from daskspectral.operators.diffusion import Generator
@@ -26,32 +25,15 @@ from daskspectral.passes.parameters import check_one_of
 from daskspectral.passes.scale import standardized
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import Training
-from daskspectral.passes.sums import MOST_DROPPED, Discretisation
-from daskspectral.solvers import Penalised, Solving, solving
+from daskspectral.passes.sums import MOST_DROPPED, Discretisation, Outline
+from daskspectral.solvers import Penalised, solving
 
 FEW_LANDMARKS = 50
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
-    """The left and right functions for an operator, as the parameters of an estimator choose them.
-
-    `right` is None where the right functions are the left ones. With `compares_bases` functions of other kinds are
-    compared with landmarks.
-    """
-
-    operator: Operator
-    left: Side
-    right: Side | None
-    components: int
-    solver: Solving
-    dtype: str = "float64"
-    compares_bases: bool = False
-
-    @property
-    def sides(self) -> tuple[Side, ...]:
-        """The left functions, and the right ones where they differ."""
-        return (self.left,) if self.right is None else (self.left, self.right)
+class Choice(Open):
+    """What a decomposition does with what its parameters leave to the data."""
 
     @property
     def automatic(self) -> bool:
@@ -74,24 +56,19 @@ class Choice:
         count = min(MOST_LANDMARKS, max(n // 4, min(n // 2, FEW_LANDMARKS), 1))
         left, *right = (side.fitted_to(count, source, self.operator) for side in self.sides)
         found = replace(self, left=left, right=right[0] if right else None)
-        if found.lattice is not None and self.solver.cut:
-            check_cut_size(found.lattice.size)
+        if left.lattice is not None and self.solver.cut:
+            check_cut_size(left.lattice.size)
         return found
-
-    @property
-    def lattice(self) -> FourierLattice | None:
-        """The lattice on which modes are summed; None for other functions."""
-        return self.left.lattice
 
     def choosing(self, source: Source) -> int:
         """The bytes that the automatic choice takes, if there is one."""
         left, right = self.sizes
         return pilot_bytes(source, self.operator, max(left, right or 0)) if self.automatic else 0
 
-    def apart(self, source: Source) -> bool:
-        """Whether rows that coincide with landmarks will be summed apart, as far as metadata tell."""
-        landmarks = self.left.landmarks
-        return landmarks is not None and self.landmark_rows(source, self.left.size - self.left.constant) == "apart"
+    def outline(self, source: Source) -> Outline:
+        """What a plan knows of the functions, as far as metadata tell."""
+        apart = self.landmark_rows(source, self.left.size - self.left.constant) == "apart"
+        return Outline(self.sizes, apart, self.left.lattice)
 
     def landmark_rows(self, source: Source, size: int) -> str:
         """What is done with rows that coincide with the `size` left landmarks, as far as their number tells.
@@ -103,7 +80,7 @@ class Choice:
         landmarks = self.left.landmarks
         if landmarks is None or landmarks.exclude is False:
             return "kept"
-        if self.operator.derivative_order > 0 and (landmarks.exclude or has_kink(landmarks.kernel)):
+        if self.operator.derivative_order > 0 and (landmarks.exclude or _has_kink(landmarks.kernel)):
             return "dropped" if size <= MOST_DROPPED * source.n else "apart"
         if landmarks.exclude or isinstance(landmarks.kernel, DotKernel):
             return "kept"
@@ -127,7 +104,7 @@ class Choice:
             why += "derivatives; scale both before"
         elif any(side.has_periods for side in self.sides):
             why = "periods are in them; scale the columns of X before"
-        elif any(side.vanishes for side in self.sides):
+        elif any(side.functions.vanishes for side in self.sides):
             why = "a function that vanishes at the ends of the data is in them; scale the columns of X before"
         elif bound:
             why = f"{self.operator.title} {bound}; scale the columns of X before, and what depends on their units"
@@ -145,11 +122,11 @@ class Choice:
             periods = self.left.periods_in(source, self.operator)
             estimated = {"operator": with_density(self.operator, source, rng, periods=periods)}
             choice = replace(self, **estimated)
-        selection = decide(source, choice._open(source), rng) if choice.automatic else None
+        selection = decide(source, choice, rng) if choice.automatic else None
         if selection is not None:
             choice = choice._closed(selection.parameters)
         reserved: tuple[int, ...] = ()
-        if any(side.open_network for side in choice.sides):
+        if choice.left.functions.untrained is not None:
             choice, reserved = choice._trained(source, int(rng.integers(2**31)), training or Training())
         found = choice._laid_out(source, rng)
         selection = found.selection if selection is None else selection
@@ -171,58 +148,48 @@ class Choice:
     def _trained(self, source: Source, seed: int, training: Training) -> tuple[Choice, tuple[int, ...]]:
         """The same choice with trained networks, and the folds that they did not see."""
         left, right = self.left, self.right
-        assert isinstance(left.basis, Trainable)
-        other = None if right is None else right.basis
-        assert other is None or isinstance(other, Trainable)
+        own, other = left.functions.untrained, None if right is None else right.functions.untrained
+        assert own is not None
         dealing = training.dealing(self.sizes)
         reserved = () if dealing is None else reserved_folds(dealing.number)
-        rounds = Rounds(source, self.operator, left.basis.rows, seed, dealing, reserved)
-        bases = train(
-            left.basis,
+        rounds = Rounds(source, self.operator, own.rows, seed, dealing, reserved)
+        trained, others = train(
+            own,
             other,
             rounds,
             source,
             self.operator,
-            outputs=left.basis.outputs or self.components,
+            outputs=own.outputs or self.components,
             completed=(left.completed, left.completed if right is None else right.completed),
             seed=seed,
             kept=training.kept,
         )
-        closed = replace(self, left=replace(left, basis=bases[0]))
-        return closed if right is None else replace(closed, right=replace(right, basis=bases[1])), reserved
+        closed = replace(self, left=replace(left, functions=trained))
+        if right is not None and others is not None:
+            closed = replace(closed, right=replace(right, functions=others))
+        return closed, reserved
 
     def _laid_out(self, source: Source, rng: np.random.Generator) -> Discretisation:
         """The landmarks and the bases, nothing being left open but landmarks."""
-        basis, raw = self.left.choose(source, rng, self.operator)
-        if isinstance(basis, FourierLattice):  # what is left open is chosen after the pass
+        basis, again = self.left.choose(source, rng, self.operator)
+        if self.left.lattice is not None:  # what is left open is chosen after the pass
             return Discretisation(basis, source.preparation)
         penalty = self.solver.resolved(1.0)
         chosen: dict[str, Any] = {} if penalty is None else {"solver": Penalised(penalty)}
-        if raw is not None:
-            chosen["basis"] = self.left.chosen(basis, raw)
-        found = Discretisation(basis, source.preparation, raw_landmarks=raw, penalty=penalty)
-        if raw is not None:
-            treatment = self.landmark_rows(source, len(raw))
+        found = Discretisation(basis, source.preparation, penalty=penalty)
+        if again is not None:
+            chosen["basis"] = again
+            treatment = self.landmark_rows(source, basis.size - self.left.constant)
             if treatment == "dropped" and not found.leaves_most(source):
                 treatment = "apart"
             found = replace(found, landmark_rows=treatment)
         if self.right is not None:
-            right, raw = self.right.choose(source, rng, self.operator)
-            if raw is not None:
-                chosen["right_basis"] = self.right.chosen(right, raw)
+            right, again = self.right.choose(source, rng, self.operator)
+            if again is not None:
+                chosen["right_basis"] = again
             own = source.preparations[self.right.view] if self.operator.own_right_basis else None
             found = replace(found, right_basis=right, right_preparation=own)
         return replace(found, selection=Selection((), chosen))
-
-    def _open(self, source: Source) -> Open:
-        """What is left to the data."""
-        landmarks = self.left.landmarks
-        alone = landmarks is not None and not isinstance(landmarks.kernel, Kernel)
-        alone = alone and self.left.vanishing is None and self.right is None
-        network = alone and self.compares_bases and self.dtype == "float64" and suits_network(self.operator)
-        network = network and self.left.periods_in(source, self.operator) is None
-        sides = self.operator, self.left, self.right, self.components, self.solver, self.dtype
-        return Open(*sides, alone=alone, everything=self.compares_bases, network=network)
 
 
 def choose_functions(estimator: Any, operator: Operator) -> Choice:
@@ -239,25 +206,26 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
     if operator.center and not operator.solver.two_sided:
         raise ValueError(f"center is for operators with singular values, and {operator.name} is not")
     functions = Landmarks() if compares or given is None else given
-    if operator.default_kernel is not None and isinstance(functions, Landmarks) and functions.kernel == "auto":
-        functions = replace(functions, kernel=operator.default_kernel)
     left = Side.of(functions, "", "x", operator, estimator.n_components)
-    if left.open_network and estimator.dtype != "float64":
+    own, network = left.landmarks, left.functions.untrained
+    if operator.default_kernel is not None and own is not None and own.kernel == "auto" and not left.functions.vanishes:
+        left = replace(left, functions=replace(own, kernel=operator.default_kernel))
+    if network is not None and estimator.dtype != "float64":
         raise ValueError(
             "the functions of a network are too much alike for dtype='float32', whose rounding hides some of them: "
             "leave dtype out"
         )
-    right = None
-    if other is not None and left.basis is not None and isinstance(left.basis, FourierLattice):
+    if other is not None and left.lattice is not None:
         raise ValueError(
             "basis is a lattice, whose functions are those of both sides: products of other functions with them are "
             "no modes of the data; leave right_basis out"
         )
+    right = None
     if other is not None or operator.own_right_basis:
         if other is None:
-            other = functions if left.open_network else _alike(left.landmarks)
+            other = functions if network is not None else _alike(left.landmarks)
         right = Side.of(other, "right_", operator.right_view, operator, estimator.n_components)
-        _check_networks(left, right)
+        _check_networks(network, right.functions.untrained)
     solver = solving(estimator.solver)
     return Choice(operator, left, right, estimator.n_components, solver, estimator.dtype, compares)
 
@@ -270,18 +238,26 @@ def _alike(left: Landmarks | None) -> Landmarks:
     return replace(left, points=None, periods=None, method=method, spread=0.0)
 
 
-def _check_networks(left: Side, right: Side) -> None:
+def _has_kink(kernel: Kernel | str) -> bool:
+    """Whether k(., y) is not differentiable at y, as for the exponential kernel."""
+    inner = kernel.inner if isinstance(kernel, Kernel) else None
+    return isinstance(inner, RadialKernel) and inner.smoothness < 1
+
+
+def _check_networks(left: Trainable | None, right: Trainable | None) -> None:
     """Raise ValueError where the functions of one side are of a network that is not trained, and those of the other
     are not: both are trained together."""
-    if left.open_network != right.open_network:
+    if left is None and right is None:
+        return
+    if left is None or right is None:
         raise ValueError(
             "the networks of both sides are trained together: give basis and right_basis as a NeuralBasis each, or "
             "as functions that are known"
         )
-    if left.open_network and isinstance(left.basis, Trainable) and isinstance(right.basis, Trainable):
-        both = left.basis.outputs, right.basis.outputs
-        if both[0] != both[1]:
-            raise ValueError(f"basis and right_basis have {both[0]} and {both[1]} outputs, which are trained in pairs")
+    if left.outputs != right.outputs:
+        raise ValueError(
+            f"basis and right_basis have {left.outputs} and {right.outputs} outputs, which are trained in pairs"
+        )
 
 
 # -- the density of the rows, estimated from one draw before the pass in which an operator divides it out --------------

@@ -195,18 +195,8 @@ class SpectralDecomposition(SpectralFunctions):
         def choose(source: Source, training: Training) -> Discretisation:
             return choice.discretise(source, self.random_state, training=training)
 
-        return Session(
-            source,
-            operator,
-            choose,
-            self.dtype,
-            chosen_device(self.device),
-            folds,
-            choice.sizes,
-            choice.apart(source),
-            choice.choosing(source),
-            choice.lattice,
-        )
+        expected, choosing = choice.outline(source), choice.choosing(source)
+        return Session(source, operator, choose, self.dtype, chosen_device(self.device), folds, expected, choosing)
 
     @reads
     def update(self, X: Any, *, sample_weight: Any = None, folds: Any = None, progress: bool | None = None) -> Self:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from daskspectral.basis import Landmarks, at_landmarks
+from daskspectral.basis import Landmarks
 from daskspectral.choosing.prior import solve_on_lattice
 from daskspectral.data.containers import reader_of
 from daskspectral.data.files import open_labelled
@@ -78,7 +78,6 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
     """The functions of a solution, which `moments_` and the attributes of the operator's solver hold."""
 
     parts: ClassVar = {"basis": Landmarks, "right_basis": Landmarks, "solver": Penalised}
-    moments_: Moments
 
     @property
     def fitted_attributes(self) -> tuple[str, ...]:
@@ -93,17 +92,11 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         return told(self)
 
     def restored(self) -> Self:
-        moments = self.moments_
-        self.basis_ = moments.basis
+        moments = super().restored().moments_
         if moments.right_basis is not None:
             self.right_basis_ = moments.right_basis
-        self.kernel_ = next((b.kernel for b in at_landmarks(moments.basis)), None)
-        if on_lattice(moments):
-            self.kernel_ = self.choice_.parameters["basis"].kernel
         if moments.operator.estimate is not None:
             self.density_ = moments.operator.estimate
-        self.preparation_ = Preparation.from_state(moments.preparation)
-        self.n_features_in_ = int(moments.preparation["n_features_in"])
         right = moments.preparation.get("right")
         if right is not None:
             self.right_preparation_ = Preparation.from_state(right)
@@ -134,9 +127,12 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
                 f"these are moments of {moments.operator}, and the operator of this estimator is {self.operator}: "
                 "leave the operator out, or fit it to the data"
             )
-        if on_lattice(moments):
-            return self._fit_modes(moments)
         solver = solving(self.solver)
+        if on_lattice(moments):  # for the kernel that is given, or chosen by their folds
+            found, selection = solve_on_lattice(moments, basis=self.basis, solver=solver, count=self.n_components)
+            fixed = {} if moments.operator.estimate is None else {"operator": moments.operator}
+            selection = selection.with_parameters({**self.given_params(), **fixed})
+            return self._with(moments, {**found, "choice_": selection}, set())
         with solving_on(device_here(self.device)):
             solution = solve_moments(
                 moments,
@@ -148,13 +144,6 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         known = vars(self).get("moments_")
         kept = {"choice_"} if known is not None and known.fingerprint == moments.fingerprint else set()
         return self._with(moments, solution, kept)
-
-    def _fit_modes(self, moments: Moments) -> Self:
-        """Solve modes on a Fourier lattice, for the kernel that is given or chosen by their folds."""
-        found = solve_on_lattice(moments, basis=self.basis, solver=solving(self.solver), count=self.n_components)
-        fixed = {} if moments.operator.estimate is None else {"operator": moments.operator}
-        selection = found.selection.with_parameters({**self.given_params(), **fixed})
-        return self._with(moments, {**found.attributes, "choice_": selection}, set())
 
     @property
     def solver_(self) -> Solver:
@@ -274,18 +263,16 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
 
     def _functions(self, side: str, coefficients: Array, X: Any, **options: Any) -> Any:
         moments, basis = self.moments_, self.basis_
-        preparation, width = self.preparation_, None
-        if side:
-            basis = basis if moments.right_basis is None else moments.right_basis
-            if moments.operator.own_right_basis:
-                preparation, width = self.right_preparation_, self.n_right_features_in_
+        apart = side if moments.operator.own_right_basis else ""
+        preparation = self.right_preparation_ if apart else self.preparation_
+        if side and moments.right_basis is not None:
+            basis = moments.right_basis
         means = moments.mean(f"{side}first") @ coefficients if moments.operator.center else None
         return self._rows(
             SpanValues(basis, coefficients, means, device=chosen_device(self.device), preparation=preparation),
             X,
-            n_features=width,
             coordinates=self._labels(),
-            side=side if moments.operator.own_right_basis else "",
+            side=apart,
             **options,
         )
 

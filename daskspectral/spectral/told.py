@@ -39,8 +39,7 @@ def told(what: Any) -> dict[str, Any]:
         "details": details,
         "figures": {"trusted": "{} of {}".format(*beyond_constants(what.trusted_, what.constants_))},
         "of": operator_words(moments),
-        "columns": table_of(what),
-        "detailed": [["residual", *(f"{r:.1e}" for r in what.residuals_)]],
+        "columns": [*table_of(what), ["residual", *(f"{r:.1e}" for r in what.residuals_)]],
     }
 
 

@@ -76,7 +76,7 @@ def test_the_parameters_give_the_same_bits(operator: Operator, x: Any, changes: 
 
 
 def test_other_finalists_undercut_a_value_where_they_are_lower_in_every_split() -> None:
-    search: Any = SimpleNamespace(operator=Laplacian(), components=4)
+    search: Any = SimpleNamespace(operator=Laplacian(), open=SimpleNamespace(components=4))
     best = np.array([[1e-15, 1.0, 2.0, 4.0]] * 3)
     other = best * [[0.0, 0.5, 0.9, 1.1], [0.0, 0.8, 0.9, 0.5], [0.0, 1.01, 0.9, 0.5]]
     third = best * [1.0, 1.0, 0.95, np.inf]

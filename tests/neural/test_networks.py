@@ -16,11 +16,12 @@ import daskspectral as dsp
 from daskspectral.basis import JaxBasis, NeuralBasis
 from daskspectral.choosing import deciding, pilot
 from daskspectral.choosing import rivals as network_trial
-from daskspectral.choosing.rivals import Halves, suits_network
+from daskspectral.choosing.rivals import Halves
 from daskspectral.kernels import Gaussian
 from daskspectral.moments.folds import hashed, row_keys
 from daskspectral.operators import BilinearForm, Cross, Laplacian, Transfer
 from daskspectral.passes.session import Kept
+from daskspectral.spectral.choice import choose_functions
 from tests.common import assert_close, assert_same_bits
 
 pytest.importorskip("jax", reason="networks are trained by JAX: extra `neural`")
@@ -222,6 +223,10 @@ def test_the_halves_are_folds_of_the_pilot() -> None:
 
 
 def test_networks_are_compared_where_they_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [suits_network(operator) for operator in (Laplacian(), Cross(), BENDING)] == [True, False, False]
+    def takes(operator: dsp.operators.Operator) -> bool:
+        wanted = choose_functions(dsp.SpectralDecomposition(operator, "auto"), operator)
+        return network_trial.Network().takes(wanted, 2, None)
+
+    assert [takes(operator) for operator in (Laplacian(), Cross(), BENDING)] == [True, False, False]
     monkeypatch.setattr(network_trial, "available", lambda: False)  # without jax
-    assert not suits_network(Laplacian())
+    assert not takes(Laplacian())

@@ -280,7 +280,7 @@ def test_landmarks_given_back_give_the_same_bits(
     monkeypatch.setattr(sides.Choice, "discretise", lambda *a, **k: kept.append(discretise(*a, **k)) or kept[-1])
     rows, landmarks = dsp.Rows(x, **changes), Landmarks(SMOOTH, 50, exclude=exclude)
     drawn = make(landmarks, random_state=1).fit(rows)
-    raw = kept[-1].raw_landmarks
+    raw = kept[-1].selection.parameters["basis"].points
     assert (raw[:, None] == x).all(axis=2).any(axis=1).all()
     given = make(replace(landmarks, points=raw), random_state=1).fit(rows)
     assert given.moments_.landmark_rows == {None: "apart", True: "dropped", False: "kept"}[exclude]
