@@ -204,14 +204,7 @@ class InvariantRegressor(Regressor):
         def choose(source: Source, training: Training) -> Discretisation:
             levels = self._space.levels(source, operator.numbers(float(self.gradient_weight)))
             measured = replace(operator, manifold=levels.manifold) if operator.gradients else operator
-            basis = self._space.decided(
-                levels,
-                source,
-                measured,
-                solver=InvariantSolver.named(self.solver),
-                gradient_weight=float(self.gradient_weight),
-                folded=self.folds is not None,
-            )
+            basis = self._space.decided(levels, source, measured, folded=self.folds is not None)
             return Discretisation(basis, source.preparation, operator=None if measured == operator else measured)
 
         return Session(source, operator, choose, self.dtype, chosen_device(self.device), folds)
@@ -264,14 +257,8 @@ class InvariantRegressor(Regressor):
                 f"{self.group!r} on {self.manifold!r}; measure them again, or give the model their manifold and group"
             )
         self._check_operator(operator)
-        solution, held_out = fit_invariant(
-            moments,
-            InvariantSolver.named(self.solver),
-            self._space.exponent(basis.manifold),
-            most=self.n_eigenfunctions,
-            alpha=self.alpha,
-            gradient_weight=float(self.gradient_weight),
-        )
+        objective = self._space.objective(basis.manifold)
+        solution, held_out = fit_invariant(moments, InvariantSolver.named(self.solver), objective)
         coefficients = np.zeros((basis.size, solution.coefficients.shape[1]))
         coefficients[: len(solution.coefficients)] = solution.coefficients * operator.unit
         if operator.origin:
@@ -350,7 +337,8 @@ class InvariantRegressor(Regressor):
     @property
     def _space(self) -> InvariantSpace:
         """The functions that parameters ask for."""
-        return InvariantSpace(self.manifold, self.group, self.smoothness, self.n_eigenfunctions, self.output)
+        shape = (self.manifold, self.group, self.smoothness, self.n_eigenfunctions, self.output)
+        return InvariantSpace(*shape, self.alpha, self.gradient_weight, self.solver)
 
     def told(self) -> dict[str, Any]:
         """The parts of a `Summary`."""
