@@ -179,7 +179,7 @@ class Embedding:
             drawn = rng.standard_normal(last[stage].shape)
             return np.where(length > 0, last[stage] / np.where(length > 0, length, 1.0), drawn)
 
-        stages = solve_stages(ExactProblem.of(matrix, d), start, self.solve, self.count)
+        stages = solve_stages(ExactProblem(matrix, d), start, self.solve, self.count)
         columns, embedded = [], []
         for stage in stages:
             problem: ExactProblem = stage.problem

@@ -149,7 +149,7 @@ class InvariantSpace:
     solver: str = "least_squares"
 
     @property
-    def representation(self) -> tuple[Representation, Group] | None:
+    def equivariance(self) -> tuple[Representation, Group] | None:
         """How values change with the group. Raises ValueError for an output that does not exist, or without a group."""
         if self.output is None:
             return None
@@ -172,19 +172,19 @@ class InvariantSpace:
 
     def check_output(self) -> None:
         """Raise ValueError where the representation is none of the group."""
-        if self.representation is not None:
-            representation, group = self.representation
+        if self.equivariance is not None:
+            representation, group = self.equivariance
             representation.pairs(group)
             if self.manifold is not None:
                 representation.check(group, self.manifold)
 
     def check_targets(self, operator: Regression) -> None:
         """Raise ValueError where y has not the components of the representation, and for gradients."""
-        if self.representation is None:
+        if self.equivariance is None:
             return
         if operator.gradients:
             raise ValueError(f"gradients are for invariant functions: leave them out with output={self.output!r}")
-        representation, group = self.representation
+        representation, group = self.equivariance
         k = representation.components(group)
         if (operator.targets or 1) != k:
             what = f"output={self.output!r}" if isinstance(self.output, str) else "output"
@@ -198,8 +198,8 @@ class InvariantSpace:
         self, levels: Levels, source: Source, operator: Regression, *, folded: bool
     ) -> InvariantBasis | EquivariantBasis:
         """The functions that a regression measures: as many as asked for, or as its solver or data decide."""
-        if self.representation is not None:
-            return self._equivariant(levels, *self.representation)
+        if self.equivariance is not None:
+            return self._equivariant(levels, *self.equivariance)
         objective, most = self.objective(levels.manifold), self.most
         if most is None:
             most = InvariantSolver.named(self.solver).default(source.n, objective.exponent)
@@ -286,9 +286,9 @@ class InvariantSpace:
         ranges = self.manifold is None and isinstance(basis.manifold, Interval)
         if not (_same(_moves(basis.group), _moves(self.group)) and (ranges or basis.manifold == self.manifold)):
             return False
-        if self.representation is None or isinstance(basis, InvariantBasis):
-            return self.representation is None and isinstance(basis, InvariantBasis)
-        (wanted, group), found = self.representation, basis.representation
+        if self.equivariance is None or isinstance(basis, InvariantBasis):
+            return self.equivariance is None and isinstance(basis, InvariantBasis)
+        (wanted, group), found = self.equivariance, basis.representation
         return _same(wanted.matrices(group), found.matrices(basis.group)) and _same(
             wanted.derived(group), found.derived(basis.group)
         )
