@@ -26,7 +26,7 @@ from daskspectral.moments.counting import counted_weight
 from daskspectral.moments.folds import FOLD, Groups, Labelled, gathered
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators.regression import Regression
-from daskspectral.passes.parameters import check_whole, sobolev_order
+from daskspectral.passes.parameters import check_amount, check_whole, sobolev_order
 from daskspectral.passes.sums import measure_of
 
 Array = NDArray[np.floating[Any]]
@@ -169,9 +169,10 @@ class InvariantSpace:
             sobolev_order(self.smoothness, self.manifold)
             if self.group is not None:
                 self.group.check(self.manifold)
-
-    def check_output(self) -> None:
-        """Raise ValueError where the representation is none of the group."""
+        InvariantSolver.named(self.solver)
+        check_amount("gradient_weight", self.gradient_weight)
+        if self.alpha is not None:
+            check_amount("alpha", self.alpha)
         if self.equivariance is not None:
             representation, group = self.equivariance
             representation.pairs(group)

@@ -31,7 +31,7 @@ from daskspectral.operators.regression import Regression
 from daskspectral.passes.apply import Result
 from daskspectral.passes.folds import FoldRequest, checked_folds, continued_folds
 from daskspectral.passes.functions import EquivariantValues, SpanLeverage, SpanValues
-from daskspectral.passes.parameters import check_amount, sobolev_order
+from daskspectral.passes.parameters import sobolev_order
 from daskspectral.passes.session import Session, Training
 from daskspectral.passes.sums import Discretisation
 from daskspectral.passes.support import Coverage, Support
@@ -188,7 +188,7 @@ class InvariantRegressor(Regressor):
         return self._fit_session(session, checkpoint, checkpoint_every)
 
     def _session(self, rows: Rows, y: Any, gradients: Any, weight: Any, progress: bool | None = False) -> Session:
-        self._check_parameters()
+        self._space.check()
         self._check_whole(rows)
         folds = checked_folds(self.folds)
         source, operator = _opened(rows, y, gradients, weight, folds, progress)
@@ -245,7 +245,7 @@ class InvariantRegressor(Regressor):
         Raises ValueError for moments of another kind, or of another manifold or group, moments that are not
         finite, or weights that are all zero.
         """
-        self._check_parameters()
+        self._space.check()
         basis, operator = moments.basis, moments.operator
         if not isinstance(operator, Regression) or not isinstance(basis, (InvariantBasis, EquivariantBasis)):
             raise ValueError(
@@ -325,14 +325,6 @@ class InvariantRegressor(Regressor):
                 f"the solver {solver.name!r} takes means of y u, and gradients have no place in them; use "
                 'solver="least_squares", or leave out the gradients'
             )
-
-    def _check_parameters(self) -> None:
-        self._space.check()
-        InvariantSolver.named(self.solver)
-        check_amount("gradient_weight", self.gradient_weight)
-        if self.alpha is not None:
-            check_amount("alpha", self.alpha)
-        self._space.check_output()
 
     @property
     def _space(self) -> InvariantSpace:
