@@ -157,7 +157,7 @@ class Embedding:
         """
         kernel, (x, bound) = self.kernel, points_in_memory(self.source)
         check_reach(self.bandwidth, x)
-        product = (
+        product: Any = (
             SparseProduct.of(kernel, x, self.passes.scratch)
             if sparse
             else KernelProduct.of(kernel, x, kept=keeps(8 * len(x) ** 2))
