@@ -169,8 +169,8 @@ class LandmarkSums:
         width = len(f.first)
         total: Array = np.zeros((width, width) if self.step == "gram" else width)
         uncovered = np.zeros(1)
-        points = (np.asarray(batch["x"], dtype=float) for batch in batches)
-        for _, x, _ in (block for x in points for block in point_blocks(x, len(f.points))):
+        batched = (np.asarray(batch["x"], dtype=float) for batch in batches)
+        for _, x, _ in (block for points in batched for block in point_blocks(points, len(f.points))):
             g = f.features(x)
             covered = np.einsum("cq,cq->c", g, g) >= COVERED
             if self.step != "first":
