@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,8 +148,6 @@ class Masses(Registered):
     d(x) = 1 / m(x) - m(x) / total is the diagonal of Abar: equation (1.4). `longest` is the largest one of a row of the
     fit; None where it is not known, or bounds are given.
     """
-
-    shapes: ClassVar = {"weights": "p"}
 
     weights: Array
     total: float
