@@ -329,8 +329,8 @@ class InvariantRegressor(Regressor):
     @property
     def _space(self) -> InvariantSpace:
         """The functions that parameters ask for."""
-        shape = (self.manifold, self.group, self.smoothness, self.n_eigenfunctions, self.output)
-        return InvariantSpace(*shape, self.alpha, self.gradient_weight, self.solver)
+        functions = (self.manifold, self.group, self.smoothness, self.n_eigenfunctions, self.output)
+        return InvariantSpace(*functions, self.alpha, self.gradient_weight, self.solver)
 
     def told(self) -> dict[str, Any]:
         """The parts of a `Summary`."""
