@@ -211,10 +211,9 @@ def test_where_an_ascent_ends() -> None:
     for passes, given in ((43, {}), (41, {"warm_up": 0}), (20, {"max_passes": 20}), (2, {"max_passes": 2})):
         assert len(accelerated(Stuck(0.1), start, **{**options, **given}).objectives) == passes
     assert len(accelerated(Stuck(0.1), start, **options, stop=lambda now: True).objectives) == 4
-    for steps in (2, 100):
-        for residual, most, passes in ((0.1, 100, 1), (0.0, 7, 7)):
-            found = accelerated(Stuck(0.1), start, residual=residual, max_passes=most, warm_up=steps)
-            assert len(found.objectives) == passes
+    for steps, residual, most, passes in ((2, 0.1, 100, 1), (2, 0.0, 7, 7), (100, 0.1, 100, 1), (100, 0.0, 7, 7)):
+        found = accelerated(Stuck(0.1), start, residual=residual, max_passes=most, warm_up=steps)
+        assert len(found.objectives) == passes
     for passes, certified, one, solver, most in (
         (43, 1, Stuck(0.1), solve_accelerated, 1000),
         (43, 1, Stuck(0.1, True, start), solve_accelerated, 1000),

@@ -178,10 +178,8 @@ def test_solutions_of_singular_sums_leave_out_what_is_rounding() -> None:
         assert (abs(found[2, 0]) > 1) == kept
 
 
-def problem(
-    rows: Rows, most: int | None = None, alpha: float | None = None, shares: Array | None = SHARES
-) -> InvariantProblem:
-    return InvariantProblem(tuple(rows.observed()), LEVELS, Objective(1.5, most, alpha), 60, shares)
+def problem(rows: Rows, shares: Array | None = SHARES, **options: float) -> InvariantProblem:
+    return InvariantProblem(tuple(rows.observed()), LEVELS, Objective(1.5, **options), 60, shares)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("folds", [True, False])
