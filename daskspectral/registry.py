@@ -72,8 +72,8 @@ class Registered:
     A class that keeps its constructor's arguments under their names, as a dataclass does, needs neither. The state may
     hold numbers, text, arrays, lists, tuples, mappings, functions and other registered objects. `expects` gives, for
     each key of the state that holds an object or a function, the class it must have; `shapes` gives, for keys that hold
-    arrays of finite numbers, a letter for each dimension, the same letter for the same size. A file with anything else
-    there is refused.
+    arrays of finite numbers, a letter for each dimension, the same letter for the same size; `part.key` is that of an
+    object. A file with anything else there is refused.
     """
 
     expects: ClassVar[Mapping[str, Any]] = {}
@@ -338,7 +338,8 @@ def _made(name: str, cls: type[Registered], state: Any) -> Registered:
 def _check_shapes(name: str, shapes: Mapping[str, str], state: Mapping[str, Any]) -> None:
     sizes: dict[str, int] = {}
     for key, letters in shapes.items():
-        found = state.get(key)
+        head, _, part = key.partition(".")
+        found = getattr(state.get(head), part, None) if part else state.get(head)
         if found is None:
             continue
         shape = np.shape(found) if isinstance(found, np.ndarray) and found.dtype.kind in "fiuc" else ()

@@ -38,6 +38,18 @@ _HALVINGS = 6  # of an octave: to 1 %
 _BLOCK_ENTRIES = 1 << 21
 
 
+def point_blocks(x: Array, count: int) -> Iterator[tuple[slice, Array, NDArray[np.bool_]]]:
+    """Blocks of points (c, d), whose size depends on the number of points alone that kernels of them are taken with.
+
+    Where each begins and ends, the points with 0 for those that are not finite, and which ones are.
+    """
+    step = max(1, min(2048, _BLOCK_ENTRIES // count))
+    for start in range(0, len(x), step):
+        rows = slice(start, min(start + step, len(x)))
+        finite: NDArray[np.bool_] = np.asarray(np.isfinite(x[rows]).all(axis=1))
+        yield rows, np.where(finite[:, None], x[rows], 0.0), finite
+
+
 @dataclass(frozen=True, eq=False)
 class DiffusionFunctions(Registered):
     """The coordinates x -> λ^t ψ(x) of a diffusion map, by Nystrom's formula; on points of the fit, their own.
@@ -70,17 +82,11 @@ class DiffusionFunctions(Registered):
         g = self.kernel.values(x, self.points).T
         return g if self.whitening is None else g @ self.whitening
 
-    def slices(self, n: int) -> Iterator[slice]:
-        """The blocks of n rows; their size depends only on the number of points."""
-        step = max(1, min(2048, _BLOCK_ENTRIES // len(self.points)))
-        return (slice(start, min(start + step, n)) for start in range(0, n, step))
-
     def __call__(self, x: Array) -> Array:
         """The coordinates at x (c, d), (c, k); NaN where a degree vanishes beside rounding (or x is not finite)."""
         result = np.empty((len(x), self.width))
-        for rows in self.slices(len(x)):
-            finite: NDArray[np.bool_] = np.asarray(np.isfinite(x[rows]).all(axis=1))
-            g = self.features(np.where(finite[:, None], x[rows], 0.0))
+        for rows, block, finite in point_blocks(x, len(self.points)):
+            g = self.features(block)
             q, m = g @ self.first, g @ self.second
             norm = np.linalg.norm(g, axis=1)
             least = np.finfo(float).tiny if self.whitening is None else _DIGITS * norm
@@ -163,7 +169,8 @@ class LandmarkSums:
         width = len(f.first)
         total: Array = np.zeros((width, width) if self.step == "gram" else width)
         uncovered = np.zeros(1)
-        for x in (np.asarray(batch["x"], dtype=float)[rows] for batch in batches for rows in f.slices(len(batch["x"]))):
+        batched = (np.asarray(batch["x"], dtype=float) for batch in batches)
+        for _, x, _ in (block for points in batched for block in point_blocks(points, len(f.points))):
             g = f.features(x)
             covered = np.einsum("cq,cq->c", g, g) >= COVERED
             if self.step != "first":

@@ -36,8 +36,6 @@ class Cover(Registered):
     nearest of the `rows` (s, d), one of `share` rows of the fit each, with `weights` (s, r).
     """
 
-    shapes: ClassVar = {"whitening": "pq", "rows": "sd", "weights": "sr"}
-
     whitening: Array
     rows: Array
     weights: Array
@@ -59,7 +57,14 @@ class Extension(Registered, RowFunction):
     """
 
     expects: ClassVar = {"kernel": Kernel, "masses": Masses, "cover": Cover, "preparation": Preparation}
-    shapes: ClassVar = {"points": "nd", "coefficients": "nr"}
+    shapes: ClassVar = {
+        "points": "nd",
+        "masses.weights": "n",
+        "coefficients": "nr",
+        "cover.whitening": "nq",
+        "cover.rows": "sd",
+        "cover.weights": "sr",
+    }
 
     kernel: Kernel
     points: Array

@@ -157,7 +157,7 @@ class Embedding:
         """
         kernel, (x, bound) = self.kernel, points_in_memory(self.source)
         check_reach(self.bandwidth, x)
-        product = (
+        product: Any = (
             SparseProduct.of(kernel, x, self.passes.scratch)
             if sparse
             else KernelProduct.of(kernel, x, kept=keeps(8 * len(x) ** 2))
@@ -179,7 +179,7 @@ class Embedding:
             drawn = rng.standard_normal(last[stage].shape)
             return np.where(length > 0, last[stage] / np.where(length > 0, length, 1.0), drawn)
 
-        stages = solve_stages(ExactProblem.of(matrix, d), start, self.solve, self.count)
+        stages = solve_stages(ExactProblem(matrix, d), start, self.solve, self.count)
         columns, embedded = [], []
         for stage in stages:
             problem: ExactProblem = stage.problem

@@ -22,6 +22,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from daskspectral.embedding.diffusion_functions import point_blocks
 from daskspectral.kernels import Kernel
 from daskspectral.kernels.base import MultiIndex
 from daskspectral.solve.whitening import fix_signs, symmetric_part
@@ -299,12 +300,9 @@ class LearnedKernel(Kernel):
     def features(self, x: Array) -> Array:
         """e(x) (c, r) at points x (c, d); NaN for points that are not finite."""
         result = np.empty((len(x), self.width))
-        step = max(1, min(2048, (1 << 21) // len(self.points)))
-        for start in range(0, len(x), step):
-            block = x[start : start + step]
-            finite: NDArray[np.bool_] = np.asarray(np.isfinite(block).all(axis=1))
-            k = self.kernel.values(np.where(finite[:, None], block, 0.0), self.points)
-            result[start : start + step] = np.where(finite[:, None], k.T @ self.whitening @ self.factor, np.nan)
+        for rows, block, finite in point_blocks(x, len(self.points)):
+            k = self.kernel.values(block, self.points)
+            result[rows] = np.where(finite[:, None], k.T @ self.whitening @ self.factor, np.nan)
         return result
 
     def values(self, x: Array, y: Array) -> Array:

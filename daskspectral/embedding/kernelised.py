@@ -240,9 +240,7 @@ def _distinct(points: Array) -> tuple[Array, NDArray[np.intp], NDArray[np.intp],
     """The distinct points (m, d) in their order, the first row of each (m,), which one a row is (n,), their counts."""
     _, first, group, counts = np.unique(points, axis=0, return_index=True, return_inverse=True, return_counts=True)
     order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return points[first[order]], first[order], rank[group.reshape(-1)], counts[order].astype(float)
+    return points[first[order]], first[order], np.argsort(order)[group.reshape(-1)], counts[order].astype(float)
 
 
 def check_gram(kernel: Kernel, gram: Array) -> None:

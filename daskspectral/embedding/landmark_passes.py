@@ -81,7 +81,7 @@ def values(basis: Basis, x: Array, arena: Arena) -> Array:
     return evaluated(basis, block, [VALUE]).feature(VALUE)
 
 
-def rows_of(features: Features, batch: Mapping[str, Array], state: Any = None) -> Array:
+def values_by_row(features: Features, batch: Mapping[str, Array], state: Any = None) -> Array:
     """The kernel values of each row, (c, p), so that they can be kept."""
     get = features.accelerator.get
     return np.concatenate([get(k).T.copy() for k, *_ in features.blocks([batch])])
@@ -273,7 +273,7 @@ def kept_values(passes: Passes, basis: LandmarkBasis) -> tuple[Features, Run]:
         with create_array(scratch, (n, p), "float64", chunk_rows=rows, attributes=marked, overwrite=True) as array:
             target = str(array.store.root) if isinstance(array.store, LocalStore) else array.store
             plan = Plan(tuple(pairwise([*range(0, n, rows), n])))
-            replace(quiet, plan=plan, description="features").map(partial(rows_of, features), out=target)
+            replace(quiet, plan=plan, description="features").map(partial(values_by_row, features), out=target)
         readers = {**source.readers, "x": points_reader(scratch, "features")}
         kept = replace(quiet.source, readers=readers, preparation=Preparation())
         return Features(basis, True, device), Run(kept, plan_embedding(kept, p, device), None, "embed", device)
@@ -281,7 +281,7 @@ def kept_values(passes: Passes, basis: LandmarkBasis) -> tuple[Features, Run]:
     fits = aligned and not source.dask_fields and not on_cluster() and keeps(8 * n * p)
     if fits and (cache == "always" or (cache == "auto" and device == "cpu")):
         others = {name: reader.read(0, n) for name, reader in source.readers.items() if name != "x"}
-        kept = replace(open_source(run.map(partial(rows_of, features)), fields=others), progress=False)
+        kept = replace(open_source(run.map(partial(values_by_row, features)), fields=others), progress=False)
         return Features(basis, True, device), Run(kept, run.plan, None, "embed", device)
     if cache == "always":
         raise MemoryError(

@@ -6,7 +6,7 @@ import logging
 import math
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -67,28 +67,24 @@ def _kernel_rows(kernel: Kernel, x: Array, batch: Mapping[str, Array], state: An
 
 @dataclass(frozen=True, eq=False)
 class KernelProduct:
-    """Products K @ h of the kernel matrix (n, n) with h (n, r): K is kept in memory, or its rows are made each time."""
+    """Products K @ h of the kernel matrix (n, n) with h (n, r), whose rows are made each time."""
 
     run: Run
     panels: tuple[LandmarkBasis, ...]
-    matrix: Array | None = None
 
     @classmethod
-    def of(cls, kernel: Kernel, x: Array, *, kept: bool, progress: bool | None = None) -> KernelProduct:
-        """The products with the kernel matrix of points x (n, d), `kept` in memory or not."""
+    def of(cls, kernel: Kernel, x: Array, *, kept: bool, progress: bool | None = None) -> KernelProduct | Array | None:
+        """What multiplies as the kernel matrix of points x (n, d): where it is `kept` in memory, the matrix itself."""
         n = len(x)
         rows = max(64, min(1024, -(-n // 16)))
         plan = Plan(tuple(pairwise([*range(0, n, rows), n])))
         run, starts = Run(open_source(x, progress=progress), plan, None, "kernel"), range(0, n, BLOCK_ROWS)
-        product = cls(run, tuple(LandmarkBasis(kernel, x[i : i + BLOCK_ROWS]) for i in starts))
-        if not kept:
-            logger.info("%d x %d kernel values do not fit and are made anew in every pass", n, n)
-            return product
-        return replace(product, matrix=run.map(partial(_kernel_rows, kernel, x)))
+        if kept:
+            return run.map(partial(_kernel_rows, kernel, x))
+        logger.info("%d x %d kernel values do not fit and are made anew in every pass", n, n)
+        return cls(run, tuple(LandmarkBasis(kernel, x[i : i + BLOCK_ROWS]) for i in starts))
 
     def __matmul__(self, h: Array) -> Array:
-        if self.matrix is not None:
-            return np.asarray(self.matrix @ h)
         result = self.run.map(partial(_products, self.panels), np.ascontiguousarray(h))
         assert result is not None
         return result

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +68,6 @@ class Deflated:
         """alpha(x_i) = 1/m_i - m_i / sum m, the diagonal of (1.2) for a kernel with k(x, x) = 1: equation (1.4)."""
         return np.asarray(1 / self.m - self.m / self.m.sum())
 
-    @property
     def diagonal(self) -> Array:
         """The diagonal of Abar (n,)."""
         return np.asarray(self.bound - sum(np.square(c).sum(axis=1) for _, c in self.removed))
@@ -82,9 +81,13 @@ class ExactProblem(AscentProblem):
     diagonal of A, which does not pull a row in any direction, left out, the Hessian is near I, whatever the bandwidth.
     """
 
-    matrix: Any  # Abar, with a product @
+    matrix: Any  # Abar, with a product @ and its diagonal()
     d: Array
-    own: Array | None = None  # the diagonal of A (n,)
+
+    @cached_property
+    def own(self) -> Array:
+        """The diagonal of A (n,)."""
+        return np.asarray(self.d * self.matrix.diagonal())
 
     def evaluate(self, point: Array) -> Iterate:
         root, length = np.sqrt(self.d)[:, None], np.linalg.norm(point, axis=1, keepdims=True)
@@ -94,8 +97,7 @@ class ExactProblem(AscentProblem):
         across = pulled - along * h
         norm = np.linalg.norm(pulled, axis=1, keepdims=True)
         moved = norm > 0
-        own = 0.0 if self.own is None else OWN * self.own[:, None]
-        stiffness = np.maximum(norm - own, (1 - OWN) * norm)
+        stiffness = np.maximum(norm - OWN * self.own[:, None], (1 - OWN) * norm)
         power = np.where(moved, pulled * np.sqrt(stiffness) / np.where(moved, norm, 1.0), point)
         lost = np.divide(across**2, norm, out=np.zeros_like(across), where=moved).sum()
         objective = float(along.sum())
@@ -118,17 +120,12 @@ class ExactProblem(AscentProblem):
             return certify_dense(self.matrix @ np.eye(len(y)), y, self.d, tolerance)
         return certify_lanczos(self.matrix, y, e, self.d, tolerance)
 
-    @classmethod
-    def of(cls, matrix: Deflated, d: Array) -> ExactProblem:
-        """The problem of Abar, with its diagonal left out of the lengths of the coordinates."""
-        return cls(matrix, d, d * matrix.diagonal)
-
     @property
     def spent(self) -> bool:
-        return self.own is not None and not self.own.sum() > ZERO * float(self.d.sum())
+        return not self.own.sum() > ZERO * float(self.d.sum())
 
     def deflated(self, point: Array) -> ExactProblem:
-        return ExactProblem.of(self.matrix.without(self.embedding(point)), self.d)
+        return ExactProblem(self.matrix.without(self.embedding(point)), self.d)
 
     def widened(self, point: Array, direction: Array) -> Array:
         length = np.linalg.norm(point, axis=1)
@@ -151,8 +148,6 @@ class Masses(Registered):
     d(x) = 1 / m(x) - m(x) / total is the diagonal of Abar: equation (1.4). `longest` is the largest one of a row of the
     fit; None where it is not known, or bounds are given.
     """
-
-    shapes: ClassVar = {"weights": "p"}
 
     weights: Array
     total: float

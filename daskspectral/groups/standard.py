@@ -351,9 +351,11 @@ class _Turning(Group):
 
     d: int
     copies: int = 1
+    least: ClassVar[int] = 1
+    """The least d."""
 
     def __post_init__(self) -> None:
-        natural(self.d, "d", 1)
+        natural(self.d, "d", self.least)
         natural(self.copies, "copies", 1)
 
     @property
@@ -381,9 +383,7 @@ class SpecialOrthogonal(_Turning):
     (9, 2, 0)
     """
 
-    def __post_init__(self) -> None:
-        natural(self.d, "d", 2)
-        super().__post_init__()
+    least: ClassVar[int] = 2
 
 
 @final

@@ -27,28 +27,38 @@ Array = NDArray[np.floating[Any]]
 SMALL = 100  # functions, of which all penalties are tried: those of more are near the best of fewer
 
 
+@dataclass(frozen=True)
+class Objective:
+    """What a regression minimises: squared errors, and the penalty `alpha` times the Sobolev norm.
+
+    `exponent` is the power of the weights D_lambda^exponent of the norm, `gradient_weight` that of a gradient against a
+    value. `most` is D; it and the penalty are None where the solver chooses.
+    """
+
+    exponent: float
+    most: int | None = None
+    alpha: float | None = None
+    gradient_weight: float = 1.0
+
+
 @dataclass(frozen=True, eq=False)
 class InvariantProblem:
     """Means over the rows of what is fitted, functions ordered by level.
 
-    `observed` are values, gradients or both, with forms (r, r). `cumulative` (r,) is D_lambda of each function,
-    `exponent` the power alpha of the weights D_lambda^alpha. `most` is D and `alpha` the penalty, each None where the
-    solver chooses; `rows` is how many the data count as. `shares` (K,) are the folds' shares of the weight, None
-    without folds.
+    `observed` are values, gradients or both, with forms (r, r). `cumulative` (r,) is D_lambda of each function; `rows`
+    is how many the data count as. `shares` (K,) are the folds' shares of the weight, None without folds.
     """
 
     observed: tuple[Observed, ...]
     cumulative: NDArray[np.int64]
-    exponent: float
-    most: int | None
-    alpha: float | None
+    objective: Objective
     rows: int
     shares: Array | None = None
 
     @property
     def penalty(self) -> Array:
         """D_lambda^alpha (r,), the weights of the Sobolev norm, but 0 for constants: an offset of y costs nothing."""
-        weights = self.cumulative.astype(float) ** self.exponent
+        weights = self.cumulative.astype(float) ** self.objective.exponent
         return np.asarray(np.where(self.cumulative > 1, weights, 0.0))
 
     @property
@@ -117,8 +127,8 @@ class LeastSquares(InvariantSolver):
     def solve(self, problem: InvariantProblem) -> InvariantSolution:
         count = sum(kind.count for kind in problem.observed)
         ends = problem.ends
-        if problem.most is not None:
-            ends = [end for end in ends if problem.cumulative[end - 1] <= problem.most][-1:] or ends[:1]
+        if (most := problem.objective.most) is not None:
+            ends = [end for end in ends if problem.cumulative[end - 1] <= most][-1:] or ends[:1]
         ends = [ends[i] for i in _spread(len(ends))]
         found = self.candidates(problem, [end for end in ends if end <= count] or ends[:1])
         best = min(found, key=lambda candidate: candidate.score)
@@ -140,7 +150,7 @@ class LeastSquares(InvariantSolver):
         shares = problem.shares
         for end in ends:
             part, penalty = [kind.leading(end) for kind in problem.observed], problem.penalty[:end]
-            alpha = problem.alpha
+            alpha = problem.objective.alpha
             if shares is not None and judges(shares):
                 if alpha is None:
                     start = min(found, key=lambda c: c.score).alpha if found and end > SMALL else None
@@ -170,7 +180,7 @@ class Projection(InvariantSolver):
     name: ClassVar[str] = "projection"
 
     def solve(self, problem: InvariantProblem) -> InvariantSolution:
-        most = problem.most or self.default(problem.rows, problem.exponent)
+        most = problem.objective.most or self.default(problem.rows, problem.objective.exponent)
         if most > problem.rows:
             raise ValueError(
                 f"n_eigenfunctions={most} is more than the {problem.rows} rows of positive weight; lower it"

@@ -17,7 +17,7 @@ from daskspectral.errors import FitWarning, renumbered, warn_user
 from daskspectral.groups import Group, Representation
 from daskspectral.groups.invariants import Invariants
 from daskspectral.invariance.intervals import advise_products, ranges_of, symmetric_ranges
-from daskspectral.invariance.levels import InvariantSolver, LeastSquares
+from daskspectral.invariance.levels import InvariantSolver, LeastSquares, Objective
 from daskspectral.invariance.problem import problem_of
 from daskspectral.manifolds import Interval, Manifold
 from daskspectral.manifolds.base import MOST_FUNCTIONS
@@ -26,7 +26,7 @@ from daskspectral.moments.counting import counted_rows
 from daskspectral.moments.folds import FOLD, Groups, LabelledFolds, gathered
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators.regression import Regression
-from daskspectral.passes.parameters import check_whole, sobolev_order
+from daskspectral.passes.parameters import check_amount, check_whole, sobolev_order
 from daskspectral.passes.sums import measure_of
 
 Array = NDArray[np.floating[Any]]
@@ -144,9 +144,12 @@ class InvariantSpace:
     most: int | None
     """`n_eigenfunctions`."""
     output: Any = None
+    alpha: float | None = None
+    gradient_weight: float = 1.0
+    solver: str = "least_squares"
 
     @property
-    def representation(self) -> tuple[Representation, Group] | None:
+    def equivariance(self) -> tuple[Representation, Group] | None:
         """How values change with the group. Raises ValueError for an output that does not exist, or without a group."""
         if self.output is None:
             return None
@@ -166,22 +169,23 @@ class InvariantSpace:
             sobolev_order(self.smoothness, self.manifold)
             if self.group is not None:
                 self.group.check(self.manifold)
-
-    def check_output(self) -> None:
-        """Raise ValueError where the representation is none of the group."""
-        if self.representation is not None:
-            representation, group = self.representation
+        InvariantSolver.named(self.solver)
+        check_amount("gradient_weight", self.gradient_weight)
+        if self.alpha is not None:
+            check_amount("alpha", self.alpha)
+        if self.equivariance is not None:
+            representation, group = self.equivariance
             representation.pairs(group)
             if self.manifold is not None:
                 representation.check(group, self.manifold)
 
     def check_targets(self, operator: Regression) -> None:
         """Raise ValueError where y has not the components of the representation, and for gradients."""
-        if self.representation is None:
+        if self.equivariance is None:
             return
         if operator.gradients:
             raise ValueError(f"gradients are for invariant functions: leave them out with output={self.output!r}")
-        representation, group = self.representation
+        representation, group = self.equivariance
         k = representation.components(group)
         if (operator.targets or 1) != k:
             what = f"output={self.output!r}" if isinstance(self.output, str) else "output"
@@ -192,22 +196,16 @@ class InvariantSpace:
             )
 
     def decided(
-        self,
-        levels: Levels,
-        source: Source,
-        operator: Regression,
-        *,
-        solver: InvariantSolver,
-        gradient_weight: float,
-        folded: bool,
+        self, levels: Levels, source: Source, operator: Regression, *, folded: bool
     ) -> InvariantBasis | EquivariantBasis:
         """The functions that a regression measures: as many as asked for, or as its solver or data decide."""
-        if self.representation is not None:
-            return self._equivariant(levels, *self.representation)
-        exponent = self.exponent(levels.manifold)
-        most = solver.default(source.n, exponent) if self.most is None else self.most
+        if self.equivariance is not None:
+            return self._equivariant(levels, *self.equivariance)
+        objective, most = self.objective(levels.manifold), self.most
         if most is None:
-            basis, levels = decide_levels(levels, source, operator, exponent, gradient_weight, folded=folded)
+            most = InvariantSolver.named(self.solver).default(source.n, objective.exponent)
+        if most is None:
+            basis, levels = decide_levels(levels, source, operator, objective, folded=folded)
         else:
             basis = levels.bounded(most)
         self.advise(basis, levels, asked=most is not None)
@@ -289,26 +287,21 @@ class InvariantSpace:
         ranges = self.manifold is None and isinstance(basis.manifold, Interval)
         if not (_same(_moves(basis.group), _moves(self.group)) and (ranges or basis.manifold == self.manifold)):
             return False
-        if self.representation is None or isinstance(basis, InvariantBasis):
-            return self.representation is None and isinstance(basis, InvariantBasis)
-        (wanted, group), found = self.representation, basis.representation
+        if self.equivariance is None or isinstance(basis, InvariantBasis):
+            return self.equivariance is None and isinstance(basis, InvariantBasis)
+        (wanted, group), found = self.equivariance, basis.representation
         return _same(wanted.matrices(group), found.matrices(basis.group)) and _same(
             wanted.derived(group), found.derived(basis.group)
         )
 
-    def exponent(self, manifold: Manifold) -> float:
-        """alpha = 2 s / dimension."""
-        return 2 * sobolev_order(self.smoothness, manifold) / manifold.dimension
+    def objective(self, manifold: Manifold) -> Objective:
+        """What is minimised, with weights D_lambda^(2 s / dimension)."""
+        exponent = 2 * sobolev_order(self.smoothness, manifold) / manifold.dimension
+        return Objective(exponent, self.most, self.alpha, float(self.gradient_weight))
 
 
 def decide_levels(
-    levels: Levels,
-    source: Source,
-    operator: Regression,
-    exponent: float,
-    gradient_weight: float,
-    *,
-    folded: bool,
+    levels: Levels, source: Source, operator: Regression, objective: Objective, *, folded: bool
 ) -> tuple[InvariantBasis, Levels]:
     """The functions that least squares measures for all rows, decided on up to 3000 of them.
 
@@ -331,14 +324,14 @@ def decide_levels(
     if folded:
         fields[FOLD] = labels % FOLDS
     while True:
-        best, enough = _tried(basis, operator, fields, exponent, gradient_weight)
+        best, enough = _tried(basis, operator, fields, replace(objective, alpha=None))
         if enough or not levels.more(basis):
             break
         more = levels.within(min(2 * basis.size, levels.most))
         if more.size <= basis.size:
             break
         basis = more
-    wanted = MARGIN * best * max(1.0, levels.rows / len(rows)) ** (1 / (1 + exponent))
+    wanted = MARGIN * best * max(1.0, levels.rows / len(rows)) ** (1 / (1 + objective.exponent))
     logger.info("invariant levels: best D = %d on %d rows; measured up to D = %d", best, len(rows), wanted)
     size = float(basis.multiplicities.sum())
     if wanted <= first.multiplicities.sum():
@@ -362,7 +355,7 @@ def _moves(group: Group | None) -> Array:
 
 
 def _tried(
-    basis: InvariantBasis, operator: Regression, fields: dict[str, Any], exponent: float, gradient_weight: float
+    basis: InvariantBasis, operator: Regression, fields: dict[str, Any], objective: Objective
 ) -> tuple[int, bool]:
     """The best D for some rows, and whether the first half of the functions does about as well."""
     groups = Groups(LabelledFolds(np.unique(fields[FOLD]), ())) if FOLD in fields else None
@@ -374,7 +367,7 @@ def _tried(
     arrays = task([fields])
     folds, arrays = (None, arrays) if groups is None else gathered(arrays, groups.number)
     moments = Moments(arrays, SummedRows(weight, len(fields["x"])), Measured(basis, operator), folds)
-    problem = problem_of(moments, exponent, gradient_weight=gradient_weight)
+    problem = problem_of(moments, objective)
     shares = 2.0 ** -np.arange(1, LADDER)
     levels = problem.cumulative[np.array(problem.ends) - 1] / d
     ends = {problem.ends[-1]} | {problem.ends[max(0, int(np.count_nonzero(levels <= s)) - 1)] for s in shares}

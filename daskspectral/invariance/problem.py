@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import EquivariantBasis, InvariantBasis
 from daskspectral.errors import FitWarning, TrustWarning, warn_user
-from daskspectral.invariance.levels import InvariantProblem, InvariantSolution, InvariantSolver
+from daskspectral.invariance.levels import InvariantProblem, InvariantSolution, InvariantSolver, Objective
 from daskspectral.moments.counting import advise_weights, counted_rows
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import checked_means
@@ -26,44 +26,30 @@ SLIGHT = 0.1  # share of the spread, of which chance may be all
 EXPLAINED = 0.98  # share of the spread, above which it matters little
 
 
-def problem_of(
-    moments: Moments,
-    exponent: float,
-    *,
-    gradient_weight: float,
-    most: int | None = None,
-    alpha: float | None = None,
-) -> InvariantProblem:
-    """What moments of invariant functions pose to a solver; arguments as of `fit_invariant`."""
+def problem_of(moments: Moments, objective: Objective) -> InvariantProblem:
+    """What moments of invariant functions pose to a solver."""
     basis = moments.basis
     assert isinstance(basis, (InvariantBasis, EquivariantBasis))
     dimension, numbers = basis.manifold.dimension, counted_rows(moments) * basis.components
-    observed = observed_in(moments, checked_means(moments), gradient_weight, numbers, dimension)
+    observed = observed_in(moments, checked_means(moments), objective.gradient_weight, numbers, dimension)
     rows, folds = int(moments.arrays["observed"][0]), moments.folds
     shares = None if folds is None else folds.weight[: folds.number] / moments.weight
-    return InvariantProblem(observed, basis.cumulative, exponent, most, alpha, rows, shares)
+    return InvariantProblem(observed, basis.cumulative, objective, rows, shares)
 
 
 def fit_invariant(
-    moments: Moments,
-    solver: InvariantSolver,
-    exponent: float,
-    *,
-    most: int | None,
-    alpha: float | None,
-    gradient_weight: float,
+    moments: Moments, solver: InvariantSolver, objective: Objective
 ) -> tuple[InvariantSolution, CrossValidation | None]:
     """Solve moments of invariant functions, warn of what the solver cannot do with them, and judge it on the folds.
 
     The solution, and how it does on folds that were left out; None without folds.
-    `exponent` is that of the weights of the Sobolev norm; `most` is D and `alpha` the penalty, None where they are
-    chosen. Raises ValueError for moments that are not finite, or weights that are all zero.
+    Raises ValueError for moments that are not finite, or weights that are all zero.
     """
-    problem = problem_of(moments, exponent, gradient_weight=gradient_weight, most=most, alpha=alpha)
+    problem = problem_of(moments, objective)
     advise_weights(moments)
     solution = solver.solve(problem)
     found = cross_validate(moments, problem.observed, lambda fold, share: solver.refit(problem, solution, fold, share))
-    if solver.penalised or most is not None:
+    if solver.penalised or objective.most is not None:
         _advise_unexplained(moments, solution, found)
     else:
         _advise_few(moments, solution, found)

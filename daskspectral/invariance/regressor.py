@@ -31,7 +31,7 @@ from daskspectral.operators.regression import Regression
 from daskspectral.passes.apply import Result
 from daskspectral.passes.folds import FoldRequest, checked_folds, continued_folds
 from daskspectral.passes.functions import EquivariantValues, SpanLeverage, SpanValues
-from daskspectral.passes.parameters import check_amount, sobolev_order
+from daskspectral.passes.parameters import sobolev_order
 from daskspectral.passes.session import Session, Training
 from daskspectral.passes.sums import Discretisation
 from daskspectral.passes.support import Coverage, Support
@@ -188,7 +188,7 @@ class InvariantRegressor(Regressor):
         return self._fit_session(session, checkpoint, checkpoint_every)
 
     def _session(self, rows: Rows, y: Any, gradients: Any, weight: Any, progress: bool | None = False) -> Session:
-        self._check_parameters()
+        self._space.check()
         self._check_whole(rows)
         folds = checked_folds(self.folds)
         source, operator = _opened(rows, y, gradients, weight, folds, progress)
@@ -204,14 +204,7 @@ class InvariantRegressor(Regressor):
         def choose(source: Source, training: Training) -> Discretisation:
             levels = self._space.levels(source, operator.numbers(float(self.gradient_weight)))
             measured = replace(operator, manifold=levels.manifold) if operator.gradients else operator
-            basis = self._space.decided(
-                levels,
-                source,
-                measured,
-                solver=InvariantSolver.named(self.solver),
-                gradient_weight=float(self.gradient_weight),
-                folded=self.folds is not None,
-            )
+            basis = self._space.decided(levels, source, measured, folded=self.folds is not None)
             return Discretisation(basis, source.preparation, operator=None if measured == operator else measured)
 
         return Session(source, operator, choose, self.dtype, chosen_device(self.device), folds)
@@ -252,7 +245,7 @@ class InvariantRegressor(Regressor):
         Raises ValueError for moments of another kind, or of another manifold or group, moments that are not
         finite, or weights that are all zero.
         """
-        self._check_parameters()
+        self._space.check()
         basis, operator = moments.basis, moments.operator
         if not isinstance(operator, Regression) or not isinstance(basis, (InvariantBasis, EquivariantBasis)):
             raise ValueError(
@@ -264,14 +257,8 @@ class InvariantRegressor(Regressor):
                 f"{self.group!r} on {self.manifold!r}; measure them again, or give the model their manifold and group"
             )
         self._check_operator(operator)
-        solution, held_out = fit_invariant(
-            moments,
-            InvariantSolver.named(self.solver),
-            self._space.exponent(basis.manifold),
-            most=self.n_eigenfunctions,
-            alpha=self.alpha,
-            gradient_weight=float(self.gradient_weight),
-        )
+        objective = self._space.objective(basis.manifold)
+        solution, held_out = fit_invariant(moments, InvariantSolver.named(self.solver), objective)
         coefficients = np.zeros((basis.size, solution.coefficients.shape[1]))
         coefficients[: len(solution.coefficients)] = solution.coefficients * operator.unit
         if operator.origin:
@@ -339,18 +326,11 @@ class InvariantRegressor(Regressor):
                 'solver="least_squares", or leave out the gradients'
             )
 
-    def _check_parameters(self) -> None:
-        self._space.check()
-        InvariantSolver.named(self.solver)
-        check_amount("gradient_weight", self.gradient_weight)
-        if self.alpha is not None:
-            check_amount("alpha", self.alpha)
-        self._space.check_output()
-
     @property
     def _space(self) -> InvariantSpace:
         """The functions that parameters ask for."""
-        return InvariantSpace(self.manifold, self.group, self.smoothness, self.n_eigenfunctions, self.output)
+        functions = (self.manifold, self.group, self.smoothness, self.n_eigenfunctions, self.output)
+        return InvariantSpace(*functions, self.alpha, self.gradient_weight, self.solver)
 
     def told(self) -> dict[str, Any]:
         """The parts of a `Summary`."""

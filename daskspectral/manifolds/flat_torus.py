@@ -303,10 +303,8 @@ class PeriodicCell(_Lattice):
                [-1.   ,  1.732,  0.   ],
                [ 0.   ,  0.   ,  5.   ]])
         """
-        for name, length in ({"a": a} | ({} if c is None else {"c": c})).items():
-            positive(f"the length {name}", length)
-        plane = [[a, 0.0], [-a / 2, a * sqrt(0.75)]]
-        return cls(plane if c is None else [[*plane[0], 0.0], [*plane[1], 0.0], [0.0, 0.0, c]])
+        cell = cls.from_parameters(a, a, a if c is None else c, gamma=120.0)
+        return cls(cell.lattice[:2, :2]) if c is None else cell
 
     @classmethod
     def fcc(cls, a: float) -> Self:

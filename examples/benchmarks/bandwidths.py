@@ -90,7 +90,7 @@ def at(x: np.ndarray, y: np.ndarray, squares: np.ndarray, bandwidth: float) -> t
     gram = np.exp(-squares / bandwidth**2)
     matrix = Deflated(gram, gram.sum(axis=1))
     values, vectors = (found[..., -COLUMNS:] for found in scipy.linalg.eigh(matrix @ np.eye(len(x))))
-    problem = ExactProblem(matrix, matrix.bound, matrix.bound**2)
+    problem = ExactProblem(matrix, matrix.bound)
     start = np.random.default_rng(0).standard_normal((len(x), 6))
     found = solve_accelerated(problem, start, tolerance=1e-3, max_passes=400)
     scores = scored("sdp", x, y, problem.embedding(found.point))

@@ -14,6 +14,7 @@ from daskspectral.embedding.diffusion_functions import (
     exact_map,
     landmark_features,
     landmark_map,
+    point_blocks,
     with_sums,
 )
 from daskspectral.kernels import Gaussian
@@ -88,8 +89,7 @@ def test_all_points(alpha: float, time: float, symmetric: bool, monkeypatch: pyt
 
 def test_blocks_are_of_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diffusion, "_BLOCK_ENTRIES", 600)
-    functions = landmark_features(gaussian(0.4), moons(10))
-    assert [(rows.start, rows.stop) for rows in functions.slices(100)] == [(0, 60), (60, 100)]
+    assert [(rows.start, rows.stop) for rows, *_ in point_blocks(moons(100), 10)] == [(0, 60), (60, 100)]
 
 
 def landmark_fit(x: Array, landmarks: Array, alpha: float, **options: Any) -> Any:

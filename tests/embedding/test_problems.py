@@ -131,19 +131,19 @@ def test_a_pass_over_all_points(own: bool) -> None:
     one = case(own=own)
     point, abar, d = one.draw(3), one.abar, one.d
     e = one.embedding(point)
-    for problem in (one.problem, ExactProblem.of(one.problem.matrix, d)):
-        found = problem.evaluate(point)
-        np.testing.assert_allclose(found.objective, np.trace(abar @ e @ e.T), rtol=1e-12)
-        np.testing.assert_allclose(found.moment, e.T @ e, atol=1e-12)
-        np.testing.assert_allclose(found.gradient, numeric_gradient(problem, point), atol=1e-7)
-        pulled = np.sqrt(d)[:, None] * (abar @ e)
-        np.testing.assert_allclose(directions(found.power), directions(pulled), atol=1e-12)
-        norm = np.linalg.norm(pulled, axis=1)
-        least = 0 if problem.own is None else 0.9 * d * np.diag(abar)
-        np.testing.assert_allclose(np.sum(found.power**2, axis=1), np.maximum(norm - least, 0.1 * norm), rtol=1e-9)
-        across = pulled - np.sum(pulled * directions(point), axis=1, keepdims=True) * directions(point)
-        lost = np.sum(across**2 / norm[:, None])
-        assert found.residual == pytest.approx(np.sqrt(lost / abs(found.objective)), rel=1e-9)
+    problem = one.problem
+    found = problem.evaluate(point)
+    np.testing.assert_allclose(found.objective, np.trace(abar @ e @ e.T), rtol=1e-12)
+    np.testing.assert_allclose(found.moment, e.T @ e, atol=1e-12)
+    np.testing.assert_allclose(found.gradient, numeric_gradient(problem, point), atol=1e-7)
+    pulled = np.sqrt(d)[:, None] * (abar @ e)
+    np.testing.assert_allclose(directions(found.power), directions(pulled), atol=1e-12)
+    norm = np.linalg.norm(pulled, axis=1)
+    least = 0.9 * d * np.diag(abar)
+    np.testing.assert_allclose(np.sum(found.power**2, axis=1), np.maximum(norm - least, 0.1 * norm), rtol=1e-9)
+    across = pulled - np.sum(pulled * directions(point), axis=1, keepdims=True) * directions(point)
+    lost = np.sum(across**2 / norm[:, None])
+    assert found.residual == pytest.approx(np.sqrt(lost / abs(found.objective)), rel=1e-9)
     np.testing.assert_allclose(problem.embedding(point), e, rtol=1e-14)
     np.testing.assert_allclose(problem.dual(e), np.diag(abar @ e @ e.T) / d, atol=1e-12)
     if not own:
@@ -211,10 +211,9 @@ def test_where_an_ascent_ends() -> None:
     for passes, given in ((43, {}), (41, {"warm_up": 0}), (20, {"max_passes": 20}), (2, {"max_passes": 2})):
         assert len(accelerated(Stuck(0.1), start, **{**options, **given}).objectives) == passes
     assert len(accelerated(Stuck(0.1), start, **options, stop=lambda now: True).objectives) == 4
-    for steps in (2, 100):
-        for residual, most, passes in ((0.1, 100, 1), (0.0, 7, 7)):
-            found = accelerated(Stuck(0.1), start, residual=residual, max_passes=most, warm_up=steps)
-            assert len(found.objectives) == passes
+    for steps, residual, most, passes in ((2, 0.1, 100, 1), (2, 0.0, 7, 7), (100, 0.1, 100, 1), (100, 0.0, 7, 7)):
+        found = accelerated(Stuck(0.1), start, residual=residual, max_passes=most, warm_up=steps)
+        assert len(found.objectives) == passes
     for passes, certified, one, solver, most in (
         (43, 1, Stuck(0.1), solve_accelerated, 1000),
         (43, 1, Stuck(0.1, True, start), solve_accelerated, 1000),
@@ -397,7 +396,7 @@ def test_further_columns_are_of_what_the_first_leave(low: bool) -> None:
         if not low:
             matrix = following.problem.matrix
             np.testing.assert_allclose(matrix @ np.eye(40), left, atol=1e-8)
-            np.testing.assert_allclose(matrix.diagonal, np.diag(left), atol=1e-8)
+            np.testing.assert_allclose(matrix.diagonal(), np.diag(left), atol=1e-8)
             weights = case(40, 1.5).problem.matrix.product @ matrix.weights(e) / np.sqrt(matrix.m)[:, None]
             np.testing.assert_allclose(weights, left @ e, atol=1e-8)
     (alone,) = solve_stages(one.problem, lambda k: one.draw(4), lambda problem, start: one.solved(1e-8), None)

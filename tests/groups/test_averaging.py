@@ -159,7 +159,8 @@ def test_what_is_off_by_rounding_alone_counts_as_exact() -> None:
 
 def test_products_of_invariant_functions_need_factors_moved_one_at_a_time() -> None:
     product = Product(Product(Sphere(3), Circle()), PeriodicBox([0], [1]))
-    apart = Invariants.of(product, DirectProduct(DirectProduct(Cyclic(3), Rotations(4)), SignFlips(1)))
+    group = DirectProduct(DirectProduct(Cyclic(3), Rotations(4)), SignFlips(1))
+    apart = Invariants.of(product, group)
     assert [factor.manifold for factor in apart.factors] == [Sphere(3), Circle(), PeriodicBox([0], [1])]
     tied = Generated([Isometry(np.diag([-1.0, 1, 1, 1, 1, 1]), [0, 0, 0, 0, 0, 0.5])])
     assert Invariants.of(product, tied).factors == ()
@@ -168,9 +169,7 @@ def test_products_of_invariant_functions_need_factors_moved_one_at_a_time() -> N
     exchanged = Generated([Isometry(np.roll(np.eye(6), 3, axis=0))])
     assert Invariants.of(Product(Sphere(3), Sphere(3)), exchanged).factors == ()
     x = product.sample(4, np.random.default_rng(0))
-    again = Invariants.of(product, DirectProduct(DirectProduct(Cyclic(3), Rotations(4)), SignFlips(1))).restore(
-        apart.state(6)
-    )
+    again = Invariants.of(product, group).restore(apart.state(6))
     levels = np.max([term for level in range(6) for term in product.terms(level)], axis=0)
     assert [len(saved["levels"]) for saved in apart.state(6)["factors"]] == (levels + 1).tolist()
     np.testing.assert_array_equal(again.functions(5).values(x), apart.functions(5).values(x))

@@ -105,12 +105,8 @@ def test_continuous_and_discrete_parts_together() -> None:
     assert dimensions(Sphere(4), torus, 7) == expected == [1, 0, 1, 0, 1, 0, 1]  # |z_1|^2 and |z_2|^2
     assert dimensions(Sphere(4), Generated([torus, Exchange(2)]), 7) == [1, 0, 0, 0, 1, 0, 0]
     sphere_and_box = Product(Sphere(3), PeriodicBox([0], [1]))
-    assert dimensions(sphere_and_box, DirectProduct(SpecialOrthogonal(3), ContinuousTranslations([[1]])), 4) == [
-        1,
-        0,
-        0,
-        0,
-    ]
+    both = DirectProduct(SpecialOrthogonal(3), ContinuousTranslations([[1]]))
+    assert dimensions(sphere_and_box, both, 4) == [1, 0, 0, 0]
 
 
 def test_rounded_matrices_are_made_whole() -> None:

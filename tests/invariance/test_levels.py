@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from daskspectral.invariance.levels import InvariantProblem, LeastSquares, Projection, _spread
+from daskspectral.invariance.levels import InvariantProblem, LeastSquares, Objective, Projection, _spread
 from daskspectral.solve.ridge import (
     FoldSums,
     Observed,
@@ -178,9 +178,8 @@ def test_solutions_of_singular_sums_leave_out_what_is_rounding() -> None:
         assert (abs(found[2, 0]) > 1) == kept
 
 
-def problem(rows: Rows, **options: object) -> InvariantProblem:
-    given = {"most": None, "alpha": None, "rows": 60, "shares": SHARES, **options}
-    return InvariantProblem(tuple(rows.observed()), LEVELS, 1.5, **given)  # type: ignore[arg-type]
+def problem(rows: Rows, shares: Array | None = SHARES, **options: float) -> InvariantProblem:
+    return InvariantProblem(tuple(rows.observed()), LEVELS, Objective(1.5, **options), 60, shares)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("folds", [True, False])
@@ -208,10 +207,10 @@ def test_what_is_given_is_kept() -> None:
         assert (len(found.coefficients), found.alpha) == (size, 0.3)
     for count, sizes in ((2.0, [1, 4]), (1.9, [1]), (0.4, [1])):  # no more functions than observations, of two kinds
         few = tuple(replace(kind, count=count) for kind in rows.observed())
-        found = LeastSquares().solve(InvariantProblem(few, LEVELS, 1.5, None, 0.1, 60))
+        found = LeastSquares().solve(InvariantProblem(few, LEVELS, Objective(1.5, None, 0.1), 60))
         assert found.curve is not None
         assert found.curve[:, 0].tolist() == sizes
-    slopes = InvariantProblem(tuple(rows.observed()[1:]), LEVELS, 1.5, None, 0.1, 60)
+    slopes = InvariantProblem(tuple(rows.observed()[1:]), LEVELS, Objective(1.5, None, 0.1), 60)
     assert (slopes.ends, problem(rows).ends) == ([4, 9], [1, 4, 9])  # they see no constant
     assert LeastSquares().default(60, 1.5) is None
 

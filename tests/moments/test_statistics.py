@@ -12,7 +12,7 @@ import scipy.special
 from daskspectral.basis import EquivariantBasis, HarmonicBasis, InvariantBasis, MonomialBasis
 from daskspectral.errors import FitWarning, ManifoldWarning, RankWarning, TrustWarning
 from daskspectral.groups import Permutations, VectorRepresentation
-from daskspectral.invariance.levels import LeastSquares, Projection
+from daskspectral.invariance.levels import LeastSquares, Objective, Projection
 from daskspectral.invariance.problem import Uniformity, _advise_few, _advise_unexplained, fit_invariant, problem_of
 from daskspectral.manifolds import FlatTorus, Sphere
 from daskspectral.moments import Digests, Measured, Moments, SummedRows, digests
@@ -129,7 +129,7 @@ def invariant(points: Any, **fields: Any) -> Moments:
 
 
 def fit(points: Any, y: Any, method: Any, most: int | None = None) -> Any:
-    return fit_invariant(invariant(points, y=y), method, 1.0, most=most, alpha=None, gradient_weight=0.0)
+    return fit_invariant(invariant(points, y=y), method, Objective(1.0, most, None, 0.0))
 
 
 def test_rows_that_are_not_uniform() -> None:
@@ -152,10 +152,9 @@ def test_rows_that_are_not_uniform() -> None:
 
 def test_what_a_regression_poses_and_explains() -> None:
     moments = invariant(POINTS, y=SUMS, weight=np.full(300, 0.01))
-    found = problem_of(moments, 0.7, gradient_weight=0.0, most=5, alpha=0.1)
+    found = problem_of(moments, Objective(0.7, 5, 0.1, 0.0))
     (observed,) = found.observed
     assert (found.rows, observed.count) == (300, pytest.approx(300))  # as relative weights count
-    assert (found.exponent, found.most, found.alpha) == (0.7, 5, 0.1)
     np.testing.assert_allclose(found.shares, 0.25)
     np.testing.assert_allclose(observed.target[:, 0], U @ SUMS / 300, atol=1e-12)
     assert fit(POINTS, SUMS, LeastSquares())[1].score > 0.999
