@@ -545,7 +545,7 @@ def open_zarr(location: str | os.PathLike[str]) -> zarr.Array[Any]:
 
 def _refuse_unreadable(array: zarr.Array[Any], text: str) -> None:
     """Raise PermissionError for an array in an object store whose metadata may be read, and its chunks may not."""
-    if array.size and isinstance(array.store, FsspecStore):
+    if isinstance(array.store, FsspecStore) and array.size:
         key = "/".join(part for part in (array.path, array.metadata.encode_chunk_key((0,) * array.ndim)) if part)
         with reaching(text, files=array.store.fs):
             sync(array.store.get(key, default_buffer_prototype(), RangeByteRequest(0, 1)))

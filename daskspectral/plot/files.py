@@ -9,14 +9,12 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from daskspectral.data.folders import Prefix
-from daskspectral.data.remote import local_path, stored
+from daskspectral.data.remote import Location, local_path, stored
 from daskspectral.data.writing import refuse_unwritable, write_file
 from daskspectral.plot.common import require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Location = str | os.PathLike[str]
 
 SUFFIXES = (".png", ".pdf", ".svg")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from daskspectral.data.remote import stored
+from daskspectral.data.remote import Location, stored
 from daskspectral.engine.sampling import take_rows
 from daskspectral.plot.canvas import SHOWN, Canvas, Pairs, fitting, on_sphere
 from daskspectral.plot.common import (
@@ -21,7 +21,7 @@ from daskspectral.plot.common import (
     value_label,
     values_of,
 )
-from daskspectral.plot.files import Location, refuse_picture, save_figure
+from daskspectral.plot.files import refuse_picture, save_figure
 from daskspectral.plot.style import BLUE, CLOUD, FAINT, LINE, SERIES, Scale, axes_of, dots, globe, legend, plain
 from daskspectral.plot.views import View
 from daskspectral.spectral import SpectralDecomposition

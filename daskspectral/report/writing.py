@@ -6,13 +6,13 @@ import importlib
 from collections.abc import Mapping
 from typing import Any
 
-from daskspectral.data.remote import stored
+from daskspectral.data.remote import Location, stored
 from daskspectral.data.writing import write_file
 from daskspectral.estimators.base import Estimator
 from daskspectral.estimators.summary import environment, summary_of
 from daskspectral.moments import Moments
 from daskspectral.plot.common import require_matplotlib
-from daskspectral.plot.files import Location, refuse_file
+from daskspectral.plot.files import refuse_file
 from daskspectral.plot.style import figure_of
 from daskspectral.report.sections import provenance, sections_of
 from daskspectral.report.svg import inlined
