@@ -34,7 +34,7 @@ class GradientSum(Protocol):
         """The matrix (p, p), given the sum of phi phi^T over the same blocks, where the blocks were."""
 
 
-class Functions:
+class GivenFunctions:
     """Functions as estimators take them: a basis, or what becomes one when the data have been seen."""
 
     @property
@@ -66,7 +66,7 @@ class Functions:
         return False
 
 
-class Basis(Registered, Functions, ABC):
+class Basis(Registered, GivenFunctions, ABC):
     """p functions of d variables. Immutable; it is sent to the workers once per run.
 
     Examples

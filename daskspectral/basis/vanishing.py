@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis.base import VALUE, Array, Basis, Functions, GradientSum, unit_points
+from daskspectral.basis.base import VALUE, Array, Basis, GivenFunctions, GradientSum, unit_points
 from daskspectral.basis.concatenated import ConcatenatedEvaluation
 from daskspectral.basis.edges import Edge, Function, GivenEdge
 from daskspectral.basis.evaluation import Arena, Block, Evaluation, kept
@@ -56,7 +56,7 @@ class Vanishing(Parameterised, Basis):
     hessian: Function | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.basis, Functions):
+        if not isinstance(self.basis, GivenFunctions):
             raise TypeError(f"Vanishing takes a basis of daskspectral.basis, or Landmarks(...); got {self.basis!r}")
         if isinstance(self.function, Edge) and not (self.gradient is None and self.hessian is None):
             raise ValueError(f"{self.function!r} has its own derivatives; leave gradient and hessian out")

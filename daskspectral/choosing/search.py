@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from daskspectral import landmarks as choosing
 from daskspectral.basis import Basis, LandmarkBasis, at_landmarks
-from daskspectral.basis.landmark import SpanGradient
 from daskspectral.choosing.landmarks import given_points, moved, rows_by
 from daskspectral.choosing.pilot import Pilot
 from daskspectral.choosing.side import Open, Side
@@ -267,7 +266,7 @@ class Search:
         values = spectrum.values.real[rising]
         weights = (values + FLAT * values[-1]) ** -1.5
         functions = posed.right.spread(spectrum.right)[-core.size :, rising] * weights
-        slopes = SpanGradient(core, functions)(pilot.points("x")[:SAMPLE])
+        slopes = core.span_gradient(functions)(pilot.points("x")[:SAMPLE])
         values, vectors = np.linalg.eigh(np.einsum("cka,ckb->ab", slopes, slopes))
         if not values[-1] > 0:
             return False

@@ -14,7 +14,7 @@ from daskspectral.basis import (
     Concatenated,
     ConstantBasis,
     FourierLattice,
-    Functions,
+    GivenFunctions,
     LandmarkBasis,
     Landmarks,
     as_lattice,
@@ -51,7 +51,7 @@ class Side:
 
     prefix: str
     view: str
-    functions: Functions
+    functions: GivenFunctions
     constant: bool
     spanning: bool = False
 
@@ -63,7 +63,7 @@ class Side:
         """
         name = f"{prefix}basis"
         functions = copy.deepcopy(functions)  # kernels can be changed in place
-        if not isinstance(functions, Functions):
+        if not isinstance(functions, GivenFunctions):
             raise TypeError(
                 f"{name} must be one of daskspectral.basis, such as Landmarks(kernel) or MonomialBasis; got "
                 f"{functions!r}"
@@ -159,7 +159,7 @@ class Side:
 
     def choose(
         self, source: Source, rng: np.random.Generator, operator: Operator, *, at_most: bool = False
-    ) -> tuple[Basis, Functions | None]:
+    ) -> tuple[Basis, GivenFunctions | None]:
         """The basis, and the argument of an estimator that gives it again, None for a basis that is given.
 
         Fewer landmarks than their count are no warning where this is `at_most`.
@@ -175,7 +175,7 @@ class Side:
 
     def _at_landmarks(
         self, source: Source, rng: np.random.Generator, operator: Operator, at_most: bool
-    ) -> tuple[Basis, Functions]:
+    ) -> tuple[Basis, GivenFunctions]:
         assert self.landmarks is not None
         if self.spanning:
             found = spanning_landmarks(source, rng, view=self.view)
@@ -196,14 +196,14 @@ class Side:
         found: Basis = self.functions.placed(basis)
         return found
 
-    def given_at(self, raw: Array, kernel: Kernel, spread: float) -> Functions:
+    def given_at(self, raw: Array, kernel: Kernel, spread: float) -> GivenFunctions:
         """The argument of an estimator that gives functions of this kernel at the landmarks `raw` again."""
         assert self.landmarks is not None
         if isinstance(kernel, Periodic) and not isinstance(self.landmarks.kernel, Periodic):
             kernel = kernel.kernel  # without the periods that are added
         kernel = copy.deepcopy(kernel)  # one that is changed in place changes no fitted model
         found = replace(self.landmarks, kernel=kernel, points=raw, count=len(raw), spread=spread)
-        again: Functions = self.functions.placed(found)
+        again: GivenFunctions = self.functions.placed(found)
         return again
 
     def periods_in(self, source: Source, operator: Operator) -> Periods | None:
