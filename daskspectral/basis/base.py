@@ -38,13 +38,8 @@ class GivenFunctions:
     """Functions as estimators take them: a basis, or what becomes one when the data have been seen."""
 
     @property
-    def known(self) -> Basis | None:
-        """These functions, where they are a basis; None where landmarks are still to be drawn."""
-        return None
-
-    @property
     def open_landmarks(self) -> Landmarks | None:
-        """The landmarks at which the functions sit, as far as they are known; None for a basis."""
+        """The landmarks at which they are to sit, as far as these are known; None for a basis."""
         return None
 
     @property
@@ -136,10 +131,6 @@ class Basis(Registered, GivenFunctions, ABC):
     def slope_norm(self) -> float | None:
         """The squared norm of f -> df/dx_a in that space, the same for every direction; None where it is unknown."""
         return None
-
-    @property
-    def known(self) -> Basis:
-        return self
 
     def takes(self, d: int) -> bool:
         """Whether points have d columns, as far as is known before the training."""

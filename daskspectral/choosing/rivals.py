@@ -119,8 +119,8 @@ class Cells(Kind):
         counts = sorted({max(LEAST, round(share * np.cbrt(len(points)))) for share in COUNTS})
         drawn = [SoftCells.draw(sample, p, 1.0, rng) for p in counts]
 
-        def rival(drawn: SoftCells, ratio: float) -> Rival:
-            cells = SoftCells(drawn.centres, ratio * drawn.width)
+        def rival(own: SoftCells, ratio: float) -> Rival:
+            cells = SoftCells(own.centres, ratio * own.width)
             return replace(Rival.of(self.name, cells, search, splits, f"{cells.size} soft cells"), factor=ratio)
 
         found = in_threads(lambda asked: rival(*asked), [(cells, ratio) for cells in drawn for ratio in RATIOS])
@@ -174,8 +174,8 @@ def _priors(
     """What is compared on the rows of a pilot that lie in the box."""
     operator, points, preparation = pilot.operator, np.asarray(pilot.points("x"), float), pilot.source.preparation
     task = SumTask(measure_of(lattice, None, operator, "float64"), operator, preparation.scale, preparation.columns)
-    outside = lattice.inside(points)
-    inside = np.ones(pilot.rows, dtype=bool) if outside is None else outside
+    within = lattice.inside(points)
+    inside = np.ones(pilot.rows, dtype=bool) if within is None else within
     parts = [_folds(task, pilot, inside & chosen) for chosen in (~landmark, landmark)]
     judged, aside = parts[0].total(), parts[1].total()
     arrays = {name: judged[name] + aside[name] for name in judged}

@@ -129,7 +129,7 @@ class SideFunctions:
 
     def of(self, setting: Setting, size: int, spread: float) -> Basis:
         """The basis of a setting with the first `size` landmarks."""
-        basis = self.side.functions.known
+        basis = self.side.basis
         if basis is None:
             kernel, points = self.kernel(setting), self.family(setting).points[:size]
             basis = self.side.at(LandmarkBasis(kernel, moved(points, kernel, spread)))

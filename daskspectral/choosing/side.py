@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,6 +92,11 @@ class Side:
         return self.functions.open_landmarks
 
     @property
+    def basis(self) -> Basis | None:
+        """The basis that is given, None for a kernel at landmarks."""
+        return cast(Basis, self.functions) if self.landmarks is None else None
+
+    @property
     def lattice(self) -> FourierLattice | None:
         """The lattice on which modes are summed; None for other functions."""
         return as_lattice(self.functions)
@@ -115,7 +120,7 @@ class Side:
     @property
     def size(self) -> int:
         """The number of functions wanted, known before landmarks are drawn."""
-        known = self.functions.known
+        known = self.basis
         if known is not None:
             return known.size + (self.constant and not known.holds_constant)
         assert self.landmarks is not None
@@ -140,7 +145,7 @@ class Side:
 
     def check_against(self, source: Source, order: int, operator: Operator) -> None:
         """Raise ValueError where the functions do not fit the data, or the operator with derivatives of this order."""
-        dimension, known = source.dimension_at(self.view), self.functions.known
+        dimension, known = source.dimension_at(self.view), self.basis
         if known is not None:
             if not known.takes(dimension):
                 raise ValueError(
@@ -164,7 +169,7 @@ class Side:
 
         Fewer landmarks than their count are no warning where this is `at_most`.
         """
-        basis, again = self.functions.known, None
+        basis, again = self.basis, None
         if self.lattice is not None:
             basis = boxed(self.lattice, source, operator, rng, periods=self.periods_in(source, operator))
         elif basis is None:
