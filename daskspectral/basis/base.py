@@ -35,7 +35,16 @@ class GradientSum(Protocol):
 
 
 class GivenFunctions:
-    """Functions as estimators take them: a basis, or what becomes one when the data have been seen."""
+    """Functions as estimators take them: a basis, or what becomes one when the data have been seen.
+
+    Examples
+    --------
+    >>> from daskspectral.basis import Landmarks, MonomialBasis, NeuralBasis
+    >>> [given.open_landmarks is None for given in (Landmarks(), MonomialBasis(1, 2))]
+    [False, True]
+    >>> NeuralBasis((8,)).untrained is None
+    False
+    """
 
     @property
     def open_landmarks(self) -> Landmarks | None:
