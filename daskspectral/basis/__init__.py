@@ -40,7 +40,7 @@ By default a fit uses k(., y_i) at landmarks that it draws. Its argument `basis`
     array([0., 1., 1.])
 """
 
-from daskspectral.basis.base import Basis, Contraction, Functions
+from daskspectral.basis.base import Basis, Contraction, GivenFunctions
 from daskspectral.basis.callable import CallableBasis, SoftCells
 from daskspectral.basis.concatenated import Concatenated, ConstantBasis
 from daskspectral.basis.edges import BallEdge, BoxEdge, Edge
@@ -69,7 +69,7 @@ __all__ = [
     "Evaluation",
     "FourierBasis",
     "FourierLattice",
-    "Functions",
+    "GivenFunctions",
     "HarmonicBasis",
     "InvariantBasis",
     "JaxBasis",

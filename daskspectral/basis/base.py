@@ -34,17 +34,21 @@ class GradientSum(Protocol):
         """The matrix (p, p), given the sum of phi phi^T over the same blocks, where the blocks were."""
 
 
-class Functions:
-    """Functions as estimators take them: a basis, or what becomes one when the data have been seen."""
+class GivenFunctions:
+    """Functions as estimators take them: a basis, or what becomes one when the data have been seen.
 
-    @property
-    def known(self) -> Basis | None:
-        """These functions, where they are a basis; None where landmarks are still to be drawn."""
-        return None
+    Examples
+    --------
+    >>> from daskspectral.basis import Landmarks, MonomialBasis, NeuralBasis
+    >>> [given.open_landmarks is None for given in (Landmarks(), MonomialBasis(1, 2))]
+    [False, True]
+    >>> NeuralBasis((8,)).untrained is None
+    False
+    """
 
     @property
     def open_landmarks(self) -> Landmarks | None:
-        """The landmarks at which the functions sit, as far as they are known; None for a basis."""
+        """The landmarks at which they are to sit, as far as these are known; None for a basis."""
         return None
 
     @property
@@ -66,7 +70,7 @@ class Functions:
         return False
 
 
-class Basis(Registered, Functions, ABC):
+class Basis(Registered, GivenFunctions, ABC):
     """p functions of d variables. Immutable; it is sent to the workers once per run.
 
     Examples
@@ -136,10 +140,6 @@ class Basis(Registered, Functions, ABC):
     def slope_norm(self) -> float | None:
         """The squared norm of f -> df/dx_a in that space, the same for every direction; None where it is unknown."""
         return None
-
-    @property
-    def known(self) -> Basis:
-        return self
 
     def takes(self, d: int) -> bool:
         """Whether points have d columns, as far as is known before the training."""

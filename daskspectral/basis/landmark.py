@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis.base import Array, Basis, Functions, GradientSum
+from daskspectral.basis.base import Array, Basis, GivenFunctions, GradientSum
 from daskspectral.basis.evaluation import Arena, Block, Evaluation, kept
 from daskspectral.devices import largest
 from daskspectral.forms import Atom
@@ -27,7 +27,7 @@ from daskspectral.landmarks import METHODS
 from daskspectral.registry import Parameterised
 
 
-class OpenKernel(Parameterised, Functions):
+class OpenKernel(Parameterised, GivenFunctions):
     """Functions of a kernel that may be left to the data: where a search sets its scale, it is a Gaussian."""
 
     kernel: Kernel | str

@@ -293,7 +293,14 @@ def _interval(side: Any) -> Interval:
 
 
 def as_lattice(functions: Any) -> FourierLattice | None:
-    """The lattice whose modes are summed in place of matrices; None for other functions."""
+    """The lattice whose modes are summed in place of matrices; None for other functions.
+
+    Examples
+    --------
+    >>> from daskspectral.basis import ConstantBasis
+    >>> as_lattice(FourierLattice((2, 3))).size, as_lattice(ConstantBasis(2))
+    (35, None)
+    """
     return functions if isinstance(functions, FourierLattice) else None
 
 

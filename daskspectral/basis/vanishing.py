@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis.base import VALUE, Array, Basis, Functions, GradientSum, unit_points
+from daskspectral.basis.base import VALUE, Array, Basis, GivenFunctions, GradientSum, unit_points
 from daskspectral.basis.concatenated import ConcatenatedEvaluation
 from daskspectral.basis.edges import Edge, Function, GivenEdge
 from daskspectral.basis.evaluation import Arena, Block, Evaluation, kept
@@ -56,12 +56,12 @@ class Vanishing(Parameterised, Basis):
     hessian: Function | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.basis, Functions):
+        if not isinstance(self.basis, GivenFunctions):
             raise TypeError(f"Vanishing takes a basis of daskspectral.basis, or Landmarks(...); got {self.basis!r}")
         if isinstance(self.function, Edge) and not (self.gradient is None and self.hessian is None):
             raise ValueError(f"{self.function!r} has its own derivatives; leave gradient and hessian out")
         _ = self.edge
-        if self.known is None:
+        if self.open_landmarks is not None:
             return
         d = self.inner.dimension
         if self.edge.dimension not in (None, d):
@@ -79,10 +79,6 @@ class Vanishing(Parameterised, Basis):
         return replace(self, basis=basis)
 
     @property
-    def known(self) -> Basis | None:  # type: ignore[override]
-        return None if self.basis.known is None else self
-
-    @property
     def open_landmarks(self) -> Landmarks | None:
         return self.basis.open_landmarks
 
@@ -92,12 +88,12 @@ class Vanishing(Parameterised, Basis):
     @property
     def inner(self) -> Basis:
         """The basis phi. Raises ValueError where it is still to be made."""
-        if self.basis.known is None:
+        if not isinstance(self.basis, Basis) or self.open_landmarks is not None:
             raise ValueError(
                 "Vanishing(Landmarks(...), ...) is laid at the landmarks by an estimator; by itself it has no "
                 "functions: give it a basis, such as LandmarkBasis(kernel, points)"
             )
-        return self.basis.known
+        return self.basis
 
     @property
     def core(self) -> Basis:
@@ -153,7 +149,7 @@ class Vanishing(Parameterised, Basis):
         return None if inner is None else _VanishingGradientSum(inner, self.size, dtype, arena)
 
     def probe(self) -> NDArray[Any]:
-        x = unit_points(3, 1 if self.known is None else self.dimension)
+        x = unit_points(3, self.dimension if self.open_landmarks is None else 1)
         orders = (self.edge.values, self.edge.gradient, self.edge.hessian)[: self.edge.order + 1]
         return np.concatenate([values(x).ravel() for values in orders])
 

@@ -116,8 +116,8 @@ class Cells(Kind):
         counts = sorted({max(LEAST, round(share * np.cbrt(len(points)))) for share in COUNTS})
         drawn = [SoftCells.draw(sample, p, 1.0, rng) for p in counts]
 
-        def rival(drawn: SoftCells, ratio: float) -> Rival:
-            cells = SoftCells(drawn.centres, ratio * drawn.width)
+        def rival(own: SoftCells, ratio: float) -> Rival:
+            cells = SoftCells(own.centres, ratio * own.width)
             return replace(Rival.of(self.name, cells, search, splits, f"{cells.size} soft cells"), factor=ratio)
 
         found = in_threads(lambda asked: rival(*asked), [(cells, ratio) for cells in drawn for ratio in RATIOS])

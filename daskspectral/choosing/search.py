@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from daskspectral import landmarks as choosing
 from daskspectral.basis import Basis, LandmarkBasis, at_landmarks
-from daskspectral.basis.landmark import SpanGradient
 from daskspectral.choosing.landmarks import given_points, moved, rows_by
 from daskspectral.choosing.pilot import Pilot
 from daskspectral.choosing.side import Open, Side
@@ -130,7 +129,7 @@ class SideFunctions:
 
     def of(self, setting: Setting, size: int, spread: float) -> Basis:
         """The basis of a setting with the first `size` landmarks."""
-        basis = self.side.functions.known
+        basis = self.side.basis
         if basis is None:
             kernel, points = self.kernel(setting), self.family(setting).points[:size]
             basis = self.side.at(LandmarkBasis(kernel, moved(points, kernel, spread)))
@@ -265,7 +264,7 @@ class Search:
         values = spectrum.values.real[rising]
         weights = (values + FLAT * values[-1]) ** -1.5
         functions = posed.right.spread(spectrum.right)[-core.size :, rising] * weights
-        slopes = SpanGradient(core, functions)(pilot.points("x")[:SAMPLE])
+        slopes = core.span_gradient(functions)(pilot.points("x")[:SAMPLE])
         values, vectors = np.linalg.eigh(np.einsum("cka,ckb->ab", slopes, slopes))
         if not values[-1] > 0:
             return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from daskspectral.basis import (
     Concatenated,
     ConstantBasis,
     FourierLattice,
-    Functions,
+    GivenFunctions,
     LandmarkBasis,
     Landmarks,
     as_lattice,
@@ -51,7 +51,7 @@ class Side:
 
     prefix: str
     view: str
-    functions: Functions
+    functions: GivenFunctions
     constant: bool
     spanning: bool = False
 
@@ -63,7 +63,7 @@ class Side:
         """
         name = f"{prefix}basis"
         functions = copy.deepcopy(functions)  # kernels can be changed in place
-        if not isinstance(functions, Functions):
+        if not isinstance(functions, GivenFunctions):
             raise TypeError(
                 f"{name} must be one of daskspectral.basis, such as Landmarks(kernel) or MonomialBasis; got "
                 f"{functions!r}"
@@ -92,6 +92,11 @@ class Side:
         return self.functions.open_landmarks
 
     @property
+    def basis(self) -> Basis | None:
+        """The basis that is given, None for a kernel at landmarks."""
+        return cast(Basis, self.functions) if self.landmarks is None else None
+
+    @property
     def lattice(self) -> FourierLattice | None:
         """The lattice on which modes are summed; None for other functions."""
         return as_lattice(self.functions)
@@ -115,7 +120,7 @@ class Side:
     @property
     def size(self) -> int:
         """The number of functions wanted, known before landmarks are drawn."""
-        known = self.functions.known
+        known = self.basis
         if known is not None:
             return known.size + (self.constant and not known.holds_constant)
         assert self.landmarks is not None
@@ -140,7 +145,7 @@ class Side:
 
     def check_against(self, source: Source, order: int, operator: Operator) -> None:
         """Raise ValueError where the functions do not fit the data, or the operator with derivatives of this order."""
-        dimension, known = source.dimension_at(self.view), self.functions.known
+        dimension, known = source.dimension_at(self.view), self.basis
         if known is not None:
             if not known.takes(dimension):
                 raise ValueError(
@@ -159,12 +164,12 @@ class Side:
 
     def choose(
         self, source: Source, rng: np.random.Generator, operator: Operator, *, at_most: bool = False
-    ) -> tuple[Basis, Functions | None]:
+    ) -> tuple[Basis, GivenFunctions | None]:
         """The basis, and the argument of an estimator that gives it again, None for a basis that is given.
 
         Fewer landmarks than their count are no warning where this is `at_most`.
         """
-        basis, again = self.functions.known, None
+        basis, again = self.basis, None
         if self.lattice is not None:
             basis = boxed(self.lattice, source, operator, rng, periods=self.periods_in(source, operator))
         elif basis is None:
@@ -175,7 +180,7 @@ class Side:
 
     def _at_landmarks(
         self, source: Source, rng: np.random.Generator, operator: Operator, at_most: bool
-    ) -> tuple[Basis, Functions]:
+    ) -> tuple[Basis, GivenFunctions]:
         assert self.landmarks is not None
         if self.spanning:
             found = spanning_landmarks(source, rng, view=self.view)
@@ -196,14 +201,14 @@ class Side:
         found: Basis = self.functions.placed(basis)
         return found
 
-    def given_at(self, raw: Array, kernel: Kernel, spread: float) -> Functions:
+    def given_at(self, raw: Array, kernel: Kernel, spread: float) -> GivenFunctions:
         """The argument of an estimator that gives functions of this kernel at the landmarks `raw` again."""
         assert self.landmarks is not None
         if isinstance(kernel, Periodic) and not isinstance(self.landmarks.kernel, Periodic):
             kernel = kernel.kernel  # without the periods that are added
         kernel = copy.deepcopy(kernel)  # one that is changed in place changes no fitted model
         found = replace(self.landmarks, kernel=kernel, points=raw, count=len(raw), spread=spread)
-        again: Functions = self.functions.placed(found)
+        again: GivenFunctions = self.functions.placed(found)
         return again
 
     def periods_in(self, source: Source, operator: Operator) -> Periods | None:
