@@ -419,28 +419,18 @@ def _resolved(name: str, known: Mapping[str, Any]) -> Any:
 
 
 def digest_of(value: Any) -> str:
-    """A digest of plain data and arrays, such as `encode` gives."""
-    digest = hashlib.sha256()
-    _feed(digest, value)
-    return digest.hexdigest()
+    """A digest of plain data and arrays, such as `encode` gives; 1 and 1.0 are the same parameter."""
+    plain = json.loads(json.dumps(value, default=_contents), parse_int=float)
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
-def _feed(digest: Any, value: Any) -> None:
-    if isinstance(value, np.ndarray):
-        digest.update(repr((value.shape, value.dtype.str)).encode())
-        digest.update(np.ascontiguousarray(value).tobytes())
-    elif isinstance(value, Mapping):
-        digest.update(f"{{{len(value)}".encode())
-        for key in sorted(value):
-            digest.update(json.dumps(str(key)).encode())
-            _feed(digest, value[key])
-    elif isinstance(value, (list, tuple)):
-        digest.update(f"[{len(value)}".encode())
-        for item in value:
-            _feed(digest, item)
-    else:
-        whole = isinstance(value, int) and not isinstance(value, bool)  # 1 and 1.0 are the same parameter
-        digest.update((json.dumps(float(value) if whole else value) + ",").encode())
+def _contents(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if not isinstance(value, np.ndarray):
+        raise TypeError(f"there is no digest of {value!r}, which is no plain data")
+    array = np.ascontiguousarray(value)
+    return [array.shape, array.dtype.str, hashlib.sha256(array.tobytes()).hexdigest()]
 
 
 def _source(thing: Any) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NoReturn, Self, TypeVar
@@ -168,14 +167,16 @@ Atom.expects = {"direction": Field, "terms": Term}
 
 
 @dataclass(frozen=True)
-class Expression(Registered, ABC):
+class Expression(Registered):
     """A sum of terms, each with a number as its factor: what can be added to it, and multiplied by numbers."""
 
+    what: ClassVar[str]
     terms: tuple[Any, ...]
 
-    @abstractmethod
     def _check(self, other: Any) -> None:
         """Raise ValueError for an expression of another kind."""
+        if not isinstance(other, type(self)):
+            raise ValueError(f"{self.what} add to {self.what}, not to {type(other).__name__}")
 
     def _scaled(self, change: Callable[[float], float]) -> Self:
         """The same terms with other factors."""
@@ -302,10 +303,7 @@ class Bilinear(Expression):
     """
 
     expects: ClassVar = {"terms": AtomProduct}
-
-    def _check(self, other: Any) -> None:
-        if not isinstance(other, Bilinear):
-            raise ValueError(f"products of f and g add to products of f and g, not to {type(other).__name__}")
+    what = "products of f and g"
 
 
 @dataclass(frozen=True)
@@ -342,9 +340,7 @@ class LinearFunctional(Expression):
     1
     """
 
-    def _check(self, other: Any) -> None:
-        if not isinstance(other, LinearFunctional):
-            raise ValueError(f"products of f and data add to products of f and data, not to {type(other).__name__}")
+    what = "products of f and data"
 
 
 def collected(terms: Iterable[tuple[float, What]]) -> dict[What, float]:

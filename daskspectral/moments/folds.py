@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, ClassVar
 
 import numpy as np
@@ -206,7 +206,7 @@ class Folds(Registered):
     def total(self) -> dict[str, Array]:
         """The sums over all groups, in their order."""
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is told when it is solved
-            return {name: values.sum(axis=0) for name, values in self.arrays.items()}
+            return {name: reduce(np.add, values) for name, values in self.arrays.items()}
 
 
 def gathered(sums: MutableMapping[str, Any], groups: int, **rule: Any) -> tuple[Folds, dict[str, Array]]:

@@ -127,7 +127,7 @@ class _LeftOut:
     def _sums(self, posed: Posed, means: Sums, seen: Sums, found: Solution) -> list[Any]:
         """The form and the Gram matrices of the turned functions, summed over the fold, less the fitted means."""
         left, right, own = found.left @ self.turn, found.right @ self.turn, posed.right.prefix
-        norm = self.weight * posed.left.norm if posed.operator.solver.by_norm else None
+        norm = np.multiply(self.weight, posed.left.norm, dtype=float) if posed.operator.solver.by_norm else None
         relation = replace(relation_of(posed.operator, seen, norm), means=None)
         sums = relation.between(left, right)
         if not posed.operator.center:

@@ -92,22 +92,19 @@ def _others(arrays: Arrays) -> dict[str, Array]:
     return {name: values for name, values in arrays.items() if not name.startswith(MODES)}
 
 
-def precision_of(moments: Moments) -> float:
-    """The relative precision of the matrices that follow from modes: that of the transform, or of rounding."""
-    lattice, rounding = lattice_of(moments), PRECISION[moments.dtype]
-    return max(lattice.eps, rounding) if lattice.method == "nufft" else rounding
-
-
 class Weighed:
     """The forms of modes on a lattice, that was measured or of lower frequencies, weighed by the prior of a kernel.
 
-    `sums` are the sums of all rows as `expanded` gives them; the data count as `rows` rows; `scale` is S (p,).
+    `sums` are the sums of all rows as `expanded` gives them; the data count as `rows` rows; `scale` is S (p,);
+    `precision` is the relative one of matrices that follow from modes, of the transform or of rounding.
     """
 
     def __init__(self, moments: Moments, kernel: Kernel, lattice: FourierLattice):
         self.moments, self.operator, self.basis = moments, moments.operator, WeighedLattice(lattice, kernel)
         self.sums = expanded(lattice, moments.operator, moments.arrays)
-        self.rows, self.precision = counted_rows(moments), precision_of(moments)
+        self.rows, self.precision = counted_rows(moments), PRECISION[moments.dtype]
+        if lattice.method == "nufft":
+            self.precision = max(lattice.eps, self.precision)
         self.scale = np.sqrt(self.basis.weights)
 
     def mean(self, name: str) -> Array:

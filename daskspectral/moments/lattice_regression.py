@@ -6,7 +6,7 @@ constant has a prior so wide that it is an intercept.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,6 @@ from daskspectral.errors import FitWarning, warn_user
 from daskspectral.kernels import Gaussian, Kernel, Matern
 from daskspectral.modes import form_matrix, terms_of
 from daskspectral.modes.products import FormProducts
-from daskspectral.moments.folds import Folds
 from daskspectral.moments.lattice import (
     COARSE,
     DENSE,
@@ -45,6 +44,8 @@ GAUSSIAN = Gaussian("auto")
 TOLERANCE, ITERATIONS = 1e-8, 2000  # of conjugate gradients
 INTERCEPT = 10.0  # root of the constant's prior variance; that of all other functions together is 1
 TRIED, EXACT = 450, 1000  # functions of the lattices on which kernels are compared, and penalties
+Judged = tuple[float, float, Array]
+Table = tuple[tuple[str, float, float, float, Array], ...]
 PARTS = 5  # into which folds are merged
 UNIT = 0.25
 
@@ -60,7 +61,7 @@ class Regressed:
     coefficients: Array
     problem: RidgeProblem
     kernel: Kernel
-    table: tuple[tuple[str, float, float, float, Array], ...]
+    table: Table
     edge: str = ""
 
 
@@ -72,10 +73,10 @@ class _Prior(WeighedLattice):
         return np.eye(self.size)
 
 
-def problem_of(moments: Moments, basis: WeighedLattice, folds: Folds | None, gradient_weight: float) -> RidgeProblem:
-    """The ridge problem of modes on a weighed lattice, with these folds of them."""
+def problem_of(moments: Moments, basis: WeighedLattice, gradient_weight: float) -> RidgeProblem:
+    """The ridge problem of modes on a weighed lattice."""
     scale, lattice, operator = scale_of(basis), basis.lattice, moments.operator
-    whole = _scaled(expanded(lattice, operator, moments.arrays), scale)
+    whole, folds = _scaled(expanded(lattice, operator, moments.arrays), scale), moments.folds
     if folds is not None:
         parts = (_scaled(expanded(lattice, operator, folds.of(k)), scale) for k in range(folds.number))
         folds = replace(folds, arrays=stacked(parts))
@@ -115,67 +116,58 @@ def regress(
     orders = lattice.orders if orders is None else tuple(orders)
     given = None if alpha is None or isinstance(alpha, str) else alpha
     families = families_of(kernel, (Matern(2.5 if "dirichlet" in moments.operator.forms else 1.5, "auto"), GAUSSIAN))
-    table: list[tuple[str, float, float, float, Array]] = []
-    edge = ""
-    if not families[0].automatic or moments.folds is None or np.count_nonzero(moments.folds.weight) < 2:
-        best = kernel_of(families[0], UNIT, moments)
-    else:
-        best, table, edge = _compared(moments, families, orders, given, gradient_weight, cut, threads)
-    near = shrunk_orders(orders, EXACT)
-    basis = _Prior(lattice.truncated(near), best)
-    folds = None if moments.folds is None else _few(moments.folds)
-    problem = problem_of(moments, basis, folds, gradient_weight)
-    fit = problem.solve(alpha, cut)
-    coefficients: Array = scale_of(basis)[:, None] * fit.coefficients
-    if near != orders:
-        basis = _Prior(lattice.truncated(orders), best)
-        coefficients = _direct(moments, basis, fit.alpha, gradient_weight)
-    return Regressed(fit, among_all(coefficients, moments, basis.lattice), problem, best, tuple(table), edge)
+    if moments.folds is not None:
+        few = moments.folds.merged(np.arange(moments.folds.number) % PARTS)
+        moments = replace(moments, folds=few)
+    tried = lattice.truncated(shrunk_orders(orders, TRIED))
 
-
-def _compared(
-    moments: Moments,
-    families: Sequence[Kernel],
-    orders: Sequence[int],
-    alpha: float | None,
-    gradient_weight: float,
-    cut: float,
-    threads: Threads,
-) -> tuple[Kernel, list[tuple[str, float, float, float, Array]], str]:
-    """The best kernel, the table of all, best first, and `edge_of` its scales."""
-    assert moments.folds is not None
-    lattice, folds = lattice_of(moments).truncated(shrunk_orders(orders, TRIED)), _few(moments.folds)
-
-    def own(setting: Setting) -> Kernel:
-        return kernel_of(families[setting.family], setting.factor, moments)
-
-    def judge(setting: Setting) -> tuple[float, float, Array]:
-        problem = problem_of(moments, _Prior(lattice, own(setting)), folds, gradient_weight)
-        curve = problem.curve(alpha, cut)
+    def judge(kernel: Kernel) -> Judged:
+        problem = problem_of(moments, _Prior(tried, kernel), gradient_weight)
+        curve = problem.curve(given, cut)
         assert curve.errors is not None
         place = int(np.argmin(curve.errors.sum(axis=1)))
         errors = curve.errors[place]
         return float(curve.alphas[place]), problem.explained(float(errors.sum())), errors
 
-    def ordered(found: Mapping[Setting, tuple[float, float, Array]]) -> list[Setting]:
+    table: Table = ()
+    best, edge = kernel_of(families[0], UNIT, moments), ""
+    if families[0].automatic and moments.folds is not None and np.count_nonzero(moments.folds.weight) > 1:
+        best, table, edge = _compared(families, moments, judge, threads)
+    near = shrunk_orders(orders, EXACT)
+    basis = _Prior(lattice.truncated(near), best)
+    problem = problem_of(moments, basis, gradient_weight)
+    fit = problem.solve(alpha, cut)
+    coefficients: Array = scale_of(basis)[:, None] * fit.coefficients
+    if near != orders:
+        basis = _Prior(lattice.truncated(orders), best)
+        coefficients = _direct(moments, basis, fit.alpha, gradient_weight)
+    return Regressed(fit, among_all(coefficients, moments, basis.lattice), problem, best, table, edge)
+
+
+def _compared(
+    families: Sequence[Kernel], moments: Moments, judge: Callable[[Kernel], Judged], threads: Threads
+) -> tuple[Kernel, Table, str]:
+    """The best kernel, the table of all, best first, and `edge_of` its scales."""
+
+    def own(setting: Setting) -> Kernel:
+        return kernel_of(families[setting.family], setting.factor, moments)
+
+    def ordered(found: Mapping[Setting, Judged]) -> list[Setting]:
         return sorted(found, key=lambda s: -found[s][1])
 
-    tried, found = search([FACTORS] * len(families), (None,), judge, ordered, threads, LARGEST_FACTOR)
+    factors = [FACTORS] * len(families)
+    tried, found = search(factors, (None,), lambda s: judge(own(s)), ordered, threads, LARGEST_FACTOR)
     order = ordered(found)
     best = order[0]
-    return own(best), [(str(own(s)), s.factor, *found[s]) for s in order], edge_of(tried[best.family], best.factor)
-
-
-def _few(folds: Folds) -> Folds:
-    """Folds merged into fewer, each with about as many rows."""
-    return folds.merged(np.arange(folds.number) % PARTS)
+    table = tuple((str(own(s)), s.factor, *found[s]) for s in order)
+    return own(best), table, edge_of(tried[best.family], best.factor)
 
 
 def _direct(moments: Moments, basis: WeighedLattice, alpha: float, gradient_weight: float) -> Array:
     """The coefficients (p, m) of a lattice's functions at one penalty: by Cholesky, of many by conjugate gradients."""
     if basis.size > DENSE:
         return _iterated(moments, basis, alpha, gradient_weight)
-    form, target = summed(problem_of(moments, basis, None, gradient_weight).observed)
+    form, target = summed(problem_of(replace(moments, folds=None), basis, gradient_weight).observed)
     least = np.full(len(form), max(alpha, 1e-14 * float(np.trace(form))))
     return np.asarray(scale_of(basis)[:, None] * solve_diagonal(form, target, least))
 

@@ -135,8 +135,7 @@ class Pencil:
         The null functions lead, and the others are orthogonal to them. `rank` counts all functions that the data see;
         the span holds q = min(rank, max(32, count + 8)) of them.
         """
-        first, shift, a = deflated(gram, self.null, self.cut)
-        span = self._whitening(first, shift, a, self.theta, self.functions)
+        span = self._whitening(*deflated(gram, self.null, self.cut), self.theta, self.functions)
         return replace(span, coordinates=self._white.T @ gram @ span.matrix)
 
     def part(self, energy: Array, gram: Array, factor: float) -> Whitening:

@@ -195,24 +195,21 @@ def test_scales_are_tried_until_the_best_is_inside(
     moments, period = moments_of(LATTICE, ROWS, FOLD, OPERATOR), LATTICE.period.max()
     judged: list[float] = []
 
-    def problem_of(moments: Any, basis: Any, folds: Any, gradient_weight: float) -> Any:
+    def problem_of(moments: Any, basis: Any, gradient_weight: float) -> Any:
         assert basis.lattice == LATTICE
         error, matern = abs(np.log(basis.kernel.scale / period / best)), isinstance(basis.kernel, Matern)
-        judged.extend([basis.kernel.scale / period] * matern)
-        curve = SimpleNamespace(alphas=[1.0, 2.0], errors=np.array([[error + 1, 1.0], [error, 0.3 - 0.1 * matern]]))
-        return SimpleNamespace(curve=lambda alpha, cut: curve, explained=lambda e: 1 - e)
+
+        def curve(alpha: Any, cut: float) -> Any:
+            judged.extend([basis.kernel.scale / period] * matern)
+            return SimpleNamespace(alphas=[1.0, 2.0], errors=np.array([[error + 1, 1.0], [error, 0.3 - 0.1 * matern]]))
+
+        fit = SimpleNamespace(coefficients=np.zeros((LATTICE.size, 1)))
+        return SimpleNamespace(curve=curve, explained=lambda e: 1 - e, solve=lambda alpha, cut: fit)
 
     monkeypatch.setattr(lattice_regression, "problem_of", problem_of)
-    arguments = (
-        (Matern(2.5, "auto"), Gaussian("auto")),
-        LATTICE.orders,
-        None,
-        0.3,
-        CUTS["float64"],
-        lambda f, each: [f(one) for one in each],
-    )
-    kernel, table, found_edge = lattice_regression._compared(moments, *arguments)
-    assert (judged, found_edge) == (pytest.approx(USUAL + more), edge)
+    found = regress(moments, **options(kernel=None, alpha=None))
+    kernel, table = found.kernel, found.table
+    assert (judged, found.edge) == (pytest.approx(USUAL + more), edge)
     nearest = min(judged, key=lambda t: abs(np.log(t / best)))
     assert kernel == Matern(2.5, nearest * period)
     assert table[0][:3] == (str(kernel), pytest.approx(nearest), 2.0)
