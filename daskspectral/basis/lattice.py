@@ -146,7 +146,7 @@ class FourierLattice(OpenKernel, Basis):
                 "any dimension"
             )
 
-    def laid(
+    def on_box(
         self,
         dimension: int,
         box: Sequence[Interval | None] | None,

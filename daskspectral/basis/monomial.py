@@ -90,11 +90,11 @@ class _MonomialEvaluation(Evaluation):
     def __init__(self, basis: MonomialBasis, block: Block):
         self.basis, self.block = basis, block
         points = (block.x.astype(float, copy=False) / basis.scale).T.copy()
-        reach = largest(np.abs(points))
-        if reach > (float(np.finfo(block.dtype).max) / 1e12) ** (0.5 / basis.degree):
+        largest_coordinate = largest(np.abs(points))
+        if largest_coordinate > (float(np.finfo(block.dtype).max) / 1e12) ** (0.5 / basis.degree):
             raise ValueError(
-                f"the coordinates reach {reach * basis.scale:.6g}, and sums of squares of their power {basis.degree} "
-                f"overflow {block.dtype}; give MonomialBasis a scale near that number, or standardize the columns"
+                f"the coordinates reach {largest_coordinate * basis.scale:.6g}, and sums of squares of their power "
+                f"{basis.degree} overflow {block.dtype}; give MonomialBasis a scale near that number, or standardize the columns"
             )
         points = points.astype(block.dtype, copy=False)
         exponents, steps, _ = _table(basis.d, basis.degree)

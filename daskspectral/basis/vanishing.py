@@ -90,7 +90,7 @@ class Vanishing(Parameterised, Basis):
         """The basis phi. Raises ValueError where it is still to be made."""
         if not isinstance(self.basis, Basis) or self.open_landmarks is not None:
             raise ValueError(
-                "Vanishing(Landmarks(...), ...) is laid at the landmarks by an estimator; by itself it has no "
+                "Vanishing(Landmarks(...), ...) is put at the landmarks by an estimator; by itself it has no "
                 "functions: give it a basis, such as LandmarkBasis(kernel, points)"
             )
         return self.basis

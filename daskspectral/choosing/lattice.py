@@ -37,7 +37,7 @@ def boxed(
     would leave no functions for the others: the box is then cut a quarter of this interval beyond them, with a
     TrustWarning. Raises ValueError for a column of zero width, and for columns of very different widths.
     """
-    lattice = lattice.laid(source.dimension, None, periods)
+    lattice = lattice.on_box(source.dimension, None, periods)
     own, given = lattice.periods or (None,) * source.dimension, lattice.box or (None,) * source.dimension
     if any(not p and side is None for p, side in zip(own, given, strict=True)):
         extent = extent_of(source, rng)
@@ -45,7 +45,7 @@ def boxed(
             None if p else side or _interval(axis, extent, source)
             for axis, (p, side) in enumerate(zip(own, given, strict=True))
         ]
-        lattice = lattice.laid(source.dimension, box, periods)
+        lattice = lattice.on_box(source.dimension, box, periods)
     _check_even(lattice, operator, source)
     _advise_margin(lattice)
     return with_method(lattice, operator)
@@ -56,10 +56,10 @@ def regression_lattice(basis: FourierLattice, dimension: int, periods: Periods |
 
     A smooth kernel that reaches across the gap holds functions back that differ at opposite edges.
     """
-    if basis.margin is None and not all(basis.laid(dimension, None, periods).periods or (None,)):
-        usual = basis.laid(dimension, basis.box or ((0.0, 1.0),) * dimension, periods).margin or 0.0
+    if basis.margin is None and not all(basis.on_box(dimension, None, periods).periods or (None,)):
+        usual = basis.on_box(dimension, basis.box or ((0.0, 1.0),) * dimension, periods).margin or 0.0
         basis = replace(basis, margin=max(usual, REGRESSION_MARGIN))
-    return basis.laid(dimension, None, periods)
+    return basis.on_box(dimension, None, periods)
 
 
 def pilot_box(points: Array, periods: Periods | None, rows: int) -> FourierLattice | None:
@@ -77,7 +77,7 @@ def pilot_box(points: Array, periods: Periods | None, rows: int) -> FourierLatti
         if ends is None:
             return None
         box.append(ends)
-    lattice = FourierLattice().laid(points.shape[1], box, periods, rows)
+    lattice = FourierLattice().on_box(points.shape[1], box, periods, rows)
     return lattice if np.ptp(np.log(lattice.period)) < math.log(MOST_UNEVEN) else None
 
 
@@ -103,7 +103,7 @@ def check_prior(lattice: FourierLattice) -> None:
 
 def check_lattice(lattice: FourierLattice, operator: Operator, dimension: int) -> None:
     """Raise ValueError where an operator has no modes on the lattice, or the data have another number of columns."""
-    lattice.laid(dimension, None, None)
+    lattice.on_box(dimension, None, None)
     views = [name for name in operator.views if name != "x"]
     if views or operator.lag is not None:
         what = f"takes functions at {views[0]} besides x" if views else "takes functions at two rows"

@@ -16,7 +16,7 @@ from daskspectral.data.source import Source
 from daskspectral.engine.progress import Progress
 from daskspectral.engine.sampling import draw_fields
 from daskspectral.engine.scheduler import active_report
-from daskspectral.moments.folds import FOLD, KEY, Dealing, mixed, row_keys
+from daskspectral.moments.folds import FOLD, KEY, FoldRule, mixed, row_keys
 from daskspectral.moments.measure import NUMBER, block_of
 from daskspectral.neural import Loss, Networks, Trainer, optax
 from daskspectral.operators import Operator
@@ -55,7 +55,7 @@ class Rounds:
     operator: Operator
     size: int
     seed: int
-    dealing: Dealing | None
+    fold_rule: FoldRule | None
     reserved: tuple[int, ...]
     known: dict[int, TrainingRows] = field(default_factory=dict)
 
@@ -72,8 +72,8 @@ class Rounds:
         rng = np.random.default_rng([self.seed, 0, number])
         numbers, fields = draw_fields(replace(source, progress=False), self.size, rng)
         keys = row_keys(source.preparation.selected(fields["x"]), numbers)
-        if self.dealing is not None:
-            dealt = self.dealing.of({**fields, NUMBER: numbers, KEY: keys})
+        if self.fold_rule is not None:
+            dealt = self.fold_rule.of({**fields, NUMBER: numbers, KEY: keys})
             kept = ~np.isin(dealt, self.reserved)
             keys, fields = keys[kept], {name: values[kept] for name, values in fields.items()}
         fields.pop(FOLD, None)

@@ -97,7 +97,7 @@ def _given(basis: Any, moments: Moments) -> tuple[tuple[int, ...] | None, Kernel
         check_prior(own)
         kernel = None if isinstance(own.kernel, str) else copy.deepcopy(own.kernel)  # kernels can be changed in place
     if kernel is not None and not kernel.automatic:
-        advise_reach(kernel, lattice)
+        advise_range(kernel, lattice)
     release()  # what the pass over the rows has left
     return None if own is None else _given_orders(own, lattice), kernel
 
@@ -117,7 +117,7 @@ def _selection(
     return Selection(table, {"basis": basis}, moments.count, float(lattice.period.max()), edge, reason)
 
 
-def advise_reach(kernel: Kernel, lattice: FourierLattice) -> None:
+def advise_range(kernel: Kernel, lattice: FourierLattice) -> None:
     """Warn where a smooth kernel cannot turn within the gap between opposite edges of the box.
 
     That is where waves of twice the gap have next to no weight in the prior, and those of the gap far less.
@@ -128,7 +128,7 @@ def advise_reach(kernel: Kernel, lattice: FourierLattice) -> None:
         if closed:
             continue
         gap = float(period) * lattice.margin / (1 + lattice.margin)
-        line = FourierLattice(2, periods=(2 * gap,)).laid(1, None, None)
+        line = FourierLattice(2, periods=(2 * gap,)).on_box(1, None, None)
         still, long, short = prior_weights(kernel, line)[:3]
         if long < LEAST_LONG * still and short < LEAST_SHORT * max(long, LEAST_LONG**2 * still):
             warn_user(

@@ -134,7 +134,7 @@ class Side:
         dimension, lattice, own = source.dimension_at(self.view), self.lattice, self.landmarks
         if lattice is not None:
             check_lattice(lattice, operator, dimension)
-            return replace(self, functions=lattice.laid(dimension, None, self.periods_in(source, operator), source.n))
+            return replace(self, functions=lattice.on_box(dimension, None, self.periods_in(source, operator), source.n))
         if own is None or own.count != "auto":
             return self
         linear = own.drawn and type(own.kernel) is Linear and own.periods is None and not self.functions.vanishes

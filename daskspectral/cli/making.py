@@ -58,9 +58,9 @@ def opened(points: str, options: Mapping[str, Any]) -> tuple[Any, int]:
     from daskspectral.data.labelled import stack_rows
     from daskspectral.data.stores import open_zarr
 
-    laid = stack_rows(points, sample_dims=options["sample_dims"], latitude=options["latitude"])
-    if laid is not None:
-        return points, laid.layout.width
+    stacked = stack_rows(points, sample_dims=options["sample_dims"], latitude=options["latitude"])
+    if stacked is not None:
+        return points, stacked.layout.width
     array = open_zarr(points)
     return array, int(array.shape[1]) if array.ndim == 2 else 0
 

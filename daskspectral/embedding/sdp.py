@@ -191,10 +191,10 @@ class SDPEmbedding(Transformer):
             device, rng = chosen_device(self.device), np.random.default_rng(self.random_state)
 
             def constants() -> dict[str, Any]:
-                laid = standardized(source)
+                stacked = standardized(source)
                 seed = int(rng.integers(2**31))  # drawn first: the same ascent for a word and the number it stands for
-                bandwidth = chosen_bandwidth(laid, self.bandwidth, rng)
-                return {"preparation": laid.preparation, "bandwidth": bandwidth, "seed": seed}
+                bandwidth = chosen_bandwidth(stacked, self.bandwidth, rng)
+                return {"preparation": stacked.preparation, "bandwidth": bandwidth, "seed": seed}
 
             saved = None
             if checkpoint is not None:
@@ -212,11 +212,11 @@ class SDPEmbedding(Transformer):
 
     def _of_fit(self, X: Any, **options: Any) -> Any:
         """`embedding_`, with the labels of the rows where they have some."""
-        laid = stack_rows(Rows.of(X).data, layout=vars(self).get("layout_"))
-        if laid is None:
+        stacked = stack_rows(Rows.of(X).data, layout=vars(self).get("layout_"))
+        if stacked is None:
             return self.embedding_
         output = Result.of_components("embedding", self._n_features_out, {"eigenvalue": self.spectrum_})
-        return labelled_rows(self.embedding_, output, laid.rows)
+        return labelled_rows(self.embedding_, output, stacked.rows)
 
     @framed
     def transform(self, X: Any, *, diagonal: Any = None, on_uncovered: str = "nearest", **options: Any) -> Any:

@@ -231,16 +231,16 @@ class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[
             if output is None:
                 output = Result.of_components(name, function.columns, coordinates)
             layout, dims = vars(self).get(f"{side}layout_"), rows.sample_dims
-            laid = stacked_as(rows.data, "X", layout, sample_dims=dims, latitude=rows.latitude)
-            if laid is None:
+            stacked = stacked_as(rows.data, "X", layout, sample_dims=dims, latitude=rows.latitude)
+            if stacked is None:
                 refuse_names(rows)
             if not side:
                 self._check_as_fitted(rows)
             return apply_rows(
                 replace(function, nan_rows=rows.on_invalid == "skip"),
-                self._like_fit(rows.data if laid is None else laid.reader, vars(self)[RIGHT] if side else None),
+                self._like_fit(rows.data if stacked is None else stacked.reader, vars(self)[RIGHT] if side else None),
                 output=output,
-                rows=None if laid is None else laid.rows,
+                rows=None if stacked is None else stacked.rows,
                 provenance=provenance(type(self).__name__, self.plain_params()) if out is not None else None,
                 out=out,
                 overwrite=overwrite,
@@ -305,9 +305,9 @@ class MeasuredEstimator(Estimator):
         def identity(snapshot: Snapshot) -> dict[str, Any]:
             return identity_of(snapshot, session.source, {**self.plain_params(), "device": session.device})
 
-        laid, moments = session.measured(identity, checkpoint, checkpoint_every)
+        discretisation, moments = session.measured(identity, checkpoint, checkpoint_every)
         fitted = self.fit_moments(moments)
-        chosen, lattice = laid.selection, as_lattice(laid.basis)
+        chosen, lattice = discretisation.selection, as_lattice(discretisation.basis)
         if chosen is not None and lattice is not None:  # chosen on the pilot; its prior after the pass
             own = self.choice_
             self.choice_ = replace(own, candidates=(*own.candidates, *chosen.candidates))

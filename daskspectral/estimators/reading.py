@@ -98,12 +98,12 @@ class _Call:
         """The layouts; None where X has no labels."""
         X = self.values["X"]
         if not isinstance(X, (tuple, list)) or is_files(X):
-            laid = self._stacked(X, "X", weigh=True, drop_empty=self.dropping)
-            if laid is None:
+            stacked = self._stacked(X, "X", weigh=True, drop_empty=self.dropping)
+            if stacked is None:
                 return None
-            self.values["X"] = laid.reader
-            _check_folds(self._folds, laid, "folds")
-            return {"layout_": self._lay_fields(laid)}
+            self.values["X"] = stacked.reader
+            _check_folds(self._folds, stacked, "folds")
+            return {"layout_": self._lay_fields(stacked)}
         if not X or not isinstance(X[0], LABELLED):
             return None
         operator = getattr(self.estimator, "operator", None)
@@ -128,17 +128,17 @@ class _Call:
         for i, view in enumerate(views[1:], 1):
             what = f"X[{i}]"
             if apart:
-                laid = self._stacked(view, what, "right_layout_", drop_empty=self.dropping)
+                stacked = self._stacked(view, what, "right_layout_", drop_empty=self.dropping)
             else:
-                laid = stack_rows(view, what, layout=first.layout)
-            readers.append(view if laid is None else laid.reader)
-            if laid is None:
+                stacked = stack_rows(view, what, layout=first.layout)
+            readers.append(view if stacked is None else stacked.reader)
+            if stacked is None:
                 continue
-            index = {k: c for k, c in laid.rows.coords.items() if k in laid.rows.dims}
-            empty = np.broadcast_to(np.zeros(()), laid.rows.sizes)
-            stack_field(xr.DataArray(empty, dims=laid.rows.dims, coords=index), first.rows, what)
+            index = {k: c for k, c in stacked.rows.coords.items() if k in stacked.rows.dims}
+            empty = np.broadcast_to(np.zeros(()), stacked.rows.sizes)
+            stack_field(xr.DataArray(empty, dims=stacked.rows.dims, coords=index), first.rows, what)
             if apart:
-                layouts["right_layout_"] = laid.layout
+                layouts["right_layout_"] = stacked.layout
         self.values["X"] = tuple(_alike(readers))
         self._lay_fields(first)
         return layouts
@@ -157,39 +157,39 @@ class _Call:
                 kept = np.logical_or.reduce([np.ones(layout.size, bool) if mask is None else mask for mask in masks])
                 weights = None if layout.weights is None else layout.weights[kept]
                 layout = layout if kept.all() else replace(layout, kept=kept, weights=weights)
-        laid = [stack_rows(x, f"X[{i}]", layout=layout, weigh=True) for i, x in enumerate(X)]
-        if any(part is not None and part.weights is not None for part in laid):
+        stacked = [stack_rows(x, f"X[{i}]", layout=layout, weigh=True) for i, x in enumerate(X)]
+        if any(part is not None and part.weights is not None for part in stacked):
             raise ValueError("latitude= weighs rows, and rows of trajectories follow one another in time: leave it out")
-        self.values["X"] = _alike([x if part is None else part.reader for x, part in zip(X, laid, strict=True)])
+        self.values["X"] = _alike([x if part is None else part.reader for x, part in zip(X, stacked, strict=True)])
         for name, given in {name: self.values.get(name) for name in FIELDS}.items():
-            if _is_list(given, len(laid)):
+            if _is_list(given, len(stacked)):
                 self.values[name] = [
                     field if part is None else stack_field(field, part.rows, f"{name}[{i}]")[0]
-                    for i, (field, part) in enumerate(zip(given, laid, strict=True))
+                    for i, (field, part) in enumerate(zip(given, stacked, strict=True))
                 ]
-        if _is_list(self._folds, len(laid)):
-            for i, (labels, part) in enumerate(zip(self._folds, laid, strict=True)):
+        if _is_list(self._folds, len(stacked)):
+            for i, (labels, part) in enumerate(zip(self._folds, stacked, strict=True)):
                 _check_folds(labels, part, f"folds[{i}]")
         return {"layout_": layout}
 
-    def _lay_fields(self, laid: StackedRows) -> Layout:
+    def _lay_fields(self, stacked: StackedRows) -> Layout:
         """Put rows in the place of targets, weights and fields; the layout, with the labels of the targets."""
-        layout, values = laid.layout, self.values
+        layout, values = stacked.layout, self.values
         for name in FIELDS:
             if values.get(name) is not None:
-                values[name], data = stack_field(values[name], laid.rows, name)
+                values[name], data = stack_field(values[name], stacked.rows, name)
                 if name == "y":
-                    layout = with_target(layout, data, laid.rows)
+                    layout = with_target(layout, data, stacked.rows)
         if values.get("gradients") is not None:
-            values["gradients"] = stack_gradients(values["gradients"], laid)
+            values["gradients"] = stack_gradients(values["gradients"], stacked)
         fields = values.get("fields")
         if isinstance(fields, Mapping):
-            fields = {name: stack_field(value, laid.rows, f"fields[{name!r}]")[0] for name, value in fields.items()}
+            fields = {name: stack_field(value, stacked.rows, f"fields[{name!r}]")[0] for name, value in fields.items()}
             values["fields"] = fields
         if isinstance(values["X"], ZarrReader):
             beside = [*(values.get(name) for name in (*FIELDS, "gradients")), *(fields or {}).values()]
             values["X"] = _alike([values["X"], *beside])[0]
-        if laid.weights is None:
+        if stacked.weights is None:
             return layout
         if not self.weighs:
             raise ValueError(
@@ -197,7 +197,7 @@ class _Call:
                 f"weights: give sample_dims without {layout.latitude!r}, so that it weighs columns, or leave latitude "
                 "out"
             )
-        values["sample_weight"] = _times(laid.weights, values.get("sample_weight"))
+        values["sample_weight"] = _times(stacked.weights, values.get("sample_weight"))
         return layout
 
 
@@ -210,18 +210,18 @@ def stacked_as(
     """
     if layout is None:
         return stack_rows(x, what, sample_dims=sample_dims, latitude=latitude, **options)
-    laid = stack_rows(x, what, layout=layout, **options)
-    if laid is None:
+    stacked = stack_rows(x, what, layout=layout, **options)
+    if stacked is None:
         return None
-    told = {sample_dims} if isinstance(sample_dims, str) else set(sample_dims or laid.rows.dims)
-    if told != set(laid.rows.dims):
+    told = {sample_dims} if isinstance(sample_dims, str) else set(sample_dims or stacked.rows.dims)
+    if told != set(stacked.rows.dims):
         raise ValueError(
-            f"sample_dims={sample_dims!r} are not the dimensions of the rows of {what}, {laid.rows.dims}, beside the "
-            "columns of the fit: leave it out"
+            f"sample_dims={sample_dims!r} are not the dimensions of the rows of {what}, {stacked.rows.dims}, beside "
+            "the columns of the fit: leave it out"
         )
     if latitude not in (None, layout.latitude):
         raise ValueError(f"latitude={latitude!r} is not that of the fit, {layout.latitude!r}: leave it out")
-    return laid
+    return stacked
 
 
 def refuse_names(rows: Rows) -> None:
@@ -239,13 +239,13 @@ def _is_list(value: Any, size: int) -> TypeGuard[Sequence[Any]]:
     return isinstance(value, (list, tuple)) and len(value) == size
 
 
-def _check_folds(labels: Any, laid: StackedRows | None, what: str) -> None:
+def _check_folds(labels: Any, stacked: StackedRows | None, what: str) -> None:
     """Raise ValueError for labels of folds that lie on other rows, or in another order."""
-    if laid is None or not isinstance(labels, xr.DataArray):
+    if stacked is None or not isinstance(labels, xr.DataArray):
         return
-    stack_field(labels, laid.rows, what)
+    stack_field(labels, stacked.rows, what)
     if labels.ndim > 1:
-        dims = [*map(str, laid.rows.dims)]
+        dims = [*map(str, stacked.rows.dims)]
         raise ValueError(
             f"{what} has the dimensions {labels.dims}, and labels of folds are one for each row, of which the first of "
             f"{dims} is the slowest: give {what}.transpose(*{dims}).values.ravel()"

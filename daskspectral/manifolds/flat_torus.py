@@ -531,8 +531,8 @@ def _within(basis: Floats, square: float) -> tuple[Integers, Floats] | None:
     known, rest = np.zeros((1, 0), dtype=np.int64), np.full(1, square * (1 + TOGETHER))
     for i in reversed(range(m)):
         centre = -(known @ factor[i, i + 1 :]) / factor[i, i]
-        reach = np.sqrt(rest) / abs(factor[i, i])
-        first, last = np.ceil(centre - reach), np.floor(centre + reach)
+        radius = np.sqrt(rest) / abs(factor[i, i])
+        first, last = np.ceil(centre - radius), np.floor(centre + radius)
         found = branches(np.maximum(last - first + 1, 0))
         if found is None:
             return None

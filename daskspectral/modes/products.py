@@ -156,7 +156,7 @@ class FormProducts:
 
     Examples
     --------
-    >>> lattice = FourierLattice(2, periods=(2 * np.pi,)).laid(1, None, None)
+    >>> lattice = FourierLattice(2, periods=(2 * np.pi,)).on_box(1, None, None)
     >>> uniform = np.zeros(9, dtype=complex)
     >>> uniform[4] = 1
     >>> energy = FormProducts(lattice, [[ModeTerm(1.0, ModeWeight(), (1,), (1,))]], {ModeWeight(): uniform})

@@ -239,7 +239,7 @@ def _shown(labels: tuple[Any, ...]) -> str:
     return f"{', '.join(map(str, labels[:5]))}{', ...' if len(labels) > 5 else ''}" if labels else "none"
 
 
-class Dealing(ABC):
+class FoldRule(ABC):
     """A rule that gives each row one of `number` folds."""
 
     rule: ClassVar[str]
@@ -262,7 +262,7 @@ class Dealing(ABC):
 
 
 @dataclass(frozen=True)
-class Hashed(Dealing):
+class HashedFolds(FoldRule):
     """A row's fold is a hash of its key: the same whatever the chunks, whatever is appended, and for its copies."""
 
     number: int
@@ -274,7 +274,7 @@ class Hashed(Dealing):
 
 
 @dataclass(frozen=True)
-class Ranked(Dealing):
+class RankedFolds(FoldRule):
     """The `rows` rows, which are few, in the order of the hashes of their numbers are dealt in turn: folds of equal
     size, whatever the values."""
 
@@ -294,7 +294,7 @@ class Ranked(Dealing):
 
 
 @dataclass(frozen=True, eq=False)
-class Dealt(Dealing):
+class DealtFolds(FoldRule):
     """Whole tasks are dealt to the folds in turn; `starts` are the first rows of the tasks, `before` were dealt before.
 
     On rows sorted by a coordinate every fold has its share of each stretch; folds drawn at random would not.
@@ -319,7 +319,7 @@ class Dealt(Dealing):
 
 
 @dataclass(frozen=True)
-class Blocked(Dealing):
+class BlockedFolds(FoldRule):
     """The first `rows` rows are cut into as many contiguous blocks as there are folds, of `length` rows or one more.
 
     Rows appended to them are dealt to the folds in turn, in blocks of the same length.
@@ -357,7 +357,7 @@ class Blocked(Dealing):
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledFolds(Dealing):
+class LabelledFolds(FoldRule):
     """The field `fold` has a label for each row: one of `values`, sorted, which users know by their `names`.
 
     A row whose label is not among the values is an error.
@@ -392,18 +392,18 @@ class LabelledFolds(Dealing):
 class Groups:
     """The groups in which a pass sums its rows: the folds, and behind them rows that coincide with landmarks."""
 
-    dealing: Dealing
+    fold_rule: FoldRule
     landmarks: Coincidence | None = None
 
     @property
     def number(self) -> int:
         """The number G of groups."""
-        return self.dealing.number + (self.landmarks is not None)
+        return self.fold_rule.number + (self.landmarks is not None)
 
     def of(self, rows: Rows) -> Array:
         """The groups (c,) of these rows."""
-        found = self.dealing.of(rows)
-        return found if self.landmarks is None else np.where(self.landmarks(rows["x"]), self.dealing.number, found)
+        found = self.fold_rule.of(rows)
+        return found if self.landmarks is None else np.where(self.landmarks(rows["x"]), self.fold_rule.number, found)
 
     def split(self, rows: Rows) -> Iterator[tuple[int, Rows]]:
         """The rows of each group that has some, with the group's number."""

@@ -17,7 +17,17 @@ from daskspectral.data.containers import in_memory
 from daskspectral.data.source import Source
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.plan import TASK_BYTES
-from daskspectral.moments.folds import FOLD, Blocked, Dealing, Dealt, Folds, Hashed, LabelledFolds, Ranked, hashed
+from daskspectral.moments.folds import (
+    FOLD,
+    BlockedFolds,
+    DealtFolds,
+    FoldRule,
+    Folds,
+    HashedFolds,
+    LabelledFolds,
+    RankedFolds,
+    hashed,
+)
 from daskspectral.passes.parameters import check_whole
 from daskspectral.passes.scale import Added
 
@@ -60,7 +70,7 @@ class FoldRequest:
         values = run.reduce(Added(_distinct)).sums.get("labels", _Distinct(np.empty(0))).values
         return replace(self, values=_checked_distinct(values), names=tuple(values.tolist()))
 
-    def dealing(self, source: Source, plan: Plan) -> Dealing | None:
+    def fold_rule(self, source: Source, plan: Plan) -> FoldRule | None:
         """How the rows are dealt to folds; None where there are too few of them for two folds.
 
         Raises ValueError where folds would be left without rows, or blocks would be too short.
@@ -74,17 +84,17 @@ class FoldRequest:
             return LabelledFolds(self.values, self.names)
         if before is not None:
             if before.block is not None:
-                return Blocked(before.number, before.block[0])
-            return Dealt(before.number, starts, before.dealt) if dealt else Hashed(before.number)
+                return BlockedFolds(before.number, before.block[0])
+            return DealtFolds(before.number, starts, before.dealt) if dealt else HashedFolds(before.number)
         if self.blocks or source.lagged is not None:
             number = _blocks(source, self.number)
-            return Blocked(number, source.n) if number > 1 else None
+            return BlockedFolds(number, source.n) if number > 1 else None
         if dealt:
-            return Dealt(self.number, starts)
+            return DealtFolds(self.number, starts)
         if source.n < FEW_ROWS and self.number <= DEFAULT:
             number = min(self.number, source.n)
-            return Ranked(number, source.n) if number > 1 else None
-        return Hashed(_filled(source, self.number))
+            return RankedFolds(number, source.n) if number > 1 else None
+        return HashedFolds(_filled(source, self.number))
 
 
 def checked_folds(value: Any) -> FoldRequest | None:
@@ -151,19 +161,19 @@ def continued_folds(before: Folds | None, value: Any) -> FoldRequest | None:
     return replace(request, labels=labels, values=np.arange(len(known)), names=before.labels, before=before)
 
 
-def dealt_plan(plan: Plan, dealing: Dealing | None, *, block: int, row_bytes: int) -> Plan:
+def dealt_plan(plan: Plan, fold_rule: FoldRule | None, *, block: int, row_bytes: int) -> Plan:
     """The plan with epochs of which the driver gets one sum for each fold, and few sums wait.
 
     Where the rows of a task are in many folds, tasks are joined until each fold has half a block of rows in a task, as
     long as there are eight tasks: p x p sums of fewer rows cost more than the rows.
     """
-    if isinstance(dealing, Dealt):
-        tasks = dealing.number * max(1, DEALT_EPOCH // dealing.number)
-        return replace(plan, epoch=tasks, deal=dealing.number)
-    if dealing is not None and max(dealing.most(start, stop) for start, stop in plan.ranges) > 2:
+    if isinstance(fold_rule, DealtFolds):
+        tasks = fold_rule.number * max(1, DEALT_EPOCH // fold_rule.number)
+        return replace(plan, epoch=tasks, deal=fold_rule.number)
+    if fold_rule is not None and max(fold_rule.most(start, stop) for start, stop in plan.ranges) > 2:
         longest = max(stop - start for start, stop in plan.ranges)
         most = min(len(plan.ranges) // LEAST_JOINED, TASK_BYTES // (longest * row_bytes))
-        joined = max(1, min(most, dealing.number * block // 2 // longest))
+        joined = max(1, min(most, fold_rule.number * block // 2 // longest))
         firsts = range(0, len(plan.ranges), joined)
         spans = tuple((plan.ranges[i][0], plan.ranges[i : i + joined][-1][1]) for i in firsts)
         return replace(plan, ranges=spans, epoch=min(plan.epoch, SHORT_EPOCH))

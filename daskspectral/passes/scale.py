@@ -137,8 +137,8 @@ class Extent:
             return None
         if upper - lower <= FAR * (high - low):
             return lower, upper
-        reach = BEYOND * (high - low)
-        return max(lower, low - reach), min(upper, high + reach)
+        margin = BEYOND * (high - low)
+        return max(lower, low - margin), min(upper, high + margin)
 
 
 def _extents(numbers: NDArray[np.int64], batch: Mapping[str, Array]) -> dict[str, Extent]:

@@ -54,12 +54,12 @@ def measure_score(
     check_widths(fitted, source)
     least = min(model.n_components, *(c.shape[1] for c in functions.values()))
     check_rows(source.n, least, f"X has {source.rows}")
-    laid = Discretisation.of(fitted)
+    discretisation = Discretisation.of(fitted)
     moments = measure(
         source,
-        laid,
+        discretisation,
         operator,
-        plan_sums(source, operator, laid.outline, fitted.dtype, device=chosen_device(model.device)),
+        plan_sums(source, operator, discretisation.outline, fitted.dtype, device=chosen_device(model.device)),
         snapshot=Snapshot(source),
         description="score",
     )

@@ -22,7 +22,7 @@ from daskspectral.engine import Plan, Run
 from daskspectral.engine.checkpoint import Checkpoint, checkpoint_directory
 from daskspectral.engine.sampling import scan
 from daskspectral.moments import Digests, Moments
-from daskspectral.moments.folds import Dealing, Dealt
+from daskspectral.moments.folds import DealtFolds, FoldRule
 from daskspectral.neural import State
 from daskspectral.operators import Operator
 from daskspectral.passes.folds import FoldRequest
@@ -76,10 +76,10 @@ class Kept:
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """What a training needs to know of the fit: the `dealing` to folds of a pass with so many functions, and where its
-    state is `kept`, None where it is not."""
+    """What a training needs to know of the fit: the `fold_rule` of a pass with so many functions, and where its state
+    is `kept`, None where it is not."""
 
-    dealing: Callable[[tuple[int, int | None]], Dealing | None] = field(default=lambda sizes: None)
+    fold_rule: Callable[[tuple[int, int | None]], FoldRule | None] = field(default=lambda sizes: None)
     kept: Kept | None = None
 
 
@@ -118,11 +118,11 @@ class Session:
         if self.outline is not None and not probe:
             return self.outline
         began = time.perf_counter()
-        laid = self._chosen(None)
-        plan, seconds = self._planned(laid.outline, self.choosing), time.perf_counter() - began
+        discretisation = self._chosen(None)
+        plan, seconds = self._planned(discretisation.outline, self.choosing), time.perf_counter() - began
         if not probe:
             return plan
-        return probed(self.source, laid, self.operator, plan, choosing=seconds, workers=workers)
+        return probed(self.source, discretisation, self.operator, plan, choosing=seconds, workers=workers)
 
     def measured(
         self,
@@ -134,7 +134,7 @@ class Session:
         _ = self.outline
         snapshot, saved = Snapshot(self.source), None
         if checkpoint is None:
-            laid = self._chosen(None)
+            discretisation = self._chosen(None)
         else:
             known = identity(snapshot)
             kept, kinds = Kept(checkpoint_directory(checkpoint), known), {"discretisation": Discretisation}
@@ -142,18 +142,20 @@ class Session:
                 checkpoint, known, lambda: {"discretisation": self._chosen(kept)}, kinds, checkpoint_every
             )
             kept.clear()
-            laid = saved.constants["discretisation"]
+            discretisation = saved.constants["discretisation"]
         plan = self.outline
-        if plan is None or self.expected is None or not laid.outline.agrees(self.expected):
-            plan = self._planned(laid.outline)  # fewer landmarks than were asked for, or rows alike
-        return laid, measure(self.source, laid, self.operator, plan, snapshot=snapshot, checkpoint=saved)
+        if plan is None or self.expected is None or not discretisation.outline.agrees(self.expected):
+            plan = self._planned(discretisation.outline)  # fewer landmarks than were asked for, or rows alike
+        return discretisation, measure(
+            self.source, discretisation, self.operator, plan, snapshot=snapshot, checkpoint=saved
+        )
 
     def _chosen(self, kept: Kept | None) -> Discretisation:
-        by_tasks = self.outline is not None and isinstance(self.outline.dealing, Dealt)
-        return self.choose(replace(self.source, by_tasks=by_tasks), Training(self._dealing, kept))
+        by_tasks = self.outline is not None and isinstance(self.outline.fold_rule, DealtFolds)
+        return self.choose(replace(self.source, by_tasks=by_tasks), Training(self._fold_rule, kept))
 
-    def _dealing(self, sizes: Sizes) -> Dealing | None:
-        return self._planned(Outline(sizes, self.expected is not None and self.expected.apart)).dealing
+    def _fold_rule(self, sizes: Sizes) -> FoldRule | None:
+        return self._planned(Outline(sizes, self.expected is not None and self.expected.apart)).fold_rule
 
     def _planned(self, outline: Outline, choosing: int = 0) -> PassPlan:
         shared: dict[str, Any] = {"device": self.device, "folds": self.folds, "choosing": choosing}
@@ -170,10 +172,10 @@ def measured_further(before: Moments, source: Source, folds: FoldRequest | None,
     snapshot = Snapshot(source)
     digests = check_appended(before, source, snapshot)
     source = source.begun_at(before.rows)
-    laid = replace(Discretisation.of(before), landmark_rows=before.landmark_rows)
+    discretisation = replace(Discretisation.of(before), landmark_rows=before.landmark_rows)
     shared: dict[str, Any] = {"device": device, "folds": folds, "start": before.rows}
-    plan = plan_sums(source, before.operator, laid.outline, before.dtype, **shared)
-    added = measure(source, laid, before.operator, plan, snapshot=snapshot, after=before)
+    plan = plan_sums(source, before.operator, discretisation.outline, before.dtype, **shared)
+    added = measure(source, discretisation, before.operator, plan, snapshot=snapshot, after=before)
     assert added.digests is not None
     return replace(before + added, digests=digests + added.digests)
 

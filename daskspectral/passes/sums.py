@@ -36,7 +36,7 @@ from daskspectral.modes.nufft import available_there
 from daskspectral.modes.sums import bytes_there, rows_at_once
 from daskspectral.moments import Digests, Measure, Measured, Moments, SummedRows, block_rows
 from daskspectral.moments.counting import ORDER, Runs
-from daskspectral.moments.folds import Coincidence, Dealing, Dealt, Groups, gathered
+from daskspectral.moments.folds import Coincidence, DealtFolds, FoldRule, Groups, gathered
 from daskspectral.moments.modes import ModeMeasure, Outside, weights_of
 from daskspectral.moments.patterns import MEASURED
 from daskspectral.moments.summing import SumTask
@@ -183,7 +183,7 @@ class PassPlan:
 
     ranges: Plan
     memory: Memory
-    dealing: Dealing | None
+    fold_rule: FoldRule | None
     dtype: str
     device: str
     probe: Timing | None = None
@@ -232,11 +232,11 @@ def plan_sums(
     flops = flops_of(source, p) if lattice is None else MODE_FLOPS
     plan, threads = plan_rows(source, flops, start=start, device=device), local_threads()
     block = max(block_rows(p), least_rows(device))
-    dealing = None if folds is None else folds.dealing(source, plan)
-    if lattice is None or isinstance(dealing, Dealt):  # sums of modes are small, however few rows a task has
-        plan = dealt_plan(plan, dealing, block=block, row_bytes=source.row_bytes)
-    groups = _groups_in(plan, dealing, apart)
-    kept = 0 if dealing is None else dealing.number + apart
+    fold_rule = None if folds is None else folds.fold_rule(source, plan)
+    if lattice is None or isinstance(fold_rule, DealtFolds):  # sums of modes are small, however few rows a task has
+        plan = dealt_plan(plan, fold_rule, block=block, row_bytes=source.row_bytes)
+    groups = _groups_in(plan, fold_rule, apart)
+    kept = 0 if fold_rule is None else fold_rule.number + apart
     most = max(groups(range(i, i + 1)) for i in range(len(plan.ranges)))
     read = chunk_bytes(source, max(b - a for a, b in plan.ranges), device)
     release()
@@ -260,17 +260,17 @@ def plan_sums(
         )
     memory = replace(memory, choosing=choosing)
     check_memory(memory)
-    return PassPlan(plan, memory, dealing, dtype, device)
+    return PassPlan(plan, memory, fold_rule, dtype, device)
 
 
-def _groups_in(plan: Plan, dealing: Dealing | None, apart: bool) -> Callable[[range], int]:
+def _groups_in(plan: Plan, fold_rule: FoldRule | None, apart: bool) -> Callable[[range], int]:
     """How many groups of rows the sum over some of the ranges has at most."""
 
     def groups(ranges: range) -> int:
-        if dealing is None:
+        if fold_rule is None:
             return 1
         first, last = ranges[0], ranges[0] if plan.deal > 1 else ranges[-1]  # ranges of one hand are in one fold
-        return dealing.most(plan.ranges[first][0], plan.ranges[last][1]) + apart
+        return fold_rule.most(plan.ranges[first][0], plan.ranges[last][1]) + apart
 
     return groups
 
@@ -293,7 +293,7 @@ def measure(
     is left or the checkpoint follows another plan, MemoryError where less memory is free than the plan needs, and
     OSError where the data changed meanwhile.
     """
-    basis, dealing = discretisation.basis, plan.dealing
+    basis, fold_rule = discretisation.basis, plan.fold_rule
     run, task = _run_of(source, discretisation, operator, plan, after=after, description=description)
     source, operator, dtypes, groups = run.source, task.operator, run.digested, task.groups
     release()
@@ -311,8 +311,8 @@ def measure(
         checkpoint.total = total  # its sums are written; those of many folds are large
     order = sums.pop(ORDER)
     folds = None
-    if dealing is not None and groups is not None:
-        folds, sums = gathered(sums, groups.number, landmarks=groups.landmarks is not None, **dealing.origin)
+    if fold_rule is not None and groups is not None:
+        folds, sums = gathered(sums, groups.number, landmarks=groups.landmarks is not None, **fold_rule.origin)
         folds = replace(folds, reserved=discretisation.reserved)
     release()
     lattice = as_lattice(basis)
@@ -373,11 +373,11 @@ def _run_of(
     """The run over the rows of a plan, and what each of its tasks sums."""
     basis, right, operator = discretisation.basis, discretisation.right_basis, discretisation.operator or operator
     source = discretisation.prepared(source, operator)
-    rows, dealing, dtype, device = discretisation.landmark_rows, plan.dealing, plan.dtype, plan.device
+    rows, fold_rule, dtype, device = discretisation.landmark_rows, plan.fold_rule, plan.dtype, plan.device
     touching = None if rows == "kept" else discretisation.coincidence
-    apart = touching if rows == "apart" and dealing is not None else None
+    apart = touching if rows == "apart" and fold_rule is not None else None
     prepared = discretisation.preparation
-    groups = None if dealing is None else Groups(dealing, apart)
+    groups = None if fold_rule is None else Groups(fold_rule, apart)
     measured = measure_of(basis, right, operator, dtype, device=device, patterns=True)
     runs = Runs.of(basis, max(stop - start for start, stop in plan.ranges.ranges))
     task = SumTask(measured, operator, prepared.scale, prepared.columns, groups, runs)
@@ -386,7 +386,7 @@ def _run_of(
         dtypes = {name: after.digests.dtypes.get(name, dtype) for name, dtype in dtypes.items()}
     lattice = as_lattice(basis)
     dropped: Any = touching if rows == "dropped" else None if lattice is None else Outside(lattice)
-    keyed = dealing is not None and dealing.keyed
+    keyed = fold_rule is not None and fold_rule.keyed
     return Run(source, plan.ranges, dropped, description, device, dtypes, keyed), task
 
 

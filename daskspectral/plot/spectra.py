@@ -284,11 +284,11 @@ def timescales(
         times = [found[lag][i] for lag in some]
         axes.plot(np.multiply(step, some), times, linewidth=1.1, markersize=4, label=f"{i + 1}", **told_apart(i))
     ends = np.array([lags[0], lags[-1]]) * step
-    reach = ends * [0.8, 1.25]
-    axes.fill_between(reach, 1e-300, reach, color=FAINT, linewidth=0, zorder=-1)
-    axes.plot(reach, reach, color=MUTED, linewidth=0.8)
+    shown = ends * [0.8, 1.25]
+    axes.fill_between(shown, 1e-300, shown, color=FAINT, linewidth=0, zorder=-1)
+    axes.plot(shown, shown, color=MUTED, linewidth=0.8)
     every = np.concatenate([ends, *found.values()])
-    axes.set(xscale="log", yscale="log", xlim=reach, ylim=(0.6 * every.min(), 1.6 * every.max()))
+    axes.set(xscale="log", yscale="log", xlim=shown, ylim=(0.6 * every.min(), 1.6 * every.max()))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(power)
         axis.set_minor_formatter(lambda *_: "")

@@ -60,8 +60,8 @@ class View:
     def source(self, X: Any) -> Source:
         """The rows of X as they were laid out at the fit. Raises ValueError for another number of columns."""
         rows = Rows.of(X)
-        laid = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=self._layout)
-        source = open_source(Rows(rows.data if laid is None else laid.reader, on_invalid="skip"))
+        stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=self._layout)
+        source = open_source(Rows(rows.data if stacked is None else stacked.reader, on_invalid="skip"))
         if source.n_features_in != self.width:
             what = "the second view" if self.right else "X"
             raise ValueError(f"{what} has {source.n_features_in} columns, the model was fitted on {self.width}")

@@ -252,7 +252,7 @@ class HermiteRegressor(Regressor):
             )
 
         def choose(source: Source, training: Training) -> Discretisation:
-            return self._laid_out(source, side, operator, at_most=asked == "auto")
+            return self._discretised(source, side, operator, at_most=asked == "auto")
 
         choosing = pilot_bytes(source, operator, side.size) if side.automatic else 0
         expected = Outline((side.size, None), lattice=side.lattice)
@@ -270,13 +270,13 @@ class HermiteRegressor(Regressor):
                 "out; an offset is taken by centring y"
             )
         if lattice is not None:
-            laid = regression_lattice(lattice, source.dimension, lattice.periods)
-            basis = replace(laid, kernel=lattice.kernel)
+            discretisation = regression_lattice(lattice, source.dimension, lattice.periods)
+            basis = replace(discretisation, kernel=lattice.kernel)
         side = Side.of(basis, "", "x", operator, 1)
         count = min(MOST_LANDMARKS, source.n)
         return side.fitted_to(count, source, operator), getattr(basis, "count", None)
 
-    def _laid_out(self, source: Source, side: Side, operator: Regression, *, at_most: bool) -> Discretisation:
+    def _discretised(self, source: Source, side: Side, operator: Regression, *, at_most: bool) -> Discretisation:
         """The basis and the scaling of columns, from passes and a draw of rows."""
         source = standardized(source)
         rng = np.random.default_rng(self.random_state)

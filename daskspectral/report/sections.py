@@ -306,11 +306,11 @@ def _along(model: SpectralDecomposition, trajectories: Sequence[Any]) -> list[Se
     numbers, points = take_rows(source, np.arange(0, window, max(1, window // SERIES_ROWS)))
     values, label, x = view.evaluate(points), "row", numbers.astype(float)
     rows = Rows.of(first)
-    laid = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=vars(model).get("layout_"))
-    if laid is not None and len(laid.rows.dims) == 1 and laid.rows.dims[0] in laid.rows.coords:
-        places = np.asarray(laid.rows.coords[laid.rows.dims[0]])
+    stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=vars(model).get("layout_"))
+    if stacked is not None and len(stacked.rows.dims) == 1 and stacked.rows.dims[0] in stacked.rows.coords:
+        places = np.asarray(stacked.rows.coords[stacked.rows.dims[0]])
         if places.dtype.kind in "iufM":  # numbers or times
-            label, x = str(laid.rows.dims[0]), places[numbers.astype(int)]
+            label, x = str(stacked.rows.dims[0]), places[numbers.astype(int)]
     pictures = []
     for i in np.flatnonzero(~still(values))[:8].tolist():
         axes = draw_series(axes_of(None, (4.2, 1.6)), x, values[:, i], label=label)

@@ -128,7 +128,7 @@ class Choice(Open):
         reserved: tuple[int, ...] = ()
         if choice.left.functions.untrained is not None:
             choice, reserved = choice._trained(source, int(rng.integers(2**31)), training or Training())
-        found = choice._laid_out(source, rng)
+        found = choice._discretised(source, rng)
         selection = found.selection if selection is None else selection
         if selection is not None:
             own = {} if found.selection is None else found.selection.parameters
@@ -150,9 +150,9 @@ class Choice(Open):
         left, right = self.left, self.right
         own, other = left.functions.untrained, None if right is None else right.functions.untrained
         assert own is not None
-        dealing = training.dealing(self.sizes)
-        reserved = () if dealing is None else reserved_folds(dealing.number)
-        rounds = Rounds(source, self.operator, own.rows, seed, dealing, reserved)
+        fold_rule = training.fold_rule(self.sizes)
+        reserved = () if fold_rule is None else reserved_folds(fold_rule.number)
+        rounds = Rounds(source, self.operator, own.rows, seed, fold_rule, reserved)
         trained, others = train(
             own,
             other,
@@ -169,7 +169,7 @@ class Choice(Open):
             closed = replace(closed, right=replace(right, functions=others))
         return closed, reserved
 
-    def _laid_out(self, source: Source, rng: np.random.Generator) -> Discretisation:
+    def _discretised(self, source: Source, rng: np.random.Generator) -> Discretisation:
         """The landmarks and the bases, nothing being left open but landmarks."""
         basis, again = self.left.choose(source, rng, self.operator)
         if self.left.lattice is not None:  # what is left open is chosen after the pass

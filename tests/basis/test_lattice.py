@@ -99,17 +99,17 @@ def test_copies_are_equal() -> None:
 )
 def test_frequencies_that_are_left_open_suit_the_rows(d: int, rows: int, m: int) -> None:
     for lattice in (FourierLattice(), FourierLattice(box=[(0, 1)] * d)):
-        laid = lattice.laid(d, [(0, 1)] * d, None, rows)
-        assert laid.orders == (m,) * d
-        assert laid.size <= rows / 4 or m == 1
-    assert FourierLattice(7).laid(d, None, None, rows).orders == (7,) * d
+        boxed = lattice.on_box(d, [(0, 1)] * d, None, rows)
+        assert boxed.orders == (m,) * d
+        assert boxed.size <= rows / 4 or m == 1
+    assert FourierLattice(7).on_box(d, None, None, rows).orders == (7,) * d
 
 
 def test_what_is_given_stays_and_what_cannot_work_is_refused() -> None:
     closed = FourierLattice(3, periods=[2.0, None])
-    assert closed.laid(2, [None, (0, 1)], None).periods == closed.laid(2, None, (2.0, None)).periods == (2.0, None)
+    assert closed.on_box(2, [None, (0, 1)], None).periods == closed.on_box(2, None, (2.0, None)).periods == (2.0, None)
     with pytest.raises(ValueError, match=r"has the periods \(2.0, None\), and \(1.0, None\) are asked for"):
-        closed.laid(2, None, (1.0, None))
+        closed.on_box(2, None, (1.0, None))
     with pytest.raises(ValueError, match=r"1 to 4 variables, and 5 are asked for.*Choose columns, or take a kernel at"):
         FourierLattice((1,) * 5)
     with pytest.raises(ValueError, match=r"lower < upper for each column; one side is \(2, 1\)"):

@@ -34,18 +34,18 @@ def field(values: np.ndarray = VALUES) -> xr.DataArray:
     return xr.DataArray(values, dims=("time", "lat", "lon"), coords=coords, name="t2m", attrs=attrs)
 
 
-def rows(laid: StackedRows | None) -> np.ndarray:
-    assert laid is not None
-    n = laid.reader.shape[0]
-    if isinstance(laid.reader, DaskReader):
-        return np.asarray(laid.reader.array.compute())
-    return laid.reader.read(0, n)
+def rows(stacked: StackedRows | None) -> np.ndarray:
+    assert stacked is not None
+    n = stacked.reader.shape[0]
+    if isinstance(stacked.reader, DaskReader):
+        return np.asarray(stacked.reader.array.compute())
+    return stacked.reader.read(0, n)
 
 
 def laid_out(x: Any, **options: Any) -> StackedRows:
-    laid = stack_rows(x, **options)
-    assert laid is not None
-    return laid
+    stacked = stack_rows(x, **options)
+    assert stacked is not None
+    return stacked
 
 
 ORDERS = [("time",), ("lon",), ("time", "lat"), ("lat", "time"), ("lon", "time", "lat")]
@@ -67,20 +67,22 @@ def test_dimensions_are_stacked_in_order(samples: tuple[str, ...]) -> None:
 
 
 def test_columns_of_latitudes_are_weighted_by_the_root_of_their_cosine() -> None:
-    laid = laid_out(field(), sample_dims="time", latitude="lat")
+    stacked = laid_out(field(), sample_dims="time", latitude="lat")
     wanted = field() * np.sqrt(np.cos(np.deg2rad(field().lat)))
-    np.testing.assert_allclose(rows(laid), wanted.values.reshape(TIMES, -1), rtol=1e-14)
-    assert laid.weights is None
-    np.testing.assert_allclose(laid.layout.spread(rows(laid), ("time",), unweighted=True)["t2m"], VALUES, rtol=1e-14)
-    slopes = laid_out(field(), layout=laid.layout, unweighted=True)
-    np.testing.assert_allclose(rows(slopes), VALUES.reshape(TIMES, -1) / laid.layout.weights, rtol=1e-14)
+    np.testing.assert_allclose(rows(stacked), wanted.values.reshape(TIMES, -1), rtol=1e-14)
+    assert stacked.weights is None
+    np.testing.assert_allclose(
+        stacked.layout.spread(rows(stacked), ("time",), unweighted=True)["t2m"], VALUES, rtol=1e-14
+    )
+    slopes = laid_out(field(), layout=stacked.layout, unweighted=True)
+    np.testing.assert_allclose(rows(slopes), VALUES.reshape(TIMES, -1) / stacked.layout.weights, rtol=1e-14)
 
 
 def test_rows_of_latitudes_have_their_cosine_as_a_weight() -> None:
     chunked = field().chunk({"time": 2, "lon": 2})
-    laid = laid_out(chunked, sample_dims=("time", "lat", "lon"), latitude="lat", weigh=True)
+    stacked = laid_out(chunked, sample_dims=("time", "lat", "lon"), latitude="lat", weigh=True)
     wanted = np.tile(np.repeat(np.cos(np.deg2rad(LAT)), 4), TIMES)
-    np.testing.assert_allclose(np.asarray(laid.weights), wanted, rtol=1e-14)
+    np.testing.assert_allclose(np.asarray(stacked.weights), wanted, rtol=1e-14)
 
 
 def test_columns_without_numbers_are_left_out_and_restored() -> None:
@@ -88,26 +90,30 @@ def test_columns_without_numbers_are_left_out_and_restored() -> None:
     values[:, 0, :2] = np.nan  # land
     values[:3, 2, 1] = np.nan  # sea that is ice for three rows
     for x in (field(values), field(values).chunk({"time": 2})):
-        laid = laid_out(x, drop_empty=True)
-        np.testing.assert_array_equal(rows(laid), values.reshape(TIMES, -1)[:, 2:])
-        again = laid.layout.spread(rows(laid), ("time",))["t2m"]
+        stacked = laid_out(x, drop_empty=True)
+        np.testing.assert_array_equal(rows(stacked), values.reshape(TIMES, -1)[:, 2:])
+        again = stacked.layout.spread(rows(stacked), ("time",))["t2m"]
         np.testing.assert_array_equal(again, values)
         assert (again.dims, again.attrs["units"], again.lat.attrs["units"]) == (x.dims, "K", "degrees_north")
-        assert (len(laid.layout.names), laid.layout.width, laid.layout.names[0]) == (10, 10, "t2m[lat=-60, lon=180]")
+        assert (len(stacked.layout.names), stacked.layout.width, stacked.layout.names[0]) == (
+            10,
+            10,
+            "t2m[lat=-60, lon=180]",
+        )
 
 
 def test_variables_are_columns_behind_one_another() -> None:
     data = xr.Dataset({"t2m": field(), "index": ("time", np.arange(7.0)), "crs": ((), 1)})
     data["t2m"].attrs["grid_mapping"] = "crs"
-    laid = laid_out(data)
-    np.testing.assert_array_equal(rows(laid), np.column_stack([VALUES.reshape(TIMES, -1), np.arange(7.0)]))
-    spread = laid.layout.spread(rows(laid), ("time",))
+    stacked = laid_out(data)
+    np.testing.assert_array_equal(rows(stacked), np.column_stack([VALUES.reshape(TIMES, -1), np.arange(7.0)]))
+    spread = stacked.layout.spread(rows(stacked), ("time",))
     np.testing.assert_array_equal(spread["t2m"], VALUES)
     np.testing.assert_array_equal(spread["index"], np.arange(7.0))
     other = xr.Dataset({"index": data["index"], "more": data["index"], "t2m": field().transpose("lon", "time", "lat")})
-    np.testing.assert_array_equal(rows(laid_out(other, layout=laid.layout)), rows(laid))
+    np.testing.assert_array_equal(rows(laid_out(other, layout=stacked.layout)), rows(stacked))
     with pytest.raises(ValueError, match=r"the model was fitted on \['index'\] too"):
-        stack_rows(data[["t2m"]], layout=laid.layout)
+        stack_rows(data[["t2m"]], layout=stacked.layout)
 
 
 def test_nothing_is_computed_until_rows_are_read() -> None:
@@ -119,10 +125,10 @@ def test_nothing_is_computed_until_rows_are_read() -> None:
 
     lazy = da.from_array(np.zeros((40, 3, 4)), chunks=(4, 3, 2)).map_blocks(read, meta=np.empty((0, 0, 0)))
     x = xr.DataArray(lazy, dims=("time", "lat", "lon"), coords={"lat": LAT})
-    laid = laid_out(x, sample_dims=("time", "lat"), latitude="lat", weigh=True)
+    stacked = laid_out(x, sample_dims=("time", "lat"), latitude="lat", weigh=True)
     assert seen == []
-    assert isinstance(laid.reader, DaskReader)
-    laid.reader.array[:1].compute(scheduler="synchronous")
+    assert isinstance(stacked.reader, DaskReader)
+    stacked.reader.array[:1].compute(scheduler="synchronous")
     assert set(seen) == {0}  # of ten blocks along time, one
 
 
@@ -132,9 +138,9 @@ def test_groups_and_files(tmp_path: Path) -> None:
         path = tmp_path / f"{version}.zarr"
         x.to_dataset().to_zarr(path, zarr_format=version, consolidated=version == 2)
         for source in (path, str(path), zarr.open_group(path, mode="r")):
-            laid = laid_out(source)
-            np.testing.assert_array_equal(rows(laid), wanted)
-            assert set(laid.rows.coords) == {"time", "month"}
+            stacked = laid_out(source)
+            np.testing.assert_array_equal(rows(stacked), wanted)
+            assert set(stacked.rows.coords) == {"time", "month"}
     for name, part in (("a", x[:3]), ("b", x[3:]), ("c", x[3:, :2])):
         part.to_netcdf(tmp_path / f"{name}.nc")
     np.testing.assert_array_equal(rows(laid_out(tmp_path / "[ab].nc")), wanted)
@@ -150,20 +156,20 @@ def test_parquet_is_read_by_row_groups(tmp_path: Path) -> None:
     for i, part in enumerate((table[:17], table[17:])):
         pq.write_table(pa.table({"a": part[:, 0], "b": part[:, 1]}), tmp_path / f"{i}.parquet", row_group_size=5)
     for source in (tmp_path, sorted(tmp_path.iterdir()), tmp_path / "*.parquet"):
-        laid = laid_out(source)
-        assert laid.layout.names == ["a", "b"]
-        assert laid.reader.edges.tolist() == [0, 5, 10, 15, 17, 22, 27, 30]
+        stacked = laid_out(source)
+        assert stacked.layout.names == ["a", "b"]
+        assert stacked.reader.edges.tolist() == [0, 5, 10, 15, 17, 22, 27, 30]
         for start, stop in ((0, 30), (3, 4), (4, 18), (29, 30)):
-            np.testing.assert_array_equal(laid.reader.read(start, stop), table[start:stop])
+            np.testing.assert_array_equal(stacked.reader.read(start, stop), table[start:stop])
 
 
 def test_fields_of_the_rows() -> None:
-    laid, y = laid_out(field(), sample_dims=("time", "lat", "lon")), field() * 2
-    values, _ = stack_field(y.transpose("lon", "lat", "time"), laid.rows, "y")
+    stacked, y = laid_out(field(), sample_dims=("time", "lat", "lon")), field() * 2
+    values, _ = stack_field(y.transpose("lon", "lat", "time"), stacked.rows, "y")
     np.testing.assert_array_equal(values, 2 * VALUES.ravel())
     for wrong, message in ((y[:, 0], "y has the dimensions"), (y.assign_coords(lat=LAT + 1), "align along 'lat'")):
         with pytest.raises(ValueError, match=message):
-            stack_field(wrong, laid.rows, "y")
+            stack_field(wrong, stacked.rows, "y")
 
 
 REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
@@ -210,9 +216,9 @@ def test_a_layout_is_saved_and_spreads_what_it_stacked(data: st.DataObject) -> N
     coords = {d: data.draw(st.sampled_from(kinds))(n) for d, n in zip(dims, sizes, strict=True)}
     x = xr.DataArray(values, dims=dims, coords=coords, name="v", attrs={"units": "m"})
     count = data.draw(st.integers(1, len(dims)))
-    laid = laid_out(x, sample_dims=dims[:count])
-    layout = decode(encode(laid.layout), Layout)
-    spread = layout.spread(rows(laid).reshape(*sizes[:count], -1), tuple(dims[:count]))["v"]
+    stacked = laid_out(x, sample_dims=dims[:count])
+    layout = decode(encode(stacked.layout), Layout)
+    spread = layout.spread(rows(stacked).reshape(*sizes[:count], -1), tuple(dims[:count]))["v"]
     np.testing.assert_array_equal(spread, values)
     assert spread.attrs == {"units": "m"}
     for dim in dims[count:]:
@@ -226,18 +232,18 @@ def test_a_layout_is_saved_and_spreads_what_it_stacked(data: st.DataObject) -> N
 def test_columns_are_those_of_the_fit_to_rounding_and_where_they_are_missing() -> None:
     places = np.append(np.linspace(-60.1, 60.7, 11), np.nan)
     x = field().stack(z=("lat", "lon")).reset_index("z").assign_coords(lat=("z", places))
-    laid = laid_out(x)
+    stacked = laid_out(x)
     rounded = x.assign_coords(lat=("z", places.astype(np.float32)))
-    np.testing.assert_array_equal(rows(laid_out(rounded, layout=laid.layout)), rows(laid))
+    np.testing.assert_array_equal(rows(laid_out(rounded, layout=stacked.layout)), rows(stacked))
     for other in (x.isel(z=[0, 4, 2, 3, 1, *range(5, 12)]), x.assign_coords(lat=("z", np.append(places[:-1], 0)))):
         with pytest.raises(ValueError, match="X has other columns than the fit: along 'lat' they are"):
-            stack_rows(other, layout=laid.layout)
+            stack_rows(other, layout=stacked.layout)
 
 
 def test_weights_of_rows_in_another_order_are_refused() -> None:
     x = field().stack(z=("time", "lon")).transpose("z", "lat").reset_index("z")
     weight = xr.DataArray(np.arange(28.0), dims="z", coords={"time": x.time, "lon": x.lon})
-    laid = laid_out(x, sample_dims="z")
-    np.testing.assert_array_equal(stack_field(weight, laid.rows, "weight")[0], np.arange(28.0))
+    stacked = laid_out(x, sample_dims="z")
+    np.testing.assert_array_equal(stack_field(weight, stacked.rows, "weight")[0], np.arange(28.0))
     with pytest.raises(ValueError, match=r"weight and X do not align: their rows have no index, and 'time' is"):
-        stack_field(weight[::-1], laid.rows, "weight")
+        stack_field(weight[::-1], stacked.rows, "weight")

@@ -24,7 +24,7 @@ V = ModeWeight((Field("v"),))
 
 def problem(d: int, seed: int = 0, n: int = 60) -> tuple[FourierLattice, Any, dict[str, Any]]:
     """A lattice, rows, and fields of them."""
-    lattice, rng = LATTICES[d].laid(d, None, None), np.random.default_rng(seed)
+    lattice, rng = LATTICES[d].on_box(d, None, None), np.random.default_rng(seed)
     x = lattice.centre + rng.uniform(-0.45, 0.45, (n, d)) * lattice.period
     return lattice, x, {"v": rng.standard_normal(n), "columns of diffusion": rng.standard_normal((n, d, d))}
 

@@ -20,13 +20,13 @@ from daskspectral.moments.folds import (
     FOLD,
     KEY,
     WEIGHT,
-    Blocked,
+    BlockedFolds,
     Coincidence,
-    Dealt,
+    DealtFolds,
     Groups,
-    Hashed,
+    HashedFolds,
     LabelledFolds,
-    Ranked,
+    RankedFolds,
     _hashes,
     distinct_rows,
     gathered,
@@ -80,25 +80,25 @@ def test_a_row_has_one_fold_whatever_the_batches(folds: int, start: int, lengths
     ends = [length * (k + 1) // folds for k in range(folds)]
     labels = numbers * 7 % folds
     wanted = {
-        Hashed(folds): hashed(numbers, folds),
-        Dealt(folds, borders[:-1], before): (np.repeat(np.arange(len(lengths)), lengths) + before) % folds,
-        Blocked(folds, length): [
+        HashedFolds(folds): hashed(numbers, folds),
+        DealtFolds(folds, borders[:-1], before): (np.repeat(np.arange(len(lengths)), lengths) + before) % folds,
+        BlockedFolds(folds, length): [
             next(k for k in range(folds) if n < ends[k]) if n < length else (n - length) // (length // folds) % folds
             for n in numbers.tolist()
         ],
         LabelledFolds(np.arange(folds), tuple(range(folds))): labels,
     }
     whole = rows(start, stop, **{FOLD: labels})
-    for dealing, of_rows in wanted.items():
-        np.testing.assert_array_equal(dealing.of(whole), of_rows)
-        for groups in (Groups(dealing), Groups(dealing, Coincidence(whole["x"][::5]))):
+    for fold_rule, of_rows in wanted.items():
+        np.testing.assert_array_equal(fold_rule.of(whole), of_rows)
+        for groups in (Groups(fold_rule), Groups(fold_rule, Coincidence(whole["x"][::5]))):
             apart = groups.landmarks is not None
             assert groups.number == folds + apart
             expected = np.where((numbers - start) % 5 == 0, folds, of_rows) if apart else np.array(of_rows)
             for a, b in itertools.pairwise(borders.tolist()):  # batches of a task have rows of this task only
                 found = list(groups.split({k: v[a - start : b - start] for k, v in whole.items()}))
                 here = expected[a - start : b - start]
-                assert len(np.unique(of_rows[a - start : b - start])) <= dealing.most(a, b) <= min(folds, b - a)
+                assert len(np.unique(of_rows[a - start : b - start])) <= fold_rule.most(a, b) <= min(folds, b - a)
                 assert [group for group, _ in found] == np.unique(here).tolist()
                 for group, part in found:
                     assert part[NUMBER].tolist() == numbers[a - start : b - start][here == group].tolist()
@@ -107,25 +107,25 @@ def test_a_row_has_one_fold_whatever_the_batches(folds: int, start: int, lengths
 @given(st.integers(2, 10), st.integers(2, 99))
 def test_few_rows_are_in_folds_of_equal_size(folds: int, n: int) -> None:
     """In the order of their hashes."""
-    found = Ranked(folds, n).of(rows(0, n))
+    found = RankedFolds(folds, n).of(rows(0, n))
     order = sorted(range(n), key=lambda i: int(mixed(np.array([i]))[0]))
     assert [found[i] for i in order] == [i % folds for i in range(n)]
 
 
 def test_what_folds_keep_of_their_rule() -> None:
-    dealt = Dealt(7, np.arange(0, 100, 10), before=3)
-    assert Ranked(3, 9).origin == Hashed(3).origin == {"rule": "hash"}
+    dealt = DealtFolds(7, np.arange(0, 100, 10), before=3)
+    assert RankedFolds(3, 9).origin == HashedFolds(3).origin == {"rule": "hash"}
     assert (dealt.origin, dealt.most(5, 11), dealt.most(0, 10)) == ({"rule": "tasks", "dealt": 10}, 2, 1)
-    assert Blocked(4, 10).origin == {"rule": "blocks", "block": (10, 2)}
-    assert Blocked(3, 3).of(rows(0, 7)).tolist() == [0, 1, 2, 0, 1, 2, 0]
+    assert BlockedFolds(4, 10).origin == {"rule": "blocks", "block": (10, 2)}
+    assert BlockedFolds(3, 3).of(rows(0, 7)).tolist() == [0, 1, 2, 0, 1, 2, 0]
 
 
 def test_a_label_that_was_not_counted_is_an_error() -> None:
-    dealing = LabelledFolds(np.array([2, 5]), (2, 5))
-    assert dealing.of(rows(0, 3, fold=np.array([5, 2, 5]))).tolist() == [1, 0, 1]
+    fold_rule = LabelledFolds(np.array([2, 5]), (2, 5))
+    assert fold_rule.of(rows(0, 3, fold=np.array([5, 2, 5]))).tolist() == [1, 0, 1]
     for label in (1, 3, 6):
         with pytest.raises(ValueError, match=rf"row 11 has the label {label} among the folds"):
-            dealing.of(rows(10, 12, fold=np.array([5, label])))
+            fold_rule.of(rows(10, 12, fold=np.array([5, label])))
 
 
 @given(st.integers(1, 4), st.integers(1, 30), st.integers(0, 10**6), st.booleans(), st.booleans())

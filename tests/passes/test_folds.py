@@ -27,7 +27,7 @@ from daskspectral.engine import plan as planning
 from daskspectral.errors import TrustWarning
 from daskspectral.kernels import Exponential, Gaussian, Polynomial
 from daskspectral.moments import Moments
-from daskspectral.moments.folds import Dealt, Hashed, hashed, row_keys
+from daskspectral.moments.folds import DealtFolds, HashedFolds, hashed, row_keys
 from daskspectral.moments.measure import UNFOLDED
 from daskspectral.passes.folds import FoldRequest, dealt_plan
 from daskspectral.spectral import choice as sides
@@ -156,16 +156,16 @@ def test_the_same_bits_on_every_scheduler(count: int, name: str, scheduling: Sch
 def test_tasks_are_joined_until_a_fold_has_half_a_block_in_each() -> None:
     ranges = tuple((100 * i, 100 * i + 100) for i in range(160))
     plan = Plan(ranges, 32, None)
-    dealt = dealt_plan(plan, Dealt(7, np.arange(0, 16_000, 100)), block=512, row_bytes=8)
+    dealt = dealt_plan(plan, DealtFolds(7, np.arange(0, 16_000, 100)), block=512, row_bytes=8)
     assert (dealt.epoch, dealt.deal, dealt.ranges) == (77, 7, ranges)
-    assert dealt_plan(plan, Dealt(90, np.arange(160) * 100), block=512, row_bytes=8).epoch == 90
+    assert dealt_plan(plan, DealtFolds(90, np.arange(160) * 100), block=512, row_bytes=8).epoch == 90
     for block, wanted in ((512, 12), (2048, 20), (20, 1)):  # 5 block / 2 / 100, as long as there are eight
-        joined = dealt_plan(plan, Hashed(5), block=block, row_bytes=8)
+        joined = dealt_plan(plan, HashedFolds(5), block=block, row_bytes=8)
         assert (joined.ranges[0], joined.ranges[-1][1]) == ((0, 100 * wanted), 16_000)
         assert (len(joined.ranges), joined.epoch) == (-(-160 // wanted), 4)
-    large = dealt_plan(plan, Hashed(5), block=2048, row_bytes=planning.TASK_BYTES // 300)
+    large = dealt_plan(plan, HashedFolds(5), block=2048, row_bytes=planning.TASK_BYTES // 300)
     assert large.ranges[0] == (0, 300)
-    assert dealt_plan(plan, Hashed(2), block=512, row_bytes=8) is plan
+    assert dealt_plan(plan, HashedFolds(2), block=512, row_bytes=8) is plan
     assert dealt_plan(plan, None, block=512, row_bytes=8) is plan
 
 
@@ -189,21 +189,21 @@ def test_bad_folds(folds: Any, message: str) -> None:
         make(folds=folds).fit(X)
 
 
-def dealing(n: int, tasks: int = 1, lag: int | None = None, **request: Any) -> Any:
+def fold_rule(n: int, tasks: int = 1, lag: int | None = None, **request: Any) -> Any:
     source: Any = SimpleNamespace(n=n, rows=f"{n} rows", lagged=None if lag is None else SimpleNamespace(lag=lag))
     ranges = [(int(a), int(b)) for a, b in pairwise(np.linspace(0, n, tasks + 1))]
-    return FoldRequest(**request).dealing(source, Plan(tuple(ranges), 32, None))
+    return FoldRequest(**request).fold_rule(source, Plan(tuple(ranges), 32, None))
 
 
 def test_how_many_folds_rows_fill() -> None:
     """Few rows have fewer of them, of equal size; where more are asked for, too few rows are an error."""
-    assert [getattr(dealing(n), "number", None) for n in (1, 2, 9, 11, 99, 100)] == [None, 2, 9, 10, 10, 10]
-    assert [dealing(n).rule for n in (99, 100)] == ["hash", "hash"]
-    assert [hasattr(dealing(n), "rows") for n in (99, 100)] == [True, False]
-    assert [dealing(10_000, tasks=t).rule for t in (99, 100)] == ["hash", "tasks"]
-    assert [dealing(10_000, tasks=t, number=100).rule for t in (99, 100)] == ["hash", "tasks"]
+    assert [getattr(fold_rule(n), "number", None) for n in (1, 2, 9, 11, 99, 100)] == [None, 2, 9, 10, 10, 10]
+    assert [fold_rule(n).rule for n in (99, 100)] == ["hash", "hash"]
+    assert [hasattr(fold_rule(n), "rows") for n in (99, 100)] == [True, False]
+    assert [fold_rule(10_000, tasks=t).rule for t in (99, 100)] == ["hash", "tasks"]
+    assert [fold_rule(10_000, tasks=t, number=100).rule for t in (99, 100)] == ["hash", "tasks"]
     for n, lag, number in ((99, 9, 10), (98, 10, 9), (15, 10, None), (300, 30, 10)):
-        assert getattr(dealing(n, lag=lag), "number", None) == number
+        assert getattr(fold_rule(n, lag=lag), "number", None) == number
     for n, request, match in (
         (120, {"number": 60}, r"folds=60 leaves \d+ of the folds without rows: X has 120 rows"),
         (50, {"number": 20}, "folds=20 leaves"),
@@ -211,7 +211,7 @@ def test_how_many_folds_rows_fill() -> None:
         (19, {"blocks": True, "number": 20}, "folds=20 makes blocks of 0 rows, shorter than one row: X has 19 rows"),
     ):
         with pytest.raises(ValueError, match=match):
-            dealing(n, **request)  # type: ignore[arg-type]
+            fold_rule(n, **request)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", ["words", "dask", "path"])
