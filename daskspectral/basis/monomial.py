@@ -94,7 +94,8 @@ class _MonomialEvaluation(Evaluation):
         if largest_coordinate > (float(np.finfo(block.dtype).max) / 1e12) ** (0.5 / basis.degree):
             raise ValueError(
                 f"the coordinates reach {largest_coordinate * basis.scale:.6g}, and sums of squares of their power "
-                f"{basis.degree} overflow {block.dtype}; give MonomialBasis a scale near that number, or standardize the columns"
+                f"{basis.degree} overflow {block.dtype}; give MonomialBasis a scale near that number, or standardize "
+                "the columns"
             )
         points = points.astype(block.dtype, copy=False)
         exponents, steps, _ = _table(basis.d, basis.degree)
