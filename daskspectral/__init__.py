@@ -32,7 +32,7 @@ The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` t
 Where what a user sees comes from: `eigenvalues_`, `status_`: `solve.solvers`; the intervals and `held_out_`:
 `moments.intervals`; `trusted_` and the warnings: `moments.trust`; `choice_`: `choosing.search`; `alpha_`:
 `solve.ridge`; how many rows the data count as: `moments.counting`; labels of results: `data.layout`, `passes.apply`;
-the table of `info`: `spectral.told`; the certificate: `embedding.certificate`.
+the table of `info`: `spectral.summary`; the certificate: `embedding.certificate`.
 
 How to add to it. Each is one class in a module of your own, where it registers itself, is saved and loaded, and nothing
 else changes (`tests/test_adding.py` adds one of each). In the package itself its room's `__init__.py` imports it too,

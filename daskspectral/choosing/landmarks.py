@@ -1,4 +1,4 @@
-"""Landmarks and the median distance, from one draw of rows."""
+"""Landmarks, the median distance and periodic columns of a fit, and the share of copies, from one draw of rows."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral import landmarks as choosing
 from daskspectral.basis import Landmarks as Asked
 from daskspectral.data.containers import in_memory
 from daskspectral.data.source import Source, label_of
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.errors import RankWarning, TrustWarning, warn_user
 from daskspectral.kernels import Kernel, Linear, Periodic
+from daskspectral.landmarks import BY_KERNEL, choose, median_distance
 from daskspectral.moments.folds import distinct_rows
 
 Array = NDArray[np.floating[Any]]
@@ -69,7 +69,7 @@ def choose_landmarks(
             advise_copies(raw, source)
     points = preparation(raw)
     if kernel.needs_median:
-        distance = choosing.median_distance(kernel.embedded(points), rng, size=MEDIAN_SAMPLE)
+        distance = median_distance(kernel.embedded(points), rng, size=MEDIAN_SAMPLE)
         logger.info("median distance %.6g taken as the kernel's scale", distance)
         kernel = kernel.resolve(distance)
     given = given_points(wanted, source, view)
@@ -106,9 +106,9 @@ def of_kernel(asked: Any, kernel: Kernel, *, count: int | str) -> Asked:
 
 def rows_by(method: str, points: Array, count: int, kernel: Kernel, rng: np.random.Generator) -> NDArray[np.intp]:
     """The numbers of the points that a method chooses as landmarks of a kernel."""
-    return choosing.choose(
+    return choose(
         method,
-        points if method in choosing.BY_KERNEL else kernel.embedded(points),
+        points if method in BY_KERNEL else kernel.embedded(points),
         count,
         rng,
         gram=kernel,
@@ -179,7 +179,7 @@ def length_of(kernel: Kernel) -> float:
     return max([*inner, float(scale) if isinstance(scale, (int, float, np.number)) else 0.0])
 
 
-# -- copies of rows that folds of whole tasks hold apart, as far as a few rows tell ------------------------------------
+# -- copies of rows ----------------------------------------------------------------------------------------------------
 
 
 LEAST_COPIES, LEAST_PAIRS = 0.01, 3
@@ -203,7 +203,7 @@ def advise_copies(x: NDArray[Any], source: Source) -> None:
         )
 
 
-# -- periodic columns of x: `periods` of `landmarks`, and the kernels that are made periodic by it ---------------------
+# -- periodic columns --------------------------------------------------------------------------------------------------
 
 
 Periods = tuple[float | None, ...]

@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral import landmarks as choosing
 from daskspectral.basis import Basis, LandmarkBasis, at_landmarks
 from daskspectral.choosing.landmarks import given_points, moved, rows_by
 from daskspectral.choosing.pilot import Pilot
@@ -31,6 +30,7 @@ from daskspectral.choosing.side import Open, Side
 from daskspectral.engine.memory import local_threads
 from daskspectral.engine.threads import one_blas_thread
 from daskspectral.kernels import Gaussian, Kernel, Mahalanobis, Matern, Periodic
+from daskspectral.landmarks import BY_KERNEL, choose, median_of_distinct
 from daskspectral.moments.problem import Posed
 from daskspectral.moments.trial import (
     LARGEST_FACTOR,
@@ -85,13 +85,13 @@ class Family:
         landmarks, points = side.landmarks, pilot.points(side.view)
         assert landmarks is not None
         embedded = kernel.embedded(points)
-        median = choosing.median_of_distinct(embedded, rng)
+        median = median_of_distinct(embedded, rng)
         given = given_points(landmarks, pilot.source, side.view)
         if given is not None:
             return cls(kernel, median, pilot.source.preparations[side.view](given))
-        method = "kmeans++" if landmarks.method in choosing.BY_KERNEL else landmarks.method
+        method = "kmeans++" if landmarks.method in BY_KERNEL else landmarks.method
         pool = np.arange(len(points)) if pool is None else pool
-        rows = pool[choosing.choose(method, embedded[pool], min(side.drawn, len(pool)), rng)]
+        rows = pool[choose(method, embedded[pool], min(side.drawn, len(pool)), rng)]
         return cls(kernel, median, points[rows], rows)
 
     def raw(self, kernel: Kernel, side: Side, pilot: Pilot, rng: np.random.Generator, *, filled: bool = False) -> Array:
@@ -105,7 +105,7 @@ class Family:
         if given is not None or rows is None:
             return self.points if given is None else given
         count = min(side.drawn, pilot.rows)
-        if landmarks.method in choosing.BY_KERNEL:
+        if landmarks.method in BY_KERNEL:
             rows = rows_by(landmarks.method, pilot.points(side.view), count, kernel, rng)
         others = np.setdiff1d(np.arange(pilot.rows), rows)[: count - len(rows)] if filled else rows[:0]
         return np.asarray(pilot.raw[side.view][np.concatenate([rows, others])])

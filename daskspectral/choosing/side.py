@@ -1,4 +1,4 @@
-"""The left or the right functions of an operator: a basis, or landmarks that a fit draws."""
+"""The left or the right functions of an operator: a basis, or landmarks that a fit draws; where they vanish."""
 
 from __future__ import annotations
 
@@ -277,7 +277,7 @@ class Open:
         return own is not None and own.kernel == "auto" and not self.left.functions.vanishes and self.right is None
 
 
-# -- whether functions that are to vanish at the ends of the data do so, on a draw of rows before the pass -------------
+# -- functions that are to vanish at the ends of the data --------------------------------------------------------------
 
 
 SAMPLE = 20_000

@@ -1,4 +1,4 @@
-"""`--storage-option`: how the URLs of a command are opened."""
+"""The settings of a command, read from a file or a result and kept beside every result; how its URLs are opened."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _plain(text: str) -> Any:
         return text
 
 
-# -- the settings of a command: read from a file or from a result, and kept beside every result ------------------------
+# -- files and results -------------------------------------------------------------------------------------------------
 
 
 ATTRIBUTE = "daskspectral_settings"

@@ -34,7 +34,7 @@ def column_weights(arrays: list[xr.DataArray], samples: tuple[Hashable, ...], an
     return np.concatenate(found)
 
 
-def row_weights(angles: xr.DataArray, samples: tuple[Hashable, ...], sizes: tuple[int, ...], values: Any) -> Any:
+def latitude_weights(angles: xr.DataArray, samples: tuple[Hashable, ...], sizes: tuple[int, ...], values: Any) -> Any:
     """cos latitude for each row, lazily where the rows are lazy."""
     cosine = _cosine(angles).transpose(*(dim for dim in samples if dim in angles.dims))
     shape = [size if dim in angles.dims else 1 for dim, size in zip(samples, sizes, strict=True)]
@@ -186,7 +186,7 @@ def stack_rows(
     sizes = tuple(int(arrays[0].sizes[dim]) for dim in samples)
     cosines = None
     if weigh and angles is not None and across is None:
-        cosines = row_weights(angles, samples, sizes, values)
+        cosines = latitude_weights(angles, samples, sizes, values)
     coords = {k: c for k, c in found.data.coords.items() if set(c.dims) <= set(samples)}
     rows = RowLabels(samples, sizes, coords, {k: v for k, v in plain(found.data.attrs).items() if k not in QUANTITY})
     reader = reader_of(chosen_columns(values, layout, unweighted), what)

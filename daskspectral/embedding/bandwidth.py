@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist, pdist, squareform
 
-from daskspectral import landmarks as choosing
 from daskspectral.data.source import Source
 from daskspectral.embedding.diffusion_functions import joining_bandwidth
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.sampling import draw_rows
+from daskspectral.landmarks import median_of_distinct
 from daskspectral.passes.parameters import check_number
 
 Array = NDArray[np.floating[Any]]
@@ -72,7 +72,7 @@ def chosen_bandwidth(source: Source, bandwidth: str | float, random_state: Any) 
             "chosen; choose other columns or rows, or give a number"
         )
     if bandwidth == "median":
-        found = choosing.median_of_distinct(points, rng)
+        found = median_of_distinct(points, rng)
     elif bandwidth == "local":
         found = MULTIPLE * _neighbour_distance(source, points, distinct, rng)
     else:

@@ -1,4 +1,4 @@
-"""The dual certificate: is diag(y) - Abar positive semidefinite (appendix B, Fanuel et al. 2022)?"""
+"""The dual certificate, which proves an embedding optimal: is diag(y) - Abar psd (appendix B, Fanuel et al. 2022)?"""
 
 from __future__ import annotations
 

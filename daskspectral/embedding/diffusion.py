@@ -31,7 +31,7 @@ from daskspectral.embedding.diffusion_functions import (
 from daskspectral.embedding.extension import Coordinates
 from daskspectral.embedding.fitting import UncoveredError, positive
 from daskspectral.embedding.pair_passes import KernelProduct, points_in_memory
-from daskspectral.embedding.told import kernel_matrix
+from daskspectral.embedding.summary import kernel_matrix
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.memory import Buffers, available, check_memory, local_threads, predict_memory
 from daskspectral.errors import RankWarning, warn_user

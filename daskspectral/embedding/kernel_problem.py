@@ -321,7 +321,7 @@ class LearnedKernel(Kernel):
         return np.asarray(self.features(y) @ change.T)
 
 
-# -- maximise tr(c e eᵀ) over e (n, r) with rows of given lengths, by a damped newton method on the factor e -----------
+# -- maximise Tr(C E Eᵀ) over rows of given lengths, by a damped Newton method on the factor E -------------------------
 
 
 RANK = 6  # columns at the start

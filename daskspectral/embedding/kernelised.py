@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from daskspectral import landmarks as choosing
 from daskspectral.data.containers import in_memory
 from daskspectral.data.source import open_source
 from daskspectral.embedding.bandwidth import check_bandwidth, chosen_bandwidth
@@ -18,12 +17,13 @@ from daskspectral.embedding.certificate import Certificate
 from daskspectral.embedding.extension import Coordinates
 from daskspectral.embedding.kernel_problem import RANGE_CUT, KernelisedProblem, LearnedKernel, solve_kernelised
 from daskspectral.embedding.pair_passes import points_in_memory
-from daskspectral.embedding.told import embedding, proved
+from daskspectral.embedding.summary import embedding, proved
 from daskspectral.engine.memory import available
 from daskspectral.errors import RankWarning, warn_user
 from daskspectral.estimators.reading import reads
 from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.kernels import Kernel, Matern
+from daskspectral.landmarks import median_distance
 from daskspectral.passes.parameters import check_number, check_random_state, check_whole, checked_kernel
 
 Array = NDArray[np.floating[Any]]
@@ -146,7 +146,7 @@ class KernelEmbedding(Transformer):
             points = points_in_memory(source)[0]
         rng = np.random.default_rng(self.random_state)
         if kernel.needs_median:
-            kernel = kernel.resolve(choosing.median_distance(kernel.embedded(points), rng))
+            kernel = kernel.resolve(median_distance(kernel.embedded(points), rng))
         self.bandwidth_ = None
         if kernel.has_scale("auto"):
             rows = open_source(kernel.embedded(points), progress=progress)

@@ -1,4 +1,4 @@
-"""The problem over all n points: every pass is a product with the kernel.
+"""The semidefinite problem over all n points, and at p landmarks: every pass is a product with the kernel.
 
 Abar' = Abar - C Cᵀ with C = Abar L, L = E (Eᵀ Abar E)^(-1/2), is positive semidefinite where Abar is, and Abar' E is
 0: the next columns of the embedding are those of the same problem with Abar' in place of Abar. As Abar' is
@@ -133,7 +133,7 @@ class ExactProblem(AscentProblem):
         return np.column_stack([point, WIDENING * length * column / np.abs(column).max()])
 
 
-# -- the problem for any number of points: the kernel at p landmarks, a state of q × r numbers, one pass per iteration -
+# -- at p landmarks: a state of q × r numbers, one pass over the rows an iteration -------------------------------------
 
 
 Sums = Mapping[str, Any]

@@ -25,7 +25,7 @@ from daskspectral.embedding.extension import Extension
 from daskspectral.embedding.fitting import FEW, FIRST, FURTHER, Embedded, Embedding
 from daskspectral.embedding.landmark_passes import CACHES, Passes, check_scratch, plan_embedding
 from daskspectral.embedding.stages import SOLVERS
-from daskspectral.embedding.told import embedding, kernel_matrix, proved
+from daskspectral.embedding.summary import embedding, kernel_matrix, proved
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.accelerators import chosen_device
 from daskspectral.engine.checkpoint import Checkpoint, leased

@@ -1,4 +1,4 @@
-"""Labelled data in the calls of estimators: `fit`, `update` and `score` take them as the rows of their layout."""
+"""Labelled data and named columns in the calls of estimators, as rows of a layout and as scikit-learn keeps them."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ def _times(cosines: Any, weight: Any) -> Any:
     return cosines * reader.array if isinstance(reader, ArrayReader) else da.asarray(cosines) * lazy_rows(reader)
 
 
-# -- the columns of x as scikit-learn keeps and checks them: their number, and the names that a data frame gives them --
+# -- columns as scikit-learn keeps and checks them ---------------------------------------------------------------------
 
 
 NAMES = "feature_names_in_"

@@ -1,4 +1,4 @@
-"""Parameters as they are compared and written beside results: arrays by their digests."""
+"""What is kept beside a model: parameters, arrays by their digests, and what the fit warned of, `warnings_`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _digested(value: Any) -> Any:
     return [_digested(v) for v in value] if isinstance(value, list) else value
 
 
-# -- what a fit warned of, kept with the model: `warnings_` ------------------------------------------------------------
+# -- warnings ----------------------------------------------------------------------------------------------------------
 
 
 Call = TypeVar("Call", bound=Callable[..., Any])

@@ -1,4 +1,4 @@
-"""Groups of isometries of a manifold, given by generators and, if continuous, a Lie algebra; no fit lists elements.
+"""Groups of isometries of a manifold, given by generators and, if continuous, a Lie algebra.
 
     group                                its elements
     Permutations(d)                      all d! permutations of the coordinates

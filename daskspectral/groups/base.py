@@ -1,4 +1,4 @@
-"""What every group offers: generators and a Lie algebra, never its elements."""
+"""What every group offers: generators and a Lie algebra; only averages over small groups list elements."""
 
 from __future__ import annotations
 

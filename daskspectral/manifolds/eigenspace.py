@@ -1,4 +1,4 @@
-"""Levels of eigenvalues: tuples of indices, gathered by the values that they have."""
+"""What an eigenspace of the Laplace-Beltrami operator offers, and levels of eigenvalues as tuples of indices."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def branches(counts: NDArray[Any]) -> tuple[Integers, Integers] | None:
     return rows, np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
-# -- what an eigenspace of the laplace-beltrami operator offers --------------------------------------------------------
+# -- eigenspaces -------------------------------------------------------------------------------------------------------
 
 
 Array = NDArray[np.floating[Any]]

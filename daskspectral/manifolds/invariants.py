@@ -1,4 +1,7 @@
-"""Orbits of functions that isometries permute, up to phases: what is invariant is read off them."""
+"""Invariant and equivariant functions of one eigenspace, from the generators of a group and its Lie algebra alone.
+
+Of functions that isometries permute, up to phases, what is invariant is read off their orbits.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,7 @@ def orbits(count: int, moves: Sequence[Move]) -> tuple[Integers, Floats, NDArray
     return orbit, phase, closed
 
 
-# -- invariant and equivariant functions of one eigenspace, from the generators of a group and its lie algebra alone ---
+# -- of any functions --------------------------------------------------------------------------------------------------
 
 
 MOST_DENSE = 2000

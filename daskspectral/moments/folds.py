@@ -1,5 +1,6 @@
-"""What folds of rows go by: the values of a row, so that copies of it share a fold, or its number where they are round.
+"""The folds of rows, from which error bars and held-out scores follow: how rows come to them, and the sums of each.
 
+Folds go by the values of a row, so that copies of it share a fold, or by its number where they are round.
 Rows that were copied say nothing that the first of them does not: in several folds, they are judged by themselves. Rows
 that are equal because their values are rounded are independent, and are told from copies by their few digits.
 """
@@ -88,7 +89,7 @@ def _is_round(values: Array) -> NDArray[np.bool_]:
         return np.asarray((np.abs(rest, out=rest) <= NEAR) | (whole.astype(np.float32) == values))
 
 
-# -- the folds of rows, from which error bars and held-out scores follow: how rows come to them, and the sums of each --
+# -- the sums of each fold, and the rules by which rows come to them ---------------------------------------------------
 
 
 Rows = Mapping[str, Array]

@@ -35,7 +35,7 @@ from daskspectral.moments.lattice import (
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.prior_choice import FACTORS, LARGEST_FACTOR, families_of, kernel_of
 from daskspectral.moments.regression import ridge_problem
-from daskspectral.moments.trial import Setting, Threads, edge_of, search
+from daskspectral.moments.trial import Setting, Threads, climb_families, edge_of
 from daskspectral.solve.ridge import RidgeFit, RidgeProblem, solve_diagonal, summed
 
 Array = NDArray[np.floating[Any]]
@@ -156,7 +156,7 @@ def _compared(
         return sorted(found, key=lambda s: -found[s][1])
 
     factors = [FACTORS] * len(families)
-    tried, found = search(factors, (None,), lambda s: judge(own(s)), ordered, threads, LARGEST_FACTOR)
+    tried, found = climb_families(factors, (None,), lambda s: judge(own(s)), ordered, threads, LARGEST_FACTOR)
     order = ordered(found)
     best = order[0]
     table = tuple((str(own(s)), s.factor, *found[s]) for s in order)

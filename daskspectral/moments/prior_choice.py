@@ -21,12 +21,12 @@ from daskspectral.moments.trial import (
     Split,
     Threads,
     Trial,
+    climb_families,
     compared,
     edge_of,
     energy_scores,
     half_splits,
     ranked,
-    search,
 )
 from daskspectral.solve.pencil import ritz_size
 
@@ -75,7 +75,7 @@ class PriorSearch:
 
     def run(self) -> Chosen:
         """The best prior, and the table of all candidates, best first."""
-        tried, found = search(
+        tried, found = climb_families(
             [FACTORS if kernel.automatic else (1.0,) for kernel in self.families],
             self.penalties,
             self._judged_or_lost,

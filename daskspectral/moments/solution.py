@@ -1,4 +1,4 @@
-"""The attributes of an estimator from the moments of its operator: values, functions, and their error bars."""
+"""From moments to an estimator's attributes: values, functions, error bars; and a score on moments of other rows."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def solve_moments(
     }
 
 
-# -- functions judged by moments of rows that they were not fitted to: one number, larger where they are better --------
+# -- functions judged by moments of rows that they were not fitted to --------------------------------------------------
 
 
 Functions = NDArray[np.inexact[Any]]

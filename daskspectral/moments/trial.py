@@ -236,7 +236,7 @@ def climb(
     return tried
 
 
-def search(
+def climb_families(
     factors: Sequence[Iterable[float]],
     penalties: Sequence[float | None],
     judge: Callable[[Setting], Judged],

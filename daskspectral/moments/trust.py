@@ -1,4 +1,4 @@
-"""Doubts about a solution, as warnings that name their cause and a remedy; a good answer gets none.
+"""What is trusted (`trusted_`), and doubts as warnings that name their cause and a remedy; a good answer gets none.
 
 Values that are known no better than to a fifth are the mildest doubt, and the consequence of most others. So only the
 first of these is told: rows far out decide; the basis decides, by its rank or by the number of its landmarks; singular

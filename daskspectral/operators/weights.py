@@ -1,4 +1,4 @@
-"""Sample weights of any scale: sums of their squares that neither underflow nor overflow."""
+"""Sample weights of any scale: sums of their squares, and the effective number of rows (Kish)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Functions of rows: each evaluates a block of points; the loop over blocks is here, once."""
+"""Functions of rows, block by block, and what applies them to data in any container: results come in one of its kind.
+
+`labelled_rows` gives results the labels of the rows.
+"""
 
 from __future__ import annotations
 
@@ -128,7 +131,7 @@ class RowFunction(ABC):
         return result, found
 
 
-# -- a function of rows, applied to data in any container and returned in a container of the same kind -----------------
+# -- a function of rows on data in any container -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""One fit from opened data to sums: its plan, the choice of functions, the checkpoint, the pass."""
+"""One fit from opened data to sums: its plan, the choice of functions, the checkpoint, the pass, and rows appended."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def measured_further(before: Moments, source: Source, folds: FoldRequest | None,
     return replace(before + added, digests=digests + added.digests)
 
 
-# -- whether data are those that were measured, with rows appended: only what may have changed is read again -----------
+# -- whether data are those that were measured, with rows appended -----------------------------------------------------
 
 
 def check_appended(before: Moments, source: Source, snapshot: Snapshot) -> Digests:

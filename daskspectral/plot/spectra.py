@@ -30,7 +30,7 @@ from daskspectral.plot.style import (
 )
 from daskspectral.solve.whitening import CUTS
 from daskspectral.spectral import SpectralDecomposition
-from daskspectral.spectral.told import intervals_of
+from daskspectral.spectral.summary import intervals_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,7 +20,7 @@ from daskspectral.choosing.side import Side
 from daskspectral.data.source import Source
 from daskspectral.errors import FitWarning, warn_user
 from daskspectral.moments.regression import ridge_problem
-from daskspectral.moments.trial import Setting, edge_of, search
+from daskspectral.moments.trial import Setting, climb_families, edge_of
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.selection import Candidate, Selection
 from daskspectral.solve.ridge import best_penalty
@@ -116,7 +116,7 @@ def _compared(functions: SideFunctions, pilot: Pilot, terms: Terms) -> tuple[dic
         return _Found(curve.errors[place], best_penalty(curve.alphas, totals), problem.explained(float(totals[place])))
 
     count = len(functions.families)
-    tried, found = search([FACTORS] * count, (None,), judge, _ordered, in_threads, LARGEST_FACTOR)
+    tried, found = climb_families([FACTORS] * count, (None,), judge, _ordered, in_threads, LARGEST_FACTOR)
     best = _ordered(found)[0]
     near = [replace(best, factor=f) for f in (best.factor * step for step in NEAR) if f <= LARGEST_FACTOR]
     return found | dict(zip(near, in_threads(judge, near), strict=True)), edge_of(tried[best.family], best.factor)

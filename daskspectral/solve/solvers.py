@@ -1,4 +1,4 @@
-"""What a spectral solver is given, and what it returns."""
+"""The spectral solvers: a form against a Gram matrix, symmetric or not, between two of them, or against a norm."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def described(
     return Solution(values, left, right, rank, residuals, status)
 
 
-# -- the spectral solvers: a form against a gram matrix, symmetric or not, between two of them, or against a norm ------
+# -- the solvers -------------------------------------------------------------------------------------------------------
 
 
 Complex = NDArray[np.complex128]

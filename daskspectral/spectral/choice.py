@@ -1,4 +1,4 @@
-"""How the left and right functions of an operator are chosen, and what of it is left to the data."""
+"""How the left and right functions of an operator are chosen, and the density that it divides out estimated."""
 
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ def _check_networks(left: Trainable | None, right: Trainable | None) -> None:
         )
 
 
-# -- the density of the rows, estimated from one draw before the pass in which an operator divides it out --------------
+# -- the density of the rows -------------------------------------------------------------------------------------------
 
 
 logger = logging.getLogger("daskspectral")
@@ -300,7 +300,7 @@ def with_density(
     return operator
 
 
-# -- what the forms of an operator need: derivatives, fields, units ----------------------------------------------------
+# -- what forms need: derivatives, fields, units -----------------------------------------------------------------------
 
 
 def derivatives(operator: Operator) -> tuple[int, int]:

@@ -40,7 +40,7 @@ from daskspectral.passes.score import measure_score
 from daskspectral.solve import Solver
 from daskspectral.solve.whitening import solving_on
 from daskspectral.solvers import Penalised, solving
-from daskspectral.spectral.told import told
+from daskspectral.spectral.summary import told
 
 Array = NDArray[np.inexact[Any]]
 SPECTRUM = (

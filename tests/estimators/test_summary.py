@@ -9,7 +9,7 @@ import daskspectral as dsp
 from daskspectral.basis import Landmarks
 from daskspectral.estimators.summary import Summary, summary_of
 from daskspectral.kernels import Gaussian
-from daskspectral.spectral.told import verdict_of
+from daskspectral.spectral.summary import verdict_of
 
 RNG = np.random.default_rng(0)
 
