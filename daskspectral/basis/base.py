@@ -65,9 +65,14 @@ class GivenFunctions:
         return self
 
     @property
+    def edges(self) -> tuple[Edge, ...]:
+        """The functions, 0 at the ends of the data, by which its functions are multiplied."""
+        return ()
+
+    @property
     def vanishes(self) -> bool:
         """Whether its functions vanish at the ends of the data, so that no constant belongs among them."""
-        return False
+        return bool(self.edges)
 
 
 class Basis(Registered, GivenFunctions, ABC):
@@ -144,11 +149,6 @@ class Basis(Registered, GivenFunctions, ABC):
     def takes(self, d: int) -> bool:
         """Whether points have d columns, as far as is known before the training."""
         return self.dimension == d
-
-    @property
-    def edges(self) -> tuple[Edge, ...]:
-        """The functions, 0 at the ends of the data, by which its functions are multiplied."""
-        return ()
 
     @property
     def core(self) -> Basis:

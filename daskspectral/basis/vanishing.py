@@ -42,7 +42,6 @@ class Vanishing(Parameterised, Basis):
     array([ 1.,  4.,  9., 16.])
     """
 
-    vanishes = True
     expects: ClassVar = {
         "basis": (Basis, Landmarks),
         "function": (Edge, Saved),
@@ -101,7 +100,7 @@ class Vanishing(Parameterised, Basis):
 
     @property
     def edges(self) -> tuple[Edge, ...]:
-        return (self.edge, *self.inner.edges)
+        return (self.edge, *self.basis.edges)
 
     @property
     def size(self) -> int:

@@ -193,17 +193,21 @@ def _streams(config: Mapping[str, Any], data: bytes, most: int) -> bytes:
     if config["id"] in STREAMS:
         options = {key: config[key] for key in ("format", "filters") if config.get(key) is not None}
         with STREAMS[config["id"]](io.BytesIO(data), **options) as file:
-            found = bytes(file.read(most + 1))
+            try:
+                found = bytes(file.read(most + 1))
+            except EOFError:
+                raise ValueError(CUT_SHORT) from None
     else:
         stream = zlib.decompressobj()
         found = stream.decompress(data, most + 1)
         if not stream.eof and len(found) <= most:
-            raise ValueError("it is cut short: its compressed stream has no end")
+            raise ValueError(CUT_SHORT)
     if len(found) > most:
         raise _too_large(most)
     return found
 
 
+CUT_SHORT = "it is cut short: its compressed stream has no end"
 STREAMS: dict[str, Callable[..., Any]] = {"bz2": bz2.open, "gzip": gzip.open, "lzma": lzma.open}
 """Codecs that promise no size, and files of the standard library that read them up to a size."""
 PROMISES = {"blosc": slice(4, 8), "lz4": slice(0, 4)}

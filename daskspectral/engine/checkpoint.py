@@ -234,7 +234,7 @@ def _newest(directory: Folder, saved: list[int]) -> tuple[int, dict[str, Any], d
         except (ValueError, OSError, KeyError, TypeError, AttributeError) as error:  # zarr's own, of odd JSON
             damaged[epochs] = error
     raise OSError(
-        f"the checkpoint {directory} is damaged, and no epoch of it is whole: "
+        f"no epoch of the checkpoint {directory} can be read: "
         f"{'; '.join(f'{_name(k)}: {why}' for k, why in damaged.items())}. Delete {directory} to start anew"
     )
 

@@ -170,3 +170,8 @@ def test_arguments_that_cannot_work() -> None:
         Vanishing(ConstantBasis(1), lambda x: x).values(X[:, :1])
     with pytest.raises(ValueError, match="standardize=True would change the units of X, and a function that vanishes"):
         dsp.SpectralDecomposition(basis=Vanishing(Landmarks(), ENDS)).fit(dsp.Rows(INTERVAL, standardize=True))
+
+
+def test_edges_are_told_before_the_landmarks_are() -> None:
+    inner = Vanishing(Landmarks(), ENDS)
+    assert Vanishing(inner, ENDS).edges == (ENDS, ENDS) == inner.edges * 2
