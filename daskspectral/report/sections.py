@@ -401,7 +401,7 @@ def _places(view: View, X: Any) -> tuple[Array, str]:
     if isinstance(model, InvariantRegressor):
         try:
             return np.asarray(model.manifold_.sample(2000, np.random.default_rng(0))), "points of the manifold"
-        except NotImplementedError:
+        except ValueError:
             raise ValueError(f"no points of {model.manifold_} are drawn here; give the points of the fit") from None
     if known is None:
         raise ValueError("the model knows no places; give the points of the fit")

@@ -5,6 +5,7 @@ from collections import Counter
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -182,3 +183,10 @@ def test_each_panel_holds_its_own_function() -> None:
         values = estimator.transform(np.asarray(line.get_xdata())[:, None])[:, i]
         np.testing.assert_allclose(line.get_ydata(), values)
         assert f"{estimator.eigenvalues_[i]:.3g}" in picture.caption
+
+
+def test_a_manifold_that_draws_no_points_asks_for_those_of_the_fit() -> None:
+    known = dsp.InvariantRegressor()
+    known.manifold_ = dsp.manifolds.Implicit(lambda x: x[None], 3)  # its points are known by their normals alone
+    with pytest.raises(ValueError, match=r"no points of Implicit.* are drawn here; give the points of the fit"):
+        sections._places(SimpleNamespace(estimator=known, landmarks=None), None)  # type: ignore[arg-type]
