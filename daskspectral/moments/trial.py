@@ -147,7 +147,8 @@ class Trial:
         """
         first, *_ = penalties = list(penalties)
         posed = Posed(self.moments, count, first)
-        means = [(self._means(self._fitted(split)), self._means(split[1])) for split in splits]
+        groups = posed.reduced(self.groups)
+        means = [(self._means(groups, self._fitted(split)), self._means(groups, split[1])) for split in splits]
         found = []
         for c in penalties:
             counted = posed.rows if c is None or c == first else posed.rows * (first or 0.0) / c
@@ -160,8 +161,8 @@ class Trial:
         found = np.concatenate([split[0], split[0] + self.folds])
         return found[found < len(self.groups.weight)]
 
-    def _means(self, groups: NDArray[np.int64]) -> dict[str, Array]:
-        return self.groups.means(groups, self.groups.weight[groups].sum(), self.moments.operator.counts)
+    def _means(self, sums: Folds, groups: NDArray[np.int64]) -> dict[str, Array]:
+        return sums.means(groups, sums.weight[groups].sum(), self.moments.operator.counts)
 
     def _judged(
         self, posed: Posed, rows: float, split: Split, means: Mapping[str, Array], seen: Mapping[str, Array], count: int
@@ -169,7 +170,7 @@ class Trial:
         operator, dtype = self.moments.operator, self.moments.dtype
         share = self.groups.weight[self._fitted(split)].sum() / self.moments.weight
         spectrum = posed.solve_part(means, rows * share)
-        left, right = posed.left.spread(spectrum.left), posed.right.spread(spectrum.right)
+        left, right = spectrum.left, spectrum.right
         if operator.solver.two_sided:
             shares = explained(spectrum.values.real, left, right, relation_of(operator, seen))
             return np.append(np.sign(shares) * np.sqrt(np.abs(shares)), np.full(count - len(shares), -np.sqrt(MISSING)))
