@@ -109,7 +109,6 @@ class PriorSearch:
         small = weighed.reduced(weighed.leading(prior.penalty, ritz_size(self.count), SPAN)[0])
         return replace(self.trial, moments=small).judged(self.halves, self.count, [prior.penalty])[0]
 
-
     @cached_property
     def _written_out(self) -> Moments:
         """The moments of fewer frequencies, in which candidates are compared."""
