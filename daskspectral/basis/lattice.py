@@ -62,8 +62,8 @@ class FourierLattice(OpenKernel, Basis):
         How modes are summed: by matrix products, exact to rounding, or by the nonuniform FFT of `finufft` (extra
         `lattice`). By default what a fixed table says is faster.
     eps : float
-        Relative precision of the nonuniform FFT. At 1e-7 it takes half of the time of 1e-9, and values move by less than
-        1e-6 of themselves; rougher functions than it resolves are left out.
+        Relative precision of the nonuniform FFT. At 1e-7 it takes half of the time of 1e-9, values move by less than
+        1e-6 of themselves, and functions rougher than it resolves are left out.
     periods : sequence, optional
         The period of each column in its units, None for a column without.
     kernel : Kernel or "auto"
