@@ -13,14 +13,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis
-from daskspectral.moments.counting import Runs, RunSums
-from daskspectral.moments.folds import COUNT, WEIGHT, Folds, gathered, name_in
+from daskspectral.moments.counting import ORDER, Runs
+from daskspectral.moments.folds import FOLD, Folds, Groups, LabelledFolds, gathered
 from daskspectral.moments.measure import NUMBER
 from daskspectral.moments.moments import Measured, Moments, SummedRows
 from daskspectral.moments.problem import Posed, relation_of
 from daskspectral.moments.summing import SumTask
-from daskspectral.operators.weights import row_weights
 from daskspectral.solve.ritz import explained, ritz
 
 Array = NDArray[np.floating[Any]]
@@ -104,21 +102,19 @@ class Trial:
     ) -> Trial:
         """The sums of rows (fields (m, ...)) by fold (m,) and by whether they are never judged on, `landmark` (m,)."""
         group, number, measure = fold + folds * landmark, folds * (1 + bool(landmark.any())), task.measure
-        weight = np.bincount(group, row_weights(rows), minlength=number)
-        count = np.bincount(group, minlength=number)
-        sums: dict[str, Any] = {WEIGHT: weight, COUNT: count}
-        for g in np.unique(group).tolist():
-            chosen = np.flatnonzero(group == g)
-            batch = {name: values[chosen] for name, values in rows.items()}
-            sums |= {name_in(g, name): values for name, values in task([{**batch, NUMBER: chosen}]).items()}
+        by_group = replace(
+            task, groups=Groups(LabelledFolds(np.arange(number), ())), runs=Runs.of(measure.left, len(fold))
+        )
+        sums = by_group([{**rows, FOLD: group, NUMBER: np.arange(len(fold))}])
+        order = sums.pop(ORDER)
         groups, whole = gathered(sums, number)
         right = None if measure.right is measure.left else measure.right
         moments = Moments(
             whole,
-            SummedRows(float(weight.sum()), len(group)),
+            SummedRows(float(groups.weight.sum()), len(fold)),
             Measured(measure.left, task.operator, measure.dtype, right_basis=right),
             groups,
-            order=_order(measure.left, rows["x"]),
+            order=order,
         )
         return cls(moments, folds)
 
@@ -191,13 +187,6 @@ def _raised(held_out: Array, fitted: Array) -> Array:
     """h √(h / l) for held-out values h beyond fitted ones l > 0, h for the others."""
     known = np.isfinite(held_out) & (held_out > fitted) & (fitted > NEGLIGIBLE * np.abs(fitted).max(initial=0.0))
     return np.asarray(held_out * np.sqrt(np.divide(held_out, fitted, out=np.ones_like(fitted), where=known)))
-
-
-def _order(basis: Basis, x: Array) -> Array:
-    """The sums over runs of rows."""
-    sums = RunSums(Runs.of(basis, len(x)))
-    sums.add(x)
-    return sums.result()
 
 
 def _last(values: Iterable[Array]) -> float:
