@@ -55,12 +55,12 @@ class Errors:
     reason: str = ""
 
 
-def errors_of(posed: Posed, folds: Folds | None, whole: Solution, undercut: Array | None = None) -> Errors:
-    """The error bars of the solution `whole` of a problem, from the folds of its moments.
+def errors_of(posed: Posed, folds: Folds | None, undercut: Array | None = None) -> Errors:
+    """The error bars of a problem's solution, from the folds of its moments.
 
     The intervals go down to what other functions have, the factors `undercut` (k,) of these values.
     """
-    k, rows = len(whole.values), posed.count_of_rows
+    k, rows = len(posed.whole.values), posed.count_of_rows
     if folds is None or folds.number < 2:
         return _unknown(k, "no error bars without folds")
     if rows < LEAST_ROWS:
@@ -68,7 +68,8 @@ def errors_of(posed: Posed, folds: Folds | None, whole: Solution, undercut: Arra
     filled = [fold for fold in range(folds.number) if folds.weight[fold] > 0]
     if len(filled) < 2:
         return _unknown(k, "no error bars: all weight is in one fold")
-    parts = [_LeftOut(posed, folds, fold, whole) for fold in filled]
+    folds = posed.reduced(folds)
+    parts = [_LeftOut(posed, folds, fold) for fold in filled]
     values = np.stack([part.values for part in parts])
     number = len(parts)
     # rows that coincide with landmarks are in no fold and never left out: the others vary for them too
@@ -81,7 +82,7 @@ def errors_of(posed: Posed, folds: Folds | None, whole: Solution, undercut: Arra
 
     standard = spread(values)
     held_out = _held_out(posed, [part for fold, part in zip(filled, parts, strict=True) if fold in folds.judges])
-    fitted = whole.values
+    fitted = posed.whole.values
     groups = _groups(fitted, standard, posed.nulls)
     own = _intervals(fitted.real, held_out, standard, number)
     means, beyond = _mean_by(groups, fitted.real), _mean_by(groups, held_out)
@@ -101,28 +102,32 @@ def errors_of(posed: Posed, folds: Folds | None, whole: Solution, undercut: Arra
 
 def held_out_by_folds(posed: Posed, folds: Folds) -> Array:
     """The values of a problem on rows that were not fitted to, from the folds of its moments."""
-    whole = posed.solve_part(posed.means, posed.rows)
-    return _held_out(posed, [_LeftOut(posed, folds, fold, whole) for fold in folds.judges])
+    folds = posed.reduced(folds)
+    return _held_out(posed, [_LeftOut(posed, folds, fold) for fold in folds.judges])
 
 
 class _LeftOut:
-    """The solution without one fold, turned to the whole solution; and what it gives on that fold."""
+    """The solution without one fold, turned to the whole solution; and what it gives on that fold.
 
-    def __init__(self, posed: Posed, folds: Folds, fold: int, whole: Solution):
-        self.weight, operator, own = float(folds.weight[fold]), posed.operator, posed.right.prefix
+    The folds' sums are of the functions in which parts are solved (`Posed.reduced`).
+    """
+
+    def __init__(self, posed: Posed, folds: Folds, fold: int):
+        self.weight, operator, whole = float(folds.weight[fold]), posed.operator, posed.whole
         total, others = float(folds.weight.sum()), np.delete(np.arange(len(folds.weight)), fold)
-        means = posed.restricted(folds.means(others, total - self.weight, operator.counts))
+        means = folds.means(others, total - self.weight, operator.counts)
         found = posed.solve_part(means, posed.rows * (total - self.weight) / total)
-        turned = self.overlap = found.right.conj().T @ posed.means[f"{own}gram"] @ whole.right
+        left, right = posed.against_whole
+        turned = self.overlap = found.right.conj().T @ right
         if operator.solver.two_sided:
-            turned = found.left.conj().T @ posed.means["gram"] @ whole.left + self.overlap
+            turned = found.left.conj().T @ left + self.overlap
         self.turn = _turn(turned, posed.nulls)
         if np.iscomplexobj(whole.values):
             order = np.abs(found.values[:, None] - whole.values).argmin(axis=0)
             self.values: Any = found.values[order]
         else:
             self.values = np.einsum("ji,j,ji->i", self.turn.conj(), found.values, self.turn).real
-        self.sums = self._sums(posed, means, posed.restricted(folds.of(fold)), found)
+        self.sums = self._sums(posed, means, folds.of(fold), found)
 
     def _sums(self, posed: Posed, means: Sums, seen: Sums, found: Solution) -> list[Any]:
         """The form and the Gram matrices of the turned functions, summed over the fold, less the fitted means."""

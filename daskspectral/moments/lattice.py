@@ -70,6 +70,8 @@ def lattice_of(moments: Moments) -> FourierLattice:
 
 def expanded(lattice: FourierLattice, operator: Operator, arrays: Arrays) -> dict[str, Array]:
     """The sums of the forms (p, p) and functionals (p,) of an operator, from modes by name; other sums as they are."""
+    if "gram" in arrays:
+        return dict(arrays)
     modes = {w: arrays[MODES + w.name] for w in weights_of(operator, lattice.dimension)}
     forms = {
         name: form_matrix(lattice, terms_of(form.expression, lattice.dimension), modes)
@@ -290,6 +292,16 @@ def dense(moments: Moments) -> Moments:
             "basis of fewer frequencies"
         )
     return replace(moments, arrays=expanded(lattice, moments.operator, moments.arrays), folds=None)
+
+
+def written_out(moments: Moments, lattice: FourierLattice) -> Moments:
+    """The moments of a lattice of lower frequencies, with matrices of forms in place of modes, by fold too."""
+    folds, operator = moments.folds, moments.operator
+    if folds is not None:
+        parts = (expanded(lattice, operator, folds.of(group)) for group in range(len(folds.count)))
+        folds = replace(folds, arrays=stacked(parts))
+    measured = replace(moments.measured, basis=lattice)
+    return replace(moments, arrays=expanded(lattice, operator, moments.arrays), measured=measured, folds=folds)
 
 
 def mean_modes(moments: Moments, lattice: FourierLattice) -> dict[ModeWeight, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,7 @@ class ModeMeasure(Measuring):
         """The highest modes along each axis, (d,)."""
         return tuple(2 * order for order in self.left.orders)
 
-    @property
+    @cached_property
     def block_rows(self) -> int:
         return max(least_rows(self.device), rows_at_once(str(self.left.method), self.left.orders))
 

@@ -7,6 +7,7 @@ read again, and the same moments may be solved anew with any other kernel.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
 from daskspectral.moments.counting import repeats
-from daskspectral.moments.lattice import Weighed, lattice_of, shrunk_orders
+from daskspectral.moments.lattice import Weighed, lattice_of, shrunk_orders, written_out
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.trial import (
     Setting,
@@ -75,6 +76,7 @@ class PriorSearch:
 
     def run(self) -> Chosen:
         """The best prior, and the table of all candidates, best first."""
+        _ = self._written_out  # once, before there are threads
         tried, found = climb_families(
             [FACTORS if kernel.automatic else (1.0,) for kernel in self.families],
             self.penalties,
@@ -101,12 +103,17 @@ class PriorSearch:
     def judged(self, prior: Setting) -> Array:
         """The held-out values (splits, k) of a prior."""
         assert prior.penalty is not None
-        moments, whole = self.trial.moments, lattice_of(self.trial.moments)
+        moments = self._written_out
         kernel = kernel_of(self.families[prior.family], prior.factor, moments)
-        lattice = whole.truncated(shrunk_orders(whole.orders, TRIED))
-        weighed = Weighed(moments, kernel, lattice)
+        weighed = Weighed(moments, kernel, lattice_of(moments))
         small = weighed.reduced(weighed.leading(prior.penalty, ritz_size(self.count), SPAN)[0])
         return replace(self.trial, moments=small).judged(self.halves, self.count, [prior.penalty])[0]
+
+    @cached_property
+    def _written_out(self) -> Moments:
+        """The moments of fewer frequencies, in which candidates are compared."""
+        lattice = lattice_of(self.trial.moments)
+        return written_out(self.trial.moments, lattice.truncated(shrunk_orders(lattice.orders, TRIED)))
 
 
 def families_of(kernel: Kernel | None, usual: tuple[Kernel, ...]) -> tuple[Kernel, ...]:

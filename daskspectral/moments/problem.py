@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from daskspectral.basis import Basis, at_landmarks
 from daskspectral.errors import RankWarning, warn_user
 from daskspectral.moments.counting import correlation_time, counted_rows
+from daskspectral.moments.folds import Folds
 from daskspectral.moments.moments import Moments
 from daskspectral.operators import Operator
 from daskspectral.solve import (
@@ -95,8 +97,41 @@ class Posed:
             )
         )
 
+    @cached_property
+    def whole(self) -> Solution:
+        """The spectrum over all rows."""
+        span = None if self._pencil is None else self._pencil.leading(self.means["gram"])
+        return self.solve(self.means, self.rows, span)
+
+    def reduced(self, folds: Folds) -> Folds:
+        """The sums of each group on the functions in which parts of the data are solved (`span`)."""
+        if self.span is None and self.left.kept.all() and self.right.kept.all():
+            return folds
+        found = [self._on_span(folds.of(group)) for group in range(len(folds.weight))]
+        return replace(folds, arrays={name: np.stack([sums[name] for sums in found]) for name in folds.arrays})
+
+    def _on_span(self, sums: Mapping[str, Real]) -> Mapping[str, Real]:
+        sums, span = self.restricted(sums), self.span
+        if span is None:
+            return sums
+        forms = {name: span.T @ sums[name] @ span for name in self.operator.forms.keys() & sums.keys()}
+        return {**sums, **forms, **{name: sums[name] @ span for name in self.operator.functionals.keys() & sums.keys()}}
+
+    @property
+    def span(self) -> Real | None:
+        """The functions (p, m) in which parts of the data are solved, the leading ones of all data of a symmetric
+        penalised problem; None for all functions that are kept."""
+        return None if self._pencil is None else self._pencil.span
+
+    @cached_property
+    def against_whole(self) -> tuple[Array, Array]:
+        """The Gram matrix times the whole solution's functions, left (m, k) and right (m', k), on the span of parts."""
+        sides = (self.means["gram"], self.whole.left), (self.means[f"{self.right.prefix}gram"], self.whole.right)
+        left, right = (gram @ functions for gram, functions in sides)
+        return (left, right) if self.span is None else (self.span.T @ left, self.span.T @ right)
+
     def solve_part(self, means: Mapping[str, Real], rows: float) -> Solution:
-        """The same for a part of the data; a symmetric problem is solved in directions that all of the data see.
+        """The spectrum for means of a part of the data, `reduced`, in the functions that these are of.
 
         The penalty is c kappa / rows: with rows / 10 in place of rows, c is ten times as large.
         """

@@ -50,11 +50,11 @@ def solve_moments(
     Raises ValueError where every function of a side vanishes, the sums are not finite, or the weights are all zero.
     """
     posed = Posed(moments, count, penalty, solver)
-    spectrum = posed.solve(posed.means, posed.rows)
+    spectrum = posed.whole
     left, right, own = posed.left, posed.right, moments.operator.solver
     advise_manifold(moments)
     advise_weights(moments)
-    errors = errors_of(posed, moments.folds, spectrum, moments.undercut)
+    errors = errors_of(posed, moments.folds, moments.undercut)
     approximate = [b for b in at_landmarks(moments.basis) if _is_approximate(b)]
     if approximate or not own.by_norm:  # all components of the columns are no low rank
         advise_rank(spectrum, left.basis, count, right=right.basis)

@@ -18,7 +18,7 @@ from daskspectral.moments.patterns import SQUARES, SUMS
 from daskspectral.operators import Operator
 
 Array = NDArray[Any]
-MANY = 512  # rows of a run in ranges of a quarter of a million rows, of which some runs tell enough
+ENOUGH = 2048  # rows of a batch, or two runs of them, tell whether order matters
 Rows = Mapping[str, Array]
 
 
@@ -28,7 +28,7 @@ class SumTask:
 
     With `groups` the sums of each group that has rows come apart, under the names `folds.name_in(group, name)`, with
     the weight and the number of rows of all groups. The sums over `runs` of rows, whatever their groups, come under the
-    name `counting.ORDER`; beside modes, which cost less than these sums, they are of two runs a batch in long ranges.
+    name `counting.ORDER`; beside modes, which cost less than these sums, of the first rows of each batch.
     Targets are prepared with the scale and columns of X given here.
     """
 
@@ -54,8 +54,7 @@ class SumTask:
             with numbered(batch):
                 self.operator.check_points(batch["x"])
             if order is not None:
-                some = self.measure.brief and order.length >= MANY
-                order.add(batch["x"][: 2 * order.length] if some else batch["x"])
+                order.add(batch["x"][: max(2 * order.length, ENOUGH)] if self.measure.brief else batch["x"])
             fields = self.operator.prepared(batch, self.scale, self.columns)
             for group, rows in ((0, fields),) if groups is None else groups.split(fields):
                 if group not in parts:

@@ -13,14 +13,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis
-from daskspectral.moments.counting import Runs, RunSums
-from daskspectral.moments.folds import COUNT, WEIGHT, Folds, gathered, name_in
+from daskspectral.moments.counting import ORDER, Runs
+from daskspectral.moments.folds import FOLD, Folds, Groups, LabelledFolds, gathered
 from daskspectral.moments.measure import NUMBER
 from daskspectral.moments.moments import Measured, Moments, SummedRows
 from daskspectral.moments.problem import Posed, relation_of
 from daskspectral.moments.summing import SumTask
-from daskspectral.operators.weights import row_weights
 from daskspectral.solve.ritz import explained, ritz
 
 Array = NDArray[np.floating[Any]]
@@ -104,21 +102,19 @@ class Trial:
     ) -> Trial:
         """The sums of rows (fields (m, ...)) by fold (m,) and by whether they are never judged on, `landmark` (m,)."""
         group, number, measure = fold + folds * landmark, folds * (1 + bool(landmark.any())), task.measure
-        weight = np.bincount(group, row_weights(rows), minlength=number)
-        count = np.bincount(group, minlength=number)
-        sums: dict[str, Any] = {WEIGHT: weight, COUNT: count}
-        for g in np.unique(group).tolist():
-            chosen = np.flatnonzero(group == g)
-            batch = {name: values[chosen] for name, values in rows.items()}
-            sums |= {name_in(g, name): values for name, values in task([{**batch, NUMBER: chosen}]).items()}
+        by_group = replace(
+            task, groups=Groups(LabelledFolds(np.arange(number), ())), runs=Runs.of(measure.left, len(fold))
+        )
+        sums = by_group([{**rows, FOLD: group, NUMBER: np.arange(len(fold))}])
+        order = sums.pop(ORDER)
         groups, whole = gathered(sums, number)
         right = None if measure.right is measure.left else measure.right
         moments = Moments(
             whole,
-            SummedRows(float(weight.sum()), len(group)),
+            SummedRows(float(groups.weight.sum()), len(fold)),
             Measured(measure.left, task.operator, measure.dtype, right_basis=right),
             groups,
-            order=_order(measure.left, rows["x"]),
+            order=order,
         )
         return cls(moments, folds)
 
@@ -147,7 +143,8 @@ class Trial:
         """
         first, *_ = penalties = list(penalties)
         posed = Posed(self.moments, count, first)
-        means = [(self._means(self._fitted(split)), self._means(split[1])) for split in splits]
+        groups = posed.reduced(self.groups)
+        means = [(self._means(groups, self._fitted(split)), self._means(groups, split[1])) for split in splits]
         found = []
         for c in penalties:
             counted = posed.rows if c is None or c == first else posed.rows * (first or 0.0) / c
@@ -160,8 +157,8 @@ class Trial:
         found = np.concatenate([split[0], split[0] + self.folds])
         return found[found < len(self.groups.weight)]
 
-    def _means(self, groups: NDArray[np.int64]) -> dict[str, Array]:
-        return self.groups.means(groups, self.groups.weight[groups].sum(), self.moments.operator.counts)
+    def _means(self, sums: Folds, groups: NDArray[np.int64]) -> dict[str, Array]:
+        return sums.means(groups, sums.weight[groups].sum(), self.moments.operator.counts)
 
     def _judged(
         self, posed: Posed, rows: float, split: Split, means: Mapping[str, Array], seen: Mapping[str, Array], count: int
@@ -169,7 +166,7 @@ class Trial:
         operator, dtype = self.moments.operator, self.moments.dtype
         share = self.groups.weight[self._fitted(split)].sum() / self.moments.weight
         spectrum = posed.solve_part(means, rows * share)
-        left, right = posed.left.spread(spectrum.left), posed.right.spread(spectrum.right)
+        left, right = spectrum.left, spectrum.right
         if operator.solver.two_sided:
             shares = explained(spectrum.values.real, left, right, relation_of(operator, seen))
             return np.append(np.sign(shares) * np.sqrt(np.abs(shares)), np.full(count - len(shares), -np.sqrt(MISSING)))
@@ -190,13 +187,6 @@ def _raised(held_out: Array, fitted: Array) -> Array:
     """h √(h / l) for held-out values h beyond fitted ones l > 0, h for the others."""
     known = np.isfinite(held_out) & (held_out > fitted) & (fitted > NEGLIGIBLE * np.abs(fitted).max(initial=0.0))
     return np.asarray(held_out * np.sqrt(np.divide(held_out, fitted, out=np.ones_like(fitted), where=known)))
-
-
-def _order(basis: Basis, x: Array) -> Array:
-    """The sums over runs of rows."""
-    sums = RunSums(Runs.of(basis, len(x)))
-    sums.add(x)
-    return sums.result()
 
 
 def _last(values: Iterable[Array]) -> float:

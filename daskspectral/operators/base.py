@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from daskspectral.forms import Atom, Field, Form, Functional, first_moment, first_moment_at, gram
 from daskspectral.kernels import Kernel
 from daskspectral.operators.density import Density
-from daskspectral.operators.weights import banded_squares, row_weights
+from daskspectral.operators.weights import banded_squares
 from daskspectral.registry import Registered
 from daskspectral.solve import Solver, Symmetric
 
@@ -148,7 +148,7 @@ class Operator(Registered, ABC):
 
     def statistics(self, fields: Mapping[str, Array]) -> dict[str, Array]:
         """Further sums over the rows of a batch: the squared weights, in bands that neither underflow nor overflow."""
-        return {"weight_squares": banded_squares(row_weights(fields))}
+        return {"weight_squares": banded_squares(fields.get("weight", len(fields["x"])))}
 
     def together(self, sums: dict[str, Array]) -> dict[str, Array]:
         """The sums under the names by which moments keep them."""

@@ -14,11 +14,13 @@ BORDERS = (2.0**-300, 2.0**300)
 SHIFTS = np.array([600, 0, -600])
 
 
-def banded_squares(weights: Array) -> Array:
-    """The sum of the squared weights (c,) in three parts (3,), which add over rows like any sum.
+def banded_squares(weights: Array | int) -> Array:
+    """The sum of the squared weights (c,) in three parts (3,), which add over rows like any sum; of c weights of 1.
 
     Weights below 2^-300 are multiplied by 2^600 first, and weights above 2^300 by 2^-600.
     """
+    if isinstance(weights, int):
+        return np.array([0.0, weights, 0.0])
     w = np.asarray(weights, dtype=float)
     band = np.searchsorted(BORDERS, w)
     return np.bincount(band, np.ldexp(w, SHIFTS[band]) ** 2, minlength=len(SHIFTS))

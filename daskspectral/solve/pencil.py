@@ -12,6 +12,7 @@ sum is positive semidefinite, as below potential wells.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -116,12 +117,12 @@ class Pencil:
         self.count, self.cut, self.precision = count, cut, penalty.precision
         self.null = (energy == 0).all(axis=0) & (np.diag(gram) > 0)
         rest, self._white = ~self.null, whiten(gram, cut, self.null).matrix
-        first, _, a = deflated(gram, self.null, cut)
+        self._first, _, a = deflated(gram, self.null, cut)
         self.norm = penalty.left[np.ix_(rest, rest)]
         b, squares = energy[np.ix_(rest, rest)] + self.norm, np.diag(gram)[rest]
         self.t, self.sigma = 1.0, 0.0
         if np.trace(a) > 0:
-            last = last_value(energy, self._white[:, first.shape[1] :], ritz_size(count) - MARGIN)
+            last = last_value(energy, self._white[:, self._first.shape[1] :], ritz_size(count) - MARGIN)
             self.t = scale_of(last, np.trace(b), np.trace(a))
         self.root = InverseRoot(a + self.t * b, penalty.rounding, squares)
         while self.root.least < -100 * self.root.rounding and self.sigma * self.t < RAISED:
@@ -135,36 +136,53 @@ class Pencil:
         The null functions lead, and the others are orthogonal to them. `rank` counts all functions that the data see;
         the span holds q = min(rank, max(32, count + 8)) of them.
         """
-        span = self._whitening(*deflated(gram, self.null, self.cut), self.theta, self.functions)
+        parts, blurred = deflated(gram, self.null, self.cut), self.root.blurred(self.functions, self.precision)
+        span = self._whitening(self.null, parts, self.theta, self.functions, blurred)
         return replace(span, coordinates=self._white.T @ gram @ span.matrix)
 
+    @cached_property
+    def span(self) -> Array:
+        """The functions in which parts of the data are solved, (p, m): null ones, orthonormal, and leading others."""
+        first, w = self._first, self.functions[:, : PART * ritz_size(self.count)]
+        return beside(first, np.zeros((first.shape[1], w.shape[1])), w, self.null)
+
     def part(self, energy: Array, gram: Array, factor: float) -> Whitening:
-        """The leading functions of a part of the data, whose penalty is `factor` times that of the whole."""
-        first, shift, a = deflated(gram, self.null, self.cut)
-        size = ritz_size(self.count)
-        w, rest = self.functions[:, : PART * size], ~self.null
-        inner = w.T @ a @ w
-        form = w.T @ (energy[np.ix_(rest, rest)] + factor * self.norm) @ w
+        """The leading functions of a part of the data, whose penalty is `factor` times that of the whole.
+
+        Its form and Gram matrix (m, m) are of the functions of `span`, and so are the functions that are found.
+        """
+        null = np.arange(len(gram)) < self._first.shape[1]
+        first, shift, a = deflated(gram, null, self.cut)
+        w, norm = self._part
+        inner, form = symmetric_part(a), energy[np.ix_(~null, ~null)] + factor * norm
         outer = symmetric_part(inner + self.t * (form + self.sigma * inner))
-        inner, p = symmetric_part(inner), len(inner)
         try:
-            wanted = (max(0, p - size), p - 1)
-            theta, vectors = scipy.linalg.eigh(inner, outer, subset_by_index=wanted, driver="gvx")
+            theta, vectors = scipy.linalg.eigh(inner, outer, driver="gvd")
         except scipy.linalg.LinAlgError:  # directions that this part does not see, and no penalty holds
             inverse = unit_root(outer, 0.0, PART_ROUNDING)[0]
             theta, vectors = scipy.linalg.eigh(symmetric_part(inverse.T @ inner @ inverse))
             vectors = inverse @ vectors
-        return self._whitening(first, shift, a, theta[::-1], w @ vectors[:, ::-1])
+        some = slice(-1, -1 - ritz_size(self.count), -1)
+        theta, vectors = theta[some], vectors[:, some]
+        return self._whitening(null, (first, shift, a), theta, vectors, self.root.blurred(w @ vectors, self.precision))
 
-    def _whitening(self, first: Array, shift: Array, a: Array, theta: Array, vectors: Array) -> Whitening:
+    @cached_property
+    def _part(self) -> tuple[Array, Array]:
+        """The functions (r, q) besides the null ones in which parts are solved, and their norm (q, q)."""
+        w = self.functions[:, : PART * ritz_size(self.count)]
+        return w, w.T @ self.norm @ w
+
+    def _whitening(
+        self, null: NDArray[np.bool_], parts: tuple[Array, Array, Array], theta: Array, vectors: Array, blurred: Array
+    ) -> Whitening:
         """The null functions and the leading others, orthonormal, from theta and their vectors, both descending."""
-        null = first.shape[1]
-        seen = np.flatnonzero(theta > CERTAIN * self.root.blurred(vectors, self.precision))
-        chosen = seen[: max(0, ritz_size(self.count) - null)]
+        first, shift, a = parts
+        seen = np.flatnonzero(theta > CERTAIN * blurred)
+        chosen = seen[: max(0, ritz_size(self.count) - first.shape[1])]
         span: Array = vectors[:, chosen] / np.sqrt(theta[chosen])
         span = orthonormal(span, span.T @ a @ span)
-        matrix = beside(first, -first @ (shift @ span), span, self.null)
-        return Whitening(matrix, theta, null + len(seen))
+        matrix = beside(first, -first @ (shift @ span), span, null)
+        return Whitening(matrix, theta, first.shape[1] + len(seen))
 
 
 class InverseRoot:

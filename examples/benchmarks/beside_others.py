@@ -1,10 +1,13 @@
 """Beside the tools that people know, on the same data in the same form: lines of code, seconds, memory, the answer.
 
-Three tasks: empirical orthogonal functions of a gridded field in a zarr group (xeofs 3), slow modes of a trajectory
-(deeptime 0.4.5), and features of a table of which half of the labels are known (scikit-learn). Each side is the program
-that its own documentation would have one write: it is shown by --show, its lines are counted (imports too, what prints
-the answer not), and it runs in a process of its own, whose time without imports and whose peak memory are measured. The
-sides run in turn, and medians are shown; memory is what the process takes beyond its imports.
+Empirical orthogonal functions of a gridded field in a zarr group, and of a wide one in memory (xeofs 3); slow modes of
+a trajectory, with functions that are given and by default (deeptime 0.4.5); features of a table of which half of the
+labels are known, and what a newcomer tries first, a few thousand rows (scikit-learn); and the import alone. Each side
+is the program that its own documentation would have one write, with its defaults: it is shown by --show, its lines are
+counted (imports too, what prints the answer not), and it runs in a process of its own with one BLAS thread. "seconds"
+is the wall time of the first run without imports, "CPU s" that of all threads in the second, warm one (of an import the
+first), and "ratio" that over the other side's; "MB" is what the process takes beyond its imports. The sides run in
+turn, and medians are shown.
 
     python -m venv peers && peers/bin/pip install xeofs deeptime==0.4.5 scikit-learn zarr dask
     python examples/benchmarks/beside_others.py --peers peers/bin/python --json beside_others.json
@@ -13,9 +16,11 @@ sides run in turn, and medians are shown; memory is what the process takes beyon
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +28,7 @@ import click
 import numpy as np
 import xarray as xr
 from common import folder_option, options, report
+from scipy.signal import lfilter
 from sklearn.datasets import load_digits
 
 from daskspectral import datasets
@@ -33,10 +39,15 @@ warnings.simplefilter("ignore")
 folder = sys.argv[1]
 def peak(): return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024
 """
-START = "before, start = peak(), time.perf_counter()\n"
 TAIL = """
-seconds = time.perf_counter() - start
-print(json.dumps({"seconds": seconds, "MB": peak() - before, "answer": answer}))
+before, start, cpu = peak(), time.perf_counter(), time.process_time()
+answer = work()
+found = {"seconds": time.perf_counter() - start, "MB": peak() - before, "CPU s": time.process_time() - cpu}
+if imports:
+    cpu = time.process_time()
+    work()
+    found["CPU s"] = time.process_time() - cpu
+print(json.dumps({**found, "answer": answer}))
 """
 FIELD_OURS = """
 import xarray as xr
@@ -106,7 +117,106 @@ score = KNeighborsClassifier().fit(model.transform(x[::2]), y[::2]).score(model.
 # ==
 answer = [score]
 """
+SMALL_OURS = """
+import numpy as np
+import daskspectral as dsp
+dsp.SpectralDecomposition  # loads what it needs
+# --
+x = np.load(f"{folder}/normal.npy")[:ROWS]
+model = dsp.SpectralDecomposition(GIVEN).fit(x)
+# ==
+answer = model.eigenvalues_[1:4].tolist()
+"""
+SMALL_SKLEARN = """
+import numpy as np
+from sklearn.manifold import SpectralEmbedding
+# --
+x = np.load(f"{folder}/normal.npy")[:ROWS]
+model = SpectralEmbedding().fit(x)
+# ==
+answer = []
+"""
+WIDE_OURS = """
+import numpy as np
+import daskspectral as dsp
+dsp.SpectralDecomposition  # loads what it needs
+# --
+x = np.load(f"{folder}/wide.npy")
+model = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=10).fit(x)
+# ==
+answer = model.eigenvalues_[:3].tolist()
+"""
+WIDE_XEOFS = """
+import numpy as np
+import xarray as xr
+import xeofs
+# --
+x = np.load(f"{folder}/wide.npy")
+x = xr.DataArray(x, {"time": np.arange(len(x)), "place": np.arange(x.shape[1])}, ("time", "place"))
+model = xeofs.single.EOF(n_modes=10).fit(x, dim="time")
+components, scores = model.components(), model.scores()
+# ==
+answer = model.explained_variance().values[:3].tolist()
+"""
+SLOW_OURS = """
+import numpy as np
+import daskspectral as dsp
+dsp.SpectralDecomposition  # loads what it needs
+# --
+x = np.load(f"{folder}/pair.npy")
+model = dsp.SpectralDecomposition(dsp.operators.Transfer(1), GIVEN).fit(x)
+# ==
+answer = model.singular_values_[:3].tolist()
+"""
+SLOW_DEEPTIME = """
+import numpy as np
+from deeptime.basis import Monomials
+from deeptime.decomposition import VAMP
+# --
+x = np.load(f"{folder}/pair.npy")
+model = VAMP(lagtime=1, observable_transform=Monomials(3, 2)).fit(x).fetch_model()
+# ==
+answer = model.singular_values[:3].tolist()
+"""
+IMPORT_OURS = """
+# --
+import daskspectral
+daskspectral.SpectralDecomposition
+# ==
+answer = []
+"""
+IMPORT_SKLEARN = """
+# --
+import sklearn.decomposition
+# ==
+answer = []
+"""
+KERNEL = "basis=dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0))"
+
+
+def small(rows: int, given: str = "") -> dict[str, str]:
+    """Both sides of a fit to so many rows, with what is given here or nothing."""
+    ours = SMALL_OURS.replace("GIVEN", given)
+    return {
+        side: one.replace("ROWS", str(rows))
+        for side, one in {"daskspectral": ours, "scikit-learn": SMALL_SKLEARN}.items()
+    }
+
+
 TASKS = {
+    "import": {"daskspectral": IMPORT_OURS, "scikit-learn": IMPORT_SKLEARN},
+    "1000 rows": small(1000),
+    "1000 rows, kernel": small(1000, KERNEL),
+    "1000 rows, no folds": small(1000, f"{KERNEL}, folds=None"),
+    "10 000 rows": small(10_000),
+    "10 000 rows, kernel": small(10_000, KERNEL),
+    "10 000 rows, no folds": small(10_000, f"{KERNEL}, folds=None"),
+    "wide": {"daskspectral": WIDE_OURS, "xeofs": WIDE_XEOFS},
+    "slow modes": {"daskspectral": SLOW_OURS.replace(", GIVEN", ""), "deeptime": SLOW_DEEPTIME},
+    "slow modes, monomials": {
+        "daskspectral": SLOW_OURS.replace("GIVEN", "dsp.basis.MonomialBasis(2, 3)"),
+        "deeptime": SLOW_DEEPTIME,
+    },
     "field": {"daskspectral": FIELD_OURS, "xeofs": FIELD_XEOFS},
     "trajectory": {"daskspectral": TRAJECTORY_OURS, "deeptime": TRAJECTORY_DEEPTIME},
     "table": {"daskspectral": TABLE_OURS, "scikit-learn": TABLE_SKLEARN},
@@ -120,7 +230,8 @@ def lines(program: str) -> int:
 
 
 def write_data(folder: Path, months: int, rows: int) -> None:
-    """A field of `months` on a grid of 60 x 120 with land, a trajectory of so many rows, and the digits."""
+    """A field of `months` on a grid of 60 x 120 with land, one of 1000 rows in 5000 columns, a trajectory of so many
+    rows, one of two columns, normal rows, and the digits."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(0)
     lat, lon = np.linspace(-88.5, 88.5, 60), np.arange(0.0, 360, 3)
@@ -132,6 +243,11 @@ def write_data(folder: Path, months: int, rows: int) -> None:
     field = xr.DataArray(values.astype("float32"), {"time": time, "lat": lat, "lon": lon}, ("time", "lat", "lon"))
     field.to_dataset(name="t").chunk(time=200).to_zarr(folder / "field.zarr", mode="w", zarr_format=2)
     np.save(folder / "trajectory.npy", datasets.langevin(rows))
+    np.save(folder / "normal.npy", rng.standard_normal((10_000, 2)))
+    patterns = rng.standard_normal((20, 5000)) * 0.8 ** np.arange(20)[:, None]
+    np.save(folder / "wide.npy", rng.standard_normal((1000, 20)) @ patterns + 0.3 * rng.standard_normal((1000, 5000)))
+    slow = [lfilter([1], [1, -a], rng.standard_normal(100_000) * np.sqrt(1 - a * a)) for a in (0.95, 0.8)]
+    np.save(folder / "pair.npy", np.stack(slow, axis=1))
     digits = load_digits()
     np.save(folder / "digits_x.npy", digits.data)
     np.save(folder / "digits_y.npy", digits.target)
@@ -140,8 +256,10 @@ def write_data(folder: Path, months: int, rows: int) -> None:
 def run(python: str, program: str, folder: Path) -> dict[str, Any]:
     """What a program measures, in a process of its own."""
     imports, _, work = program.partition("# --\n")
-    code = HEAD + imports + START + work + TAIL
-    done = subprocess.run([python, "-c", code, str(folder)], capture_output=True, text=True, check=False)
+    body = textwrap.indent(work, "    ")
+    code = f"{HEAD}{imports}\ndef work():\n{body}    return answer\nimports = {bool(imports.strip())}\n{TAIL}"
+    alone = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run([python, "-c", code, str(folder)], capture_output=True, text=True, check=False, env=alone)
     if done.returncode:
         raise click.ClickException(f"{python} could not run this program:\n{program}\n{done.stderr[-1000:]}")
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -173,6 +291,7 @@ def main(
             for side, program in sides.items():
                 python = sys.executable if side in ("daskspectral", "scikit-learn") else peers
                 found[side].append(run(python, program, folder))
+        cpu = {side: statistics.median(one["CPU s"] for one in measured) for side, measured in found.items()}
         for side, measured in found.items():
             rows.append(
                 {
@@ -180,6 +299,8 @@ def main(
                     "by": side,
                     "lines": lines(sides[side]),
                     "seconds": statistics.median(one["seconds"] for one in measured),
+                    "CPU s": cpu[side],
+                    "ratio": cpu["daskspectral"] / cpu[side] if side != "daskspectral" else None,
                     "MB": statistics.median(one["MB"] for one in measured),
                     "answer": " ".join(f"{value:.4g}" for value in measured[0]["answer"]),
                 }

@@ -14,6 +14,7 @@ from daskspectral.basis.lattice import SpanBasis, WeighedLattice, prior_weights
 from daskspectral.forms import Atom, Field
 from daskspectral.kernels import Exponential, Gaussian, Linear, Matern, Radial
 from tests.common import copied, named
+from tests.modes.common import waves
 
 LATTICES = [
     FourierLattice(4, box=[(-2, 3)]),
@@ -21,19 +22,6 @@ LATTICES = [
     FourierLattice((1, 2, 1), box=[(-2, 3), None, (0, 1)], periods=[None, 2 * np.pi, None]),
     FourierLattice(1, periods=[1.0, 2.0, 3.0, 4.0]),
 ]
-
-
-def waves(lattice: FourierLattice, x: Any, alpha: tuple[int, ...]) -> Any:
-    """d^alpha of 1, sqrt2 cos and sqrt2 sin of w_k.(x - centre), one pair of frequencies after another, (p, c)."""
-    grid = itertools.product(*(range(-m, m + 1) for m in lattice.orders))
-    half = [k for k in grid if k > (0,) * len(k)]
-    parts = []
-    for turn in (0, 1):  # cos, and sin = cos a quarter turn back
-        for k in half:
-            w = 2 * np.pi * np.array(k) / lattice.period
-            phase = (x - lattice.centre) @ w + (sum(alpha) - turn) * np.pi / 2
-            parts.append(np.sqrt(2) * np.prod(w ** np.array(alpha)) * np.cos(phase))
-    return np.array([np.full(len(x), float(not any(alpha))), *parts])
 
 
 def points(lattice: FourierLattice, n: int = 7) -> Any:

@@ -20,7 +20,7 @@ def lattice_of(d: int, method: str = "matmul", orders: Any = None) -> FourierLat
     """A lattice of d variables, with sides of its own, the last but one periodic."""
     periods = None if d < 2 else [*[None] * (d - 2), 3.0, None]
     box: Any = [(-1.1, 1.1 + a / 4) for a in range(d)]
-    return FourierLattice(orders or ORDERS[d], box=box, periods=periods, method=method)
+    return FourierLattice(orders or ORDERS[d], box=box, periods=periods, method=method, eps=1e-9)
 
 
 def waves(lattice: FourierLattice, x: Any, alpha: tuple[int, ...] = ()) -> Any:

@@ -53,7 +53,7 @@ def cufinufft(stand_in: Device, monkeypatch: pytest.MonkeyPatch) -> list[dict[st
 def check_fits(d: int, method: str, weighted: bool) -> None:
     """The same moments and values here and there."""
     x = np.random.default_rng(0).uniform(0, 1, (400, d))
-    lattice = FourierLattice({1: 20, 2: 4, 3: 2}[d], method=method, kernel=Matern(1.5, 0.5))
+    lattice = FourierLattice({1: 20, 2: 4, 3: 2}[d], method=method, eps=1e-9, kernel=Matern(1.5, 0.5))
     operator = dsp.operators.Schroedinger() if weighted else dsp.operators.Laplacian()
     rows = dsp.Rows(x, fields={"potential": x[:, 0]} if weighted else None)
     here = dsp.SpectralDecomposition(operator, lattice, n_components=4, solver=dsp.solvers.Penalised(1.0), folds=3)

@@ -31,8 +31,7 @@ def turned(overlap: Any, nulls: int) -> Any:
 def errors(moments: Any, count: int, penalty: float | None = None) -> tuple[Any, Any, Any]:
     """The problem of moments, its solution, and the errors of this."""
     problem = posed(moments, count, penalty)
-    whole = problem.solve(problem.means, problem.rows)
-    return problem, whole, errors_of(problem, moments.folds, whole)
+    return problem, problem.whole, errors_of(problem, moments.folds)
 
 
 def check(found: Any, values: Any, samples: Any, held_out: Any, share: float, nulls: int = 0) -> Any:
@@ -66,15 +65,17 @@ def jackknife(problem: Any, folds: Any, whole: Any, metric: Any = None) -> tuple
     """By fold: the values without it, turned, the turn and the overlap; then the values of all on rows held out."""
     sums, weight = folds.arrays, folds.weight
     samples, turns, form, gram = [], [], 0.0, 0.0
+    span = np.eye(len(whole.right)) if problem.span is None else problem.span
     for k in range(folds.number):
         rest = weight.sum() - weight[k]
         means = {name: np.delete(sums[name], k, axis=0).sum(axis=0) / rest for name in ("form", "gram", "first")}
+        means = {name: span.T @ mean @ span if mean.ndim == 2 else span.T @ mean for name, mean in means.items()}
         found = problem.solve_part(means, problem.rows * rest / weight.sum())
-        overlap = found.right.T @ problem.means["gram"] @ whole.right
+        overlap = (span @ found.right).T @ problem.means["gram"] @ whole.right
         turn = turned(overlap, problem.nulls)
         samples.append(np.diag(turn.T @ np.diag(found.values) @ turn))
         turns.append((turn, overlap))
-        functions = found.right @ turn
+        functions = span @ found.right @ turn
         form = form + functions.T @ sums["form"][k] @ functions
         gram = gram + functions.T @ (sums["gram"][k] if metric is None else weight[k] * metric) @ functions
     held_out = scipy.linalg.eigvalsh(form, gram)
@@ -184,8 +185,8 @@ def test_reserved_folds_judge() -> None:
 def test_intervals_go_down_to_what_other_functions_have() -> None:
     """A factor of each value; beyond a tenth it is not trusted. The constant is known."""
     basis = Concatenated((CONSTANT, MonomialBasis(2, 3)))
-    problem, whole, plain = errors(moments_of(basis, ROWS, FOLD, Laplacian()), 4)
-    found = errors_of(problem, folds_of(moments_of(basis, ROWS, FOLD, Laplacian())), whole, np.array([0.5, 0.95, 0.8]))
+    problem, _, plain = errors(moments_of(basis, ROWS, FOLD, Laplacian()), 4)
+    found = errors_of(problem, folds_of(moments_of(basis, ROWS, FOLD, Laplacian())), np.array([0.5, 0.95, 0.8]))
     np.testing.assert_allclose(found.intervals[:, 1], plain.intervals[:, 1])
     np.testing.assert_allclose(found.intervals[1:, 0], plain.intervals[1:, 0] * [0.95, 0.8, 1.0])
     assert found.trusted.tolist() == (plain.trusted & [True, True, False, True]).tolist()

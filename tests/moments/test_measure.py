@@ -62,12 +62,12 @@ def test_the_sums_of_a_task(weighted: bool, gathers: bool, monkeypatch: pytest.M
     assert sizes == ([640, 64, 4296] if gathers else [10, 0, 690, 4, 4296])
 
 
-def test_beside_modes_two_long_runs_of_a_batch_tell_enough() -> None:
-    lattice = FourierLattice(1, box=[(-5, 5)] * 2, method="matmul")
-    for length, wanted in ((512, 1024), (511, N)):
+def test_beside_modes_the_first_rows_of_a_batch_tell_enough() -> None:
+    lattice, batch = FourierLattice(1, box=[(-5, 5)] * 2, method="matmul"), {"x": np.tile(X, (6, 1))}
+    for length, wanted in ((16, 2048), (1024, 2048), (1025, 2050)):
         runs = Runs(length, np.array([0]), np.zeros(1))
-        found = SumTask(measure_of(lattice, None, LAPLACIAN, "float64"), LAPLACIAN, runs=runs)([{"x": X}])
-        assert found[ORDER][0, 0] == wanted
+        found = SumTask(measure_of(lattice, None, LAPLACIAN, "float64"), LAPLACIAN, runs=runs)([batch, batch])
+        assert found[ORDER][0, 0] == 2 * wanted
 
 
 def test_single_precision_holds_weights_of_any_size() -> None:

@@ -97,6 +97,7 @@ def test_correlations_on_the_other_half() -> None:
     y = 0.8 * x + 0.6 * rng.standard_normal((N, 2))
     left, right = MonomialBasis(2, 1), MonomialBasis(2, 1, constant=False)
     (found,) = trial(left, {"x": x, "y": y}, Cross(center=True), right).judged(splits(), 3, [1.0])
+    assert found.shape == (len(splits()), 3)
     for (fitted, judged), values in zip(splits(), found, strict=True):
         a, b = np.isin(FOLD, fitted), np.isin(FOLD, judged) & ~LANDMARK
         (qx, rx), (qy, ry) = (np.linalg.qr(z[a] - z[a].mean(axis=0)) for z in (x, y))

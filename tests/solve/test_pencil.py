@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from daskspectral.solve import Penalty, Pencil, Relation, SpectralProblem, Symmetric, whiten
+from daskspectral.solve import Penalty, Pencil, Relation, SpectralProblem, Symmetric, Whitening, whiten
 from daskspectral.solve.pencil import InverseRoot, leading_pairs, ritz_size
 from tests.solve.common import Array, sine, skew, spd, symmetric
 
@@ -104,6 +104,13 @@ def test_wells_raise_sigma_until_the_sum_is_positive() -> None:
     np.testing.assert_allclose(whole.values, inside[:5], rtol=1e-9)
 
 
+def within(pencil: Pencil, energy: Array, gram: Array, factor: float) -> tuple[Whitening, Array]:
+    """What a pencil gives for a part of the data, and the functions (60, q)."""
+    span = pencil.span
+    found = pencil.part(span.T @ energy @ span, span.T @ gram @ span, factor)
+    return found, span @ found.matrix
+
+
 @pytest.mark.parametrize("nulls", [0, 1])
 def test_a_part_of_the_data_has_its_own_span(nulls: int) -> None:
     """Its own form and Gram matrix, and a penalty that is so much larger."""
@@ -113,20 +120,20 @@ def test_a_part_of_the_data_has_its_own_span(nulls: int) -> None:
     a, energy = part.quotient
     outer = a + pencil.t * (energy + 30.0 * part.norm[nulls:, nulls:])
     for one in (part, part.asymmetric):
-        found = pencil.part(one.energy, one.gram, 30.0)
-        assert sine(found.matrix, part.span(5, 30.0), part.gram) < 1e-6
+        found, functions = within(pencil, one.energy, one.gram, 30.0)
+        assert sine(functions, part.span(5, 30.0), part.gram) < 1e-6
         np.testing.assert_allclose(found.spectrum, scipy.linalg.eigvalsh(a, outer)[::-1][:32], rtol=1e-8)
     assert found.rank == nulls + 32
-    np.testing.assert_allclose(found.matrix.T @ part.gram @ found.matrix, np.eye(32), atol=1e-10)
+    np.testing.assert_allclose(functions.T @ part.gram @ functions, np.eye(32), atol=1e-10)
 
 
 def test_a_part_that_does_not_see_all_directions() -> None:
     dense = Dense(0)
     few = np.linalg.cholesky(dense.gram)[:, :20]
     pencil = Pencil(dense.energy, dense.gram, dense.penalty, 5, CUT)
-    found = pencil.part(few @ few.T + skew(few @ few.T), few @ few.T, 0.0)
-    assert found.rank == found.matrix.shape[1] == 20
-    np.testing.assert_allclose(found.matrix.T @ (few @ few.T) @ found.matrix, np.eye(20), atol=1e-8)
+    found, functions = within(pencil, few @ few.T + skew(few @ few.T), few @ few.T, 0.0)
+    assert found.rank == functions.shape[1] == 20
+    np.testing.assert_allclose(functions.T @ (few @ few.T) @ functions, np.eye(20), atol=1e-8)
     np.testing.assert_allclose(found.spectrum[:20], 1 / (1 + pencil.t), rtol=1e-6)
 
 
