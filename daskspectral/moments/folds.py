@@ -49,6 +49,8 @@ def row_keys(x: Array, numbers: Array) -> NDArray[np.uint64]:
         values = np.asarray(x[part], dtype=float) + 0.0  # -0.0 is 0.0
         found, round_ = _content(values), np.flatnonzero(_is_round(values[:, 0]))
         for column in values.T[1:]:
+            if not len(round_):
+                break
             round_ = round_[_is_round(column[round_])]
         found[round_] = keys[part][round_]
         keys[part] = found
@@ -189,7 +191,7 @@ class Folds(Registered):
 
     def means(self, groups: NDArray[np.integer[Any]], weight: float, counts: frozenset[str]) -> dict[str, Array]:
         """The means over the rows of some groups, of this weight together, of all sums but `counts`."""
-        return {name: v[groups].sum(axis=0) / weight for name, v in self.arrays.items() if name not in counts}
+        return {name: _added(v, groups) / weight for name, v in self.arrays.items() if name not in counts}
 
     def merged(self, part: NDArray[np.integer[Any]]) -> Folds:
         """The folds by the part (K,) in which each stands, without landmark rows."""
@@ -208,6 +210,14 @@ class Folds(Registered):
         """The sums over all groups, in their order."""
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is told when it is solved
             return {name: reduce(np.add, values) for name, values in self.arrays.items()}
+
+
+def _added(values: Array, groups: NDArray[np.integer[Any]]) -> Array:
+    """The sum of some entries (...) of an array (G, ...), none of which is copied."""
+    total = values[groups[0]].copy()
+    for group in groups[1:]:
+        total += values[group]
+    return total
 
 
 def gathered(sums: MutableMapping[str, Any], groups: int, **rule: Any) -> tuple[Folds, dict[str, Array]]:

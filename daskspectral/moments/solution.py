@@ -142,7 +142,7 @@ def score_span(operator: Operator, moments: Moments, functions: Mapping[str, Fun
         values: Functions = ritz_singular(left, right, relation_of(operator, means), dtype=moments.dtype)
         return SpanScore(float(np.sum(values**2)), values, "singular value", moments.count)
     metric = moments.basis.norm(means["gram"]) if operator.solver.by_norm else means["gram"]
-    values = ritz(right, means["form"], metric, symmetric=operator.symmetric, dtype=moments.dtype)
+    values = ritz(right, means.get("form", means["gram"]), metric, symmetric=operator.symmetric, dtype=moments.dtype)
     descends = operator.descending or operator.solver.largest_first
     if descends and operator.symmetric:
         known = np.count_nonzero(~np.isnan(values))
