@@ -48,7 +48,7 @@ from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.basis.fourier import FourierBasis
 from daskspectral.basis.harmonic import HarmonicBasis
 from daskspectral.basis.invariant import EquivariantBasis, InvariantBasis
-from daskspectral.basis.landmark import LandmarkBasis, Landmarks, at_landmarks
+from daskspectral.basis.landmark import LandmarkBasis, Landmarks, RowSpace, at_landmarks
 from daskspectral.basis.lattice import FourierLattice, as_lattice
 from daskspectral.basis.monomial import MonomialBasis
 from daskspectral.basis.trainable import JaxBasis, NeuralBasis, Trainable
@@ -77,6 +77,7 @@ __all__ = [
     "Landmarks",
     "MonomialBasis",
     "NeuralBasis",
+    "RowSpace",
     "SoftCells",
     "Trainable",
     "Vanishing",

@@ -26,9 +26,12 @@ Array = NDArray[np.floating[Any]]
 LEAST_HALVED = 16  # landmarks, below which half of them tell nothing
 
 
-def _is_approximate(basis: LandmarkBasis) -> bool:
-    """Whether more landmarks would give more functions of the kernel."""
-    return not (isinstance(basis.kernel, Linear) and np.linalg.matrix_rank(basis.landmarks) == basis.dimension)
+def _is_approximate(basis: LandmarkBasis, moments: Moments) -> bool:
+    """Whether more landmarks would give more functions of the kernel on the data."""
+    if moments.spanned:
+        return False
+    linear = isinstance(basis.kernel, Linear) and basis.size >= basis.dimension
+    return not (linear and np.linalg.matrix_rank(basis.landmarks) == basis.dimension)
 
 
 def solve_moments(
@@ -55,7 +58,7 @@ def solve_moments(
     advise_manifold(moments)
     advise_weights(moments)
     errors = errors_of(posed, moments.folds, spectrum, moments.undercut)
-    approximate = [b for b in at_landmarks(moments.basis) if _is_approximate(b)]
+    approximate = [b for b in at_landmarks(moments.basis) if _is_approximate(b, moments)]
     if approximate or not own.by_norm:  # all components of the columns are no low rank
         advise_rank(spectrum, left.basis, count, right=right.basis)
     shown = {"left": left.spread(spectrum.left), "right": right.spread(spectrum.right)}

@@ -198,10 +198,15 @@ class Principal(Solver):
         shift = np.linalg.pinv(form[np.ix_(null, null)], hermitian=True) @ form[np.ix_(null, ~null)]
         reduced = form[np.ix_(~null, ~null)]
         reduced -= form[np.ix_(~null, null)] @ shift
-        reduced = symmetric_part(root.T @ reduced @ root if root.ndim == 2 else reduced * root[:, None] * root)
-        values, vectors = _largest(reduced, problem.count if problem.part else len(reduced))
-        rank = int(np.count_nonzero(values > problem.cut * max(values[0], 0.0)))
-        k = min(problem.count, rank)
+        if root.ndim == 2:
+            reduced = symmetric_part(root.T @ reduced @ root)
+        else:
+            reduced *= root
+            reduced *= root[:, None]
+        values, vectors = _largest(reduced, problem.count)
+        least = problem.cut * max(values[0], 0.0)
+        k = np.count_nonzero(values > least)
+        rank = k if problem.part else _number_above(reduced, least)
         values, vectors = values[:k], vectors[:, :k].copy()
         residuals = np.linalg.norm(reduced @ vectors - vectors * values, axis=0)
         functions = root @ vectors if root.ndim == 2 else root[:, None] * vectors
@@ -230,6 +235,15 @@ def norm_root(norm: Array) -> Array:
     return inverse_root(inner / np.outer(size, size), NORM_CUT) / size[:, None]
 
 
+def _number_above(matrix: Array, least: float) -> int:
+    """How many eigenvalues of a symmetric matrix are larger than the least."""
+    try:
+        np.linalg.cholesky(matrix - least * np.eye(len(matrix)))
+    except np.linalg.LinAlgError:
+        return int(np.count_nonzero(scipy.linalg.eigvalsh(matrix) > least))
+    return len(matrix)
+
+
 def _largest(matrix: Array, count: int) -> tuple[Array, Array]:
     """The `count` largest eigenvalues of a symmetric matrix, descending, and their vectors, or all where fewer.
 
@@ -241,10 +255,7 @@ def _largest(matrix: Array, count: int) -> tuple[Array, Array]:
             values, vectors = eigsh(matrix, count, which="LA", v0=np.random.default_rng(0).standard_normal(size))
             order = np.argsort(values)[::-1]
             return values[order], vectors[:, order]
-    if count >= size:
-        values, vectors = scipy.linalg.eigh(matrix, driver="evd")
-    else:
-        values, vectors = scipy.linalg.eigh(matrix, subset_by_index=(size - count, size - 1))
+    values, vectors = scipy.linalg.eigh(matrix, subset_by_index=(max(0, size - count), size - 1))
     return values[::-1], vectors[:, ::-1]
 
 

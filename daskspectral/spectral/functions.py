@@ -29,7 +29,7 @@ from daskspectral.estimators.records import provenance, remembered
 from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.moments import Moments
 from daskspectral.moments.lattice import on_lattice
-from daskspectral.moments.patterns import POINTS, Patterns, patterns_of
+from daskspectral.moments.patterns import SUMS, Patterns, patterns_of
 from daskspectral.moments.solution import SpanScore, solve_moments
 from daskspectral.moments.trust import excess, maximised
 from daskspectral.operators import Operator
@@ -348,7 +348,7 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
         {COMPONENT: np.arange(count)},
         attrs=plain(provenance(type(estimator).__name__, estimator.plain_params())),
     )
-    if POINTS in estimator.moments_.arrays:
+    if SUMS in estimator.moments_.arrays:
         dataset = _with_patterns(dataset, estimator, estimator.patterns_)
     if X is not None:
         functions = estimator._functions("", estimator.coefficients_, X)  # whatever `set_output` asks for
