@@ -215,7 +215,7 @@ class Folds(Registered):
 
 def _added(values: Array, groups: NDArray[np.integer[Any]]) -> Array:
     """The sum of some entries (...) of an array (G, ...), none of which is copied."""
-    total = values[groups[0]].copy()
+    total: Array = values[groups[0]].copy()
     for group in groups[1:]:
         total += values[group]
     return total

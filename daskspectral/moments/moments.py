@@ -199,8 +199,8 @@ class Moments(Registered):
             return np.dot(functions, self.mean(POINTS))
         q: Any = self.basis.parts[-1]
         first, gram = self.mean("first"), self.mean("gram")[:, -q.size :]
-        gram = gram - np.outer(first, first[-q.size :])
-        return np.outer(np.dot(functions, first), self.mean(SUMS)) + np.dot(functions, gram) @ q.directions.T @ q.landmarks
+        shared, beside = np.outer(first, self.mean(SUMS)), gram - np.outer(first, first[-q.size :])
+        return np.dot(functions, shared) + np.dot(functions, beside) @ q.directions.T @ q.landmarks
 
     def __add__(self, other: Moments) -> Moments:
         """The moments of both. Raises ValueError where they measure different things, or by other folds."""

@@ -231,7 +231,8 @@ def plan_sums(
     """
     (left, right), apart, lattice = outline.sizes, outline.apart, outline.lattice
     p = left if right is None else max(left, right)
-    flops, least = (flops_of(source, p), p) if lattice is None else (MODE_FLOPS, 1)  # p x p sums of fewer rows cost more
+    # p x p sums of fewer than p rows cost more than the rows
+    flops, least = (flops_of(source, p), p) if lattice is None else (MODE_FLOPS, 1)
     plan, threads = plan_rows(source, flops, start=start, device=device, least=least), local_threads()
     block = max(block_rows(p), least_rows(device))
     fold_rule = None if folds is None else folds.fold_rule(source, plan)

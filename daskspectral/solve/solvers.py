@@ -205,7 +205,7 @@ class Principal(Solver):
             reduced *= root[:, None]
         values, vectors = _largest(reduced, problem.count)
         least = problem.cut * max(values[0], 0.0)
-        k = np.count_nonzero(values > least)
+        k = int(np.count_nonzero(values > least))
         rank = k if problem.part else _number_above(reduced, least)
         values, vectors = values[:k], vectors[:, :k].copy()
         residuals = np.linalg.norm(reduced @ vectors - vectors * values, axis=0)

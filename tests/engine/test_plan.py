@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import daskspectral as dsp
 from daskspectral.engine import Plan, plan_run
 from daskspectral.engine import memory as budget
 from daskspectral.engine import plan as module
@@ -53,6 +54,16 @@ def test_large_chunks_are_split_evenly_or_stay_whole(lengths: list[int], flops: 
         first, last = np.searchsorted(edges, [a, b])
         inside = np.searchsorted(edges, a, "right") == np.searchsorted(edges, b, "left")
         assert inside or (edges[first] == a and edges[last] == b)
+
+
+def test_a_task_has_as_many_rows_as_functions() -> None:
+    """Sums of p x p products cost more than fewer rows, as long as the rows of a task fit into memory."""
+    edges = np.arange(0, 1001, 50)
+    assert len(plan_run(edges, flops_per_row=1e7, row_bytes=8).ranges) > 4
+    assert len(plan_run(edges, flops_per_row=1e7, row_bytes=8, least=500).ranges) == 2
+    assert len(plan_run(edges, flops_per_row=1e7, row_bytes=module.TASK_BYTES // 250, least=500).ranges) == 4
+    wide = dsp.SpectralDecomposition(dsp.operators.Covariance())
+    assert len(wide.plan(np.broadcast_to(X[:1, :1], (1500, 2000))).ranges.ranges) == 1
 
 
 def test_how_many_sums_wait() -> None:
