@@ -18,7 +18,7 @@ from daskspectral.basis.base import Array, Basis, GivenFunctions, GradientSum
 from daskspectral.basis.evaluation import Arena, Block, Evaluation, Mapped, kept
 from daskspectral.devices import largest
 from daskspectral.forms import Atom
-from daskspectral.kernels import DotKernel, Gaussian, Kernel, Mahalanobis, RadialKernel
+from daskspectral.kernels import DotKernel, Gaussian, Kernel, Linear, Mahalanobis, RadialKernel
 from daskspectral.kernels.base import LEAST_SCALE, MultiIndex, is_number, unit_index, whole
 from daskspectral.kernels.embedded import EmbeddedKernel
 from daskspectral.kernels.names import NAMES
@@ -334,6 +334,11 @@ class LandmarkBasis(Basis):
     def span_gradient(self, coefficients: Array) -> SpanGradient:
         return SpanGradient(self, coefficients)
 
+    def condensed(self, coefficients: Array) -> tuple[Basis, Array]:
+        if type(self.kernel) is not Linear or np.iscomplexobj(coefficients):
+            return self, coefficients
+        return self._of(self.kernel, coefficients.T @ self.landmarks), np.eye(coefficients.shape[1])
+
 
 @dataclass(frozen=True, eq=False)
 class RowSpace(LandmarkBasis):
@@ -365,6 +370,9 @@ class RowSpace(LandmarkBasis):
 
     def span_gradient(self, coefficients: Array) -> SpanGradient:
         return SpanGradient(self, self.directions @ coefficients)
+
+    def condensed(self, coefficients: Array) -> tuple[Basis, Array]:
+        return self._of(self.kernel, self.landmarks).condensed(self.directions @ coefficients)
 
 
 class _LandmarkEvaluation(Evaluation):

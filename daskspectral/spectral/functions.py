@@ -269,6 +269,7 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         if side and moments.right_basis is not None:
             basis = moments.right_basis
         means = moments.mean(f"{side}first") @ coefficients if moments.operator.center else None
+        basis, coefficients = basis.condensed(coefficients)
         return self._rows(
             SpanValues(basis, coefficients, means, device=chosen_device(self.device), preparation=preparation),
             X,

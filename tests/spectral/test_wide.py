@@ -92,6 +92,20 @@ def test_products_with_columns_are_formed_where_rows_are_added(tmp_path: Path) -
     assert np.abs(found.transform(X).T @ residual).max() < 1e-8 * N
 
 
+def test_values_of_few_functions_take_few_products() -> None:
+    """However many rows or columns the functions were found in."""
+    coefficients = RNG.standard_normal((7, 3))
+    inner = RowSpace(Linear(), X[:9], RNG.standard_normal((9, 6)))
+    for basis in (
+        Concatenated((ConstantBasis(D), inner)),
+        Concatenated((ConstantBasis(D), LandmarkBasis(Linear(), X[:6]))),
+    ):
+        assert basis.condensed(coefficients)[0].size == 4
+        for wanted in (coefficients, 1j * coefficients):
+            few, condensed = basis.condensed(wanted)
+            assert_close(few.values(X).T @ condensed, basis.values(X).T @ wanted, 1e-12, dtype=None)
+
+
 def test_derivatives_of_the_directions_of_rows() -> None:
     rows = RNG.standard_normal((6, 9))
     values, vectors = np.linalg.eigh(rows @ rows.T)
