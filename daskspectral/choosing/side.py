@@ -184,6 +184,8 @@ class Side:
         assert self.landmarks is not None
         if self.spanning:
             found = spanning_landmarks(source, view=self.view, centred=self.constant)
+            if operator.derivative_order:  # gradients at landmarks take few products, those of combinations many
+                found = replace(found, directions=None)
         else:
             wanted = replace(self.landmarks, kernel=self.kernel(operator, source))
             found = choose_landmarks(source, wanted, rng, view=self.view, at_most=at_most)

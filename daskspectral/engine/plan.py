@@ -62,11 +62,10 @@ class Plan:
         return waiting
 
 
-def task_rows(n: int, flops_per_row: float, row_bytes: int, device: str = "cpu", least: int = 1) -> int:
+def task_rows(n: int, flops_per_row: float, row_bytes: int, device: str = "cpu") -> int:
     """The rows of a task of a run over n rows: about 2e10 operations, less in short runs, more in very long ones.
 
-    On an accelerator they are about 2e12, and of two of its blocks at least. There are `least` rows in a task, where
-    memory allows it.
+    On an accelerator they are about 2e12, and of two of its blocks at least.
     """
     accelerated = device != "cpu"
     flops_per_row = flops_per_row / ACCELERATION if accelerated else flops_per_row
@@ -77,24 +76,18 @@ def task_rows(n: int, flops_per_row: float, row_bytes: int, device: str = "cpu",
         rows = max(rows, 2 * ACCELERATOR_ROWS)
     elif n >= LEAST_TASKS * TASK_ROWS:
         rows = max(rows, TASK_ROWS)
-    return max(1, min(max(rows, least), TASK_BYTES // max(row_bytes, 1)))
+    return max(1, min(rows, TASK_BYTES // max(row_bytes, 1)))
 
 
 def plan_run(
-    edges: NDArray[Any],
-    *,
-    flops_per_row: float,
-    row_bytes: int,
-    splittable: bool = True,
-    device: str = "cpu",
-    least: int = 1,
+    edges: NDArray[Any], *, flops_per_row: float, row_bytes: int, splittable: bool = True, device: str = "cpu"
 ) -> Plan:
     """Ranges of `task_rows` rows each, of whole chunks; a chunk of much more work is split.
 
     `edges` are the chunk borders (0, ..., n), `row_bytes` the size of a row as float64; chunks of arrays that come as
     dask blocks are not `splittable`.
     """
-    rows = task_rows(int(edges[-1]), flops_per_row, row_bytes, device, least)
+    rows = task_rows(int(edges[-1]), flops_per_row, row_bytes, device)
     ranges: list[tuple[int, int]] = []
     start = 0
     for stop, following in zip(edges[1:].tolist(), [*edges[2:].tolist(), None], strict=True):
@@ -108,13 +101,7 @@ def plan_run(
 
 
 def plan_rows(
-    source: Source,
-    flops_per_row: float,
-    *,
-    start: int = 0,
-    row_bytes: int | None = None,
-    device: str = "cpu",
-    least: int = 1,
+    source: Source, flops_per_row: float, *, start: int = 0, row_bytes: int | None = None, device: str = "cpu"
 ) -> Plan:
     """The plan of one pass over the rows of a source from `start` on, by the work per row, which the `device` does.
 
@@ -122,7 +109,6 @@ def plan_rows(
     """
     whole = bool(source.dask_fields)
     size = source.row_bytes if row_bytes is None else row_bytes
-    shared: dict[str, Any] = {"flops_per_row": flops_per_row, "row_bytes": size, "device": device, "least": least}
-    plan = plan_run(source.edges, splittable=not whole, **shared)
+    plan = plan_run(source.edges, flops_per_row=flops_per_row, row_bytes=size, splittable=not whole, device=device)
     ranges = tuple((max(a, start), b) for a, b in plan.ranges if b > start)
     return replace(plan, ranges=ranges)

@@ -231,13 +231,12 @@ def plan_sums(
     """
     (left, right), apart, lattice = outline.sizes, outline.apart, outline.lattice
     p = left if right is None else max(left, right)
-    # p x p sums of fewer than p rows cost more than the rows
-    flops, least = (flops_of(source, p), p) if lattice is None else (MODE_FLOPS, 1)
-    plan, threads = plan_rows(source, flops, start=start, device=device, least=least), local_threads()
+    flops = flops_of(source, p) if lattice is None else MODE_FLOPS
+    plan, threads = plan_rows(source, flops, start=start, device=device), local_threads()
     block = max(block_rows(p), least_rows(device))
     fold_rule = None if folds is None else folds.fold_rule(source, plan)
     if lattice is None or isinstance(fold_rule, DealtFolds):  # sums of modes are small, however few rows a task has
-        plan = dealt_plan(plan, fold_rule, block=block, row_bytes=source.row_bytes)
+        plan = dealt_plan(plan, fold_rule, block=block, row_bytes=source.row_bytes, functions=p)
     groups = _groups_in(plan, fold_rule, apart)
     kept = 0 if fold_rule is None else fold_rule.number + apart
     most = max(groups(range(i, i + 1)) for i in range(len(plan.ranges)))

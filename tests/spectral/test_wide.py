@@ -117,3 +117,6 @@ def test_derivatives_of_the_directions_of_rows() -> None:
     np.testing.assert_allclose(gradient, np.broadcast_to(directions, (4, 6, 9)))
     found = dsp.SpectralDecomposition(Laplacian(), basis, n_components=3, folds=None).fit(X[:, :9])
     assert_close(found.moments_.mean("form")[1:, 1:], np.eye(6), 1e-12)
+    landmarks = Landmarks(Linear())
+    found = dsp.SpectralDecomposition(Laplacian(), landmarks, n_components=3, folds=None).fit(X[:9])
+    assert type(found.basis_.parts[-1]) is LandmarkBasis  # whose gradients take fewer products
