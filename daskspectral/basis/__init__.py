@@ -6,6 +6,7 @@ By default a fit uses k(., y_i) at landmarks that it draws. Its argument `basis`
     basis                                  functions
     Landmarks(kernel, count)               k(., y_i) at rows that the fit chooses; kernel and number too, by default
     LandmarkBasis(kernel, points)          k(., y_i) at prepared points
+    RowSpace(kernel, points, directions)   orthonormal combinations of these: of few rows all linear functions
     FourierBasis.draw(kernel, d, p,        random Fourier features of a Gaussian, exponential or Matern kernel, their
                       random_state)        sums and products
     FourierLattice(m)                      1, cos, sin on a lattice of frequencies in a box, for 1 to 4 variables: one

@@ -240,7 +240,8 @@ def plan_sums(
     groups = _groups_in(plan, fold_rule, apart)
     kept = 0 if fold_rule is None else fold_rule.number + apart
     most = max(groups(range(i, i + 1)) for i in range(len(plan.ranges)))
-    read = chunk_bytes(source, max(b - a for a, b in plan.ranges), device)
+    longest = max(b - a for a, b in plan.ranges)
+    read = chunk_bytes(source, longest, device)
     release()
     live = plan.live(1 + math.ceil(threads / plan.epoch), groups) + max(1, kept)
     if lattice is not None:
@@ -253,7 +254,7 @@ def plan_sums(
         memory = predict_memory(
             p,
             source.dimension,
-            Buffers(block, dtype, arrays, read, device),
+            Buffers(block, dtype, arrays, read, device, longest),
             threads=threads,
             live=live,
             sums=len(operator.forms.keys() | ({"right_gram"} if right is not None else set())),
