@@ -167,6 +167,10 @@ class Basis(Registered, GivenFunctions, ABC):
         """A short cut for the gradients (c, m, d) of m functions with coefficients (p, m); None for partial ones."""
         return None
 
+    def condensed(self, coefficients: Array) -> tuple[Basis, Array]:
+        """Functions, fewer where they can be, and coefficients of the same combinations (p, k) of these functions."""
+        return self, coefficients
+
     def contraction(self, right: Basis, products: Sequence[AtomProduct], dtype: Any, arena: Arena) -> Contraction:
         """An accumulator of these products between this basis (left) and another (right)."""
         if self.parts == (self,) and right.parts == (right,):

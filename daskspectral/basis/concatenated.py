@@ -140,6 +140,11 @@ class Concatenated(Basis):
     def edges(self) -> tuple[Edge, ...]:
         return tuple(edge for b in self.bases for edge in b.edges)
 
+    def condensed(self, coefficients: Array) -> tuple[Basis, Array]:
+        own = slices_of(b.size for b in self.bases)
+        parts = [b.condensed(coefficients[i]) for b, i in zip(self.bases, own, strict=True)]
+        return Concatenated(tuple(b for b, _ in parts)), np.vstack([c for _, c in parts])
+
     def kills(self, atom: Atom) -> bool:
         return all(b.kills(atom) for b in self.bases)
 

@@ -11,14 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.basis import LandmarkBasis, RowSpace
 from daskspectral.basis import Landmarks as Asked
 from daskspectral.data.containers import in_memory
 from daskspectral.data.source import Source, label_of
-from daskspectral.engine.sampling import draw_rows
+from daskspectral.engine.sampling import draw_rows, take_rows
 from daskspectral.errors import RankWarning, TrustWarning, warn_user
 from daskspectral.kernels import Kernel, Linear, Periodic
 from daskspectral.landmarks import BY_KERNEL, choose, median_distance
 from daskspectral.moments.folds import distinct_rows
+from daskspectral.solve.solvers import NORM_CUT
+from daskspectral.solve.whitening import eigh, fix_signs
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
@@ -31,13 +34,22 @@ MOST_SPANNING = 2000  # columns, or rows, of which a linear kernel takes all
 class Found:
     """A kernel with its scale, the prepared landmarks (p, d), and the same in the raw columns of X (p, n_features_in).
 
-    `rows` (p,) are the numbers of the rows that became landmarks, None where the landmarks are given.
+    `rows` (p,) are the numbers of the rows that became landmarks, None where the landmarks are given. The functions are
+    orthonormal combinations, of the coefficients `directions` (p, r), where there are such.
     """
 
     kernel: Kernel
     points: Array
     raw: Array
     rows: NDArray[np.int64] | None
+    directions: Array | None = None
+
+    @property
+    def basis(self) -> LandmarkBasis:
+        """The functions."""
+        if self.directions is None:
+            return LandmarkBasis(self.kernel, self.points)
+        return RowSpace(self.kernel, self.points, self.directions)
 
 
 def choose_landmarks(
@@ -141,21 +153,27 @@ def given_points(wanted: Asked, source: Source, view: str = "x") -> Array | None
     return np.array(array, dtype=float)
 
 
-def spanning_landmarks(source: Source, rng: np.random.Generator, *, view: str) -> Found:
+def spanning_landmarks(source: Source, *, view: str, centred: bool) -> Found:
     """Landmarks of the linear kernel that span all its functions on the data: unit vectors, or all rows where fewer.
 
-    The rows are taken less their mean, so that what they have in common does not hide how they differ.
+    The rows are combined to their principal directions; with `centred` they are taken less their mean, so that what
+    they have in common does not hide how they differ.
     """
     preparation, width, d = source.preparations[view], source.width(view), source.dimension_at(view)
     if d <= source.n:
         points = np.eye(d)
         return Found(Linear(), points, preparation.inverse(points, width), None)
-    _, raw = draw_rows(source, source.n, rng, view=view, raw=True)
+    _, raw = take_rows(source, np.arange(source.n), view=view, raw=True, description="landmarks")
     if not len(raw):
         raise ValueError("no rows are left: every row is invalid; mend the data")
-    points = preparation(raw).astype(float)
-    points -= points.mean(axis=0)
-    return Found(Linear(), points, preparation.inverse(points, width), None)
+    points = np.ascontiguousarray(preparation(raw), dtype=float)
+    if centred:
+        points -= points.mean(axis=0)
+    squares, vectors = eigh(points @ points.T, "evd")
+    kept = squares > NORM_CUT * squares[-1]
+    directions = (vectors[:, kept] / np.sqrt(squares[kept]))[:, ::-1]
+    fix_signs(directions)
+    return Found(Linear(), points, preparation.inverse(points, width), None, directions)
 
 
 def moved(points: Array, kernel: Kernel, spread: float) -> Array:

@@ -183,7 +183,9 @@ class Side:
     ) -> tuple[Basis, GivenFunctions]:
         assert self.landmarks is not None
         if self.spanning:
-            found = spanning_landmarks(source, rng, view=self.view)
+            found = spanning_landmarks(source, view=self.view, centred=self.constant)
+            if operator.derivative_order:  # gradients at landmarks take few products, those of combinations many
+                found = replace(found, directions=None)
         else:
             wanted = replace(self.landmarks, kernel=self.kernel(operator, source))
             found = choose_landmarks(source, wanted, rng, view=self.view, at_most=at_most)
@@ -193,8 +195,8 @@ class Side:
                 operator.check_points(found.points)
         spread = self.landmarks.spread
         spread = 0.0 if isinstance(spread, str) else spread
-        points = moved(found.points, found.kernel, spread)
-        return self.at(LandmarkBasis(found.kernel, points)), self.given_at(found.raw, found.kernel, spread)
+        found = replace(found, points=moved(found.points, found.kernel, spread))
+        return self.at(found.basis), self.given_at(found.raw, found.kernel, spread)
 
     def at(self, basis: LandmarkBasis) -> Basis:
         """Functions at landmarks as they are used: within a vanishing basis where one is asked for."""

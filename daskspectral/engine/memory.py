@@ -63,7 +63,7 @@ class Memory:
 class Buffers:
     """What one thread evaluates at once: blocks of so many `rows`, in so many `arrays` (p, rows), on a `device`.
 
-    `chunk_bytes` is the decoded size of what is read at once.
+    `chunk_bytes` is the decoded size of what is read at once; there are no more rows than `task_rows` in a task.
     """
 
     rows: int
@@ -71,6 +71,7 @@ class Buffers:
     arrays: int = 3
     chunk_bytes: int = 0
     device: str = "cpu"
+    task_rows: int = sys.maxsize
 
 
 def predict_memory(
@@ -82,7 +83,7 @@ def predict_memory(
     results that wait to be added, `kept` the number of groups that are kept apart while solving. The buffers of an
     accelerator lie there.
     """
-    rows, square = buffers.rows, 8 * p * p
+    rows, square = min(buffers.rows, buffers.task_rows), 8 * p * p
     accelerated = buffers.device != "cpu"
     block = buffers.arrays * p * rows * np.dtype(buffers.dtype).itemsize
     points = 6 * rows * (d + 2) * 8
@@ -90,7 +91,7 @@ def predict_memory(
     block = points if accelerated else block + points
     reading = 5 * buffers.chunk_bytes // 2  # compressed, decoded, and in place
     if groups > 1:  # rows wait until there is a block of their group
-        reading += buffers.chunk_bytes + groups * rows * (d + 2) * 8
+        reading += buffers.chunk_bytes + min(groups * rows, buffers.task_rows) * (d + 2) * 8
     return Memory(
         now=resident(),
         tasks=threads * (block + square * (sums * groups + 2) + reading),

@@ -8,7 +8,7 @@ that are equal because their values are rounded are independent, and are told fr
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any, ClassVar
@@ -23,6 +23,7 @@ Array = NDArray[Any]
 KEY = "row key"
 """The field of a batch that holds the keys of its rows; no form can read a field of this name."""
 
+RELEASED = 1 << 20  # bytes of a sum, from which on it is worth while to give them back
 BLOCK = 8192  # rows, whose arrays are used again: fresh ones cost more than all sums on them
 DIGITS = 5  # of a value that counts as rounded, or six where the first is a 1: of float32 few others have no more
 NEAR = 1e-6  # of the last of these digits: 0.1 + 0.2 is 0.3
@@ -49,6 +50,8 @@ def row_keys(x: Array, numbers: Array) -> NDArray[np.uint64]:
         values = np.asarray(x[part], dtype=float) + 0.0  # -0.0 is 0.0
         found, round_ = _content(values), np.flatnonzero(_is_round(values[:, 0]))
         for column in values.T[1:]:
+            if not len(round_):
+                break
             round_ = round_[_is_round(column[round_])]
         found[round_] = keys[part][round_]
         keys[part] = found
@@ -189,7 +192,7 @@ class Folds(Registered):
 
     def means(self, groups: NDArray[np.integer[Any]], weight: float, counts: frozenset[str]) -> dict[str, Array]:
         """The means over the rows of some groups, of this weight together, of all sums but `counts`."""
-        return {name: v[groups].sum(axis=0) / weight for name, v in self.arrays.items() if name not in counts}
+        return {name: _added(v, groups) / weight for name, v in self.arrays.items() if name not in counts}
 
     def merged(self, part: NDArray[np.integer[Any]]) -> Folds:
         """The folds by the part (K,) in which each stands, without landmark rows."""
@@ -210,11 +213,21 @@ class Folds(Registered):
             return {name: reduce(np.add, values) for name, values in self.arrays.items()}
 
 
-def gathered(sums: MutableMapping[str, Any], groups: int, **rule: Any) -> tuple[Folds, dict[str, Array]]:
+def _added(values: Array, groups: NDArray[np.integer[Any]]) -> Array:
+    """The sum of some entries (...) of an array (G, ...), none of which is copied."""
+    total: Array = values[groups[0]].copy()
+    for group in groups[1:]:
+        total += values[group]
+    return total
+
+
+def gathered(
+    sums: MutableMapping[str, Any], groups: int, release: Callable[[], None] = lambda: None, **rule: Any
+) -> tuple[Folds, dict[str, Array]]:
     """Folds of the sums that tasks sent under the names `name_in(group, name)`, and the sums over all of them.
 
-    A group without rows has zeros. The sums are taken out of the mapping one by one, so that no more than one name is
-    held twice.
+    A group without rows has zeros. The sums are taken out of the mapping one by one, so that no more than one is held
+    twice: `release` gives the memory of those that were taken back to the system.
     """
     weight, count = sums.pop(WEIGHT), sums.pop(COUNT)
     whole = {key.partition("/")[2]: sums.pop(key) for key in list(sums) if key.startswith(name_in(ALL, ""))}
@@ -226,6 +239,8 @@ def gathered(sums: MutableMapping[str, Any], groups: int, **rule: Any) -> tuple[
         arrays[name] = np.zeros((groups, *found.shape), found.dtype)
         for g in list(parts):
             arrays[name][g] = parts.pop(g)
+            if arrays[name][g].nbytes > RELEASED:
+                release()
     folds = Folds(arrays, weight, count.astype(np.int64), **rule)
     return folds, folds.total() | whole
 

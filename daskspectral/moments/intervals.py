@@ -131,10 +131,13 @@ class _LeftOut:
 
     def _sums(self, posed: Posed, means: Sums, seen: Sums, found: Solution) -> list[Any]:
         """The form and the Gram matrices of the turned functions, summed over the fold, less the fitted means."""
-        left, right, own = found.left @ self.turn, found.right @ self.turn, posed.right.prefix
-        norm = np.multiply(self.weight, posed.left.norm, dtype=float) if posed.operator.solver.by_norm else None
+        left, own = found.left @ self.turn, posed.right.prefix
+        right = left if found.right is found.left else found.right @ self.turn
+        norm = posed.left.norm if posed.operator.solver.by_norm else None
         relation = replace(relation_of(posed.operator, seen, norm), means=None)
         sums = relation.between(left, right)
+        if norm is not None:
+            return [sums[0], *(self.weight * norms for norms in sums[1:])]
         if not posed.operator.center:
             return list(sums)
         a, b = ((u.T @ means[name], u.T @ seen[name]) for u, name in ((left, "first"), (right, f"{own}first")))

@@ -67,6 +67,8 @@ class Measure(Measuring):
     The form named `gram` is measured between left and left functions, `right_gram` between right and right, every other
     form between left and right; the functional `right_first` of right functions, every other one of left functions.
 
+    With `patterns` the columns and their squares are summed too.
+
     Called with the batches of one range of rows (mappings of fields, `x` (c, d), `weight` (c,) where given),
     it returns the sums by name.
     """
@@ -79,6 +81,7 @@ class Measure(Measuring):
     dtype: str = "float64"
     rows: int | None = None
     device: str = "cpu"
+    patterns: bool = False
     brief = False
 
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Array]:
@@ -94,11 +97,6 @@ class Measure(Measuring):
     def gathers(self) -> bool:
         """Whether rows wait until they fill a block; short blocks leave an accelerator idle."""
         return self.device != "cpu"
-
-    @property
-    def patterns(self) -> bool:
-        """Whether columns and their squares are summed, beside products of functions and columns."""
-        return "points" in self.functionals
 
     @property
     def block_rows(self) -> int:

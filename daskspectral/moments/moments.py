@@ -9,13 +9,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, as_lattice
+from daskspectral.basis import Basis, RowSpace, as_lattice
 from daskspectral.moments.digests import Digests
 from daskspectral.moments.folds import Folds
 from daskspectral.operators import Operator
 from daskspectral.registry import Registered, digest_of, encode
 
 Array = NDArray[np.floating[Any]]
+
+POINTS, SUMS, SQUARES = "points", "point sums", "point squares"
+"""The names of the sums of f(x) x, (p, d), of x and of x^2, (d,)."""
 
 
 @dataclass(frozen=True)
@@ -182,11 +185,32 @@ class Moments(Registered):
         """A digest of bases, operator, preparation of the columns and dtype; moments with equal ones can be added."""
         return digest_of(self.measured.digests)
 
+    @property
+    def spanned(self) -> bool:
+        """Whether the functions are all linear ones on the rows, so that products with columns follow from others."""
+        return isinstance(self.basis.parts[-1], RowSpace) and SUMS in self.arrays and POINTS not in self.arrays
+
+    def points(self, functions: Any = 1.0) -> Any:
+        """The means of f(x) x, (k, d), of functions with conjugate coefficients (k, p); of all (p, d) by default.
+
+        Where they were not summed, they follow from x = E x + qᵀ (q x - E q x) for the functions q x of a `RowSpace`.
+        """
+        if not self.spanned:
+            return np.dot(functions, self.mean(POINTS))
+        q: Any = self.basis.parts[-1]
+        first, gram = self.mean("first"), self.mean("gram")[:, -q.size :]
+        shared, beside = np.outer(first, self.mean(SUMS)), gram - np.outer(first, first[-q.size :])
+        return np.dot(functions, shared) + np.dot(functions, beside) @ q.directions.T @ q.landmarks
+
     def __add__(self, other: Moments) -> Moments:
         """The moments of both. Raises ValueError where they measure different things, or by other folds."""
         if not isinstance(other, Moments):
             return NotImplemented
         self.measured.check_addable(other.measured)
+        for one in (self, other):
+            if one.spanned:  # not of the rows of both
+                whole = replace(one, arrays={**one.arrays, POINTS: one.weight * one.points()})
+                return whole + other if one is self else self + whole
         shapes, theirs = ({k: v.shape for k, v in m.arrays.items()} for m in (self, other))
         if shapes != theirs:
             raise ValueError(f"moments of different forms do not add: {shapes} and {theirs}")

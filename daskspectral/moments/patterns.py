@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.forms import Functional, functional, inner
-from daskspectral.moments.moments import Moments
+from daskspectral.moments.moments import POINTS, SQUARES, SUMS, Moments
 
 Array = NDArray[np.floating[Any]]
 Functions = NDArray[np.inexact[Any]]
 
-POINTS, SUMS, SQUARES = "points", "point sums", "point squares"
-"""The names of the sums of f(x) x, (p, d), of x and of x^2, (d,)."""
 ZERO_VARIANCE = 1e-10  # of the second moments: what is less is a constant and its rounding
 
 
@@ -81,12 +79,12 @@ def patterns_of(moments: Moments, coefficients: Functions) -> Patterns:
 
     Raises ValueError where the pass did not measure what it takes.
     """
-    if POINTS not in moments.arrays:
+    if POINTS not in moments.arrays and not moments.spanned:
         raise MissingSumsError(
             "these moments hold no products of functions and columns: a Fourier lattice, several views or an earlier "
             "version summed none. Regress the columns on transform(X) instead"
         )
-    products = coefficients.conj().T @ moments.mean(POINTS)
+    products = moments.points(coefficients.conj().T)
     squares = moments.mean(SQUARES)
     gram = coefficients.conj().T @ moments.mean("gram") @ coefficients
     mean, offset = moments.mean(SUMS), moments.mean("first") @ coefficients

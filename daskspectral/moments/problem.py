@@ -25,6 +25,7 @@ from daskspectral.solve import (
     SpectralProblem,
     Symmetric,
     Whitening,
+    norm_root,
     resolve_cut,
     whiten,
 )
@@ -82,7 +83,9 @@ class Posed:
             within[name] = sums[name][(right if name == "right_first" else left).kept]
         return within
 
-    def solve(self, means: Mapping[str, Real], rows: float, span: Whitening | None = None) -> Solution:
+    def solve(
+        self, means: Mapping[str, Real], rows: float, span: Whitening | None = None, part: bool = False
+    ) -> Solution:
         """The spectrum for these means over rows that count as so many; coefficients are of the functions kept."""
         operator = self.operator
         within = self._penalty(means, rows) if span is None else span
@@ -94,6 +97,8 @@ class Posed:
                 ridge=self.solver.ridge,
                 within=within,
                 order="descending" if operator.descending else operator.ranking,
+                root=self._norm_root,
+                part=part,
             )
         )
 
@@ -137,8 +142,12 @@ class Posed:
         """
         pencil = self._pencil
         if pencil is None:
-            return self.solve(means, rows)
+            return self.solve(means, rows, part=True)
         return self.solve(means, rows, pencil.part(self.energy(means), means["gram"], self.rows / rows))
+
+    @cached_property
+    def _norm_root(self) -> Real | None:
+        return norm_root(self.left.norm) if self.operator.solver.by_norm else None
 
     @cached_property
     def _pencil(self) -> Pencil | None:
@@ -190,7 +199,8 @@ def relation_of(operator: Operator, sums: Mapping[str, Real], norm: Real | None 
     """What an operator's form relates, from sums or means; by a squared `norm` of functions in place of the Gram's."""
     own = "right_" if "right_gram" in sums else ""
     firsts = (sums["first"], sums[f"{own}first"]) if operator.center else None
-    return Relation(sums["form"], sums["gram"] if norm is None else norm, sums.get("right_gram"), firsts)
+    form, gram = sums.get("form", sums["gram"]), sums["gram"] if norm is None else norm
+    return Relation(form, gram, sums.get("right_gram"), firsts)
 
 
 def checked_means(moments: Moments) -> dict[str, NDArray[np.floating[Any]]]:

@@ -26,9 +26,12 @@ Array = NDArray[np.floating[Any]]
 LEAST_HALVED = 16  # landmarks, below which half of them tell nothing
 
 
-def _is_approximate(basis: LandmarkBasis) -> bool:
-    """Whether more landmarks would give more functions of the kernel."""
-    return not (isinstance(basis.kernel, Linear) and np.linalg.matrix_rank(basis.landmarks) == basis.dimension)
+def _is_approximate(basis: LandmarkBasis, moments: Moments) -> bool:
+    """Whether more landmarks would give more functions of the kernel on the data."""
+    if moments.spanned:
+        return False
+    linear = isinstance(basis.kernel, Linear) and basis.size >= basis.dimension
+    return not (linear and np.linalg.matrix_rank(basis.landmarks) == basis.dimension)
 
 
 def solve_moments(
@@ -55,7 +58,7 @@ def solve_moments(
     advise_manifold(moments)
     advise_weights(moments)
     errors = errors_of(posed, moments.folds, moments.undercut)
-    approximate = [b for b in at_landmarks(moments.basis) if _is_approximate(b)]
+    approximate = [b for b in at_landmarks(moments.basis) if _is_approximate(b, moments)]
     if approximate or not own.by_norm:  # all components of the columns are no low rank
         advise_rank(spectrum, left.basis, count, right=right.basis)
     shown = {"left": left.spread(spectrum.left), "right": right.spread(spectrum.right)}
@@ -142,7 +145,7 @@ def score_span(operator: Operator, moments: Moments, functions: Mapping[str, Fun
         values: Functions = ritz_singular(left, right, relation_of(operator, means), dtype=moments.dtype)
         return SpanScore(float(np.sum(values**2)), values, "singular value", moments.count)
     metric = moments.basis.norm(means["gram"]) if operator.solver.by_norm else means["gram"]
-    values = ritz(right, means["form"], metric, symmetric=operator.symmetric, dtype=moments.dtype)
+    values = ritz(right, means.get("form", means["gram"]), metric, symmetric=operator.symmetric, dtype=moments.dtype)
     descends = operator.descending or operator.solver.largest_first
     if descends and operator.symmetric:
         known = np.count_nonzero(~np.isnan(values))

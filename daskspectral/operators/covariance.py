@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from daskspectral.forms import gram
+from daskspectral.forms import Form, gram
 from daskspectral.kernels import Linear
 from daskspectral.operators.base import Operator
 from daskspectral.solve import Principal
@@ -43,3 +43,7 @@ class Covariance(Operator):
     descending = True
 
     kills_constants = True
+
+    @property
+    def forms(self) -> dict[str, Form]:
+        return {"gram": self.gram}  # the form is the Gram matrix, which is summed once

@@ -161,19 +161,21 @@ def continued_folds(before: Folds | None, value: Any) -> FoldRequest | None:
     return replace(request, labels=labels, values=np.arange(len(known)), names=before.labels, before=before)
 
 
-def dealt_plan(plan: Plan, fold_rule: FoldRule | None, *, block: int, row_bytes: int) -> Plan:
+def dealt_plan(plan: Plan, fold_rule: FoldRule | None, *, block: int, row_bytes: int, functions: int = 1) -> Plan:
     """The plan with epochs of which the driver gets one sum for each fold, and few sums wait.
 
     Where the rows of a task are in many folds, tasks are joined until each fold has half a block of rows in a task, as
-    long as there are eight tasks: p x p sums of fewer rows cost more than the rows.
+    long as there are eight tasks, and until a task has as many rows as there are functions: p x p sums of fewer rows
+    cost more than the rows.
     """
     if isinstance(fold_rule, DealtFolds):
         tasks = fold_rule.number * max(1, DEALT_EPOCH // fold_rule.number)
         return replace(plan, epoch=tasks, deal=fold_rule.number)
     if fold_rule is not None and max(fold_rule.most(start, stop) for start, stop in plan.ranges) > 2:
         longest = max(stop - start for start, stop in plan.ranges)
-        most = min(len(plan.ranges) // LEAST_JOINED, TASK_BYTES // (longest * row_bytes))
-        joined = max(1, min(most, fold_rule.number * block // 2 // longest))
+        most = TASK_BYTES // (longest * row_bytes)
+        joined = min(len(plan.ranges) // LEAST_JOINED, fold_rule.number * block // 2 // longest)
+        joined = max(1, min(most, max(joined, -(-functions // longest))))
         firsts = range(0, len(plan.ranges), joined)
         spans = tuple((plan.ranges[i][0], plan.ranges[i : i + joined][-1][1]) for i in firsts)
         return replace(plan, ranges=spans, epoch=min(plan.epoch, SHORT_EPOCH))

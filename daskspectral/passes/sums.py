@@ -75,7 +75,8 @@ class Discretisation(Registered):
     functions of points in the same space. Rows whose prepared points are landmarks of the left basis are
     `landmark_rows`: "kept" (nothing is tested), summed "apart" from the folds, or "dropped". `penalty` is c of the
     penalised solution, and `selection` tells how all of it was chosen. `operator` is the operator with what was
-    estimated for it, None where nothing was. `reserved` are the folds that a network was not trained on.
+    estimated for it, None where nothing was. `reserved` are the folds that a network was not trained on. Functions that
+    are `spanning` are all linear ones on these rows, whose products with the columns follow from the other sums.
     """
 
     expects: ClassVar = {
@@ -96,6 +97,7 @@ class Discretisation(Registered):
     selection: Selection | None = None
     operator: Operator | None = None
     reserved: tuple[int, ...] = ()
+    spanning: bool = False
 
     @property
     def outline(self) -> Outline:
@@ -234,11 +236,12 @@ def plan_sums(
     block = max(block_rows(p), least_rows(device))
     fold_rule = None if folds is None else folds.fold_rule(source, plan)
     if lattice is None or isinstance(fold_rule, DealtFolds):  # sums of modes are small, however few rows a task has
-        plan = dealt_plan(plan, fold_rule, block=block, row_bytes=source.row_bytes)
+        plan = dealt_plan(plan, fold_rule, block=block, row_bytes=source.row_bytes, functions=p)
     groups = _groups_in(plan, fold_rule, apart)
     kept = 0 if fold_rule is None else fold_rule.number + apart
     most = max(groups(range(i, i + 1)) for i in range(len(plan.ranges)))
-    read = chunk_bytes(source, max(b - a for a, b in plan.ranges), device)
+    longest = max(b - a for a, b in plan.ranges)
+    read = chunk_bytes(source, longest, device)
     release()
     live = plan.live(1 + math.ceil(threads / plan.epoch), groups) + max(1, kept)
     if lattice is not None:
@@ -251,10 +254,10 @@ def plan_sums(
         memory = predict_memory(
             p,
             source.dimension,
-            Buffers(block, dtype, arrays, read, device),
+            Buffers(block, dtype, arrays, read, device, longest),
             threads=threads,
             live=live,
-            sums=2 if operator.right_gram is None and right is None else 3,
+            sums=len(operator.forms.keys() | ({"right_gram"} if right is not None else set())),
             groups=most,
             kept=kept,
         )
@@ -312,7 +315,8 @@ def measure(
     order = sums.pop(ORDER)
     folds = None
     if fold_rule is not None and groups is not None:
-        folds, sums = gathered(sums, groups.number, landmarks=groups.landmarks is not None, **fold_rule.origin)
+        apart = groups.landmarks is not None
+        folds, sums = gathered(sums, groups.number, release, landmarks=apart, **fold_rule.origin)
         folds = replace(folds, reserved=discretisation.reserved)
     release()
     lattice = as_lattice(basis)
@@ -378,7 +382,9 @@ def _run_of(
     apart = touching if rows == "apart" and fold_rule is not None else None
     prepared = discretisation.preparation
     groups = None if fold_rule is None else Groups(fold_rule, apart)
-    measured = measure_of(basis, right, operator, dtype, device=device, patterns=True)
+    measured = measure_of(
+        basis, right, operator, dtype, device=device, patterns=True, products=not discretisation.spanning
+    )
     runs = Runs.of(basis, max(stop - start for start, stop in plan.ranges.ranges))
     task = SumTask(measured, operator, prepared.scale, prepared.columns, groups, runs)
     dtypes = {name: reader.dtype.newbyteorder("<").str for name, reader in source.readers.items()}
@@ -405,10 +411,11 @@ def measure_of(
     *,
     device: str = "cpu",
     patterns: bool = False,
+    products: bool = True,
 ) -> Measure | ModeMeasure:
     """The sums of an operator's forms and functionals; `right` is None where the left functions are the right ones.
 
-    With `patterns` those of products of functions and columns, too, where the operator has such.
+    With `patterns` those of columns, too, and of their `products` with functions, where the operator has such.
     """
     lattice = as_lattice(basis)
     if lattice is not None and right is None:
@@ -417,9 +424,11 @@ def measure_of(
     if right is not None and "right_gram" not in forms:  # other functions, of the same space
         forms |= {"right_gram": forms["gram"]}
         functionals |= {"right_first": functionals["first"]}
-    if patterns and operator.has_patterns:
+    patterns = patterns and operator.has_patterns
+    if patterns and products:
         functionals |= MEASURED
-    return Measure(basis, basis if right is None else right, forms, functionals, operator, dtype, device=device)
+    right = basis if right is None else right
+    return Measure(basis, right, forms, functionals, operator, dtype, device=device, patterns=patterns)
 
 
 def _preparation(source: Source, discretisation: Discretisation, operator: Operator) -> dict[str, Any]:

@@ -3,7 +3,16 @@
 from daskspectral.solve.pencil import Penalty, Pencil
 from daskspectral.solve.ridge import RidgeFit, RidgeProblem
 from daskspectral.solve.ritz import Relation, explained, ritz, ritz_singular
-from daskspectral.solve.solvers import Eigen, Principal, Singular, Solution, Solver, SpectralProblem, Symmetric
+from daskspectral.solve.solvers import (
+    Eigen,
+    Principal,
+    Singular,
+    Solution,
+    Solver,
+    SpectralProblem,
+    Symmetric,
+    norm_root,
+)
 from daskspectral.solve.whitening import Whitening, resolve_cut, whiten
 
 __all__ = [
@@ -21,6 +30,7 @@ __all__ = [
     "Symmetric",
     "Whitening",
     "explained",
+    "norm_root",
     "resolve_cut",
     "ritz",
     "ritz_singular",

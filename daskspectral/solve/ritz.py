@@ -39,7 +39,8 @@ class Relation:
     def between(self, left: Functions, right: Functions) -> tuple[Functions, Functions, Functions]:
         """The form between functions U (p, k) and V (q, k), and the Gram matrix of each; less the means."""
         u, v = left.conj().T, right.conj().T
-        form, gram, right_gram = u @ self.form @ right, u @ self.grams[0] @ left, v @ self.grams[1] @ right
+        form, gram = u @ self.form @ right, u @ self.gram @ left
+        right_gram = gram if self.right_gram is None and left is right else v @ self.grams[1] @ right
         if self.means is None:
             return form, gram, right_gram
         mu, nu = u @ self.means[0], v @ self.means[1]

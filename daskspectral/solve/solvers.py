@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
+from scipy.sparse.linalg import ArpackError, eigsh
 
 from daskspectral.registry import Named
 from daskspectral.solve.pencil import Penalty, Pencil, leading_pairs
@@ -27,7 +29,8 @@ class SpectralProblem(Relation):
     mean of a symmetric form's diagonal is added to the diagonal. The solution is sought `within` the leading functions
     of a penalised problem, or for a symmetric form in a span of orthonormal functions; where neither is given, among
     all directions above the cut. By `order` the largest real eigenvalues come first, "descending", else the least;
-    complex ones descend by "real" part or by "modulus".
+    complex ones descend by "real" part or by "modulus". `root` is `norm_root` of a squared norm, where it is known. Of
+    a `part` of the data the rank counts no more than the values that are found.
     """
 
     count: int
@@ -35,6 +38,8 @@ class SpectralProblem(Relation):
     ridge: float = 0.0
     within: Penalty | Whitening | None = None
     order: str = "real"
+    root: Array | None = None
+    part: bool = False
 
     @property
     def descending(self) -> bool:
@@ -116,6 +121,7 @@ def described(
 
 
 Complex = NDArray[np.complex128]
+LANCZOS_SIZE, LANCZOS_SHARE = 400, 0.05  # of a matrix, from which on it is quicker, and of its eigenvalues
 NORM_CUT = 1e-12  # of the largest squared norm at unit diagonal, below which a combination of functions is no function
 
 
@@ -187,27 +193,70 @@ class Principal(Solver):
 
     def solve(self, problem: SpectralProblem) -> Solution:
         norm, form = problem.gram, problem.form
-        if not norm.any():
-            raise ValueError(
-                "the norm of every function is 0, and no variance can be held against it: use functions besides the "
-                "constant"
-            )
-        null = (norm == 0).all(axis=0)
-        size = np.sqrt(np.diag(norm)[~null])
-        root = inverse_root(norm[np.ix_(~null, ~null)] / np.outer(size, size), NORM_CUT) / size[:, None]
+        root = norm_root(norm) if problem.root is None else problem.root
+        null = np.diag(norm) == 0
         shift = np.linalg.pinv(form[np.ix_(null, null)], hermitian=True) @ form[np.ix_(null, ~null)]
-        reduced = symmetric_part(root.T @ (form[np.ix_(~null, ~null)] - form[np.ix_(~null, null)] @ shift) @ root)
-        values, vectors = scipy.linalg.eigh(reduced)
-        values, vectors = values[::-1], vectors[:, ::-1]
-        rank = int(np.count_nonzero(values > problem.cut * max(values[0], 0.0)))
-        k = min(problem.count, rank)
+        reduced = form[np.ix_(~null, ~null)]
+        reduced -= form[np.ix_(~null, null)] @ shift
+        if root.ndim == 2:
+            reduced = symmetric_part(root.T @ reduced @ root)
+        else:
+            reduced *= root
+            reduced *= root[:, None]
+        values, vectors = _largest(reduced, problem.count)
+        least = problem.cut * max(values[0], 0.0)
+        k = int(np.count_nonzero(values > least))
+        rank = k if problem.part else _number_above(reduced, least)
         values, vectors = values[:k], vectors[:, :k].copy()
-        fix_signs(root @ vectors, vectors)
         residuals = np.linalg.norm(reduced @ vectors - vectors * values, axis=0)
+        functions = root @ vectors if root.ndim == 2 else root[:, None] * vectors
+        fix_signs(functions, vectors)
         coefficients = np.zeros((len(form), k))
-        coefficients[~null] = root @ (vectors / np.sqrt(values))
+        coefficients[~null] = functions / np.sqrt(values)
         coefficients[null] = -shift @ coefficients[~null]
         return described(problem, values, coefficients, coefficients, rank, residuals)
+
+
+def norm_root(norm: Array) -> Array:
+    """R (r, s) with Rᵀ K R = I for the squared norm K of the r functions whose norm is not 0; (r,) of a diagonal K.
+
+    Raises ValueError where the norm of every function is 0.
+    """
+    null = np.diag(norm) == 0
+    if null.all():
+        raise ValueError(
+            "the norm of every function is 0, and no variance can be held against it: use functions besides the "
+            "constant"
+        )
+    inner = norm[np.ix_(~null, ~null)]
+    size = np.sqrt(np.diag(inner))
+    if np.count_nonzero(inner) == len(inner):
+        return np.asarray(1 / size)
+    return inverse_root(inner / np.outer(size, size), NORM_CUT) / size[:, None]
+
+
+def _number_above(matrix: Array, least: float) -> int:
+    """How many eigenvalues of a symmetric matrix are larger than the least."""
+    try:
+        np.linalg.cholesky(matrix - least * np.eye(len(matrix)))
+    except np.linalg.LinAlgError:
+        return int(np.count_nonzero(scipy.linalg.eigvalsh(matrix) > least))
+    return len(matrix)
+
+
+def _largest(matrix: Array, count: int) -> tuple[Array, Array]:
+    """The `count` largest eigenvalues of a symmetric matrix, descending, and their vectors, or all where fewer.
+
+    Few of many are found by Lanczos iteration, whose vector to start with is always the same.
+    """
+    size = len(matrix)
+    if size >= LANCZOS_SIZE and count <= LANCZOS_SHARE * size:
+        with suppress(ArpackError):
+            values, vectors = eigsh(matrix, count, which="LA", v0=np.random.default_rng(0).standard_normal(size))
+            order = np.argsort(values)[::-1]
+            return values[order], vectors[:, order]
+    values, vectors = scipy.linalg.eigh(matrix, subset_by_index=(max(0, size - count), size - 1))
+    return values[::-1], vectors[:, ::-1]
 
 
 @final

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from daskspectral.basis import Landmarks, Trainable
+from daskspectral.basis import Landmarks, RowSpace, Trainable
 from daskspectral.choosing.deciding import decide, pilot_bytes
 from daskspectral.choosing.landmarks import MOST_LANDMARKS
 from daskspectral.choosing.networks import Rounds, reserved_folds, train
@@ -61,9 +61,11 @@ class Choice(Open):
         return found
 
     def choosing(self, source: Source) -> int:
-        """The bytes that the automatic choice takes, if there is one."""
+        """The bytes that the automatic choice takes, if there is one, or rows that are read to span all functions."""
         left, right = self.sizes
-        return pilot_bytes(source, self.operator, max(left, right or 0)) if self.automatic else 0
+        if self.automatic:
+            return pilot_bytes(source, self.operator, max(left, right or 0))
+        return sum(24 * side.drawn * source.dimension_at(side.view) for side in self.sides if side.spanning)
 
     def outline(self, source: Source) -> Outline:
         """What a plan knows of the functions, as far as metadata tell."""
@@ -176,7 +178,8 @@ class Choice(Open):
             return Discretisation(basis, source.preparation)
         penalty = self.solver.resolved(1.0)
         chosen: dict[str, Any] = {} if penalty is None else {"solver": Penalised(penalty)}
-        found = Discretisation(basis, source.preparation, penalty=penalty)
+        spanning = self.left.spanning and isinstance(basis.parts[-1], RowSpace)
+        found = Discretisation(basis, source.preparation, penalty=penalty, spanning=spanning)
         if again is not None:
             chosen["basis"] = again
             treatment = self.landmark_rows(source, basis.size - self.left.constant)

@@ -29,7 +29,8 @@ from daskspectral.estimators.records import provenance, remembered
 from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.moments import Moments
 from daskspectral.moments.lattice import on_lattice
-from daskspectral.moments.patterns import POINTS, Patterns, patterns_of
+from daskspectral.moments.moments import SUMS
+from daskspectral.moments.patterns import Patterns, patterns_of
 from daskspectral.moments.solution import SpanScore, solve_moments
 from daskspectral.moments.trust import excess, maximised
 from daskspectral.operators import Operator
@@ -268,6 +269,7 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         if side and moments.right_basis is not None:
             basis = moments.right_basis
         means = moments.mean(f"{side}first") @ coefficients if moments.operator.center else None
+        basis, coefficients = basis.condensed(coefficients)
         return self._rows(
             SpanValues(basis, coefficients, means, device=chosen_device(self.device), preparation=preparation),
             X,
@@ -348,7 +350,7 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
         {COMPONENT: np.arange(count)},
         attrs=plain(provenance(type(estimator).__name__, estimator.plain_params())),
     )
-    if POINTS in estimator.moments_.arrays:
+    if SUMS in estimator.moments_.arrays:
         dataset = _with_patterns(dataset, estimator, estimator.patterns_)
     if X is not None:
         functions = estimator._functions("", estimator.coefficients_, X)  # whatever `set_output` asks for

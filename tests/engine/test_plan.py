@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import daskspectral as dsp
 from daskspectral.engine import Plan, plan_run
 from daskspectral.engine import memory as budget
 from daskspectral.engine import plan as module
@@ -55,6 +56,13 @@ def test_large_chunks_are_split_evenly_or_stay_whole(lengths: list[int], flops: 
         assert inside or (edges[first] == a and edges[last] == b)
 
 
+def test_a_task_has_as_many_rows_as_functions() -> None:
+    """Of rows in many folds: p x p sums of fewer rows cost more, as long as the rows fit into memory."""
+    covariance = dsp.SpectralDecomposition(dsp.operators.Covariance())
+    for columns, tasks in ((2000, 1), (30_000, 2)):
+        assert len(covariance.plan(np.broadcast_to(X[:1, :1], (1200, columns))).ranges.ranges) == tasks
+
+
 def test_how_many_sums_wait() -> None:
     ranges = tuple((i, i + 1) for i in range(20))
     assert Plan(ranges, epoch=16).epochs == [range(16), range(16, 20)]
@@ -83,6 +91,11 @@ def test_a_run_that_does_not_fit_is_refused_before_any_row_is_read() -> None:
 def test_blocks_count() -> None:
     small, large = (model().plan(da.zeros((2_000_000, 50), chunks=(c, 50))).memory for c in (10_000, 1_000_000))
     assert large.tasks > small.tasks + 1_000_000 * 50 * 8
+
+
+def test_few_rows_take_no_buffers_of_many() -> None:
+    few, many = (model().plan(np.broadcast_to(X[:1, :1], (n, 3000))).memory for n in (200, 20_000))
+    assert few.tasks < many.tasks / 5
 
 
 def test_workers_with_too_little_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

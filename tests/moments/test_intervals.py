@@ -63,7 +63,7 @@ def check(found: Any, values: Any, samples: Any, held_out: Any, share: float, nu
 
 def jackknife(problem: Any, folds: Any, whole: Any, metric: Any = None) -> tuple[Any, Any, Any]:
     """By fold: the values without it, turned, the turn and the overlap; then the values of all on rows held out."""
-    sums, weight = folds.arrays, folds.weight
+    sums, weight = {"form": folds.arrays["gram"], **folds.arrays}, folds.weight  # variances: the Gram matrix alone
     samples, turns, form, gram = [], [], 0.0, 0.0
     span = np.eye(len(whole.right)) if problem.span is None else problem.span
     for k in range(folds.number):

@@ -26,7 +26,7 @@ PHI = QUADRATIC.values(X)
 
 def measure(**changes: Any) -> Measure:
     functionals = {"first": first_moment, **MEASURED}
-    return Measure(QUADRATIC, QUADRATIC, LAPLACIAN.forms, functionals, LAPLACIAN, **changes)
+    return Measure(QUADRATIC, QUADRATIC, LAPLACIAN.forms, functionals, LAPLACIAN, patterns=True, **changes)
 
 
 @pytest.mark.parametrize(("weighted", "gathers"), [(True, False), (False, True)])

@@ -27,7 +27,7 @@ def correlated(n: int, d: int, seed: int = 0) -> np.ndarray:
 
 @pytest.mark.parametrize(("n", "d"), [(1000, 12), (150, 400)])
 def test_without_a_kernel_it_is_principal_component_analysis(n: int, d: int) -> None:
-    """With more columns than rows, too, where landmarks are the rows."""
+    """With more columns than rows, too, where functions are directions of the rows."""
     x = correlated(n, d)
     with pytest.warns(TrustWarning) if n < d else nullcontext():
         found = dsp.SpectralDecomposition(Covariance(), n_components=4, random_state=0).fit(x)

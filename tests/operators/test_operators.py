@@ -69,7 +69,7 @@ FACTS: list[tuple[Operator, tuple[Any, ...]]] = [
     (Augmentation(3), ("symmetric", ("x", "x1", "x2"), "x", False, set(), True, ONE)),
     (SymmetricForm(weighted), ("symmetric", ("x",), "x", False, {"conductivity"}, False, ONE)),
     (BilinearForm(paired), ("singular", ("x", "other"), "other", False, {"trust"}, False, TWO)),
-    (Covariance(), ("principal", ("x",), "x", False, set(), True, ONE)),
+    (Covariance(), ("principal", ("x",), "x", False, set(), True, ["gram"])),
 ]
 MORE: list[Operator] = [Cross(center=True), Regression(targets=2), AnisotropicDiffusion(), PartialDerivative(0)]
 OPERATORS = [*(operator for operator, _ in FACTS), *MORE, Schroedinger(), TangentPropagation()]

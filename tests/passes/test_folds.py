@@ -163,7 +163,9 @@ def test_tasks_are_joined_until_a_fold_has_half_a_block_in_each() -> None:
         joined = dealt_plan(plan, HashedFolds(5), block=block, row_bytes=8)
         assert (joined.ranges[0], joined.ranges[-1][1]) == ((0, 100 * wanted), 16_000)
         assert (len(joined.ranges), joined.epoch) == (-(-160 // wanted), 4)
-    large = dealt_plan(plan, HashedFolds(5), block=2048, row_bytes=planning.TASK_BYTES // 300)
+    for functions, wanted in ((1250, 1300), (5000, 5000)):  # as many rows as functions, in a single task if need be
+        assert dealt_plan(plan, HashedFolds(5), block=512, row_bytes=8, functions=functions).ranges[0] == (0, wanted)
+    large = dealt_plan(plan, HashedFolds(5), block=2048, row_bytes=planning.TASK_BYTES // 300, functions=5000)
     assert large.ranges[0] == (0, 300)
     assert dealt_plan(plan, HashedFolds(2), block=512, row_bytes=8) is plan
     assert dealt_plan(plan, None, block=512, row_bytes=8) is plan

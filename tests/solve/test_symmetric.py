@@ -9,7 +9,7 @@ import scipy.linalg
 import daskspectral as dsp
 from daskspectral.basis import FourierLattice, Landmarks
 from daskspectral.moments import lattice
-from daskspectral.solve import Principal, SpectralProblem, Symmetric, whiten
+from daskspectral.solve import Principal, SpectralProblem, Symmetric, norm_root, whiten
 from tests.solve.common import gaussian, positive, skew, spd, symmetric
 
 
@@ -113,6 +113,22 @@ def test_combinations_that_are_no_functions_and_values_below_the_cut_are_left_ou
     for least, rank in ((6e-12, 4), (2e-12, 3)):  # beside 1e-12 of the largest
         norm = q * [3.6, 0.2, 0.2, least] @ q.T
         assert Principal().solve(SpectralProblem(np.eye(4), norm, count=9, cut=0.0)).rank == rank
+
+
+def test_of_a_part_the_leading_values_alone_are_found_however_many_are_equal() -> None:
+    """Of a circulant matrix all come in pairs; a diagonal norm scales."""
+    p = 401
+    form = scipy.linalg.circulant(np.fft.ifft(1 / (0.01 + np.abs(np.fft.fftfreq(p)))).real)
+    norm = np.diag(np.linspace(1, 2, p))
+    scale = np.sqrt(np.diag(norm))
+    for form_, norm_ in ((form, np.eye(p)), (scale[:, None] * form * scale, norm), (np.eye(p), np.eye(p))):
+        whole = Principal().solve(SpectralProblem(form_, norm_, count=10, cut=1e-10))
+        part = Principal().solve(SpectralProblem(form_, norm_, count=10, cut=1e-10, part=True, root=norm_root(norm_)))
+        np.testing.assert_allclose(part.values, whole.values, rtol=1e-12)
+        np.testing.assert_allclose(part.left.T @ norm_ @ part.left, np.diag(1 / part.values), atol=1e-12)
+        np.testing.assert_allclose(form_ @ part.left, norm_ @ part.left * part.values, atol=1e-10)
+        assert (part.rank, whole.rank) == (10, np.linalg.matrix_rank(form_))
+    np.testing.assert_allclose(whole.values, 1)
 
 
 def test_functions_of_norm_0_alone_are_refused() -> None:
