@@ -18,6 +18,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, ClassVar, Self
 
@@ -56,7 +57,7 @@ _CLASS, _FUNCTION, _TUPLE, _NUMBER, _STATE = "$class", "$function", "$tuple", "$
 def arguments_of(thing: Any) -> dict[str, Any]:
     """The constructor's arguments, from the attributes of their names. Raises TypeError where one is not kept."""
     cls: Any = type(thing)
-    wanted = {} if cls.__init__ is object.__init__ else dict(inspect.signature(cls).parameters)
+    wanted = {} if cls.__init__ is object.__init__ else _parameters(cls)
     lost = [name for name, p in wanted.items() if p.kind in _VARIADIC or not hasattr(thing, name)]
     if lost:
         raise TypeError(
@@ -64,6 +65,11 @@ def arguments_of(thing: Any) -> dict[str, Any]:
             "or give it state(), which returns what it is made of, and the class method from_state(state)"
         )
     return {name: getattr(thing, name) for name in wanted}
+
+
+@cache
+def _parameters(cls: type) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(cls).parameters
 
 
 class Registered:

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import dask.array as da
 import numpy as np
 import zarr
 from numpy.typing import NDArray
@@ -26,6 +25,9 @@ from zarr.storage import FsspecStore, LocalStore, MemoryStore
 
 from daskspectral.data.remote import connect, fill_is_meant, is_url, reaching, refuse_nothing
 from daskspectral.data.stores import array_name, open_array, refuse_codecs, refuse_irregular
+
+if TYPE_CHECKING:
+    import dask.array as da
 
 Array = NDArray[Any]
 DAMAGE = (ValueError, RuntimeError, OSError, EOFError, zlib.error, lzma.LZMAError)  # what codecs raise
@@ -436,6 +438,8 @@ def lazy_rows(reader: Reader) -> da.Array:
     """The rows of a reader as a dask array, chunk by chunk."""
     if isinstance(reader, DaskReader):
         return reader.array
+    import dask.array as da
+
     chunks = (tuple(np.diff(reader.edges).tolist()), *reader.shape[1:])
     meta = np.empty((0,) * len(reader.shape), reader.dtype)
     array: da.Array = da.from_array(reader, chunks=chunks, asarray=False, meta=meta)

@@ -19,11 +19,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import xarray as xr
 import zarr
 from tqdm.auto import tqdm
 from zarr.abc.store import ByteRequest, Store
@@ -48,6 +47,9 @@ from daskspectral.data.remote import Location, connect, local_path, reaching
 from daskspectral.data.stores import MAIN, open_array, store_at
 from daskspectral.errors import printable
 from daskspectral.kernels.base import whole
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 ROOT = "zarr.json"
 
