@@ -9,13 +9,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import zarr
 from dask.base import is_dask_collection
 from numpy.typing import NDArray
 
 from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import ArrayReader, DaskReader, Reader, zarr_reader
-from daskspectral.data.stores import array_name, main_array, open_zarr, refuse_group
 
 if TYPE_CHECKING:
     import dask.array as da
@@ -229,7 +227,6 @@ def _library(value: Any) -> str:
     return next((home for home in homes if home in FRAMES), "")
 
 
-
 DASK_TABLES = ("DataFrame", "Series", "Index")
 FILES = ("h5py", "netCDF4", "tables")  # libraries whose arrays are read from a file when they are sliced
 _XARRAY_BLOCK = 1 << 24  # bytes of a block of an xarray object that is not chunked
@@ -268,7 +265,7 @@ def array_like(value: Any) -> tuple[int, Array | None]:
 
 def is_lazy(value: Any) -> bool:
     """Whether rows of this are read when they are used: of a dask or zarr array, a path, a chunked xarray object."""
-    return is_dask_collection(value) or isinstance(value, (zarr.Array, zarr.Group, str, os.PathLike))
+    return is_dask_collection(value) or isinstance(value, (loaded("zarr.Array", "zarr.Group"), str, os.PathLike))
 
 
 def _is_table(part: Any) -> bool:
@@ -290,11 +287,15 @@ def reader_of(value: Any, what: str) -> Reader:
     if isinstance(value, Reader):
         return value
     if isinstance(value, (str, os.PathLike)):
+        from daskspectral.data.stores import open_zarr
+
         array = open_zarr(value)
         return zarr_reader(array, f"{os.fspath(value).rstrip('/')}/{array.path}".rstrip("/"))
-    if isinstance(value, zarr.Group):
+    if isinstance(value, loaded("zarr.Group")):
+        from daskspectral.data.stores import array_name, main_array, refuse_group
+
         value = main_array(value) or refuse_group(value, array_name(value) or what)
-    if isinstance(value, zarr.Array):
+    if isinstance(value, loaded("zarr.Array")):
         return zarr_reader(value)
     if isinstance(value, loaded("xarray.Dataset")):
         raise ValueError(f"{what} is an xarray.Dataset; give one of its variables, {sorted(map(str, value.data_vars))}")

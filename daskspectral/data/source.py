@@ -302,8 +302,7 @@ def is_several(x: Any) -> bool:
     """Whether this is a list of arrays or paths, rather than one array written as a list of rows."""
     if not isinstance(x, (list, tuple)) or not x:
         return False
-    theirs = loaded("dask.array.Array", "zarr.Array", "xarray.DataArray")
-    arrays = (np.ndarray, Reader, str, os.PathLike, *theirs)
+    arrays = (np.ndarray, Reader, str, os.PathLike, loaded("dask.array.Array", "zarr.Array", "xarray.DataArray"))
     return any(isinstance(part, arrays) for part in x) or np.ndim(x[0]) > 1
 
 

@@ -102,7 +102,7 @@ class _Call:
             _check_folds(self._folds, stacked, "folds")
             return {"layout_": self._lay_fields(stacked)}
         labelled = loaded("xarray.DataArray", "xarray.Dataset", "zarr.Group")
-        if not X or not isinstance(X[0], (str, os.PathLike, *labelled)):
+        if not X or not isinstance(X[0], (str, os.PathLike, labelled)):
             return None
         operator = getattr(self.estimator, "operator", None)
         if operator is not None and operator.lag is None and len(operator.views) > 1:
@@ -254,7 +254,7 @@ def _check_folds(labels: Any, stacked: StackedRows | None, what: str) -> None:
 
 def _alike(parts: list[Any]) -> list[Any]:
     """Parts that are read together: where dask reads one, it reads the zarr arrays too."""
-    if not any(isinstance(part, (DaskReader, *loaded("dask.array.Array"))) for part in parts):
+    if not any(isinstance(part, (DaskReader, loaded("dask.array.Array"))) for part in parts):
         return parts
     return [DaskReader(lazy_rows(part), (part,)) if isinstance(part, ZarrReader) else part for part in parts]
 

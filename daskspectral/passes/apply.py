@@ -16,7 +16,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-import zarr
 from numpy.typing import NDArray
 
 from daskspectral.data.batches import first_invalid, usable
@@ -253,7 +252,7 @@ def apply_rows(
     if out is not None:
         refuse_input(out, reader.name if isinstance(reader, ZarrReader) else None)
         return _write(function, source, output, labels, provenance or {}, os.fspath(out), overwrite)
-    if isinstance(reader, ArrayReader) and not isinstance(x, (zarr.Array, str, os.PathLike)):
+    if isinstance(reader, ArrayReader) and not isinstance(x, (loaded("zarr.Array"), str, os.PathLike)):
         run = Run(source, _plan(source, function), None, "transform", function.device)
         found = run.map(MapRows(function))
         assert found is not None

@@ -103,7 +103,7 @@ def checked_folds(value: Any) -> FoldRequest | None:
     if isinstance(value, str) and "://" not in value and not os.path.exists(value):
         raise ValueError(f"folds is {value!r}, which is neither 'blocks' nor the path of an array of labels")
     outside = loaded("zarr.Array", "dask.array.Array", "xarray.DataArray")  # of memory, and read in a pass
-    if isinstance(value, (str, os.PathLike, *outside)):
+    if isinstance(value, (str, os.PathLike, outside)):
         return FoldRequest(labels=value)
     if isinstance(value, (list, tuple)) and any(isinstance(part, outside) for part in value):
         return FoldRequest(labels=value)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import zarr
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -247,7 +246,7 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         """Values of the functions, those of a file as a DataArray."""
         found = open_labelled(F, "F")
         if found is None:
-            return lazy_rows(reader_of(F, "F")) if isinstance(F, (str, os.PathLike, zarr.Array)) else F
+            return lazy_rows(reader_of(F, "F")) if isinstance(F, (str, os.PathLike, loaded("zarr.Array"))) else F
         several = isinstance(found.data, loaded("xarray.Dataset"))
         if several and len(found.data.data_vars) != 1:
             names = sorted(map(str, found.data.data_vars))
