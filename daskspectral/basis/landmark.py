@@ -542,8 +542,9 @@ class RadialGradientSum:
     def result(self, gram: Array) -> Array:
         y, g = self.landmarks, gram if self.g is None else self.g
         squares, found = np.einsum("id,id->i", y, y), np.empty_like(self.m)
-        # M was summed with exponents; now with s
-        unit, scale = (1.0, self.slope) if self.ratio is None else (2 / self.ratio, self.ratio)
+        unit, scale = 1.0, self.slope
+        if self.ratio is not None:  # M was summed with exponents; now with s
+            unit, scale = 2 / self.ratio, self.ratio
         for start in range(0, len(y), PANEL_ROWS):  # in the cache: fresh pages cost more than the arithmetic
             rows = slice(start, start + PANEL_ROWS)
             delta = -2 * y[rows] @ y.T
@@ -554,7 +555,8 @@ class RadialGradientSum:
             part *= unit
             part -= delta
             part *= 0.5 * scale**2
-        np.fill_diagonal(found, unit * scale**2 * np.diagonal(self.m))  # where Δ is 0
+        own = slice(None, None, len(y) + 1)  # the diagonal, where Δ is 0
+        found.reshape(-1)[own] = unit * scale**2 * self.m.reshape(-1)[own]
         return found
 
 
