@@ -57,8 +57,8 @@ _CLASS, _FUNCTION, _TUPLE, _NUMBER, _STATE = "$class", "$function", "$tuple", "$
 def arguments_of(thing: Any) -> dict[str, Any]:
     """The constructor's arguments, from the attributes of their names. Raises TypeError where one is not kept."""
     cls: Any = type(thing)
-    wanted = _parameters(cls)
-    lost = [name for name, kind in wanted.items() if kind in _VARIADIC or not hasattr(thing, name)]
+    wanted = {} if cls.__init__ is object.__init__ else _parameters(cls)
+    lost = [name for name, p in wanted.items() if p.kind in _VARIADIC or not hasattr(thing, name)]
     if lost:
         raise TypeError(
             f"{cls.__name__} cannot be taken apart, as it keeps no attribute {', '.join(lost)}: make it a dataclass, "
@@ -68,9 +68,8 @@ def arguments_of(thing: Any) -> dict[str, Any]:
 
 
 @cache
-def _parameters(cls: Any) -> dict[str, Any]:
-    """The kinds of the constructor's parameters, by name."""
-    return {} if cls.__init__ is object.__init__ else {k: p.kind for k, p in inspect.signature(cls).parameters.items()}
+def _parameters(cls: type) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(cls).parameters
 
 
 class Registered:

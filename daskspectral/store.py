@@ -11,17 +11,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import zarr
 
 from daskspectral.data.folders import Prefix, refuse_absent
 from daskspectral.data.remote import is_url, local_path, reaching, stored
-from daskspectral.data.stores import open_node, refuse_oversized
 from daskspectral.data.writing import create_group, moved_aside, recover
 from daskspectral.errors import UntrustedError
 from daskspectral.registry import Registered, Trusted, decode, encode, foreign, name_of
+
+if TYPE_CHECKING:
+    import zarr
 
 __all__ = ["load", "save", "untrusted"]
 
@@ -171,6 +172,10 @@ class _Stored:
 
     @classmethod
     def open(cls, text: str) -> _Stored:
+        import zarr
+
+        from daskspectral.data.stores import open_node
+
         local = local_path(text)
         if local is not None and not local.exists():
             recover(local.parent, local.name)
@@ -218,6 +223,8 @@ class _Stored:
 
     def _array(self, name: str) -> Array:
         """An array of the group; a chunk that is lost would read as zeros, so the digest is compared."""
+        from daskspectral.data.stores import refuse_oversized
+
         try:
             with reaching(self.path, files=getattr(self.group.store, "fs", None)):
                 stored: Any = self.group[name]

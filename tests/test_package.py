@@ -16,16 +16,28 @@ from daskspectral.kernels import Kernel
 from daskspectral.manifolds import Manifold
 from daskspectral.operators import Operator
 
-HEAVY = ("sklearn", "matplotlib", "distributed", "dask", "zarr", "xarray", "pandas", "fsspec", "tqdm", "scipy", "numpy")
+HEAVY = (
+    *("sklearn", "matplotlib", "distributed", "dask", "dask.array", "zarr", "xarray", "pandas", "fsspec", "tqdm"),
+    *("scipy", "scipy.stats", "numpy"),
+)
 
 MATHEMATICS = {"numpy", "scipy"}
-ENGINE = {"dask", "zarr", "xarray", "pandas", "fsspec", "tqdm"}
+ENGINE = {"dask", "fsspec", "tqdm"}
+ESTIMATOR = MATHEMATICS | ENGINE | {"sklearn", "scipy.stats", "pandas"}  # scikit-learn imports the last two
 
 
 EVERY_HELP = """from daskspectral.cli import command, main
 for name in command.commands:
     try: main([name, "--help"])
     except SystemExit as end: assert not end.code"""
+FIT = """import daskspectral as dsp, numpy as np
+x = np.random.default_rng(0).normal(size=(60, 2))
+dsp.SpectralDecomposition(basis=dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 20)).fit(x).transform(x)"""
+VERIFY = """import tempfile, numpy, zarr
+from daskspectral.cli import main
+path = tempfile.mkdtemp() + "/x.zarr"
+zarr.save_array(path, numpy.ones((4, 2)))
+main(["verify", path])"""
 
 
 def loaded_by(code: str) -> list[str]:
@@ -47,9 +59,11 @@ def loaded_by(code: str) -> list[str]:
             MATHEMATICS,
         ),
         ("import daskspectral.engine", MATHEMATICS | ENGINE),
-        ("from daskspectral import SpectralDecomposition", MATHEMATICS | ENGINE | {"sklearn"}),
+        ("from daskspectral import SpectralDecomposition", ESTIMATOR),
+        (FIT, ESTIMATOR),
+        (VERIFY, {"numpy", "zarr", *ENGINE}),
     ],
-    ids=["package", "help", "mathematics", "names", "engine", "estimator"],
+    ids=["package", "help", "mathematics", "names", "engine", "estimator", "fit", "verify"],
 )
 def test_imports_are_lazy(code: str, allowed: set[str]) -> None:
     assert set(loaded_by(code)) <= allowed

@@ -6,17 +6,18 @@ import importlib
 import os
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import dask.array as da
 import numpy as np
-import xarray as xr
-import zarr
 from dask.base import is_dask_collection
 from numpy.typing import NDArray
 
+from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import ArrayReader, DaskReader, Reader, zarr_reader
-from daskspectral.data.stores import array_name, main_array, open_zarr, refuse_group
+
+if TYPE_CHECKING:
+    import dask.array as da
+    import xarray as xr
 
 Array = NDArray[Any]
 
@@ -28,6 +29,8 @@ def _checked_blocks(array: da.Array, what: str) -> da.Array:
     size. Evaluating a block raises ValueError where its shape is another, and TypeError where it does not hold real
     numbers of the promised type (labels may be text); `what` names the array in these errors.
     """
+    import dask.array as da
+
     if any(np.isnan(c) for axis in array.chunks for c in axis):
         raise ValueError(
             f"{what} is a dask array with blocks of unknown size; call {what}.compute_chunk_sizes() first "
@@ -256,19 +259,19 @@ def array_like(value: Any) -> tuple[int, Array | None]:
     A data frame or a list comes as an array. Raises ValueError or TypeError as `open_source`.
     """
     reader = points_reader(value, "X")
-    plain = isinstance(reader, ArrayReader) and not isinstance(value, xr.DataArray)
+    plain = isinstance(reader, ArrayReader) and not isinstance(value, loaded("xarray.DataArray"))
     return reader.shape[1], reader.array if plain else None  # type: ignore[attr-defined]
 
 
 def is_lazy(value: Any) -> bool:
     """Whether rows of this are read when they are used: of a dask or zarr array, a path, a chunked xarray object."""
-    return is_dask_collection(value) or isinstance(value, (zarr.Array, zarr.Group, str, os.PathLike))
+    return is_dask_collection(value) or isinstance(value, (loaded("zarr.Array", "zarr.Group"), str, os.PathLike))
 
 
 def _is_table(part: Any) -> bool:
     """Whether this is an array of rows or the path of one, rather than one row."""
-    if isinstance(part, (np.ndarray, da.Array, zarr.Array, xr.DataArray, Reader)):
-        return part.ndim > 1
+    if isinstance(part, (np.ndarray, Reader, loaded("zarr.Array", "dask.array.Array", "xarray.DataArray"))):
+        return bool(part.ndim > 1)
     return is_frame(part) or isinstance(part, (str, os.PathLike))
 
 
@@ -284,17 +287,21 @@ def reader_of(value: Any, what: str) -> Reader:
     if isinstance(value, Reader):
         return value
     if isinstance(value, (str, os.PathLike)):
+        from daskspectral.data.stores import open_zarr
+
         array = open_zarr(value)
         return zarr_reader(array, f"{os.fspath(value).rstrip('/')}/{array.path}".rstrip("/"))
-    if isinstance(value, zarr.Group):
+    if isinstance(value, loaded("zarr.Group")):
+        from daskspectral.data.stores import array_name, main_array, refuse_group
+
         value = main_array(value) or refuse_group(value, array_name(value) or what)
-    if isinstance(value, zarr.Array):
+    if isinstance(value, loaded("zarr.Array")):
         return zarr_reader(value)
-    if isinstance(value, xr.Dataset):
+    if isinstance(value, loaded("xarray.Dataset")):
         raise ValueError(f"{what} is an xarray.Dataset; give one of its variables, {sorted(map(str, value.data_vars))}")
-    if isinstance(value, xr.DataArray):
+    if isinstance(value, loaded("xarray.DataArray")):
         value = chunked(value).data
-    if isinstance(value, da.Array):
+    if isinstance(value, loaded("dask.array.Array")):
         return DaskReader(_checked_blocks(value, what))
     found = in_memory(value, what)
     if not isinstance(found, (list, tuple)) and not hasattr(found, "__array__"):
@@ -330,7 +337,7 @@ def in_memory(value: Any, what: str) -> Any:
 
     Raises TypeError for rows that are not in memory, and ValueError for masked entries.
     """
-    if isinstance(value, da.Array):
+    if isinstance(value, loaded("dask.array.Array")):
         value = value.compute()
     elif is_frame(value):
         return matrix(value, what)

@@ -8,17 +8,18 @@ import importlib.util
 import os
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
-import zarr
-from zarr.storage import LocalStore, MemoryStore
 
 from daskspectral.data.folders import Directory, is_store
+from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import DaskReader, Reader, ZarrReader, library, open_parquet, zarr_reader
 from daskspectral.data.remote import connect, fill_is_meant, local_path, opened_file, reaching
-from daskspectral.data.stores import MAIN, CheckedFolder, data_arrays, open_node, refuse_inflated, refuse_irregular
+
+if TYPE_CHECKING:
+    import xarray as xr
+    import zarr
 
 DEFLATED = 1032  # bytes that a byte of a deflated stream can stand for
 
@@ -30,6 +31,8 @@ def refuse_external(source: Any, name: str) -> None:
 
     A file of another format is left to its reader. Raises ImportError without h5py.
     """
+    from daskspectral.data.stores import refuse_inflated
+
     h5py = library("h5py", f"{name} may be HDF5, which")
 
     def others(node: Any) -> Iterator[str]:
@@ -96,9 +99,9 @@ def open_labelled(value: Any, what: str, sample_dims: Sequence[str] | None = Non
     files that do not go together, OSError for one that is damaged, FileNotFoundError for a pattern that matches none,
     and ImportError without the library of a format.
     """
-    if isinstance(value, (xr.DataArray, xr.Dataset)):
+    if isinstance(value, loaded("xarray.DataArray", "xarray.Dataset")):
         return LabelledData(value)
-    if isinstance(value, zarr.Group):
+    if isinstance(value, loaded("zarr.Group")):
         return _group(value, what)
     paths = _paths(value)
     if not paths:
@@ -141,6 +144,8 @@ def _is_folder_of_parquet(path: str) -> bool:
 
 def _matching(paths: list[str], what: str) -> list[str]:
     """The paths, each pattern replaced by the files that it matches, in order. Raises FileNotFoundError for none."""
+    from daskspectral.data.stores import refuse_irregular
+
     found: list[str] = []
     for path in paths:
         local = local_path(path)
@@ -172,6 +177,8 @@ def need_netcdf(what: str) -> None:
 
 def _netcdf(paths: list[str], what: str, sample_dims: Sequence[str] | None) -> xr.Dataset:
     """One Dataset of all files, by xarray.open_mfdataset."""
+    import xarray as xr
+
     need_netcdf(what)
     remote = [path for path in paths if "://" in path]
     sources: Any = [opened_file(path) for path in paths] if remote else paths
@@ -213,6 +220,8 @@ def _netcdf(paths: list[str], what: str, sample_dims: Sequence[str] | None) -> x
 
 def _is_readable(path: str) -> bool:
     """Whether one file opens by itself."""
+    import xarray as xr
+
     try:
         with xr.open_dataset(path, decode_times=False, decode_timedelta=False):
             return True
@@ -221,6 +230,8 @@ def _is_readable(path: str) -> bool:
 
 
 def _first_dimension(path: str) -> str:
+    import xarray as xr
+
     with xr.open_dataset(path, decode_times=False, decode_timedelta=False) as file:
         return str(next(iter(file.data_vars.values())).dims[0])
 
@@ -230,18 +241,26 @@ def _store(path: str, what: str) -> LabelledData | None:
     local = local_path(path)
     if local is not None and not local.is_dir():
         return None
+    from daskspectral.data.stores import open_node
+
     try:
         node = open_node(path)
     except (OSError, KeyError, ValueError):
         return None
-    return _group(node, path) if isinstance(node, zarr.Group) else None
+    return _group(node, path) if isinstance(node, loaded("zarr.Group")) else None
 
 
 def _group(group: zarr.Group, name: str) -> LabelledData | None:
     """A group as a Dataset, of its main array where it names one; None where arrays have no named dimensions."""
+    from zarr.storage import LocalStore, MemoryStore
+
+    from daskspectral.data.stores import MAIN, CheckedFolder, data_arrays
+
     arrays = data_arrays(group)
     if not arrays:
         return None
+    import xarray as xr
+
     store = CheckedFolder(group.store.root) if isinstance(group.store, LocalStore) else group.store
     data = xr.open_zarr(  # noqa: TID251  # its arrays have been looked at in `data_arrays`
         store,

@@ -12,18 +12,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import zarr
 from numpy.typing import NDArray
-from zarr.storage import FsspecStore
 
 from daskspectral.data.folders import NAME
+from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import Reader, ZarrReader
 from daskspectral.data.remote import connect, is_url, reaching, synchronous
 from daskspectral.data.source import Source, label_of
-from daskspectral.data.stores import chunk_index, refuse_irregular
+
+if TYPE_CHECKING:
+    import zarr
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +127,7 @@ def list_chunks(reader: Reader) -> Listing | None:
     if isinstance(reader.store, str):
         root = os.path.join(reader.store, reader.path) if reader.path else reader.store
         return Listing(reader.name, dict(_local_files(root, len(reader.shape))))
-    if isinstance(reader.store, FsspecStore):
+    if isinstance(reader.store, loaded("zarr.storage.FsspecStore")):
         return Listing(reader.name, dict(_remote_files(reader.array, reader.name)))
     return None
 
@@ -157,6 +158,8 @@ def check_chunks(reader: Reader, listing: Listing | None) -> None:
 
 def _chunk_keys(array: zarr.Array[Any], listing: Listing) -> dict[tuple[int, ...], str]:
     """The files of a listing that are chunks of the array, or shards, by their places in the grid, in order."""
+    from daskspectral.data.stores import chunk_index
+
     found = {index: key for key in listing.files if (index := chunk_index(array, key)) is not None}
     return dict(sorted(found.items()))
 
@@ -187,6 +190,8 @@ def check_whole_source(source: Source) -> None:
 
 def _local_files(root: str, depth: int, prefix: str = "") -> Iterator[tuple[str, tuple[int, str]]]:
     """The files of a folder, and of those in it as deep as chunks lie: a link could lead round and round."""
+    from daskspectral.data.stores import refuse_irregular
+
     with os.scandir(os.path.join(root, prefix) if prefix else root) as entries:
         for entry in entries:
             name = f"{prefix}/{entry.name}" if prefix else entry.name
@@ -199,8 +204,7 @@ def _local_files(root: str, depth: int, prefix: str = "") -> Iterator[tuple[str,
 
 
 def _remote_files(array: zarr.Array[Any], name: str) -> Iterator[tuple[str, tuple[int, str]]]:
-    store = array.store
-    assert isinstance(store, FsspecStore)
+    store: Any = array.store
     root = f"{store.path}/{array.path}".rstrip("/")
     files = synchronous(store.fs)
     files.invalidate_cache()

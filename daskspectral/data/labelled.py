@@ -4,28 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import dask.array as da
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
 from daskspectral.data.containers import chunked, reader_of
 from daskspectral.data.files import LabelledData, open_labelled
 from daskspectral.data.layout import Coordinate, Layout, RowLabels, Variable, check_columns, check_rows, plain
+from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import ParquetReader, Reader, lazy_rows
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Array = NDArray[Any]
 BLOCK_BYTES = 1 << 26  # of the rows that are read together, where a field's chunks are larger
 
 
 def _cosine(angles: xr.DataArray) -> xr.DataArray:
+    import xarray as xr
+
     return xr.DataArray(np.clip(np.cos(np.deg2rad(np.asarray(angles.values, float))), 0, None), dims=angles.dims)
 
 
 def column_weights(arrays: list[xr.DataArray], samples: tuple[Hashable, ...], angles: xr.DataArray) -> Array:
     """sqrt(cos latitude) for each column; 1 for variables without a latitude."""
+    import xarray as xr
+
     found, root = [], _cosine(angles) ** 0.5
     for array in arrays:
         sizes = {dim: size for dim, size in array.sizes.items() if dim not in samples}
@@ -36,6 +42,8 @@ def column_weights(arrays: list[xr.DataArray], samples: tuple[Hashable, ...], an
 
 def latitude_weights(angles: xr.DataArray, samples: tuple[Hashable, ...], sizes: tuple[int, ...], values: Any) -> Any:
     """cos latitude for each row, lazily where the rows are lazy."""
+    import dask.array as da
+
     cosine = _cosine(angles).transpose(*(dim for dim in samples if dim in angles.dims))
     shape = [size if dim in angles.dims else 1 for dim, size in zip(samples, sizes, strict=True)]
     small = np.asarray(cosine.values).reshape(shape)
@@ -51,6 +59,8 @@ def stacked(arrays: list[xr.DataArray], rows: int, *, flat: bool = True) -> Any:
 
     Unless `flat`, arrays without other dimensions give (n,).
     """
+    import dask.array as da
+
     blocks = [chunked(array) for array in arrays]
     lazy = any(isinstance(block.data, da.Array) for block in blocks)
     n = int(np.prod(arrays[0].shape[:rows], dtype=int))
@@ -74,6 +84,8 @@ def stacked(arrays: list[xr.DataArray], rows: int, *, flat: bool = True) -> Any:
 
 def columns_with_numbers(values: Any, what: str) -> Array | None:
     """Which columns have a number in some row; None where all have. Raises ValueError where none has."""
+    import dask.array as da
+
     if isinstance(values, Reader):
         values = lazy_rows(values)
     first = values.blocks[0].compute() if isinstance(values, da.Array) else values
@@ -102,6 +114,8 @@ def chosen_columns(values: Any, layout: Layout, unweighted: bool) -> Any:
     """The columns of a layout, weighted."""
     if layout.whole:
         return values
+    import dask.array as da
+
     if isinstance(values, Reader):
         values = lazy_rows(values)
     factors = layout.weights
@@ -161,7 +175,9 @@ def stack_rows(
     """
     dims = _named(sample_dims)
     found = open_labelled(x, what, dims if layout is None else layout.sample_dims)
-    if found is None or (isinstance(found.data, xr.DataArray) and found.data.ndim < 2 and not (dims or layout)):
+    if found is None or (
+        isinstance(found.data, loaded("xarray.DataArray")) and found.data.ndim < 2 and not (dims or layout)
+    ):
         return None
     if isinstance(found.data, ParquetReader):
         return _table(found.data, what, dims, latitude, layout)
@@ -204,7 +220,7 @@ def stack_field(value: Any, rows: RowLabels, what: str) -> tuple[Any, xr.DataArr
     if found is None or isinstance(found.data, ParquetReader):
         return (value if found is None else found.data), None
     data = found.data
-    if isinstance(data, xr.Dataset):
+    if isinstance(data, loaded("xarray.Dataset")):
         if len(data.data_vars) != 1:
             raise ValueError(f"{what} has the variables {sorted(map(str, data.data_vars))}; give one of them")
         data = next(iter(data.data_vars.values()))
@@ -220,7 +236,7 @@ def stack_field(value: Any, rows: RowLabels, what: str) -> tuple[Any, xr.DataArr
     if found.direct is not None and len(rows.dims) == 1 and data.ndim < 3 and data.dims == (*rows.dims, *behind):
         return found.direct, data
     values = stacked([data.transpose(*rows.dims, *behind)], len(rows.dims), flat=bool(behind))
-    lazy = isinstance(values, da.Array)
+    lazy = isinstance(values, loaded("dask.array.Array"))
     return (found.behind(reader_of(values, what), [data.name]) if lazy else values), data
 
 
@@ -230,12 +246,14 @@ def stack_gradients(value: Any, points: StackedRows) -> Any:
     They have the dimensions of the data, and those of targets; other names count by their places where all columns are
     used as they are. Raises ValueError where they have not, and where rows or columns are other ones.
     """
+    import dask.array as da
+
     layout, rows = points.layout, points.rows
     found = open_labelled(value, "gradients", tuple(map(str, rows.dims)))
     if found is None:
         return value
     data, dims = found.data, layout.variables[0].dims
-    if not isinstance(data, xr.DataArray) or {*rows.dims, *layout.dims} == {*data.dims}:
+    if not isinstance(data, loaded("xarray.DataArray")) or {*rows.dims, *layout.dims} == {*data.dims}:
         own = stack_rows(value, "gradients", layout=layout, unweighted=True)
         return value if own is None else own.reader
     behind = [dim for dim in data.dims if dim not in rows.dims]
@@ -301,7 +319,7 @@ def _table(
 
 def _variables(data: Any, what: str, layout: Layout | None) -> list[xr.DataArray]:
     """The arrays that become columns, in their order; of a layout, those of its names."""
-    if isinstance(data, xr.DataArray):
+    if isinstance(data, loaded("xarray.DataArray")):
         if layout is not None and len(layout.variables) > 1:
             names = [v.name for v in layout.variables]
             raise ValueError(f"{what} is one array, and the model was fitted on the variables {names} of a Dataset")
@@ -430,7 +448,7 @@ def _latitude(data: Any, name: str, samples: tuple[Hashable, ...], what: str, *,
 def _layout(data: Any, arrays: list[xr.DataArray], samples: tuple[Hashable, ...], latitude: str | None) -> Layout:
     variables, own = zip(*(_described(array, samples) for array in arrays), strict=True)
     coords = {key: coordinate for found in own for key, coordinate in found.items()}
-    attrs = plain(data.attrs) if isinstance(data, xr.Dataset) else {}
+    attrs = plain(data.attrs) if isinstance(data, loaded("xarray.Dataset")) else {}
     return Layout(tuple(map(str, samples)), variables, coords, latitude=latitude, attrs=attrs)
 
 

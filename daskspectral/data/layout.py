@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
 from daskspectral.registry import Registered
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Array = NDArray[Any]
 Plain = dict[str, Any]
@@ -38,6 +40,8 @@ class Coordinate(Registered):
 
     def variable(self) -> xr.Variable:
         """The coordinate as xarray has it."""
+        import xarray as xr
+
         times = self.dtype[1:3] in ("M8", "m8")
         values = np.asarray(self.values, None if self.dtype == "text" else np.int64 if times else self.dtype)
         return xr.Variable(self.dims, values.astype(self.dtype) if times else values, self.attrs)
@@ -144,6 +148,8 @@ class Layout(Registered):
         divides by the weights, for values in the units of the data. A variable without a name is called x. Values
         may be a dask array: they are then spread lazily.
         """
+        import xarray as xr
+
         if values.shape[-1] != self.width:
             raise ValueError(f"values have {values.shape[-1]} columns, and the layout has {self.width}")
         if unweighted and self.weights is not None:

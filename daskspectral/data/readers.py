@@ -15,17 +15,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import dask.array as da
 import numpy as np
-import zarr
 from numpy.typing import NDArray
-from zarr.core.sync import sync
-from zarr.storage import FsspecStore, LocalStore, MemoryStore
 
 from daskspectral.data.remote import connect, fill_is_meant, is_url, reaching, refuse_nothing
-from daskspectral.data.stores import array_name, open_array, refuse_codecs, refuse_irregular
+
+if TYPE_CHECKING:
+    import dask.array as da
+    import zarr
 
 Array = NDArray[Any]
 DAMAGE = (ValueError, RuntimeError, OSError, EOFError, zlib.error, lzma.LZMAError)  # what codecs raise
@@ -153,6 +152,8 @@ class ZarrReader(Reader):
                 f"{name} has the shape {array.shape} in chunks {array.chunks}, and 1 to {MOST_CHUNKS} chunks along its "
                 "rows are read: restore its metadata, or write it in larger chunks"
             )
+        from zarr.storage import LocalStore
+
         store: Any = array.store
         if isinstance(store, LocalStore):
             store = str(Path(store.root).resolve())
@@ -166,6 +167,8 @@ class ZarrReader(Reader):
     @cached_property
     def array(self) -> zarr.Array[Any]:
         """The array, opened in this process and compared with the driver's metadata."""
+        from daskspectral.data.stores import open_array
+
         where = f"this process (pid {os.getpid()} on {os.uname().nodename})"
         try:
             with self._reaching():
@@ -232,6 +235,9 @@ class ZarrReader(Reader):
     def _holds(self, key: str) -> bool:
         if isinstance(self.store, str):
             return os.path.isfile(os.path.join(self.store, self.path, key))
+        from zarr.core.sync import sync
+        from zarr.storage import FsspecStore
+
         place = f"{self.path}/{key}" if self.path else key
         if isinstance(self.array.store, FsspecStore):
             self.array.store.fs.invalidate_cache()  # it may remember a listing
@@ -276,6 +282,10 @@ def metadata_digest(array: zarr.Array[Any]) -> str:
 
 def zarr_reader(array: zarr.Array[Any], name: str | None = None) -> Reader:
     """A reader of a zarr array; one in a MemoryStore counts as in memory. Raises OSError as `refuse_codecs`."""
+    from zarr.storage import MemoryStore
+
+    from daskspectral.data.stores import array_name, refuse_codecs
+
     name = name or array_name(array) or "the zarr array"
     refuse_codecs(array.metadata.to_dict(), name)
     if not array.shape:
@@ -353,6 +363,8 @@ def library(name: str, what: str = "This format") -> Any:
 
 def _parquet_dataset(paths: Sequence[str]) -> Any:
     """The pyarrow dataset of files, or of one folder of files, in a file system or an object store."""
+    from daskspectral.data.stores import refuse_irregular
+
     dataset = library("pyarrow.dataset").dataset
     if not is_url(paths[0]):
         for path in chain.from_iterable(_parts(path) for path in paths):
@@ -436,6 +448,8 @@ def lazy_rows(reader: Reader) -> da.Array:
     """The rows of a reader as a dask array, chunk by chunk."""
     if isinstance(reader, DaskReader):
         return reader.array
+    import dask.array as da
+
     chunks = (tuple(np.diff(reader.edges).tolist()), *reader.shape[1:])
     meta = np.empty((0,) * len(reader.shape), reader.dtype)
     array: da.Array = da.from_array(reader, chunks=chunks, asarray=False, meta=meta)

@@ -8,7 +8,8 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
-import xarray as xr
+
+from daskspectral.data.loaded import loaded
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +128,7 @@ class Rows:
     @property
     def _dim(self) -> Any:
         """The dimension of the rows of labelled data; None for other data. Raises TypeError for several."""
-        if self.sample_dims is None or not isinstance(self.data, (xr.DataArray, xr.Dataset)):
+        if self.sample_dims is None or not isinstance(self.data, loaded("xarray.DataArray", "xarray.Dataset")):
             return None
         dims = [self.sample_dims] if isinstance(self.sample_dims, str) else list(self.sample_dims)
         if len(dims) > 1:

@@ -7,21 +7,23 @@ import operator
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import dask.array as da
 import numpy as np
-import xarray as xr
-import zarr
 from numpy.typing import NDArray
 
 from daskspectral.data.containers import as_reader, points_reader
+from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import ArrayReader, DaskReader, JoinedReader, Reader
 from daskspectral.data.rows import Rows
-from daskspectral.moments import Moments
-from daskspectral.operators import Operator
-from daskspectral.operators.regression import Regression
 from daskspectral.registry import Registered
+
+if TYPE_CHECKING:
+    import dask.array as da
+
+    from daskspectral.moments import Moments
+    from daskspectral.operators import Operator
+    from daskspectral.operators.regression import Regression
 
 Array = NDArray[Any]
 
@@ -156,6 +158,8 @@ class Source:
 
     def begun_at(self, start: int) -> Source:
         """The same rows, where those from `start` on begin at a block of each dask array."""
+        import dask.array as da
+
         readers = dict(self.readers)
         for name, a in self.dask_fields.items():
             readers[name] = replace(readers[name], array=da.concatenate([a[:start], a[start:]]))  # type: ignore[type-var]
@@ -227,6 +231,8 @@ def aligned(readers: dict[str, Reader]) -> dict[str, Reader]:
     dask_names = [k for k, r in readers.items() if isinstance(r, DaskReader)]
     if not dask_names:
         return readers
+    import dask.array as da
+
     first = readers[dask_names[0]]
     assert isinstance(first, DaskReader)
     rows = first.array.chunks[0]
@@ -296,7 +302,7 @@ def is_several(x: Any) -> bool:
     """Whether this is a list of arrays or paths, rather than one array written as a list of rows."""
     if not isinstance(x, (list, tuple)) or not x:
         return False
-    arrays = (np.ndarray, da.Array, zarr.Array, xr.DataArray, Reader, str, os.PathLike)
+    arrays = (np.ndarray, Reader, str, os.PathLike, loaded("dask.array.Array", "zarr.Array", "xarray.DataArray"))
     return any(isinstance(part, arrays) for part in x) or np.ndim(x[0]) > 1
 
 
@@ -323,6 +329,8 @@ def _join(name: str, readers: Sequence[Reader], spans: Sequence[tuple[int, int]]
     """Rows `spans` of several readers as one reader; where there are dask arrays (`lazy`), joined by dask."""
     if not lazy:
         return JoinedReader(tuple(readers), tuple(spans))
+    import dask.array as da
+
     arrays = []
     for i, (reader, (start, stop)) in enumerate(zip(readers, spans, strict=True)):
         if not isinstance(reader, (DaskReader, ArrayReader)):
@@ -393,6 +401,8 @@ def open_regression(
 
     With `slopes`, gradients do without y.
     """
+    from daskspectral.operators.regression import Regression
+
     source = open_source(rows, weight=weight, fold=fold, y=y, gradients=gradients, progress=progress)
     shapes = {name: reader.shape for name, reader in source.readers.items()}
     if "y" not in shapes:
@@ -417,6 +427,8 @@ def open_regression(
 
 
 def _checked_slopes(source: Source, shape: tuple[int, ...]) -> Regression:
+    from daskspectral.operators.regression import Regression
+
     n, d = source.n, source.n_features_in
     if len(shape) not in (2, 3) or shape[-1] != d or 0 in shape:
         raise ValueError(

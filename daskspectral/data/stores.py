@@ -17,7 +17,7 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, Self
@@ -288,6 +288,54 @@ class CheckedObjects(FsspecStore):
         """What an object holds, metadata with bounded codecs. Raises OSError as `refuse_codecs`."""
         found = await super().get(key, prototype, byte_range)
         return _checked(found, f"{self.fs.unstrip_protocol(self.path)}/{key}")
+
+
+ROOT = "zarr.json"
+
+
+class HeldBackStore(WrapperStore[Any]):
+    """A zarr store whose root metadata are kept in memory until `publish`: until then nothing loads from it.
+
+    They travel with it to other processes.
+    """
+
+    def __init__(self, store: Store, root: bytes | None = None):
+        super().__init__(store)
+        self._root = root
+
+    def publish(self) -> None:
+        """Write the root metadata: the store appears with all that it holds."""
+        assert self._root is not None
+        buffer = default_buffer_prototype().buffer.from_bytes(self._root)
+        sync(self._store.set(ROOT, buffer))
+
+    def _with_store(self, store: Store) -> HeldBackStore:
+        return HeldBackStore(store, self._root)
+
+    async def get(self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None) -> Buffer | None:
+        if key == ROOT:
+            return None if self._root is None else prototype.buffer.from_bytes(self._root)
+        found: Buffer | None = await self._store.get(key, prototype, byte_range)
+        return found
+
+    async def set(self, key: str, value: Buffer) -> None:
+        if key == ROOT:
+            self._root = value.to_bytes()
+        else:
+            await self._store.set(key, value)
+
+    async def exists(self, key: str) -> bool:
+        return self._root is not None if key == ROOT else bool(await self._store.exists(key))
+
+    async def list(self) -> AsyncIterator[str]:
+        if self._root is not None:
+            yield ROOT
+        async for key in self._store.list():
+            yield key
+
+    _get_many = Store._get_many  # by the methods above, not by those of the store inside
+    _set_many = Store._set_many
+    set_if_not_exists = Store.set_if_not_exists
 
 
 def store_at(location: Location, *, read_only: bool = False) -> CheckedFolder | CheckedObjects:

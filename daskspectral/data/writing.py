@@ -13,24 +13,17 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import xarray as xr
-import zarr
 from tqdm.auto import tqdm
-from zarr.abc.store import ByteRequest, Store
-from zarr.codecs import Crc32cCodec, ZstdCodec
-from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
-from zarr.core.sync import sync
-from zarr.storage import LocalStore, WrapperStore
 
 from daskspectral.data.folders import (
     NAME,
@@ -45,57 +38,12 @@ from daskspectral.data.folders import (
     room_at,
 )
 from daskspectral.data.remote import Location, connect, local_path, reaching
-from daskspectral.data.stores import MAIN, open_array, store_at
 from daskspectral.errors import printable
 from daskspectral.kernels.base import whole
 
-ROOT = "zarr.json"
-
-
-class HeldBackStore(WrapperStore[Any]):
-    """A zarr store whose root metadata are kept in memory until `publish`: until then nothing loads from it.
-
-    They travel with it to other processes.
-    """
-
-    def __init__(self, store: Store, root: bytes | None = None):
-        super().__init__(store)
-        self._root = root
-
-    def publish(self) -> None:
-        """Write the root metadata: the store appears with all that it holds."""
-        assert self._root is not None
-        buffer = default_buffer_prototype().buffer.from_bytes(self._root)
-        sync(self._store.set(ROOT, buffer))
-
-    def _with_store(self, store: Store) -> HeldBackStore:
-        return HeldBackStore(store, self._root)
-
-    async def get(self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None) -> Buffer | None:
-        if key == ROOT:
-            return None if self._root is None else prototype.buffer.from_bytes(self._root)
-        found: Buffer | None = await self._store.get(key, prototype, byte_range)
-        return found
-
-    async def set(self, key: str, value: Buffer) -> None:
-        if key == ROOT:
-            self._root = value.to_bytes()
-        else:
-            await self._store.set(key, value)
-
-    async def exists(self, key: str) -> bool:
-        return self._root is not None if key == ROOT else bool(await self._store.exists(key))
-
-    async def list(self) -> AsyncIterator[str]:
-        if self._root is not None:
-            yield ROOT
-        async for key in self._store.list():
-            yield key
-
-    _get_many = Store._get_many  # by the methods above, not by those of the store inside
-    _set_many = Store._set_many
-    set_if_not_exists = Store.set_if_not_exists
-
+if TYPE_CHECKING:
+    import xarray as xr
+    import zarr
 
 NEW, OLD = "new", "old"
 SETTLING = 0.1  # seconds after an interrupt until the writes that were under way have ended
@@ -246,6 +194,9 @@ def _new_array(
 
     Chunks are compressed by zstd and end in a checksum; all of them are written.
     """
+    import zarr
+    from zarr.codecs import Crc32cCodec, ZstdCodec
+
     fill = complex(math.nan, math.nan) if dtype.kind == "c" else math.nan if dtype.kind == "f" else 0
     behind = tuple(max(1, length) for length in shape[len(inner) :])
     return zarr.create_array(
@@ -268,6 +219,7 @@ def create_group(path: Location, *, overwrite: bool = False) -> Iterator[zarr.Gr
 
     Raises OSError where `path` cannot be written, as `create_array` does.
     """
+    import zarr
 
     with _staged(path, overwrite, lambda store: zarr.create_group(store, attributes=_marks.get())) as group:
         yield group
@@ -398,6 +350,8 @@ def _staged(path: Location, overwrite: bool, build: Callable[[Any], Node]) -> It
             yield build(staging)
             refuse_existing(path, overwrite)  # somebody else may have put something there meanwhile
         return
+    from daskspectral.data.stores import HeldBackStore, store_at
+
     with reaching(path, writing=True):  # in place; the root metadata, without which nothing loads, last
         folder = Prefix(os.fspath(path))
         lease = Lease.take(folder, RENEWAL, "the output")
@@ -474,6 +428,8 @@ class GridTarget:
     grid: Grid
 
     def __setitem__(self, rows: slice, values: Array) -> None:
+        from daskspectral.data.stores import open_array
+
         array = open_array(self.store, self.name, mode="r+")
         axis, behind = self.grid.axis, self.grid.behind
         first, count = rows.start // behind, (rows.stop - rows.start) // behind
@@ -501,6 +457,11 @@ def create_dataset(
     The array has the dimensions `dims`, of which the first are those of the `grid`; `attributes` are the array's, and
     those of the template are the group's. Every chunk is written and ends in a checksum.
     """
+    import zarr
+    from zarr.storage import LocalStore
+
+    from daskspectral.data.stores import MAIN
+
     kind = np.dtype(dtype)
     with create_group(path, overwrite=overwrite) as group, warnings.catch_warnings():
         # consolidated metadata and text are not in the specification of v3 yet; zarr and xarray read both silently

@@ -34,6 +34,9 @@ class PassCallbacks:
         self._started: list[Functions] = []
         self._lock = threading.Lock()  # graphs run in threads of their own, and callbacks are written for one
 
+    def __bool__(self) -> bool:
+        return bool(self._active)
+
     @property
     def bar_shown(self) -> bool:
         """Whether a progress bar of dask's is among them."""

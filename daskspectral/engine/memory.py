@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import os
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from daskspectral.engine.accelerators import free_there
 from daskspectral.engine.scheduler import active_client
 
 logger = logging.getLogger("daskspectral")
+LEAST_RELEASED = 1 << 28  # bytes that a run needs
 WORKER_BYTES = 200 << 20  # held by a worker that has imported what it needs
 
 
@@ -41,9 +44,14 @@ class Memory:
     device: str = "cpu"
 
     @property
+    def needed(self) -> int:
+        """The most that is held at a time, while choosing, summing or solving, besides what is held already."""
+        return max(self.tasks + self.sums, self.driver)
+
+    @property
     def peak(self) -> int:
-        """The most that is held at a time, while choosing, summing or solving."""
-        return self.now + max(self.tasks + self.sums, self.driver)
+        """The most that is held at a time."""
+        return self.now + self.needed
 
     @property
     def driver(self) -> int:
@@ -103,6 +111,16 @@ def predict_memory(
     )
 
 
+def released(memory: Memory) -> Memory:
+    """The same with what is held now, after freed memory went back to the system, where the C library can (glibc).
+
+    For a run that needs little it is left: to get it again takes longer than the run.
+    """
+    if memory.needed > LEAST_RELEASED:
+        release()
+    return replace(memory, now=resident())
+
+
 def release() -> None:
     """Give freed memory back to the system, where the C library can (glibc), before more is asked for."""
     if sys.platform == "linux":
@@ -113,7 +131,10 @@ def release() -> None:
 
 def resident() -> int:
     """Bytes that this process holds in memory now."""
-    return int(psutil.Process().memory_info().rss)
+    return int(_process(os.getpid()).memory_info().rss)
+
+
+_process = cache(psutil.Process)
 
 
 def local_threads() -> int:
@@ -143,7 +164,7 @@ def check_memory(memory: Memory) -> None:
             f"this run needs {_megabytes(there)} on the device {memory.device}, and {_megabytes(free)} are free "
             "there; use fewer landmarks, fewer threads (--threads), or dtype='float32'"
         )
-    needed = memory.peak - memory.now if workers is None else memory.driver  # the workers do the rest
+    needed = memory.needed if workers is None else memory.driver  # the workers do the rest
     if needed > room:
         raise MemoryError(
             f"this run needs {memory}, and {_megabytes(room)} are free; use fewer landmarks (memory "

@@ -15,7 +15,6 @@ from itertools import islice, starmap
 from operator import add
 from typing import Any
 
-import dask.array as da
 import numpy as np
 from dask.core import flatten
 from dask.optimization import cull
@@ -168,6 +167,7 @@ class Run:
         edges = None if blocks else self.source.edges
         sizes, epochs = [stop - start for start, stop in self.plan.ranges], self.plan.epochs
         first = 0 if checkpoint is None else checkpoint.epochs
+        single = len(sizes) == 1 and not blocks and checkpoint is None
         bar: Progress
 
         def done(key: Any) -> None:  # on a cluster, rows are counted epoch by epoch instead
@@ -184,7 +184,7 @@ class Run:
         with (
             one_blas_thread(),
             pass_callbacks(done) as callbacks,
-            active_scheduler(callbacks.of_a_graph, place, self._stage) as scheduler,
+            active_scheduler(callbacks.of_a_graph, place, self._stage, single=single and not callbacks) as scheduler,
             Progress(
                 sum(sizes),
                 self.description,
@@ -308,7 +308,7 @@ class _DaskBlocks:
         self._edges = {name: source.readers[name].edges for name in source.dask_fields}
         self._keys = {name: list(flatten(array.__dask_keys__())) for name, array in source.dask_fields.items()}
         self._graphs = {
-            name: dict(da.optimize(array.__dask_graph__(), self._keys[name]))
+            name: dict(array.__dask_optimize__(array.__dask_graph__(), self._keys[name]))
             for name, array in source.dask_fields.items()
         }
 

@@ -80,6 +80,26 @@ class _Immediate(Scheduler):
         """Nothing is under way between two calls."""
 
 
+class _Here(Scheduler):
+    """The threaded scheduler for a run of one task, which is called in this thread: no pools, and no graph of dask."""
+
+    def __init__(self, callback: Functions):
+        self._done = callback[3]
+
+    def submit(self, graph: Graph, keys: list[Any]) -> list[Any]:
+        function, shared, state, *rows = graph[keys[0]]
+        value = function(graph[shared], graph[state], *rows)
+        if self._done is not None:
+            self._done(keys[0])
+        return [value]
+
+    def result(self, handle: list[Any]) -> list[Any]:
+        return handle
+
+    def stop(self, handles: list[Any]) -> None:
+        """Nothing is under way between two calls."""
+
+
 class _Threads(Scheduler):
     """The threaded scheduler, several graphs on one pool."""
 
@@ -235,13 +255,15 @@ class Stage:
 
 
 @contextmanager
-def active_scheduler(callback: Functions, place: Callable[[Any], str], stage: Stage) -> Iterator[Scheduler]:
+def active_scheduler(
+    callback: Functions, place: Callable[[Any], str], stage: Stage, *, single: bool = False
+) -> Iterator[Scheduler]:
     """The scheduler that any dask computation would use here and now; threads by default.
 
     A local scheduler computes each graph with the dask `callback`; on a cluster the tasks belong to the span of the
     `stage`, and errors name the rows of a task by `place(key)`; within a task of a cluster its thread is left to others
-    meanwhile. Raises RuntimeError where the active client is asynchronous, or where there is none and dask's
-    configuration asks for one.
+    meanwhile. A run of a `single` task needs no threads. Raises RuntimeError where the active client is asynchronous,
+    or where there is none and dask's configuration asks for one.
     """
     get = _active_get()
     client = _client_of(get)
@@ -251,6 +273,9 @@ def active_scheduler(callback: Functions, place: Callable[[Any], str], stage: St
     elif get is None or get is dask.threaded.get:
         workers = int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT)
         pool = dask.config.get("pool", None)
+        if single and pool is None:
+            yield _Here(callback)
+            return
         with ThreadPoolExecutor(DRIVERS, thread_name_prefix="daskspectral-epoch") as drivers:
             if isinstance(pool, ThreadPoolExecutor):
                 yield _Threads(pool, drivers, workers, callback)
@@ -274,6 +299,9 @@ def active_report() -> Report | None:
 
 def _active_get() -> Any:
     """The `get` of dask's scheduler, None for the default one."""
+    chosen, named = dask.config.get("scheduler", None), dask.base.named_schedulers
+    if "distributed" not in sys.modules and chosen in (None, *named):
+        return named.get(chosen)  # there is no client, and dask would import distributed to find none
     try:
         get = dask.base.get_scheduler()
     except RuntimeError as error:

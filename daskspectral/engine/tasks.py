@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from zarr.abc.store import Store
 
 from daskspectral.data.batches import Bad, Batches, Reading, read_ahead
+from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import ArrayReader, Reader
-from daskspectral.data.stores import open_array
 from daskspectral.engine.threads import limit_worker
 from daskspectral.errors import PointError
 
@@ -123,7 +122,11 @@ def map_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any) ->
     tally = sum((r.tally for r in results if isinstance(r, Counted)), Tally())
     if shared.out is None:
         return result, tally, None
-    out = open_array(shared.out, mode="r+") if isinstance(shared.out, (str, Store)) else shared.out
+    out = shared.out
+    if isinstance(out, (str, loaded("zarr.abc.store.Store"))):
+        from daskspectral.data.stores import open_array
+
+        out = open_array(out, mode="r+")
     out[start:stop] = result
     return None, tally, None
 

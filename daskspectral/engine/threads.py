@@ -22,7 +22,7 @@ _limit: Any = None
 
 @cache
 def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
+    return ThreadpoolController().select(user_api="blas")
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def one_blas_thread() -> Iterator[None]:
     with _lock:
         _users, _drives = _users + 1, True
         if _users == 1:
-            _limit = _controller().limit(limits=1, user_api="blas")
+            _limit = _controller().limit(limits=1)
             _release()
     try:
         yield
@@ -47,7 +47,7 @@ def one_blas_thread() -> Iterator[None]:
 
 def _release() -> None:
     """Let other threads change the number too: since threadpoolctl 3.8, only the thread that did so last can."""
-    with _controller().limit(limits=None):
+    with _controller().select(prefix="none").limit(limits=None):
         pass
 
 
@@ -56,7 +56,7 @@ def limit_worker() -> None:
     """BLAS on one thread in a worker process, from its first task on; a driver's own process is left alone."""
     called_here = threading.current_thread() is threading.main_thread() and multiprocessing.parent_process() is None
     if not _drives and not called_here:
-        _controller().limit(limits=1, user_api="blas")
+        _controller().limit(limits=1)
         logger.debug("BLAS limited to one thread in this worker")
 
 

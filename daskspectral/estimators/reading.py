@@ -10,10 +10,7 @@ from functools import wraps
 from inspect import signature
 from typing import Any, TypeGuard, TypeVar, cast, final
 
-import dask.array as da
 import numpy as np
-import xarray as xr
-import zarr
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
@@ -21,6 +18,7 @@ from daskspectral.data.containers import array_like, as_reader, is_frame, with_n
 from daskspectral.data.files import is_files
 from daskspectral.data.labelled import StackedRows, stack_field, stack_gradients, stack_rows, with_target
 from daskspectral.data.layout import Layout
+from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import ArrayReader, DaskReader, ZarrReader, lazy_rows
 from daskspectral.data.remote import using
 from daskspectral.data.rows import Rows
@@ -29,7 +27,6 @@ from daskspectral.errors import InvalidRowError
 from daskspectral.estimators.records import remembered
 
 Call = TypeVar("Call", bound=Callable[..., Any])
-LABELLED = (xr.DataArray, xr.Dataset, zarr.Group, str, os.PathLike)
 FIELDS = ("y", "sample_weight")
 LAYOUTS = ("layout_", "right_layout_")
 
@@ -104,7 +101,8 @@ class _Call:
             self.values["X"] = stacked.reader
             _check_folds(self._folds, stacked, "folds")
             return {"layout_": self._lay_fields(stacked)}
-        if not X or not isinstance(X[0], LABELLED):
+        labelled = loaded("xarray.DataArray", "xarray.Dataset", "zarr.Group")
+        if not X or not isinstance(X[0], (str, os.PathLike, labelled)):
             return None
         operator = getattr(self.estimator, "operator", None)
         if operator is not None and operator.lag is None and len(operator.views) > 1:
@@ -134,6 +132,8 @@ class _Call:
             readers.append(view if stacked is None else stacked.reader)
             if stacked is None:
                 continue
+            import xarray as xr
+
             index = {k: c for k, c in stacked.rows.coords.items() if k in stacked.rows.dims}
             empty = np.broadcast_to(np.zeros(()), stacked.rows.sizes)
             stack_field(xr.DataArray(empty, dims=stacked.rows.dims, coords=index), first.rows, what)
@@ -241,7 +241,7 @@ def _is_list(value: Any, size: int) -> TypeGuard[Sequence[Any]]:
 
 def _check_folds(labels: Any, stacked: StackedRows | None, what: str) -> None:
     """Raise ValueError for labels of folds that lie on other rows, or in another order."""
-    if stacked is None or not isinstance(labels, xr.DataArray):
+    if stacked is None or not isinstance(labels, loaded("xarray.DataArray")):
         return
     stack_field(labels, stacked.rows, what)
     if labels.ndim > 1:
@@ -254,7 +254,7 @@ def _check_folds(labels: Any, stacked: StackedRows | None, what: str) -> None:
 
 def _alike(parts: list[Any]) -> list[Any]:
     """Parts that are read together: where dask reads one, it reads the zarr arrays too."""
-    if not any(isinstance(part, (DaskReader, da.Array)) for part in parts):
+    if not any(isinstance(part, (DaskReader, loaded("dask.array.Array"))) for part in parts):
         return parts
     return [DaskReader(lazy_rows(part), (part,)) if isinstance(part, ZarrReader) else part for part in parts]
 
@@ -266,7 +266,7 @@ def _times(cosines: Any, weight: Any) -> Any:
     reader = as_reader(weight, "sample_weight")
     if reader.shape != cosines.shape:
         raise ValueError(f"sample_weight has the shape {reader.shape}, and X has {len(cosines)} rows")
-    return cosines * reader.array if isinstance(reader, ArrayReader) else da.asarray(cosines) * lazy_rows(reader)
+    return cosines * (reader.array if isinstance(reader, ArrayReader) else lazy_rows(reader))
 
 
 # -- columns as scikit-learn keeps and checks them ---------------------------------------------------------------------

@@ -10,12 +10,12 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 import sklearn
-import xarray as xr
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from daskspectral.data.containers import is_frame, is_lazy
 from daskspectral.data.integrity import Snapshot
+from daskspectral.data.loaded import loaded
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source, open_source
 from daskspectral.estimators.base import Estimator
@@ -98,7 +98,7 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         data = Rows.of(X).data
         if self._wanted == "pandas" and data is not X and is_frame(data) and hasattr(data, "index"):
             return importlib.import_module("pandas").DataFrame(found, index=data.index)
-        if self._wanted == "default" or not isinstance(found, xr.DataArray):
+        if self._wanted == "default" or not isinstance(found, loaded("xarray.DataArray")):
             return found
         values = np.asarray(found).reshape(-1, found.shape[-1])
         if self._wanted != "pandas":

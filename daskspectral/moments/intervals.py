@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.stats
+import scipy.special
 from numpy.typing import NDArray
 
 from daskspectral.moments.folds import Folds
@@ -185,7 +185,7 @@ def _held_out(posed: Posed, parts: list[_LeftOut]) -> Array:
 def _intervals(fitted: Array, held_out: Array, standard: Array, number: int) -> Array:
     """The ends (k, 2), on a logarithmic scale where both values have one sign and exceed their errors, else on a linear
     one, of one sign where the values have one."""
-    t = WIDENED * scipy.stats.t.ppf(0.5 + LEVEL / 2, number - 1)
+    t = WIDENED * float(scipy.special.stdtrit(number - 1, 0.5 + LEVEL / 2))
     other = np.where(np.isnan(held_out), fitted, held_out)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = other / fitted

@@ -229,7 +229,9 @@ def evaluate(basis: Basis, block: Block, atoms: list[Atom]) -> dict[str, Evaluat
 
 def _combine(terms: tuple[tuple[float, Any], ...], sums: Mapping[Any, Array]) -> Array:
     factor, key = terms[0]
-    total = factor * sums[key]  # an array of its own: two forms may share a product
+    if len(terms) == 1 and factor == 1:  # two forms may share it: nothing is added to it in place
+        return np.asarray(sums[key])
+    total = factor * sums[key]
     for factor, key in terms[1:]:
         total += factor * sums[key]
     return np.asarray(total)

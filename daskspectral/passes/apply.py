@@ -13,18 +13,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
-import dask.array as da
 import numpy as np
-import xarray as xr
-import zarr
 from numpy.typing import NDArray
 
 from daskspectral.data.batches import first_invalid, usable
 from daskspectral.data.integrity import Snapshot, check_whole_source
 from daskspectral.data.labelled import ROW
 from daskspectral.data.layout import Layout, RowLabels, placed
+from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import ArrayReader, ZarrReader, lazy_rows
 from daskspectral.data.source import Preparation, Source, open_source
 from daskspectral.data.writing import Grid, create_dataset, default_chunk_rows, refuse_input
@@ -33,6 +31,10 @@ from daskspectral.engine.scheduler import warn_from_task
 from daskspectral.engine.tasks import Counted, Tally
 from daskspectral.errors import InvalidRowError, TrustWarning, renumbered, warn_user
 from daskspectral.moments import NUMBER
+
+if TYPE_CHECKING:
+    import dask.array as da
+    import xarray as xr
 
 Array = NDArray[Any]
 
@@ -203,6 +205,8 @@ class Result:
 
     def lazily(self, values: da.Array) -> da.Array:
         """The values of a dask array (n, columns) of whole rows."""
+        import dask.array as da
+
         chunks = (values.chunks[0], *((size,) for size in self.shape))
         meta = np.empty((0,) * len(chunks), values.dtype)
         drop = 1 if not self.shape else None
@@ -248,13 +252,15 @@ def apply_rows(
     if out is not None:
         refuse_input(out, reader.name if isinstance(reader, ZarrReader) else None)
         return _write(function, source, output, labels, provenance or {}, os.fspath(out), overwrite)
-    if isinstance(reader, ArrayReader) and not isinstance(x, (zarr.Array, str, os.PathLike)):
+    if isinstance(reader, ArrayReader) and not isinstance(x, (loaded("zarr.Array"), str, os.PathLike)):
         run = Run(source, _plan(source, function), None, "transform", function.device)
         found = run.map(MapRows(function))
         assert found is not None
         values: Any = output(found)
         _tell(function, run)
     else:
+        import dask.array as da
+
         lazy = lazy_rows(reader)
         chunks, meta = (lazy.chunks[0], (function.columns,)), np.empty((0, 0), function.dtype)
         own = {"dtype": function.dtype, "chunks": chunks, "meta": meta, "token": "apply"}
@@ -264,6 +270,8 @@ def apply_rows(
 
 def labelled_rows(values: Any, output: Result, rows: RowLabels) -> xr.DataArray:
     """Values (n, *shape) of an output at rows, with the dimensions and coordinates of the rows."""
+    import xarray as xr
+
     shaped = values if len(rows.dims) == 1 else values.reshape(*rows.sizes, *output.shape)
     dims, attrs = (*rows.dims, *output.dims), {**rows.attrs, **output.attrs}
     return xr.DataArray(shaped, dims=dims, coords=output.coords_at(rows), name=output.name, attrs=attrs)
@@ -284,6 +292,8 @@ def _write(
     overwrite: bool,
 ) -> None:
     """Write to a zarr group with one chunk a task, so that no two tasks write to the same chunk."""
+    import xarray as xr
+
     snapshot = Snapshot(source)
     behind, edges = int(np.prod(rows.sizes[1:], dtype=int)), source.edges
     widest = (source.n, max(function.columns, source.n_features_in))
@@ -335,7 +345,7 @@ def slopes_of(target: Result, layout: Layout | None, x: Any, width: int) -> Resu
     With a layout they are by the columns of the data before weights, and NaN by those that are left out; columns of one
     array have its dimensions.
     """
-    rows = layout is None and isinstance(x, xr.DataArray) and x.ndim == 2
+    rows = layout is None and isinstance(x, loaded("xarray.DataArray")) and x.ndim == 2
     if layout is None:
         dims: tuple[str, ...] = (str(x.dims[1]),) if rows else ("feature",)
         names = {name: c for name, c in x.coords.items() if c.dims == (x.dims[1],)} if rows else {}

@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import dask.array as da
 import numpy as np
-import xarray as xr
-import zarr
 from numpy.typing import NDArray
 
 from daskspectral.data.containers import in_memory
+from daskspectral.data.loaded import loaded
 from daskspectral.data.source import Source
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.plan import TASK_BYTES
@@ -38,7 +36,6 @@ DEALT_TASKS = 100  # on rows sorted by a coordinate, fewer tasks dealt in turn a
 DEALT_EPOCH = 80  # tasks of an epoch, of which only one sum for each fold reaches the driver
 LEAST_JOINED = 8
 SHORT_EPOCH = 4  # where each task sends the sums of many folds, so that few of them wait
-OUTSIDE = (zarr.Array, da.Array, xr.DataArray)  # labels that may be outside memory, and are read in a pass
 FEW_ROWS = 100  # below, fewer folds than asked for are better than none, and a hash is uneven
 
 
@@ -105,9 +102,10 @@ def checked_folds(value: Any) -> FoldRequest | None:
         return FoldRequest(blocks=True)
     if isinstance(value, str) and "://" not in value and not os.path.exists(value):
         raise ValueError(f"folds is {value!r}, which is neither 'blocks' nor the path of an array of labels")
-    if isinstance(value, (str, os.PathLike, *OUTSIDE)):
+    outside = loaded("zarr.Array", "dask.array.Array", "xarray.DataArray")  # of memory, and read in a pass
+    if isinstance(value, (str, os.PathLike, outside)):
         return FoldRequest(labels=value)
-    if isinstance(value, (list, tuple)) and any(isinstance(part, OUTSIDE) for part in value):
+    if isinstance(value, (list, tuple)) and any(isinstance(part, outside) for part in value):
         return FoldRequest(labels=value)
     if _is_several(value):
         parts = [_labels(part) for part in value]

@@ -28,6 +28,7 @@ from daskspectral.engine.memory import (
     local_threads,
     predict_memory,
     release,
+    released,
     resident,
 )
 from daskspectral.engine.sampling import draw_rows
@@ -242,7 +243,6 @@ def plan_sums(
     most = max(groups(range(i, i + 1)) for i in range(len(plan.ranges)))
     longest = max(b - a for a, b in plan.ranges)
     read = chunk_bytes(source, longest, device)
-    release()
     live = plan.live(1 + math.ceil(threads / plan.epoch), groups) + max(1, kept)
     if lattice is not None:
         memory = mode_memory(lattice, operator, threads=threads, live=live, groups=most, device=device)
@@ -261,7 +261,7 @@ def plan_sums(
             groups=most,
             kept=kept,
         )
-    memory = replace(memory, choosing=choosing)
+    memory = released(replace(memory, choosing=choosing))
     check_memory(memory)
     return PassPlan(plan, memory, fold_rule, dtype, device)
 
@@ -299,8 +299,7 @@ def measure(
     basis, fold_rule = discretisation.basis, plan.fold_rule
     run, task = _run_of(source, discretisation, operator, plan, after=after, description=description)
     source, operator, dtypes, groups = run.source, task.operator, run.digested, task.groups
-    release()
-    check_memory(replace(plan.memory, now=resident()))  # what the landmarks have left of it
+    check_memory(released(plan.memory))  # what the landmarks have left of it
     start = 0 if after is None else after.rows
     if checkpoint is not None:
         checkpoint.check = snapshot.check_unchanged
@@ -318,7 +317,7 @@ def measure(
         apart = groups.landmarks is not None
         folds, sums = gathered(sums, groups.number, release, landmarks=apart, **fold_rule.origin)
         folds = replace(folds, reserved=discretisation.reserved)
-    release()
+    released(plan.memory)
     lattice = as_lattice(basis)
     if lattice is not None:
         check_outside(lattice, source.n - start - total.count - total.skipped, source.n - start)

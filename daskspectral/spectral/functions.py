@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import dask.array as da
 import numpy as np
-import xarray as xr
-import zarr
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -20,6 +17,7 @@ from daskspectral.choosing.prior import solve_on_lattice
 from daskspectral.data.containers import reader_of
 from daskspectral.data.files import open_labelled
 from daskspectral.data.layout import Layout, plain
+from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import Reader, lazy_rows
 from daskspectral.data.source import Preparation
 from daskspectral.engine.accelerators import chosen_device, device_here
@@ -39,6 +37,9 @@ from daskspectral.passes.functions import SpanValues
 from daskspectral.passes.parameters import checked_operator
 from daskspectral.passes.score import measure_score
 from daskspectral.solve import Solver
+
+if TYPE_CHECKING:
+    import xarray as xr
 from daskspectral.solve.whitening import solving_on
 from daskspectral.solvers import Penalised, solving
 from daskspectral.spectral.summary import told
@@ -213,18 +214,22 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         """
         patterns = self.patterns_
         F = self._values_of(F)
-        if isinstance(F, xr.DataArray) and COMPONENT in F.dims:
+        labelled = isinstance(F, loaded("xarray.DataArray"))
+        if labelled and COMPONENT in F.dims:
             F = F.transpose(..., COMPONENT)
-        values = F.data if isinstance(F, xr.DataArray) else F
-        values = values if isinstance(values, da.Array) else np.asarray(values)
-        labelled = isinstance(F, xr.DataArray) and "layout_" in vars(self)
+        values: Any = F.data if labelled else F
+        lazy = isinstance(values, loaded("dask.array.Array"))
+        values = values if lazy else np.asarray(values)
+        labelled = labelled and "layout_" in vars(self)
         if (values.ndim != 2 and not labelled) or values.shape[-1] != len(patterns.maps):
             raise ValueError(
                 f"F holds values of the {len(patterns.maps)} functions, one row each, as transform gives them: shape "
                 f"(n, {len(patterns.maps)}); its shape is {values.shape}"
             )
         rows = _Reconstruction(patterns, self.n_features_in_, self.preparation_.columns)
-        if isinstance(values, da.Array):
+        if lazy:
+            import dask.array as da
+
             chunks = (*values.chunks[:-1], (self.n_features_in_,))
             meta = np.empty((0,) * values.ndim)
             found: Any = da.map_blocks(
@@ -242,13 +247,14 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         """Values of the functions, those of a file as a DataArray."""
         found = open_labelled(F, "F")
         if found is None:
-            return lazy_rows(reader_of(F, "F")) if isinstance(F, (str, os.PathLike, zarr.Array)) else F
-        if isinstance(found.data, xr.Dataset) and len(found.data.data_vars) != 1:
+            return lazy_rows(reader_of(F, "F")) if isinstance(F, (str, os.PathLike, loaded("zarr.Array"))) else F
+        several = isinstance(found.data, loaded("xarray.Dataset"))
+        if several and len(found.data.data_vars) != 1:
             names = sorted(map(str, found.data.data_vars))
             raise ValueError(f"F has the variables {names}, and values of the functions are one of them: give it")
         if isinstance(found.data, Reader):
             return lazy_rows(found.data)
-        return next(iter(found.data.data_vars.values())) if isinstance(found.data, xr.Dataset) else found.data
+        return next(iter(found.data.data_vars.values())) if several else found.data
 
     @available_if(_shows("right_coefficients_"))  # type: ignore[untyped-decorator]
     def transform_right(self, X: Any, **options: Any) -> Any:
@@ -329,6 +335,8 @@ OF_A_MAP = "component of a map"
 
 def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
     """The Dataset of `SpectralDecomposition.to_xarray`."""
+    import xarray as xr
+
     solver = estimator.solver_
     value, count = solver.values.removesuffix("s_"), len(getattr(estimator, solver.values))
     bounds = getattr(estimator, solver.errors)
@@ -379,6 +387,8 @@ def _with_patterns(dataset: xr.Dataset, estimator: Any, patterns: Patterns) -> x
 
 def in_the_field(estimator: Any, values: Any, dims: tuple[Any, ...] = (), coords: Any = None) -> xr.Dataset:
     """Values (..., d) in the columns of X as a Dataset of the variables of the fit; of one, `x`, without labels."""
+    import xarray as xr
+
     layout: Layout | None = vars(estimator).get("layout_")
     if layout is not None:
         return layout.spread(values, dims, coords, unweighted=True)

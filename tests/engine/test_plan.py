@@ -107,3 +107,13 @@ def test_workers_with_too_little_memory_are_refused(monkeypatch: pytest.MonkeyPa
             check_memory(memory)
     workers[:] = [{"nthreads": 1, "memory_limit": 800 << 20}, {"nthreads": 1}]
     check_memory(memory)
+
+
+def test_memory_goes_back_to_the_system_before_large_runs_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    trims: list[int] = []
+    monkeypatch.setattr(budget, "release", lambda: trims.append(1))
+    small = Memory(now=0, tasks=10 << 20, sums=0, solver=0, threads=2)
+    assert budget.released(small).now > 0
+    assert not trims
+    budget.released(replace(small, tasks=1 << 30))
+    assert trims

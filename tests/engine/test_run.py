@@ -5,15 +5,18 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
 import zarr
+from dask.callbacks import Callback
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from daskspectral.basis import LandmarkBasis
@@ -253,3 +256,19 @@ def test_tasks_have_one_blas_thread_and_the_driver_its_own() -> None:
         run_of(X).reduce(Look())
         assert all(set(c) == {1} for c in seen)
         assert set(blas_threads()) == {2}
+
+
+def test_a_run_of_one_task_needs_no_threads() -> None:
+    class Where:
+        def __call__(self, batches: Any, state: Any = None) -> dict[str, np.ndarray]:
+            return {"here": np.array([threading.current_thread() is threading.main_thread()]), **count_task()(batches)}
+
+    one, two = (Run(open_source(X), Plan(ranges)) for ranges in (((0, N),), ((0, N // 2), (N // 2, N))))
+    assert one.reduce(Where()).sums["here"].all()
+    assert not two.reduce(Where()).sums["here"].any()
+    with ThreadPoolExecutor(1) as pool, dask.config.set(pool=pool):
+        assert not one.reduce(Where()).sums["here"].any()
+    told: list[Any] = []
+    with Callback(posttask=lambda key, *others: told.append(key)):
+        one.reduce(Where())
+    assert told

@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 from daskspectral.cli import main
-from daskspectral.data.writing import HeldBackStore
+from daskspectral.data.stores import HeldBackStore
 
 plain_set, written = HeldBackStore.set, 0
 
