@@ -8,7 +8,7 @@ import pytest
 
 from daskspectral.basis import FourierLattice, MonomialBasis
 from daskspectral.forms import first_moment
-from daskspectral.moments import NUMBER, Measure, block_rows
+from daskspectral.moments import NUMBER, Measure
 from daskspectral.moments.counting import ORDER, Runs
 from daskspectral.moments.folds import COUNT, KEY, WEIGHT, Groups, HashedFolds, name_in
 from daskspectral.moments.patterns import MEASURED
@@ -85,9 +85,8 @@ def test_factors_of_an_operator_multiply_the_weights(weight: dict[str, Any]) -> 
     np.testing.assert_allclose(found["gram"], PHI * weight.get("weight", 1.0) * X[:, 0] ** 2 @ PHI.T, rtol=1e-10)
 
 
-def test_block_rows_depend_on_the_basis_alone() -> None:
+def test_rows_are_gathered_for_an_accelerator() -> None:
     assert [measure(device=device).gathers for device in ("cpu", "cuda")] == [False, True]
-    assert [block_rows(p) for p in (1, 128, 129, 384, 385, 4000)] == [2048, 2048, 1024, 1024, 2048, 2048]
 
 
 def test_a_flag_that_blas_sets_for_finite_products_is_no_warning(monkeypatch: pytest.MonkeyPatch) -> None:
