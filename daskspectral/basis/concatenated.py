@@ -13,7 +13,7 @@ from scipy.linalg import block_diag
 
 from daskspectral.basis.base import Array, Basis, Contraction, evaluated
 from daskspectral.basis.edges import Edge
-from daskspectral.basis.evaluation import Arena, Block, Evaluation
+from daskspectral.basis.evaluation import Arena, Block, ConcatenatedEvaluation, Evaluation
 from daskspectral.forms import Atom, AtomProduct
 from daskspectral.manifolds.product import slices_of
 
@@ -150,16 +150,6 @@ class Concatenated(Basis):
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         return ConcatenatedEvaluation(tuple(evaluated(b, block.part(str(i)), atoms) for i, b in enumerate(self.bases)))
-
-
-@dataclass(frozen=True)
-class ConcatenatedEvaluation(Evaluation):
-    """The evaluations of the parts, in order."""
-
-    parts: tuple[Evaluation, ...]
-
-    def feature(self, atom: Atom) -> Array:
-        return np.concatenate([p.feature(atom) for p in self.parts])
 
 
 class BlockContraction(Contraction):

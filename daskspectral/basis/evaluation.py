@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -46,7 +47,7 @@ class Arena:
 
     def get(self, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
         """An uninitialised array of this shape; its contents last until the next call with this name."""
-        size = int(np.prod(shape))
+        size = math.prod(shape)
         buffer = self._buffers.get(name)
         if buffer is None or buffer.size < size or buffer.dtype != dtype:
             buffer = self._buffers[name] = self.device.empty(size, dtype)
@@ -201,7 +202,7 @@ def kept(method: Callable[..., Array]) -> Callable[..., Array]:
     @wraps(method)
     def found(self: Evaluation, atom: Atom, *block: Block) -> Array:
         features: dict[Atom, Array] = self.__dict__.setdefault("_features", {})
-        key = replace(atom, view="x")
+        key = atom if atom.view == "x" else replace(atom, view="x")
         if key not in features:
             features[key] = method(self, atom, *block)
         return features[key]
@@ -222,6 +223,16 @@ class Mapped(Evaluation):
     @kept
     def second(self, atom: Atom, block: Block) -> Array:
         return self.mapping(self.inner.second(atom, block if block.host is None else block.host))
+
+
+@dataclass(frozen=True)
+class ConcatenatedEvaluation(Evaluation):
+    """The evaluations of the parts, in order."""
+
+    parts: tuple[Evaluation, ...]
+
+    def feature(self, atom: Atom) -> Array:
+        return np.concatenate([p.feature(atom) for p in self.parts])
 
 
 def scalar_feature(evaluations: Mapping[str, Evaluation], atom: Atom, block: Block) -> Array:
@@ -272,6 +283,8 @@ def pair_with_field(evaluation: Evaluation, pairing: Pairing, block: Block, d: i
 
     Functions with several components are multiplied with the target's (c, k), component by component: (p, 1).
     """
+    if isinstance(evaluation, ConcatenatedEvaluation):  # part by part: no copy of all features
+        return np.concatenate([pair_with_field(part, pairing, block, d) for part in evaluation.parts])
     target: Array = np.ones(len(block.x), like=block.x) if pairing.target is None else block.field(pairing.target)
     if pairing.weight is not None:
         target = (target.T * block.field(pairing.weight)).T

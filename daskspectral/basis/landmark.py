@@ -6,7 +6,7 @@ Both take a few products of matrices, and no tensor (p, c, d). `Landmarks` has n
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -180,6 +180,8 @@ def check_periods(periods: Any) -> None:
 
 PANEL_ROWS = 32
 PANEL_BYTES = 1 << 18  # of one buffer; the fastest of 64 kB to 256 kB with an L2 cache of 512 kB
+MANY_COLUMNS = 64  # of points, whose products with landmarks cost more than to write them
+ACCELERATOR_PANEL_BYTES = 1 << 26  # there each panel costs some launches
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,23 +285,15 @@ class LandmarkBasis(Basis):
         ratio = self.kernel.proportional if isinstance(self.kernel, RadialKernel) else None
         return 1.0 if ratio is None else 0.5 * ratio
 
-    def measured(self, points: Array, out: Array, block: Block | None = None) -> tuple[Array, Array]:
-        """Fill `out` (p, c) with `rate` times |x - y|², for points (c, d) less the centre, those that a block shares.
+    def distance_factors(self, points: Array, dtype: Any) -> tuple[Array, Array]:
+        """The factors (p, d + 2) and (d + 2, c) of |x - y|², for points (c, d) less the centre.
 
-        Returns the squared norms of the points (c,) and of the centred landmarks (p,).
+        The last row of the second is |x|², the last column but one of the first |y|².
         """
-        left = self.augmented.astype(out.dtype, copy=False)
-        right = np.empty((len(points), left.shape[1]), out.dtype, like=points)
+        right = np.empty((len(points), points.shape[1] + 2), dtype, like=points)
         right[:, :-2], right[:, -2] = points, 1
         right[:, -1] = np.einsum("kd,kd->k", points, points)
-        if block is None or block.shared is None:
-            np.matmul(self.rate * left, right.T, out=out)
-        else:
-            key = id(self.landmarks)
-            if key not in block.shared:
-                block.shared[key] = np.matmul(left, right.T, out=block.buffer("squares", out.shape))
-            np.multiply(block.shared[key], self.rate, out=out)
-        return right[:, -1], left[:, -2]
+        return self.augmented.astype(dtype, copy=False), right.T
 
     @cached_property
     def embedded(self) -> LandmarkBasis:
@@ -423,8 +417,19 @@ class _ProfileEvaluation(_LandmarkEvaluation):
 
     def _panels(self) -> list[slice]:
         p, c = self.shape
-        rows = max(1, PANEL_BYTES // (max(c, 1) * self.block.dtype.itemsize))
+        size = ACCELERATOR_PANEL_BYTES if self.block.arena.device.accelerated else PANEL_BYTES
+        rows = max(1, size // (max(c, 1) * self.block.dtype.itemsize))
         return [slice(i, min(i + rows, p)) for i in range(0, p, rows)]
+
+    def _products(self, left: Array, right: Array) -> Iterator[slice]:
+        """The panels, in which s is left right: those of many columns are made at once, which reads these once."""
+        wide = left.shape[1] > MANY_COLUMNS
+        if wide:
+            np.matmul(left, right, out=self.s)
+        for panel in self._panels():
+            if not wide:
+                np.matmul(left[panel], right, out=self.s[panel])
+            yield panel
 
     def _weigh(self, panel: slice) -> None:
         if self.block.scale is not None:
@@ -447,7 +452,7 @@ class _ProfileEvaluation(_LandmarkEvaluation):
 
 
 class _RadialEvaluation(_ProfileEvaluation):
-    """s, q and T = q'(r)/r."""
+    """q and T = q'(r)/r; with gradients s is multiplied with T while it is in the cache: nothing else needs it then."""
 
     def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool):
         kernel = basis.kernel
@@ -455,12 +460,16 @@ class _RadialEvaluation(_ProfileEvaluation):
         ratio = kernel.proportional
         super().__init__(basis, block, gradient, slopes=gradient and ratio is None)
         self.kernel, self.points = kernel, block.x - basis.centre
-        self._weighted = False
-        squares, norms = basis.measured(self.points, self.s, block)
-        rounding = abs(basis.rate) * float(np.finfo(block.dtype).eps) * (largest(squares) + largest(norms))
-        exact = kernel.smoothness < math.inf
-        for panel in self._panels():
+        left, right = basis.distance_factors(self.points, block.dtype)
+        squares, norms, rate = right[-1], left[:, -2], basis.rate
+        rounding = abs(rate) * float(np.finfo(block.dtype).eps) * (largest(squares) + largest(norms))
+        exact, shared = kernel.smoothness < math.inf, block.shared
+        if shared is not None and id(basis.landmarks) not in shared:
+            shared[id(basis.landmarks)] = np.matmul(left, right, out=block.buffer("squares", self.shape))
+        for panel in self._products(rate * left, right) if shared is None else self._panels():
             s, q = self.s[panel], self.q[panel]
+            if shared is not None:
+                np.multiply(shared[id(basis.landmarks)][panel], rate, out=s)
             if ratio is not None:  # s is the exponent
                 if rounding > 1e-6:  # smaller excesses over 0 do no harm
                     np.minimum(s, 0, out=s)
@@ -472,13 +481,11 @@ class _RadialEvaluation(_ProfileEvaluation):
                 else:
                     kernel.pair(s, q, self.t[panel], touching=touching)
             self._weigh(panel)
+            if gradient:
+                s *= q if self.t is None else self.t[panel]
 
-    def weighted_distances(self, t: Array) -> Array:
-        """s o T / slope, written over s, which nothing else needs after the features; for a Gaussian, exponent o q."""
-        if not self._weighted:
-            for panel in self._panels():
-                self.s[panel] *= t[panel]
-            self._weighted = True
+    def weighted_distances(self) -> Array:
+        """s o T / slope; for a Gaussian, exponent o q."""
         return self.s
 
     def along(self, direction: Array) -> Array:
@@ -505,8 +512,8 @@ class _DotEvaluation(_ProfileEvaluation):
         if offset:
             points = np.column_stack([points, np.ones(len(points), like=points)])
             left = np.column_stack([left, np.full(basis.size, offset, like=left)])
-        np.matmul(left.astype(dtype, copy=False), points.T.astype(dtype, copy=False), out=self.s)
-        for panel in self._panels():
+        points, left = (part.astype(dtype, copy=False) for part in (points, left))
+        for panel in self._products(left, points.T):
             if self.t is None:
                 kernel.profile(self.s[panel], 0, self.q[panel])
             else:
@@ -532,13 +539,18 @@ class _EmbeddedEvaluation(_LandmarkEvaluation):
         self.there = _family(kernel.inner)(basis.embedded, there, gradient)
         self.q, self.t, self.s = (getattr(self.there, name, None) for name in ("q", "t", "s"))
 
-    def weighted_distances(self, t: Array) -> Array:
+    def weighted_distances(self) -> Array:
         """s o T for a kernel in a metric M = A Aᵀ, with s = |(x - y) M|²; of a Gaussian times its rate."""
         assert isinstance(self.kernel, Mahalanobis)
-        basis, s = self.basis.metric, np.asarray(self.s, like=t)
-        basis.measured(self.points @ np.asarray(self.kernel.root, like=t).T - basis.centre, s)
-        s *= t
-        return s
+        assert isinstance(self.there, _RadialEvaluation)
+        basis, there = self.basis.metric, self.there
+        points = self.points @ np.asarray(self.kernel.root, like=self.points).T - basis.centre
+        left, right = basis.distance_factors(points, self.block.dtype)
+        left, t = basis.rate * left, there.q if there.t is None else there.t
+        for panel in there._panels():
+            np.matmul(left[panel], right, out=there.s[panel])
+            there.s[panel] *= t[panel]
+        return there.s
 
     @property
     def value(self) -> Array:
@@ -574,7 +586,7 @@ class RadialGradientSum:
 
     def add(self, evaluation: Any) -> None:
         t = evaluation.q if self.ratio is not None else evaluation.t
-        np.matmul(evaluation.weighted_distances(t), t.T, out=self.buffer)
+        np.matmul(evaluation.weighted_distances(), t.T, out=self.buffer)
         self.m += self.buffer
         if self.g is not None:
             np.matmul(t, t.T, out=self.buffer)

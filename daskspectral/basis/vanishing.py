@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis.base import VALUE, Array, Basis, GivenFunctions, GradientSum, unit_points
-from daskspectral.basis.concatenated import ConcatenatedEvaluation
 from daskspectral.basis.edges import Edge, Function, GivenEdge
-from daskspectral.basis.evaluation import Arena, Block, Evaluation, kept
+from daskspectral.basis.evaluation import Arena, Block, ConcatenatedEvaluation, Evaluation, kept
 from daskspectral.basis.landmark import Landmarks
 from daskspectral.forms import Atom, Field
 from daskspectral.kernels.base import MultiIndex, unit_index

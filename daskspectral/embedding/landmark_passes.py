@@ -30,7 +30,7 @@ from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import Buffers, available, check_memory, local_threads, on_cluster, predict_memory
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
-from daskspectral.moments import block_rows
+from daskspectral.moments import DENSE_ROWS
 from daskspectral.passes.sums import flops_of
 
 Array = NDArray[np.floating[Any]]
@@ -217,7 +217,7 @@ def plan_embedding(source: Source, p: int, device: str = "cpu") -> Plan:
     """The tasks and memory of one pass of an embedding with p landmarks. Raises MemoryError where it would not fit."""
     plan, threads = plan_rows(source, flops_of(source, p), device=device), local_threads()
     live = 1 + plan.live(1 + math.ceil(threads / plan.epoch))
-    rows = block_rows(p) if device == "cpu" else ACCELERATOR_ROWS
+    rows = DENSE_ROWS if device == "cpu" else ACCELERATOR_ROWS
     buffers = Buffers(rows, arrays=4, device=device)
     check_memory(predict_memory(p, source.dimension, buffers, threads=threads, live=live, sums=1))
     return plan

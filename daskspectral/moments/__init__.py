@@ -2,10 +2,11 @@
 
 from daskspectral.moments.digests import Digests
 from daskspectral.moments.folds import Folds
-from daskspectral.moments.measure import NUMBER, Measure, Measurement, block_rows, evaluate, numbered
+from daskspectral.moments.measure import DENSE_ROWS, NUMBER, Measure, Measurement, evaluate, numbered
 from daskspectral.moments.moments import Measured, Moments, SummedRows
 
 __all__ = [
+    "DENSE_ROWS",
     "NUMBER",
     "Digests",
     "Folds",
@@ -14,7 +15,6 @@ __all__ = [
     "Measurement",
     "Moments",
     "SummedRows",
-    "block_rows",
     "evaluate",
     "numbered",
 ]

@@ -29,12 +29,10 @@ NUMBER = "row number"
 UNFOLDED = frozenset({"points", "point sums", "point squares"})
 """The sums that folds do not keep apart."""
 
+DENSE_ROWS = 2048
+"""The rows of a block on the host, enough for adding products of p x p to cost little; panels are cut for the cache."""
+
 MODERATE = 30  # powers of two by which the roots of weights may differ from 1 in float32 without being rescaled
-
-
-def block_rows(p: int) -> int:
-    """The rows of a block, by p alone: 2048, or 1024 for p above 128 and up to 384, where small buffers are faster."""
-    return 1024 if 128 < p <= 384 else 2048
 
 
 class Measuring(ABC):
@@ -100,7 +98,7 @@ class Measure(Measuring):
 
     @property
     def block_rows(self) -> int:
-        return self.rows or max(least_rows(self.device), block_rows(max(self.left.size, self.right.size)))
+        return self.rows or max(least_rows(self.device), DENSE_ROWS)
 
     def by_fold(self, sums: dict[str, Array]) -> dict[str, Array]:
         """The sums of a group of rows as folds keep them: without what no fold is judged by."""

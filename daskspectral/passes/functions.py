@@ -18,7 +18,7 @@ from daskspectral.forms import Atom
 from daskspectral.kernels.base import unit_index
 from daskspectral.manifolds import Eigenspace
 from daskspectral.modes.functions import NUFFT_ROWS, LatticeValues
-from daskspectral.moments import block_rows
+from daskspectral.moments import DENSE_ROWS
 from daskspectral.passes.apply import Guessed, RowFunction
 from daskspectral.passes.support import Support
 
@@ -40,7 +40,7 @@ class SpanFunction(RowFunction):
     @property
     def rows(self) -> int:
         lattice = as_lattice(self.basis)
-        return max(least_rows(self.device), block_rows(self.basis.size) if lattice is None else NUFFT_ROWS)
+        return max(least_rows(self.device), DENSE_ROWS if lattice is None else NUFFT_ROWS)
 
     def doubt(self, found: Tally, count: int) -> str:
         return self.support.doubt(found, count, *self.told)

@@ -35,7 +35,7 @@ from daskspectral.engine.sampling import draw_rows
 from daskspectral.forms import Atom
 from daskspectral.modes.nufft import available_there
 from daskspectral.modes.sums import bytes_there, rows_at_once
-from daskspectral.moments import Digests, Measure, Measured, Moments, SummedRows, block_rows
+from daskspectral.moments import DENSE_ROWS, Digests, Measure, Measured, Moments, SummedRows
 from daskspectral.moments.counting import ORDER, Runs
 from daskspectral.moments.folds import Coincidence, DealtFolds, FoldRule, Groups, gathered
 from daskspectral.moments.modes import ModeMeasure, Outside, weights_of
@@ -234,7 +234,7 @@ def plan_sums(
     p = left if right is None else max(left, right)
     flops = flops_of(source, p) if lattice is None else MODE_FLOPS
     plan, threads = plan_rows(source, flops, start=start, device=device), local_threads()
-    block = max(block_rows(p), least_rows(device))
+    block = max(DENSE_ROWS, least_rows(device))
     fold_rule = None if folds is None else folds.fold_rule(source, plan)
     if lattice is None or isinstance(fold_rule, DealtFolds):  # sums of modes are small, however few rows a task has
         plan = dealt_plan(plan, fold_rule, block=block, row_bytes=source.row_bytes, functions=p)

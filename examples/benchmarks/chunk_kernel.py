@@ -25,7 +25,7 @@ from common import alternate, gemm, measure, options, ratio, report
 
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern, Polynomial
 from daskspectral.manifolds import Sphere
-from daskspectral.moments import Measure, block_rows
+from daskspectral.moments import DENSE_ROWS, Measure
 from daskspectral.operators import Laplacian, Operator
 from daskspectral.solve import Solution, SpectralProblem, Symmetric, resolve_cut
 
@@ -77,8 +77,7 @@ def one_case(
 ) -> dict[str, Any]:
     """One line of the table."""
     flops = useful_flops(kernel, operator, p, d)
-    block = block_rows(p)
-    n = block * (2 if quick else max(8, round(WORK / flops / block)))
+    n = DENSE_ROWS * (2 if quick else max(8, round(WORK / flops / DENSE_ROWS)))
     x, landmarks = points(operator, n, d, 0), points(operator, p, d, 1)
     measures: dict[str, Measure] = {t: measure(kernel, landmarks, operator, t) for t in ("float64", "float32")}
     product, product_flops = gemm(512 if quick else 2048)

@@ -29,7 +29,7 @@ from scipy.optimize import nnls
 from daskspectral.basis import LandmarkBasis
 from daskspectral.kernels import Gaussian
 from daskspectral.kernels.base import unit_index
-from daskspectral.moments import Measure, block_rows
+from daskspectral.moments import DENSE_ROWS, Measure
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators.regression import Regression
 from daskspectral.solve.ridge import Observed, RidgeProblem
@@ -68,8 +68,8 @@ def functions(n: int, p: int, d: int) -> dict[str, Callable[[], Any]]:
 
     def each_axis() -> np.ndarray:
         total = np.zeros((p, p))
-        for start in range(0, n // SHARE, block_rows(p)):
-            block = x[start : min(start + block_rows(p), n // SHARE)]
+        for start in range(0, n // SHARE, DENSE_ROWS):
+            block = x[start : min(start + DENSE_ROWS, n // SHARE)]
             for axis in range(d):
                 partial = kernel.partial(block, landmarks, unit_index(axis, d))
                 total += partial @ partial.T

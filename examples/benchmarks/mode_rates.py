@@ -29,7 +29,7 @@ from daskspectral.kernels import Matern
 from daskspectral.modes import nufft
 from daskspectral.modes.functions import LatticeValues
 from daskspectral.modes.sums import mode_sum, rows_at_once
-from daskspectral.moments import block_rows
+from daskspectral.moments import DENSE_ROWS
 
 CASES = ((1, 200), (2, 15), (2, 50), (3, 3), (3, 5), (3, 10), (4, 2), (4, 3))
 EPS = (1e-6, 1e-9, 1e-12)
@@ -89,7 +89,7 @@ def one_case(d: int, m: int, quick: bool, repeats: int, most_dense: int) -> dict
     runs["values"] = lambda x: evaluating(x, m)
     if p <= most_dense:
         runs["dense"] = lambda x: dense(x, p)
-    given = {name: enough(run, angles, least if "nufft" in name else block_rows(p)) for name, run in runs.items()}
+    given = {name: enough(run, angles, least if "nufft" in name else DENSE_ROWS) for name, run in runs.items()}
     seconds = alternate({name: run(given[name]) for name, run in runs.items()}, repeats)
     rates = {name: len(given[name]) / min(seconds[name]) / 1e6 for name in runs}
     best = max((name for name in ("matmul", "nufft 1e-09") if name in rates), key=rates.__getitem__)

@@ -10,6 +10,7 @@ from distributed import Client
 import daskspectral as dsp
 from daskspectral import basis as bases
 from daskspectral import devices, operators
+from daskspectral.basis import Arena, Block
 from daskspectral.basis.edges import BoxEdge
 from daskspectral.devices import HOST, Device, device_of
 from daskspectral.engine.accelerators import chosen_device
@@ -85,6 +86,16 @@ def test_what_costs_runs_on_the_device(gotten: list[tuple[int, ...]]) -> None:
     assert made.block_rows >= 65_536
     assert isinstance(STAND_IN.moved(at(SMOOTH)).landmarks, There)
     assert HOST.moved(SMOOTH) is SMOOTH
+
+
+def test_panels_there_are_many_rows(stand_in: Device) -> None:
+    """A launch for each row of a panel would cost more than its work."""
+    basis, panels = bases.LandmarkBasis(SMOOTH, np.zeros((64, 2))), []
+    for device in (HOST, stand_in):
+        block = Block({"x": np.zeros((2048, 2))}, np.dtype(float), Arena(device)).on(Arena(device))
+        evaluation: Any = device.moved(basis).at(block, [])
+        panels.append(len(evaluation._panels()))
+    assert panels == [4, 1]
 
 
 def test_names_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:

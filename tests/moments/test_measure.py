@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskspectral.basis import FourierLattice, MonomialBasis
+from daskspectral.basis import Concatenated, ConstantBasis, FourierLattice, LandmarkBasis, MonomialBasis
+from daskspectral.basis.evaluation import ConcatenatedEvaluation
 from daskspectral.forms import first_moment
-from daskspectral.moments import NUMBER, Measure, block_rows
+from daskspectral.kernels import Gaussian, Kernel, Mahalanobis, Matern, Polynomial
+from daskspectral.moments import NUMBER, Measure
 from daskspectral.moments.counting import ORDER, Runs
 from daskspectral.moments.folds import COUNT, KEY, WEIGHT, Groups, HashedFolds, name_in
 from daskspectral.moments.patterns import MEASURED
@@ -85,9 +87,35 @@ def test_factors_of_an_operator_multiply_the_weights(weight: dict[str, Any]) -> 
     np.testing.assert_allclose(found["gram"], PHI * weight.get("weight", 1.0) * X[:, 0] ** 2 @ PHI.T, rtol=1e-10)
 
 
-def test_block_rows_depend_on_the_basis_alone() -> None:
+def test_functionals_of_functions_side_by_side_copy_no_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    both, functionals = Concatenated((ConstantBasis(2), QUADRATIC)), {"first": first_moment, **MEASURED}
+    parts = [Measure(b, b, {}, functionals)([{"x": X, "weight": W}]) for b in both.bases]
+    monkeypatch.setattr(ConcatenatedEvaluation, "feature", None)
+    found = Measure(both, both, LAPLACIAN.forms, functionals)([{"x": X, "weight": W}])
+    for name in functionals:
+        np.testing.assert_array_equal(found[name], np.concatenate([part[name] for part in parts]))
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Gaussian(1.5),
+        Matern(1.5, 2.0),
+        Polynomial(3),
+        *(Mahalanobis(k, np.diag([1.0, 2.0]).tolist()) for k in (Gaussian(1.5), Matern(2.5))),
+    ],
+)
+def test_panels_make_no_difference(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    basis = LandmarkBasis(kernel, X[:7])
+    made = Measure(basis, basis, LAPLACIAN.forms, operator=LAPLACIAN)
+    wanted = made([{"x": X, "weight": W}])
+    monkeypatch.setattr("daskspectral.basis.landmark.PANEL_BYTES", 3 * 8 * len(X))
+    for name, values in made([{"x": X, "weight": W}]).items():
+        np.testing.assert_allclose(values, wanted[name], rtol=1e-11, atol=1e-11 * np.abs(wanted[name]).max())
+
+
+def test_rows_are_gathered_for_an_accelerator() -> None:
     assert [measure(device=device).gathers for device in ("cpu", "cuda")] == [False, True]
-    assert [block_rows(p) for p in (1, 128, 129, 384, 385, 4000)] == [2048, 2048, 1024, 1024, 2048, 2048]
 
 
 def test_a_flag_that_blas_sets_for_finite_products_is_no_warning(monkeypatch: pytest.MonkeyPatch) -> None:
