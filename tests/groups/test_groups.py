@@ -182,6 +182,7 @@ def test_molecules_turn_and_exchange_their_atoms() -> None:
     [
         (Sphere(3), Permutations(4), r"Sphere\(d=3\) has 3 coordinates, and Permutations\(d=4\) acts on 4; give"),
         (FlatTorus(2), Permutations(4), r"generator 1 of Permutations\(d=4\) does not act: .* moves points off"),
+        (FlatTorus(2), SpecialOrthogonal(4), r"element 1 of the algebra of .* does not act: .* moves points off"),
         (
             PeriodicBox([0, 0], [1, 2]),
             Permutations(2),

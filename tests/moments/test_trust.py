@@ -161,10 +161,10 @@ def test_a_low_rank_that_decides_the_values() -> None:
 
 def test_the_order_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows by a hash: five that count as one; by tasks: a tenth of the variance."""
-    there = SimpleNamespace(order=np.full((7, 4), 400.0), folds=SimpleNamespace(rule="hash"))
+    there = SimpleNamespace(order=np.repeat(np.arange(7.0)[:, None], 4, axis=1), folds=SimpleNamespace(rule="hash"))
     monkeypatch.setattr(trust, "order_of", lambda moments: moments.within)
     monkeypatch.setattr(trust, "share_between_tasks", lambda moments: moments.share)
-    there.order[2, 0], there.share = 10.0, 0.2
+    there.order[:3, 0], there.share = (400.0, 20.0, 10.0), 0.2
     for rule, within, share, match in (
         ("hash", 5.0, 0.2, ""),
         ("hash", 5.1, 0.2, "about 5.1 rows that"),
