@@ -266,7 +266,7 @@ SIZES: dict[str, tuple[str, Callable[[Path], Path]]] = {
     "beyond counting": (f"1 to {MOST_CHUNKS} chunks", lambda p: v3(p, shape=[10**30, 10**30], chunks=[1, 1])),
     "chunks of no rows": (f"1 to {MOST_CHUNKS} chunks", lambda p: v3(p, chunks=[0, 2])),
     "many chunks": ("1000000 of 1000000 chunks", lambda p: v3(p, shape=[10**6, 2], chunks=[1, 2])),
-    "many columns": ("this run needs", lambda p: v3(p, shape=[2, 10**8], chunks=[1, 1])),
+    "many columns": ("this run needs", lambda p: v3(p, shape=[2, 10**9], chunks=[1, 1])),
     "one chunk": ("this run needs", lambda p: v3(p, shape=[10**13, 1])),
     "a coordinate": ("declares 3200000000 bytes", lambda p: large_coordinate(p)),
     "a coordinate of zeros": ("more than the 0 bytes", lambda p: large_coordinate(p, [BYTES, ZSTD])),

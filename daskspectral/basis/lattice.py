@@ -62,8 +62,8 @@ class FourierLattice(OpenKernel, Basis):
         How modes are summed: by matrix products, exact to rounding, or by the nonuniform FFT of `finufft` (extra
         `lattice`). By default what a fixed table says is faster.
     eps : float
-        Relative precision of the nonuniform FFT. At 1e-7 it takes half of the time of 1e-9, values move by less than
-        1e-6 of themselves, and functions rougher than it resolves are left out.
+        Relative precision of the nonuniform FFT. At 1e-8 it takes two thirds of the time of 1e-9, and values move by
+        less than 1e-7 of themselves.
     periods : sequence, optional
         The period of each column in its units, None for a column without.
     kernel : Kernel or "auto"
@@ -88,7 +88,7 @@ class FourierLattice(OpenKernel, Basis):
     margin: float | None = None
     outside: float = 0.02
     method: str | None = None
-    eps: float = 1e-7
+    eps: float = 1e-8
     periods: tuple[float | None, ...] | None = None
     version: str | None = None
     kernel: Kernel | str = "auto"

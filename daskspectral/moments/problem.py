@@ -149,6 +149,11 @@ class Posed:
     def _norm_root(self) -> Real | None:
         return norm_root(self.left.norm) if self.operator.solver.by_norm else None
 
+    def among_all(self, part: Solution) -> tuple[Array, Array]:
+        """The left and right functions of a part of the data, (p, k) and (q, k), in all functions."""
+        left, right = (f if self.span is None else self.span @ f for f in (part.left, part.right))
+        return self.left.spread(left), self.right.spread(right)
+
     @cached_property
     def _pencil(self) -> Pencil | None:
         penalty = self._penalty(self.means, self.rows)

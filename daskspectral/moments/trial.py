@@ -143,8 +143,8 @@ class Trial:
         """
         first, *_ = penalties = list(penalties)
         posed = Posed(self.moments, count, first)
-        groups = posed.reduced(self.groups)
-        means = [(self._means(groups, self._fitted(split)), self._means(groups, split[1])) for split in splits]
+        reduced = posed.reduced(self.groups)
+        means = [(self._means(reduced, self._fitted(split)), self._means(self.groups, split[1])) for split in splits]
         found = []
         for c in penalties:
             counted = posed.rows if c is None or c == first else posed.rows * (first or 0.0) / c
@@ -166,7 +166,7 @@ class Trial:
         operator, dtype = self.moments.operator, self.moments.dtype
         share = self.groups.weight[self._fitted(split)].sum() / self.moments.weight
         spectrum = posed.solve_part(means, rows * share)
-        left, right = spectrum.left, spectrum.right
+        left, right = posed.among_all(spectrum)  # what is rounding shows in the sums of all functions alone
         if operator.solver.two_sided:
             shares = explained(spectrum.values.real, left, right, relation_of(operator, seen))
             return np.append(np.sign(shares) * np.sqrt(np.abs(shares)), np.full(count - len(shares), -np.sqrt(MISSING)))

@@ -144,7 +144,7 @@ class Pencil:
     def span(self) -> Array:
         """The functions in which parts of the data are solved, (p, m): null ones, orthonormal, and leading others."""
         first, w = self._first, self.functions[:, : PART * ritz_size(self.count)]
-        return beside(first, np.zeros((first.shape[1], w.shape[1])), w, self.null)
+        return beside(first, np.zeros((len(first), w.shape[1])), w, self.null)
 
     def part(self, energy: Array, gram: Array, factor: float) -> Whitening:
         """The leading functions of a part of the data, whose penalty is `factor` times that of the whole.

@@ -74,7 +74,7 @@ def test_a_constant_is_free() -> None:
     model = make(Gaussian(0.5), alpha=1e-6)
     moved, plain = clone(model).fit(X, Y + 1e3), clone(model).fit(X, Y)
     np.testing.assert_allclose(moved.predict(FRESH) - 1e3, plain.predict(FRESH), atol=1e-3)
-    assert moved.cv_score_ == pytest.approx(plain.cv_score_, abs=1e-4)
+    assert moved.cv_score_ == pytest.approx(plain.cv_score_, abs=3e-4)  # modes to 1e-8 of 1e6
     with pytest.warns(FitWarning, match="sums of such values keep few digits.*Subtract it from y"):
         make(Gaussian(0.5), alpha=1e-6).fit(X, Y + 1e6)
 
