@@ -16,7 +16,7 @@ from daskspectral.solve.ridge import FoldSums, Observed, RidgeProblem, judges, m
 
 Array = NDArray[np.floating[Any]]
 KINDS = {"values": ("gram", "values", "value_squares"), "gradients": ("dirichlet", "slopes", "slope_squares")}
-OFFSET, LOST = 100.0, 1e4  # standard deviations
+OFFSET, LOST = 100.0, 3e3  # standard deviations
 
 
 def ridge_problem(moments: Moments, gradient_weight: float) -> RidgeProblem:
