@@ -6,7 +6,6 @@ By default a fit uses k(., y_i) at landmarks that it draws. Its argument `basis`
     basis                                  functions
     Landmarks(kernel, count)               k(., y_i) at rows that the fit chooses; kernel and number too, by default
     LandmarkBasis(kernel, points)          k(., y_i) at prepared points
-    RowSpace(kernel, points, directions)   orthonormal combinations of these: of few rows all linear functions
     FourierBasis.draw(kernel, d, p,        random Fourier features of a Gaussian, exponential or Matern kernel, their
                       random_state)        sums and products
     FourierLattice(m)                      1, cos, sin on a lattice of frequencies in a box, for 1 to 4 variables: one
@@ -49,7 +48,7 @@ from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.basis.fourier import FourierBasis
 from daskspectral.basis.harmonic import HarmonicBasis
 from daskspectral.basis.invariant import EquivariantBasis, InvariantBasis
-from daskspectral.basis.landmark import LandmarkBasis, Landmarks, RowSpace, at_landmarks
+from daskspectral.basis.landmark import LandmarkBasis, Landmarks, at_landmarks
 from daskspectral.basis.lattice import FourierLattice, as_lattice
 from daskspectral.basis.monomial import MonomialBasis
 from daskspectral.basis.trainable import JaxBasis, NeuralBasis, Trainable
@@ -78,7 +77,6 @@ __all__ = [
     "Landmarks",
     "MonomialBasis",
     "NeuralBasis",
-    "RowSpace",
     "SoftCells",
     "Trainable",
     "Vanishing",

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis.base import Array, Basis, GivenFunctions, GradientSum
-from daskspectral.basis.evaluation import Arena, Block, Evaluation, Mapped, kept
+from daskspectral.basis.evaluation import Arena, Block, Evaluation, kept
 from daskspectral.devices import largest
 from daskspectral.forms import Atom
 from daskspectral.kernels import DotKernel, Gaussian, Kernel, Linear, Mahalanobis, RadialKernel
@@ -333,41 +333,6 @@ class LandmarkBasis(Basis):
         if type(self.kernel) is not Linear or np.iscomplexobj(coefficients):
             return self, coefficients
         return self._of(self.kernel, coefficients.T @ self.landmarks), np.eye(coefficients.shape[1])
-
-
-@dataclass(frozen=True, eq=False)
-class RowSpace(LandmarkBasis):
-    """All functions of a kernel at landmarks y (m, d), orthonormal in its space: Σ_i a_ij k(., y_i) of a (m, p).
-
-    Examples
-    --------
-    >>> from daskspectral.kernels import Linear
-    >>> basis = RowSpace(Linear(), np.array([[3.0, 4.0], [6.0, 8.0]]), np.array([[0.2], [0.0]]))
-    >>> basis.values(np.array([[1.0, 0.0], [3.0, 4.0]])).round(9), basis.norm(np.eye(1))
-    (array([[0.6, 5. ]]), array([[1.]]))
-    """
-
-    directions: Array
-
-    @property
-    def size(self) -> int:
-        return int(self.directions.shape[1])
-
-    def norm(self, gram: Array) -> Array:
-        return np.eye(self.size)
-
-    def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
-        at_rows = self._of(self.kernel, self.landmarks).at(block, atoms)
-        return Mapped(at_rows, self.directions.T.astype(block.dtype, copy=False).__matmul__)
-
-    def gradient_sum(self, dtype: Any, arena: Arena) -> None:
-        return None
-
-    def span_gradient(self, coefficients: Array) -> SpanGradient:
-        return SpanGradient(self, self.directions @ coefficients)
-
-    def condensed(self, coefficients: Array) -> tuple[Basis, Array]:
-        return self._of(self.kernel, self.landmarks).condensed(self.directions @ coefficients)
 
 
 class _LandmarkEvaluation(Evaluation):

@@ -6,50 +6,52 @@ import hashlib
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cholesky
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpstrf
 
-from daskspectral.basis import LandmarkBasis, RowSpace
+from daskspectral.basis import LandmarkBasis
 from daskspectral.basis import Landmarks as Asked
 from daskspectral.data.containers import in_memory
 from daskspectral.data.source import Source, label_of
+from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.sampling import draw_rows, take_rows
 from daskspectral.errors import RankWarning, TrustWarning, warn_user
 from daskspectral.kernels import Kernel, Linear, Periodic
 from daskspectral.landmarks import BY_KERNEL, choose, median_distance
-from daskspectral.moments.folds import distinct_rows
+from daskspectral.moments.folds import FoldRule, distinct_rows
+from daskspectral.passes.scale import Added
 from daskspectral.solve.solvers import NORM_CUT
-from daskspectral.solve.whitening import eigh, fix_signs
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 MEDIAN_SAMPLE = 1000
 MOST_LANDMARKS = 500  # by default
 MOST_SPANNING = 2000  # columns, or rows, of which a linear kernel takes all
+SKETCHES, POWERS, OVERSAMPLED = 10, 2, 10  # groups of folds, power iterations, and directions beyond those wanted
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
     """A kernel with its scale, the prepared landmarks (p, d), and the same in the raw columns of X (p, n_features_in).
 
-    `rows` (p,) are the numbers of the rows that became landmarks, None where the landmarks are given. The functions are
-    orthonormal combinations, of the coefficients `directions` (p, r), where there are such.
+    `rows` (p,) are the numbers of the rows that became landmarks, None where none did.
     """
 
     kernel: Kernel
     points: Array
     raw: Array
     rows: NDArray[np.int64] | None
-    directions: Array | None = None
 
     @property
     def basis(self) -> LandmarkBasis:
         """The functions."""
-        if self.directions is None:
-            return LandmarkBasis(self.kernel, self.points)
-        return RowSpace(self.kernel, self.points, self.directions)
+        return LandmarkBasis(self.kernel, self.points)
 
 
 def choose_landmarks(
@@ -154,26 +156,87 @@ def given_points(wanted: Asked, source: Source, view: str = "x") -> Array | None
 
 
 def spanning_landmarks(source: Source, *, view: str, centred: bool) -> Found:
-    """Landmarks of the linear kernel that span all its functions on the data: unit vectors, or all rows where fewer.
+    """Orthonormal landmarks (r, d) of the linear kernel, whose functions are all linear ones on the data.
 
-    The rows are combined to their principal directions; with `centred` they are taken less their mean, so that what
-    they have in common does not hide how they differ.
+    They are unit vectors, or combinations of all rows where these are fewer; with `centred` the rows are taken less
+    their mean, so that what they have in common does not hide how they differ.
     """
-    preparation, width, d = source.preparations[view], source.width(view), source.dimension_at(view)
-    if d <= source.n:
-        points = np.eye(d)
-        return Found(Linear(), points, preparation.inverse(points, width), None)
-    _, raw = take_rows(source, np.arange(source.n), view=view, raw=True, description="landmarks")
-    if not len(raw):
-        raise ValueError("no rows are left: every row is invalid; mend the data")
-    points = np.ascontiguousarray(preparation(raw), dtype=float)
-    if centred:
-        points -= points.mean(axis=0)
-    squares, vectors = eigh(points @ points.T, "evd")
-    kept = squares > NORM_CUT * squares[-1]
-    directions = (vectors[:, kept] / np.sqrt(squares[kept]))[:, ::-1]
-    fix_signs(directions)
-    return Found(Linear(), points, preparation.inverse(points, width), None, directions)
+    d = source.dimension_at(view)
+    if source.n < d:
+        _, raw = take_rows(source, np.arange(source.n), view=view, raw=True, description="landmarks")
+        if not len(raw):
+            raise ValueError("no rows are left: every row is invalid; mend the data")
+        rows = np.asarray(source.preparations[view](raw), dtype=float)
+        return _linear(source, _orthonormal(rows - rows.mean(axis=0) if centred else rows), view)
+    return _linear(source, np.eye(d), view)
+
+
+def _orthonormal(rows: Array) -> Array:
+    """An orthonormal basis (r, d) of the span of rows (n, d), at least one vector.
+
+    By Cholesky factors of Gram matrices: with pivots, which tell the rank, and once more, to rounding (CholeskyQR2,
+    Yamamoto and others 2015).
+    """
+    gram = rows @ rows.T
+    factor, order, rank, _ = dpstrf(gram, tol=NORM_CUT * gram.diagonal().max(), lower=1)
+    if not rank:
+        return np.eye(1, rows.shape[1])
+    columns = dtrsm(1.0, factor[:rank, :rank], rows[order[:rank] - 1].T, side=1, lower=1, trans_a=1, overwrite_b=1)
+    factor = cholesky(columns.T @ columns, lower=True)
+    return np.asarray(dtrsm(1.0, factor, columns, side=1, lower=1, trans_a=1, overwrite_b=1).T)
+
+
+def _linear(source: Source, points: Array, view: str) -> Found:
+    return Found(Linear(), points, source.preparations[view].inverse(points, source.width(view)), None)
+
+
+def sketched(components: int) -> int:
+    """The number of directions that `leading_landmarks` finds at most."""
+    return (SKETCHES + 1) * (components + OVERSAMPLED)
+
+
+def leading_landmarks(
+    source: Source, rng: np.random.Generator, components: int, fold_rule: FoldRule | None, *, view: str
+) -> Found:
+    """Orthonormal landmarks of the linear kernel that span, nearly, the leading directions of the centred rows.
+
+    By randomised power iterations (Halko, Martinsson and Tropp 2011), a pass each. The span holds the leading
+    directions of all rows, and of all rows without each group of folds: in that of all rows alone, functions that are
+    fitted without a fold would still know its rows, and held-out values be too good.
+    """
+    directions = rng.standard_normal((source.dimension_at(view), components + OVERSAMPLED))
+    plan, groups = plan_rows(source, 4.0 * directions.size), 1
+    keyed = fold_rule is not None and fold_rule.keyed
+    for power in range(POWERS + 1):
+        rule = fold_rule if power == POWERS else None
+        groups = SKETCHES if rule is not None else 1
+        run = Run(source, plan, description="directions", keyed=keyed and rule is not None)
+        sums = run.reduce(Added(partial(_products, view, directions, rule))).sums
+        parts = [sums[str(group)] for group in range(groups) if str(group) in sums]
+        whole = np.sum(parts, axis=0)
+        sides = [whole, *(whole - part for part in parts if len(parts) > 1)]
+        directions = np.linalg.qr(np.hstack([_centred(side, directions) for side in sides]))[0]
+    return _linear(source, np.ascontiguousarray(directions.T), view)
+
+
+def _products(view: str, directions: Array, rule: FoldRule | None, batch: Mapping[str, Array]) -> dict[str, Array]:
+    """By group of folds the sums over rows x of weight w of w x (x q), of w x, and of w: (d, r + 2)."""
+    x = batch[view]
+    w = np.asarray(batch.get("weight", np.ones(len(x))), dtype=x.dtype)[:, None]
+    beside = np.hstack([w * (x @ directions.astype(x.dtype, copy=False)), w])
+    group = np.zeros(len(x), np.int64) if rule is None else rule.of(batch) % SKETCHES
+    found = {}
+    for number in np.unique(group).tolist():
+        rows = group == number
+        sums = x[rows].T @ beside[rows]
+        found[str(number)] = np.column_stack([sums, np.full(len(sums), w[rows].sum())]).astype(float)
+    return found
+
+
+def _centred(sums: Array, directions: Array) -> Array:
+    """The covariance about the mean times the directions, (d, r), from the sums of rows; up to their number."""
+    first, weight = sums[:, -2], max(sums[0, -1], 1e-300)
+    return np.asarray(sums[:, :-2] - np.outer(first, first @ directions) / weight)
 
 
 def moved(points: Array, kernel: Kernel, spread: float) -> Array:

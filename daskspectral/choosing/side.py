@@ -25,9 +25,11 @@ from daskspectral.choosing.landmarks import (
     Periods,
     choose_landmarks,
     given_points,
+    leading_landmarks,
     moved,
     periodic,
     periods_of,
+    sketched,
     spanning_landmarks,
 )
 from daskspectral.choosing.lattice import boxed, check_lattice, check_prior
@@ -35,6 +37,7 @@ from daskspectral.data.source import Source, label_of
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.errors import TrustWarning, renumbered, warn_user
 from daskspectral.kernels import Gaussian, Kernel, Linear, Periodic
+from daskspectral.moments.folds import FoldRule
 from daskspectral.operators import Operator
 from daskspectral.solvers import Solving
 
@@ -46,7 +49,7 @@ class Side:
     """The left or the right `functions`; `prefix` begins the names of their attributes, "" or "right_".
 
     `view` is the field of points on which they are evaluated; `constant` adds the constant function. The landmarks of a
-    linear kernel that are `spanning` give all its functions.
+    linear kernel that are `spanning` give all its functions; those that are `leading` so many principal components.
     """
 
     prefix: str
@@ -54,6 +57,7 @@ class Side:
     functions: GivenFunctions
     constant: bool
     spanning: bool = False
+    leading: int = 0
 
     @classmethod
     def of(cls, functions: Any, prefix: str, view: str, operator: Operator, outputs: int) -> Side:
@@ -126,10 +130,11 @@ class Side:
         assert self.landmarks is not None
         return (self.drawn or len(self.landmarks.points)) + self.constant
 
-    def fitted_to(self, count: int, source: Source, operator: Operator) -> Side:
+    def fitted_to(self, count: int, source: Source, operator: Operator, components: int = 0) -> Side:
         """The same for these data: a lattice of so many variables, `count` landmarks where their number is open.
 
-        Of a linear kernel as many as span all its functions. Raises ValueError for a lattice of more than four columns.
+        Of a linear kernel as many as span all its functions, or so many principal `components`. Raises ValueError for a
+        lattice of more than four columns.
         """
         dimension, lattice, own = source.dimension_at(self.view), self.lattice, self.landmarks
         if lattice is not None:
@@ -140,8 +145,11 @@ class Side:
         linear = own.drawn and type(own.kernel) is Linear and own.periods is None and not self.functions.vanishes
         least = min(source.n, dimension)
         spanning = linear and least <= MOST_SPANNING
-        found = replace(own, count=least if spanning else min(count, own.sample or count))
-        return replace(self, functions=self.functions.placed(found), spanning=spanning)
+        few = linear and not spanning and sketched(components) < least
+        leading = components if few and operator.solver.by_norm and self.constant else 0
+        count = least if spanning else sketched(leading) if leading else min(count, own.sample or count)
+        functions = self.functions.placed(replace(own, count=count))
+        return replace(self, functions=functions, spanning=spanning, leading=leading)
 
     def check_against(self, source: Source, order: int, operator: Operator) -> None:
         """Raise ValueError where the functions do not fit the data, or the operator with derivatives of this order."""
@@ -163,29 +171,41 @@ class Side:
             raise ValueError(f"X has {source.rows}, fewer than {self.drawn} landmarks; lower their count")
 
     def choose(
-        self, source: Source, rng: np.random.Generator, operator: Operator, *, at_most: bool = False
+        self,
+        source: Source,
+        rng: np.random.Generator,
+        operator: Operator,
+        *,
+        at_most: bool = False,
+        fold_rule: FoldRule | None = None,
     ) -> tuple[Basis, GivenFunctions | None]:
         """The basis, and the argument of an estimator that gives it again, None for a basis that is given.
 
-        Fewer landmarks than their count are no warning where this is `at_most`.
+        Fewer landmarks than their count are no warning where this is `at_most`. Principal components are found with the
+        folds of the rows, by the `fold_rule`.
         """
         basis, again = self.basis, None
         if self.lattice is not None:
             basis = boxed(self.lattice, source, operator, rng, periods=self.periods_in(source, operator))
         elif basis is None:
-            basis, again = self._at_landmarks(source, rng, operator, at_most)
+            basis, again = self._at_landmarks(source, rng, operator, at_most, fold_rule)
         if basis.edges:
             check_edges(basis.edges, source, rng, view=self.view)
         return self.completed(basis), again
 
     def _at_landmarks(
-        self, source: Source, rng: np.random.Generator, operator: Operator, at_most: bool
+        self,
+        source: Source,
+        rng: np.random.Generator,
+        operator: Operator,
+        at_most: bool,
+        fold_rule: FoldRule | None,
     ) -> tuple[Basis, GivenFunctions]:
         assert self.landmarks is not None
         if self.spanning:
             found = spanning_landmarks(source, view=self.view, centred=self.constant)
-            if operator.derivative_order:  # gradients at landmarks take few products, those of combinations many
-                found = replace(found, directions=None)
+        elif self.leading:
+            found = leading_landmarks(source, rng, self.leading, fold_rule, view=self.view)
         else:
             wanted = replace(self.landmarks, kernel=self.kernel(operator, source))
             found = choose_landmarks(source, wanted, rng, view=self.view, at_most=at_most)

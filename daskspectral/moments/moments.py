@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, RowSpace, as_lattice
+from daskspectral.basis import Basis, as_lattice
 from daskspectral.moments.digests import Digests
 from daskspectral.moments.folds import Folds
 from daskspectral.operators import Operator
@@ -188,19 +188,19 @@ class Moments(Registered):
     @property
     def spanned(self) -> bool:
         """Whether the functions are all linear ones on the rows, so that products with columns follow from others."""
-        return isinstance(self.basis.parts[-1], RowSpace) and SUMS in self.arrays and POINTS not in self.arrays
+        return as_lattice(self.basis) is None and SUMS in self.arrays and POINTS not in self.arrays
 
     def points(self, functions: Any = 1.0) -> Any:
         """The means of f(x) x, (k, d), of functions with conjugate coefficients (k, p); of all (p, d) by default.
 
-        Where they were not summed, they follow from x = E x + qᵀ (q x - E q x) for the functions q x of a `RowSpace`.
+        Where they were not summed, they follow from x = E x + qᵀ (q x - E q x) for orthonormal landmarks q (r, d).
         """
         if not self.spanned:
             return np.dot(functions, self.mean(POINTS))
         q: Any = self.basis.parts[-1]
         first, gram = self.mean("first"), self.mean("gram")[:, -q.size :]
         shared, beside = np.outer(first, self.mean(SUMS)), gram - np.outer(first, first[-q.size :])
-        return np.dot(functions, shared) + np.dot(functions, beside) @ q.directions.T @ q.landmarks
+        return np.dot(functions, shared) + np.dot(functions, beside) @ q.landmarks
 
     def __add__(self, other: Moments) -> Moments:
         """The moments of both. Raises ValueError where they measure different things, or by other folds."""

@@ -15,7 +15,7 @@ from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Linear
 from daskspectral.moments.counting import advise_weights
 from daskspectral.moments.intervals import errors_of, held_out_by_folds
-from daskspectral.moments.moments import Moments
+from daskspectral.moments.moments import SQUARES, SUMS, Moments
 from daskspectral.moments.problem import Posed, checked_means, relation_of
 from daskspectral.moments.trust import Solved, advise_manifold, advise_rank
 from daskspectral.operators import Operator
@@ -24,14 +24,25 @@ from daskspectral.solvers import Cut, Solving
 
 Array = NDArray[np.floating[Any]]
 LEAST_HALVED = 16  # landmarks, below which half of them tell nothing
+LEAST_LEFT = 1e-9  # of the variance of the columns
 
 
 def _is_approximate(basis: LandmarkBasis, moments: Moments) -> bool:
     """Whether more landmarks would give more functions of the kernel on the data."""
-    if moments.spanned:
-        return False
-    linear = isinstance(basis.kernel, Linear) and basis.size >= basis.dimension
-    return not (linear and np.linalg.matrix_rank(basis.landmarks) == basis.dimension)
+    if not isinstance(basis.kernel, Linear):
+        return True
+    if SQUARES not in moments.arrays or basis is not moments.basis.parts[-1]:
+        return bool(np.linalg.matrix_rank(basis.landmarks) < basis.dimension)
+    return not moments.spanned and _left_of_columns(basis, moments) > LEAST_LEFT
+
+
+def _left_of_columns(basis: LandmarkBasis, moments: Moments) -> float:
+    """The share of the columns' variance that linear functions, the last ones of the moments, do not explain."""
+    mean, first = moments.mean(SUMS), moments.mean("first")[-basis.size :]
+    covariance = moments.mean("gram")[-basis.size :, -basis.size :] - np.outer(first, first)
+    norm = basis.norm(covariance)
+    total = float(np.sum(moments.mean(SQUARES) - mean**2))
+    return 1 - float(np.trace(np.linalg.pinv(norm, hermitian=True) @ covariance)) / total if total > 0 else 0.0
 
 
 def solve_moments(
@@ -59,7 +70,7 @@ def solve_moments(
     advise_weights(moments)
     errors = errors_of(posed, moments.folds, moments.undercut)
     approximate = [b for b in at_landmarks(moments.basis) if _is_approximate(b, moments)]
-    if approximate or not own.by_norm:  # all components of the columns are no low rank
+    if len(spectrum.values) < left.basis.dimension or not own.by_norm:  # all components of the columns are no low rank
         advise_rank(spectrum, left.basis, count, right=right.basis)
     shown = {"left": left.spread(spectrum.left), "right": right.spread(spectrum.right)}
     halved = [b for b in approximate if b.size >= LEAST_HALVED]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, at_landmarks
 from daskspectral.errors import ManifoldWarning, RankWarning, TrustWarning, warn_user
-from daskspectral.kernels import Polynomial, RadialKernel
+from daskspectral.kernels import Linear, Polynomial, RadialKernel
 from daskspectral.moments.counting import kurtosis_of, order_of, share_between_tasks
 from daskspectral.moments.intervals import NEGLIGIBLE, Errors, trusted_words
 from daskspectral.moments.moments import Moments
@@ -310,6 +310,8 @@ def advise_rank(solution: Solution, basis: Basis, wanted: int, *, right: Basis |
         basis = right if right is not None and solution.rank[1] < solution.rank[0] else basis
     advice = "use more landmarks or a narrower kernel, or ask for fewer values"
     kernels = [b.kernel for b in at_landmarks(basis)]
+    if kernels and all(isinstance(kernel, Linear) for kernel in kernels):
+        advice = "the rows vary in no more directions: ask for fewer values"
     if not kernels:
         advice = "use more rows or a basis of more functions, or ask for fewer values"
     degrees = [kernel.degree for kernel in kernels if isinstance(kernel, Polynomial)]

@@ -122,6 +122,7 @@ def described(
 
 Complex = NDArray[np.complex128]
 LANCZOS_SIZE, LANCZOS_SHARE = 400, 0.05  # of a matrix, from which on it is quicker, and of its eigenvalues
+ORTHOGONAL = 1e-13  # cosines of functions, that are rounding
 NORM_CUT = 1e-12  # of the largest squared norm at unit diagonal, below which a combination of functions is no function
 
 
@@ -230,9 +231,10 @@ def norm_root(norm: Array) -> Array:
         )
     inner = norm[np.ix_(~null, ~null)]
     size = np.sqrt(np.diag(inner))
-    if np.count_nonzero(inner) == len(inner):
+    inner = inner / np.outer(size, size)
+    if np.allclose(inner, np.eye(len(inner)), rtol=0, atol=ORTHOGONAL):
         return np.asarray(1 / size)
-    return inverse_root(inner / np.outer(size, size), NORM_CUT) / size[:, None]
+    return inverse_root(inner, NORM_CUT) / size[:, None]
 
 
 def _number_above(matrix: Array, least: float) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from daskspectral.basis import Landmarks, RowSpace, Trainable
+from daskspectral.basis import Landmarks, Trainable
 from daskspectral.choosing.deciding import decide, pilot_bytes
 from daskspectral.choosing.landmarks import MOST_LANDMARKS
 from daskspectral.choosing.networks import Rounds, reserved_folds, train
@@ -54,7 +54,7 @@ class Choice(Open):
         """
         n = source.n
         count = min(MOST_LANDMARKS, max(n // 4, min(n // 2, FEW_LANDMARKS), 1))
-        left, *right = (side.fitted_to(count, source, self.operator) for side in self.sides)
+        left, *right = (side.fitted_to(count, source, self.operator, self.components) for side in self.sides)
         found = replace(self, left=left, right=right[0] if right else None)
         if left.lattice is not None and self.solver.cut:
             check_cut_size(left.lattice.size)
@@ -65,7 +65,9 @@ class Choice(Open):
         left, right = self.sizes
         if self.automatic:
             return pilot_bytes(source, self.operator, max(left, right or 0))
-        return sum(24 * side.drawn * source.dimension_at(side.view) for side in self.sides if side.spanning)
+        return sum(
+            24 * side.drawn * source.dimension_at(side.view) for side in self.sides if side.spanning or side.leading
+        )
 
     def outline(self, source: Source) -> Outline:
         """What a plan knows of the functions, as far as metadata tell."""
@@ -130,7 +132,7 @@ class Choice(Open):
         reserved: tuple[int, ...] = ()
         if choice.left.functions.untrained is not None:
             choice, reserved = choice._trained(source, int(rng.integers(2**31)), training or Training())
-        found = choice._discretised(source, rng)
+        found = choice._discretised(source, rng, training or Training())
         selection = found.selection if selection is None else selection
         if selection is not None:
             own = {} if found.selection is None else found.selection.parameters
@@ -171,14 +173,16 @@ class Choice(Open):
             closed = replace(closed, right=replace(right, functions=others))
         return closed, reserved
 
-    def _discretised(self, source: Source, rng: np.random.Generator) -> Discretisation:
+    def _discretised(self, source: Source, rng: np.random.Generator, training: Training) -> Discretisation:
         """The landmarks and the bases, nothing being left open but landmarks."""
-        basis, again = self.left.choose(source, rng, self.operator)
+        fold_rule = training.fold_rule(self.sizes) if self.left.leading else None
+        basis, again = self.left.choose(source, rng, self.operator, fold_rule=fold_rule)
         if self.left.lattice is not None:  # what is left open is chosen after the pass
             return Discretisation(basis, source.preparation)
         penalty = self.solver.resolved(1.0)
         chosen: dict[str, Any] = {} if penalty is None else {"solver": Penalised(penalty)}
-        spanning = self.left.spanning and isinstance(basis.parts[-1], RowSpace)
+        few = basis.size - self.left.constant < basis.dimension
+        spanning = self.left.leading > 0 or (self.left.spanning and few)
         found = Discretisation(basis, source.preparation, penalty=penalty, spanning=spanning)
         if again is not None:
             chosen["basis"] = again

@@ -10,7 +10,9 @@ import pytest
 import xarray as xr
 
 import daskspectral as dsp
-from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis, Landmarks, RowSpace
+from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis, Landmarks
+from daskspectral.choosing import landmarks, side
+from daskspectral.errors import RankWarning
 from daskspectral.kernels import Linear
 from daskspectral.operators import Covariance, Laplacian
 from tests.common import assert_close
@@ -29,7 +31,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::daskspectral.TrustWarning")
 
 
 def components(basis: Any = None, **params: Any) -> dsp.SpectralDecomposition:
-    return dsp.SpectralDecomposition(Covariance(), basis, n_components=4, **params)
+    return dsp.SpectralDecomposition(Covariance(), basis, **{"n_components": 4, **params})
 
 
 def all_columns(constant: bool) -> Any:
@@ -58,7 +60,7 @@ def test_the_rows_give_what_all_columns_give(rows: Any, params: dict[str, Any], 
     constant = params.pop("centred", True)
     found = components(None if constant else Landmarks(Linear(), constant=False), **params).fit(rows, **options)
     wanted = components(all_columns(constant), **params).fit(rows, **options)
-    assert isinstance(found.basis_.parts[-1], RowSpace)
+    assert found.moments_.spanned
     assert found.basis_.size <= N + constant
     assert_close(found.eigenvalues_, wanted.eigenvalues_, 1e-9)
     for name in ERRORS:
@@ -95,28 +97,56 @@ def test_products_with_columns_are_formed_where_rows_are_added(tmp_path: Path) -
 def test_values_of_few_functions_take_few_products() -> None:
     """However many rows or columns the functions were found in."""
     coefficients = RNG.standard_normal((7, 3))
-    inner = RowSpace(Linear(), X[:9], RNG.standard_normal((9, 6)))
-    for basis in (
-        Concatenated((ConstantBasis(D), inner)),
-        Concatenated((ConstantBasis(D), LandmarkBasis(Linear(), X[:6]))),
-    ):
-        assert basis.condensed(coefficients)[0].size == 4
-        for wanted in (coefficients, 1j * coefficients):
-            few, condensed = basis.condensed(wanted)
-            assert_close(few.values(X).T @ condensed, basis.values(X).T @ wanted, 1e-12, dtype=None)
+    basis = Concatenated((ConstantBasis(D), LandmarkBasis(Linear(), X[:6])))
+    assert basis.condensed(coefficients)[0].size == 4
+    for wanted in (coefficients, 1j * coefficients):
+        few, condensed = basis.condensed(wanted)
+        assert_close(few.values(X).T @ condensed, basis.values(X).T @ wanted, 1e-12, dtype=None)
 
 
 def test_derivatives_of_the_directions_of_rows() -> None:
-    rows = RNG.standard_normal((6, 9))
-    values, vectors = np.linalg.eigh(rows @ rows.T)
-    basis = RowSpace(Linear(), rows, vectors / np.sqrt(values))
-    directions = basis.directions.T @ rows
-    np.testing.assert_allclose(directions @ directions.T, basis.norm(np.eye(6)), atol=1e-12)
-    np.testing.assert_allclose(basis.values(X[:4, :9]), directions @ X[:4, :9].T)
-    gradient = basis.span_gradient(np.eye(6))(X[:4, :9])
-    np.testing.assert_allclose(gradient, np.broadcast_to(directions, (4, 6, 9)))
-    found = dsp.SpectralDecomposition(Laplacian(), basis, n_components=3, folds=None).fit(X[:, :9])
-    assert_close(found.moments_.mean("form")[1:, 1:], np.eye(6), 1e-12)
-    landmarks = Landmarks(Linear())
-    found = dsp.SpectralDecomposition(Laplacian(), landmarks, n_components=3, folds=None).fit(X[:9])
-    assert type(found.basis_.parts[-1]) is LandmarkBasis  # whose gradients take fewer products
+    found = dsp.SpectralDecomposition(Laplacian(), Landmarks(Linear()), n_components=3, folds=None).fit(X[:9])
+    assert_close(found.moments_.mean("form")[1:, 1:], np.eye(8), 1e-12)
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+def test_what_was_chosen_gives_the_same_fit_again(standardize: bool) -> None:
+    """The directions are landmarks, of which small values are as exact."""
+    first = components(n_components=40).fit(dsp.Rows(X, standardize=standardize))
+    again = components(n_components=40).set_params(**first.choice_.parameters)
+    again.fit(dsp.Rows(X, standardize=standardize))
+    assert_close(again.eigenvalues_, first.eigenvalues_, 1e-9)
+    assert_close(again.held_out_, first.held_out_, 1e-9)
+
+
+def test_float32_is_as_exact_as_its_products() -> None:
+    exact, found = (components(n_components=25, folds=None, dtype=dtype).fit(X) for dtype in ("float64", "float32"))
+    assert_close(found.eigenvalues_, exact.eigenvalues_, 1e-5)
+
+
+@pytest.mark.parametrize(("rows", "rank"), [(X[:4], 3), (np.ones((9, D)), 0)], ids=["few", "the same"])
+def test_rows_that_vary_in_fewer_directions_than_are_wanted(rows: Any, rank: int) -> None:
+    with pytest.warns(RankWarning, match=f"rank {rank} .* the rows vary in no more directions"):
+        found = components(folds=None).fit(rows)
+    assert len(found.eigenvalues_) == rank
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weights"])
+@pytest.mark.parametrize("columns", [D, 100], ids=["wide", "tall"])
+def test_leading_directions_of_many_rows_and_columns(
+    columns: int, weights: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where neither all rows nor all columns are taken, the functions hold the components, in each fold too."""
+    x = X[:, :columns]
+    wanted = components().fit(x, sample_weight=weights)
+    monkeypatch.setattr(side, "MOST_SPANNING", 50)
+    monkeypatch.setattr(landmarks, "OVERSAMPLED", 4)
+    found = components().fit(dsp.Rows(x), sample_weight=weights)
+    assert found.basis_.size == 1 + 11 * 8
+    assert_close(found.eigenvalues_, wanted.eigenvalues_, 1e-9)
+    for name in ("held_out_", "standard_errors_", "function_errors_", "eigenvalue_errors_"):
+        np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-3)
+    assert_close(np.abs(found.transform(x)), np.abs(wanted.transform(x)), 1e-6)
+    assert_close(np.abs(found.patterns_.maps), np.abs(wanted.patterns_.maps), 1e-6)
+    again = components().set_params(**found.choice_.parameters).fit(x, sample_weight=weights)
+    assert_close(again.eigenvalues_, found.eigenvalues_, 1e-9)
