@@ -85,6 +85,7 @@ class _GroupSums:
         self._measurement = task.measure.started(arena)
         self._statistics: dict[str, Array] = {}
         self._waiting: list[Rows] = []
+        self._count = 0  # of rows that wait
 
     def add(self, rows: Rows, whole: bool) -> None:
         """Add rows; a `whole` batch of one group is summed as it is."""
@@ -93,12 +94,12 @@ class _GroupSums:
             self._sum(rows)
             return
         self._waiting.append(rows)
-        found = sum(len(part["x"]) for part in self._waiting)
-        if found >= size:
-            joined = _joined(self._waiting)
-            full = found - found % size
+        self._count += len(rows["x"])
+        if self._count >= size:
+            joined, left = _joined(self._waiting), self._count % size
+            full = self._count - left
             self._sum({k: v[:full] for k, v in joined.items()})
-            self._waiting = [{k: v[full:] for k, v in joined.items()}] if full < found else []
+            self._waiting, self._count = [{k: v[full:] for k, v in joined.items()}] if left else [], left
 
     def result(self) -> dict[str, Array]:
         """The sums, of the rows that wait too."""
