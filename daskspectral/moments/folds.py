@@ -322,8 +322,13 @@ class DealtFolds(FoldRule):
     rule = "tasks"
 
     def of(self, rows: Rows) -> Array:
-        tasks = np.searchsorted(self.starts, rows[NUMBER], "right") - 1
-        return np.asarray((tasks + self.before) % self.number)
+        numbers = rows[NUMBER]
+        if len(numbers) and self.most(int(numbers.min()), int(numbers.max()) + 1) == 1:  # of one task: most batches
+            return np.full(len(numbers), self._of(numbers[0]))
+        return self._of(numbers)
+
+    def _of(self, numbers: Any) -> Array:
+        return np.asarray((np.searchsorted(self.starts, numbers, "right") - 1 + self.before) % self.number)
 
     def most(self, start: int, stop: int) -> int:
         first, last = np.searchsorted(self.starts, [start, stop - 1], "right")
