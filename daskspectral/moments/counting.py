@@ -31,6 +31,7 @@ ORDER = "order"
 
 COLUMNS = 16  # of many columns, so many evenly spaced ones tell enough
 SHORTEST, LONGEST = 16, 1024
+SPREAD = 2048  # rows of a batch, or two runs of them, tell whether order matters
 
 
 def counted_rows(rows: Moments | NDArray[Any]) -> float:
@@ -120,18 +121,20 @@ class RunSums:
         self._waiting = np.empty((0, len(runs.columns)))
         self._sums = np.zeros((7, 2 * len(runs.columns)))
 
-    @property
-    def length(self) -> int:
-        """The rows of a run."""
-        return self._runs.length
-
-    def add(self, x: Array) -> None:
-        """The next rows (c, d) of the task."""
+    def add(self, x: Array, *, spread: bool = False) -> None:
+        """The next rows (c, d) of the task; of many that are `spread`, a few runs at even distances."""
+        length = self._runs.length
+        count = max(2, SPREAD // length)
+        if spread and len(x) > count * length:
+            starts = np.linspace(0, len(x) - length, count).astype(np.intp)
+            chosen = x[starts[:, None] + np.arange(length)]
+            self._add(chosen[..., self._runs.columns] - self._runs.centre)
+            return
         z = x[:, self._runs.columns] - self._runs.centre
         if len(self._waiting):
             z = np.concatenate([self._waiting, z])
-        full = len(z) - len(z) % self._runs.length
-        self._add(z[:full].reshape(-1, self._runs.length, z.shape[1]))
+        full = len(z) - len(z) % length
+        self._add(z[:full].reshape(-1, length, z.shape[1]))
         self._waiting = z[full:].copy()
 
     def result(self) -> Array:

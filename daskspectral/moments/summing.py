@@ -18,7 +18,6 @@ from daskspectral.moments.moments import SQUARES, SUMS
 from daskspectral.operators import Operator
 
 Array = NDArray[Any]
-ENOUGH = 2048  # rows of a batch, or two runs of them, tell whether order matters
 Rows = Mapping[str, Array]
 
 
@@ -54,7 +53,7 @@ class SumTask:
             with numbered(batch):
                 self.operator.check_points(batch["x"])
             if order is not None:
-                order.add(batch["x"][: max(2 * order.length, ENOUGH)] if self.measure.brief else batch["x"])
+                order.add(batch["x"], spread=self.measure.brief)
             fields = self.operator.prepared(batch, self.scale, self.columns)
             for group, rows in ((0, fields),) if groups is None else groups.split(fields):
                 if group not in parts:

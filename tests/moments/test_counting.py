@@ -123,6 +123,16 @@ def test_the_sums_are_an_analysis_of_variance() -> None:
     assert sums_of().tolist() == np.zeros((7, 4)).tolist()
 
 
+def test_a_few_runs_tell_of_order_anywhere_in_many_rows() -> None:
+    x = RNG.standard_normal((30_000, 2))
+    mixed, late = RunSums(RUNS), RunSums(RUNS)
+    mixed.add(x, spread=True)
+    late.add(np.concatenate([x[:15_000], np.sort(x[15_000:], axis=0)]), spread=True)
+    assert mixed.result()[0, 0] == 2048
+    assert order_of(stored(mixed.result())) < 1.5
+    assert order_of(stored(late.result())) > 10
+
+
 def test_rows_of_trajectories_count_as_fewer() -> None:
     """By their autocorrelation time, about (1 + a) / (1 - a) of x, and that of a^2 for its squares."""
     x = RNG.standard_normal((20_000, 1))
