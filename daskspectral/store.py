@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["load", "save", "untrusted"]
 
-FORMAT = 6
+FORMAT = 7
 ZARR_FORMAT: Final = 3  # arrays of format 2 name codecs that unpickle
 ATTEMPTS = 5  # to read a model that is being replaced
 AT_ONCE = 16  # arrays that are on their way to or from an object store

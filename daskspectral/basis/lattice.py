@@ -62,8 +62,8 @@ class FourierLattice(OpenKernel, Basis):
         How modes are summed: by matrix products, exact to rounding, or by the nonuniform FFT of `finufft` (extra
         `lattice`). By default what a fixed table says is faster.
     eps : float
-        Relative precision of the nonuniform FFT. At 1e-8 it takes two thirds of the time of 1e-9, and values move by
-        less than 1e-7 of themselves.
+        Relative precision of the nonuniform FFT. At 1e-8 it takes two thirds of the time of 1e-9. Values move by about
+        as much of the larger ones; what is far smaller, as between clusters that are nearly apart, by a larger share.
     periods : sequence, optional
         The period of each column in its units, None for a column without.
     kernel : Kernel or "auto"

@@ -17,7 +17,8 @@ from daskspectral.engine.threads import limit_worker
 from daskspectral.errors import PointError
 
 Array = NDArray[Any]
-OVERFLOW: Any = {"over": "ignore", "invalid": "ignore"}  # what is not finite is told where it is solved
+OVERFLOW: Any = {"over": "ignore", "invalid": "ignore", "divide": "warn", "under": "ignore"}
+"""In a thread of the caller's too: what is not finite is told where it is solved."""
 stopped: set[str] = set()  # runs of this process that were interrupted; their tasks end at the next batch
 
 

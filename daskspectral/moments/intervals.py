@@ -76,9 +76,8 @@ def errors_of(posed: Posed, folds: Folds | None, undercut: Array | None = None) 
     share = 1.0 - (folds.weight[-1] / folds.weight.sum() if folds.landmarks else 0.0)
     factor = (number - 1) / number / max(share, 1e-3)
 
-    def spread(samples: Array) -> Array:
-        deviations = np.abs(samples - samples.mean(axis=0)) ** 2
-        return np.asarray(np.sqrt(factor * deviations.sum(axis=0)))
+    def spread(samples: Array) -> Array:  # variances of variances would overflow
+        return np.asarray(np.sqrt(factor) * np.hypot.reduce(np.abs(samples - samples.mean(axis=0)), axis=0))
 
     standard = spread(values)
     held_out = _held_out(posed, [part for fold, part in zip(filled, parts, strict=True) if fold in folds.judges])

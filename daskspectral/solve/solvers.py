@@ -209,7 +209,7 @@ class Principal(Solver):
         k = int(np.count_nonzero(values > least))
         rank = k if problem.part else _number_above(reduced, least)
         values, vectors = values[:k], vectors[:, :k].copy()
-        residuals = np.linalg.norm(reduced @ vectors - vectors * values, axis=0)
+        residuals = np.hypot.reduce(reduced @ vectors - vectors * values, axis=0)
         functions = root @ vectors if root.ndim == 2 else root[:, None] * vectors
         fix_signs(functions, vectors)
         coefficients = np.zeros((len(form), k))

@@ -37,12 +37,12 @@ from daskspectral.passes.functions import SpanValues
 from daskspectral.passes.parameters import checked_operator
 from daskspectral.passes.score import measure_score
 from daskspectral.solve import Solver
-
-if TYPE_CHECKING:
-    import xarray as xr
 from daskspectral.solve.whitening import solving_on
 from daskspectral.solvers import Penalised, solving
 from daskspectral.spectral.summary import told
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Array = NDArray[np.inexact[Any]]
 SPECTRUM = (

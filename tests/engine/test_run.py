@@ -258,6 +258,12 @@ def test_tasks_have_one_blas_thread_and_the_driver_its_own() -> None:
         assert set(blas_threads()) == {2}
 
 
+def test_a_run_of_one_task_in_the_thread_of_its_caller_computes_as_in_another() -> None:
+    with np.errstate(all="raise"):
+        found = Run(open_source(X), Plan(((0, N),))).map(lambda batch, _: np.exp(-800 - np.abs(batch["x"])))
+    assert not found.any()
+
+
 def test_a_run_of_one_task_needs_no_threads() -> None:
     class Where:
         def __call__(self, batches: Any, state: Any = None) -> dict[str, np.ndarray]:

@@ -14,6 +14,7 @@ from daskspectral import Rows
 from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian, Polynomial
 from daskspectral.landmarks import METHODS
+from daskspectral.operators import Covariance
 from daskspectral.solvers import Cut
 from tests.common import assert_same_moments
 from tests.estimators.common import GAUSSIAN, Array, N, X, make
@@ -142,6 +143,14 @@ def test_the_median_of_very_small_and_very_large_data() -> None:
     for unit in (1e-300, 1e-80, 1e80, 1e150):
         with pytest.raises(ValueError, match="the median distance of the points is"):
             make(basis=basis).fit(unit * X)
+
+
+@pytest.mark.parametrize("unit", [2.0**-480, 2.0**480])
+def test_variances_and_their_errors_scale_with_the_square_of_any_unit(unit: float) -> None:
+    estimator = dsp.SpectralDecomposition(Covariance(), n_components=3, folds="blocks")
+    plain, found = (clone(estimator).fit(u * X) for u in (1.0, unit))
+    for name in ("eigenvalues_", "standard_errors_", "held_out_"):
+        np.testing.assert_allclose(getattr(found, name) / unit / unit, getattr(plain, name), rtol=1e-12)
 
 
 def test_a_failed_fit_leaves_the_estimator_as_it_was(fitted: dsp.SpectralDecomposition) -> None:
