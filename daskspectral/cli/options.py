@@ -42,8 +42,8 @@ DEVICE = "Where functions are evaluated and multiplied: cuda is a GPU (extra gpu
 CHECKPOINT = "A directory for the sums so far, from which the same command goes on"
 RARE = (
     "lag trajectory manifold density drift diffusion direction coefficient view latitude allow-missing landmark-method "
-    "landmark-sample exclude-landmarks spread constant lattice-box lattice-margin network ridge rtol gradient-weight "
-    "dtype device smoothness functions tolerance max-passes cache cache-path time regularization on-uncovered trust "
+    "landmark-sample exclude-landmarks spread rotate constant lattice-box lattice-margin network ridge rtol dtype "
+    "device gradient-weight smoothness functions tolerance max-passes cache cache-path time regularization on-uncovered trust "
     "checkpoint-every plot connect-timeout threads storage-option json quiet log-file"
 )
 """Options that few need, left to --help-all."""
@@ -211,6 +211,7 @@ OPTIONS = (
     ),
     # the solution
     Value("--components", f"{COMPONENTS}.", kinds.COUNT, 16),
+    Value("--rotate", "covariance: turn as many components to patterns large in few places, by varimax.", kinds.COUNT),
     Value(
         "--solver",
         f"{SOLVER}; a penalty on rough functions, or a cut of the Gram matrix alone.",

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 @verb(
     "POINTS",
-    f"{OPERATOR} {LABELLED} {BASIS} network exclude-landmarks spread solver penalty folds components columns periods "
-    f"standardize constant weights ridge rtol dtype device seed {VALID} {SAVED} out plot {RUN}",
+    f"{OPERATOR} {LABELLED} {BASIS} network exclude-landmarks spread solver penalty folds components rotate columns "
+    f"periods standardize constant weights ridge rtol dtype device seed {VALID} {SAVED} out plot {RUN}",
     examples=[
         "fit points.zarr --out model.zarr",
         "fit points.zarr --kernel gaussian:0.5 --landmarks 100 --components 4 --out g.zarr",
@@ -60,6 +60,8 @@ def fit(points: str, **options: Any) -> None:
         folds=options["folds"],  # None is a choice
         **given(options, "dtype", "device", components="n_components", seed="random_state"),
     )
+    if options["rotate"] is not None and not hasattr(estimator, "rotated"):
+        raise click.UsageError("--rotate is for the components of --operator covariance")
     rows = rows_of(points_of(array, options), options, fields=fields)
     if (probing := session().probing) is not None:
         with scheduler(options):
@@ -67,6 +69,8 @@ def fit(points: str, **options: Any) -> None:
         return
     with scheduler(options), planned():
         estimator.fit(rows, sample_weight=weights, **saving(options))
+        if options["rotate"] is not None:
+            estimator = estimator.rotated(options["rotate"])
         finish(estimator, options)
         if picture:
             from daskspectral.plot import save_eigenfunctions

@@ -34,11 +34,12 @@ from daskspectral.moments.trust import excess, maximised
 from daskspectral.operators import Operator
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.functions import SpanValues
-from daskspectral.passes.parameters import checked_operator
+from daskspectral.passes.parameters import check_whole, checked_operator
 from daskspectral.passes.score import measure_score
 from daskspectral.solve import Solver
 from daskspectral.solve.whitening import solving_on
 from daskspectral.solvers import Penalised, solving
+from daskspectral.spectral.components import Significance, rotated, significance
 from daskspectral.spectral.summary import told
 
 if TYPE_CHECKING:
@@ -59,6 +60,12 @@ def _shows(attribute: str) -> Callable[[Any], bool]:
         return isinstance(operator, Operator) and attribute in operator.solver.attributes
 
     return check
+
+
+def _principal(estimator: SpectralFunctions) -> bool:
+    """Whether the functions are principal components."""
+    operator = vars(estimator).get("moments_", estimator).operator
+    return isinstance(operator, Operator) and operator.solver.by_norm
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,6 +197,41 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         found = patterns_of(self.fitted().moments_, self.coefficients_)
         own = self.preparation_
         return found.in_columns(self.n_features_in_, own.columns, own.mean, own.scale)
+
+    @property
+    def explained_variance_ratio_(self) -> Array:
+        """The share of the variance of all columns that each function explains alone, (k,). Raises as `patterns_`."""
+        return self.patterns_.explained
+
+    @available_if(_principal)  # type: ignore[untyped-decorator]
+    def rotated(self, count: int) -> Self:
+        """The leading principal components turned so that each pattern is large in few places (varimax, Kaiser 1958).
+
+        A fitted model of `count` functions of variance 1 that remain uncorrelated: their patterns, from eigenvectors
+        times roots of eigenvalues in the weighted columns, have squares of the largest variance over the columns. Its
+        `eigenvalues_` are the variances that each explains, descending, and add up to those of the components;
+        `rotation_` (count, count) takes the components to them. It has no error bars. What it is for, `transform`,
+        `patterns_`, `to_xarray`, `save` and the report, works as before; `update` finds the components again.
+
+        Raises ValueError for fewer than 2 components or more than there are, and where `patterns_` does.
+        """
+        check_whole("count, the components to rotate,", count, 2, self.fitted().coefficients_.shape[1])
+        found: Self = rotated(self, count)
+        return found
+
+    @available_if(_principal)  # type: ignore[untyped-decorator]
+    @reads
+    def significance(self, X: Any, *, surrogates: int = 200, random_state: Any = None) -> Significance:
+        """How many principal components of rows X in the order of time rise above red noise (rule N).
+
+        Each of the `surrogates` has columns that are independent AR(1) processes with the lag-one autocorrelations of
+        those of X, scaled to their variances; shares of the variance compare, component by component (Preisendorfer
+        1988; Allen and Smith 1996). X is held in memory.
+
+        Raises ValueError for more than 1e8 numbers or fewer than 10 rows, and for columns other than those of the fit.
+        """
+        check_whole("surrogates", surrogates)
+        return significance(self, self.fitted()._as_fitted(X), surrogates, random_state)
 
     def to_xarray(self, X: Any = None) -> xr.Dataset:
         """The model as a Dataset: values with errors, functions, what each explains, and regression maps.

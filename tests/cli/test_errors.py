@@ -57,6 +57,7 @@ USAGE = {  # exit code 2: the line itself does not do
     f"{FIT} --lattice 4 --landmark-method uniform": "--landmark-method is for landmarks, without --lattice or --netw",
     f"{FIT} --lattice auto --kernel gaussian:1": "--kernel is for landmarks, or for --lattice with its highest freq",
     f"{FIT} --network 8 --periods 0:7": "--periods is for landmarks, or for --lattice with its highest frequency",
+    f"{FIT} --rotate 2": "--rotate is for the components of --operator covariance",
     f"{FIT} --ridge 1e-6": "--ridge is for --solver cut",
     f"{FIT} --rtol 1e-6": "--rtol is for --solver cut",
     f"{FIT} --solver cut --penalty 1": "--penalty is for --solver penalised",

@@ -56,7 +56,7 @@ BASIS = (
 OTHER: dict[str, tuple[str, ...]] = {
     "fit": (
         *BASIS,
-        *("--operator covariance", "--no-constant"),
+        *("--operator covariance", "--operator covariance --rotate 2 | --operator covariance", "--no-constant"),
         "fit path.zarr --operator transfer:1 --constant | fit path.zarr --operator transfer:1 --no-constant",
         "fit path.zarr --operator transfer --lag 2 | fit path.zarr --operator transfer --lag 1",
         "fit path.zarr --operator transfer:1 --trajectory htap.zarr | fit path.zarr --operator transfer:1",

@@ -1,0 +1,138 @@
+"""What principal components are asked besides their variances: rotated patterns, and how many rise above red noise."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.linalg import svds
+
+from daskspectral.data.rows import Rows
+from daskspectral.data.source import check_widths, open_data
+from daskspectral.engine.sampling import take_rows
+from daskspectral.moments.patterns import patterns_of
+from daskspectral.passes.sums import Discretisation
+from daskspectral.solve.rotation import varimax
+from daskspectral.solve.whitening import fix_signs
+
+Array = NDArray[np.floating[Any]]
+
+MOST_NUMBERS = 10**8  # of rows that surrogates are made of, in memory
+FEWEST_ROWS = 10
+LEVEL = 0.05
+FEW = 0.2  # of all singular values, up to which Lanczos is quicker
+
+
+# -- rotation ----------------------------------------------------------------------------------------------------------
+
+
+def rotated(model: Any, count: int) -> Any:
+    """The fitted model of `SpectralDecomposition.rotated`."""
+    found, coefficients = copy.copy(model), model.coefficients_[:, :count]
+    loadings = np.array(patterns_of(model.moments_, coefficients).maps.real.T, dtype=float)
+    rotation = varimax(loadings)
+    loadings = loadings @ rotation
+    variances = np.sum(loadings**2, axis=0)
+    order = np.argsort(-variances, kind="stable")
+    loadings, rotation = loadings[:, order], rotation[:, order]
+    fix_signs(loadings, rotation)
+    nothing = np.full(count, np.nan)
+    unknown = ("standard_errors_", "held_out_", "function_errors_", "approximation_", "residuals_")
+    values = {
+        "n_components": count,
+        "coefficients_": coefficients @ rotation,
+        "rotation_": rotation,
+        "eigenvalues_": variances[order],
+        "eigenvalue_errors_": np.full((count, 2), np.nan),
+        **dict.fromkeys(unknown, nothing),
+        "groups_": np.arange(count),
+        "trusted_": np.zeros(count, dtype=bool),
+        "status_": f"{count} components rotated by varimax; no error bars after a rotation: the components have them",
+    }
+    vars(found).update(values)
+    return found
+
+
+# -- significance ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Significance:
+    """How leading components compare with those of red noise (rule N).
+
+    `explained` (k,) are shares of the variance of the columns, `thresholds` (k,) those that one surrogate in twenty
+    exceeds, and `p_values` (k,) the shares of surrogates that reach what the component of the same number explains, at
+    least 1 / (surrogates + 1).
+    """
+
+    explained: Array
+    thresholds: Array
+    p_values: Array
+
+    @property
+    def count(self) -> int:
+        """How many leading components rise above noise, each at 5 %."""
+        noise = np.flatnonzero(self.p_values > LEVEL)
+        return int(noise[0]) if len(noise) else len(self.p_values)
+
+
+def significance(model: Any, rows: Rows, surrogates: int, random_state: Any) -> Significance:
+    """The comparison of `SpectralDecomposition.significance`."""
+    source = open_data(model.moments_.operator, rows, weight=None, progress=False)
+    check_widths(model.moments_, source)
+    source = Discretisation.of(model.moments_).prepared(source, model.moments_.operator)
+    size = source.n * source.dimension
+    if size > MOST_NUMBERS:
+        raise ValueError(
+            f"X holds {size} numbers, and surrogates of at most {MOST_NUMBERS} are made in memory: give fewer columns "
+            "or rows, or see how many values hold up by held_out_ and trusted_"
+        )
+    if source.n < FEWEST_ROWS:
+        raise ValueError(f"X has {source.n} rows, and noise is told by {FEWEST_ROWS} at least")
+    x = take_rows(source, np.arange(source.n))[1]
+    x = x - x.mean(axis=0)
+    persistence, spread = lag_one(x), x.std(axis=0)
+    k = min(model.coefficients_.shape[1], *x.shape)
+    explained, rng = _shares(x, k), np.random.default_rng(random_state)
+    noise = np.array([_shares(_scaled(red_noise(len(x), persistence, rng), spread), k) for _ in range(surrogates)])
+    reached = np.sum(noise >= explained, axis=0)
+    return Significance(explained, np.quantile(noise, 1 - LEVEL, axis=0), (1 + reached) / (1 + surrogates))
+
+
+def lag_one(x: Array) -> Array:
+    """The lag-one autocorrelations (d,) of columns x (n, d) of mean 0, less what their means take of them.
+
+    Of n values the raw estimate is too small by (1 + 3 a) / n (Kendall 1954).
+    """
+    n = len(x)
+    squares = np.einsum("nd,nd->d", x, x)
+    raw = np.divide(np.einsum("nd,nd->d", x[1:], x[:-1]), squares, out=np.zeros_like(squares), where=squares > 0)
+    return np.asarray(np.clip((n * raw + 1) / (n - 3), -0.99, 0.99))
+
+
+def red_noise(n: int, persistence: Array, rng: np.random.Generator) -> Array:
+    """Independent columns of n values of stationary AR(1) processes of variance 1, (n, d)."""
+    found = rng.standard_normal((n, len(persistence)))
+    found[1:] *= np.sqrt(1 - persistence**2)
+    for t in range(1, n):
+        found[t] += persistence * found[t - 1]
+    return found
+
+
+def _scaled(x: Array, spread: Array) -> Array:
+    """Columns of mean 0 with just these standard deviations: free ones would count their own sampling twice."""
+    x = x - x.mean(axis=0)
+    return np.asarray(x * (spread / x.std(axis=0)))
+
+
+def _shares(x: Array, k: int) -> Array:
+    """The shares that the k leading components of columns of mean 0 explain of their variance, (k,), descending."""
+    if k > FEW * min(x.shape):
+        values = np.linalg.svd(x, compute_uv=False)[:k]
+    else:
+        values = np.sort(svds(x, k, v0=np.linspace(1, 2, min(x.shape)), return_singular_vectors=False))[::-1]
+    total = float(np.sum(x**2))
+    return np.asarray(values**2 / total if total > 0 else np.zeros(k))

@@ -1,0 +1,149 @@
+"""Principal components rotated, and held against red noise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
+
+import daskspectral as dsp
+from daskspectral.basis import Landmarks
+from daskspectral.kernels import Gaussian
+from daskspectral.operators import Covariance, Laplacian
+from daskspectral.solve.rotation import varimax
+from daskspectral.spectral.components import lag_one, red_noise
+from tests.common import assert_close
+
+RNG = np.random.default_rng(0)
+N = 400
+PARTS = np.zeros((3, 12))
+PARTS[0, :4], PARTS[1, 4:8], PARTS[2, 8:] = [3, 2, 3, 2], [2, 2, 1, 2], [1, 1, 1, 0.5]
+SOURCES = RNG.standard_normal((N, 3))
+X = SOURCES @ PARTS + 0.05 * RNG.standard_normal((N, 12)) + 7
+
+
+def components(count: int = 3, **params: Any) -> dsp.SpectralDecomposition:
+    return dsp.SpectralDecomposition(Covariance(), n_components=count, **params)
+
+
+def by_gradients(loadings: Any) -> Any:
+    """Varimax by the polar factor of its gradient."""
+    rotation = np.eye(loadings.shape[1])
+    for _ in range(3000):
+        turned = loadings @ rotation
+        u, _, v = np.linalg.svd(loadings.T @ (turned**3 - turned * np.mean(turned**2, axis=0)))
+        rotation = u @ v
+    return rotation
+
+
+def simplicity(loadings: Any) -> float:
+    return float(np.var(loadings**2, axis=0).sum())
+
+
+@given(st.integers(0, 1000))
+def test_no_rotation_has_a_larger_criterion(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    loadings = rng.standard_normal((15, 4)) * rng.exponential(size=(15, 4))
+    found = varimax(loadings)
+    np.testing.assert_allclose(found.T @ found, np.eye(4), atol=1e-13)
+    best = simplicity(loadings @ found)
+    near = [np.linalg.qr(np.eye(4) + 0.1 * rng.standard_normal((4, 4)))[0] for _ in range(20)]
+    assert best >= max(simplicity(loadings @ found @ turn) for turn in near)
+    assert best >= 0.999 * simplicity(loadings @ by_gradients(loadings @ np.eye(4)))
+
+
+def test_rotated_components_are_the_parts_that_made_the_data() -> None:
+    model = components().fit(X)
+    found = model.rotated(3)
+    assert_close(found.eigenvalues_.sum(), model.eigenvalues_.sum(), 1e-12)
+    assert_close(found.coefficients_, model.coefficients_ @ found.rotation_, 1e-14)
+    scores = found.transform(X)
+    np.testing.assert_allclose(np.cov(scores.T, ddof=0), np.eye(3), atol=1e-10)
+    np.testing.assert_allclose(found.patterns_.maps, PARTS, atol=0.3)
+    np.testing.assert_allclose(
+        found.patterns_.maps.T @ found.patterns_.maps, model.patterns_.maps.T @ model.patterns_.maps
+    )
+    own = model.patterns_.maps.T @ found.rotation_
+    wanted = model.patterns_.maps.T @ by_gradients(model.patterns_.maps.T)
+    assert simplicity(own) == pytest.approx(simplicity(wanted), rel=1e-9)
+    assert_close(found.explained_variance_ratio_, np.sum(own**2, axis=0) / X.var(axis=0).sum(), 1e-9)
+    assert_close(found.inverse_transform(scores), model.inverse_transform(model.transform(X)), 1e-10)
+    assert np.isnan(found.eigenvalue_errors_).all()
+    assert "3 components rotated" in found.status_
+    assert "No error bars after a rotation" in repr(found)
+    assert model.eigenvalues_[0] > found.eigenvalues_[0]
+
+
+def test_a_rotation_is_of_weighted_columns_and_is_saved(tmp_path: Path) -> None:
+    field = xr.DataArray(X.reshape(N, 4, 3), {"lat": [-60.0, -20, 20, 60]}, ("time", "lat", "lon"), name="t")
+    model = components().fit(dsp.Rows(field, sample_dims="time", latitude="lat"))
+    root = np.sqrt(np.cos(np.deg2rad(np.repeat([-60.0, -20, 20, 60], 3))))
+    plain = components().fit(X * root)
+    found, wanted = model.rotated(2), plain.rotated(2)
+    assert_close(found.eigenvalues_, wanted.eigenvalues_, 1e-9)
+    maps = found.to_xarray().t_pattern.transpose("component", "lat", "lon").to_numpy().reshape(2, 12)
+    assert_close(maps, wanted.patterns_.maps / root, 1e-9)
+    found.save(tmp_path / "model.zarr")
+    loaded = dsp.load(tmp_path / "model.zarr")
+    assert_close(loaded.transform(field), found.transform(field), 1e-14)
+    assert loaded.status_ == found.status_
+
+
+@pytest.mark.parametrize("count", [1, 4, 2.0, True])
+def test_what_cannot_be_rotated(count: Any) -> None:
+    with pytest.raises(ValueError, match="count, the components to rotate, must be a whole number"):
+        components().fit(X).rotated(count)
+
+
+def test_other_operators_have_no_components() -> None:
+    model = dsp.SpectralDecomposition(Laplacian(), Landmarks(Gaussian(20.0), 20), n_components=2, folds=None).fit(X)
+    assert not hasattr(model, "rotated")
+    assert not hasattr(model, "significance")
+
+
+# -- significance ------------------------------------------------------------------------------------------------------
+
+
+def test_red_noise_has_the_persistence_that_is_asked_for() -> None:
+    wanted = np.array([-0.5, 0.0, 0.6, 0.95])
+    rng = np.random.default_rng(1)
+    found = np.array([lag_one(x - x.mean(axis=0)) for x in (red_noise(200, wanted, rng) for _ in range(400))])
+    np.testing.assert_allclose(found.mean(axis=0), wanted, atol=0.01)
+    assert red_noise(100_000, wanted[:3], rng).std(axis=0) == pytest.approx(np.ones(3), abs=0.02)
+
+
+def test_what_rises_above_red_noise() -> None:
+    signal = np.cumsum(RNG.standard_normal(N))[:, None] / 10 * np.ones(12)
+    noise = red_noise(N, np.full(12, 0.7), RNG)
+    x = signal + noise
+    found = components(5).fit(x).significance(x, random_state=0)
+    assert found.count == 1
+    values = np.linalg.eigvalsh(np.cov(x.T))[::-1]
+    assert_close(found.explained, values[:5] / values.sum(), 1e-9)
+    assert np.all((found.explained > found.thresholds) == (found.p_values <= 0.05))
+    assert found.p_values[0] == pytest.approx(1 / 201)
+
+
+@pytest.mark.slow
+def test_red_noise_seldom_rises_above_itself() -> None:
+    rng, alarms = np.random.default_rng(2), 0
+    for _ in range(300):
+        x = red_noise(120, rng.uniform(0, 0.8, 8), rng) * rng.uniform(0.5, 2, 8)
+        alarms += components(2, folds=None).fit(x).significance(x, surrogates=99, random_state=rng).count > 0
+    assert 6 <= alarms <= 25  # of 300 at 5 %, two and a half standard deviations
+
+
+def test_rows_that_significance_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = components().fit(X)
+    with pytest.raises(ValueError, match="X has 9 rows, and noise is told by 10 at least"):
+        model.significance(X[:9])
+    with pytest.raises(ValueError, match="surrogates must be a whole number"):
+        model.significance(X, surrogates=0)
+    monkeypatch.setattr("daskspectral.spectral.components.MOST_NUMBERS", 4000)
+    with pytest.raises(ValueError, match=r"X holds 4800 numbers, .* see how many values hold up by held_out_"):
+        model.significance(X)
