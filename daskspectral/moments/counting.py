@@ -126,6 +126,7 @@ class RunSums:
         length = self._runs.length
         count = max(2, SPREAD // length)
         if spread and len(x) > count * length:
+            self._close()
             starts = np.linspace(0, len(x) - length, count).astype(np.intp)
             chosen = x[starts[:, None] + np.arange(length)]
             self._add(chosen[..., self._runs.columns] - self._runs.centre)
@@ -139,13 +140,17 @@ class RunSums:
 
     def result(self) -> Array:
         """The sums, with the rows left at the end as a shorter run."""
-        if len(self._waiting):
-            self._add(self._waiting[None])
-            self._waiting = self._waiting[:0]
+        self._close()
         sums = self._sums
         if sums[0, 0]:
             sums[2], sums[6] = 1.0, sums[3] ** 2 / sums[0]
         return sums
+
+    def _close(self) -> None:
+        """What waits is a shorter run: the rows that come are not its neighbours."""
+        if len(self._waiting):
+            self._add(self._waiting[None])
+            self._waiting = self._waiting[:0]
 
     def _add(self, z: Array) -> None:
         """Runs of rows, (runs, rows, m)."""

@@ -61,6 +61,8 @@ def errors_of(posed: Posed, folds: Folds | None, undercut: Array | None = None) 
     The intervals go down to what other functions have, the factors `undercut` (k,) of these values.
     """
     k, rows = len(posed.whole.values), posed.count_of_rows
+    if not k:
+        return _unknown(k, "no error bars: no value is left")
     if folds is None or folds.number < 2:
         return _unknown(k, "no error bars without folds")
     if rows < LEAST_ROWS:

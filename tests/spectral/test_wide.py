@@ -124,11 +124,12 @@ def test_float32_is_as_exact_as_its_products() -> None:
     assert_close(found.eigenvalues_, exact.eigenvalues_, 1e-5)
 
 
-@pytest.mark.parametrize(("rows", "rank"), [(X[:4], 3), (np.ones((9, D)), 0)], ids=["few", "the same"])
+@pytest.mark.parametrize(("rows", "rank"), [(X[:4], 3), (np.ones((200, D)), 0), (np.ones((200, 3)), 0)])
 def test_rows_that_vary_in_fewer_directions_than_are_wanted(rows: Any, rank: int) -> None:
     with pytest.warns(RankWarning, match=f"rank {rank} .* the rows vary in no more directions"):
-        found = components(folds=None).fit(rows)
+        found = components().fit(rows)
     assert len(found.eigenvalues_) == rank
+    assert repr(found)
 
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weights"])
