@@ -151,9 +151,21 @@ OPTIONS = (
     Value("embed --standardize", f"{STANDARDIZE}; sdp alone.", bool, False),
     Value("--on-invalid", "Rows with NaN or infinity: an error, or (skip) left out.", ("raise", "skip"), "raise"),
     Value(
-        "transform predict --on-invalid",
+        "fit update score --on-invalid",
+        "Rows with NaN or infinity: an error, (skip) left out, or (pairwise) covariances of what is present.",
+        ("raise", "skip", "pairwise"),
+        "raise",
+    ),
+    Value(
+        "predict --on-invalid",
         "Rows with NaN or infinity: an error, or (skip) NaN in the output.",
         ("raise", "skip"),
+        "raise",
+    ),
+    Value(
+        "transform --on-invalid",
+        "Rows with NaN or infinity: an error, (skip) NaN in the output, or (pairwise) a fit to what is present.",
+        ("raise", "skip", "pairwise"),
         "raise",
     ),
     Value(

@@ -42,11 +42,14 @@ class Rows:
     fields : mapping of str to arrays, optional
         The further arrays that an operator reads, by name, with a row for each row of the data: {"potential": v};
         labelled ones are brought to its rows.
-    on_invalid : {"raise", "skip"}
+    on_invalid : {"raise", "skip", "pairwise"}
         A row with NaN or infinity raises InvalidRowError for the lowest one; with "skip" it is left out of a fit and
         counted, and its results are NaN. Of data with labels, columns that are NaN in all rows (land) are then left out
         first, and NaN in what has the layout of the data; where the first rows have such columns, the data are read
-        once more to find them.
+        once more to find them. With "pairwise", for `Covariance` and `Cross` with linear functions, a row is left out
+        only where nothing of it is present: each covariance is that of the rows in which both columns are
+        (pairwise-complete observations, `help(daskspectral.moments.pairwise)`), and `transform` fits the functions to
+        the entries that are present by least squares.
     allow_missing : bool
         Read fill values where a chunk of a zarr array is missing, which is an OSError otherwise.
     storage_options : mapping, optional
@@ -82,7 +85,7 @@ class Rows:
         for name, allowed in {
             "standardize": (False, True),
             "allow_missing": (False, True),
-            "on_invalid": ("raise", "skip"),
+            "on_invalid": ("raise", "skip", "pairwise"),
         }.items():
             value = getattr(self, name)
             if not any(type(value) is type(a) and value == a for a in allowed):

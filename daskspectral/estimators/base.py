@@ -236,8 +236,10 @@ class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[
                 refuse_names(rows)
             if not side:
                 self._check_as_fitted(rows)
+            if rows.on_invalid == "pairwise" and not function.gaps:
+                raise ValueError("on_invalid='pairwise' is for models that were fitted with it: take 'skip'")
             return apply_rows(
-                replace(function, nan_rows=rows.on_invalid == "skip"),
+                replace(function, nan_rows=rows.on_invalid != "raise"),
                 self._like_fit(rows.data if stacked is None else stacked.reader, vars(self)[RIGHT] if side else None),
                 output=output,
                 rows=None if stacked is None else stacked.rows,

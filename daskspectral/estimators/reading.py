@@ -51,7 +51,7 @@ def reads(method: Call) -> Call:
         with using(rows.storage_options, rows.allow_missing or None):
             values |= {"X": rows.data, "fields": rows.fields}
             weighs = not own.parameters.keys().isdisjoint(("sample_weight", "options"))
-            layouts = _Call(self, values, known, given, learns, weighs, learns and rows.on_invalid == "skip").lay()
+            layouts = _Call(self, values, known, given, learns, weighs, learns and rows.on_invalid != "raise").lay()
             if layouts is None:
                 refuse_names(rows)
             read = {"data": values["X"], "fields": values.pop("fields"), "sample_dims": None, "latitude": None}

@@ -44,6 +44,8 @@ class Covariance(Operator):
 
     kills_constants = True
 
+    takes_gaps = True
+
     @property
     def forms(self) -> dict[str, Form]:
         return {"gram": self.gram}  # the form is the Gram matrix, which is summed once
