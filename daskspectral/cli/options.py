@@ -17,6 +17,7 @@ from daskspectral.cli.settings import use_storage
 FLOAT32 = ("float64", "float32")
 DEVICES = ("cpu", "cuda", "auto")
 METHODS = ("uniform", "kmeans++", "cholesky", "farthest", "leverage")
+ANOMALIES = ("month", "season", "dayofyear", "hour")
 UNCOVERED = ("nearest", "nan", "raise")
 SAMPLES = (
     *("two-moons", "sphere", "circle", "gaussian", "torus", "torus-surface", "swiss-roll", "uniform", "ou"),
@@ -41,10 +42,10 @@ DTYPE = "Precision of the arithmetic, or of the numbers written"
 DEVICE = "Where functions are evaluated and multiplied: cuda is a GPU (extra gpu)"
 CHECKPOINT = "A directory for the sums so far, from which the same command goes on"
 RARE = (
-    "lag trajectory manifold density drift diffusion direction coefficient view latitude allow-missing landmark-method "
-    "landmark-sample exclude-landmarks spread constant lattice-box lattice-margin network ridge rtol gradient-weight "
-    "dtype device smoothness functions tolerance max-passes cache cache-path time regularization on-uncovered trust "
-    "checkpoint-every plot connect-timeout threads storage-option json quiet log-file"
+    "lag trajectory manifold density drift diffusion direction coefficient view latitude anomaly detrend allow-missing "
+    "landmark-method landmark-sample exclude-landmarks spread constant lattice-box lattice-margin network ridge rtol "
+    "gradient-weight dtype device smoothness functions tolerance max-passes cache cache-path time regularization "
+    "on-uncovered trust checkpoint-every plot connect-timeout threads storage-option json quiet log-file"
 )
 """Options that few need, left to --help-all."""
 
@@ -144,6 +145,8 @@ OPTIONS = (
         kinds.NAMES,
     ),
     Value("--latitude", "The coordinate in degrees, of rows or columns, by whose cosine these are weighted."),
+    Value("--anomaly", "Of labelled POINTS in time: less the mean over each of these.", ANOMALIES),
+    Value("--detrend", "Of labelled POINTS in time: less a polynomial of this degree too.", kinds.COUNT),
     Value("--columns", "Columns to use, 0,2,5 or 0:8.", kinds.COLUMNS),
     Value("embed --columns", "Columns to use, 0,2,5 or 0:8; sdp alone.", kinds.COLUMNS),
     Value("convert --columns", "Columns to use, 0,2,5 or 0:8; of a table their names, separated by commas."),
@@ -384,7 +387,7 @@ OPTIONS = (
         callback=help_all,
     ),
 )
-LABELLED = "sample-dims latitude"
+LABELLED = "sample-dims latitude anomaly detrend"
 VALID = "on-invalid allow-missing"
 OPERATOR = "operator lag trajectory manifold density potential drift diffusion direction coefficient field view"
 BASIS = "kernel landmarks landmark-method landmark-sample lattice lattice-box lattice-margin"

@@ -28,7 +28,15 @@ from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation, Source, check_columns
 from daskspectral.data.writing import refuse_existing, refuse_input
 from daskspectral.engine.accelerators import chosen_device
-from daskspectral.estimators.reading import LAYOUTS, NAMES, NamedColumns, reads, refuse_names, stacked_as
+from daskspectral.estimators.reading import (
+    LAYOUTS,
+    NAMES,
+    NamedColumns,
+    check_baseline,
+    reads,
+    refuse_names,
+    stacked_as,
+)
 from daskspectral.estimators.records import WARNINGS, identity_of, provenance
 from daskspectral.estimators.summary import PUBLIC, Told, summary_of
 from daskspectral.groups import Group
@@ -233,7 +241,8 @@ class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[
             layout, dims = vars(self).get(f"{side}layout_"), rows.sample_dims
             stacked = stacked_as(rows.data, "X", layout, sample_dims=dims, latitude=rows.latitude)
             if stacked is None:
-                refuse_names(rows)
+                refuse_names(rows, layout)
+            check_baseline(layout, rows)
             if not side:
                 self._check_as_fitted(rows)
             if rows.on_invalid == "pairwise" and not function.gaps:

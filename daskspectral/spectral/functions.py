@@ -375,6 +375,15 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
         dataset["clipped_share"] = (), estimator.moments_.clipped, {"long_name": told}
     if SUMS in estimator.moments_.arrays:
         dataset = _with_patterns(dataset, estimator, estimator.patterns_)
+    layout: Layout | None = vars(estimator).get("layout_")
+    if layout is not None and (own := layout.baseline) is not None:
+        group, labels = own.anomaly or "constant", {own.anomaly or "constant": list(own.labels)}
+        degree, powers = "degree of trend", {"degree of trend": np.arange(1, own.degree + 1)}
+        scale = {"centre": own.centre, "half": own.half, "unit of time": "(days since 1970-01-01 - centre) / half"}
+        for name, values in in_the_field(estimator, own.climatology, (group,), labels).items():
+            dataset[f"{name}_climatology"] = values
+        for name, values in in_the_field(estimator, own.trend, (degree,), powers).items():
+            dataset[f"{name}_trend"] = values.assign_attrs(scale)
     if X is not None:
         functions = estimator._functions("", estimator.coefficients_, X)  # whatever `set_output` asks for
         if not isinstance(functions, xr.DataArray):

@@ -26,6 +26,8 @@ def told(what: Any) -> dict[str, Any]:
     details: dict[str, Any] = {}
     if moments.folds is not None:
         details["folds"] = f"{moments.folds.number}, {DEALT[moments.folds.rule]}"
+    if (baseline := getattr(getattr(what, "layout_", None), "baseline", None)) is not None:
+        details["anomalies"] = str(baseline)
     if moments.pairs is not None:
         told = f"{100 * moments.missing:.3g} % of the entries"
         details["missing"] = f"{told}; {100 * moments.clipped:.2g} % of the eigenvalues were negative, and clipped"
