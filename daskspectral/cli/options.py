@@ -17,6 +17,8 @@ from daskspectral.cli.settings import use_storage
 FLOAT32 = ("float64", "float32")
 DEVICES = ("cpu", "cuda", "auto")
 METHODS = ("uniform", "kmeans++", "cholesky", "farthest", "leverage")
+INVALID = "A row with NaN or infinity: an error,"
+LEFT_OUT = ("raise", "skip", "pairwise")
 ANOMALIES = ("month", "season", "dayofyear", "hour")
 UNCOVERED = ("nearest", "nan", "raise")
 SAMPLES = (
@@ -152,23 +154,11 @@ OPTIONS = (
     Value("convert --columns", "Columns to use, 0,2,5 or 0:8; of a table their names, separated by commas."),
     Value("--standardize", f"{STANDARDIZE}.", bool, False),
     Value("embed --standardize", f"{STANDARDIZE}; sdp alone.", bool, False),
-    Value("--on-invalid", "Rows with NaN or infinity: an error, or (skip) left out.", ("raise", "skip"), "raise"),
+    Value("--on-invalid", f"{INVALID} (skip) left out, or (pairwise) used where it has numbers.", LEFT_OUT, "raise"),
     Value(
-        "fit update score --on-invalid",
-        "Rows with NaN or infinity: an error, (skip) left out, or (pairwise) covariances of what is present.",
-        ("raise", "skip", "pairwise"),
-        "raise",
-    ),
-    Value(
-        "predict --on-invalid",
-        "Rows with NaN or infinity: an error, or (skip) NaN in the output.",
-        ("raise", "skip"),
-        "raise",
-    ),
-    Value(
-        "transform --on-invalid",
-        "Rows with NaN or infinity: an error, (skip) NaN in the output, or (pairwise) a fit to what is present.",
-        ("raise", "skip", "pairwise"),
+        "transform predict --on-invalid",
+        f"{INVALID} (skip) NaN, or (pairwise) a fit to its numbers.",
+        LEFT_OUT,
         "raise",
     ),
     Value(

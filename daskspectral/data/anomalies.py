@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -88,9 +88,8 @@ class Baseline(Registered):
         times = np.stack([powers[m].T @ present[m] for m in members])
         return {TIMES: times, VALUES: np.stack([powers[m, : k + 1].T @ x[m] for m in members])}
 
-    def fitted(self, sums: Mapping[str, Array], columns: tuple[int, ...] | None, width: int) -> Self:
-        """The baseline from sums over all rows, of these columns of so many; 0 in the others, NaN where nothing is
-        present of a group."""
+    def solved(self, sums: Mapping[str, Array]) -> tuple[Array, Array]:
+        """The climatology, NaN where nothing is present of a group, and the trend, from sums over all rows."""
         times, values, k = sums[TIMES], sums[VALUES], self.degree
         with np.errstate(invalid="ignore", divide="ignore"):
             mean, shared = values[:, 0] / times[:, 0], np.nan_to_num(times[:, 1:] / times[:, :1])
@@ -103,8 +102,7 @@ class Baseline(Registered):
         if k:
             inverse = np.linalg.pinv(np.moveaxis(np.array(normal), 2, 0), rcond=DETERMINED, hermitian=True)
             trend = np.squeeze(inverse @ centred.sum(axis=0).T[:, :, None], axis=2).T
-        climatology = mean - np.sum(shared[:, :k] * trend, axis=1)
-        return replace(self, climatology=_placed(climatology, columns, width), trend=_placed(trend, columns, width))
+        return mean - np.sum(shared[:, :k] * trend, axis=1), trend
 
     def removed(self, values: Any, rows: RowLabels, what: str) -> Any:
         """Values (n, d) at these rows less the baseline, lazily where they are not in memory."""
@@ -144,9 +142,3 @@ def _labels(rows: RowLabels, what: str, anomaly: str | None) -> Array:
 def _days(rows: RowLabels, what: str) -> Array:
     times = _times(rows, what).values
     return (times.astype("M8[ns]") - np.datetime64(0, "ns")) / np.timedelta64(1, "D")
-
-
-def _placed(values: Array, columns: tuple[int, ...] | None, width: int) -> Array:
-    found = np.zeros((len(values), width))
-    found[:, slice(None) if columns is None else list(columns)] = values
-    return found

@@ -197,17 +197,10 @@ class Moments(Registered):
         """How means follow from the sums of rows with single missing values; None where rows are whole."""
         if PRESENT not in self.arrays:
             return None
-        centred = self.operator.center or self.basis.size > self.basis.dimension
-        names = [f"column {column} of X" for column in self._columns(self.preparation, self.basis)]
-        if self.right_basis is not None:
-            right = self._columns(self.preparation["right"], self.right_basis)
-            names += [f"column {column} of y" for column in right]
-        return Pairs(centred, tuple(names))
-
-    @staticmethod
-    def _columns(preparation: Mapping[str, Any], basis: Basis) -> Any:
-        columns = preparation["columns"]
-        return range(basis.dimension) if columns is None else columns
+        d, columns = self.basis.dimension, self.preparation["columns"]
+        names = [f"column {column} of X" for column in (range(d) if columns is None else columns)]
+        names += [f"column {column} of y" for column in range(len(self.arrays[PRESENT]) - d)]
+        return Pairs(self.operator.center or self.basis.size > d, tuple(names))
 
     @cached_property
     def _completed(self) -> Mapping[str, Array]:

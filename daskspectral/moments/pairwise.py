@@ -3,6 +3,10 @@
 With zeros at what is missing and the mask M of what is not, weighted sums over rows give S = XᵀX, the counts N = MᵀM
 and T = XᵀM, of column i where j is present. Pairwise-complete covariances are C_ij = S_ij / N_ij - m_ij m_ji with
 m_ij = T_ij / N_ij (Little and Rubin 2019, section 3.4). They need not be positive: negative eigenvalues are clipped.
+
+Held-out values and error bars are those of the folds as ever: of a fold the products about the means of the others,
+unclipped, each pair divided by its own number of rows. Of `Cross` the covariances of both views are clipped together,
+so that correlations are at most 1.
 """
 
 from __future__ import annotations
@@ -43,13 +47,15 @@ class Pairs:
     centred: bool
     names: tuple[str, ...]
 
-    def completed(self, sums: Sums) -> dict[str, Array]:
-        """The means of functions that are columns, as of rows without gaps, without negative eigenvalues.
+    def completed(self, sums: Sums, *, clip: bool = True) -> dict[str, Array]:
+        """The means of functions that are columns, as of rows without gaps, without negative eigenvalues (`clip`).
 
         Raises ValueError for two columns that have no row in common.
         """
         self._check(sums[PRESENT])
         covariance = self._about(sums, sums) / sums[PRESENT]
+        if not clip:
+            return {**sums, **self._joined(sums, covariance, _means(sums))}
         values, vectors = scipy.linalg.eigh(covariance)
         negative = values < 0
         covariance -= (vectors[:, negative] * values[negative]) @ vectors[:, negative].T

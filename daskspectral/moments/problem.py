@@ -111,7 +111,8 @@ class Posed:
         if self.pairs is None:
             return means, seen
         counts = folds.arrays[PRESENT].sum(axis=0) / weight
-        return self.pairs.completed(means), self.pairs.of_fold(seen, means, counts, own)
+        clip = self.operator.solver.two_sided  # variances below 0 come last
+        return self.pairs.completed(means, clip=clip), self.pairs.of_fold(seen, means, counts, own)
 
     @cached_property
     def whole(self) -> Solution:

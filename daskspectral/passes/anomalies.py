@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
@@ -20,16 +21,8 @@ from daskspectral.passes.scale import Added
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True, eq=False)
-class _Each:
-    """The sums of a baseline over a batch."""
-
-    baseline: Baseline
-    design: Array
-    gaps: bool
-
-    def __call__(self, batch: Mapping[str, Array]) -> dict[str, Array]:
-        return self.baseline.sums(batch["x"], self.design[batch[NUMBER]], self.gaps)
+def _sums(baseline: Baseline, design: Array, gaps: bool, batch: Mapping[str, Array]) -> dict[str, Array]:
+    return baseline.sums(batch["x"], design[batch[NUMBER]], gaps)
 
 
 def with_baseline(stacked: StackedRows, rows: Rows, what: str, *, read: bool) -> Layout:
@@ -42,10 +35,9 @@ def with_baseline(stacked: StackedRows, rows: Rows, what: str, *, read: bool) ->
     baseline = Baseline.of(stacked.rows, what, rows.anomaly, rows.detrend or 0)
     if not read:
         return stacked.layout
-    own: dict[str, Any] = {"fields": None, "sample_dims": None, "latitude": None}
-    source = open_source(replace(rows, data=stacked.reader, **own), gaps=True)
+    source = open_source(replace(rows, data=stacked.reader, fields=None), gaps=True)
     run = Run(source, plan_rows(source, 50.0 * source.row_bytes), description="anomalies")
-    each = _Each(baseline, baseline.design(stacked.rows, what), source.on_invalid == "pairwise")
-    sums: Mapping[str, Any] = run.reduce(Added(each)).sums
-    baseline = baseline.fitted(sums, source.preparation.columns, source.n_features_in)
-    return replace(stacked.layout, baseline=baseline)
+    each = partial(_sums, baseline, baseline.design(stacked.rows, what), source.on_invalid == "pairwise")
+    tables = baseline.solved(run.reduce(Added(each)).sums)
+    climatology, trend = (source.preparation.inverse(table, source.n_features_in) for table in tables)
+    return replace(stacked.layout, baseline=replace(baseline, climatology=climatology, trend=trend))

@@ -233,3 +233,11 @@ def test_what_does_not_go_with_gaps_is_refused() -> None:
             method(rows)
     with pytest.raises(dsp.InvalidRowError):
         fitted(x).transform(x)
+
+
+def test_fewer_rows_than_columns() -> None:
+    x = holed(60, 90)
+    with pytest.warns(dsp.TrustWarning, match="were negative"):
+        model = fitted(x)
+    values = np.linalg.eigvalsh(pairwise(x, np.ones(60)))
+    np.testing.assert_allclose(model.eigenvalues_, values[:-4:-1], rtol=1e-11)
