@@ -162,7 +162,7 @@ def spanning_landmarks(source: Source, *, view: str, centred: bool) -> Found:
     their mean, so that what they have in common does not hide how they differ.
     """
     d = source.dimension_at(view)
-    if source.n < d:
+    if source.n < d and source.on_invalid != "pairwise":
         _, raw = take_rows(source, np.arange(source.n), view=view, raw=True, description="landmarks")
         if not len(raw):
             raise ValueError("no rows are left: every row is invalid; mend the data")

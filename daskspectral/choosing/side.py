@@ -143,8 +143,9 @@ class Side:
         if own is None or own.count != "auto":
             return self
         linear = own.drawn and type(own.kernel) is Linear and own.periods is None and not self.functions.vanishes
-        least = min(source.n, dimension)
-        spanning = linear and least <= MOST_SPANNING
+        gaps = source.on_invalid == "pairwise"
+        least = dimension if gaps else min(source.n, dimension)
+        spanning = linear and (gaps or least <= MOST_SPANNING)
         few = linear and not spanning and sketched(components) < least
         leading = components if few and operator.solver.by_norm and self.constant else 0
         count = least if spanning else sketched(leading) if leading else min(count, own.sample or count)
@@ -167,7 +168,7 @@ class Side:
             order, operator.title
         )
         given_points(self.landmarks, source, self.view)
-        if source.n < self.drawn:
+        if source.n < self.drawn and not self.spanning:
             raise ValueError(f"X has {source.rows}, fewer than {self.drawn} landmarks; lower their count")
 
     def choose(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SHORT = ("potential", "drift", "diffusion", "direction")
 """Fields with options of their own."""
-READ = ("sample_dims", "latitude", "columns", "standardize", "on_invalid", "allow_missing")
+READ = ("sample_dims", "latitude", "anomaly", "detrend", "columns", "standardize", "on_invalid", "allow_missing")
 LANDMARKS = {
     "landmarks": "count",
     "landmark_method": "method",

@@ -17,6 +17,9 @@ from daskspectral.cli.settings import use_storage
 FLOAT32 = ("float64", "float32")
 DEVICES = ("cpu", "cuda", "auto")
 METHODS = ("uniform", "kmeans++", "cholesky", "farthest", "leverage")
+INVALID = "A row with NaN or infinity: an error,"
+LEFT_OUT = ("raise", "skip", "pairwise")
+ANOMALIES = ("month", "season", "dayofyear", "hour")
 UNCOVERED = ("nearest", "nan", "raise")
 SAMPLES = (
     *("two-moons", "sphere", "circle", "gaussian", "torus", "torus-surface", "swiss-roll", "uniform", "ou"),
@@ -41,10 +44,10 @@ DTYPE = "Precision of the arithmetic, or of the numbers written"
 DEVICE = "Where functions are evaluated and multiplied: cuda is a GPU (extra gpu)"
 CHECKPOINT = "A directory for the sums so far, from which the same command goes on"
 RARE = (
-    "lag trajectory manifold density drift diffusion direction coefficient view latitude allow-missing landmark- "
-    "method landmark-sample exclude-landmarks spread rotate constant lattice-box lattice-margin network ridge rtol "
-    "dtype device gradient-weight smoothness functions tolerance max-passes cache cache-path time regularization on- "
-    "uncovered trust checkpoint-every plot connect-timeout threads storage-option json quiet log-file"
+    "lag trajectory manifold density drift diffusion direction coefficient view latitude anomaly detrend allow-missing "
+    "landmark-method landmark-sample exclude-landmarks spread rotate constant lattice-box lattice-margin network ridge "
+    "rtol gradient-weight dtype device smoothness functions tolerance max-passes cache cache-path time regularization "
+    "on-uncovered trust checkpoint-every plot connect-timeout threads storage-option json quiet log-file"
 )
 """Options that few need, left to --help-all."""
 
@@ -144,16 +147,18 @@ OPTIONS = (
         kinds.NAMES,
     ),
     Value("--latitude", "The coordinate in degrees, of rows or columns, by whose cosine these are weighted."),
+    Value("--anomaly", "Of labelled POINTS in time: less the mean over each of these.", ANOMALIES),
+    Value("--detrend", "Of labelled POINTS in time: less a polynomial of this degree too.", kinds.COUNT),
     Value("--columns", "Columns to use, 0,2,5 or 0:8.", kinds.COLUMNS),
     Value("embed --columns", "Columns to use, 0,2,5 or 0:8; sdp alone.", kinds.COLUMNS),
     Value("convert --columns", "Columns to use, 0,2,5 or 0:8; of a table their names, separated by commas."),
     Value("--standardize", f"{STANDARDIZE}.", bool, False),
     Value("embed --standardize", f"{STANDARDIZE}; sdp alone.", bool, False),
-    Value("--on-invalid", "Rows with NaN or infinity: an error, or (skip) left out.", ("raise", "skip"), "raise"),
+    Value("--on-invalid", f"{INVALID} (skip) left out, or (pairwise) used where it has numbers.", LEFT_OUT, "raise"),
     Value(
         "transform predict --on-invalid",
-        "Rows with NaN or infinity: an error, or (skip) NaN in the output.",
-        ("raise", "skip"),
+        f"{INVALID} (skip) NaN, or (pairwise) a fit to its numbers.",
+        LEFT_OUT,
         "raise",
     ),
     Value(
@@ -373,7 +378,7 @@ OPTIONS = (
         callback=help_all,
     ),
 )
-LABELLED = "sample-dims latitude"
+LABELLED = "sample-dims latitude anomaly detrend"
 VALID = "on-invalid allow-missing"
 OPERATOR = "operator lag trajectory manifold density potential drift diffusion direction coefficient field view"
 BASIS = "kernel landmarks landmark-method landmark-sample lattice lattice-box lattice-margin"

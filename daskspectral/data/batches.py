@@ -74,8 +74,9 @@ class Reading:
     `preparations` has an entry for each field of points, `x` and other views; with `raw`, invalid rows are told by the
     columns that these use, and points are left as they are. Rows for whose prepared `x` the test `dropped` holds are
     left out. `selected` are sorted global row numbers: only these rows are taken. Each batch has the numbers of its
-    rows as the field NUMBER. `on_invalid` is "raise", "skip", or "keep" (rows are not checked). Where chunks allow it,
-    batches have `least` rows. Of the fields `digested` all that is read is digested, as values of the type given there.
+    rows as the field NUMBER. `on_invalid` is "raise", "skip", "keep" (rows are not checked), or "pairwise":
+    entries that cannot be used are NaN, and rows are left out in which no entry can. Where chunks allow it, batches
+    have `least` rows. Of the fields `digested` all that is read is digested, as values of the type given there.
     Where rows are `keyed`, batches have the keys of the points `x`, as they are before preparation, as the field KEY.
     """
 
@@ -154,6 +155,8 @@ class Batches:
         columns = {name: p.columns for name, p in self.rows.preparations.items() if p.columns is not None}
         checked = {name: batch[name] for name in self.readers}
         checked |= {name: batch[name][:, list(chosen)] for name, chosen in columns.items()}
+        if self.rows.on_invalid == "pairwise":
+            return self._with_gaps(batch, checked)
         valid = None if self.rows.on_invalid == "keep" else valid_rows(checked)
         if valid is not None:
             if self.rows.on_invalid == "raise":
@@ -164,11 +167,26 @@ class Batches:
             self.skipped += int(np.count_nonzero(~valid))
         return batch if valid is None else {k: v[valid] for k, v in batch.items()}
 
+    def _with_gaps(self, batch: dict[str, Array], checked: dict[str, Array]) -> dict[str, Array]:
+        """The batch with NaN for what cannot be used, without rows in which nothing can or another field is invalid."""
+        points = {name: checked.pop(name) for name in self.rows.preparations}
+        present = np.concatenate([usable(values) for values in points.values()], axis=1)
+        kept, others = present.any(axis=1), valid_rows(checked)
+        kept = kept if others is None else kept & others
+        self.skipped += int(np.count_nonzero(~kept))
+        if not present.all():
+            batch = batch | {name: np.where(usable(batch[name]), batch[name], np.nan) for name in points}
+        return batch if kept.all() else {k: v[kept] for k, v in batch.items()}
+
     def _prepared(self, batch: dict[str, Array]) -> dict[str, Array]:
         if self.rows.raw:
             return batch
         preparations = self.rows.preparations
-        keys = {KEY: row_keys(preparations["x"].selected(batch["x"]), batch[NUMBER])} if self.rows.keyed else {}
+        keys = {}
+        if self.rows.keyed:
+            x = preparations["x"].selected(batch["x"])
+            x = np.nan_to_num(x) if self.rows.on_invalid == "pairwise" else x
+            keys = {KEY: row_keys(x, batch[NUMBER])}
         batch = {**batch, **keys, **{name: p(batch[name]) for name, p in preparations.items()}}
         if self.rows.dropped is None or not (touching := self.rows.dropped(batch["x"])).any():
             return batch

@@ -205,7 +205,10 @@ def stack_rows(
         cosines = latitude_weights(angles, samples, sizes, values)
     coords = {k: c for k, c in found.data.coords.items() if set(c.dims) <= set(samples)}
     rows = RowLabels(samples, sizes, coords, {k: v for k, v in plain(found.data.attrs).items() if k not in QUANTITY})
-    reader = reader_of(chosen_columns(values, layout, unweighted), what)
+    values = chosen_columns(values, layout, unweighted)
+    if layout.baseline is not None and not unweighted:
+        values = layout.baseline.removed(values, rows, what)
+    reader = reader_of(values, what)
     reader = found.behind(reader, [array.name for array in arrays])
     return StackedRows(reader, layout, rows, cosines)
 

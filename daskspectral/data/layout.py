@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.data.anomalies import Baseline
 from daskspectral.registry import Registered
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Layout(Registered):
     entries of the `variables` behind one another, each with its other dimensions stacked in their order. Of these
     `size` columns those with `kept` are used, multiplied by `weights` (the square root of the cosine of the `latitude`,
     where that belongs to the columns). `target` is what a regression was fitted to, where that had labels, and
-    `target_coords` are the coordinates of several targets.
+    `target_coords` are the coordinates of several targets. The `baseline` is subtracted in the end.
     """
 
     sample_dims: tuple[str, ...]
@@ -82,8 +83,9 @@ class Layout(Registered):
     attrs: Plain = field(default_factory=dict)
     target: Variable | None = None
     target_coords: Mapping[str, Coordinate] = field(default_factory=dict)
+    baseline: Baseline | None = None
 
-    expects: ClassVar = {"target": Variable}
+    expects: ClassVar = {"target": Variable, "baseline": Baseline}
 
     @property
     def size(self) -> int:

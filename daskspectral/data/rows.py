@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from daskspectral.data.anomalies import GROUPS, MOST_DEGREE
 from daskspectral.data.loaded import loaded
+from daskspectral.kernels.base import whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,14 +41,24 @@ class Rows:
     latitude : str, optional
         A coordinate of such data in degrees. Where it belongs to the columns, these are multiplied by the square root
         of its cosine; where it belongs to the rows, the cosine is a sample weight.
+    anomaly : {"month", "season", "dayofyear", "hour"}, optional
+        Of data with labels and times along their rows: subtract the mean of each column over each of these, in one more
+        pass of the fit. The means are kept with the model, and subtracted from rows at any times; patterns and
+        `inverse_transform` are of anomalies. All rows tell of them, those that are held out too.
+    detrend : int, optional
+        Subtract a polynomial of this degree in time too, fitted together with the means, so that neither takes what
+        belongs to the other; without `anomaly` it is that of least squares alone.
     fields : mapping of str to arrays, optional
         The further arrays that an operator reads, by name, with a row for each row of the data: {"potential": v};
         labelled ones are brought to its rows.
-    on_invalid : {"raise", "skip"}
+    on_invalid : {"raise", "skip", "pairwise"}
         A row with NaN or infinity raises InvalidRowError for the lowest one; with "skip" it is left out of a fit and
         counted, and its results are NaN. Of data with labels, columns that are NaN in all rows (land) are then left out
         first, and NaN in what has the layout of the data; where the first rows have such columns, the data are read
-        once more to find them.
+        once more to find them. With "pairwise", for `Covariance` and `Cross` with linear functions, a row is left out
+        only where nothing of it is present: each covariance is that of the rows in which both columns are
+        (pairwise-complete observations, `help(daskspectral.moments.pairwise)`), and `transform` fits the functions to
+        the entries that are present by least squares.
     allow_missing : bool
         Read fill values where a chunk of a zarr array is missing, which is an OSError otherwise.
     storage_options : mapping, optional
@@ -71,6 +83,8 @@ class Rows:
     standardize: bool = False
     sample_dims: str | Sequence[str] | None = None
     latitude: str | None = None
+    anomaly: str | None = None
+    detrend: int | None = None
     fields: Mapping[str, Any] | None = None
     on_invalid: str = "raise"
     allow_missing: bool = False
@@ -82,11 +96,14 @@ class Rows:
         for name, allowed in {
             "standardize": (False, True),
             "allow_missing": (False, True),
-            "on_invalid": ("raise", "skip"),
+            "on_invalid": ("raise", "skip", "pairwise"),
+            "anomaly": (None, *GROUPS),
         }.items():
             value = getattr(self, name)
             if not any(type(value) is type(a) and value == a for a in allowed):
                 raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}; it is {value!r}")
+        if self.detrend is not None and whole("detrend", self.detrend, 1) > MOST_DEGREE:
+            raise ValueError(f"detrend is the degree of a polynomial, 1 to {MOST_DEGREE}; it is {self.detrend!r}")
         if not isinstance(self.fields, (Mapping, type(None))):
             raise TypeError(f"fields is a mapping of names to arrays; it is {type(self.fields).__name__}")
 

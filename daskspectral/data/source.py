@@ -87,8 +87,8 @@ class Source:
     `views` are further fields of points in the space of x, prepared as x is; `apart` are fields of points in spaces
     of their own, with their preparations. `by_tasks` tells that its rows will be dealt to folds in whole tasks,
     `standardize` that a fit is to scale the columns. Passes over them treat invalid rows as `on_invalid` says: "raise",
-    "skip" or "keep" (rows are not checked); their `progress` None shows a bar on a terminal only, and none beside a bar
-    of dask's.
+    "skip", "pairwise" or "keep" (rows are not checked); their `progress` None shows a bar on a terminal only, and none
+    beside a bar of dask's.
     """
 
     readers: Mapping[str, Reader]
@@ -172,19 +172,26 @@ def open_source(
     views: Mapping[str, Any] | None = None,
     apart: Mapping[str, Any] | None = None,
     fields: Mapping[str, Any] | None = None,
+    gaps: bool = False,
     progress: bool | None = False,
     **others: Any,
 ) -> Source:
     """A Source of Rows of x (n, d) and further fields of n rows each, of any shape (None ones are left out).
 
     Fields come in the mapping `fields` or as keywords. `views` are points (n, d) in the space of x, of which the same
-    columns are used, `apart` points (n, q) in spaces of their own. Raises ValueError or TypeError where shapes, types
-    or chunks cannot be used, FileNotFoundError for a missing path; nothing is read but metadata.
+    columns are used, `apart` points (n, q) in spaces of their own. Rows may have `gaps`
+    where these are told. Raises ValueError or TypeError where shapes, types or chunks cannot be used, FileNotFoundError
+    for a missing path; nothing is read but metadata.
     """
     views, apart, rows = views or {}, apart or {}, Rows.of(rows)
     if fields is None and rows.fields:
         raise ValueError(
             f"the fields {', '.join(map(repr, rows.fields))} of the rows are read by nothing: leave them out"
+        )
+    if rows.on_invalid == "pairwise" and not gaps:
+        raise ValueError(
+            "on_invalid='pairwise' is for SpectralDecomposition of Covariance() and Cross(): with other operators and "
+            "estimators take on_invalid='skip', or fill the gaps before"
         )
     readers = {"x": points_reader(rows.data, "X")}
     for name, value in {**views, **apart}.items():
@@ -368,16 +375,21 @@ def open_data(
         others = dict(zip(views[1:], X[1:], strict=True))
         right = {operator.right_view: others.pop(operator.right_view)} if apart else {}
         first = replace(rows, data=X[0])
-        source = open_source(first, views=others, apart=right, fields=given, progress=progress, **own)
+        source = open_source(
+            first, views=others, apart=right, fields=given, gaps=operator.takes_gaps, progress=progress, **own
+        )
     else:
-        source = open_source(rows, fields=given, progress=progress, **own)
+        source = open_source(rows, fields=given, gaps=operator.takes_gaps, progress=progress, **own)
     operator.check(source.dimension, source.dimension_at(operator.right_view) if apart else None)
     operator.check_fields({name: source.readers[name].shape[1:] for name in given}, source.dimension)
     return source
 
 
 def check_widths(before: Moments, source: Source) -> None:
-    """Raise ValueError where the points of the source have not the columns that were measured."""
+    """Raise ValueError where the points of the source have not the columns that were measured, or gaps that those
+    had not."""
+    if source.on_invalid == "pairwise" and before.pairs is None:
+        raise ValueError("the model was fitted to whole rows, not with on_invalid='pairwise': take on_invalid='skip'")
     operator, fitted = before.operator, {"x": before.preparation}
     if operator.own_right_basis:
         fitted[operator.right_view] = before.preparation["right"]

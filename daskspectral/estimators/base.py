@@ -28,7 +28,15 @@ from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation, Source, check_columns
 from daskspectral.data.writing import refuse_existing, refuse_input
 from daskspectral.engine.accelerators import chosen_device
-from daskspectral.estimators.reading import LAYOUTS, NAMES, NamedColumns, reads, refuse_names, stacked_as
+from daskspectral.estimators.reading import (
+    LAYOUTS,
+    NAMES,
+    NamedColumns,
+    check_baseline,
+    reads,
+    refuse_names,
+    stacked_as,
+)
 from daskspectral.estimators.records import WARNINGS, identity_of, provenance
 from daskspectral.estimators.summary import PUBLIC, Told, summary_of
 from daskspectral.groups import Group
@@ -233,11 +241,14 @@ class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[
             layout, dims = vars(self).get(f"{side}layout_"), rows.sample_dims
             stacked = stacked_as(rows.data, "X", layout, sample_dims=dims, latitude=rows.latitude)
             if stacked is None:
-                refuse_names(rows)
+                refuse_names(rows, layout)
+            check_baseline(layout, rows)
             if not side:
                 self._check_as_fitted(rows)
+            if rows.on_invalid == "pairwise" and not function.gaps:
+                raise ValueError("on_invalid='pairwise' is for models that were fitted with it: take 'skip'")
             return apply_rows(
-                replace(function, nan_rows=rows.on_invalid == "skip"),
+                replace(function, nan_rows=rows.on_invalid != "raise"),
                 self._like_fit(rows.data if stacked is None else stacked.reader, vars(self)[RIGHT] if side else None),
                 output=output,
                 rows=None if stacked is None else stacked.rows,

@@ -25,9 +25,11 @@ from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source
 from daskspectral.errors import InvalidRowError
 from daskspectral.estimators.records import remembered
+from daskspectral.passes.anomalies import with_baseline
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 FIELDS = ("y", "sample_weight")
+UNNAMED = dict.fromkeys(("sample_dims", "latitude", "anomaly", "detrend"))
 LAYOUTS = ("layout_", "right_layout_")
 
 
@@ -48,13 +50,15 @@ def reads(method: Call) -> Call:
         values |= values.pop("options", {})  # the method's own **options
         known = {} if learns else {name: vars(self)[name] for name in LAYOUTS if name in vars(self)}
         given = {"sample_dims": rows.sample_dims, "latitude": rows.latitude}
+        fits = method.__name__ == "fit"
         with using(rows.storage_options, rows.allow_missing or None):
             values |= {"X": rows.data, "fields": rows.fields}
             weighs = not own.parameters.keys().isdisjoint(("sample_weight", "options"))
-            layouts = _Call(self, values, known, given, learns, weighs, learns and rows.on_invalid == "skip").lay()
+            dropping = learns and rows.on_invalid != "raise"
+            layouts = _Call(self, values, known, given, learns, weighs, dropping, rows, fits).lay()
             if layouts is None:
-                refuse_names(rows)
-            read = {"data": values["X"], "fields": values.pop("fields"), "sample_dims": None, "latitude": None}
+                refuse_names(rows, known.get("layout_"))
+            read = {"data": values["X"], "fields": values.pop("fields"), **UNNAMED}
             values["X"] = replace(rows, **read)
             try:
                 result = called(self, **values)
@@ -80,7 +84,7 @@ class _Call:
     """The arguments of one call, `values`, in which rows take the place of labelled data.
 
     `known` are the layouts of the fit, `given` what is told of dimensions; a call that `learns` may be `dropping` empty
-    columns.
+    columns. Of the `rows` that a call `fits` climatologies and trends are read.
     """
 
     estimator: Any
@@ -90,6 +94,8 @@ class _Call:
     learns: bool
     weighs: bool
     dropping: bool
+    rows: Rows
+    fits: bool
 
     def lay(self) -> dict[str, Layout] | None:
         """The layouts; None where X has no labels."""
@@ -115,7 +121,15 @@ class _Call:
 
     def _stacked(self, x: Any, what: str, layout: str = "layout_", **options: Any) -> StackedRows | None:
         """Labelled data by the layout of the fit of this name, or as is told."""
-        return stacked_as(x, what, self.known.get(layout), **self.given, **options)
+        known = self.known.get(layout)
+        found = stacked_as(x, what, known, **self.given, **options)
+        if found is None:
+            return None
+        if known is not None:
+            check_baseline(known, self.rows)
+            return found
+        own = with_baseline(found, self.rows, what, read=self.fits)
+        return found if own is found.layout else stack_rows(x, what, layout=own, weigh=options.get("weigh", False))
 
     def _lay_views(self, views: Sequence[Any], apart: bool) -> dict[str, Layout] | None:
         """The views of each row: those in the space of the first by its layout, others by one of their own."""
@@ -131,6 +145,7 @@ class _Call:
                 stacked = stack_rows(view, what, layout=first.layout)
             readers.append(view if stacked is None else stacked.reader)
             if stacked is None:
+                refuse_names(replace(self.rows, data=view, sample_dims=None, latitude=None), None)
                 continue
             import xarray as xr
 
@@ -146,6 +161,8 @@ class _Call:
     def _lay_trajectories(self, X: Sequence[Any]) -> dict[str, Layout] | None:
         """Several trajectories, of one layout: columns are left out where no trajectory has a number."""
         layout = self.known.get("layout_")
+        if self.rows.anomaly is not None or self.rows.detrend is not None:
+            raise ValueError("anomaly= and detrend= are of one series of times: subtract those of trajectories before")
         if layout is None:
             first = self._stacked(X[0], "X[0]")
             if first is None:
@@ -224,9 +241,23 @@ def stacked_as(
     return stacked
 
 
-def refuse_names(rows: Rows) -> None:
-    """Raise ValueError where dimensions or coordinates are named of rows without labels."""
-    given = {"sample_dims": rows.sample_dims, "latitude": rows.latitude}
+def check_baseline(layout: Layout | None, rows: Rows) -> None:
+    """Raise ValueError where rows ask for other anomalies than those of the fit, which need not be asked for."""
+    own = None if layout is None else layout.baseline
+    fitted = {"anomaly": own and own.anomaly, "detrend": own and own.degree}
+    for name, wanted in fitted.items():
+        if getattr(rows, name) not in (None, wanted):
+            raise ValueError(f"{name}={getattr(rows, name)!r} is not that of the fit, {wanted or None}: leave it out")
+
+
+def refuse_names(rows: Rows, layout: Layout | None) -> None:
+    """Raise ValueError where dimensions or coordinates are named of rows without labels, or anomalies were fitted."""
+    if layout is not None and layout.baseline is not None:
+        raise ValueError(
+            "the model was fitted to anomalies in time, and rows without labels have no times: give an "
+            "xarray.DataArray or Dataset with the times of its rows"
+        )
+    given = {name: getattr(rows, name) for name in UNNAMED}
     named = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
     if named:
         raise ValueError(

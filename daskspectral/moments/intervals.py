@@ -19,6 +19,7 @@ import scipy.special
 from numpy.typing import NDArray
 
 from daskspectral.moments.folds import Folds
+from daskspectral.moments.pairwise import PRESENT, any_pair_alone
 from daskspectral.moments.problem import Posed, relation_of
 from daskspectral.solve import Solution
 from daskspectral.solve.ritz import Relation, ritz, ritz_singular
@@ -70,6 +71,8 @@ def errors_of(posed: Posed, folds: Folds | None, undercut: Array | None = None) 
     filled = [fold for fold in range(folds.number) if folds.weight[fold] > 0]
     if len(filled) < 2:
         return _unknown(k, "no error bars: all weight is in one fold")
+    if posed.pairs is not None and any_pair_alone(folds.arrays[PRESENT]):
+        return _unknown(k, "no error bars: two columns have common rows in one fold alone")
     folds = posed.reduced(folds)
     parts = [_LeftOut(posed, folds, fold) for fold in filled]
     values = np.stack([part.values for part in parts])
@@ -115,8 +118,7 @@ class _LeftOut:
 
     def __init__(self, posed: Posed, folds: Folds, fold: int):
         self.weight, operator, whole = float(folds.weight[fold]), posed.operator, posed.whole
-        total, others = float(folds.weight.sum()), np.delete(np.arange(len(folds.weight)), fold)
-        means = folds.means(others, total - self.weight, operator.counts)
+        total, (means, seen) = float(folds.weight.sum()), posed.without(folds, fold)
         found = posed.solve_part(means, posed.rows * (total - self.weight) / total)
         left, right = posed.against_whole
         turned = self.overlap = found.right.conj().T @ right
@@ -128,7 +130,7 @@ class _LeftOut:
             self.values: Any = found.values[order]
         else:
             self.values = np.einsum("ji,j,ji->i", self.turn.conj(), found.values, self.turn).real
-        self.sums = self._sums(posed, means, folds.of(fold), found)
+        self.sums = self._sums(posed, means, seen, found)
 
     def _sums(self, posed: Posed, means: Sums, seen: Sums, found: Solution) -> list[Any]:
         """The form and the Gram matrices of the turned functions, summed over the fold, less the fitted means."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from daskspectral.basis import Basis, as_lattice
 from daskspectral.moments.digests import Digests
 from daskspectral.moments.folds import Folds
+from daskspectral.moments.pairwise import CLIPPED, PRESENT, Pairs
 from daskspectral.operators import Operator
 from daskspectral.registry import Registered, digest_of, encode
 
@@ -190,6 +192,35 @@ class Moments(Registered):
         """Whether the functions are all linear ones on the rows, so that products with columns follow from others."""
         return as_lattice(self.basis) is None and SUMS in self.arrays and POINTS not in self.arrays
 
+    @property
+    def pairs(self) -> Pairs | None:
+        """How means follow from the sums of rows with single missing values; None where rows are whole."""
+        if PRESENT not in self.arrays:
+            return None
+        d, columns = self.basis.dimension, self.preparation["columns"]
+        names = [f"column {column} of X" for column in (range(d) if columns is None else columns)]
+        names += [f"column {column} of y" for column in range(len(self.arrays[PRESENT]) - d)]
+        return Pairs(self.operator.center or self.basis.size > d, tuple(names))
+
+    @cached_property
+    def _completed(self) -> Mapping[str, Array]:
+        """The means by pairs of columns; none where rows are whole."""
+        if self.pairs is None:
+            return {}
+        found = self.pairs.completed({name: values / self.weight for name, values in self.arrays.items()})
+        d = self.basis.dimension
+        return {**found, SUMS: found["first"][-d:], SQUARES: np.diag(found["gram"])[-d:]}
+
+    @property
+    def clipped(self) -> float:
+        """The share of negative eigenvalues, in absolute value, of covariances by pairs of columns; 0 of whole rows."""
+        return float(self._completed.get(CLIPPED, 0.0))
+
+    @property
+    def missing(self) -> float:
+        """The share of the entries that are missing in the rows that were summed."""
+        return 1 - float(np.diag(self.arrays[PRESENT]).mean() / self.weight) if PRESENT in self.arrays else 0.0
+
     def points(self, functions: Any = 1.0) -> Any:
         """The means of f(x) x, (k, d), of functions with conjugate coefficients (k, p); of all (p, d) by default.
 
@@ -208,7 +239,7 @@ class Moments(Registered):
             return NotImplemented
         self.measured.check_addable(other.measured)
         for one in (self, other):
-            if one.spanned:  # not of the rows of both
+            if one.spanned and one.pairs is None:  # not of the rows of both
                 whole = replace(one, arrays={**one.arrays, POINTS: one.weight * one.points()})
                 return whole + other if one is self else self + whole
         shapes, theirs = ({k: v.shape for k, v in m.arrays.items()} for m in (self, other))
@@ -231,7 +262,8 @@ class Moments(Registered):
 
     def mean(self, name: str) -> Array:
         """The weighted mean of one form over the rows, (p, q)."""
-        return np.asarray(self.arrays[name] / self.weight)
+        found = self._completed.get(name)
+        return np.asarray(self.arrays[name] / self.weight) if found is None else found
 
 
 def _lower(left: Array | None, right: Array | None) -> Array | None:

@@ -16,6 +16,7 @@ from daskspectral.errors import RankWarning, warn_user
 from daskspectral.moments.counting import correlation_time, counted_rows
 from daskspectral.moments.folds import Folds
 from daskspectral.moments.moments import Moments
+from daskspectral.moments.pairwise import PRESENT
 from daskspectral.operators import Operator
 from daskspectral.solve import (
     Penalty,
@@ -63,7 +64,7 @@ class Posed:
         self.cut, self.least_cut = resolve_cut(solver.rtol, moments.dtype), CUTS[moments.dtype]
         self.rounding = max(ROUNDING[moments.dtype], solver.rtol or 0.0)
         self.precision = PRECISION[moments.dtype]
-        means, self.count_of_rows = checked_means(moments), moments.count
+        means, self.count_of_rows, self.pairs = checked_means(moments), moments.count, moments.pairs
         self.rows = counted_rows(moments) / correlation_time(moments)
         self.left = self.right = _Side(moments, "", solver.min_support, half)
         if self.operator.solver.two_sided and "right_gram" in means:
@@ -101,6 +102,17 @@ class Posed:
                 part=part,
             )
         )
+
+    def without(self, folds: Folds, fold: int) -> tuple[Mapping[str, Real], Mapping[str, Real]]:
+        """The means over all folds but one, and the sums over that fold; of rows with gaps by pairs of columns."""
+        weight, own = float(folds.weight.sum()), float(folds.weight[fold])
+        others = np.delete(np.arange(len(folds.weight)), fold)
+        means, seen = folds.means(others, weight - own, self.operator.counts), folds.of(fold)
+        if self.pairs is None:
+            return means, seen
+        counts = folds.arrays[PRESENT].sum(axis=0) / weight
+        clip = self.operator.solver.two_sided  # variances below 0 come last
+        return self.pairs.completed(means, clip=clip), self.pairs.of_fold(seen, means, counts, own)
 
     @cached_property
     def whole(self) -> Solution:

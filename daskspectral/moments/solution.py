@@ -17,7 +17,7 @@ from daskspectral.moments.counting import advise_weights
 from daskspectral.moments.intervals import errors_of, held_out_by_folds
 from daskspectral.moments.moments import SQUARES, SUMS, Moments
 from daskspectral.moments.problem import Posed, checked_means, relation_of
-from daskspectral.moments.trust import Solved, advise_manifold, advise_rank
+from daskspectral.moments.trust import Solved, advise_clipped, advise_manifold, advise_rank
 from daskspectral.operators import Operator
 from daskspectral.solve.ritz import ritz, ritz_singular
 from daskspectral.solvers import Cut, Solving
@@ -68,6 +68,7 @@ def solve_moments(
     left, right, own = posed.left, posed.right, moments.operator.solver
     advise_manifold(moments)
     advise_weights(moments)
+    advise_clipped(moments)
     errors = errors_of(posed, moments.folds, moments.undercut)
     approximate = [b for b in at_landmarks(moments.basis) if _is_approximate(b, moments)]
     if len(spectrum.values) < left.basis.dimension or not own.by_norm:  # all components of the columns are no low rank

@@ -15,6 +15,7 @@ from daskspectral.moments.folds import ALL, COUNT, FOLD, WEIGHT, Groups, name_in
 from daskspectral.moments.measure import Measure, numbered
 from daskspectral.moments.modes import ModeMeasure
 from daskspectral.moments.moments import SQUARES, SUMS
+from daskspectral.moments.pairwise import zero_filled
 from daskspectral.operators import Operator
 
 Array = NDArray[Any]
@@ -28,6 +29,7 @@ class SumTask:
     With `groups` the sums of each group that has rows come apart, under the names `folds.name_in(group, name)`, with
     the weight and the number of rows of all groups. The sums over `runs` of rows, whatever their groups, come under the
     name `counting.ORDER`; beside modes, which cost less than these sums, of the first rows of each batch.
+    With `gaps` points have NaN where they are missing, and the sums of `moments.pairwise` come too.
     Targets are prepared with the scale and columns of X given here.
     """
 
@@ -37,6 +39,7 @@ class SumTask:
     columns: tuple[int, ...] | None = None
     groups: Groups | None = None
     runs: Runs | None = None
+    gaps: bool = False
 
     def __call__(self, batches: Iterable[Rows], state: Any = None) -> dict[str, Array]:
         """The sums over the rows of these batches. Raises PointError for a point that the operator does not accept."""
@@ -53,7 +56,8 @@ class SumTask:
             with numbered(batch):
                 self.operator.check_points(batch["x"])
             if order is not None:
-                order.add(batch["x"], spread=self.measure.brief)
+                x = _bridged(batch["x"]) if self.gaps else batch["x"]
+                order.add(x, spread=self.measure.brief)
             fields = self.operator.prepared(batch, self.scale, self.columns)
             for group, rows in ((0, fields),) if groups is None else groups.split(fields):
                 if group not in parts:
@@ -108,7 +112,10 @@ class _GroupSums:
         return self._task.operator.together(self._measurement.result()) | self._statistics
 
     def _sum(self, rows: Rows) -> None:
-        more = self._task.operator.statistics(rows)
+        pairs: dict[str, Array] = {}
+        if self._task.gaps:
+            rows, pairs = zero_filled(rows, self._task.operator.views)
+        more = self._task.operator.statistics(rows) | pairs
         if self._task.measure.patterns:
             more = more | _columns(rows)
         before = self._statistics
@@ -123,6 +130,13 @@ def _columns(rows: Rows) -> dict[str, Array]:
     if "weight" in rows:
         return {SUMS: rows["weight"] @ x, SQUARES: rows["weight"] @ x**2}
     return {SUMS: x.sum(axis=0), SQUARES: np.einsum("nd,nd->d", x, x)}
+
+
+def _bridged(x: Array) -> Array:
+    """Points with the mean of what is present of a column where it is missing."""
+    present = ~np.isnan(x)
+    means = np.where(present, x, 0).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
+    return np.where(present, x, means)
 
 
 def _joined(parts: list[Rows]) -> Rows:

@@ -34,6 +34,7 @@ ALIKE_ROWS = 5.0  # that count as one: random folds then give error bars too nar
 ALIKE_TASKS = 0.1  # of the variance lies between whole tasks, which are dealt to folds
 FAR_OUT = 10.0  # kurtosis: 3 of normal rows, 6 of exponential tails on both sides
 UNEVEN = 3.0  # the largest share of a fold in a function's square over the median share
+MOST_CLIPPED = 0.05  # of the eigenvalues by pairs of columns, that are negative
 CHANGE = 0.1  # of a value, by which the basis must not decide it
 LOW_RANK, FEW_DIRECTIONS = 0.25, 5  # below this share of p, and below so many times the number of values
 LEFT = 0.75  # of the directions, which must give the same values
@@ -278,6 +279,17 @@ def _change_by_rank(form: Array, gram: Array, count: int, cut: float) -> float:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.2g} %" if share < 0.995 else f"a factor of {1 + share:.2g}"
+
+
+def advise_clipped(moments: Moments) -> None:
+    """Warn where covariances by pairs of columns are far from positive."""
+    if moments.clipped > MOST_CLIPPED:
+        warn_user(
+            f"{100 * moments.clipped:.2g} % of the eigenvalues of the covariances were negative, and clipped: with "
+            f"{100 * moments.missing:.2g} % of the entries missing, pairs of columns are known from different rows. "
+            "Leave out columns with few values, or rows with few by on_invalid='skip'",
+            TrustWarning,
+        )
 
 
 def advise_manifold(moments: Moments) -> None:

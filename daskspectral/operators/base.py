@@ -47,6 +47,8 @@ class Operator(Registered, ABC):
     """The kernel taken where none is given; None where the data choose."""
     has_patterns: bool = True
     """Whether products of functions and columns are summed, for the regression of points on functions."""
+    takes_gaps: bool = False
+    """Whether linear functions may be measured on rows with single missing values."""
     counts: frozenset[str] = frozenset({"weight_squares"})
     """The sums of `statistics` that are never divided by the total weight, by name."""
 

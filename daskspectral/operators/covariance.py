@@ -20,6 +20,9 @@ class Covariance(Operator):
     `transform` gives the components scaled to variance 1. Variances are means over the rows: n - 1 in place of n makes
     them n / (n - 1) times as large. With constant=False nothing is subtracted, and they are second moments.
 
+    Rows with single missing values count with what they have by `Rows(x, on_invalid="pairwise")`; a field less its
+    climatology and trend is `Rows(x, anomaly="month", detrend=1)`.
+
     Columns with a variance of their own units decide; `Rows(x, standardize=True)` makes them alike.
 
     Examples
@@ -43,6 +46,8 @@ class Covariance(Operator):
     descending = True
 
     kills_constants = True
+
+    takes_gaps = True
 
     @property
     def forms(self) -> dict[str, Form]:

@@ -49,6 +49,8 @@ class Cross(Operator):
 
     own_right_basis = True
 
+    takes_gaps = True
+
     solver = Singular()
 
     @property

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,8 @@ class RowFunction(ABC):
     """
 
     preparation: Preparation = field(default_factory=Preparation)
+    gaps: ClassVar[bool] = False
+    """Whether the function takes rows of which some entries are missing."""
     nan_rows: bool = False
     device: str = "cpu"
 
@@ -115,7 +117,7 @@ class RowFunction(ABC):
         for start in range(0, len(rows), step):
             x = np.asarray(preparation(rows[start : start + step]), dtype=float)
             out = result[start : start + step]
-            valid: NDArray[np.bool_] = np.asarray(usable(x).all(axis=1))
+            valid: NDArray[np.bool_] = np.asarray((np.any if self.gaps else np.all)(usable(x), axis=1))
             if not valid.any():
                 out[:] = np.nan
                 continue

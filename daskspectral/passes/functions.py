@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Arena, Basis, Block, EquivariantBasis, Evaluation, as_lattice
 from daskspectral.basis.base import VALUE, evaluated
+from daskspectral.data.batches import usable
 from daskspectral.devices import HOST, Device, device_of, least_rows
 from daskspectral.engine.tasks import Tally
 from daskspectral.forms import Atom
@@ -24,6 +25,7 @@ from daskspectral.passes.support import Support
 
 Array = NDArray[Any]
 EVERYWHERE = Support()
+DETERMINED = 1e-10  # of the least eigenvalue of normal equations, at most 1: half of the digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +98,43 @@ class SpanValues(SpanFunction):
         if self.means is not None:
             out -= self.means
         return guessed
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FittedValues(RowFunction):
+    """The values at rows, (c, k), of k linear functions Aᵀ (x - mean), from the entries of x that are present.
+
+    With the factors A = Q R, the values are Rᵀ g where Q g fits the deviations from the `mean` (d,) by least squares at
+    what is present, and those of the functions where all is. They are NaN where that does not determine g. `weights`
+    are A (d, k).
+    """
+
+    gaps = True
+    weights: Array
+    mean: Array
+
+    @property
+    def columns(self) -> int:
+        return int(self.weights.shape[1])
+
+    @property
+    def rows(self) -> int:
+        return DENSE_ROWS
+
+    @cached_property
+    def _factors(self) -> tuple[Array, Array]:
+        q, r = np.linalg.qr(self.weights)
+        return q, r
+
+    def block(self, x: Array, out: Array) -> None:
+        (q, r), (d, k), present = self._factors, self.weights.shape, usable(x)
+        products = (q[:, :, None] * q[:, None, :]).reshape(d, k * k)
+        normal = (present @ products).reshape(-1, k, k)
+        deviations = np.where(present, x - self.mean, 0.0)
+        known = np.linalg.eigvalsh(normal)[:, 0] > DETERMINED
+        out[:] = np.nan
+        out[known] = np.linalg.solve(normal[known], (deviations[known] @ q)[:, :, None])[:, :, 0] @ r
 
 
 @final

@@ -27,19 +27,18 @@ BEYOND = 0.25  # of the width between quantiles, by which a range that is cut go
 class Spread:
     """The weight of rows, the mean (m,) of their columns, and sums of squares: about the mean, and of residuals.
 
+    The weight is (m,) where entries are missing.
     Sums about the mean add by the formula of Chan, Golub and LeVeque (1983), which loses no digits to a large mean.
     """
 
-    weight: float
+    weight: Any
     mean: Array
     squares: Array
     residuals: Array
 
     def __add__(self, other: Spread) -> Spread:
         weight = self.weight + other.weight
-        if not weight:
-            return self
-        apart, share = other.mean - self.mean, other.weight / weight
+        apart, share = other.mean - self.mean, other.weight / np.where(weight, weight, 1.0)
         return Spread(
             weight,
             self.mean + share * apart,
@@ -55,6 +54,14 @@ class Spread:
         mean = first + (w @ (x - first) / total if total else np.zeros(x.shape[1]))
         residuals = np.zeros_like(mean) if predicted is None else w @ (x - predicted) ** 2
         return cls(total, mean, w @ (x - mean) ** 2, residuals)
+
+    @classmethod
+    def of_present(cls, x: Array, weights: Array | None) -> Spread:
+        """The spread of what is present of each column of rows x (c, m), NaN where it is missing."""
+        w = ~np.isnan(x) * (1.0 if weights is None else np.asarray(weights, dtype=float)[:, None])
+        x, total = np.nan_to_num(x), w.sum(axis=0)
+        mean = (w * x).sum(axis=0) / np.where(total, total, 1.0)
+        return cls(total, mean, (w * (x - mean) ** 2).sum(axis=0), np.zeros_like(mean))
 
     @property
     def explained(self) -> float:
@@ -78,9 +85,10 @@ class Added:
         return total
 
 
-def _spreads(views: tuple[str, ...], batch: Mapping[str, Array]) -> dict[str, Spread]:
+def _spreads(views: tuple[str, ...], gaps: bool, batch: Mapping[str, Array]) -> dict[str, Spread]:
     """The spreads of the columns of some views."""
-    return {view: Spread.of(np.asarray(batch[view], dtype=float), batch.get("weight")) for view in views}
+    of = Spread.of_present if gaps else Spread.of
+    return {view: of(np.asarray(batch[view], dtype=float), batch.get("weight")) for view in views}
 
 
 def standardized(source: Source) -> Source:
@@ -94,12 +102,12 @@ def standardized(source: Source) -> Source:
         return source
     run = Run(source, plan_rows(source, 50.0 * source.row_bytes), description="standardize")
     views = ("x", *source.apart)
-    spreads: Mapping[str, Any] = run.reduce(Added(partial(_spreads, views))).sums
+    spreads: Mapping[str, Any] = run.reduce(Added(partial(_spreads, views, source.on_invalid == "pairwise"))).sums
     for view in views:
         spread = spreads[view]
-        if spread.weight <= 0:
-            raise ValueError(f"the total sample weight is {spread.weight:g}; some row needs a weight above zero")
-        deviation = np.sqrt(spread.squares / spread.weight)
+        if np.max(spread.weight) <= 0:
+            raise ValueError(f"the total sample weight is {np.max(spread.weight):g}; some row needs one above zero")
+        deviation = np.sqrt(spread.squares / np.where(spread.weight, spread.weight, 1.0))
         if not np.isfinite(deviation).all():
             raise ValueError(f"the squares of the columns overflow; divide {label_of(view)} by a constant first")
         constant = deviation <= 1e-12 * np.abs(spread.mean)

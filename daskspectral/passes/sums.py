@@ -137,6 +137,7 @@ class Discretisation(Registered):
             right_basis=moments.right_basis,
             right_preparation=None if right is None else Preparation.from_state(right),
             penalty=moments.penalty,
+            spanning=moments.pairs is not None,
         )
 
     def prepared(self, source: Source, operator: Operator) -> Source:
@@ -249,6 +250,7 @@ def plan_sums(
         memory = replace(memory, tasks=memory.tasks + threads * 5 * read // 2)
     else:
         leaves = _leaves(operator, apart=right is not None)
+        pairs = 2 * len(operator.views) ** 2 * (source.on_invalid == "pairwise")
         arrays = 3 * len({(side, leaf.view) for side, leaf in leaves})
         arrays += sum(features_of(leaf, source, operator) for _, leaf in leaves)
         memory = predict_memory(
@@ -257,7 +259,7 @@ def plan_sums(
             Buffers(block, dtype, arrays, read, device, longest),
             threads=threads,
             live=live,
-            sums=len(operator.forms.keys() | ({"right_gram"} if right is not None else set())),
+            sums=len(operator.forms.keys() | ({"right_gram"} if right is not None else set())) + pairs,
             groups=most,
             kept=kept,
         )
@@ -385,7 +387,7 @@ def _run_of(
         basis, right, operator, dtype, device=device, patterns=True, products=not discretisation.spanning
     )
     runs = Runs.of(basis, max(stop - start for start, stop in plan.ranges.ranges))
-    task = SumTask(measured, operator, prepared.scale, prepared.columns, groups, runs)
+    task = SumTask(measured, operator, prepared.scale, prepared.columns, groups, runs, source.on_invalid == "pairwise")
     dtypes = {name: reader.dtype.newbyteorder("<").str for name, reader in source.readers.items()}
     if after is not None and after.digests is not None:
         dtypes = {name: after.digests.dtypes.get(name, dtype) for name, dtype in dtypes.items()}

@@ -29,6 +29,7 @@ from daskspectral.passes.sums import MOST_DROPPED, Discretisation, Outline
 from daskspectral.solvers import Penalised, solving
 
 FEW_LANDMARKS = 50
+MOST_PAIRED = 4000
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +99,22 @@ class Choice(Open):
             self.right.check_against(source, right, self.operator)
         if source.standardize:
             self._check_units()
+        if source.on_invalid == "pairwise":
+            self._check_gaps(source)
+
+    def _check_gaps(self, source: Source) -> None:
+        """Raise ValueError where rows with single missing values do not tell what the functions take of them."""
+        if not all(side.spanning for side in self.sides) or (self.right is not None and self.left.constant):
+            raise ValueError(
+                "on_invalid='pairwise' is for all linear functions of the columns: leave basis out with Covariance(), "
+                "and give basis=Landmarks(kernels.Linear()) with Cross()"
+            )
+        width = sum(source.dimension_at(side.view) for side in self.sides)
+        if width > MOST_PAIRED:
+            raise ValueError(
+                f"on_invalid='pairwise' takes sums of all pairs of columns, at most {MOST_PAIRED} of them, and there "
+                f"are {width}: choose some by columns=, coarsen the field, or take on_invalid='skip'"
+            )
 
     def _check_units(self) -> None:
         """Raise ValueError where the units of X are in the operator or in the functions."""
@@ -182,7 +199,7 @@ class Choice(Open):
         penalty = self.solver.resolved(1.0)
         chosen: dict[str, Any] = {} if penalty is None else {"solver": Penalised(penalty)}
         few = basis.size - self.left.constant < basis.dimension
-        spanning = self.left.leading > 0 or (self.left.spanning and few)
+        spanning = self.left.leading > 0 or (self.left.spanning and (few or source.on_invalid == "pairwise"))
         found = Discretisation(basis, source.preparation, penalty=penalty, spanning=spanning)
         if again is not None:
             chosen["basis"] = again

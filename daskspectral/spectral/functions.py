@@ -19,6 +19,7 @@ from daskspectral.data.files import open_labelled
 from daskspectral.data.layout import Layout, plain
 from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import Reader, lazy_rows
+from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation
 from daskspectral.engine.accelerators import chosen_device, device_here
 from daskspectral.estimators.base import MeasuredEstimator
@@ -33,7 +34,8 @@ from daskspectral.moments.solution import SpanScore, solve_moments
 from daskspectral.moments.trust import excess, maximised
 from daskspectral.operators import Operator
 from daskspectral.operators.regression import Regression
-from daskspectral.passes.functions import SpanValues
+from daskspectral.passes.apply import RowFunction
+from daskspectral.passes.functions import FittedValues, SpanValues
 from daskspectral.passes.parameters import check_whole, checked_operator
 from daskspectral.passes.score import measure_score
 from daskspectral.solve import Solver
@@ -176,9 +178,10 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         zarr group at that path or URL, which plain `xarray.open_zarr` opens: one array with its coordinates, the values
         with their intervals, and what made it as attributes. It appears whole or not at all (an existing one is
         replaced with `overwrite`), and None is returned.
-        Invalid rows raise InvalidRowError, or become NaN with `Rows(X, on_invalid="skip")`, whose `storage_options` are
-        for all URLs of the call; its columns and scaling are those of the fit. `progress` None shows a bar on a
-        terminal only.
+        Invalid rows raise InvalidRowError, or become NaN with `Rows(X, on_invalid="skip")`; of a model that was fitted
+        with "pairwise", `Rows(X, on_invalid="pairwise")` fits the functions to the entries that are present by least
+        squares, NaN where they are too few. `Rows(..., storage_options=...)` is for all URLs of the call; columns and
+        scaling are those of the fit. `progress` None shows a bar on a terminal only.
         """
         check_is_fitted(self)
         return self._functions("", self.coefficients_, X, **options)
@@ -317,9 +320,18 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         if side and moments.right_basis is not None:
             basis = moments.right_basis
         means = moments.mean(f"{side}first") @ coefficients if moments.operator.center else None
-        basis, coefficients = basis.condensed(coefficients)
+        function: RowFunction
+        if Rows.of(X).on_invalid == "pairwise" and moments.pairs is not None:
+            d = basis.dimension
+            centre = moments.mean(f"{side}first")[-d:] * moments.pairs.centred
+            function = FittedValues(coefficients[-d:], centre, preparation=preparation)
+        else:
+            basis, coefficients = basis.condensed(coefficients)
+            function = SpanValues(
+                basis, coefficients, means, device=chosen_device(self.device), preparation=preparation
+            )
         return self._rows(
-            SpanValues(basis, coefficients, means, device=chosen_device(self.device), preparation=preparation),
+            function,
             X,
             coordinates=self._labels(),
             side=apart,
@@ -400,8 +412,20 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
         {COMPONENT: np.arange(count)},
         attrs=plain(provenance(type(estimator).__name__, estimator.plain_params())),
     )
+    if estimator.moments_.pairs is not None:
+        told = "share of negative eigenvalues of the covariances by pairs of columns, which were clipped"
+        dataset["clipped_share"] = (), estimator.moments_.clipped, {"long_name": told}
     if SUMS in estimator.moments_.arrays:
         dataset = _with_patterns(dataset, estimator, estimator.patterns_)
+    layout: Layout | None = vars(estimator).get("layout_")
+    if layout is not None and (own := layout.baseline) is not None:
+        group, labels = own.anomaly or "constant", {own.anomaly or "constant": list(own.labels)}
+        degree, powers = "degree of trend", {"degree of trend": np.arange(1, own.degree + 1)}
+        scale = {"centre": own.centre, "half": own.half, "unit of time": "(days since 1970-01-01 - centre) / half"}
+        for name, values in in_the_field(estimator, own.climatology, (group,), labels).items():
+            dataset[f"{name}_climatology"] = values
+        for name, values in in_the_field(estimator, own.trend, (degree,), powers).items():
+            dataset[f"{name}_trend"] = values.assign_attrs(scale)
     if X is not None:
         functions = estimator._functions("", estimator.coefficients_, X)  # whatever `set_output` asks for
         if not isinstance(functions, xr.DataArray):

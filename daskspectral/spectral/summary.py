@@ -26,6 +26,11 @@ def told(what: Any) -> dict[str, Any]:
     details: dict[str, Any] = {}
     if moments.folds is not None:
         details["folds"] = f"{moments.folds.number}, {DEALT[moments.folds.rule]}"
+    if (baseline := getattr(getattr(what, "layout_", None), "baseline", None)) is not None:
+        details["anomalies"] = str(baseline)
+    if moments.pairs is not None:
+        told = f"{100 * moments.missing:.3g} % of the entries"
+        details["missing"] = f"{told}; {100 * moments.clipped:.2g} % of the eigenvalues were negative, and clipped"
     details |= {"rank": " and ".join(map(str, np.atleast_1d(what.rank_))), "status": what.status_}
     for name in ("support_", "right_support_"):
         support = getattr(what, name, None)

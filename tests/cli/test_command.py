@@ -15,6 +15,7 @@ import daskspectral as dsp
 from daskspectral.basis import Landmarks
 from daskspectral.cli import main
 from daskspectral.kernels import Exponential, Gaussian, Matern
+from daskspectral.operators import Covariance
 from daskspectral.solvers import Cut, Penalised
 from tests.cli.common import done, everything, store
 from tests.common import written
@@ -137,3 +138,17 @@ def test_warnings_and_logging_of_a_process() -> None:
     assert re.search("^WARNING: the basis has", result.stderr, re.MULTILINE)  # no file and line of code
     assert not re.search(r"\d%", result.stderr)  # no bar without a terminal
     assert "model: m.zarr" in result.stdout
+
+
+def test_single_missing_values() -> None:
+    x = np.random.default_rng(0).standard_normal((400, 3)) @ np.diag([3.0, 2.0, 1.0])
+    x[::7, 1] = np.nan
+    store(points=x)
+    line = "fit points.zarr --operator covariance --components 2 --on-invalid pairwise"
+    done(f"{line} --out model.zarr")
+    rows = dsp.Rows(x, on_invalid="pairwise")
+    model = dsp.SpectralDecomposition(Covariance(), n_components=2).fit(rows)
+    np.testing.assert_allclose(dsp.load("model.zarr").eigenvalues_, model.eigenvalues_, rtol=1e-12)
+    assert "% of the entries; " in done("info model.zarr --details")
+    done("transform model.zarr points.zarr --on-invalid pairwise --out e.zarr")
+    np.testing.assert_allclose(written("e.zarr"), model.transform(rows), atol=1e-12)

@@ -156,7 +156,7 @@ HARMLESS = (
 )
 SHARED = {word for words in HARMLESS for word in words.split() if word.startswith("--")} | {
     *("--out", "--overwrite", "--weights", "--on-invalid", "--allow-missing", "--scheduler", "--connect-timeout"),
-    *("--sample-dims", "--latitude"),
+    *("--sample-dims", "--latitude", "--anomaly", "--detrend"),
 }
 PATHS = {"model", "points", "embedding", "prediction", "gradient", "picture", "moments", "memory"}
 
@@ -208,7 +208,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         for path in ("bad.zarr/c/2", "bad-more.zarr/c/4"):
             shutil.rmtree(path)
         field = np.random.default_rng(1).standard_normal((N, 2, 1))
-        fields = {"field": xr.DataArray(field, {"lat": [0.0, 60.0]}, ("time", "lat", "lon"), name="t")}
+        times = np.datetime64("2000-01-01", "ns") + np.arange(len(field)) * np.timedelta64(1, "h")
+        fields = {"field": xr.DataArray(field, {"time": times, "lat": [0.0, 60.0]}, ("time", "lat", "lon"), name="t")}
         fields["wide-y"] = xr.DataArray(np.repeat(found["y"][:, None], 2, axis=1), dims=("time", "lat"))
         for name, array in fields.items():
             array.rename(name).to_dataset().to_zarr(f"{name}.zarr", zarr_format=2)
@@ -305,6 +306,8 @@ def test_the_options_of_labelled_points(name: str) -> None:
     plain = ran(f"{line} --sample-dims time")
     assert ran(f"{line} --sample-dims time --latitude lat") != plain
     assert ran(f"{wide} --sample-dims time,lat") != plain
+    assert ran(f"{line} --sample-dims time --anomaly hour") != plain
+    assert ran(f"{line} --sample-dims time --detrend 1") != plain
 
 
 @runs

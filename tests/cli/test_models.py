@@ -134,3 +134,18 @@ def test_a_labelled_field_is_that_of_python() -> None:
         assert functions.dims == ("time", "component")
         np.testing.assert_allclose(functions, wanted.transform(field), rtol=1e-12)
     assert "'latitude'" in str(call("fit t.nc --latitude latitude --on-invalid skip --out n.zarr").exception)
+
+
+def test_anomalies_of_a_field() -> None:
+    times = np.datetime64("2000-01", "ns") + np.arange(200) * np.timedelta64(30, "D")
+    values = np.random.default_rng(0).standard_normal((200, 3)) + np.arange(200)[:, None] / 50
+    field = xr.DataArray(values, {"time": times}, ("time", "lon"), name="t")
+    field.to_netcdf("t.nc")
+    asked = "--operator covariance --sample-dims time --anomaly season --detrend 1 --components 2"
+    done(f"fit t.nc {asked} --out model.zarr")
+    rows = dsp.Rows(field, sample_dims="time", anomaly="season", detrend=1)
+    model = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=2).fit(rows)
+    np.testing.assert_allclose(dsp.load("model.zarr").eigenvalues_, model.eigenvalues_, rtol=1e-10)
+    assert "less the mean of each season and a trend of degree 1" in done("info model.zarr --details")
+    done("transform model.zarr t.nc --out f.zarr")
+    np.testing.assert_allclose(written("f.zarr"), model.transform(field), atol=1e-10)

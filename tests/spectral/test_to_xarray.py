@@ -95,3 +95,24 @@ def test_sums_add_and_are_saved(tmp_path: Path) -> None:
     np.testing.assert_array_equal(dsp.load(tmp_path / "model.zarr").inverse_transform(f), model.inverse_transform(f))
     with pytest.raises(ValueError, match=r"shape \(n, 6\); its shape is \(400, 3\)"):
         model.inverse_transform(X)
+
+
+def test_single_missing_values_in_a_field(tmp_path: Path) -> None:
+    data = field()
+    rng = np.random.default_rng(1)
+    gappy = data.where(rng.uniform(size=data.shape) > 0.1)
+    rows = dsp.Rows(gappy, sample_dims="time", latitude="lat", on_invalid="pairwise")
+    model = dsp.SpectralDecomposition(Covariance(), n_components=3).fit(rows)
+    assert model.layout_.width == 53  # land is left out
+    whole = fitted(data)
+    np.testing.assert_allclose(model.eigenvalues_, whole.eigenvalues_, rtol=0.1)
+    found, wanted = model.transform(rows), whole.transform(data)
+    assert np.all(np.abs(np.diag(np.corrcoef(found.T, wanted.T)[:3, 3:])) > 0.98)
+    dataset = model.to_xarray(rows)
+    assert dataset.clipped_share.item() == model.moments_.clipped > 0
+    assert dataset.sst_pattern.shape == (3, 7, 8)
+    assert "% of the entries; " in model._summary().text(details=True)
+    gappy.to_netcdf(tmp_path / "sst.nc")
+    lazy = dsp.Rows(tmp_path / "sst.nc", sample_dims="time", latitude="lat", on_invalid="pairwise")
+    model.save(tmp_path / "model.zarr")
+    xr.testing.assert_allclose(dsp.load(tmp_path / "model.zarr").transform(lazy), found)

@@ -1,0 +1,243 @@
+"""Covariances of columns with single missing values, against loops over their common rows and against pandas."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import daskspectral as dsp
+from daskspectral.kernels import Linear
+from daskspectral.moments.pairwise import BESIDE, PRESENT, Pairs, zero_filled
+from daskspectral.operators import Covariance, Cross
+
+pytestmark = pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")
+Array = np.ndarray[Any, Any]
+
+
+def holed(n: int = 300, d: int = 5, share: float = 0.2, seed: int = 0) -> Array:
+    """Correlated columns about 4, a share of whose entries are missing, and all of row 3."""
+    rng = np.random.default_rng(seed)
+    x = 4 + rng.standard_normal((n, 2)) @ rng.standard_normal((2, d)) + 0.5 * rng.standard_normal((n, d))
+    x[rng.uniform(size=x.shape) < share] = np.nan
+    x[3] = np.nan
+    return x
+
+
+def pairwise(x: Array, w: Array) -> Array:
+    """C_ij over the rows in which i and j are present, by loops."""
+    d = x.shape[1]
+    found = np.empty((d, d))
+    for i in range(d):
+        for j in range(d):
+            both = ~np.isnan(x[:, i]) & ~np.isnan(x[:, j])
+            a, b, u = x[both, i], x[both, j], w[both] / w[both].sum()
+            found[i, j] = u @ ((a - u @ a) * (b - u @ b))
+    return found
+
+
+def fitted(x: Any, operator: Any = None, w: Any = None, **options: Any) -> dsp.SpectralDecomposition:
+    own = {"n_components": 3, **options}
+    model = dsp.SpectralDecomposition(operator or Covariance(), **own)
+    return model.fit(dsp.Rows(x, on_invalid="pairwise"), sample_weight=w)
+
+
+def covariance_of(model: dsp.SpectralDecomposition) -> Array:
+    first = model.moments_.mean("first")[1:]
+    return model.moments_.mean("gram")[1:, 1:] - np.outer(first, first)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.floats(0, 0.4))
+def test_each_covariance_is_that_of_the_common_rows(seed: int, d: int, share: float) -> None:
+    x, w = holed(60, d, share, seed), np.random.default_rng(seed).uniform(0.5, 2, 60)
+    rows, sums = zero_filled({"x": x, "weight": w}, ("x",))
+    sums |= {"gram": rows["x"].T @ (w[:, None] * rows["x"]), "first": w @ rows["x"]}
+    covariance = Pairs(True, tuple("abcde"[:d]))._about(sums, sums) / sums[PRESENT]
+    np.testing.assert_allclose(covariance, pairwise(x, w), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(np.diag(sums[BESIDE]), np.nansum(w[:, None] * x, axis=0), rtol=0, atol=1e-10)
+
+
+def test_variances_are_eigenvalues_of_the_pairwise_covariance() -> None:
+    x, w = holed(), np.random.default_rng(1).uniform(0.5, 2, 300)
+    model = fitted(x, w=w)
+    np.testing.assert_allclose(model.eigenvalues_, np.linalg.eigvalsh(pairwise(x, w))[:1:-1], rtol=1e-12)
+    assert (model.moments_.count, model.moments_.skipped) == (299, 1)
+    assert model.moments_.missing == pytest.approx(
+        np.average(np.isnan(np.delete(x, 3, 0)).mean(1), weights=np.delete(w, 3))
+    )
+
+
+def test_covariance_is_that_of_pandas() -> None:
+    x = holed(share=0.1)
+    present = ~np.isnan(x)
+    counts = present.T.astype(int) @ present
+    found = pd.DataFrame(x).cov(min_periods=1).to_numpy() * (counts - 1) / counts  # ddof is 1 where NaN are
+    np.testing.assert_allclose(covariance_of(fitted(x)), found, rtol=1e-11)
+
+
+def test_rows_without_gaps_give_what_they_give_without_the_option() -> None:
+    x = np.nan_to_num(holed(), nan=1.0)
+    model, plain = fitted(x), dsp.SpectralDecomposition(Covariance(), n_components=3).fit(x)
+    for name in ("eigenvalues_", "held_out_", "standard_errors_", "eigenvalue_errors_"):
+        np.testing.assert_allclose(getattr(model, name), getattr(plain, name), rtol=1e-10)
+    np.testing.assert_allclose(model.patterns_.maps, plain.patterns_.maps, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(
+        model.transform(dsp.Rows(x, on_invalid="pairwise")), plain.transform(x), rtol=0, atol=1e-11
+    )
+
+
+def test_held_out_values_are_products_about_means_of_the_other_folds() -> None:
+    x, labels = holed(400), np.arange(400) % 4
+    model, found, norm = fitted(x, folds=labels, n_components=1), 0.0, 0.0
+    counts = (~np.isnan(x)).T.astype(float) @ ~np.isnan(x)
+    for fold in range(4):
+        others, own = x[labels != fold], x[labels == fold]
+        values, vectors = np.linalg.eigh(pairwise(others, np.ones(len(others))))
+        v = vectors[:, -1] / np.sqrt(values[-1])
+        norm += np.count_nonzero(~np.isnan(own).all(axis=1)) / 399 / values[-1]
+        for i in range(5):
+            for j in range(5):
+                both, here = (np.flatnonzero(~np.isnan(part[:, [i, j]]).any(axis=1)) for part in (others, own))
+                deviations = own[np.ix_(here, [i, j])] - others[np.ix_(both, [i, j])].mean(axis=0)
+                found += v[i] * v[j] * deviations.prod(axis=1).sum() / counts[i, j]
+    assert model.held_out_[0] == pytest.approx(found / norm, rel=1e-10)
+
+
+def test_intervals_hold_values_of_all_data() -> None:
+    rng, held = np.random.default_rng(0), []
+    for seed in range(20):
+        x = np.random.default_rng(seed).standard_normal((1000, 3)) * [3, 2, 1]
+        x[rng.uniform(size=x.shape) < 0.3] = np.nan
+        ends = fitted(x).eigenvalue_errors_
+        held.append((ends[:, 0] <= [9, 4, 1]) & (ends[:, 1] >= [9, 4, 1]))
+    assert np.mean(held) > 0.85
+
+
+def test_transform_fits_what_is_present_by_least_squares() -> None:
+    x = holed()
+    model = fitted(x, n_components=2)
+    found, p = model.transform(dsp.Rows(x, on_invalid="pairwise")), model.patterns_
+    for row, values in zip(x[:40], found, strict=False):
+        here = ~np.isnan(row)
+        wanted = np.full(2, np.nan)
+        if here.sum() >= 2:
+            wanted = np.linalg.lstsq(p.maps[:, here].T, row[here] - p.mean[here])[0]
+        np.testing.assert_allclose(values, wanted, rtol=0, atol=1e-9)
+    one = np.full((1, 5), np.nan)
+    one[0, 2] = 4.0
+    assert np.isnan(model.transform(dsp.Rows(one, on_invalid="pairwise"))).all()
+
+
+def test_negative_eigenvalues_are_clipped_and_told() -> None:
+    x = np.full((300, 3), np.nan)
+    z = np.random.default_rng(0).standard_normal((300, 1))
+    x[:100, [0, 1]], x[100:200, [1, 2]], x[200:, [0, 2]] = z[:100], z[100:200], [1, -1] * z[200:]
+    with pytest.warns(dsp.TrustWarning, match="of the eigenvalues of the covariances were negative"):
+        model = fitted(x, n_components=2)
+    values = np.linalg.eigvalsh(pairwise(x, np.ones(300)))
+    share = -values[values < 0].sum() / np.abs(values).sum()
+    assert model.moments_.clipped == pytest.approx(share)
+    assert share > 0.05
+    np.testing.assert_allclose(model.eigenvalues_, values[:0:-1], rtol=1e-10)
+    assert (np.linalg.eigvalsh(covariance_of(model)) > -1e-12).all()
+
+
+def test_columns_without_a_common_row_are_an_error() -> None:
+    x = holed()
+    x[:150, 1], x[150:, 3] = np.nan, np.nan
+    with pytest.raises(ValueError, match=r"column 1 of X and column 3 of X have no row in common.*columns="):
+        fitted(x)
+    x[:, 1] = np.nan
+    with pytest.raises(ValueError, match="column 1 of X has no value"):
+        fitted(x)
+    rows = dsp.Rows(x, columns=[4, 1], on_invalid="pairwise")
+    with pytest.raises(ValueError, match="column 1 of X has no value"):
+        dsp.SpectralDecomposition(Covariance(), n_components=1).fit(rows)
+
+
+def test_pairs_in_one_fold_alone_leave_no_error_bars() -> None:
+    x, labels = holed(), np.arange(300) % 3
+    x[labels == 0, 1] = np.nan
+    x[labels == 1, 1] = np.nan
+    x[labels != 2, 3] = np.nan
+    model = fitted(x, folds=labels)
+    assert np.isnan(model.eigenvalue_errors_).all()
+    assert "common rows in one fold alone" in model.status_
+
+
+def test_cross_correlates_pairwise() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((2, 4000, 3))
+    y[:, 0] += x[:, 0]
+    for z in (x, y):
+        z[rng.uniform(size=z.shape) < 0.1] = np.nan
+    linear = dsp.basis.Landmarks(Linear())
+    model = fitted((x, y), Cross(center=True), basis=linear, n_components=2)
+    joint = pairwise(np.hstack([x, y]), np.ones(4000))
+    a, b = (np.linalg.inv(np.linalg.cholesky(part)) for part in (joint[:3, :3], joint[3:, 3:]))
+    wanted = np.linalg.svd(a @ joint[:3, 3:] @ b.T)[1]
+    np.testing.assert_allclose(model.singular_values_[0], wanted[0], rtol=1e-3)
+    left = model.transform(dsp.Rows(x, on_invalid="pairwise"))
+    right = model.transform_right(dsp.Rows(y, on_invalid="pairwise"))
+    whole = ~np.isnan(np.hstack([x, y])).any(axis=1)
+    assert np.corrcoef(left[whole, 0], right[whole, 0])[0, 1] == pytest.approx(wanted[0], abs=0.03)
+    np.testing.assert_allclose(model.transform(np.nan_to_num(x))[whole], left[whole], rtol=0, atol=1e-10)
+
+
+def test_chunks_and_updates_do_not_matter(tmp_path: Any) -> None:
+    import dask.array as da
+
+    x, folds = holed(), np.arange(300) % 5
+    whole = fitted(x, folds=folds)
+    lazy = fitted(da.from_array(x, chunks=(70, 2)), folds=folds)
+    np.testing.assert_allclose(lazy.eigenvalues_, whole.eigenvalues_, rtol=1e-12)
+    part = fitted(x[:200], folds=folds[:200]).update(dsp.Rows(x, on_invalid="pairwise"), folds=folds)
+    np.testing.assert_allclose(part.held_out_, whole.held_out_, rtol=1e-10)
+    both = fitted(x[:200]).moments_ + fitted(x[200:]).moments_
+    np.testing.assert_allclose(both.mean("gram"), whole.moments_.mean("gram"), rtol=1e-12)
+    whole.save(tmp_path / "m.zarr")
+    again = dsp.load(tmp_path / "m.zarr")
+    rows = dsp.Rows(da.from_array(x, chunks=(70, 2)), on_invalid="pairwise")
+    np.testing.assert_allclose(
+        again.transform(rows).compute(), whole.transform(dsp.Rows(x, on_invalid="pairwise")), rtol=0, atol=1e-12
+    )
+    assert again.moments_.clipped == whole.moments_.clipped
+
+
+def test_standardized_columns_have_variance_one() -> None:
+    x = holed() * [1, 10, 100, 1, 1]
+    rows = dsp.Rows(x, standardize=True, on_invalid="pairwise")
+    model = dsp.SpectralDecomposition(Covariance(), n_components=3).fit(rows)
+    scaled = (x - np.nanmean(x, axis=0)) / np.nanstd(x, axis=0)
+    np.testing.assert_allclose(
+        model.eigenvalues_, np.linalg.eigvalsh(pairwise(scaled, np.ones(300)))[:1:-1], rtol=1e-11
+    )
+    np.testing.assert_allclose(model.patterns_.mean, np.nanmean(x, axis=0), rtol=1e-12)
+
+
+def test_what_does_not_go_with_gaps_is_refused() -> None:
+    x = holed()
+    rows = dsp.Rows(x, on_invalid="pairwise")
+    with pytest.raises(ValueError, match="is for SpectralDecomposition of Covariance"):
+        dsp.SpectralDecomposition().fit(rows)
+    with pytest.raises(ValueError, match="is for all linear functions"):
+        dsp.SpectralDecomposition(Covariance(), basis=dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 9)).fit(rows)
+    with pytest.raises(ValueError, match="at most 4000"):
+        fitted(np.zeros((10, 4001)))
+    whole = dsp.SpectralDecomposition(Covariance(), n_components=2).fit(np.nan_to_num(x))
+    for method in (whole.transform, whole.score):
+        with pytest.raises(ValueError, match="fitted"):
+            method(rows)
+    with pytest.raises(dsp.InvalidRowError):
+        fitted(x).transform(x)
+
+
+def test_fewer_rows_than_columns() -> None:
+    x = holed(60, 90)
+    with pytest.warns(dsp.TrustWarning, match="were negative"):
+        model = fitted(x)
+    values = np.linalg.eigvalsh(pairwise(x, np.ones(60)))
+    np.testing.assert_allclose(model.eigenvalues_, values[:-4:-1], rtol=1e-11)
