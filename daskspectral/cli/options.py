@@ -41,10 +41,10 @@ DTYPE = "Precision of the arithmetic, or of the numbers written"
 DEVICE = "Where functions are evaluated and multiplied: cuda is a GPU (extra gpu)"
 CHECKPOINT = "A directory for the sums so far, from which the same command goes on"
 RARE = (
-    "lag trajectory manifold density drift diffusion direction coefficient view latitude allow-missing landmark- "
-    "method landmark-sample exclude-landmarks spread rotate constant lattice-box lattice-margin network ridge rtol "
-    "dtype device gradient-weight smoothness functions tolerance max-passes cache cache-path time regularization on- "
-    "uncovered trust checkpoint-every plot connect-timeout threads storage-option json quiet log-file"
+    "lag trajectory manifold density drift diffusion direction coefficient view latitude allow-missing landmark-method "
+    "landmark-sample exclude-landmarks spread rotate constant lattice-box lattice-margin network ridge rtol "
+    "gradient-weight dtype device smoothness functions tolerance max-passes cache cache-path time regularization "
+    "on-uncovered trust checkpoint-every plot connect-timeout threads storage-option json quiet log-file"
 )
 """Options that few need, left to --help-all."""
 
