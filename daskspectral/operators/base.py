@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, final
 
 import numpy as np
@@ -43,6 +44,8 @@ class Operator(Registered, ABC):
     """Whether the means of the functions are subtracted before solving."""
     lag: int | None = None
     """Rows from `x` to `future` in a trajectory, of a transfer operator."""
+    shifts: Mapping[str, int] = MappingProxyType({})
+    """Rows from `x` to each other view of a trajectory."""
     default_kernel: Kernel | None = None
     """The kernel taken where none is given; None where the data choose."""
     has_patterns: bool = True
@@ -89,6 +92,10 @@ class Operator(Registered, ABC):
     def descending(self) -> bool:
         """Whether eigenvalues go down, as for a self-adjoint negative generator: 0, -1, -2, ..."""
         return False
+
+    def presented(self, values: Any) -> Any:
+        """Values as they are shown, of those that the form has."""
+        return values
 
     @property
     def scoring(self) -> Operator:
