@@ -15,6 +15,7 @@ from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Linear
 from daskspectral.moments.counting import advise_weights
 from daskspectral.moments.intervals import errors_of, held_out_by_folds
+from daskspectral.moments.lags import LagMatrices, resolved
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import Posed, checked_means, relation_of
 from daskspectral.moments.trust import Solved, advise_manifold, advise_rank
@@ -72,21 +73,26 @@ def solve_moments(
         approximation[:known] = np.abs(beyond[:known] - errors.held_out[:known])
     solved = Solved(posed, moments, spectrum, errors, approximation)
     solved.advise(compared=compared)
+    operator, trusted = moments.operator, solved.trusted
+    if operator.lag and operator.symmetric and "form_2" in moments.arrays:
+        functions, values = shown["right"], operator.presented(spectrum.values)
+        certain = resolved(LagMatrices.of(moments, functions).residuals(values), values)
+        trusted = trusted & (certain | (np.arange(len(values)) < posed.nulls))
     return {
-        own.values: spectrum.values,
+        own.values: operator.presented(spectrum.values),
         **{name: shown[side] for name, side in own.functions.items()},
         "rank_": spectrum.rank,
         "residuals_": spectrum.residuals,
         "status_": f"{spectrum.status}; {errors.reason}" if errors.reason else spectrum.status,
         "support_": left.support,
         **({"right_support_": right.support} if own.two_sided else {}),
-        own.errors: errors.intervals,
+        own.errors: np.sort(operator.presented(errors.intervals), axis=1),
         "standard_errors_": errors.standard,
-        "held_out_": errors.held_out,
+        "held_out_": operator.presented(errors.held_out),
         "groups_": errors.groups,
         "function_errors_": errors.angles,
         "approximation_": approximation,
-        "trusted_": solved.trusted,
+        "trusted_": trusted,
         "constants_": min(posed.nulls, len(spectrum.values)),
     }
 
