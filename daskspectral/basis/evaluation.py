@@ -257,18 +257,18 @@ def add_up(features: Iterable[Array], weights: Iterable[Any], dtype: Any) -> Arr
 
     It is a new array but for one feature of weight 1.
     """
-    total, own = None, False
+    total: Any = None
+    own = False
     for feature, weight in zip(features, weights, strict=True):
-        unit = np.ndim(weight) == 0 and abs(weight) == 1 and (weight == 1 or total is not None)
-        scaled: Any = feature
-        if not unit:
-            scaled = feature * (
-                np.dtype(dtype).type(weight) if np.ndim(weight) == 0 else weight.astype(dtype, copy=False)
-            )
+        plain = np.ndim(weight) == 0 and (weight == 1 or (weight == -1 and total is not None))
+        scaled = feature
+        if not plain:
+            factor = np.dtype(dtype).type(weight) if np.ndim(weight) == 0 else weight.astype(dtype, copy=False)
+            scaled = feature * factor
         if total is None:
-            total, own = scaled, not unit
+            total, own = scaled, not plain
         else:
-            combined = np.subtract if unit and weight == -1 else np.add
+            combined = np.subtract if plain and weight == -1 else np.add
             total, own = combined(total, scaled, out=total if own else None), True
     found: Array = total
     return found

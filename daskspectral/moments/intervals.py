@@ -93,7 +93,7 @@ def errors_of(posed: Posed, folds: Folds | None, undercut: Array | None = None) 
     lower[: posed.nulls] = 1.0
     nearest = np.abs(intervals).argmin(axis=1)
     intervals[np.arange(k), nearest] *= np.where(np.sign(intervals).prod(axis=1) > 0, lower, 1.0)
-    trusted = _trusted(fitted.real, held_out, intervals, posed.nulls) & (lower * TRUSTED_RATIO > 1)
+    trusted = trusted_by(fitted.real, held_out, intervals, posed.nulls) & (lower * TRUSTED_RATIO > 1)
     angles = np.sqrt(factor * np.sum([part.angles(groups) ** 2 for part in parts], axis=0))
     return Errors(intervals, standard, held_out, groups, np.minimum(angles, 1.0), trusted)
 
@@ -239,7 +239,7 @@ def _mean_by(groups: NDArray[np.int64], values: Any) -> Any:
     return sums[groups]
 
 
-def _trusted(fitted: Array, held_out: Array, intervals: Array, nulls: int) -> NDArray[np.bool_]:
+def trusted_by(fitted: Array, held_out: Array, intervals: Array, nulls: int) -> NDArray[np.bool_]:
     """Which values hold up, (k,), the first `nulls` always; differences below a thousandth of the last are none."""
     size = np.abs(fitted)
     width = (intervals[:, 1] - intervals[:, 0]) / (size + NEGLIGIBLE * size.max(initial=0.0) + 1e-300)

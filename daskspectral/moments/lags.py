@@ -91,9 +91,7 @@ class LagMatrices:
     @cached_property
     def values(self) -> Matrices:
         """The values (S, L, k) at each lag of the modes that overlap most with each function."""
-        return np.stack(
-            [[self._followed(f, g, h) for f in forms] for forms, g, h in zip(*self._samples, strict=True)]
-        )
+        return np.stack([[self._followed(f, g, h) for f in forms] for forms, g, h in zip(*self._samples, strict=True)])
 
     def timescales(self, known: Array | None = None) -> tuple[Array, Array]:
         """-lag / ln |value|, (L, k'), of each process at each lag, and the ends of 95 % intervals, (L, k', 2).
@@ -131,7 +129,7 @@ class LagMatrices:
         """The test in the processes; or between sets, whose memberships are `weights` (m, m) of 1 and `functions`."""
         found = self.propagators(self.processes if functions is None else functions)
         if weights is not None:
-            found = np.linalg.inv(weights) @ _with_constant(found) @ weights
+            found = np.linalg.inv(weights) @ with_constant(found) @ weights
         powers = self.lags[1:] // self.lags[0]
         predicted = np.stack([np.linalg.matrix_power(found[:, 0], int(m)) for m in powers], axis=1).real
         measured = found[:, 1:].real
@@ -182,8 +180,10 @@ class _Reduced:
 
 def is_lagged(moments: Moments) -> bool:
     """Whether these are moments of a transfer operator with eigenvalues, whose residuals were measured."""
-    return bool(moments.operator.lag) and not moments.operator.solver.two_sided and (
-        "future_gram" in moments.arrays or "form_2" in moments.arrays
+    return (
+        bool(moments.operator.lag)
+        and not moments.operator.solver.two_sided
+        and ("future_gram" in moments.arrays or "form_2" in moments.arrays)
     )
 
 
@@ -198,7 +198,7 @@ def _outer(one: Matrices, other: Matrices) -> Matrices:
     return np.asarray(one.conj()[:, :, None] * other[:, None, :])
 
 
-def _with_constant(matrices: Matrices) -> Matrices:
+def with_constant(matrices: Matrices) -> Matrices:
     """Matrices (..., m, m) with the constant function, of value 1, before theirs: (..., m + 1, m + 1)."""
     found = np.zeros((*matrices.shape[:-2], *(n + 1 for n in matrices.shape[-2:])), matrices.dtype)
     found[..., 0, 0], found[..., 1:, 1:] = 1, matrices

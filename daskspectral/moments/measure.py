@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -139,7 +138,7 @@ class Measurement:
             self._functionals[name] = side, functional
             self._pairings.update(dict.fromkeys((side, pairing) for pairing in functional.pairings))
             self._atoms[side].update(dict.fromkeys(pairing.atom for pairing in functional.pairings))
-        self._shifts = {} if measure.operator is None else measure.operator.shifts
+        self._shifts: Mapping[str, int] = {} if measure.operator is None else measure.operator.shifts
         dtype = np.dtype(measure.dtype)
         self._narrow = dtype != np.float64
         self._exponent: int | None = None
@@ -223,9 +222,7 @@ def block_of(fields: Mapping[str, Array], operator: Operator | None, dtype: str,
     return Block(found, np.dtype(dtype), arena, scale)
 
 
-def evaluate(
-    basis: Basis, block: Block, atoms: list[Atom], shifts: Mapping[str, int] = MappingProxyType({})
-) -> dict[str, Evaluation]:
+def evaluate(basis: Basis, block: Block, atoms: list[Atom], shifts: Mapping[str, int]) -> dict[str, Evaluation]:
     """The basis at each view of a block, for what these atoms need.
 
     Views of rows that follow one another, several `shifts` later, are evaluated together: each row once.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from daskspectral.basis import LandmarkBasis, at_landmarks
 from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Linear
 from daskspectral.moments.counting import advise_weights
-from daskspectral.moments.intervals import errors_of, held_out_by_folds
+from daskspectral.moments.intervals import errors_of, held_out_by_folds, trusted_by
 from daskspectral.moments.lags import LagMatrices, resolved
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import Posed, checked_means, relation_of
@@ -59,6 +59,12 @@ def solve_moments(
     advise_manifold(moments)
     advise_weights(moments)
     errors = errors_of(posed, moments.folds, moments.undercut)
+    operator = moments.operator
+    shown_values, held_out = operator.presented(spectrum.values), operator.presented(errors.held_out)
+    intervals = np.sort(operator.presented(errors.intervals), axis=1)
+    dynamic = bool(operator.lag) and operator.symmetric  # 1 - K was solved, and K is judged
+    if dynamic and not errors.reason:
+        errors = replace(errors, trusted=trusted_by(shown_values, held_out, intervals, posed.nulls))
     approximate = [b for b in at_landmarks(moments.basis) if _is_approximate(b, moments)]
     if approximate or not own.by_norm:  # all components of the columns are no low rank
         advise_rank(spectrum, left.basis, count, right=right.basis)
@@ -73,22 +79,21 @@ def solve_moments(
         approximation[:known] = np.abs(beyond[:known] - errors.held_out[:known])
     solved = Solved(posed, moments, spectrum, errors, approximation)
     solved.advise(compared=compared)
-    operator, trusted = moments.operator, solved.trusted
-    if operator.lag and operator.symmetric and "form_2" in moments.arrays:
-        functions, values = shown["right"], operator.presented(spectrum.values)
-        certain = resolved(LagMatrices.of(moments, functions).residuals(values), values)
-        trusted = trusted & (certain | (np.arange(len(values)) < posed.nulls))
+    trusted = solved.trusted
+    if dynamic:
+        certain = resolved(LagMatrices.of(moments, shown["right"]).residuals(shown_values), shown_values)
+        trusted = trusted & (certain | (np.arange(len(trusted)) < posed.nulls))
     return {
-        own.values: operator.presented(spectrum.values),
+        own.values: shown_values,
         **{name: shown[side] for name, side in own.functions.items()},
         "rank_": spectrum.rank,
         "residuals_": spectrum.residuals,
         "status_": f"{spectrum.status}; {errors.reason}" if errors.reason else spectrum.status,
         "support_": left.support,
         **({"right_support_": right.support} if own.two_sided else {}),
-        own.errors: np.sort(operator.presented(errors.intervals), axis=1),
+        own.errors: intervals,
         "standard_errors_": errors.standard,
-        "held_out_": operator.presented(errors.held_out),
+        "held_out_": held_out,
         "groups_": errors.groups,
         "function_errors_": errors.angles,
         "approximation_": approximation,

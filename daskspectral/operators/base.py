@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import Any, final
 
 import numpy as np
@@ -44,8 +43,6 @@ class Operator(Registered, ABC):
     """Whether the means of the functions are subtracted before solving."""
     lag: int | None = None
     """Rows from `x` to `future` in a trajectory, of a transfer operator."""
-    shifts: Mapping[str, int] = MappingProxyType({})
-    """Rows from `x` to each other view of a trajectory."""
     default_kernel: Kernel | None = None
     """The kernel taken where none is given; None where the data choose."""
     has_patterns: bool = True
@@ -82,6 +79,11 @@ class Operator(Registered, ABC):
     def right_view(self) -> str:
         """The view, a field of points, at which right functions are taken."""
         return "x"
+
+    @property
+    def shifts(self) -> Mapping[str, int]:
+        """Rows from `x` to each other view of a trajectory."""
+        return {}
 
     @property
     def solver(self) -> Solver:

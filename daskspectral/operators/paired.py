@@ -77,11 +77,12 @@ class Transfer(Operator):
     of the ends of the pairs of rows. solver="eigen": complex eigenvalues of K, by descending modulus. Constant
     functions have the value 1; `center=True` subtracts the means.
 
-    `reversible=True` says that the process in equilibrium is the same backwards in time: eigenvalues are real, and 1 - K
-    is solved as the symmetric form E |f(x_t) - f(x_{t + lag})|² / 2 against the mean of the Gram matrices of both ends.
+    `reversible=True` says that the process in equilibrium is the same backwards in time: eigenvalues are real, and
+    1 - K is solved as the symmetric form E |f(x_t) - f(x_{t + lag})|² / 2 against the mean of the Gram matrices of both
+    ends.
 
-    `further` are multiples of the lag, such as (2, 5, 10), at which the same pass sums what follows the same starts, for
-    `timescales_`, `chapman_kolmogorov` and, of reversible processes, which always have the multiple 2, for
+    `further` are multiples of the lag, such as (2, 5, 10), at which the same pass sums what follows the same starts,
+    for `timescales_`, `chapman_kolmogorov` and, of reversible processes, which always have the multiple 2, for
     `dynamic_residuals_`. All lags have the rows that are followed by the longest one, and share their Gram matrices.
 
     Examples
@@ -109,13 +110,15 @@ class Transfer(Operator):
         default = "symmetric" if self.reversible else "singular"
         solver = chosen_solver(default if self.solver is None else self.solver, self.form)
         if self.reversible and (solver.two_sided or not solver.needs_symmetry or self.center):
-            raise ValueError("a reversible process has real eigenvalues, the constant's first: leave solver and center out")
+            raise ValueError(
+                "a reversible process has real eigenvalues, the constant's first: leave solver and center out"
+            )
         object.__setattr__(self, "solver", solver)
         own = {2} if self.reversible else set()
         object.__setattr__(self, "further", tuple(sorted(own | {*_multiples(self.further)})))
 
     @property
-    def form(self) -> Form:  # type: ignore[override]
+    def form(self) -> Form:
         return self._form_at("future")
 
     @property
@@ -136,7 +139,7 @@ class Transfer(Operator):
         return {"future": self.lag, **{f"future_{m}": m * self.lag for m in self.further}}
 
     @property
-    def views(self) -> tuple[str, ...]:  # type: ignore[override]
+    def views(self) -> tuple[str, ...]:
         return ("x", *self.shifts)
 
     @property
