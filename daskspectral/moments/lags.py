@@ -120,10 +120,12 @@ class LagMatrices:
         return np.sqrt(np.maximum(jackknife_ends(squares, self.factor), 0))
 
     def propagators(self, functions: NDArray[np.intp]) -> Matrices:
-        """The matrices (S, L, m, m) of the operator at each lag in the span of some of the functions."""
-        some = np.ix_(functions, functions)
-        grams = np.stack([gram[some] for gram in self.grams])
-        return np.linalg.solve(grams[:, None], self.forms[..., functions[:, None], functions])
+        """The matrices (S, L, m, m) of the operator at each lag in some of the functions, beside the constant."""
+        constant = [] if self.constant is None else [self.constant]
+        some = np.array([*constant, *functions])
+        grams, forms = (matrices[..., some[:, None], some] for matrices in (self.grams[:, None], self.forms))
+        beyond = slice(len(constant), None)
+        return np.asarray(np.linalg.solve(grams, forms)[..., beyond, beyond])
 
     def chapman_kolmogorov(self, weights: Array | None = None, functions: Any = None) -> ChapmanKolmogorov:
         """The test in the processes; or between sets, whose memberships are `weights` (m, m) of 1 and `functions`."""

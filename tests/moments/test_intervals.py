@@ -9,7 +9,7 @@ import scipy.stats
 
 from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis, MonomialBasis
 from daskspectral.kernels import Gaussian, Linear
-from daskspectral.moments.intervals import _groups, _intervals, trusted_by, agreeing, errors_of, held_out_by_folds
+from daskspectral.moments.intervals import _groups, _intervals, agreeing, errors_of, held_out_by_folds, trusted_by
 from daskspectral.operators import Covariance, Cross, Generator, Laplacian
 from tests.moments.common import folds_of, moments_of, posed
 

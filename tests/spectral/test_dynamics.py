@@ -9,17 +9,21 @@ import zarr
 from numpy.typing import NDArray
 from scipy.linalg import expm
 from scipy.signal import lfilter
+from scipy.special import stdtrit
 
 import daskspectral as dsp
 from daskspectral.basis import CallableBasis, Concatenated, ConstantBasis, LandmarkBasis, MonomialBasis, SoftCells
 from daskspectral.kernels import Gaussian
+from daskspectral.moments.lags import LagMatrices
 from daskspectral.moments.metastable import crisp, feasible, passage_times, vertices
 from daskspectral.operators import Transfer
 
 Array = NDArray[Any]
 CUT = dsp.solvers.Cut()
 STATES = 4
-GENERATOR = np.array([[-0.02, 0.0, 0.02, 0.0], [0.0, -0.04, 0.0, 0.04], [0.5, 0.01, -0.51, 0.0], [0.0, 0.5, 0.01, -0.51]])
+GENERATOR = np.array(
+    [[-0.02, 0.0, 0.02, 0.0], [0.0, -0.04, 0.0, 0.04], [0.5, 0.01, -0.51, 0.0], [0.0, 0.5, 0.01, -0.51]]
+)
 
 
 def ar(n: int, decay: float = 0.9, seed: int = 0) -> Array:
@@ -170,15 +174,30 @@ def test_timescales_at_all_lags_are_those_of_the_chain() -> None:
     assert (exact < high).all()
 
 
-def test_modes_are_followed_by_their_functions() -> None:
-    """A slow rotation and a fast decay whose moduli cross: -0.9 and 0.85 at one lag, 0.81 and 0.72 at two."""
-    n, rng = 40_000, np.random.default_rng(0)
-    signs = np.cumprod(np.where(rng.random((n, 2)) < [0.05, 0.075], -1, 1), axis=0) * [1, 1]
-    x = signs * np.column_stack([(-1.0) ** np.arange(n), np.ones(n)])
-    model = dsp.SpectralDecomposition(Transfer(1, "eigen", further=(2, 3)), MonomialBasis(2, 1), n_components=3).fit(x)
-    np.testing.assert_allclose(model.eigenvalues_.real, [1, -0.9, 0.85], atol=0.02)
-    times = -1 / np.log([0.9, 0.85])
-    np.testing.assert_allclose(model.timescales_, np.tile(times, (3, 1)), rtol=0.1)
+@pytest.mark.parametrize("kind", ["symmetric", "singular", "eigen"])
+def test_modes_are_followed_by_their_functions(kind: str) -> None:
+    """Two values, .9 and .8 at one lag, that have crossed at the next one, .3 and .7."""
+    forms = np.array([[np.diag([0.9, 0.8]), np.diag([0.3, 0.7])]])
+    one = np.eye(2)[None]
+    matrices = LagMatrices(np.array([1, 2]), forms, one, one, None, None, kind, 0.0)
+    np.testing.assert_allclose(matrices.values[0], [[0.9, 0.8], [0.3, 0.7]])
+    np.testing.assert_allclose(matrices.timescales()[0], -np.array([[1], [2]]) / np.log([[0.9, 0.8], [0.3, 0.7]]))
+
+
+def test_bands_are_those_of_a_jackknife_over_folds() -> None:
+    labels = np.arange(len(CHAIN)) // 5000
+    test = chain(Transfer(1, "eigen", further=(2,)), folds=labels).chapman_kolmogorov()
+    functions = np.asarray(chain(Transfer(1, "eigen", further=(2,))).transform(np.arange(4.0)[:, None]))
+    states, samples = CHAIN[:, 0].astype(int), []
+    for fold in range(4):
+        starts = np.flatnonzero(labels[:-2] != fold)
+        counts = np.zeros((STATES, STATES))
+        np.add.at(counts, (states[starts], states[starts + 2]), 1)
+        gram = functions.conj().T * counts.sum(axis=1)
+        samples.append(np.linalg.solve(gram @ functions, functions.conj().T @ counts @ functions)[1:, 1:])
+    deviation = np.sqrt(3 / 4 * np.sum(np.abs(samples - np.mean(samples, axis=0)) ** 2, axis=0))
+    widths = test.measured_errors[0, ..., 1] - test.measured_errors[0, ..., 0]
+    np.testing.assert_allclose(widths, 2 * 1.15 * stdtrit(3, 0.975) * deviation, rtol=1e-6)
 
 
 def test_chapman_kolmogorov_compares_powers_with_longer_lags() -> None:
@@ -190,7 +209,9 @@ def test_chapman_kolmogorov_compares_powers_with_longer_lags() -> None:
     for m, measured, predicted, wanted in zip(multiples[1:], test.measured, test.predicted, longer, strict=True):
         inner = np.linalg.inv(functions)
         np.testing.assert_allclose(measured, (inner @ wanted @ functions)[1:, 1:].real, atol=1e-8)
-        np.testing.assert_allclose(predicted, (inner @ np.linalg.matrix_power(p, m) @ functions)[1:, 1:].real, atol=1e-8)
+        np.testing.assert_allclose(
+            predicted, (inner @ np.linalg.matrix_power(p, m) @ functions)[1:, 1:].real, atol=1e-8
+        )
     slow = [(errors[:, 0, 0, 0], errors[:, 0, 0, 1]) for errors in (test.predicted_errors, test.measured_errors)]
     exact = np.exp(np.sort(np.linalg.eigvals(GENERATOR).real)[-2] * test.lags)
     assert all((low < exact).all() and (exact < high).all() for low, high in slow)
@@ -226,6 +247,22 @@ def test_memberships_of_three_sets_are_the_crispest_of_those_that_are_not_negati
     assert sorted(vertices(functions).tolist()) == [300, 301, 302]
     turned = feasible(rng.standard_normal((2, 2)), functions)
     np.testing.assert_allclose((functions @ turned).sum(axis=1), 1, atol=1e-9)
+
+
+def test_no_memberships_near_by_are_crisper() -> None:
+    rng = np.random.default_rng(1)
+    functions = rng.dirichlet([0.5] * 3, 200) @ np.array([[1.0, 1.0, 0.5], [1.0, -1.0, 0.3], [1.0, 0.2, -1.0]])
+    found = crisp(functions)
+    best = np.sum(found**2 / found[0])
+    for step in 0.01 * rng.standard_normal((50, 2, 2)):
+        near = feasible(found[1:, 1:] + step, functions)
+        assert np.sum(near**2 / near[0]) <= best + 1e-9
+
+
+def test_rates_are_those_of_one_row() -> None:
+    model = chain(Transfer(3, reversible=True))
+    sets = model.metastable_sets(2, CHAIN)
+    np.testing.assert_allclose(expm(3 * sets.rates), sets.transitions, atol=1e-12)
 
 
 def test_passage_times_of_two_states_are_the_inverse_rates() -> None:
