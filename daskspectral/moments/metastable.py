@@ -33,6 +33,7 @@ class MetastableSets(Registered):
     that of the slowest within them, and `suggested` the m for which it is widest; what is faster than the lag counts as
     the lag. Of the rows that were sampled a share
     `negative` beyond the vertices has some membership below 0.
+    Of more sets than the gap suggests some rates may be negative: no chain of jumps between them has these transitions.
     """
 
     functions: NDArray[np.int64]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import at_landmarks
-from daskspectral.data.labelled import stack_rows
 from daskspectral.data.rows import Rows
-from daskspectral.data.source import Source, is_several, open_source
+from daskspectral.data.source import open_data
 from daskspectral.engine.accelerators import chosen_device
 from daskspectral.engine.sampling import draw_rows
+from daskspectral.estimators.reading import reads
 from daskspectral.kernels.base import whole
 from daskspectral.moments import Moments
 from daskspectral.moments.lags import ChapmanKolmogorov, LagMatrices, is_lagged
@@ -34,7 +34,6 @@ class Dynamics:
     device: str
     solver_: Any
     sets_: MetastableSets
-    dynamic_attributes: ClassVar = DYNAMICS
 
     @property
     def dynamic_residuals_(self) -> Array:
@@ -80,9 +79,8 @@ class Dynamics:
             raise ValueError("the test compares lags, and this fit has one: fit Transfer(lag, further=(2, 5, 10))")
         if not sets:
             return matrices.chapman_kolmogorov()
-        if not hasattr(self, "sets_"):
-            raise ValueError("there are no sets yet: call metastable_sets(m) first")
-        return matrices.chapman_kolmogorov(self.sets_.weights, self.sets_.functions)
+        known = self._known_sets()
+        return matrices.chapman_kolmogorov(known.weights, known.functions)
 
     def metastable_sets(self, m: int, X: Any = None) -> MetastableSets:
         """m sets between which jumps are rare, by PCCA+ in the constant and m - 1 slow functions; kept as `sets_`.
@@ -103,23 +101,39 @@ class Dynamics:
                 "process circulates. Take fewer sets, or fit Transfer(lag, reversible=True) where it does not"
             )
         timescales, propagator = self.timescales_[0], matrices.propagators(functions)[0, 0].real
-        values, others = (self._sampled(X, functions, seed) for seed in (0, 1))
+        if X is None and not at_landmarks(self.basis_):
+            raise ValueError("the functions sit at no landmarks: give rows X, among which the sets are sought")
+        points = [at_landmarks(self.basis_)[0].landmarks] * 2 if X is None else self._drawn(X)
+        values, others = (self._span(functions, np.eye(m)[:, 1:]).of_prepared(x)[0] for x in points)
         self.sets_ = metastable_sets(values, others, functions, propagator, timescales, int(self.lags_[0]))
         return self.sets_
 
     def memberships(self, X: Any, **options: Any) -> Any:
         """The memberships (n, m) of the rows of X in the last `metastable_sets`; options as in `transform`."""
+        sets, estimator = self._known_sets(), cast(Any, self)
+        return estimator._rows(self._span(sets.functions, sets.weights), X, name="membership", **options)
+
+    def _known_sets(self) -> MetastableSets:
         if not hasattr(self, "sets_"):
             raise ValueError("there are no sets yet: call metastable_sets(m) first")
-        sets = self.sets_
-        weights, coefficients = sets.weights, self.coefficients_[:, sets.functions].real
-        means = -weights[0]
+        return self.sets_
+
+    def _span(self, functions: NDArray[np.int64], weights: Array) -> SpanValues:
+        """(1, f) A of real functions f, numbers (m - 1,), and weights A (m, k)."""
+        coefficients, means = self.coefficients_[:, functions].real @ weights[1:], -weights[0]
         if self.moments_.operator.center:
-            means = means + self.moments_.mean("first") @ coefficients @ weights[1:]
-        basis, combined = self.basis_.condensed(coefficients @ weights[1:])
-        values = SpanValues(basis, combined, means, device=chosen_device(self.device), preparation=self.preparation_)
-        rows: Any = self
-        return rows._rows(values, X, name="membership", **options)
+            means = means + self.moments_.mean("first") @ coefficients
+        basis, coefficients = self.basis_.condensed(coefficients)
+        device = chosen_device(self.device)
+        return SpanValues(basis, coefficients, means, device=device, preparation=self.preparation_)
+
+    @reads
+    def _drawn(self, X: Any) -> list[Array]:
+        """Two samples of prepared rows of X that have a future."""
+        rows: Rows = cast(Any, self)._as_fitted(X)
+        source = open_data(self.moments_.operator.scoring, rows, weight=None)
+        source = source.with_preparation(mean=self.preparation_.mean, scale=self.preparation_.scale)
+        return [draw_rows(source, SAMPLED, np.random.default_rng(seed))[1] for seed in (0, 1)]
 
     def _transfer(self, attribute: str) -> Moments:
         """The moments of a transfer operator. Raises AttributeError for those of others."""
@@ -134,8 +148,8 @@ class Dynamics:
         )
 
     def _square_matrices(self) -> LagMatrices:
-        """The operator between the fitted functions, left ones. Raises ValueError where the others are of a basis
-        of their own, and for other operators."""
+        """The operator between the left functions. Raises ValueError for other operators, and where the right functions
+        are of a basis of their own."""
         moments = vars(self).get("moments_")
         if moments is None or moments.operator.lag is None or moments.right_basis is not None:
             raise ValueError("a fit of Transfer(lag), with one basis of both sides, is wanted")
@@ -145,30 +159,6 @@ class Dynamics:
         solver = self.solver_
         known = None if np.iscomplexobj(getattr(self, solver.values)) else getattr(self, solver.errors)
         return self._matrices().timescales(known)
-
-    def _sampled(self, X: Any, functions: NDArray[np.intp], seed: int) -> Array:
-        """The values (n, m) of some functions at rows of X, or at the landmarks."""
-        estimator: Any = self
-        if X is None:
-            found = at_landmarks(self.basis_)
-            if not found:
-                raise ValueError("the functions sit at no landmarks: give rows X, among which the sets are sought")
-            points = found[0].landmarks
-        else:
-            rows = estimator._as_fitted(Rows.of(X))
-            parts = rows.data if is_several(rows.data) else [rows.data]
-            each, rng = -(-SAMPLED // len(parts)), np.random.default_rng(seed)
-            sources = (self._laid_out(part, rows).with_preparation(**vars(self.preparation_)) for part in parts)
-            points = np.concatenate([draw_rows(source, each, rng)[1] for source in sources])
-        values = points_values(self.basis_, points, self.coefficients_[:, functions].real)
-        if self.moments_.operator.center:
-            values = values - self.moments_.mean("first") @ self.coefficients_[:, functions].real
-        return values
-
-    def _laid_out(self, part: Any, rows: Rows) -> Source:
-        """One trajectory, its rows laid out as at the fit."""
-        stacked = stack_rows(part, sample_dims=rows.sample_dims, layout=vars(self).get("layout_"))
-        return open_source(Rows(part if stacked is None else stacked.reader, on_invalid=rows.on_invalid))
 
 
 # -- as parts of an xarray dataset ------------------------------------------------------------------------------------
@@ -212,9 +202,3 @@ def dynamic_variables(model: Any) -> dict[str, Any]:
 def _behind_nan(values: Array) -> Array:
     """Values (L - 1, ...) of the further lags, with NaN for the first."""
     return np.concatenate([np.full_like(values[:1], np.nan), values])
-
-
-def points_values(basis: Any, points: Array, coefficients: Array) -> Array:
-    """The values (n, k) of functions with coefficients (p, k) at prepared points (n, d), block by block."""
-    blocks = (points[i : i + 2048] for i in range(0, len(points), 2048))
-    return np.concatenate([basis.values(block).T @ coefficients for block in blocks])
