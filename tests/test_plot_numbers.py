@@ -54,6 +54,7 @@ def test_pictures_are_drawn_into_the_axes_that_are_given(plane: Any, rotation: A
         "landmarks": lambda ax: plot.landmarks(model, x, ax=ax),
         "gram": lambda ax: plot.gram(model, ax=ax),
         "timescales": lambda ax: plot.timescales([fitted(rotation, Transfer(5))], ax=ax),
+        "test": lambda ax: plot.chapman_kolmogorov(fitted(rotation, Transfer(5, further=(2,))), ax=ax),
     }
     for name, call in calls.items():
         axes = axes_in()
@@ -104,6 +105,12 @@ def test_timescales_of_a_process_whose_one_is_known(rotation: Any) -> None:
     np.testing.assert_allclose(slow.get_xdata(), [1.0, 2.5, 5.0])
     np.testing.assert_allclose(slow.get_ydata(), 10.0, rtol=0.25)  # 20 rows of half a nanosecond
     assert axes.get_xlabel() == "lag (ns)"
+    several = fitted(rotation, Transfer(2, further=(2, 5)), n_components=3)
+    axes = plot.timescales(several)
+    slow = next(line for line in axes.lines if line.get_label() == "1")
+    np.testing.assert_array_equal(slow.get_xydata(), np.column_stack([[2, 4, 10], several.timescales_[:, 0]]))
+    marks = next(line for line in plot.chapman_kolmogorov(several).lines if line.get_label() == "1")
+    np.testing.assert_array_equal(marks.get_ydata(), several.chapman_kolmogorov().measured[:, 0, 0])
     with pytest.raises(ValueError, match="at one lag or more; there is none"):
         plot.timescales([])
     with pytest.raises(ValueError, match=r"are of Transfer\(lag\); the operator is"):

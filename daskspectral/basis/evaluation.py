@@ -173,6 +173,10 @@ class Evaluation:
         """The functions (p, c)."""
         raise NotImplementedError
 
+    def mapped(self, mapping: Callable[[Array], Array]) -> Evaluation:
+        """The same with each feature (p, c) mapped."""
+        return Mapped(self, mapping)
+
     def along(self, direction: Array) -> Array:
         """Their derivatives along directions (c, d), (p, c); by partial ones where it is not given."""
         d = direction.shape[1]
@@ -234,6 +238,9 @@ class ConcatenatedEvaluation(Evaluation):
     def feature(self, atom: Atom) -> Array:
         return np.concatenate([p.feature(atom) for p in self.parts])
 
+    def mapped(self, mapping: Callable[[Array], Array]) -> Evaluation:
+        return ConcatenatedEvaluation(tuple(part.mapped(mapping) for part in self.parts))
+
 
 def scalar_feature(evaluations: Mapping[str, Evaluation], atom: Atom, block: Block) -> Array:
     """A scalar atom of all functions, (p, c); the terms of a sum, at any views, are added row by row."""
@@ -246,11 +253,23 @@ def scalar_feature(evaluations: Mapping[str, Evaluation], atom: Atom, block: Blo
 
 
 def add_up(features: Iterable[Array], weights: Iterable[Any], dtype: Any) -> Array:
-    """sum_t weight_t feature_t, a new array (p, c), for features (p, c) and weights that are numbers or (c,)."""
+    """sum_t weight_t feature_t, (p, c), for features (p, c) and weights that are numbers or (c,).
+
+    It is a new array but for one feature of weight 1.
+    """
     total: Any = None
+    own = False
     for feature, weight in zip(features, weights, strict=True):
-        scaled = feature * (np.dtype(dtype).type(weight) if np.ndim(weight) == 0 else weight.astype(dtype, copy=False))
-        total = scaled if total is None else np.add(total, scaled, out=scaled)
+        plain = np.ndim(weight) == 0 and (weight == 1 or (weight == -1 and total is not None))
+        scaled = feature
+        if not plain:
+            factor = np.dtype(dtype).type(weight) if np.ndim(weight) == 0 else weight.astype(dtype, copy=False)
+            scaled = feature * factor
+        if total is None:
+            total, own = scaled, not plain
+        else:
+            combined = np.subtract if plain and weight == -1 else np.add
+            total, own = combined(total, scaled, out=total if own else None), True
     found: Array = total
     return found
 

@@ -30,7 +30,7 @@ def plot(
     trust: tuple[str, ...],
     overwrite: bool,
 ) -> None:
-    """Draw a fitted MODEL: its functions over POINTS, its spectrum, or its automatic choice."""
+    """Draw a fitted MODEL: its functions over POINTS, its spectrum, its automatic choice, or how it is by the lag."""
     from daskspectral import plot as pictures
 
     kind = kind or ("spectrum" if points is None else "functions")
@@ -43,8 +43,7 @@ def plot(
     if kind == "functions":
         figure = pictures.eigenfunctions(estimator, points, **({} if components is None else {"count": components}))
     else:
-        axes = pictures.spectrum(estimator) if kind == "spectrum" else pictures.choice(estimator)
-        figure = pictures.figure_of(axes)
+        figure = pictures.figure_of(getattr(pictures, kind.replace("-", "_"))(estimator))
     pictures.save_figure(figure, out, overwrite=overwrite)
     written("picture", out)
 

@@ -95,6 +95,7 @@ COLUMNS = OptionType("columns", _columns, "not a list of column numbers such as 
 NAMES = OptionType("names", _names, "not a list of names such as time,lat,lon")
 PERIODS = OptionType("periods", _periods, "not a list of columns with their periods such as 0:6.283185,2:360")
 LATTICE = OptionType("m", _sizes, "no highest frequency such as 15, nor one for each column such as 30,20", "auto")
+LAGS = OptionType("multiples", _sizes, "no list of multiples of the lag such as 2,5,10")
 NEURONS = OptionType("neurons", _sizes, "no list of neurons of hidden layers such as 96,96,96")
 BOX = OptionType("lower:upper", _box, "no list of the ends of columns such as -1:1,0:5")
 FIELD = OptionType("name=path", _field, "no field with its array, such as drift=b.zarr")

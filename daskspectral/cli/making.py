@@ -134,6 +134,7 @@ def operator_of(options: Mapping[str, Any], dimension: int) -> Operator:
         "manifold": None if manifold is None else parse_manifold(manifold, dimension),
         "density": options["density"],
         "lag": options["lag"],
+        "further": options["further"],
         "diffusion": number_of(options["diffusion"]) if head == "generator" else None,
         "coefficients": options["coefficients"] or None,
         "views": 1 + len(options["views"]) if head == "augmentation" else None,

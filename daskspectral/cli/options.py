@@ -44,10 +44,10 @@ DTYPE = "Precision of the arithmetic, or of the numbers written"
 DEVICE = "Where functions are evaluated and multiplied: cuda is a GPU (extra gpu)"
 CHECKPOINT = "A directory for the sums so far, from which the same command goes on"
 RARE = (
-    "lag trajectory manifold density drift diffusion direction coefficient view latitude anomaly detrend allow-missing "
-    "landmark-method landmark-sample exclude-landmarks spread rotate constant lattice-box lattice-margin network ridge "
-    "rtol gradient-weight dtype device smoothness functions tolerance max-passes cache cache-path time regularization "
-    "on-uncovered trust checkpoint-every plot connect-timeout threads storage-option json quiet log-file"
+    "lag further sets trajectory manifold density drift diffusion direction coefficient view latitude anomaly detrend "
+    "allow-missing landmark-method landmark-sample exclude-landmarks spread rotate constant lattice-box lattice-margin "
+    "network ridge rtol gradient-weight dtype device smoothness functions tolerance max-passes cache cache-path time "
+    "regularization on-uncovered trust checkpoint-every plot connect-timeout threads storage-option json quiet log-file"
 )
 """Options that few need, left to --help-all."""
 
@@ -113,6 +113,7 @@ OPTIONS = (
     # what is decomposed
     Value("--operator", f"What is decomposed: {', '.join(OPERATORS)}.", default="laplacian"),
     Value("--lag", "transfer: rows from a state to its future; POINTS are a trajectory.", kinds.COUNT),
+    Value("--further", "transfer: further lags in the same pass, multiples of the lag: 2,5,10.", kinds.LAGS),
     Input("--trajectory trajectories", "transfer: another trajectory besides POINTS.", ["PATH"]),
     Value("--manifold", f"{MANIFOLD}; laplacian: the tangential form there; none by default."),
     Value("--density", f"{DENSITY}; laplacian: 1 for Laplace-Beltrami; 0 by default.", float),
@@ -310,12 +311,14 @@ OPTIONS = (
     Value("--flatten", "Make one row of each entry of the first axis.", bool, False),
     # models
     Value("--right", "The right singular functions, of a model that has them.", bool, False),
+    Value("--sets", "transfer: memberships in so many metastable sets, found among POINTS.", kinds.COUNT),
     Value("--gradient", "The gradient in place of the values, (rows, targets x columns).", bool, False),
     Value(
         "plot --kind",
-        "The functions over POINTS, the values with their error bars, or the candidates of the automatic choice; by "
-        "default functions where POINTS are given, else spectrum.",
-        ("functions", "spectrum", "choice"),
+        "The functions over POINTS, the values with their error bars, the candidates of the automatic choice, or of "
+        "transfer timescales by the lag, or the Chapman-Kolmogorov test; by default functions where POINTS are given, "
+        "else spectrum.",
+        ("functions", "spectrum", "choice", "timescales", "chapman-kolmogorov"),
     ),
     Value("plot --components", f"{COMPONENTS}; 16 by default.", kinds.COUNT),
     Call("--details", "Ranks, residuals and effective points too, and the candidates of the choice.", bool, False),
@@ -380,7 +383,7 @@ OPTIONS = (
 )
 LABELLED = "sample-dims latitude anomaly detrend"
 VALID = "on-invalid allow-missing"
-OPERATOR = "operator lag trajectory manifold density potential drift diffusion direction coefficient field view"
+OPERATOR = "operator lag further trajectory manifold density potential drift diffusion direction coefficient field view"
 BASIS = "kernel landmarks landmark-method landmark-sample lattice lattice-box lattice-margin"
 SAVED = "checkpoint checkpoint-every"
 MEASURE = "scheduler connect-timeout threads progress storage-option"

@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 
 @verb(
     "MODEL POINTS",
-    f"out right on-uncovered trust {VALID} {RUN}",
-    examples=["transform model.zarr points.zarr --out functions.zarr"],
+    f"out right sets on-uncovered trust {VALID} {RUN}",
+    examples=[
+        "transform model.zarr points.zarr --out functions.zarr",
+        "transform koopman.zarr path.zarr --sets 2 --out memberships.zarr",
+    ],
 )
-def transform(model: str, points: str, right: bool, trust: tuple[str, ...], **options: Any) -> None:
-    """Evaluate the functions, or the coordinates, of MODEL at every row of POINTS."""
+def transform(model: str, points: str, right: bool, sets: int | None, trust: tuple[str, ...], **options: Any) -> None:
+    """Evaluate the functions, the coordinates, or memberships in metastable sets, of MODEL at every row of POINTS."""
     from sklearn.base import TransformerMixin
 
     from daskspectral.embedding import SDPEmbedding
@@ -40,6 +43,8 @@ def transform(model: str, points: str, right: bool, trust: tuple[str, ...], **op
     if uncovered and not isinstance(estimator, SDPEmbedding):
         raise click.UsageError(f"--on-uncovered is for models of `daskspectral embed --map sdp`, and {model} is none")
     functions = _right(estimator, model) if right else estimator.transform
+    if sets is not None:
+        functions = _sets(estimator, sets, rows_of(points, options))
     *rows, columns = _write(functions, points, options, **uncovered)
     written("embedding", out, f", {prod(rows)} rows, {columns} components", rows=prod(rows), components=columns)
 
@@ -159,6 +164,27 @@ def _right(estimator: Any, path: str) -> Any:
         what = "has eigenvalues" if spectral else f"holds {type(estimator).__name__}"
         raise click.UsageError(f"--right is for models with singular values, and {path} {what}")
     return estimator.transform_right
+
+
+def _sets(estimator: Any, count: int, rows: Any) -> Any:
+    """The memberships in metastable sets that are found among rows, and what is known of the sets, which is said."""
+    from daskspectral.estimators.summary import named_lines, plain
+    from daskspectral.spectral import SpectralDecomposition
+
+    if not isinstance(estimator, SpectralDecomposition):
+        raise click.UsageError("--sets is for models of `daskspectral fit --operator transfer`")
+    found = estimator.metastable_sets(count, rows)
+    shares, times = (_texts(values) for values in (found.probabilities, found.passage_times))
+    widest = f"{found.gap:.3g}, {found.suggested} sets have the widest"
+    negative = f"{100 * found.negative:.2g} % of other rows have a membership below 0"
+    named = {"share": shares, "passage": f"{times} rows", "gap": widest, "negative": negative}
+    say("\n".join(named_lines(named)), sets=plain(found))
+    return estimator.memberships
+
+
+def _texts(values: Any) -> str:
+    """Numbers, those of a matrix row by row."""
+    return "; ".join(" ".join(f"{v:.4g}" for v in row) for row in (values if values.ndim > 1 else [values]))
 
 
 def _write(function: Any, points: str, options: dict[str, Any], **more: Any) -> tuple[int, ...]:

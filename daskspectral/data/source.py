@@ -69,15 +69,24 @@ class Preparation(Registered):
 
 @dataclass(frozen=True)
 class Lagged:
-    """Where pairs (x, future) of rows `lag` apart come from: pairs borders[t] to borders[t + 1] from trajectory t."""
+    """Where pairs (x, future) of rows `lag` apart come from: pairs borders[t] to borders[t + 1] from trajectory t.
+
+    `shifts` are the rows from x to each other view.
+    """
 
     lag: int
     borders: tuple[int, ...]
+    shifts: Mapping[str, int]
+
+    @property
+    def longest(self) -> int:
+        """The longest lag."""
+        return max(self.shifts.values())
 
     def place(self, field: str, pair: int) -> tuple[int, int]:
         """The trajectory, and the row in it, from which a field of this pair is taken."""
         t = bisect.bisect_right(self.borders, pair) - 1
-        return t, pair - self.borders[t] + (self.lag if field == "future" else 0)
+        return t, pair - self.borders[t] + self.shifts.get(field, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,17 +280,25 @@ def check_columns(columns: Sequence[int] | None, d: int) -> tuple[int, ...] | No
 
 
 def open_trajectories(
-    rows: Any, lag: int, *, fields: Mapping[str, Any] | None = None, progress: bool | None = False
+    rows: Any,
+    lag: int,
+    *,
+    further: Mapping[str, int] | None = None,
+    fields: Mapping[str, Any] | None = None,
+    progress: bool | None = False,
 ) -> Source:
     """A Source of the pairs (x, future) `lag` rows apart within each trajectory, in order.
+
+    `further` are the rows from x to further views, by name; pairs are those that have them all.
 
     The data are one trajectory (n, d), an array of any kind, or a list of several; `fields` come in the same way, a row
     for each row of x, and a pair has them from the row of its x. No pair has its rows in two trajectories.
 
     Raises ValueError, TypeError or FileNotFoundError as `open_source` does, and ValueError for a trajectory of no more
-    than `lag` rows.
+    than the longest lag.
     """
-    rows = Rows.of(rows)
+    rows, shifts = Rows.of(rows), {"future": lag, **(further or {})}
+    longest = max(shifts.values())
     several = is_several(rows.data)
     given = {name: value for name, value in {"x": rows.data, **(fields or {})}.items() if value is not None}
     count = len(rows.data) if several else 1
@@ -294,15 +311,19 @@ def open_trajectories(
             label = f"{label_of(name)}[{i}]" if several else label_of(name)
             trajectories[i][name] = (points_reader if name == "x" else as_reader)(part, label)
     for i, readers in enumerate(trajectories):
-        _check_trajectory(i if several else None, readers, trajectories[0], lag)
+        _check_trajectory(i if several else None, readers, trajectories[0], lag, longest)
     lengths = [readers["x"].shape[0] for readers in trajectories]
-    ends, starts = [(0, n - lag) for n in lengths], [(lag, n) for n in lengths]
+    ends = [(0, n - longest) for n in lengths]
     lazy = any(isinstance(reader, DaskReader) for readers in trajectories for reader in readers.values())
     joined = {name: _join(name, [readers[name] for readers in trajectories], ends, lazy) for name in given}
-    future = _join("x", [readers["x"] for readers in trajectories], starts, lazy)
-    lagged = Lagged(lag, tuple(np.cumsum([0, *(n - lag for n in lengths)]).tolist()))
-    readers = {"x": joined.pop("x"), "future": future, **joined}
-    return _source(readers, rows, views=("future",), lagged=lagged, progress=progress)
+    points = [readers["x"] for readers in trajectories]
+    views = {
+        name: _join("x", points, [(shift, n - longest + shift) for n in lengths], lazy)
+        for name, shift in shifts.items()
+    }
+    lagged = Lagged(lag, tuple(np.cumsum([0, *(n - longest for n in lengths)]).tolist()), shifts)
+    readers = {"x": joined.pop("x"), **views, **joined}
+    return _source(readers, rows, views=tuple(views), lagged=lagged, progress=progress)
 
 
 def is_several(x: Any) -> bool:
@@ -313,15 +334,20 @@ def is_several(x: Any) -> bool:
     return any(isinstance(part, arrays) for part in x) or np.ndim(x[0]) > 1
 
 
-def _check_trajectory(i: int | None, readers: Mapping[str, Reader], first: Mapping[str, Reader], lag: int) -> None:
+def _check_trajectory(
+    i: int | None, readers: Mapping[str, Reader], first: Mapping[str, Reader], lag: int, longest: int
+) -> None:
     """Raise ValueError where the fields of a trajectory do not go together, or it is too short for a pair."""
     of = "" if i is None else f"[{i}]"
     check_rows(readers, of)
     n, d = readers["x"].shape
-    if lag >= n:
+    if longest >= n:
         which = "the trajectory X" if i is None else f"trajectory {i}"
-        remedy = "take a smaller lag" if i is None else "take a smaller lag, or leave this trajectory out"
-        raise ValueError(f"the lag is {lag} rows and {which} has {n}: no two of its rows are so far apart; {remedy}")
+        name, smaller = "the lag is", "a smaller lag"
+        if longest > lag:
+            name, smaller = "the longest of the further lags is", "smaller multiples of the lag, or a smaller lag"
+        remedy = f"take {smaller}" if i is None else f"take {smaller}, or leave this trajectory out"
+        raise ValueError(f"{name} {longest} rows and {which} has {n}: no two of its rows are so far apart; {remedy}")
     for name, reader in readers.items():
         if reader.shape[1:] != first[name].shape[1:]:
             what = f"{d} columns" if name == "x" else f"rows of shape {reader.shape[1:]}"
@@ -364,7 +390,9 @@ def open_data(
         operator.check_fields(dict.fromkeys(given, ()), 0)  # says which are missing or unknown
     views, apart = operator.views, operator.own_right_basis
     if operator.lag is not None:
-        source = open_trajectories(rows, operator.lag, fields={**own, **given}, progress=progress)
+        source = open_trajectories(
+            rows, operator.lag, further=operator.shifts, fields={**own, **given}, progress=progress
+        )
     elif len(views) > 1:
         if not isinstance(X, (tuple, list)) or len(X) != len(views):
             got = f"{type(X).__name__} of {len(X)}" if isinstance(X, (tuple, list)) else type(X).__name__

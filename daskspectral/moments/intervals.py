@@ -77,9 +77,7 @@ def errors_of(posed: Posed, folds: Folds | None, undercut: Array | None = None) 
     parts = [_LeftOut(posed, folds, fold) for fold in filled]
     values = np.stack([part.values for part in parts])
     number = len(parts)
-    # rows that coincide with landmarks are in no fold and never left out: the others vary for them too
-    share = 1.0 - (folds.weight[-1] / folds.weight.sum() if folds.landmarks else 0.0)
-    factor = (number - 1) / number / max(share, 1e-3)
+    factor = jackknife_factor(folds, number)
 
     def spread(samples: Array) -> Array:  # variances of variances would overflow
         return np.asarray(np.sqrt(factor) * np.hypot.reduce(np.abs(samples - samples.mean(axis=0)), axis=0))
@@ -99,9 +97,34 @@ def errors_of(posed: Posed, folds: Folds | None, undercut: Array | None = None) 
     lower[: posed.nulls] = 1.0
     nearest = np.abs(intervals).argmin(axis=1)
     intervals[np.arange(k), nearest] *= np.where(np.sign(intervals).prod(axis=1) > 0, lower, 1.0)
-    trusted = _trusted(fitted.real, held_out, intervals, posed.nulls) & (lower * TRUSTED_RATIO > 1)
+    trusted = trusted_by(fitted.real, held_out, intervals, posed.nulls) & (lower * TRUSTED_RATIO > 1)
     angles = np.sqrt(factor * np.sum([part.angles(groups) ** 2 for part in parts], axis=0))
     return Errors(intervals, standard, held_out, groups, np.minimum(angles, 1.0), trusted)
+
+
+def jackknife_factor(folds: Folds, number: int) -> float:
+    """By what the squared deviations of `number` solutions, each without a fold, are multiplied to be a variance."""
+    # rows that coincide with landmarks are in no fold and never left out: the others vary for them too
+    share = 1.0 - (folds.weight[-1] / folds.weight.sum() if folds.landmarks else 0.0)
+    return float((number - 1) / number / max(share, 1e-3))
+
+
+def jackknife_ends(samples: Array, factor: float) -> Array:
+    """The ends (..., 2) of 95 % intervals of the first of some samples (S, ...), from the others, each without a fold.
+
+    NaN where these are fewer than two.
+    """
+    number = len(samples) - 1
+    if number < 2:
+        return np.full((*samples.shape[1:], 2), np.nan)
+    deviations = np.abs(samples[1:] - samples[1:].mean(axis=0)) ** 2
+    half = _half_width(number) * np.sqrt(factor * deviations.sum(axis=0))
+    return np.stack([samples[0] - half, samples[0] + half], axis=-1)
+
+
+def _half_width(number: int) -> float:
+    """Half of an interval from so many folds, in standard errors."""
+    return WIDENED * float(scipy.special.stdtrit(number - 1, 0.5 + LEVEL / 2))
 
 
 def held_out_by_folds(posed: Posed, folds: Folds) -> Array:
@@ -188,7 +211,7 @@ def _held_out(posed: Posed, parts: list[_LeftOut]) -> Array:
 def _intervals(fitted: Array, held_out: Array, standard: Array, number: int) -> Array:
     """The ends (k, 2), on a logarithmic scale where both values have one sign and exceed their errors, else on a linear
     one, of one sign where the values have one."""
-    t = WIDENED * float(scipy.special.stdtrit(number - 1, 0.5 + LEVEL / 2))
+    t = _half_width(number)
     other = np.where(np.isnan(held_out), fitted, held_out)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = other / fitted
@@ -219,7 +242,7 @@ def _mean_by(groups: NDArray[np.int64], values: Any) -> Any:
     return sums[groups]
 
 
-def _trusted(fitted: Array, held_out: Array, intervals: Array, nulls: int) -> NDArray[np.bool_]:
+def trusted_by(fitted: Array, held_out: Array, intervals: Array, nulls: int) -> NDArray[np.bool_]:
     """Which values hold up, (k,), the first `nulls` always; differences below a thousandth of the last are none."""
     size = np.abs(fitted)
     width = (intervals[:, 1] - intervals[:, 0]) / (size + NEGLIGIBLE * size.max(initial=0.0) + 1e-300)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ from daskspectral.basis import LandmarkBasis, at_landmarks
 from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Linear
 from daskspectral.moments.counting import advise_weights
-from daskspectral.moments.intervals import errors_of, held_out_by_folds
+from daskspectral.moments.intervals import errors_of, held_out_by_folds, trusted_by
+from daskspectral.moments.lags import LagMatrices, resolved
 from daskspectral.moments.moments import SQUARES, SUMS, Moments
 from daskspectral.moments.problem import Posed, checked_means, relation_of
 from daskspectral.moments.trust import Solved, advise_clipped, advise_manifold, advise_rank
@@ -70,6 +71,12 @@ def solve_moments(
     advise_weights(moments)
     advise_clipped(moments)
     errors = errors_of(posed, moments.folds, moments.undercut)
+    operator = moments.operator
+    shown_values, held_out = operator.presented(spectrum.values), operator.presented(errors.held_out)
+    intervals = np.sort(operator.presented(errors.intervals), axis=1)
+    dynamic = bool(operator.lag) and operator.symmetric  # 1 - K was solved, and K is judged
+    if dynamic and not errors.reason:
+        errors = replace(errors, trusted=trusted_by(shown_values, held_out, intervals, posed.nulls))
     approximate = [b for b in at_landmarks(moments.basis) if _is_approximate(b, moments)]
     if len(spectrum.values) < left.basis.dimension or not own.by_norm:  # all components of the columns are no low rank
         advise_rank(spectrum, left.basis, count, right=right.basis)
@@ -84,21 +91,25 @@ def solve_moments(
         approximation[:known] = np.abs(beyond[:known] - errors.held_out[:known])
     solved = Solved(posed, moments, spectrum, errors, approximation)
     solved.advise(compared=compared)
+    trusted = solved.trusted
+    if dynamic:
+        certain = resolved(LagMatrices.of(moments, shown["right"]).residuals(shown_values), shown_values)
+        trusted = trusted & (certain | (np.arange(len(trusted)) < posed.nulls))
     return {
-        own.values: spectrum.values,
+        own.values: shown_values,
         **{name: shown[side] for name, side in own.functions.items()},
         "rank_": spectrum.rank,
         "residuals_": spectrum.residuals,
         "status_": f"{spectrum.status}; {errors.reason}" if errors.reason else spectrum.status,
         "support_": left.support,
         **({"right_support_": right.support} if own.two_sided else {}),
-        own.errors: errors.intervals,
+        own.errors: intervals,
         "standard_errors_": errors.standard,
-        "held_out_": errors.held_out,
+        "held_out_": held_out,
         "groups_": errors.groups,
         "function_errors_": errors.angles,
         "approximation_": approximation,
-        "trusted_": solved.trusted,
+        "trusted_": trusted,
         "constants_": min(posed.nulls, len(spectrum.values)),
     }
 

@@ -211,7 +211,8 @@ def _sizes(values: NDArray[np.inexact[Any]], two_sided: bool) -> Array:
 
 def maximised(operator: Operator, values: NDArray[np.inexact[Any]]) -> bool:
     """Whether the fit makes values as large as it can, singular values and variances: they are smaller held out."""
-    return operator.solver.two_sided or bool(operator.descending and values.real.sum() > 0)
+    by_size = operator.solver.two_sided or operator.ranking == "modulus"
+    return by_size or bool(operator.descending and values.real.sum() > 0)
 
 
 def excess(values: NDArray[np.inexact[Any]], held_out: Array, *, maximised: bool) -> float:

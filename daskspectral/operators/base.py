@@ -83,6 +83,11 @@ class Operator(Registered, ABC):
         return "x"
 
     @property
+    def shifts(self) -> Mapping[str, int]:
+        """Rows from `x` to each other view of a trajectory."""
+        return {}
+
+    @property
     def solver(self) -> Solver:
         """The solver: `Symmetric` (eigh), `Singular` (two-metric SVD), `Eigen` (complex values), or a user's own."""
         return Symmetric()
@@ -91,6 +96,10 @@ class Operator(Registered, ABC):
     def descending(self) -> bool:
         """Whether eigenvalues go down, as for a self-adjoint negative generator: 0, -1, -2, ..."""
         return False
+
+    def presented(self, values: Any) -> Any:
+        """Values as they are shown, of those that the form has."""
+        return values
 
     @property
     def scoring(self) -> Operator:

@@ -32,7 +32,8 @@ class NamedOperator:
 def parse(text: str, **options: Any) -> Operator:
     """The operator of a name, `name[:word...]` as in `transfer:10:eigen`, and of the options that it reads.
 
-    Options that are None count as not given: `manifold` (a Manifold) and `density` of laplacian, `lag` of transfer,
+    Options that are None count as not given: `manifold` (a Manifold) and `density` of laplacian, `lag` and `further` of
+    transfer,
     `diffusion` (a number) of generator, `coefficients` of differential (texts for `parse_coefficients`), `views` (how
     many) of augmentation. Arrays that the operator reads have the names of its `data_fields`.
 
@@ -42,7 +43,7 @@ def parse(text: str, **options: Any) -> Operator:
     Examples
     --------
     >>> parse("transfer:10:eigen")
-    Transfer(lag=10, solver='eigen', center=False)
+    Transfer(lag=10, solver='eigen', center=False, reversible=False, further=())
     >>> parse("generator", diffusion=0.5).data_fields
     frozenset({'drift'})
     """
@@ -116,15 +117,18 @@ def _whole(text: str, what: str, example: str, got: str) -> int:
     return int(text)
 
 
-def _transfer(word: str | None = None, solver: str = "singular", *, lag: int | None = None) -> Operator:
+def _transfer(
+    word: str | None = None, solver: str = "singular", *, lag: int | None = None, further: tuple[int, ...] = ()
+) -> Operator:
+    reversible = solver == "reversible"
+    options: Any = {"solver": None if reversible else solver, "reversible": reversible, "further": further}
     if word is None:
-        return Transfer(1 if lag is None else lag, solver)
+        return Transfer(1 if lag is None else lag, **options)
     if lag is not None:
         raise ValueError(f"the lag is given twice: transfer:{word} and lag={lag}")
     got = f"transfer:{word}" + ("" if solver == "singular" else f":{solver}")
-    return Transfer(
-        _whole(word, "the lag of a transfer operator is a whole number of rows", "transfer:10", got), solver
-    )
+    whole = _whole(word, "the lag of a transfer operator is a whole number of rows", "transfer:10", got)
+    return Transfer(whole, **options)
 
 
 def _partial(axis: str | None = None, solver: str = "singular") -> Operator:
@@ -149,7 +153,7 @@ NAMES: Mapping[str, NamedOperator] = {
     "generator": NamedOperator(
         "generator[:reversible]", _flagged("generator", Generator, "reversible"), ("diffusion",)
     ),
-    "transfer": NamedOperator("transfer[:lag[:solver]]", _transfer, ("lag",)),
+    "transfer": NamedOperator("transfer[:lag[:solver]]", _transfer, ("lag", "further")),
     "cross": NamedOperator("cross[:center]", _flagged("cross", Cross, "center")),
     "augmentation": NamedOperator("augmentation", Augmentation, ("views",)),
 }

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from daskspectral.forms import Field, Form, Functional, at, form, functional, gram_at, inner
-from daskspectral.kernels.base import whole
+from daskspectral.kernels.base import check_flag, whole
 from daskspectral.operators.base import RESERVED, Operator, chosen_solver
 from daskspectral.solve import Singular
 
@@ -20,6 +20,19 @@ def conditional(view: str) -> Form:
         return inner(f, at(g, Field(view)))
 
     return conditional
+
+
+def change(view: str) -> Form:
+    """E[(f(x) - f(y)) (g(x) - g(y))] / 2, which is <f, (1 - K) g> for the transfer operator K of a reversible process.
+
+    The constant's is exactly 0.
+    """
+
+    @form
+    def change(f: Any, g: Any, x: Any) -> Any:
+        return 0.5 * inner(f - at(f, Field(view)), g - at(g, Field(view)))
+
+    return change
 
 
 @dataclass(frozen=True)
@@ -62,9 +75,17 @@ class Cross(Operator):
 class Transfer(Operator):
     """(K g)(x_t) = E[g(x_{t + lag}) | x_t], the Koopman operator of trajectories at a lag in rows.
 
-    solver="singular": singular values, with left functions in L2 of the starts and right functions in L2 of the ends of
-    the pairs of rows. solver="eigen": complex eigenvalues of K, by descending modulus. Constant functions have the
-    value 1; `center=True` subtracts the means.
+    solver="singular", the default: singular values, with left functions in L2 of the starts and right functions in L2
+    of the ends of the pairs of rows. solver="eigen": complex eigenvalues of K, by descending modulus. Constant
+    functions have the value 1; `center=True` subtracts the means.
+
+    `reversible=True` says that the process in equilibrium is the same backwards in time: eigenvalues are real, and
+    1 - K is solved as the symmetric form E |f(x_t) - f(x_{t + lag})|² / 2 against the mean of the Gram matrices of both
+    ends.
+
+    `further` are multiples of the lag, such as (2, 5, 10), at which the same pass sums what follows the same starts,
+    for `timescales_`, `chapman_kolmogorov` and, of reversible processes, which always have the multiple 2, for
+    `dynamic_residuals_`. All lags have the rows that are followed by the longest one, and share their Gram matrices.
 
     Examples
     --------
@@ -74,28 +95,70 @@ class Transfer(Operator):
     >>> model = dsp.SpectralDecomposition(Transfer(1, "eigen"), basis=dsp.basis.MonomialBasis(2, 1), n_components=3)
     >>> model.fit(np.hstack([np.cos(turn), np.sin(turn)])).eigenvalues_[1:].real.round(3)
     array([0.951, 0.951])
+    >>> Transfer(10, reversible=True, further=(5,)).multiples
+    (1, 2, 5)
     """
 
     lag: int = 1
-    solver: Any = "singular"
+    solver: Any = None
     center: bool = False
+    reversible: bool = False
+    further: tuple[int, ...] = ()
     name = "transfer"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lag", whole("lag", self.lag, 1))
-        object.__setattr__(self, "solver", chosen_solver(self.solver, self.form))
+        check_flag("reversible", self.reversible)
+        default = "symmetric" if self.reversible else "singular"
+        solver = chosen_solver(default if self.solver is None else self.solver, self.form)
+        if self.reversible and (solver.two_sided or not solver.needs_symmetry or self.center):
+            raise ValueError(
+                "a reversible process has real eigenvalues, the constant's first: leave solver and center out"
+            )
+        object.__setattr__(self, "solver", solver)
+        own = {2} if self.reversible else set()
+        object.__setattr__(self, "further", tuple(sorted(own | {*_multiples(self.further)})))
 
-    form = conditional("future")
+    @property
+    def form(self) -> Form:
+        return self._form_at("future")
+
+    @property
+    def gram(self) -> Form:
+        return both_ends if self.reversible else gram_at("x")
 
     @property
     def right_gram(self) -> Form | None:
         return gram_at("future") if self.solver.two_sided else None
 
-    views = ("x", "future")
+    @property
+    def multiples(self) -> tuple[int, ...]:
+        """The lags that are measured, as multiples of the lag, from 1 on."""
+        return (1, *self.further)
+
+    @property
+    def shifts(self) -> Mapping[str, int]:
+        return {"future": self.lag, **{f"future_{m}": m * self.lag for m in self.further}}
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        return ("x", *self.shifts)
+
+    @property
+    def forms(self) -> dict[str, Form]:
+        ends = {} if self.solver.two_sided or self.reversible else {"future_gram": gram_at("future")}
+        return super().forms | ends | {f"form_{m}": self._form_at(f"future_{m}") for m in self.further}
 
     right_view = "future"
 
     ranking = "modulus"
+
+    @property
+    def kills_constants(self) -> bool:
+        return self.reversible
+
+    def presented(self, values: Any) -> Any:
+        return 1 - values if self.reversible else values
 
     @property
     def scoring(self) -> Operator:
@@ -104,6 +167,24 @@ class Transfer(Operator):
     @property
     def comparable(self) -> Operator:
         return Transfer(self.lag, center=True)  # the constant is known, and few rows disturb its norm
+
+    def _form_at(self, view: str) -> Form:
+        return change(view) if self.reversible else conditional(view)
+
+
+@form
+def both_ends(f: Any, g: Any, x: Any) -> Any:
+    """The mean of the inner products of the starts and of the ends of pairs of rows."""
+    return 0.5 * inner(f, g) + 0.5 * inner(at(f, x.future), at(g, x.future))
+
+
+def _multiples(further: Any) -> tuple[int, ...]:
+    """Distinct whole numbers from 2 on. Raises ValueError for anything else."""
+    given = (further,) if isinstance(further, (int, float, str)) else tuple(further)
+    found = tuple(whole("a further lag, as a multiple of the lag,", m, 2) for m in given)
+    if len({*found}) < len(found):
+        raise ValueError(f"further lags are distinct multiples of the lag, such as (2, 5, 10); they are {found}")
+    return found
 
 
 @dataclass(frozen=True, init=False)

@@ -248,12 +248,13 @@ def _filled(source: Source, number: int) -> int:
 
 
 def _blocks(source: Source, number: int) -> int:
-    """The number of blocks of at least `lag` rows, or one. Raises ValueError where it is not this one."""
-    n, lag = source.n, 1 if source.lagged is None else source.lagged.lag
+    """The number of blocks of at least the longest lag, or one. Raises ValueError where it is not this one."""
+    n, lag = source.n, 1 if source.lagged is None else source.lagged.longest
     if n // number >= lag:
         return number
     if n >= FEW_ROWS or number > DEFAULT:
-        limit = f"the lag of {lag} rows" if source.lagged is not None else "one row"
+        longest = "longest " if source.lagged is not None and lag > source.lagged.lag else ""
+        limit = f"the {longest}lag of {lag} rows" if source.lagged is not None else "one row"
         raise ValueError(
             f"folds={number} makes blocks of {n // number} rows, shorter than {limit}: X has {source.rows}; take fewer "
             "folds, or folds=None"

@@ -7,6 +7,7 @@
 `embedding(F, color=)`                              rows in two coordinates, coloured by any variable
 `landmarks(est)`                                    where the kernel functions sit
 `timescales(models)`                                implied timescales of transfer operators against the lag
+`chapman_kolmogorov(model)`                         what one lag predicts for longer ones, and what is measured there
 `gram(est)`                                         the Gram matrix's eigenvalues, and the rank
 `choice(est)`                                       the scores of the automatic choice by scale
 `level_lines(axes, x, y, values)`, `mollweide()`    filled level lines of any values; points of a map of the sphere
@@ -39,10 +40,11 @@ from daskspectral.plot.functions import (
     save_eigenfunctions,
     series,
 )
-from daskspectral.plot.spectra import choice, gram, held_out, spectrum, timescales
+from daskspectral.plot.spectra import chapman_kolmogorov, choice, gram, held_out, spectrum, timescales
 from daskspectral.plot.style import figure_of
 
 __all__ = [
+    "chapman_kolmogorov",
     "choice",
     "eigenfunction",
     "eigenfunctions",

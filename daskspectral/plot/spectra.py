@@ -255,7 +255,7 @@ def gram_values(moments: Moments, *, right: bool = False) -> Array:
 
 
 def timescales(
-    models: Iterable[SpectralDecomposition],
+    models: SpectralDecomposition | Iterable[SpectralDecomposition],
     *,
     count: int = 5,
     step: float = 1.0,
@@ -264,36 +264,79 @@ def timescales(
 ) -> Axes:
     """Draw the implied timescales of transfer operators against their lags: -lag / ln |value| for each value below 1.
 
-    `models` are fits of `Transfer(lag)` at several lags; `step` is the time between two rows, in `unit`. Below the
-    diagonal, timescales are shorter than the lag and cannot be told. Flat lines mean that the lag is long enough.
-    Raises ImportError without matplotlib, TypeError for other estimators, ValueError for other operators.
+    `models` are fits of `Transfer(lag)` at several lags, or one at `further` lags, whose 95 % intervals are shaded;
+    `step` is the time between two rows, in `unit`. Below the diagonal, timescales are shorter than the lag and cannot
+    be told. Flat lines mean that the lag is long enough. Raises ImportError without matplotlib, TypeError for other
+    estimators, ValueError for other operators.
     """
     found: dict[int, Array] = {}
-    for model in models:
+    ends: dict[int, Array] = {}
+    for model in [models] if isinstance(models, SpectralDecomposition) else models:
         check_fitted(model, SpectralDecomposition)
         lag = model.moments_.operator.lag
         if lag is None:
             raise ValueError(f"implied timescales are of Transfer(lag); the operator is {model.moments_.operator}")
         found[lag] = step * implied(values_of(model), lag)[:count]
+        if len(model.lags_) > 1:
+            every = model.timescales_[:, :count], model.timescale_errors_[:, :count]
+            found |= dict(zip(model.lags_.tolist(), step * every[0], strict=True))
+            ends |= dict(zip(model.lags_.tolist(), step * every[1], strict=True))
     if not found:
         raise ValueError("models are fits of Transfer(lag) at one lag or more; there is none")
     axes = plain(axes_of(ax))
     lags = sorted(found)
     for i in range(max(map(len, found.values()))):
-        some = [lag for lag in lags if len(found[lag]) > i]
-        times = [found[lag][i] for lag in some]
-        axes.plot(np.multiply(step, some), times, linewidth=1.1, markersize=4, label=f"{i + 1}", **told_apart(i))
-    ends = np.array([lags[0], lags[-1]]) * step
-    shown = ends * [0.8, 1.25]
+        some = [lag for lag in lags if len(found[lag]) > i and np.isfinite(found[lag][i])]
+        times, look = [found[lag][i] for lag in some], told_apart(i)
+        axes.plot(np.multiply(step, some), times, linewidth=1.1, markersize=4, label=f"{i + 1}", **look)
+        if known := [lag for lag in some if lag in ends]:
+            low, high = np.array([ends[lag][i] for lag in known]).T
+            high = np.where(np.isfinite(high), high, 1e300)
+            axes.fill_between(np.multiply(step, known), low, high, color=look["color"], alpha=0.15, linewidth=0)
+    extent = np.array([lags[0], lags[-1]]) * step
+    shown = extent * [0.8, 1.25]
     axes.fill_between(shown, 1e-300, shown, color=FAINT, linewidth=0, zorder=-1)
     axes.plot(shown, shown, color=MUTED, linewidth=0.8)
-    every = np.concatenate([ends, *found.values()])
-    axes.set(xscale="log", yscale="log", xlim=shown, ylim=(0.6 * every.min(), 1.6 * every.max()))
+    drawn = np.concatenate([extent, *found.values()])
+    drawn = drawn[np.isfinite(drawn) & (drawn > 0)]
+    axes.set(xscale="log", yscale="log", xlim=shown, ylim=(0.6 * drawn.min(), 1.6 * drawn.max()))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(power)
         axis.set_minor_formatter(lambda *_: "")
     axes.set(xlabel=f"lag ({unit})", ylabel=f"implied timescale ({unit})")
     legend(axes, title="process", loc="upper left", ncols=2, title_fontsize=8)
+    return axes
+
+
+def chapman_kolmogorov(
+    model: SpectralDecomposition,
+    *,
+    sets: bool = False,
+    count: int = 4,
+    step: float = 1.0,
+    unit: str = "rows",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the Chapman-Kolmogorov test: what stays of each process, or in each of its metastable `sets`, by the lag.
+
+    Lines with shades are the predictions of the first lag with their 95 % bands, marks with bars what is measured; the
+    first `count` are drawn. `step` is the time between two rows, in `unit`. Raises ImportError without matplotlib,
+    TypeError for other estimators, and ValueError as the estimator's `chapman_kolmogorov` does.
+    """
+    check_fitted(model, SpectralDecomposition)
+    test = model.chapman_kolmogorov(sets)
+    axes, lags = plain(axes_of(ax)), step * test.lags
+    for i in range(min(count, test.predicted.shape[1])):
+        look = told_apart(i)
+        colour = look["color"]
+        low, high = test.predicted_errors[:, i, i].T
+        axes.fill_between(lags, low, high, color=colour, alpha=0.15, linewidth=0)
+        axes.plot(lags, test.predicted[:, i, i], color=colour, linewidth=1.1)
+        axes.vlines(lags, *test.measured_errors[:, i, i].T, color=colour, linewidth=1.0)
+        mark = {**look, "linestyle": "none"}
+        axes.plot(lags, test.measured[:, i, i], markersize=4, label=f"{i + 1}", **mark)
+    axes.set(xlabel=f"lag ({unit})", ylabel="probability to stay" if sets else "autocorrelation")
+    legend(axes, title="set" if sets else "process", loc="upper right", ncols=2, title_fontsize=8)
     return axes
 
 

@@ -44,6 +44,7 @@ from daskspectral.regression import HermiteRegressor
 from daskspectral.solve.whitening import CUTS
 from daskspectral.spectral import SpectralDecomposition
 from daskspectral.spectral.functions import in_the_field
+from daskspectral.spectral.summary import dynamic_facts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,7 +100,7 @@ def sections_of(model: Any, X: Any, summary: Summary) -> list[Section]:
     found: list[Section] = []
     match model:
         case SpectralDecomposition():
-            found = [_spectrum(model, summary), *_held_out(model), *_eigenfunctions(model, X)]
+            found = [_spectrum(model, summary), *_dynamics(model), *_held_out(model), *_eigenfunctions(model, X)]
             found += _patterns(model)
         case HermiteRegressor():
             found = [*_penalties(model.cv_curve_, model.alpha_), *_prediction(model, X)]
@@ -130,6 +131,24 @@ def _spectrum(model: Any, summary: Summary) -> Section:
     picture = Picture(axes, f"The spectrum: {what}. {summary.verdict}")
     more = {"All values": summary.table(details=True)}
     return Section("Spectrum", words, [picture], more=more, reading="spectrum" if decomposed else "")
+
+
+def _dynamics(model: SpectralDecomposition) -> list[Section]:
+    """The timescales by the lag and the Chapman-Kolmogorov test; nothing of a fit at one lag."""
+    if not hasattr(model, "lags_") or len(model.lags_) < 2 or not len(model.timescales_[0]):
+        return []
+    alt = (
+        f"Implied timescales of {model.timescales_.shape[1]} processes at the lags {', '.join(map(str, model.lags_))}."
+    )
+    pictures = [Picture(plot.timescales(model, ax=axes_of(None, SIZE)), alt)]
+    if model.moments_.right_basis is None:
+        alt = "The autocorrelation of each process by the lag, predicted by the first lag and measured."
+        pictures.append(Picture(plot.chapman_kolmogorov(model, ax=axes_of(None, SIZE)), alt))
+    words, sets = [], getattr(model, "sets_", None)
+    if sets is not None:
+        words = [f"{dynamic_facts(model)['sets'].capitalize()}."]
+        pictures.append(Picture(plot.chapman_kolmogorov(model, sets=True, ax=axes_of(None, SIZE)), "The same by sets."))
+    return [Section("Slow processes", words, pictures, reading="dynamics")]
 
 
 def _held_out(model: SpectralDecomposition) -> list[Section]:

@@ -28,6 +28,7 @@ from daskspectral.estimators.records import provenance, remembered
 from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.moments import Moments
 from daskspectral.moments.lattice import on_lattice
+from daskspectral.moments.metastable import MetastableSets
 from daskspectral.moments.moments import SUMS
 from daskspectral.moments.patterns import Patterns, patterns_of
 from daskspectral.moments.solution import SpanScore, solve_moments
@@ -42,6 +43,7 @@ from daskspectral.solve import Solver
 from daskspectral.solve.whitening import solving_on
 from daskspectral.solvers import Penalised, solving
 from daskspectral.spectral.components import Significance, rotated, significance
+from daskspectral.spectral.dynamics import DYNAMICS, Dynamics, dynamic_coordinates, dynamic_variables
 from daskspectral.spectral.summary import told
 
 if TYPE_CHECKING:
@@ -85,18 +87,19 @@ class _Reconstruction:
         return found
 
 
-class SpectralFunctions(Transformer, MeasuredEstimator):
+class SpectralFunctions(Dynamics, Transformer, MeasuredEstimator):
     """The functions of a solution, which `moments_` and the attributes of the operator's solver hold."""
 
+    expects: ClassVar = {**MeasuredEstimator.expects, "sets_": MetastableSets}
     parts: ClassVar = {"basis": Landmarks, "right_basis": Landmarks, "solver": Penalised}
 
     @property
     def fitted_attributes(self) -> tuple[str, ...]:
-        return ("moments_", "choice_", *self.moments_.operator.solver.attributes)
+        return ("moments_", "choice_", *self.moments_.operator.solver.attributes, "sets_")
 
     @property
     def told_attributes(self) -> tuple[str, ...]:
-        return (self.solver_.values, self.solver_.errors, *SPECTRUM)
+        return (self.solver_.values, self.solver_.errors, *SPECTRUM, *DYNAMICS)
 
     def told(self) -> dict[str, Any]:
         """The parts of a `Summary`."""
@@ -244,7 +247,8 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         all columns that each function explains alone. `<variable>_pattern` is the regression of each variable of the
         data on each function, in its own dimensions, coordinates and units (`x` for data without labels), and
         `<variable>_mean` its mean. With rows X, `eigenfunction` are the values there. Patterns are missing where the
-        pass did not sum what they take (`patterns_`).
+        pass did not sum what they take (`patterns_`). Of transfer operators there are `dynamic_residual`, `timescale`
+        by lag and process, `predicted` and `measured` of the Chapman-Kolmogorov test, and what `sets_` holds.
         """
         return model_dataset(self.fitted(), X)
 
@@ -404,12 +408,13 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
         "trusted": (COMPONENT, estimator.trusted_, {"long_name": "value is trusted; of a constant always"}),
         "function_error": (COMPONENT, estimator.function_errors_, {"long_name": "sine of the angle of a group"}),
     }
+    found |= dynamic_variables(estimator)
     for name in solver.functions:
         side = f"basis_{name.partition('coef')[0]}function"
         found[name.removesuffix("_")] = ((side, COMPONENT), getattr(estimator, name))
     dataset = xr.Dataset(
         found,
-        {COMPONENT: np.arange(count)},
+        {COMPONENT: np.arange(count), **dynamic_coordinates(estimator)},
         attrs=plain(provenance(type(estimator).__name__, estimator.plain_params())),
     )
     if estimator.moments_.pairs is not None:

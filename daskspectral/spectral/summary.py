@@ -17,6 +17,7 @@ DEALT = {
     "labels": "rows by their labels",
 }
 LOPSIDED = 0.2  # (up - down) / (up + down) of an interval, from which both ends are shown
+SLOWEST = 3  # processes whose timescales are told
 NAMED = 8  # runs of doubted values that a verdict names
 
 
@@ -40,7 +41,7 @@ def told(what: Any) -> dict[str, Any]:
             details[title] = f"{least:.4g} effective points under a function at least, {middle:.4g} in the median"
     return {
         "verdict": verdict_of(what),
-        "facts": measured_facts(moments) | chosen_facts(what),
+        "facts": measured_facts(moments) | dynamic_facts(what) | chosen_facts(what),
         "details": details,
         "figures": {"trusted": "{} of {}".format(*beyond_constants(what.trusted_, what.constants_))},
         "of": operator_words(moments),
@@ -89,12 +90,36 @@ def table_of(model: Any) -> list[list[str]]:
     if intervals is None:
         return columns
     columns.append(["+-", *(_halves(v, ends, values) for v, ends in zip(values.real, intervals, strict=True))])
+    if (residuals := getattr(model, "dynamic_residuals_", None)) is not None:
+        bound = "" if model.moments_.operator.reversible else " at most"
+        columns.append([f"residual of K{bound}", *(f"{low:.2g} to {high:.2g}" for low, high in residuals)])
     if not np.isnan(model.held_out_).all():
         columns.append(["held-out", *(f"{rounded(h, values):.6g}" for h in model.held_out_)])
     if len(np.unique(model.groups_)) < len(values):
         members = [np.flatnonzero(model.groups_ == group) for group in model.groups_]
         columns.append(["group", *(f"{m[0]}-{m[-1]}" if len(m) > 1 else "" for m in members)])
     return [*columns, ["trusted", *("yes" if trusted else "" for trusted in model.trusted_)]]
+
+
+def dynamic_facts(model: Any) -> dict[str, str]:
+    """The timescales of the slowest processes at each lag, and the metastable sets; nothing of other operators."""
+    lags = getattr(model, "lags_", ())
+    if len(lags) < 2:
+        return {}
+    times, ends = model.timescales_[:, :SLOWEST], model.timescale_errors_[:, :SLOWEST]
+    told = [
+        f"{', '.join(map(_interval, row, around))} at a lag of {lag}"
+        for lag, row, around in zip(lags, times, ends, strict=True)
+    ]
+    found = {"timescales": f"in rows, {'; '.join(told)}"}
+    if (sets := getattr(model, "sets_", None)) is not None:
+        shares = ", ".join(f"{share:.3g}" for share in sets.probabilities)
+        found["sets"] = f"{sets.count} metastable sets of the probabilities {shares}; the gap suggests {sets.suggested}"
+    return found
+
+
+def _interval(time: float, ends: Any) -> str:
+    return f"{time:.3g} ({ends[0]:.3g} to {ends[1]:.3g})"
 
 
 def _halves(value: float, ends: Any, values: Any) -> str:

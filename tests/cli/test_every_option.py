@@ -59,6 +59,7 @@ OTHER: dict[str, tuple[str, ...]] = {
         *("--operator covariance", "--operator covariance --rotate 2 | --operator covariance", "--no-constant"),
         "fit path.zarr --operator transfer:1 --constant | fit path.zarr --operator transfer:1 --no-constant",
         "fit path.zarr --operator transfer --lag 2 | fit path.zarr --operator transfer --lag 1",
+        "fit path.zarr --operator transfer:1:reversible --further 2,5 | fit path.zarr --operator transfer:1:reversible",
         "fit path.zarr --operator transfer:1 --trajectory htap.zarr | fit path.zarr --operator transfer:1",
         "fit sphere.zarr --landmarks 10 --manifold sphere | fit sphere.zarr --landmarks 10",
         *("--density 1", "--operator schroedinger --potential y.zarr", "--operator tangent --direction b.zarr"),
@@ -93,6 +94,7 @@ OTHER: dict[str, tuple[str, ...]] = {
     "report": ("report cross.zarr points.zarr --view near.zarr | report cross.zarr points.zarr",),
     "transform": (
         "transform koopman.zarr path.zarr --right | transform koopman.zarr path.zarr",
+        "transform koopman.zarr path.zarr --sets 2 | transform koopman.zarr path.zarr",
         "transform sdp.zarr far.zarr --on-uncovered nan | transform sdp.zarr far.zarr",
     ),
     "predict": ("--gradient",),

@@ -51,6 +51,22 @@ def test_the_semidefinite_embedding() -> None:
             assert "of the objective, not proved optimal to 1e-10" in done(f"{line} --out l.zarr")
 
 
+@pytest.mark.filterwarnings("ignore::daskspectral.errors.TrustWarning")  # few rows
+def test_metastable_sets_and_pictures_of_lags() -> None:
+    path = np.cumsum(np.random.default_rng(0).standard_normal((600, 1)), axis=0) % 10
+    store(path=path)
+    done("fit path.zarr --operator transfer:1:reversible --further 2,5 --components 4 --landmarks 20 --out t.zarr")
+    told, model = done("transform t.zarr path.zarr --sets 2 --out chi.zarr"), dsp.load("t.zarr")
+    sets = model.metastable_sets(2, path)
+    np.testing.assert_allclose(written("chi.zarr"), model.memberships(path), rtol=0, atol=1e-12)
+    assert f"gap         {sets.gap:.3g}, {sets.suggested} sets have the widest" in told
+    for kind in ("timescales", "chapman-kolmogorov"):
+        done(f"plot t.zarr --kind {kind} --out {kind}.png")
+        assert Path(f"{kind}.png").stat().st_size > 1000
+    done("embed arc.zarr --map diffusion --bandwidth 0.5 --out d.zarr")
+    assert "--sets is for models of" in call("transform d.zarr arc.zarr --sets 2 --out c.zarr").output
+
+
 def test_a_diffusion_map() -> None:
     line = "embed arc.zarr --bandwidth local --map diffusion --components 3 --time 2 --density 1 --out m.zarr"
     described = done(f"{line} --embedding e.zarr")

@@ -9,7 +9,7 @@ import scipy.stats
 
 from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis, MonomialBasis
 from daskspectral.kernels import Gaussian, Linear
-from daskspectral.moments.intervals import _groups, _intervals, _trusted, agreeing, errors_of, held_out_by_folds
+from daskspectral.moments.intervals import _groups, _intervals, agreeing, errors_of, held_out_by_folds, trusted_by
 from daskspectral.operators import Covariance, Cross, Generator, Laplacian
 from tests.moments.common import folds_of, moments_of, posed
 
@@ -235,7 +235,7 @@ def test_intervals_on_both_scales() -> None:
     np.testing.assert_allclose(_intervals(-fitted, -held_out, standard, 10), -found[:, ::-1], atol=1e-15)
 
 
-def test_each_value_that_holds_up_is_trusted_whatever_those_before_it() -> None:
+def test_each_value_that_holds_up_istrusted_by_whatever_those_before_it() -> None:
     """Values differ by less than a tenth held out, and intervals are narrower than 30 %, but for a thousandth."""
     fitted = np.array([0.0, 1.0, 2.0, 10.0])
     held_out = np.array([0.0009, 1.1, 2.2, np.nan])  # (2.2 + .01) / (2 + .01) < 1.1
@@ -243,11 +243,11 @@ def test_each_value_that_holds_up_is_trusted_whatever_those_before_it() -> None:
     assert agreeing(-fitted, -held_out).all()
     assert agreeing(fitted, np.array([0.0011, 1.12, 1.8, 9.2])).tolist() == [False, False, False, True]
     assert not agreeing(np.ones(1), np.array([1.1 * 1.001 - 0.001])).any()
-    assert _trusted(np.zeros(2), np.zeros(2), np.zeros((2, 2)), 0).tolist() == [True, True]
-    assert _trusted(np.ones(1), np.ones(1), np.array([[0.0, 0.3 * 1.001]]), 0).tolist() == [False]
+    assert trusted_by(np.zeros(2), np.zeros(2), np.zeros((2, 2)), 0).tolist() == [True, True]
+    assert trusted_by(np.ones(1), np.ones(1), np.array([[0.0, 0.3 * 1.001]]), 0).tolist() == [False]
     for width, good in ((0.299, True), (0.301, False)):
         intervals = np.column_stack([fitted, fitted + width * (fitted + 0.01)])
-        assert _trusted(fitted, held_out, intervals, 0).tolist() == [good] * 4
+        assert trusted_by(fitted, held_out, intervals, 0).tolist() == [good] * 4
         intervals[2, 1] = intervals[2, 0]
-        assert _trusted(fitted, held_out, intervals, 0).tolist() == [good, good, True, good]
-        assert _trusted(fitted, held_out, intervals, 1).tolist() == [True, good, True, good]  # 0 by construction
+        assert trusted_by(fitted, held_out, intervals, 0).tolist() == [good, good, True, good]
+        assert trusted_by(fitted, held_out, intervals, 1).tolist() == [True, good, True, good]  # 0 by construction

@@ -58,6 +58,14 @@ def transfer() -> tuple[Any, Any]:
     return spectral(Gaussian(0.6), dsp.operators.Transfer(10), n_components=4).fit(x), x
 
 
+def lags() -> tuple[Any, Any]:
+    x = SAMPLES["ou"].draw(2000, 1, 0.0, rng())[0]
+    transfer = dsp.operators.Transfer(5, reversible=True, further=(4,))
+    found = spectral(Gaussian(0.6), transfer, n_components=4).fit(x)
+    found.metastable_sets(2, x)
+    return found, x
+
+
 def cross() -> tuple[Any, Any]:
     x = rng().standard_normal((800, 2))
     y = x[:, :1] + 0.3 * rng(1).standard_normal((800, 1))
@@ -99,7 +107,7 @@ def moments() -> tuple[Any, Any]:
 MODELS: dict[str, Callable[[], tuple[Any, Any]]] = {
     made.__name__: made
     for made in (
-        *(plane, moons, line, lattice, transfer, turning, cross, field),
+        *(plane, moons, line, lattice, transfer, lags, turning, cross, field),
         *(hermite, invariant, sdp, moments),
     )
 }

@@ -26,6 +26,7 @@ SECTIONS: dict[str, list[str]] = {
     **dict.fromkeys(("plane", "moons", "line"), SPECTRAL),
     "cross": [*SPECTRAL[:2], "Left singular functions", "Right singular functions", *SPECTRAL[3:]],
     "transfer": [*SPECTRAL[:2], "Singular functions", *SPECTRAL[3:]],
+    "lags": [SPECTRAL[0], "Slow processes", *SPECTRAL[1:]],
     "lattice": [*SPECTRAL[:3], "Choice", "Provenance"],
     "turning": ["Spectrum", "Eigenfunctions", *SPECTRAL[4:]],
     "field": [*SPECTRAL[:3], "Patterns", *SPECTRAL[4:]],

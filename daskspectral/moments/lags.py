@@ -1,0 +1,213 @@
+"""Fitted functions of a transfer operator at several lags: residuals, timescales, the Chapman-Kolmogorov test.
+
+The forms at all lags are restricted to the k functions that were fitted, over all rows and without each fold; what
+follows is algebra on k × k matrices, and a jackknife tells how far it may be off.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from daskspectral.moments.intervals import jackknife_ends, jackknife_factor
+from daskspectral.moments.moments import Moments
+
+Array = NDArray[np.floating[Any]]
+Matrices = NDArray[np.inexact[Any]]
+CONSTANT = 0.5  # of a function's mean square is the square of its mean: it stands for the constant
+
+
+@dataclass(frozen=True, eq=False)
+class ChapmanKolmogorov:
+    """What the operator at the first lag predicts at each further one, and what is measured there.
+
+    `predicted` and `measured` (lags, k, k) are the matrices of the operator in the functions, or between metastable
+    sets, entry i, j from i to j; `predicted_errors` and `measured_errors` (lags, k, k, 2) the ends of their 95 % bands
+    by a jackknife over folds. Of complex functions these are the real parts.
+    """
+
+    lags: NDArray[np.int64]
+    predicted: Array
+    measured: Array
+    predicted_errors: Array
+    measured_errors: Array
+
+
+@dataclass(frozen=True, eq=False)
+class LagMatrices:
+    """The operator between k fitted functions at several `lags` (L,) in rows, the first of which they were fitted at.
+
+    `forms` (S, L, k, k) are <f_i, K g_j>, `grams` and `right_grams` (S, k, k) inner products of the left and of the
+    right functions, `futures` (S, k, k) those of the ends of the pairs, None where they were not measured: means over
+    all rows, and without each of S - 1 folds, whose jackknife's variance has the `factor`. `constant` is the function
+    that stands for the constant, None for none. Values are `kind` "symmetric" (real), "singular", or "eigen".
+    """
+
+    lags: NDArray[np.int64]
+    forms: Matrices
+    grams: Matrices
+    right_grams: Matrices
+    futures: Matrices | None
+    constant: int | None
+    kind: str
+    factor: float
+
+    @classmethod
+    def of(cls, moments: Moments, left: Matrices, right: Matrices | None = None) -> LagMatrices:
+        """Those of functions with coefficients (p, k) and (q, k); of the left ones alone where `right` is None."""
+        operator: Any = moments.operator
+        two_sided = right is not None and operator.solver.two_sided
+        v = left if right is None else right
+        reduced = _Reduced(moments)
+        names = ("form", *(f"form_{m}" for m in operator.further))
+        forms = np.stack([reduced(name, left, v) for name in names], axis=1)
+        grams = reduced("gram", left, left)
+        right_grams = reduced("right_gram", v, v) if two_sided and "right_gram" in moments.arrays else grams
+        futures = reduced("future_gram", left, left) if "future_gram" in moments.arrays else None
+        if operator.reversible:
+            forms = grams[:, None] - forms
+        means = reduced("first", left)
+        if operator.center:
+            ends = reduced("right_first", v)
+            forms, grams = forms - _outer(means, ends)[:, None], grams - _outer(means, means)
+            right_grams = right_grams - _outer(ends, ends) if two_sided else grams
+        shares = np.abs(means[0]) ** 2 / np.diagonal(grams[0]).real
+        constant = int(shares.argmax()) if not operator.center and shares.max() > CONSTANT else None
+        kind = "singular" if two_sided else "symmetric" if operator.reversible else "eigen"
+        lags = operator.lag * np.array(operator.multiples)
+        return cls(lags, forms, grams, right_grams, futures, constant, kind, reduced.factor)
+
+    @property
+    def processes(self) -> NDArray[np.intp]:
+        """The numbers of the functions that are no constant."""
+        return np.delete(np.arange(self.grams.shape[1]), [] if self.constant is None else self.constant)
+
+    @cached_property
+    def values(self) -> Matrices:
+        """The values (S, L, k) at each lag of the modes that overlap most with each function."""
+        return np.stack([[self._followed(f, g, h) for f in forms] for forms, g, h in zip(*self._samples, strict=True)])
+
+    def timescales(self, known: Array | None = None) -> tuple[Array, Array]:
+        """-lag / ln |value|, (L, k'), of each process at each lag, and the ends of 95 % intervals, (L, k', 2).
+
+        They are infinite for values of modulus 1 or more. The intervals at the first lag hold those of the `known` ends
+        (k, 2) of the values' intervals.
+        """
+        sizes = np.abs(self.values[..., self.processes])
+        ends = np.maximum(jackknife_ends(sizes, self.factor), 0)
+        if known is not None:
+            known = np.abs(known[self.processes])
+            ends[0] = np.column_stack([np.fmin(ends[0, :, 0], known.min(1)), np.fmax(ends[0, :, 1], known.max(1))])
+        return _implied(sizes[0], self.lags[:, None]), _implied(ends, self.lags[:, None, None])
+
+    def residuals(self, values: Matrices) -> Array:
+        """The ends (k, 2) of 95 % intervals of |K f - l f|, for functions f of unit norm and their values l (k,).
+
+        Of reversible processes by <f, K_2t f> - 2 l <f, K_t f> + l²; of others E |f(y) - l f(x)|², which includes the
+        noise, an upper bound (residual DMD: Colbrook, Li, Raut and Townsend 2023). Squares are cut off at 0 last.
+        """
+        norms = np.diagonal(self.grams, axis1=-2, axis2=-1).real
+        once = np.diagonal(self.forms[:, 0], axis1=-2, axis2=-1)
+        after = self.forms[:, 1] if self.futures is None else self.futures
+        twice = np.diagonal(after, axis1=-2, axis2=-1).real
+        squares = (twice - 2 * (np.conj(values) * once).real) / norms + np.abs(values) ** 2
+        return np.sqrt(np.maximum(jackknife_ends(squares, self.factor), 0))
+
+    def propagators(self, functions: NDArray[np.intp]) -> Matrices:
+        """The matrices (S, L, m, m) of the operator at each lag in some of the functions, beside the constant."""
+        constant = [] if self.constant is None else [self.constant]
+        some = np.array([*constant, *functions])
+        grams, forms = (matrices[..., some[:, None], some] for matrices in (self.grams[:, None], self.forms))
+        beyond = slice(len(constant), None)
+        return np.asarray(np.linalg.solve(grams, forms)[..., beyond, beyond])
+
+    def chapman_kolmogorov(self, weights: Array | None = None, functions: Any = None) -> ChapmanKolmogorov:
+        """The test in the processes; or between sets, whose memberships are `weights` (m, m) of 1 and `functions`."""
+        found = self.propagators(self.processes if functions is None else functions)
+        if weights is not None:
+            found = np.linalg.inv(weights) @ with_constant(found) @ weights
+        powers = self.lags[1:] // self.lags[0]
+        predicted = np.stack([np.linalg.matrix_power(found[:, 0], int(m)) for m in powers], axis=1).real
+        measured = found[:, 1:].real
+        bands = (jackknife_ends(matrices, self.factor) for matrices in (predicted, measured))
+        return ChapmanKolmogorov(self.lags[1:], predicted[0], measured[0], *bands)
+
+    @property
+    def _samples(self) -> tuple[Matrices, Matrices, Matrices]:
+        return self.forms, self.grams, self.right_grams
+
+    def _followed(self, form: Matrices, gram: Matrices, right_gram: Matrices) -> Matrices:
+        """The value of the mode that overlaps most with each function, no mode twice."""
+        modes: Any
+        if self.kind == "singular":
+            c, z = np.linalg.cholesky(gram), np.linalg.cholesky(right_gram)
+            u, values, _ = np.linalg.svd(np.linalg.solve(z, np.linalg.solve(c, form).conj().T).conj().T)
+            modes = np.linalg.solve(c.conj().T, u)
+        elif self.kind == "symmetric":
+            values, modes = scipy.linalg.eigh((form + form.conj().T) / 2, gram)
+        else:
+            values, modes = scipy.linalg.eig(form, gram)
+        norms = np.einsum("ij,ik,kj->j", modes.conj(), gram, modes).real * np.diag(gram).real[:, None]
+        overlaps = np.abs(gram @ modes) ** 2 / norms
+        return np.asarray(values[linear_sum_assignment(-overlaps)[1]])
+
+
+class _Reduced:
+    """Sums of moments between fitted functions: means over all rows, and without each fold that has rows."""
+
+    def __init__(self, moments: Moments):
+        folds = moments.folds
+        self.arrays, self.parts = moments.arrays, {} if folds is None else folds.arrays
+        self.filled = [] if folds is None else [k for k in range(folds.number) if folds.weight[k] > 0]
+        left_out = np.zeros(0) if folds is None else folds.weight[self.filled]
+        self.factor = jackknife_factor(folds, len(self.filled)) if folds is not None and self.filled else 0.0
+        self.weights = moments.weight - np.concatenate([[0.0], left_out])
+
+    def __call__(self, name: str, left: Matrices, right: Matrices | None = None) -> Matrices:
+        """Of a form (p, q) between functions (p, k) and (q, k), conjugate on the left, or of a functional (p,)."""
+
+        def small(sums: Array) -> Matrices:
+            return np.asarray(left.T @ sums if right is None else left.conj().T @ sums @ right)
+
+        whole = small(self.arrays[name])
+        found = np.stack([whole, *(whole - small(self.parts[name][fold]) for fold in self.filled)])
+        return np.asarray(found / self.weights.reshape(-1, *[1] * whole.ndim))
+
+
+def is_lagged(moments: Moments) -> bool:
+    """Whether these are moments of a transfer operator with eigenvalues, whose residuals were measured."""
+    return (
+        bool(moments.operator.lag)
+        and not moments.operator.solver.two_sided
+        and ("future_gram" in moments.arrays or "form_2" in moments.arrays)
+    )
+
+
+def resolved(residuals: Array, values: Matrices) -> NDArray[np.bool_]:
+    """Which values (k,) may lie nearer to their own than to another: residuals' lower ends within the nearest gap."""
+    gaps = np.abs(values[:, None] - values)
+    np.fill_diagonal(gaps, np.inf)
+    return np.asarray(~(residuals[:, 0] > gaps.min(axis=1)))
+
+
+def _outer(one: Matrices, other: Matrices) -> Matrices:
+    return np.asarray(one.conj()[:, :, None] * other[:, None, :])
+
+
+def with_constant(matrices: Matrices) -> Matrices:
+    """Matrices (..., m, m) with the constant function, of value 1, before theirs: (..., m + 1, m + 1)."""
+    found = np.zeros((*matrices.shape[:-2], *(n + 1 for n in matrices.shape[-2:])), matrices.dtype)
+    found[..., 0, 0], found[..., 1:, 1:] = 1, matrices
+    return found
+
+
+def _implied(sizes: Array, lags: Any) -> Array:
+    """-lag / ln |value| of moduli (...), infinite from 1 on, 0 at 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(sizes >= 1, np.inf, -lags / np.log(np.minimum(sizes, 1))))

@@ -1,0 +1,146 @@
+"""Metastable sets: memberships by PCCA+ in the leading functions of a transfer operator, and what follows of them.
+
+The memberships (n, m) are chi = F A of the functions F = (1, f_1, ..., f_{m-1}), with rows that sum to 1. The inner
+simplex gives a first A, whose vertices are rows that lie far out; among all A for which no membership of these rows is
+negative, the crispest is taken (PCCA+, Röblitz and Weber 2013).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.optimize
+from numpy.typing import NDArray
+
+from daskspectral.moments.lags import with_constant
+from daskspectral.registry import Registered
+
+Array = NDArray[np.floating[Any]]
+OPTIMISED: Any = {"xatol": 1e-8, "fatol": 1e-12, "maxiter": 20_000, "maxfev": 20_000}
+NEGATIVE = 1e-9  # below 0, from which on a membership is not rounding
+
+
+@dataclass(frozen=True, eq=False)
+class MetastableSets(Registered):
+    """m sets between which jumps are rare: memberships chi = (1, f) A of the `functions` f, numbers (m - 1,).
+
+    `weights` is A (m, m). `probabilities` (m,) are those of the sets, `transitions` (m, m) from set to set in one lag,
+    `rates` (m, m) the generator with these transitions, a row for the set that is left, and `passage_times` (m, m) the
+    mean first passage times of its jumps, both in rows. `gap` is the timescale of the fastest process between sets over
+    that of the slowest within them, and `suggested` the m for which it is widest; what is faster than the lag counts as
+    the lag. Of the rows that were sampled a share
+    `negative` beyond the vertices has some membership below 0.
+    Of more sets than the gap suggests some rates may be negative: no chain of jumps between them has these transitions.
+    """
+
+    functions: NDArray[np.int64]
+    weights: Array
+    probabilities: Array
+    transitions: Array
+    rates: Array
+    passage_times: Array
+    gap: float
+    suggested: int
+    negative: float
+
+    @property
+    def count(self) -> int:
+        """The number of sets m."""
+        return len(self.weights)
+
+
+def metastable_sets(
+    values: Array, others: Array, functions: NDArray[np.int64], propagator: Array, timescales: Array, lag: int
+) -> MetastableSets:
+    """The sets of m - 1 `functions` with these values (n, m - 1) at rows, and at `others` that tell of negative shares.
+
+    `propagator` (m - 1, m - 1) is the operator in their span, and `timescales` are of all processes. Raises ValueError
+    where the propagator has no generator.
+    """
+    m = len(functions) + 1
+    weights = crisp(beside_constant(values))
+    whole = with_constant(propagator)
+    found = np.linalg.eigvals(propagator)
+    if (np.abs(found.imag) > 1e-9).any() or (found.real <= 0).any():
+        raise ValueError(
+            f"the processes of {m} sets have values {np.round(found, 3)} at the lag of {lag} rows, and rates need "
+            "positive ones: take fewer sets, or a shorter lag"
+        )
+    inverse = np.linalg.inv(weights)
+    rates = inverse @ (scipy.linalg.logm(whole).real / lag) @ weights
+    ratios = gaps(np.maximum(timescales, lag))
+    memberships = beside_constant(others) @ weights
+    return MetastableSets(
+        functions,
+        weights,
+        weights[0],
+        (inverse @ whole @ weights).real,
+        rates,
+        passage_times(rates),
+        float(ratios[m - 2]) if m - 2 < len(ratios) else np.nan,
+        int(np.argmax(ratios)) + 2 if len(ratios) else m,
+        float((memberships < -NEGATIVE).any(axis=1).mean()),
+    )
+
+
+def beside_constant(values: Array) -> Array:
+    """Values (n, m - 1) of functions after those of the constant, (n, m)."""
+    return np.column_stack([np.ones(len(values)), values])
+
+
+def gaps(timescales: Array) -> Array:
+    """The ratios t_i / t_{i+1} of timescales, the first for two sets."""
+    return np.asarray(timescales[:-1] / timescales[1:])
+
+
+def crisp(functions: Array) -> Array:
+    """A (m, m) with memberships F A of rows F (n, m), the first column 1, that are 0 or more and sum to 1.
+
+    Among these it has the largest sum_ij A_ij² / A_0j, starting at the inner simplex.
+    """
+    m = functions.shape[1]
+    start = np.linalg.inv(functions[vertices(functions)])
+
+    def softness(inner: Any) -> float:
+        weights = feasible(inner.reshape(m - 1, m - 1), functions)
+        return -float(np.sum(weights**2 / weights[0]))
+
+    best: Any = scipy.optimize.minimize(softness, start[1:, 1:].ravel(), method="Nelder-Mead", options=OPTIMISED)
+    return feasible(best.x.reshape(m - 1, m - 1), functions)
+
+
+def vertices(functions: Array) -> NDArray[np.int64]:
+    """The rows (m,) of F (n, m) that span the largest simplex, one after the other (the inner simplex algorithm).
+
+    Raises ValueError where all rows lie in fewer dimensions.
+    """
+    found = [int(np.argmax(np.einsum("ni,ni->n", functions, functions)))]
+    rest = functions - functions[found[0]]
+    for _ in range(functions.shape[1] - 1):
+        sizes = np.einsum("ni,ni->n", rest, rest)
+        found.append(int(np.argmax(sizes)))
+        if sizes[found[-1]] <= 1e-20 * max(1.0, float(np.abs(functions).max()) ** 2):
+            raise ValueError(f"the functions of {functions.shape[1]} sets are dependent on these rows: take fewer sets")
+        axis = rest[found[-1]] / np.sqrt(sizes[found[-1]])
+        rest = rest - np.outer(rest @ axis, axis)
+    return np.array(found)
+
+
+def feasible(inner: Array, functions: Array) -> Array:
+    """A (m, m) of its rows and columns but the first, so that memberships sum to 1, and the least of each set is 0."""
+    lower = np.hstack([-inner.sum(axis=1, keepdims=True), inner])
+    first = -(functions[:, 1:] @ lower).min(axis=0)
+    return np.asarray(np.vstack([first, lower]) / first.sum())
+
+
+def passage_times(rates: Array) -> Array:
+    """Mean first passage times (m, m), from a row's set to a column's, of jumps with these rates (m, m)."""
+    m = len(rates)
+    found = np.zeros((m, m))
+    for target in range(m):
+        others = np.delete(np.arange(m), target)
+        found[others, target] = np.linalg.solve(rates[np.ix_(others, others)], -np.ones(m - 1))
+    return found

@@ -1,0 +1,204 @@
+"""What a fitted transfer operator tells of the process: residuals, timescales at several lags, metastable sets."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis import at_landmarks
+from daskspectral.data.rows import Rows
+from daskspectral.data.source import open_data
+from daskspectral.engine.accelerators import chosen_device
+from daskspectral.engine.sampling import draw_rows
+from daskspectral.estimators.reading import reads
+from daskspectral.kernels.base import whole
+from daskspectral.moments import Moments
+from daskspectral.moments.lags import ChapmanKolmogorov, LagMatrices, is_lagged
+from daskspectral.moments.metastable import MetastableSets, metastable_sets
+from daskspectral.passes.functions import SpanValues
+
+Array = NDArray[np.floating[Any]]
+SAMPLED = 20_000  # rows, among which the vertices of memberships are sought
+DYNAMICS = ("dynamic_residuals_", "lags_", "timescales_", "timescale_errors_", "sets_")
+
+
+class Dynamics:
+    """The part of a spectral decomposition that is known of transfer operators alone."""
+
+    moments_: Moments
+    coefficients_: Any
+    preparation_: Any
+    basis_: Any
+    device: str
+    solver_: Any
+    sets_: MetastableSets
+
+    @property
+    def dynamic_residuals_(self) -> Array:
+        """The ends (k, 2) of 95 % intervals of |K f - l f|, by how much functions are no eigenfunctions.
+
+        Of reversible processes within the noise of the sums; of others with the noise of the process, an upper bound.
+        Singular functions have none.
+        """
+        if not is_lagged(self._transfer("dynamic_residuals_")):
+            raise AttributeError("dynamic_residuals_ are of Transfer(lag, reversible=True) and of its solver 'eigen'")
+        return self._matrices().residuals(getattr(self, self.solver_.values))
+
+    @property
+    def lags_(self) -> NDArray[np.int64]:
+        """The lags (L,) that were measured, in rows."""
+        operator: Any = self._transfer("lags_").operator
+        return np.asarray(operator.lag * np.array(operator.multiples))
+
+    @property
+    def timescales_(self) -> Array:
+        """The implied timescales (L, k'), in rows, at each of `lags_`, of the k' functions that are no constant.
+
+        They are of the values at that lag within the span of the fitted functions, -lag / ln |value|; those of one
+        process, which overlap most, are in one column.
+        """
+        self._transfer("timescales_")
+        return self._timescales()[0]
+
+    @property
+    def timescale_errors_(self) -> Array:
+        """The ends (L, k', 2) of the 95 % intervals of `timescales_`."""
+        self._transfer("timescale_errors_")
+        return self._timescales()[1]
+
+    def chapman_kolmogorov(self, sets: bool = False) -> ChapmanKolmogorov:
+        """The Chapman-Kolmogorov test: powers of the operator against what is measured at its further lags.
+
+        In the functions that are no constant, or with `sets` between those of the last `metastable_sets`. Raises
+        ValueError for a fit at one lag, and for right functions of their own.
+        """
+        matrices = self._square_matrices()
+        if len(matrices.lags) < 2:
+            raise ValueError("the test compares lags, and this fit has one: fit Transfer(lag, further=(2, 5, 10))")
+        if not sets:
+            return matrices.chapman_kolmogorov()
+        known = self._known_sets()
+        return matrices.chapman_kolmogorov(known.weights, known.functions)
+
+    def metastable_sets(self, m: int, X: Any = None) -> MetastableSets:
+        """m sets between which jumps are rare, by PCCA+ in the constant and m - 1 slow functions; kept as `sets_`.
+
+        The vertices of the memberships are among at most 20 000 rows drawn from X (a trajectory, or a list of them),
+        without X among the landmarks. `memberships` gives them at any points. Raises ValueError for m = 1, for more
+        sets than functions, and for complex functions, before anything is read.
+        """
+        matrices, m = self._square_matrices(), whole("the number of sets m", m, 2)
+        functions = matrices.processes[: m - 1]
+        if len(functions) < m - 1:
+            have = len(matrices.processes)
+            raise ValueError(f"{m} sets take {m - 1} functions that are no constant, and there are {have}: fit more")
+        values = np.asarray(getattr(self, self.solver_.values))[functions]
+        if np.any(np.abs(values.imag) > 1e-9 * np.abs(values)):
+            raise ValueError(
+                f"{m} sets are of real functions, and among the values {np.round(values, 4)} some are complex: the "
+                "process circulates. Take fewer sets, or fit Transfer(lag, reversible=True) where it does not"
+            )
+        timescales, propagator = self.timescales_[0], matrices.propagators(functions)[0, 0].real
+        if X is None and not at_landmarks(self.basis_):
+            raise ValueError("the functions sit at no landmarks: give rows X, among which the sets are sought")
+        points = [at_landmarks(self.basis_)[0].landmarks] * 2 if X is None else self._drawn(X)
+        values, others = (self._span(functions, np.eye(m)[:, 1:]).of_prepared(x)[0] for x in points)
+        self.sets_ = metastable_sets(values, others, functions, propagator, timescales, int(self.lags_[0]))
+        return self.sets_
+
+    def memberships(self, X: Any, **options: Any) -> Any:
+        """The memberships (n, m) of the rows of X in the last `metastable_sets`; options as in `transform`."""
+        sets, estimator = self._known_sets(), cast(Any, self)
+        return estimator._rows(self._span(sets.functions, sets.weights), X, name="membership", **options)
+
+    def _known_sets(self) -> MetastableSets:
+        if not hasattr(self, "sets_"):
+            raise ValueError("there are no sets yet: call metastable_sets(m) first")
+        return self.sets_
+
+    def _span(self, functions: NDArray[np.int64], weights: Array) -> SpanValues:
+        """(1, f) A of real functions f, numbers (m - 1,), and weights A (m, k)."""
+        coefficients, means = self.coefficients_[:, functions].real @ weights[1:], -weights[0]
+        if self.moments_.operator.center:
+            means = means + self.moments_.mean("first") @ coefficients
+        basis, coefficients = self.basis_.condensed(coefficients)
+        device = chosen_device(self.device)
+        return SpanValues(basis, coefficients, means, device=device, preparation=self.preparation_)
+
+    @reads
+    def _drawn(self, X: Any) -> list[Array]:
+        """Two samples of prepared rows of X that have a future."""
+        rows: Rows = cast(Any, self)._as_fitted(X)
+        source = open_data(self.moments_.operator.scoring, rows, weight=None)
+        source = source.with_preparation(mean=self.preparation_.mean, scale=self.preparation_.scale)
+        return [draw_rows(source, SAMPLED, np.random.default_rng(seed))[1] for seed in (0, 1)]
+
+    def _transfer(self, attribute: str) -> Moments:
+        """The moments of a transfer operator. Raises AttributeError for those of others."""
+        moments = vars(self).get("moments_")
+        if moments is None or moments.operator.lag is None:
+            raise AttributeError(f"{attribute} is of a fitted Transfer operator")
+        return moments  # type: ignore[no-any-return]
+
+    def _matrices(self) -> LagMatrices:
+        return LagMatrices.of(
+            self.moments_, self.coefficients_, getattr(self, "right_coefficients_", self.coefficients_)
+        )
+
+    def _square_matrices(self) -> LagMatrices:
+        """The operator between the left functions. Raises ValueError for other operators, and where the right functions
+        are of a basis of their own."""
+        moments = vars(self).get("moments_")
+        if moments is None or moments.operator.lag is None or moments.right_basis is not None:
+            raise ValueError("a fit of Transfer(lag), with one basis of both sides, is wanted")
+        return LagMatrices.of(moments, self.coefficients_)
+
+    def _timescales(self) -> tuple[Array, Array]:
+        solver = self.solver_
+        known = None if np.iscomplexobj(getattr(self, solver.values)) else getattr(self, solver.errors)
+        return self._matrices().timescales(known)
+
+
+# -- as parts of an xarray dataset ------------------------------------------------------------------------------------
+
+
+def dynamic_coordinates(model: Any) -> dict[str, Any]:
+    """The lags, and the numbers of the components that are processes; nothing of other operators."""
+    if not hasattr(model, "lags_"):
+        return {}
+    return {"lag": model.lags_, "process": model._matrices().processes}
+
+
+def dynamic_variables(model: Any) -> dict[str, Any]:
+    """Residuals, timescales by lag and process, the Chapman-Kolmogorov test and the sets, as far as there are such."""
+    found: dict[str, Any] = {}
+    if hasattr(model, "dynamic_residuals_"):
+        what = "|K f - l f|" + (
+            "" if model.moments_.operator.reversible else ", an upper bound that includes the noise"
+        )
+        for name, ends in zip(("lower", "upper"), model.dynamic_residuals_.T, strict=True):
+            found[f"dynamic_residual_{name}"] = ("component", ends, {"long_name": f"{name} end of {what}"})
+    if not hasattr(model, "lags_"):
+        return found
+    times, ends = model._timescales()
+    found |= {"timescale": (("lag", "process"), times, {"units": "rows"})}
+    found |= {f"timescale_{name}": (("lag", "process"), ends[..., i]) for i, name in enumerate(("lower", "upper"))}
+    if len(model.lags_) > 1 and model.moments_.right_basis is None:
+        test, dims = model.chapman_kolmogorov(), ("lag", "process", "to_process")
+        for name in ("predicted", "measured"):
+            values, around = getattr(test, name), getattr(test, f"{name}_errors")
+            parts = {"": values, "_lower": around[..., 0], "_upper": around[..., 1]}
+            found |= {f"{name}{end}": (dims, _behind_nan(part)) for end, part in parts.items()}
+    sets = getattr(model, "sets_", None)
+    if sets is not None:
+        found["set_probability"] = "set", sets.probabilities
+        for name in ("transitions", "rates", "passage_times"):
+            found[f"set_{name}"] = ("set", "to_set"), getattr(sets, name)
+    return found
+
+
+def _behind_nan(values: Array) -> Array:
+    """Values (L - 1, ...) of the further lags, with NaN for the first."""
+    return np.concatenate([np.full_like(values[:1], np.nan), values])

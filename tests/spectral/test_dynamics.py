@@ -1,0 +1,354 @@
+"""Transfer operators at several lags: sums, residuals, timescales, the Chapman-Kolmogorov test, metastable sets."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+from numpy.typing import NDArray
+from scipy.linalg import expm
+from scipy.signal import lfilter
+from scipy.special import stdtrit
+
+import daskspectral as dsp
+from daskspectral.basis import CallableBasis, Concatenated, ConstantBasis, LandmarkBasis, MonomialBasis, SoftCells
+from daskspectral.kernels import Gaussian
+from daskspectral.moments.lags import LagMatrices
+from daskspectral.moments.metastable import crisp, feasible, passage_times, vertices
+from daskspectral.operators import Transfer
+
+Array = NDArray[Any]
+CUT = dsp.solvers.Cut()
+STATES = 4
+GENERATOR = np.array(
+    [[-0.02, 0.0, 0.02, 0.0], [0.0, -0.04, 0.0, 0.04], [0.5, 0.01, -0.51, 0.0], [0.0, 0.5, 0.01, -0.51]]
+)
+
+
+def ar(n: int, decay: float = 0.9, seed: int = 0) -> Array:
+    """n rows of a stationary autoregressive process of variance 1, whose eigenvalues are the powers of its decay."""
+    kicks = math.sqrt(1 - decay**2) * np.random.default_rng(seed).standard_normal(n)
+    kicks[0] = np.random.default_rng(seed + 1).standard_normal()
+    return np.asarray(lfilter([1.0], [1.0, -decay], kicks))[:, None]
+
+
+def jumps(n: int, seed: int = 0) -> Array:
+    """n rows of a chain of four states, two in each of two sets, at time steps of 1."""
+    cumulative, draws = np.cumsum(expm(GENERATOR), axis=1), np.random.default_rng(seed).random(n)
+    states = np.zeros(n, dtype=int)
+    for i in range(1, n):
+        states[i] = min(int(np.searchsorted(cumulative[states[i - 1]], draws[i])), STATES - 1)
+    return states[:, None].astype(float)
+
+
+def indicators(x: Array) -> Array:
+    return np.asarray(np.arange(STATES)[:, None] == x[:, 0]).astype(float)
+
+
+def five_cells(x: Array) -> Array:
+    return np.asarray(np.arange(5)[:, None] == np.searchsorted([-1.5, -0.5, 0.5, 1.5], x[:, 0])).astype(float)
+
+
+CHAIN = jumps(20_000)
+ONE_HOT = CallableBasis(indicators, d=1)
+
+
+def chain(operator: Transfer, **options: Any) -> dsp.SpectralDecomposition:
+    return dsp.SpectralDecomposition(operator, ONE_HOT, n_components=STATES, solver=CUT, **options).fit(CHAIN)
+
+
+# -- the pass ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("lengths", [(5000,), (3000, 40, 2500)])
+def test_forms_of_all_lags_are_sums_over_the_same_starts(lengths: tuple[int, ...], weighted: bool) -> None:
+    rng = np.random.default_rng(0)
+    paths = [ar(n, seed=n) for n in lengths]
+    weights = [rng.uniform(0.5, 2, n) for n in lengths]
+    basis = Concatenated((ConstantBasis(1), LandmarkBasis(Gaussian(1.0), np.array([[-1.0], [0.0], [1.5]]))))
+    model = dsp.SpectralDecomposition(Transfer(3, further=(2, 10)), basis, n_components=2)
+    moments = model.fit(paths, sample_weight=weights if weighted else None).moments_
+    assert moments.count == sum(n - 30 for n in lengths)
+    for name, shift in {"form": 3, "form_2": 6, "form_10": 30}.items():
+        wanted = np.zeros((4, 4))
+        for x, w in zip(paths, weights, strict=True):
+            starts = slice(0, len(x) - 30)
+            values = basis.values(x)
+            w = w[starts] if weighted else np.ones(len(x) - 30)
+            wanted += values[:, starts] * w @ values[:, shift : len(x) - 30 + shift].T
+        np.testing.assert_allclose(moments.arrays[name], wanted, rtol=1e-10)
+
+
+def test_a_fit_with_further_lags_has_the_values_of_one_over_these_rows() -> None:
+    x, basis = ar(3000), MonomialBasis(1, 3)
+    for solver in ("singular", "eigen"):
+        several = dsp.SpectralDecomposition(Transfer(2, solver, further=(4,)), basis, n_components=3).fit(x)
+        one = dsp.SpectralDecomposition(Transfer(2, solver), basis, n_components=3).fit(x[:-6])
+        name = one.solver_.values
+        np.testing.assert_allclose(getattr(several, name), getattr(one, name), rtol=1e-10)
+
+
+def test_a_reversible_operator_is_solved_from_symmetrised_sums() -> None:
+    model, states = chain(Transfer(1, reversible=True)), CHAIN[:, 0].astype(int)
+    counts = np.zeros((STATES, STATES))
+    np.add.at(counts, (states[:-2], states[1:-1]), 1)
+    counts = counts + counts.T
+    exact = np.sort(np.linalg.eigvals(counts / counts.sum(axis=1, keepdims=True)).real)[::-1]
+    np.testing.assert_allclose(model.eigenvalues_, exact, atol=1e-12)
+    assert model.eigenvalues_[0] == 1
+    assert model.constants_ == 1
+    assert (model.eigenvalue_errors_[:, 0] <= model.eigenvalues_).all()
+    assert (model.eigenvalues_ <= model.eigenvalue_errors_[:, 1]).all()
+
+
+# -- residuals ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("basis", "least", "most"), [("cells", 0.2, 0.35), ("monomials", 0.0, 0.08)])
+def test_residuals_of_an_autoregressive_process(basis: str, least: float, most: float) -> None:
+    """E |K f - l f|² from the rows: of a cell function by quadrature, K f(x) = E f(a x + noise)."""
+    a, functions = 0.9, CallableBasis(five_cells, d=1) if basis == "cells" else MonomialBasis(1, 4)
+    model = dsp.SpectralDecomposition(Transfer(1, reversible=True), functions, n_components=3, solver=CUT)
+    model.fit(ar(60_000, a))
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    weights = weights / weights.sum()
+    x = np.linspace(-6, 6, 2001)
+    density = np.exp(-(x**2) / 2) / np.exp(-(x**2) / 2).sum()
+    ahead = a * x[:, None] + math.sqrt(1 - a**2) * nodes
+    followed = np.asarray(model.transform(ahead.reshape(-1, 1))).reshape(*ahead.shape, -1)
+    here = np.asarray(model.transform(x[:, None]))
+    residual = np.einsum("nqk,q->nk", followed, weights) - model.eigenvalues_ * here
+    exact = np.sqrt(density @ residual**2)
+    low, high = model.dynamic_residuals_.T
+    assert (low[1:] <= exact[1:] + 0.02).all()
+    assert (exact[1:] - 0.02 <= high[1:]).all()
+    assert (exact[1:] >= least).all()
+    assert (exact[1:] <= most).all()
+    assert model.trusted_[1] == (basis == "monomials")
+
+
+def test_a_residual_beyond_the_gap_is_not_trusted() -> None:
+    model = dsp.SpectralDecomposition(Transfer(1, reversible=True), CallableBasis(five_cells, d=1), n_components=4)
+    model.fit(ar(60_000))
+    gaps = np.abs(model.eigenvalues_[:, None] - model.eigenvalues_) + 10 * np.eye(4)
+    beyond = model.dynamic_residuals_[:, 0] > gaps.min(axis=1)
+    assert beyond[1:].any()
+    assert not model.trusted_[beyond].any()
+
+
+def test_residuals_of_other_operators_are_upper_bounds_with_the_noise() -> None:
+    model = chain(Transfer(1, "eigen", further=(2,)))
+    starts, ends = CHAIN[:-2], CHAIN[1:-1]
+    noise = np.asarray(model.transform(ends)) - model.eigenvalues_ * np.asarray(model.transform(starts))
+    exact = np.sqrt(np.mean(np.abs(noise) ** 2, axis=0))
+    np.testing.assert_allclose(np.mean(model.dynamic_residuals_[1:] ** 2, axis=1), exact[1:] ** 2, rtol=1e-9)
+    assert "residual of K at most" in repr(model._summary().columns)
+    assert not hasattr(chain(Transfer(1)), "dynamic_residuals_")
+
+
+# -- timescales and the Chapman-Kolmogorov test ------------------------------------------------------------------------
+
+
+def propagators(multiples: tuple[int, ...]) -> list[Array]:
+    states, last = CHAIN[:, 0].astype(int), max(multiples)
+    found = []
+    for m in multiples:
+        counts = np.zeros((STATES, STATES))
+        np.add.at(counts, (states[:-last], states[m : len(states) - last + m]), 1)
+        found.append(counts / counts.sum(axis=1, keepdims=True))
+    return found
+
+
+def test_timescales_at_all_lags_are_those_of_the_chain() -> None:
+    model, multiples = chain(Transfer(1, "eigen", further=(2, 5))), (1, 2, 5)
+    assert model.lags_.tolist() == [1, 2, 5]
+    assert model.timescales_.shape == (3, 3)  # the constant is no process
+    for m, p, times in zip(multiples, propagators(multiples), model.timescales_, strict=True):
+        sizes = np.sort(np.abs(np.linalg.eigvals(p)))[-2::-1]
+        np.testing.assert_allclose(np.sort(times)[::-1], -m / np.log(sizes), rtol=1e-8)
+    exact = -1 / np.sort(np.linalg.eigvals(GENERATOR).real)[-2]
+    low, high = model.timescale_errors_[:, 0].T
+    assert (low < exact).all()
+    assert (exact < high).all()
+
+
+@pytest.mark.parametrize("kind", ["symmetric", "singular", "eigen"])
+def test_modes_are_followed_by_their_functions(kind: str) -> None:
+    """Two values, .9 and .8 at one lag, that have crossed at the next one, .3 and .7."""
+    forms = np.array([[np.diag([0.9, 0.8]), np.diag([0.3, 0.7])]])
+    one = np.eye(2)[None]
+    matrices = LagMatrices(np.array([1, 2]), forms, one, one, None, None, kind, 0.0)
+    np.testing.assert_allclose(matrices.values[0], [[0.9, 0.8], [0.3, 0.7]])
+    np.testing.assert_allclose(matrices.timescales()[0], -np.array([[1], [2]]) / np.log([[0.9, 0.8], [0.3, 0.7]]))
+
+
+def test_bands_are_those_of_a_jackknife_over_folds() -> None:
+    labels = np.arange(len(CHAIN)) // 5000
+    test = chain(Transfer(1, "eigen", further=(2,)), folds=labels).chapman_kolmogorov()
+    functions = np.asarray(chain(Transfer(1, "eigen", further=(2,))).transform(np.arange(4.0)[:, None]))
+    states, samples = CHAIN[:, 0].astype(int), []
+    for fold in range(4):
+        starts = np.flatnonzero(labels[:-2] != fold)
+        counts = np.zeros((STATES, STATES))
+        np.add.at(counts, (states[starts], states[starts + 2]), 1)
+        gram = functions.conj().T * counts.sum(axis=1)
+        samples.append(np.linalg.solve(gram @ functions, functions.conj().T @ counts @ functions)[1:, 1:])
+    deviation = np.sqrt(3 / 4 * np.sum(np.abs(samples - np.mean(samples, axis=0)) ** 2, axis=0))
+    widths = test.measured_errors[0, ..., 1] - test.measured_errors[0, ..., 0]
+    np.testing.assert_allclose(widths, 2 * 1.15 * stdtrit(3, 0.975) * deviation, rtol=1e-6)
+
+
+def test_chapman_kolmogorov_compares_powers_with_longer_lags() -> None:
+    multiples = (1, 2, 5)
+    p, *longer = propagators(multiples)
+    model = chain(Transfer(1, "eigen", further=multiples[1:]))
+    test = model.chapman_kolmogorov()
+    functions = np.asarray(model.transform(np.arange(STATES, dtype=float)[:, None]))
+    for m, measured, predicted, wanted in zip(multiples[1:], test.measured, test.predicted, longer, strict=True):
+        inner = np.linalg.inv(functions)
+        np.testing.assert_allclose(measured, (inner @ wanted @ functions)[1:, 1:].real, atol=1e-8)
+        np.testing.assert_allclose(
+            predicted, (inner @ np.linalg.matrix_power(p, m) @ functions)[1:, 1:].real, atol=1e-8
+        )
+    slow = [(errors[:, 0, 0, 0], errors[:, 0, 0, 1]) for errors in (test.predicted_errors, test.measured_errors)]
+    exact = np.exp(np.sort(np.linalg.eigvals(GENERATOR).real)[-2] * test.lags)
+    assert all((low < exact).all() and (exact < high).all() for low, high in slow)
+
+
+# -- metastable sets ---------------------------------------------------------------------------------------------------
+
+
+def test_two_sets_of_a_chain_of_two_pairs_of_states() -> None:
+    model = chain(Transfer(1, reversible=True, further=(5,)))
+    sets = model.metastable_sets(2, CHAIN)
+    memberships = np.asarray(model.memberships(np.arange(STATES, dtype=float)[:, None]))
+    np.testing.assert_allclose(memberships.sum(axis=1), 1, atol=1e-12)
+    assert memberships.min() > -1e-12
+    assert (memberships.argmax(axis=1) == memberships[0].argmax()).tolist() == [True, False, True, False]
+    assert sets.suggested == 2
+    assert sets.negative == 0
+    np.testing.assert_allclose(sets.probabilities, np.asarray(model.memberships(CHAIN)).mean(axis=0), atol=1e-3)
+    np.testing.assert_allclose(sets.transitions.sum(axis=1), 1, atol=1e-12)
+    np.testing.assert_allclose(expm(sets.rates), sets.transitions, atol=1e-12)
+    test = model.chapman_kolmogorov(sets=True)
+    np.testing.assert_allclose(test.predicted[0], np.linalg.matrix_power(sets.transitions, 2), atol=1e-12)
+    np.testing.assert_allclose(test.measured[0], test.predicted[0], atol=0.02)
+
+
+def test_memberships_of_three_sets_are_the_crispest_of_those_that_are_not_negative() -> None:
+    rng = np.random.default_rng(0)
+    memberships = np.vstack([rng.dirichlet([0.1] * 3, 300), np.eye(3)])
+    functions = memberships @ np.array([[1.0, 1.0, 0.5], [1.0, -1.0, 0.3], [1.0, 0.2, -1.0]])
+    found = functions @ crisp(functions)
+    order = [int(np.argmax(found[300 + i])) for i in range(3)]
+    np.testing.assert_allclose(found[:, order], memberships, atol=1e-5)
+    assert sorted(vertices(functions).tolist()) == [300, 301, 302]
+    turned = feasible(rng.standard_normal((2, 2)), functions)
+    np.testing.assert_allclose((functions @ turned).sum(axis=1), 1, atol=1e-9)
+
+
+def test_no_memberships_near_by_are_crisper() -> None:
+    rng = np.random.default_rng(1)
+    functions = rng.dirichlet([0.5] * 3, 200) @ np.array([[1.0, 1.0, 0.5], [1.0, -1.0, 0.3], [1.0, 0.2, -1.0]])
+    found = crisp(functions)
+    best = np.sum(found**2 / found[0])
+    for step in 0.01 * rng.standard_normal((50, 2, 2)):
+        near = feasible(found[1:, 1:] + step, functions)
+        assert np.sum(near**2 / near[0]) <= best + 1e-9
+
+
+def test_rates_are_those_of_one_row() -> None:
+    model = chain(Transfer(3, reversible=True))
+    sets = model.metastable_sets(2, CHAIN)
+    np.testing.assert_allclose(expm(3 * sets.rates), sets.transitions, atol=1e-12)
+
+
+def test_passage_times_of_two_states_are_the_inverse_rates() -> None:
+    found = passage_times(np.array([[-0.2, 0.2], [0.05, -0.05]]))
+    np.testing.assert_allclose(found, [[0, 5], [20, 0]])
+
+
+def test_results_are_told_saved_and_labelled(tmp_path: Any) -> None:
+    model = chain(Transfer(1, reversible=True, further=(2, 5)))
+    sets = model.metastable_sets(2, CHAIN)
+    model.save(tmp_path / "m.zarr")
+    again = dsp.load(tmp_path / "m.zarr", trusted=[indicators])
+    for name in ("timescales_", "timescale_errors_", "dynamic_residuals_"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(model, name))
+    np.testing.assert_array_equal(again.sets_.weights, sets.weights)
+    again.memberships(CHAIN[:50], out=tmp_path / "chi.zarr")
+    written = zarr.open_group(tmp_path / "chi.zarr", mode="r")["membership"]
+    np.testing.assert_allclose(written[:], model.memberships(CHAIN[:50]))
+    text = again._summary().text()
+    assert "2 metastable sets" in text
+    assert "at a lag of 5" in text
+    assert again._summary().json()["timescales"][0][0] == pytest.approx(model.timescales_[0, 0])
+    data = model.to_xarray()
+    assert data.timescale.dims == ("lag", "process")
+    assert data.process.values.tolist() == [1, 2, 3]
+    np.testing.assert_array_equal(data.dynamic_residual_upper, model.dynamic_residuals_[:, 1])
+    np.testing.assert_array_equal(data.measured[1:], model.chapman_kolmogorov().measured)
+    np.testing.assert_array_equal(data.set_probability, sets.probabilities)
+
+
+# -- bad input ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"further": (2, 2)}, "distinct multiples"),
+        ({"further": (1,)}, "whole number of 2 or more"),
+        ({"further": "no"}, "whole number of 2 or more"),
+        ({"reversible": "yes"}, "True or False"),
+        ({"reversible": True, "solver": "eigen"}, "leave solver and center out"),
+        ({"reversible": True, "center": True}, "leave solver and center out"),
+    ],
+)
+def test_operators_that_cannot_be(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Transfer(1, **options)
+
+
+def test_lags_beyond_the_trajectories_and_blocks_shorter_than_lags() -> None:
+    def fit(lag: int, rows: int, further: tuple[int, ...]) -> None:
+        dsp.SpectralDecomposition(Transfer(lag, further=further), MonomialBasis(1, 1), n_components=2).fit(ar(rows))
+
+    with pytest.raises(ValueError, match="the longest of the further lags is 200 rows and the trajectory X has 150"):
+        fit(20, 150, (10,))
+    with pytest.raises(ValueError, match="folds=10 makes blocks of 80 rows, shorter than the longest lag of 200 rows"):
+        fit(20, 1000, (10,))
+
+
+def test_sets_and_tests_that_cannot_be() -> None:
+    model = chain(Transfer(1))
+    with pytest.raises(ValueError, match="number of sets m is a whole number of 2 or more"):
+        model.metastable_sets(1)
+    with pytest.raises(ValueError, match="5 sets take 4 functions that are no constant, and there are 3"):
+        model.metastable_sets(5)
+    with pytest.raises(ValueError, match="at no landmarks: give rows X"):
+        model.metastable_sets(2)
+    with pytest.raises(ValueError, match="call metastable_sets"):
+        model.memberships(CHAIN)
+    with pytest.raises(ValueError, match=r"fit Transfer\(lag, further="):
+        model.chapman_kolmogorov()
+    turn = np.linspace(0, 40 * np.pi, 2001)[:, None]
+    circle = np.hstack([np.cos(turn), np.sin(turn)])
+    turning = dsp.SpectralDecomposition(Transfer(1, "eigen"), MonomialBasis(2, 1), n_components=3).fit(circle)
+    with pytest.raises(ValueError, match="some are complex: the process circulates"):
+        turning.metastable_sets(2, circle)
+    other = dsp.SpectralDecomposition(basis=MonomialBasis(1, 2), n_components=2).fit(ar(500))
+    assert not hasattr(other, "timescales_")
+    with pytest.raises(ValueError, match=r"a fit of Transfer\(lag\)"):
+        other.metastable_sets(2)
+
+
+def test_soft_cells_have_sets_among_a_list_of_trajectories() -> None:
+    paths = [jumps(4000, seed) + 0.1 * np.random.default_rng(seed).standard_normal((4000, 1)) for seed in range(3)]
+    basis = SoftCells(np.arange(4.0)[:, None], 0.3)
+    model = dsp.SpectralDecomposition(Transfer(1, reversible=True), basis, n_components=3).fit(paths)
+    model.metastable_sets(2, paths)
+    memberships = np.asarray(model.memberships(np.arange(4.0)[:, None]))
+    assert (memberships.argmax(axis=1) == memberships[0].argmax()).tolist() == [True, False, True, False]
