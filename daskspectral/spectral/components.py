@@ -81,6 +81,8 @@ class Significance:
 
 def significance(model: Any, rows: Rows, surrogates: int, random_state: Any) -> Significance:
     """The comparison of `SpectralDecomposition.significance`."""
+    if rows.on_invalid == "pairwise":
+        raise ValueError("red noise is compared with whole rows: give X with on_invalid='skip'")
     source = open_data(model.moments_.operator, rows, weight=None, progress=False)
     check_widths(model.moments_, source)
     source = Discretisation.of(model.moments_).prepared(source, model.moments_.operator)

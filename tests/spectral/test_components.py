@@ -142,6 +142,8 @@ def test_rows_that_significance_refuses(monkeypatch: pytest.MonkeyPatch) -> None
     model = components().fit(X)
     with pytest.raises(ValueError, match="X has 9 rows, and noise is told by 10 at least"):
         model.significance(X[:9])
+    with pytest.raises(ValueError, match="red noise is compared with whole rows: give X with on_invalid='skip'"):
+        model.significance(dsp.Rows(X, on_invalid="pairwise"))
     with pytest.raises(ValueError, match="surrogates must be a whole number"):
         model.significance(X, surrogates=0)
     monkeypatch.setattr("daskspectral.spectral.components.MOST_NUMBERS", 4000)
