@@ -295,7 +295,7 @@ WRONG_BASES: list[tuple[str, str]] = [
     ("along", r"powers: along, against partial derivatives"),
     ("weight", r"powers: value, times the square root of the weight"),
     ("kills", r"powers: kills\(\) says that partial \(1, 0\) vanishes everywhere, and it reaches"),
-    ("one buffer", r"powers: the sum value times derivative over repeated rows, blocks of all rows, against products"),
+    ("one buffer", r"powers: second derivatives without matrices, against partial derivatives"),
     ("state", r"powers: read from its state, it has another state"),
 ]
 
