@@ -21,7 +21,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("examples")
     rng = np.random.default_rng(0)
     x, sphere = rng.standard_normal((200, 2)), dsp.manifolds.Sphere(3).sample(200, rng)
-    square, path = (x**2).sum(axis=1), np.cumsum(rng.standard_normal((200, 1)), axis=0) % 4
+    square, path = (x**2).sum(axis=1), np.cumsum(0.2 * rng.standard_normal((200, 1)), axis=0) % 4
     arrays = {"points": x, "path": path, "second-path": path[::-1], "v": square, "b": -x, "y": square}
     arrays |= {"sphere": sphere, "s": sphere.prod(axis=1)}
     with pytest.MonkeyPatch.context() as here:
@@ -36,6 +36,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name in ("model", "first", "second"):
             done(f"fit old.zarr --landmarks 20 --components 4 --out {name}.zarr")
         done("regress points.zarr y.zarr --kernel gaussian:1 --landmarks 20 --alpha 0.1 --out regressor.zarr")
+        done("fit path.zarr --operator transfer:5 --landmarks 20 --components 4 --out koopman.zarr")
     return folder
 
 
