@@ -44,10 +44,11 @@ DTYPE = "Precision of the arithmetic, or of the numbers written"
 DEVICE = "Where functions are evaluated and multiplied: cuda is a GPU (extra gpu)"
 CHECKPOINT = "A directory for the sums so far, from which the same command goes on"
 RARE = (
-    "lag further sets trajectory manifold density drift diffusion direction coefficient view latitude anomaly detrend "
-    "allow-missing landmark-method landmark-sample exclude-landmarks spread rotate constant lattice-box lattice-margin "
-    "network ridge rtol gradient-weight dtype device smoothness functions tolerance max-passes cache cache-path time "
-    "regularization on-uncovered trust checkpoint-every plot connect-timeout threads storage-option json quiet log-file"
+    "lag further sets committor passage-time trajectory manifold density drift diffusion direction coefficient "
+    "view latitude anomaly detrend allow-missing landmark-method landmark-sample exclude-landmarks spread rotate "
+    "constant lattice-box lattice-margin network ridge rtol gradient-weight dtype device smoothness functions "
+    "tolerance max-passes cache cache-path time regularization on-uncovered trust checkpoint-every plot "
+    "connect-timeout threads storage-option json quiet log-file"
 )
 """Options that few need, left to --help-all."""
 
@@ -312,6 +313,13 @@ OPTIONS = (
     # models
     Value("--right", "The right singular functions, of a model that has them.", bool, False),
     Value("--sets", "transfer: memberships in so many metastable sets, found among POINTS.", kinds.COUNT),
+    Input(
+        "--committor",
+        "transfer: the chance of entering the second of two sets first, with its interval; arrays (n,) of booleans say "
+        "which rows of the trajectory POINTS are in them.",
+        kinds.SETS,
+    ),
+    Input("--passage-time", "transfer: the mean time until one or two such sets, with its interval.", kinds.SETS),
     Value("--gradient", "The gradient in place of the values, (rows, targets x columns).", bool, False),
     Value(
         "plot --kind",

@@ -20,14 +20,24 @@ if TYPE_CHECKING:
 
 @verb(
     "MODEL POINTS",
-    f"out right sets on-uncovered trust {VALID} {RUN}",
+    f"out right sets committor passage-time on-uncovered trust {VALID} {RUN}",
     examples=[
         "transform model.zarr points.zarr --out functions.zarr",
         "transform koopman.zarr path.zarr --sets 2 --out memberships.zarr",
+        "transform koopman.zarr path.zarr --committor left.zarr,right.zarr --out committor.zarr",
     ],
 )
-def transform(model: str, points: str, right: bool, sets: int | None, trust: tuple[str, ...], **options: Any) -> None:
-    """Evaluate the functions, the coordinates, or memberships in metastable sets, of MODEL at every row of POINTS."""
+def transform(
+    model: str,
+    points: str,
+    right: bool,
+    sets: int | None,
+    committor: tuple[str, ...] | None,
+    passage_time: tuple[str, ...] | None,
+    trust: tuple[str, ...],
+    **options: Any,
+) -> None:
+    """Evaluate the functions of MODEL, or what follows of them for metastable or given sets, at every row of POINTS."""
     from sklearn.base import TransformerMixin
 
     from daskspectral.embedding import SDPEmbedding
@@ -45,6 +55,8 @@ def transform(model: str, points: str, right: bool, sets: int | None, trust: tup
     functions = _right(estimator, model) if right else estimator.transform
     if sets is not None:
         functions = _sets(estimator, sets, rows_of(points, options))
+    if committor or passage_time:
+        functions = _passage(estimator, committor, passage_time, rows_of(points, options))
     *rows, columns = _write(functions, points, options, **uncovered)
     written("embedding", out, f", {prod(rows)} rows, {columns} components", rows=prod(rows), components=columns)
 
@@ -180,6 +192,20 @@ def _sets(estimator: Any, count: int, rows: Any) -> Any:
     named = {"share": shares, "passage": f"{times} rows", "gap": widest, "negative": negative}
     say("\n".join(named_lines(named)), sets=plain(found))
     return estimator.memberships
+
+
+def _passage(estimator: Any, committor: Any, time: Any, rows: Any) -> Any:
+    """The committor or the mean first passage time between the sets of these arrays, measured in rows."""
+    from daskspectral.spectral import SpectralDecomposition
+
+    if not isinstance(estimator, SpectralDecomposition):
+        raise click.UsageError(
+            "--committor and --passage-time are for models of `daskspectral fit --operator transfer`"
+        )
+    if (committor and time) or len(committor or time) > 2 or (committor and len(committor) < 2):
+        raise click.UsageError("give --committor A.zarr,B.zarr, or --passage-time A.zarr, or A.zarr,B.zarr")
+    estimator.first_passage(rows, *(committor or time))
+    return estimator.committor if committor else estimator.passage_time
 
 
 def _texts(values: Any) -> str:

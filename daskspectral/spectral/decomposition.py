@@ -111,6 +111,7 @@ class SpectralDecomposition(SpectralFunctions):
     dynamic_residuals_ : (k, 2), by how much eigenfunctions of Transfer are none: ends of 95 % intervals of |K f - l f|;
         values of reversible processes are not trusted where the lower end exceeds the gap to the nearest value
     sets_ : MetastableSets, the last that were found
+    passage_ : FirstPassage, the last that was measured; `first_passage`, `committor`, `passage_time`
     layout_ : Layout of data with labels, which tells the names and places of the columns; right_layout_ of y in Cross
     moments_, basis_, right_basis_, kernel_, n_features_in_, n_right_features_in_, feature_names_in_ (of a data frame)
 

@@ -30,6 +30,7 @@ from daskspectral.moments import Moments
 from daskspectral.moments.lattice import on_lattice
 from daskspectral.moments.metastable import MetastableSets
 from daskspectral.moments.moments import SUMS
+from daskspectral.moments.passage import FirstPassage
 from daskspectral.moments.patterns import Patterns, patterns_of
 from daskspectral.moments.solution import SpanScore, solve_moments
 from daskspectral.moments.trust import excess, maximised
@@ -44,6 +45,7 @@ from daskspectral.solve.whitening import solving_on
 from daskspectral.solvers import Penalised, solving
 from daskspectral.spectral.components import Significance, rotated, significance
 from daskspectral.spectral.dynamics import DYNAMICS, Dynamics, dynamic_coordinates, dynamic_variables
+from daskspectral.spectral.passage import PARTS, Passages
 from daskspectral.spectral.summary import told
 
 if TYPE_CHECKING:
@@ -87,15 +89,15 @@ class _Reconstruction:
         return found
 
 
-class SpectralFunctions(Dynamics, Transformer, MeasuredEstimator):
+class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
     """The functions of a solution, which `moments_` and the attributes of the operator's solver hold."""
 
-    expects: ClassVar = {**MeasuredEstimator.expects, "sets_": MetastableSets}
+    expects: ClassVar = {**MeasuredEstimator.expects, "sets_": MetastableSets, "passage_": FirstPassage}
     parts: ClassVar = {"basis": Landmarks, "right_basis": Landmarks, "solver": Penalised}
 
     @property
     def fitted_attributes(self) -> tuple[str, ...]:
-        return ("moments_", "choice_", *self.moments_.operator.solver.attributes, "sets_")
+        return ("moments_", "choice_", *self.moments_.operator.solver.attributes, "sets_", "passage_")
 
     @property
     def told_attributes(self) -> tuple[str, ...]:
@@ -248,7 +250,8 @@ class SpectralFunctions(Dynamics, Transformer, MeasuredEstimator):
         data on each function, in its own dimensions, coordinates and units (`x` for data without labels), and
         `<variable>_mean` its mean. With rows X, `eigenfunction` are the values there. Patterns are missing where the
         pass did not sum what they take (`patterns_`). Of transfer operators there are `dynamic_residual`, `timescale`
-        by lag and process, `predicted` and `measured` of the Chapman-Kolmogorov test, and what `sets_` holds.
+        by lag and process, `predicted` and `measured` of the Chapman-Kolmogorov test, what `sets_` holds, and, with
+        X, the `committor` and `passage_time` of the last `first_passage`, along `part` with the ends of intervals.
         """
         return model_dataset(self.fitted(), X)
 
@@ -432,10 +435,17 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
         for name, values in in_the_field(estimator, own.trend, (degree,), powers).items():
             dataset[f"{name}_trend"] = values.assign_attrs(scale)
     if X is not None:
-        functions = estimator._functions("", estimator.coefficients_, X)  # whatever `set_output` asks for
-        if not isinstance(functions, xr.DataArray):
-            functions = xr.DataArray(np.asarray(functions), dims=("row", COMPONENT))
-        dataset["eigenfunction"] = functions.drop_vars([n for n in functions.coords if COMPONENT in functions[n].dims])
+        functions = {"eigenfunction": estimator._functions("", estimator.coefficients_, X)}  # whatever is asked for
+        if (passage := vars(estimator).get("passage_")) is not None:
+            functions |= {"committor": estimator.committor(X)} if passage.both else {}
+            functions["passage_time"] = estimator.passage_time(X)
+        for name, values in functions.items():
+            if not isinstance(values, xr.DataArray):
+                values = xr.DataArray(np.asarray(values), dims=("row", COMPONENT))
+            values = values.drop_vars([n for n in values.coords if COMPONENT in values[n].dims])
+            if name != "eigenfunction":
+                values = values.rename({COMPONENT: "part"}).assign_coords(part=PARTS)
+            dataset[name] = values
     return dataset
 
 

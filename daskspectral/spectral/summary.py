@@ -41,7 +41,7 @@ def told(what: Any) -> dict[str, Any]:
             details[title] = f"{least:.4g} effective points under a function at least, {middle:.4g} in the median"
     return {
         "verdict": verdict_of(what),
-        "facts": measured_facts(moments) | dynamic_facts(what) | chosen_facts(what),
+        "facts": measured_facts(moments) | dynamic_facts(what) | passage_facts(what) | chosen_facts(what),
         "details": details,
         "figures": {"trusted": "{} of {}".format(*beyond_constants(what.trusted_, what.constants_))},
         "of": operator_words(moments),
@@ -116,6 +116,17 @@ def dynamic_facts(model: Any) -> dict[str, str]:
         shares = ", ".join(f"{share:.3g}" for share in sets.probabilities)
         found["sets"] = f"{sets.count} metastable sets of the probabilities {shares}; the gap suggests {sets.suggested}"
     return found
+
+
+def passage_facts(model: Any) -> dict[str, str]:
+    """The sets of the last first passage; nothing where none was measured."""
+    passage = vars(model).get("passage_")
+    if passage is None:
+        return {}
+    names = ("outside", "in a", "in b")[: 3 if passage.both else 2]
+    shares = () if passage.shares is None else zip(passage.shares, names, strict=False)
+    told = ", ".join(f"{100 * share:.3g} % of the rows {name}" for share, name in shares)
+    return {"first passage": f"into {'a or b' if passage.both else 'a'}{told and ': '}{told}"}
 
 
 def _interval(time: float, ends: Any) -> str:

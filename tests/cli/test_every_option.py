@@ -95,6 +95,8 @@ OTHER: dict[str, tuple[str, ...]] = {
     "transform": (
         "transform koopman.zarr path.zarr --right | transform koopman.zarr path.zarr",
         "transform koopman.zarr path.zarr --sets 2 | transform koopman.zarr path.zarr",
+        "transform koopman.zarr path.zarr --committor low.zarr,high.zarr | transform koopman.zarr path.zarr",
+        "transform koopman.zarr path.zarr --passage-time low.zarr | transform koopman.zarr path.zarr",
         "transform sdp.zarr far.zarr --on-uncovered nan | transform sdp.zarr far.zarr",
     ),
     "predict": ("--gradient",),
@@ -193,7 +195,14 @@ def arrays() -> dict[str, Any]:
     return {
         **{name: array[:N] for name, array in own.items()},
         **{f"more-{name}": array for name, array in own.items()},
-        **{"more": x, "few": x[:40], "path": path, "htap": path[::-1].copy()},
+        **{
+            "more": x,
+            "few": x[:40],
+            "path": path,
+            "htap": path[::-1].copy(),
+            "low": path[:, 0] < -0.5,
+            "high": path[:, 0] > 0.5,
+        },
         "many": np.random.default_rng(0).standard_normal((1000, 2)),
         **{"bad": bad, "bad-more": bad_more, "sphere": dsp.manifolds.Sphere(3).sample(N, rng)},
         "far": np.concatenate([x[:40], [[90.0, 90.0]]]),

@@ -22,7 +22,16 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     x, sphere = rng.standard_normal((200, 2)), dsp.manifolds.Sphere(3).sample(200, rng)
     square, path = (x**2).sum(axis=1), np.cumsum(0.2 * rng.standard_normal((200, 1)), axis=0) % 4
-    arrays = {"points": x, "path": path, "second-path": path[::-1], "v": square, "b": -x, "y": square}
+    arrays = {
+        "points": x,
+        "path": path,
+        "left": path[:, 0] < 1,
+        "right": path[:, 0] > 3,
+        "second-path": path[::-1],
+        "v": square,
+        "b": -x,
+        "y": square,
+    }
     arrays |= {"sphere": sphere, "s": sphere.prod(axis=1)}
     with pytest.MonkeyPatch.context() as here:
         here.chdir(folder)

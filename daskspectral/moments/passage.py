@@ -1,0 +1,99 @@
+"""Committors and mean first passage times in the span of a basis, from the sums of a stopped process.
+
+With S the operator of the process that is stopped in a set (`operators.stopped`), both solve (1 - S) u = v outside of
+the sets, v being the chance of stopping in b within the lag, or the mean time until the process stops or the lag has
+passed: exact at any lag, but for the span (dynamical Galerkin approximation: Thiede, Giannakis, Dinner and Weare 2019;
+Strahan and others 2021).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis import Basis
+from daskspectral.moments.intervals import jackknife_factor
+from daskspectral.moments.moments import Moments
+from daskspectral.registry import Registered
+from daskspectral.solve.whitening import whiten
+
+Array = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class FirstPassage(Registered):
+    """Where a process goes first, and when: the committor and the mean first passage time as functions of a basis.
+
+    `coefficients` (1 + S, p, 2) are those of the committor to b and of the time until a or b, of all rows and without
+    each of S folds, whose jackknife's variance has the `factor`. `shares` (3,) of the rows are outside of the sets, in
+    a, and in b, None where that is not counted. The functions are of the `basis`, None for that of the model.
+    """
+
+    expects: ClassVar = {"basis": (Basis, type(None))}
+
+    coefficients: Array
+    factor: float
+    shares: Array | None
+    both: bool
+    basis: Any = None
+
+
+def stopped_passage(moments: Moments, cut: float, *, both: bool) -> FirstPassage:
+    """The functions of a stopped process, in the directions above the cut of the Gram matrix outside of the sets.
+
+    Raises ValueError for sets that share rows, and where a set, or what is outside of them, has none; b may have none
+    unless `both` are wanted.
+    """
+    members = moments.arrays["members"]
+    outside, a, b, shared = members.tolist()
+    if shared:
+        raise ValueError(f"a and b share {shared:.0f} rows: a row is in one of them, or in neither")
+    for count, where in ((outside, "outside of the sets"), (a, "in a"), (b if both else 1, "in b")):
+        if not count:
+            raise ValueError(f"no row that the lag follows is {where}: give sets that rows enter and leave")
+    w = whiten(moments.arrays["gram"] / moments.weight, cut).matrix
+
+    def solved(sums: Mapping[str, Array]) -> Array:
+        source = w.T @ np.column_stack([sums["arrivals"], sums["elapsed"]])
+        return np.asarray(w @ np.linalg.solve(w.T @ sums["form"] @ w, source))
+
+    return FirstPassage(*_by_folds(moments, solved), members[:3] / members[:3].sum(), both)
+
+
+def passage_of_generator(moments: Moments, cut: float, *, both: bool) -> FirstPassage:
+    """The functions of a generator, whose basis vanishes in the sets but for its last function, the guess, if `both`.
+
+    The committor is the guess plus functions of the others, the time these alone: <f, L u> = 0, or -E f, for all of
+    them.
+    """
+    vanishing = slice(-1 if both else None)
+    gram = moments.arrays["gram"][vanishing, vanishing] / moments.weight
+    if not np.diagonal(gram).any():
+        raise ValueError("all rows are in the sets, a or b: give sets with rows outside of them")
+    w, p = whiten(gram, cut).matrix, len(moments.arrays["form"])
+    sign = np.sign(np.trace(w.T @ moments.arrays["form"][vanishing, vanishing] @ w))  # of -L, or of L
+
+    def solved(sums: Mapping[str, Array]) -> Array:
+        form, found = sums["form"][vanishing], np.zeros((p, 2))
+        guess = form[:, -1] if both else np.zeros(len(form))
+        source = np.column_stack([-guess, sign * sums["first"][vanishing]])
+        found[vanishing] = w @ np.linalg.solve(w.T @ form[:, vanishing] @ w, w.T @ source)
+        found[-1, 0] = both
+        return found
+
+    return FirstPassage(*_by_folds(moments, solved), None, both, moments.basis)
+
+
+def _by_folds(moments: Moments, solved: Callable[[Mapping[str, Array]], Array]) -> tuple[Array, float]:
+    """What is solved of the sums over all rows, and without each fold that has some; the factor of the jackknife."""
+    folds, sums = moments.folds, moments.arrays
+    filled = [] if folds is None else [k for k in range(folds.number) if folds.weight[k] > 0]
+    if folds is None or len(filled) < 2:
+        return solved(sums)[None], 0.0
+    kept = sums.keys() & folds.arrays.keys()
+    parts = ({name: sums[name] - folds.arrays[name][k] for name in kept} for k in filled)
+    return np.stack([solved(sums), *map(solved, parts)]), jackknife_factor(folds, len(filled))

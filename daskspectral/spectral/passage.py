@@ -1,0 +1,154 @@
+"""Committors and mean first passage times between sets, by trajectories at a lag or by a generator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, cast, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis import Edge, as_lattice
+from daskspectral.basis.outside import outside_of
+from daskspectral.data.integrity import Snapshot
+from daskspectral.data.source import open_data
+from daskspectral.data.stopped import open_stopped
+from daskspectral.engine.accelerators import chosen_device
+from daskspectral.estimators.reading import reads
+from daskspectral.kernels.base import whole
+from daskspectral.moments import Moments
+from daskspectral.moments.intervals import jackknife_ends
+from daskspectral.moments.passage import FirstPassage, passage_of_generator, stopped_passage
+from daskspectral.operators.stopped import Stopped
+from daskspectral.passes.folds import FoldRequest, checked_folds
+from daskspectral.passes.functions import SpanFunction, SpanValues
+from daskspectral.passes.sums import Discretisation, measure, plan_sums
+from daskspectral.solve import resolve_cut
+from daskspectral.solvers import solving
+
+Array = NDArray[np.floating[Any]]
+PARTS = ["value", "lower", "upper"]
+
+
+class Passages:
+    """The part of a spectral decomposition that asks where a process goes first, and when."""
+
+    moments_: Moments
+    preparation_: Any
+    basis_: Any
+    device: str
+    passage_: FirstPassage
+
+    @reads
+    def first_passage(
+        self, X: Any, a: Any, b: Any = None, *, lag: int | None = None, sample_weight: Any = None, progress: Any = None
+    ) -> FirstPassage:
+        """Measure when the process enters a or b, and with which chance b first, by one pass; kept as `passage_`.
+
+        `committor` and `passage_time` evaluate both. Functions are those of the fit's basis, all of them.
+
+        - Of `Transfer`, X is the trajectory, or a list of several, and `a` and `b` are booleans (n,) for its rows, a
+          list of these, or functions that take rows (c, d) and give c booleans. Each row is followed for `lag` rows, by
+          default the fit's, or until it enters a set, so that any lag gives the same functions (Strahan and others
+          2021).
+        - Of `Laplacian`, `AnisotropicDiffusion` and `Generator`, rows need no order; X are those of the fit, and `a`
+          and `b` are edges in the prepared columns, such as `BallEdge(radius, centre)`, each the domain where it is
+          positive. The committor is the guess u / (u + v) plus functions that vanish in both sets, u and v being
+          minus the edges of a and b.
+
+        Without `b` there is the time until a alone. Raises ValueError for sets that share rows, for a set without rows,
+        and for other operators; TypeError for labels or edges where the other is wanted, and for dask arrays.
+        """
+        model, both = cast(Any, self).fitted(), b is not None
+        operator, sets = self.moments_.operator, (a, b) if both else (a,)
+        cut = resolve_cut(solving(model.solver).rtol, self.moments_.dtype)
+        if as_lattice(self.basis_) is not None:
+            raise ValueError(
+                "sets are asked about with functions of a basis, and modes of a lattice are summed: take "
+                "basis=Landmarks(), or FourierBasis for angles"
+            )
+        rows, found = model._as_fitted(X), replace(Discretisation.of(self.moments_), right_basis=None)
+        if operator.lag is not None:
+            lag = operator.lag if lag is None else whole("lag", lag, 1)
+            if edges := [s for s in sets if isinstance(s, Edge)]:
+                raise TypeError(
+                    f"sets of trajectories are booleans, or functions of rows that give them; got {edges[0]!r}"
+                )
+            source = open_stopped(rows, lag, (a, b), weight=sample_weight, progress=progress)
+            moments = self._measured(source, Stopped(), found)
+            self.passage_ = stopped_passage(moments, cut, both=both)
+            return self.passage_
+        if not operator.kills_constants or operator.views != ("x",) or operator.solver.by_norm:
+            raise ValueError(f"{operator.title} is no generator of a process: fit Transfer, Generator or Laplacian")
+        if wrong := [s for s in sets if not isinstance(s, Edge)]:
+            raise TypeError(
+                "sets of a generator are edges, such as BallEdge(radius, centre), whose gradients the form takes, and "
+                f"labels have none; got {type(wrong[0]).__name__}"
+            )
+        if lag is not None:
+            raise ValueError(f"{operator.title} has no lag: leave it out")
+        source = open_data(operator, rows, weight=sample_weight, progress=progress)
+        found = replace(found, basis=outside_of(sets, self.basis_), landmark_rows="kept")
+        self.passage_ = passage_of_generator(self._measured(source, operator, found), cut, both=both)
+        return self.passage_
+
+    def committor(self, X: Any, **options: Any) -> Any:
+        """The chance of entering b before a, from each row of X, (n, 3): with the ends of its 95 % interval.
+
+        Of the last `first_passage`, whose sets it holds outside of; options as in `transform`. Raises ValueError where
+        none was measured between two sets.
+        """
+        if not self._known_passage().both:
+            raise ValueError("a committor is between two sets, and the first passage was to one: give a and b")
+        return self._passage(0, X, "committor", options)
+
+    def passage_time(self, X: Any, **options: Any) -> Any:
+        """The mean time until a or b is entered, from each row of X, (n, 3): with the ends of its 95 % interval.
+
+        In rows of a trajectory, or in the time of the generator. As `committor`.
+        """
+        return self._passage(1, X, "passage_time", options)
+
+    def _known_passage(self) -> FirstPassage:
+        if not hasattr(self, "passage_"):
+            raise ValueError("no first passage was measured yet: call first_passage(X, a, b) first")
+        return self.passage_
+
+    def _passage(self, which: int, X: Any, name: str, options: Any) -> Any:
+        known, device = self._known_passage(), chosen_device(self.device)
+        basis = self.basis_ if known.basis is None else known.basis
+        function = SpanInterval(
+            basis, known.coefficients[:, :, which].T, known.factor, device=device, preparation=self.preparation_
+        )
+        return cast(Any, self)._rows(function, X, name=name, **options)
+
+    def _measured(self, source: Any, operator: Any, discretisation: Discretisation) -> Moments:
+        asked = checked_folds(cast(Any, self).folds)
+        if asked is not None:
+            asked = (FoldRequest(blocks=True) if asked.labels is not None else asked).counted(source)
+        device = chosen_device(self.device)
+        plan = plan_sums(source, operator, discretisation.outline, self.moments_.dtype, device=device, folds=asked)
+        return measure(source, discretisation, operator, plan, snapshot=Snapshot(source), description="first passage")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SpanInterval(SpanFunction):
+    """A function in the span of a basis with the ends of its 95 % interval, (c, 3), by a jackknife.
+
+    `coefficients` (p, 1 + S) are those of all rows, and without each of S folds, whose variance has the `factor`.
+    """
+
+    coefficients: Array
+    factor: float
+    columns = 3
+
+    @cached_property
+    def _samples(self) -> SpanValues:
+        return SpanValues(self.basis, self.coefficients, device=self.device)
+
+    def block(self, x: Array, out: Array) -> None:
+        found = np.empty((len(x), self.coefficients.shape[1]))
+        self._samples.block(x, found)
+        out[:, 0], out[:, 1:] = found[:, 0], jackknife_ends(found.T, self.factor)

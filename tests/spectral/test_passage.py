@@ -1,0 +1,233 @@
+"""Committors and mean first passage times: against counted jumps, quadrature, and what a file or a shell has."""
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+import scipy.sparse.linalg
+import zarr
+
+import daskspectral as dsp
+from daskspectral.basis.outside import _Guess, _Product
+from daskspectral.estimators.summary import summary_of
+
+STATES = np.arange(7.0)[:, None]
+INDICATORS = dsp.basis.LandmarkBasis(dsp.kernels.Gaussian(0.05), STATES)
+BOX = dsp.basis.BoxEdge
+LEFT, RIGHT = BOX(-np.inf, -1.0), BOX(1.0, np.inf)
+
+
+def in_a(x: Any) -> Any:
+    return x[:, 0] == 0
+
+
+def in_b(x: Any) -> Any:
+    return x[:, 0] >= 5
+
+
+@pytest.fixture(scope="module")
+def walks() -> list[Any]:
+    """Two walks over seven states, one of which is uneven."""
+    rng = np.random.default_rng(3)
+    walks = []
+    for n in (700, 400):
+        steps = rng.choice([-1, 0, 1], size=n, p=[0.35, 0.2, 0.45])
+        walk = [3]
+        for step in steps:
+            walk.append(min(max(walk[-1] + step, 0), 6) if walk[-1] != 6 else rng.integers(0, 6))
+        walks.append(np.array(walk, float)[:, None])
+    return walks
+
+
+@pytest.fixture(scope="module")
+def fitted(walks: list[Any]) -> dsp.SpectralDecomposition:
+    est = dsp.SpectralDecomposition(dsp.operators.Transfer(1), basis=INDICATORS, n_components=3, folds=5)
+    return est.fit(walks)
+
+
+def counted(walks: list[Any], lag: int, a: Any = in_a, b: Any = in_b) -> tuple[Any, Any]:
+    """The committor and the time of the seven states, from each row followed by a loop."""
+    jumps, into, time = np.zeros((7, 7)), np.zeros(7), np.zeros(7)
+    for walk in walks:
+        inside = a(walk) | b(walk)
+        for t in range(len(walk) - lag):
+            if inside[t]:
+                continue
+            end = next((s for s in range(t, t + lag + 1) if inside[s]), t + lag)
+            i, j = int(walk[t, 0]), int(walk[end, 0])
+            jumps[i, j] += 1
+            into[i] += bool(b(walk)[end])
+            time[i] += end - t
+    free = jumps.sum(axis=1) > 0
+    left = np.diag(jumps.sum(axis=1)) - jumps * free
+    q, t = np.zeros(7), np.zeros(7)
+    q[free], t[free] = np.linalg.solve(left[np.ix_(free, free)], np.column_stack([into, time])[free]).T
+    return q[free], t[free]
+
+
+@pytest.mark.parametrize("lag", [1, 3, 10])
+@pytest.mark.parametrize("kind", ["functions", "labels", "stored"])
+def test_each_row_is_followed_until_it_enters_a_set(
+    walks: list[Any], fitted: Any, lag: int, kind: str, tmp_path: Path
+) -> None:
+    data, a, b = walks, in_a, in_b
+    if kind != "functions":
+        a, b = ([test(walk) for walk in walks] for test in (in_a, in_b))
+    if kind == "stored":
+        for name, parts in (("x", walks), ("a", a), ("b", b)):
+            for i, part in enumerate(parts):
+                chunks = (31 if name == "x" else 17, *part.shape[1:])
+                zarr.create_array(str(tmp_path / f"{name}{i}.zarr"), data=part, chunks=chunks)
+        data, a, b = ([str(tmp_path / f"{name}{i}.zarr") for i in (0, 1)] for name in "xab")
+    fitted.first_passage(data, a, b, lag=lag)
+    q, t = counted(walks, lag)
+    np.testing.assert_allclose(fitted.committor(STATES[1:5])[:, 0], q, rtol=1e-8)
+    np.testing.assert_allclose(fitted.passage_time(STATES[1:5])[:, 0], t, rtol=1e-8)
+
+
+def test_intervals_are_a_jackknife_over_blocks(walks: list[Any], fitted: Any) -> None:
+    walk, number = walks[0], 5
+    est = dsp.SpectralDecomposition(dsp.operators.Transfer(1), basis=INDICATORS, n_components=3, folds=number).fit(walk)
+    est.first_passage(walk, in_a, in_b)
+    borders = np.linspace(0, len(walk) - 1, number + 1).round().astype(int)
+    parts = [[walk[: i + 1], walk[j:]] for i, j in pairwise(borders)]
+    left_out = np.stack([counted([part for part in two if len(part) > 1], 1)[0] for two in parts])
+    errors = np.sqrt((number - 1) / number * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0))
+    low, high = est.committor(STATES[1:5])[:, 1:].T
+    np.testing.assert_allclose((high - low) / 2, 1.15 * 2.776 * errors, rtol=1e-3)  # Student's t of 4 degrees
+
+
+def test_the_time_until_one_set(walks: list[Any], fitted: Any) -> None:
+    fitted.first_passage(walks, in_b)
+    _, t = counted(walks, 1, a=in_b, b=lambda x: np.zeros(len(x), bool))
+    np.testing.assert_allclose(fitted.passage_time(STATES[:5])[:, 0], t, rtol=1e-8)
+    with pytest.raises(ValueError, match="a committor is between two sets"):
+        fitted.committor(STATES)
+
+
+def test_weights_count(walks: list[Any]) -> None:
+    walk = walks[0]
+    est = dsp.SpectralDecomposition(dsp.operators.Transfer(1), basis=INDICATORS, n_components=3, folds=None).fit(walk)
+    first = est.first_passage(walk[:301], in_a, in_b).coefficients
+    weights = (np.arange(len(walk)) < 300).astype(float)
+    np.testing.assert_allclose(
+        est.first_passage(walk, in_a, in_b, sample_weight=weights).coefficients, first, atol=1e-8
+    )
+
+
+@pytest.fixture(scope="module")
+def double_well() -> Any:
+    """Rows of the density exp(-V), V = 4 (x² - 1)², and drifts -V'."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1.8, 1.8, 400_000)
+    x = x[rng.random(len(x)) < np.exp(-4 * (x**2 - 1) ** 2)][:40_000, None]
+    return dsp.Rows(x, fields={"drift": -16 * x * (x**2 - 1)})
+
+
+def solved_on_a_grid(at: Any) -> tuple[Any, Any]:
+    """The committor between, and the time until, x < -1 and x > 1 by finite differences of u'' - V' u' = 0 or -1."""
+    x, h = np.linspace(-1, 1, 4001, retstep=True)
+    slope, n = 16 * x * (x**2 - 1), len(x)
+    bands = [1 / h**2 + slope[1:] / (2 * h), np.full(n, -2 / h**2), 1 / h**2 - slope[:-1] / (2 * h)]
+    generator = scipy.sparse.diags(bands, [-1, 0, 1]).tolil()
+    generator[0], generator[-1] = 0, 0
+    generator[0, 0] = generator[-1, -1] = 1
+    source = np.column_stack([np.zeros(n), -np.ones(n)])
+    source[-1], source[0] = (1, 0), (0, 0)
+    found = scipy.sparse.linalg.spsolve(generator.tocsc(), source)
+    return np.interp(at, x, found[:, 0]), np.interp(at, x, found[:, 1])
+
+
+@pytest.mark.parametrize(("operator", "far"), [("laplacian", 0.03), ("reversible", 0.03), ("generator", 0.003)])
+def test_generators(double_well: Any, operator: str, far: float) -> None:
+    made = {
+        "laplacian": dsp.operators.Laplacian(),
+        "reversible": dsp.operators.Generator("drift", 2**0.5, reversible=True),
+        "generator": dsp.operators.Generator("drift", 2**0.5),
+    }[operator]
+    rows = dsp.Rows(double_well.data) if operator != "generator" else double_well
+    basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(0.4), 30)
+    est = dsp.SpectralDecomposition(made, basis=basis, n_components=3, random_state=0).fit(rows)
+    est.first_passage(rows, LEFT, RIGHT)
+    x = np.array([-1.2, -0.7, -0.2, 0.1, 0.6, 1.2])
+    q, t = solved_on_a_grid(x)
+    found, times = est.committor(x[:, None]), est.passage_time(x[:, None])
+    np.testing.assert_allclose(found[:, 0], q, atol=far)
+    np.testing.assert_allclose(times[:, 0], t, atol=far)
+    assert found[[0, -1], 0].tolist() == [0.0, 1.0]  # within the sets
+    assert ((found[:, 1] - far / 5 <= q) & (q <= found[:, 2] + far / 5)).all()
+    est.first_passage(rows, BOX(-1.0, 1.0))
+    assert (est.passage_time(np.array([[-1.2], [1.3]]))[:, 0] > 0).all()
+
+
+@pytest.mark.parametrize(("kind", "count"), [(_Product, 1), (_Product, 2), (_Guess, 2)])
+def test_derivatives_of_functions_outside(kind: Any, count: int) -> None:
+    sets = (dsp.basis.BallEdge(0.5, (-1.0, 0.2)), dsp.basis.BallEdge(0.7, (1.0, 0.0)))[:count]
+    edge, x, h = kind(sets), np.random.default_rng(0).uniform(-0.4, 0.4, (20, 2)) * (1, 3), 1e-5
+    x = x[np.min([-s.values(x) for s in sets], axis=0) > 0.01]
+    for column in range(2):
+        shift = h * np.eye(2)[column]
+        slope = (edge.values(x + shift) - edge.values(x - shift)) / (2 * h)
+        bend = (edge.gradient(x + shift) - edge.gradient(x - shift)) / (2 * h)
+        np.testing.assert_allclose(edge.gradient(x)[:, column], slope, atol=1e-7)
+        np.testing.assert_allclose(edge.hessian(x)[:, column], bend, atol=1e-6)
+
+
+def test_it_is_kept_told_and_labelled(walks: list[Any], tmp_path: Path) -> None:
+    walk = walks[0]
+    est = dsp.SpectralDecomposition(dsp.operators.Transfer(1), basis=INDICATORS, n_components=3).fit(walk)
+    with pytest.raises(ValueError, match=r"call first_passage\(X, a, b\) first"):
+        est.committor(walk)
+    assert est.first_passage(walk, in_a(walk), in_b(walk)) is est.passage_
+    est.save(tmp_path / "model.zarr")
+    again = dsp.load(tmp_path / "model.zarr")
+    assert (again.committor(walk) == est.committor(walk)).all()
+    assert "into a or b: " in summary_of(again).text()
+    found = est.to_xarray(walk)
+    assert found["committor"].dims == ("row", "part")
+    assert (found["passage_time"].sel(part="lower") == est.passage_time(walk)[:, 1]).all()
+
+
+def edge_model() -> dsp.SpectralDecomposition:
+    basis = dsp.basis.MonomialBasis(1, 3)
+    return dsp.SpectralDecomposition(basis=basis, n_components=2).fit(np.random.default_rng(0).normal(size=(200, 1)))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "options", "error", "message"),
+    [
+        (in_a, lambda x: x[:, 0] < 3, {}, ValueError, "a and b share .* rows"),
+        (in_a, lambda x: x[:, 0] > 9, {}, ValueError, "no row that the lag follows is in b"),
+        (in_a, lambda x: x[:, 0] > 0, {}, ValueError, "is outside of the sets"),
+        (lambda x: x[:, 0], in_b, {}, ValueError, "a is a function that takes rows .* it gave float64"),
+        (np.zeros(701, int), in_b, {}, TypeError, "a says of each row .* it is int64 of shape"),
+        (np.zeros(700, bool), in_b, {}, ValueError, "a has 700 rows and X has 701"),
+        (LEFT, in_b, {}, TypeError, "sets of trajectories are booleans"),
+        (in_a, in_b, {"lag": 701}, ValueError, "the lag is 701 rows and the trajectory X has 701"),
+        (in_a, in_b, {"lag": 0}, ValueError, "lag"),
+    ],
+)
+def test_what_trajectories_cannot_be_asked(
+    walks: list[Any], a: Any, b: Any, options: Any, error: Any, message: str
+) -> None:
+    est = dsp.SpectralDecomposition(dsp.operators.Transfer(1), basis=INDICATORS, n_components=3).fit(walks[0])
+    with pytest.raises(error, match=message):
+        est.first_passage(walks[0], a, b, **options)
+
+
+def test_what_generators_cannot_be_asked(walks: list[Any]) -> None:
+    x, est = np.random.default_rng(0).normal(size=(200, 1)), edge_model()
+    with pytest.raises(TypeError, match="sets of a generator are edges"):
+        est.first_passage(x, x[:, 0] < -1, RIGHT)
+    with pytest.raises(ValueError, match="has no lag"):
+        est.first_passage(x, LEFT, RIGHT, lag=1)
+    with pytest.raises(ValueError, match="the sets a and b share points"):
+        est.first_passage(x, BOX(-np.inf, 1.0), BOX(-1.0, np.inf))
+    with pytest.raises(ValueError, match="all rows are in the sets"):
+        est.first_passage(x, BOX(-9.0, 9.0))
+    principal = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=1).fit(x)
+    with pytest.raises(ValueError, match="is no generator of a process"):
+        principal.first_passage(x, LEFT, RIGHT)
