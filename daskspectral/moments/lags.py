@@ -88,6 +88,17 @@ class LagMatrices:
         """The numbers of the functions that are no constant."""
         return np.delete(np.arange(self.grams.shape[1]), [] if self.constant is None else self.constant)
 
+    @property
+    def operator(self) -> Matrices:
+        """The matrix (k, k) of the operator at the first lag in the functions, K f_j = Σ_i f_i operator_ij."""
+        return np.asarray(np.linalg.solve(self.grams[0], self.forms[0, 0]))
+
+    @property
+    def stationary(self) -> Array:
+        """The function u (k,), up to a factor, with <u, K f> = <u, f> for all f: how rows weigh in equilibrium."""
+        values, functions = scipy.linalg.eig(self.forms[0, 0].T, self.grams[0].T)
+        return np.asarray(functions[:, np.abs(values - 1).argmin()].real)
+
     @cached_property
     def values(self) -> Matrices:
         """The values (S, L, k) at each lag of the modes that overlap most with each function."""

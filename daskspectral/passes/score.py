@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.rows import Rows
-from daskspectral.data.source import check_widths, open_data, open_regression
+from daskspectral.data.source import Source, check_widths, open_data, open_regression
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.accelerators import chosen_device
 from daskspectral.errors import renumbered
@@ -74,6 +74,21 @@ def _compared(function: RowFunction, batch: Mapping[str, Array]) -> dict[str, Sp
     y = np.asarray(batch["y"], dtype=float).reshape(len(batch["y"]), -1)
     with renumbered(batch[NUMBER].__getitem__):
         return {"spread": Spread.of(y, batch.get("weight"), function.of_prepared(batch["x"])[0])}
+
+
+def _compared_later(function: RowFunction, batch: Mapping[str, Array]) -> dict[str, Spread]:
+    return _compared(function, {**batch, "y": batch["future"]})
+
+
+def explained_later(function: RowFunction, source: Source) -> float:
+    """R² of a function's values (n, d) against the prepared rows that follow by the lag of a source of trajectories."""
+    scale = function.preparation
+    source = source.with_preparation(mean=scale.mean, scale=scale.scale)
+    snapshot = Snapshot(source)
+    run = Run(source, plan_rows(source, 2000.0, device=function.device), None, "score", function.device)
+    found: Spread = run.reduce(Added(partial(_compared_later, function))).sums["spread"]
+    snapshot.check_unchanged()
+    return found.explained
 
 
 def determination(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import at_landmarks
 from daskspectral.data.rows import Rows
-from daskspectral.data.source import open_data
+from daskspectral.data.source import open_data, open_trajectories
 from daskspectral.engine.accelerators import chosen_device
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.estimators.reading import reads
@@ -17,7 +17,10 @@ from daskspectral.kernels.base import whole
 from daskspectral.moments import Moments
 from daskspectral.moments.lags import ChapmanKolmogorov, LagMatrices, is_lagged
 from daskspectral.moments.metastable import MetastableSets, metastable_sets
+from daskspectral.moments.patterns import patterns_of
+from daskspectral.passes.apply import Result
 from daskspectral.passes.functions import SpanValues
+from daskspectral.passes.score import explained_later
 
 Array = NDArray[np.floating[Any]]
 SAMPLED = 20_000  # rows, among which the vertices of memberships are sought
@@ -113,6 +116,56 @@ class Dynamics:
         sets, estimator = self._known_sets(), cast(Any, self)
         return estimator._rows(self._span(sets.functions, sets.weights), X, name="membership", **options)
 
+    def forecast(self, X: Any, steps: int = 1) -> Any:
+        """The mean of the columns of X so many lags after each of its rows: (n, d), or in the dimensions of its labels.
+
+        The operator in the span of the fitted functions moves their values on, and `inverse_transform` regresses the
+        columns on them. Raises ValueError where these have no regression, and for functions of Cross.
+        """
+        moved, estimator = self.coefficients_ @ self._moved(steps), cast(Any, self)
+        return estimator.inverse_transform(estimator._functions("", moved, X))
+
+    @reads
+    def forecast_score(self, X: Any, steps: int = 1, *, progress: bool | None = None) -> float:
+        """R² of `forecast` over the rows of X that so many lags follow, averaged over the columns, in one pass.
+
+        X is a trajectory, or a list of several, best of rows that were not fitted to: a later part of the series. 0 is
+        the skill of the mean of X. Raises as `forecast`, and for rows too few.
+        """
+        patterns, moved = patterns_of(self.moments_, self.coefficients_), self._moved(steps)
+        functions, means = self.coefficients_ @ moved, 0.0
+        if self.moments_.operator.center:
+            means = self.moments_.mean("first") @ functions
+        known = (functions @ patterns.maps).real, ((means + patterns.offset) @ patterns.maps - patterns.mean).real
+        device = chosen_device(self.device)
+        lag, rows = int(self.lags_[0]), cast(Any, self)._as_fitted(X)
+        source = open_trajectories(rows, lag * steps, progress=progress)
+        function = SpanValues(self.basis_, *known, device=device, preparation=self.preparation_)
+        return explained_later(function, source)
+
+    def equilibrium_weights(self, X: Any, **options: Any) -> Any:
+        """Weights (n,) of the rows of X as in equilibrium, for trajectories that start elsewhere, of mean 1 in the fit.
+
+        The stationary density over that of the rows, in the span of the fitted functions: the left function of the
+        value 1 (Koopman reweighting: Wu, Nüske, Paul, Klus, Koltai and Noé 2017). A second fit with them,
+        `fit(X, sample_weight=est.equilibrium_weights(X))`, is of the process in equilibrium. Negative values are cut
+        off at 0. Options as in `transform`. Raises ValueError without a constant among the functions.
+        """
+        matrices, estimator = self._square_matrices(), cast(Any, self)
+        if matrices.constant is None:
+            raise ValueError("weights of equilibrium take the constant among the functions: fit with center=False")
+        found = self.coefficients_.real @ matrices.stationary
+        found = found[:, None] / (self.moments_.mean("first") @ found)
+        device = chosen_device(self.device)
+        function = SpanValues(self.basis_, found, device=device, preparation=self.preparation_)
+        output = Result("weight", (), (), finish=_positive)
+        return estimator._rows(function, X, output=output, **options)
+
+    def _moved(self, steps: int) -> Any:
+        """The operator in the fitted functions to a power, (k, k): f_j, so many lags later, is f @ column j."""
+        operator = self._square_matrices().operator
+        return np.linalg.matrix_power(operator, whole("steps", steps, 1))
+
     def _known_sets(self) -> MetastableSets:
         if not hasattr(self, "sets_"):
             raise ValueError("there are no sets yet: call metastable_sets(m) first")
@@ -159,6 +212,10 @@ class Dynamics:
         solver = self.solver_
         known = None if np.iscomplexobj(getattr(self, solver.values)) else getattr(self, solver.errors)
         return self._matrices().timescales(known)
+
+
+def _positive(weights: Array) -> Array:
+    return np.maximum(weights, 0)
 
 
 # -- as parts of an xarray dataset ------------------------------------------------------------------------------------
