@@ -50,8 +50,8 @@ class Passages:
 
         - Of `Transfer`, X is the trajectory, or a list of several, and `a` and `b` are booleans (n,) for its rows, a
           list of these, or functions that take rows (c, d) and give c booleans. Each row is followed for `lag` rows, by
-          default the fit's, or until it enters a set, so that any lag gives the same functions (Strahan and others
-          2021).
+          default the longest lag of the fit, or until it enters a set, so that any lag gives the same functions, but
+          for what the basis cannot resolve, which longer lags lessen (Strahan and others 2021).
         - Of `Laplacian`, `AnisotropicDiffusion` and `Generator`, rows need no order; X are those of the fit, and `a`
           and `b` are edges in the prepared columns, such as `BallEdge(radius, centre)`, each the domain where it is
           positive. The committor is the guess u / (u + v) plus functions that vanish in both sets, u and v being
@@ -70,7 +70,7 @@ class Passages:
             )
         rows, found = model._as_fitted(X), replace(Discretisation.of(self.moments_), right_basis=None)
         if operator.lag is not None:
-            lag = operator.lag if lag is None else whole("lag", lag, 1)
+            lag = max(model.lags_) if lag is None else whole("lag", lag, 1)
             if edges := [s for s in sets if isinstance(s, Edge)]:
                 raise TypeError(
                     f"sets of trajectories are booleans, or functions of rows that give them; got {edges[0]!r}"
