@@ -1,8 +1,8 @@
 """What one pass tells of a process, against a fine grid: how often the 95 % intervals hold the truth.
 
 Many trajectories of the processes of short_trajectories.py, whose operator is a matrix between cells of a grid. Fitted
-by `SpectralDecomposition(Transfer(1, reversible=True, further=(2, 5)))` with no other argument than those of `--set`; then
-`first_passage` between two sets, at the lags 1 and 10. A column is the share of the numbers that lie within their
+by `SpectralDecomposition(Transfer(1, reversible=True, further=(2, 5)))` with no other argument than those of `--set`;
+then `first_passage` between two sets, at the lags 1 and 10. A column is the share of the numbers that lie within their
 intervals, over all trajectories, and "width" the median of the intervals' half widths relative to the truth.
 
 - timescale: of the slowest two processes, at the lag 1.
