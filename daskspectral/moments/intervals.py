@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.special
 from numpy.typing import NDArray
 
@@ -133,6 +134,30 @@ def held_out_by_folds(posed: Posed, folds: Folds) -> Array:
     return _held_out(posed, [_LeftOut(posed, folds, fold) for fold in folds.judges])
 
 
+def pattern_ends(posed: Posed, folds: Folds, groups: NDArray[np.int64], landmarks: Array) -> Array:
+    """The ends (k, d, 2) of 95 % intervals of the patterns of principal components, from those without each fold.
+
+    Components without a fold are turned to those of all rows within their `groups` (k,). The functions are the constant
+    and products with orthonormal `landmarks` (r, d), the last r, in whose span rows lie.
+    """
+    filled = [fold for fold in range(folds.number) if folds.weight[fold] > 0]
+    parts = [_LeftOut(posed, folds, fold) for fold in filled]
+    q = slice(-len(landmarks), None)
+
+    def turned(part: _LeftOut) -> Any:
+        own = [np.flatnonzero(groups == group) for group in np.unique(groups)]
+        return scipy.linalg.block_diag(*(_turn(part.overlap[np.ix_(some, some)], 0) for some in own))
+
+    def pattern(means: Sums, functions: Any) -> Array:
+        """Cov(q x, f), (r, k), of functions f of variance 1."""
+        first = means["first"]
+        return np.asarray((means["gram"][q] - np.outer(first[q], first)) @ functions)
+
+    found = [pattern(posed.means, posed.whole.left), *(pattern(part.means, part.left @ turned(part)) for part in parts)]
+    factor, samples = jackknife_factor(folds, len(parts)), np.stack(found)
+    return np.stack([jackknife_ends(samples[:, :, i] @ landmarks, factor) for i in range(samples.shape[2])])
+
+
 class _LeftOut:
     """The solution without one fold, turned to the whole solution; and what it gives on that fold.
 
@@ -153,6 +178,7 @@ class _LeftOut:
             self.values: Any = found.values[order]
         else:
             self.values = np.einsum("ji,j,ji->i", self.turn.conj(), found.values, self.turn).real
+        self.means, self.left = means, found.left
         self.sums = self._sums(posed, means, seen, found)
 
     def _sums(self, posed: Posed, means: Sums, seen: Sums, found: Solution) -> list[Any]:

@@ -13,10 +13,14 @@ from scipy.sparse.linalg import svds
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import check_widths, open_data
 from daskspectral.engine.sampling import take_rows
+from daskspectral.kernels import Linear
+from daskspectral.moments.intervals import pattern_ends
 from daskspectral.moments.patterns import patterns_of
+from daskspectral.moments.problem import Posed
 from daskspectral.passes.sums import Discretisation
 from daskspectral.solve.rotation import varimax
 from daskspectral.solve.whitening import fix_signs
+from daskspectral.solvers import solving
 
 Array = NDArray[np.floating[Any]]
 
@@ -54,6 +58,25 @@ def rotated(model: Any, count: int) -> Any:
     }
     vars(found).update(values)
     return found
+
+
+# -- intervals of patterns ---------------------------------------------------------------------------------------------
+
+
+def pattern_errors(model: Any) -> Array:
+    """The intervals of `SpectralDecomposition.pattern_errors_`."""
+    moments, found = model.moments_, model.patterns_.single
+    linear = [b for b in moments.basis.parts if isinstance(getattr(b, "kernel", None), Linear)]
+    known = moments.folds is not None and not np.isnan(model.standard_errors_).any()
+    if not linear or not known:
+        return np.full((*found.shape, 2), np.nan)
+    posed = Posed(moments, len(found), None, solving(model.solver))
+    ends, own = pattern_ends(posed, moments.folds, model.groups_, linear[-1].landmarks), model.preparation_
+    scale = 1.0 if own.scale is None else own.scale[:, None]
+    ends, columns = ends * scale, slice(None) if own.columns is None else list(own.columns)
+    result = np.zeros((*found.shape, 2))
+    result[:, columns] = ends
+    return result
 
 
 # -- significance ------------------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ from daskspectral.passes.score import measure_score
 from daskspectral.solve import Solver
 from daskspectral.solve.whitening import solving_on
 from daskspectral.solvers import Penalised, solving
-from daskspectral.spectral.components import Significance, rotated, significance
+from daskspectral.spectral.components import Significance, pattern_errors, rotated, significance
 from daskspectral.spectral.dynamics import DYNAMICS, Dynamics, dynamic_coordinates, dynamic_variables
 from daskspectral.spectral.passage import PARTS, Passages
 from daskspectral.spectral.summary import told
@@ -205,6 +205,16 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
         found = patterns_of(self.fitted().moments_, self.coefficients_)
         own = self.preparation_
         return found.in_columns(self.n_features_in_, own.columns, own.mean, own.scale)
+
+    @property
+    def pattern_errors_(self) -> Array:
+        """The ends of 95 % intervals of `patterns_.single`, (k, d, 2), of principal components of columns; else NaN.
+
+        By leaving out one fold at a time, the components turned to those of all rows: where `groups_` says that some
+        cannot be told apart, only their span is known, and the intervals are of patterns turned to the nearest within
+        it. Raises as `patterns_`.
+        """
+        return pattern_errors(self)
 
     @property
     def explained_variance_ratio_(self) -> Array:
@@ -459,6 +469,11 @@ def _with_patterns(dataset: xr.Dataset, estimator: Any, patterns: Patterns) -> x
     taken = {*dataset.dims, *dataset.variables}  # by other names in the fields, such as a component of another model
     clashing = {name: f"x_{name}" for name in {*means.dims, *means.coords} if name in taken}
     maps, means = maps.rename({**clashing, OF_A_MAP: COMPONENT}), means.rename(clashing)
+    for i, end in enumerate(("lower", "upper") if estimator.solver_.by_norm else ()):
+        bounds = in_the_field(estimator, estimator.pattern_errors_[..., i], (OF_A_MAP,))
+        bounds = bounds.rename({**clashing, OF_A_MAP: COMPONENT})
+        for name in bounds:
+            dataset[f"{name}_pattern_{end}"] = bounds[name].assign_attrs(long_name=f"{end} end of the 95 % interval")
     for name in maps:
         own = maps[name].assign_attrs(long_name=f"regression of {name} on each function, of variance 1")
         dataset[f"{name}_pattern"] = own

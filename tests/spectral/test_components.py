@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
@@ -149,3 +150,25 @@ def test_rows_that_significance_refuses(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("daskspectral.spectral.components.MOST_NUMBERS", 4000)
     with pytest.raises(ValueError, match=r"X holds 4800 numbers, .* see how many values hold up by held_out_"):
         model.significance(X)
+
+
+def test_intervals_of_patterns_are_a_jackknife_of_components() -> None:
+    rng, labels = np.random.default_rng(5), np.arange(240) % 6
+    x = rng.normal(size=(240, 5)) @ np.diag([3, 2, 1.3, 0.6, 0.4]) @ np.linalg.qr(rng.normal(size=(5, 5)))[0]
+    rows = dsp.Rows(np.column_stack([x[:, :2], rng.normal(size=240), x[:, 2:]]), columns=[0, 1, 3, 4, 5])
+    est = dsp.SpectralDecomposition(Covariance(), n_components=3, folds=labels).fit(rows)
+
+    def patterns(some: Any) -> Any:
+        values, vectors = np.linalg.eigh(np.cov(some, rowvar=False, bias=True))
+        return (np.sqrt(values) * vectors)[:, :-4:-1].T
+
+    samples = np.array([patterns(x[labels != k]) for k in range(6)])
+    samples *= np.sign(np.einsum("skd,kd->sk", samples, patterns(x)))[..., None]
+    errors = np.sqrt(5 / 6 * ((samples - samples.mean(axis=0)) ** 2).sum(axis=0))
+    low, high = np.moveaxis(est.pattern_errors_, -1, 0)
+    used = [0, 1, 3, 4, 5]
+    np.testing.assert_allclose((high - low)[:, used] / 2, 1.15 * scipy.special.stdtrit(5, 0.975) * errors, rtol=1e-6)
+    np.testing.assert_allclose((high + low) / 2, est.patterns_.single, atol=1e-10)
+    found = est.to_xarray()
+    np.testing.assert_array_equal(found["x_pattern_upper"], high)
+    assert np.isnan(est.rotated(2).pattern_errors_).all()
