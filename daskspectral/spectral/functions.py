@@ -45,6 +45,7 @@ from daskspectral.solve.whitening import solving_on
 from daskspectral.solvers import Penalised, solving
 from daskspectral.spectral.components import Significance, pattern_errors, rotated, significance
 from daskspectral.spectral.dynamics import DYNAMICS, Dynamics, dynamic_coordinates, dynamic_variables
+from daskspectral.spectral.hilbert import analytic_rows, complex_components
 from daskspectral.spectral.passage import PARTS, Passages
 from daskspectral.spectral.summary import told
 
@@ -250,6 +251,24 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
         """
         check_whole("surrogates", surrogates)
         return significance(self, self.fitted()._as_fitted(X), surrogates, random_state)
+
+    @available_if(_principal)  # type: ignore[untyped-decorator]
+    def hilbert(self, X: Any, count: int | None = None) -> xr.Dataset:
+        """Complex principal components of rows X in the order of time, which tell what propagates (Hilbert EOFs).
+
+        Those of the analytic signal x + i H x of columns of mean 0 (Rasmusson and others 1981; `scipy.signal.hilbert`),
+        along all rows at once; `count`, by default as many as were fitted. A Dataset with, by `component`, `variance`
+        (E |score|² of patterns of length 1) with its `_lower` and `_upper` ends from blocks of rows, `trusted`, and
+        `explained_variance_ratio`; complex `<variable>_pattern`, in the dimensions and units of the data, and lazy
+        complex `score` of mean square 1: x + i H x is about Σ score pattern. numpy.abs and numpy.angle are amplitudes
+        and phases. Raises ValueError for rows of several dimensions and for rows that are left out.
+        """
+        check_whole("count", self.n_components if count is None else count)
+        return hilbert_dataset(self.fitted(), X, self.n_components if count is None else count)
+
+    @reads
+    def _analytic(self, X: Any) -> Any:
+        return analytic_rows(self, self._as_fitted(X))
 
     def to_xarray(self, X: Any = None) -> xr.Dataset:
         """The model as a Dataset: values with errors, functions, what each explains, and regression maps.
@@ -457,6 +476,35 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
                 values = values.rename({COMPONENT: "part"}).assign_coords(part=PARTS)
             dataset[name] = values
     return dataset
+
+
+def hilbert_dataset(estimator: Any, X: Any, count: int) -> xr.Dataset:
+    """The Dataset of `SpectralDecomposition.hilbert`."""
+    import xarray as xr
+
+    labels = estimator._functions("", estimator.coefficients_, X)
+    if not isinstance(labels, xr.DataArray):
+        labels = xr.DataArray(labels, dims=("row", COMPONENT))
+    if labels.ndim != 2:
+        raise ValueError(f"an analytic signal follows one dimension of rows; X has {labels.dims[:-1]}")
+    fitted, patterns, scores = complex_components(estimator, estimator._analytic(X), count)
+    own, some = estimator.preparation_, slice(None, None, 2)
+    raw = np.zeros((len(patterns), estimator.n_features_in_), complex)
+    raw[:, slice(None) if own.columns is None else list(own.columns)] = patterns * (
+        1 if own.scale is None else own.scale
+    )
+    coords = {k: c for k, c in labels.coords.items() if COMPONENT not in c.dims}
+    found: dict[str, Any] = {
+        "variance": (COMPONENT, 2 * fitted.eigenvalues_[some]),
+        "variance_lower": (COMPONENT, 2 * fitted.eigenvalue_errors_[some, 0]),
+        "variance_upper": (COMPONENT, 2 * fitted.eigenvalue_errors_[some, 1]),
+        "trusted": (COMPONENT, fitted.trusted_[some]),
+        "explained_variance_ratio": (COMPONENT, 2 * fitted.explained_variance_ratio_[some]),
+        "score": (labels.dims, scores),
+    }
+    dataset = xr.Dataset(found, {COMPONENT: np.arange(len(patterns)), **coords})
+    maps = in_the_field(estimator, raw, (COMPONENT,))
+    return dataset.assign({f"{name}_pattern": maps[name] for name in maps})
 
 
 def _with_patterns(dataset: xr.Dataset, estimator: Any, patterns: Patterns) -> xr.Dataset:

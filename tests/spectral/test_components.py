@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.signal
 import scipy.special
 import xarray as xr
 from hypothesis import given
@@ -172,3 +173,34 @@ def test_intervals_of_patterns_are_a_jackknife_of_components() -> None:
     found = est.to_xarray()
     np.testing.assert_array_equal(found["x_pattern_upper"], high)
     assert np.isnan(est.rotated(2).pattern_errors_).all()
+
+
+def test_complex_components_are_those_of_scipys_analytic_signal() -> None:
+    rng, time, lon = np.random.default_rng(2), np.arange(301.0), np.arange(0, 360, 40.0)
+    lat = np.array([-60.0, 0.0, 30.0])
+    wave = np.cos(2 * np.pi * time[:, None, None] / 23 - np.deg2rad(2 * lon)) * np.cos(np.deg2rad(lat))[:, None]
+    field = 3 * wave + np.sin(time / 9)[:, None, None] * np.cos(np.deg2rad(lon)) + rng.normal(size=(301, 3, 9)) + 280
+    x = xr.DataArray(field, {"time": time, "lat": lat, "lon": lon}, ("time", "lat", "lon"), name="t").chunk(
+        {"time": 50}
+    )
+    rows = dsp.Rows(x, sample_dims=("time",), latitude="lat")
+    found = components(2).fit(rows).hilbert(rows, 3)
+    weights = np.sqrt(np.cos(np.deg2rad(lat)))[:, None]
+    z = scipy.signal.hilbert((field - field.mean(axis=0)) * weights, axis=0).reshape(301, -1)
+    u, s, v = np.linalg.svd(z, full_matrices=False)
+    np.testing.assert_allclose(found["variance"], s[:3] ** 2 / 301, rtol=1e-10)
+    np.testing.assert_allclose(found["explained_variance_ratio"], s[:3] ** 2 / np.sum(s**2), rtol=1e-10)
+    assert ((found["variance_lower"] <= found["variance"]) & (found["variance"] <= found["variance_upper"])).all()
+    score, pattern = found["score"].to_numpy(), found["t_pattern"].to_numpy()
+    expected = np.einsum("nk,k,kd->nkd", u[:, :3], s[:3], v[:3]).reshape(301, 3, 3, 9) / weights
+    np.testing.assert_allclose(np.einsum("nk,kij->nkij", score, pattern), expected, atol=1e-8)  # whatever the phase
+    np.testing.assert_allclose(np.mean(np.abs(score) ** 2, axis=0), 1, rtol=1e-10)
+    np.testing.assert_array_equal(found["time"], time)
+
+
+def test_rows_that_an_analytic_signal_refuses() -> None:
+    model = components(2).fit(X)
+    with pytest.raises(ValueError, match="an analytic signal takes all times"):
+        model.hilbert(dsp.Rows(X, on_invalid="skip"))
+    with pytest.raises(ValueError, match="count must be a whole number"):
+        model.hilbert(X, 0)

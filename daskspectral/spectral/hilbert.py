@@ -1,0 +1,69 @@
+"""Complex principal components, of the analytic signal of a field, which tell what propagates (Hilbert EOFs)."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.data.readers import lazy_rows
+from daskspectral.data.rows import Rows
+from daskspectral.data.source import check_widths, open_data
+from daskspectral.errors import FitWarning
+from daskspectral.passes.sums import Discretisation
+
+if TYPE_CHECKING:
+    import dask.array as da
+
+Array = NDArray[np.inexact[Any]]
+BLOCKS = 10  # of rows that follow one another, for error bars
+
+
+def analytic_rows(model: Any, rows: Rows) -> da.Array:
+    """The analytic signal (n, d) of prepared columns of mean 0: x + i H x, by an FFT along all rows at once.
+
+    Lazy, in blocks of columns; the values are those of `scipy.signal.hilbert`. Raises ValueError for rows that are left
+    out, which leave gaps in time.
+    """
+    if rows.on_invalid != "raise":
+        raise ValueError("an analytic signal takes all times: fill gaps, and leave on_invalid out")
+    source = open_data(model.moments_.operator, rows, weight=None, progress=False)
+    check_widths(model.moments_, source)
+    source = Discretisation.of(model.moments_).prepared(source, model.moments_.operator)
+    x = lazy_rows(source.readers["x"]).rechunk({1: -1})
+    x = x.map_blocks(source.preparation, dtype=float, chunks=(x.chunks[0], (source.dimension,)))
+    x = x.rechunk({0: -1, 1: "auto"})
+    found: da.Array = (x - x.mean(axis=0)).map_blocks(_analytic, dtype=complex)
+    return found
+
+
+def _analytic(x: Any) -> Any:
+    from scipy.signal import hilbert
+
+    return hilbert(x, axis=0) if x.size else x.astype(complex)
+
+
+def complex_components(model: Any, z: da.Array, count: int) -> tuple[Any, Array, da.Array]:
+    """The fitted model of pairs of real components, complex patterns (count, d) and their scores (n, count), lazy.
+
+    The rows (Re z, Im z) and (-Im z, Re z) have the covariance of z, a Hermitian matrix, as a real one, half as large,
+    each of whose values is there twice. Scores have the mean square 1; the largest entry of a pattern is positive.
+    """
+    import dask.array as da
+
+    n, d = z.shape
+    rows = z.rechunk({0: "auto", 1: -1})
+    both = da.concatenate([da.concatenate([rows.real, rows.imag], 1), da.concatenate([-rows.imag, rows.real], 1)])
+    labels = None if model.folds is None else np.tile(np.arange(n) * BLOCKS // n, 2)
+    fitted = type(model)(model.operator, n_components=2 * count, folds=labels, random_state=model.random_state)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)  # of values that are there twice; what is trusted is told
+        fitted.fit(both.rechunk({1: -1}), progress=False)
+    maps = np.sqrt(2) * fitted.patterns_.single[::2]
+    patterns = maps[:, :d] + 1j * maps[:, d:]
+    largest = np.take_along_axis(patterns, np.abs(patterns).argmax(axis=1)[:, None], axis=1)
+    patterns *= largest.conj() / np.abs(largest)
+    weights = patterns.conj().T / (2 * fitted.eigenvalues_[::2])
+    return fitted, patterns, rows @ weights
