@@ -18,7 +18,7 @@ from daskspectral.basis.base import Array, Basis, GivenFunctions, GradientSum
 from daskspectral.basis.evaluation import Arena, Block, Evaluation, kept
 from daskspectral.devices import largest
 from daskspectral.forms import Atom
-from daskspectral.kernels import DotKernel, Gaussian, Kernel, Linear, Mahalanobis, RadialKernel
+from daskspectral.kernels import DotKernel, Gaussian, Kernel, Linear, Mahalanobis, Periodic, RadialKernel
 from daskspectral.kernels.base import LEAST_SCALE, MultiIndex, is_number, unit_index, whole
 from daskspectral.kernels.embedded import EmbeddedKernel
 from daskspectral.kernels.names import NAMES
@@ -31,6 +31,11 @@ class OpenKernel(Parameterised, GivenFunctions):
     """Functions of a kernel that may be left to the data: where a search sets its scale, it is a Gaussian."""
 
     kernel: Kernel | str
+    periods: Any
+
+    @property
+    def periodic(self) -> bool:
+        return self.periods is not None or isinstance(self.kernel, Periodic)
 
     def set_params(self, **params: Any) -> Self:
         if not isinstance(params.get("kernel", self.kernel), Kernel) and any(p.startswith("kernel__") for p in params):

@@ -12,6 +12,7 @@ import numpy as np
 from daskspectral.basis import Landmarks, Trainable
 from daskspectral.choosing.deciding import decide, pilot_bytes
 from daskspectral.choosing.landmarks import MOST_LANDMARKS
+from daskspectral.choosing.lattice import has_modes
 from daskspectral.choosing.networks import Rounds, reserved_folds, train
 from daskspectral.choosing.side import Open, Side
 from daskspectral.data.source import Source
@@ -239,7 +240,7 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
             "the functions of a network are too much alike for dtype='float32', whose rounding hides some of them: "
             "leave dtype out"
         )
-    if other is not None and left.lattice is not None:
+    if other is not None and left.lattice is not None and has_modes(operator):
         raise ValueError(
             "basis is a lattice, whose functions are those of both sides: products of other functions with them are "
             "no modes of the data; leave right_basis out"
@@ -247,7 +248,7 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
     right = None
     if other is not None or operator.own_right_basis:
         if other is None:
-            other = functions if network is not None else _alike(left.landmarks)
+            other = functions if network is not None or left.lattice is not None else _alike(left.landmarks)
         right = Side.of(other, "right_", operator.right_view, operator, estimator.n_components)
         _check_networks(network, right.functions.untrained)
     solver = solving(estimator.solver)
