@@ -1,7 +1,8 @@
 """Bases: the p functions whose span the operator is restricted to.
 
 By default a fit uses k(., y_i) at landmarks that it draws. Its argument `basis` takes these and any other functions,
-`right_basis` the right functions of an operator with singular values.
+`right_basis` the right functions of an operator with singular values; "landmarks", "fourier" and "network" are names of
+`Landmarks()`, `FourierLattice()` and `NeuralBasis()`.
 
     basis                                  functions
     Landmarks(kernel, count)               k(., y_i) at rows that the fit chooses; kernel and number too, by default

@@ -70,7 +70,7 @@ class FourierLattice(OpenKernel, Basis):
         as much of the larger ones; what is far smaller, as between clusters that are nearly apart, by a larger share.
     periods : sequence, optional
         The period of each column in its units, None for a column without.
-    kernel : Kernel or "auto"
+    kernel : Kernel, its name or "auto"
         The prior of the coefficients, any stationary kernel. "auto": chosen after the pass. It is no part of what is
         measured: `fit_moments` solves the same moments with another. None where matrices are summed.
 
@@ -117,11 +117,7 @@ class FourierLattice(OpenKernel, Basis):
             raise ValueError(f"method must be {' or '.join(map(repr, METHODS))}; it is {self.method!r}")
         if not (is_number(self.eps) and 1e-14 <= self.eps <= 1e-3):
             raise ValueError(f"eps, the precision of the nonuniform FFT, lies in [1e-14, 1e-3]; it is {self.eps!r}")
-        if not isinstance(self.kernel, Kernel) and self.kernel != "auto":
-            raise TypeError(
-                'the kernel of a FourierLattice is a stationary one, such as Gaussian(1.0), or "auto"; got '
-                f"{self.kernel!r}"
-            )
+        self._name_kernel()
         lengths = {len(part) for part in (self.box, self.periods) if part is not None}
         lengths |= {len(self.m)} if isinstance(self.m, tuple) else set()
         if len(lengths) > 1:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from daskspectral.basis import Landmarks, Trainable
+from daskspectral.basis.names import named
 from daskspectral.choosing.deciding import decide, pilot_bytes
 from daskspectral.choosing.landmarks import MOST_LANDMARKS
 from daskspectral.choosing.lattice import has_modes
@@ -22,7 +23,6 @@ from daskspectral.kernels import DotKernel, Kernel, RadialKernel
 from daskspectral.moments.lattice import check_cut_size
 from daskspectral.operators import Operator
 from daskspectral.operators.diffusion import Generator
-from daskspectral.passes.parameters import check_one_of
 from daskspectral.passes.scale import standardized
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import Training
@@ -219,10 +219,8 @@ class Choice(Open):
 
 def choose_functions(estimator: Any, operator: Operator) -> Choice:
     """The functions that an estimator's parameters choose. Raises ValueError or TypeError where they cannot work."""
-    given, other = estimator.basis, estimator.right_basis
+    given, other = named(estimator.basis, "auto"), named(estimator.right_basis, what="right_basis")
     compares = isinstance(given, str)
-    if compares:
-        check_one_of("basis", given, ("auto",))
     if other is not None and not operator.solver.two_sided:
         raise ValueError(
             f"right_basis is for operators with singular values, and {operator.name} is solved by "
