@@ -1,7 +1,8 @@
 """Bases: the p functions whose span the operator is restricted to.
 
 By default a fit uses k(., y_i) at landmarks that it draws. Its argument `basis` takes these and any other functions,
-`right_basis` the right functions of an operator with singular values.
+`right_basis` the right functions of an operator with singular values; "landmarks", "fourier" and "network" are names of
+`Landmarks()`, `FourierLattice()` and `NeuralBasis()`.
 
     basis                                  functions
     Landmarks(kernel, count)               k(., y_i) at rows that the fit chooses; kernel and number too, by default
@@ -9,7 +10,9 @@ By default a fit uses k(., y_i) at landmarks that it draws. Its argument `basis`
     FourierBasis.draw(kernel, d, p,        random Fourier features of a Gaussian, exponential or Matern kernel, their
                       random_state)        sums and products
     FourierLattice(m)                      1, cos, sin on a lattice of frequencies in a box, for 1 to 4 variables: one
-                                           pass sums few modes, from which any stationary kernel is solved
+                                           pass sums few modes, from which any stationary kernel is solved; where
+                                           an operator takes two points, as Transfer, for periodic columns alone
+    TrigonometricBasis(periods, degree)    1, cos, sin and their products for any number of periodic columns, as angles
     MonomialBasis(d, degree)               all monomials up to a total degree
     HarmonicBasis(manifold, count)         eigenfunctions of a manifold's Laplacian, whole eigenspaces
     InvariantBasis(harmonic, group)        the combinations of harmonics that a group leaves unchanged
@@ -45,7 +48,7 @@ from daskspectral.basis.callable import CallableBasis, SoftCells
 from daskspectral.basis.concatenated import Concatenated, ConstantBasis
 from daskspectral.basis.edges import BallEdge, BoxEdge, Edge
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
-from daskspectral.basis.fourier import FourierBasis
+from daskspectral.basis.fourier import FourierBasis, TrigonometricBasis
 from daskspectral.basis.harmonic import HarmonicBasis
 from daskspectral.basis.invariant import EquivariantBasis, InvariantBasis
 from daskspectral.basis.landmark import LandmarkBasis, Landmarks, at_landmarks
@@ -79,6 +82,7 @@ __all__ = [
     "NeuralBasis",
     "SoftCells",
     "Trainable",
+    "TrigonometricBasis",
     "Vanishing",
     "as_lattice",
     "at_landmarks",

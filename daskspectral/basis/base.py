@@ -70,6 +70,11 @@ class GivenFunctions:
         return ()
 
     @property
+    def periodic(self) -> bool:
+        """Whether periods of columns, in the units of these, are given with the functions."""
+        return False
+
+    @property
     def vanishes(self) -> bool:
         """Whether its functions vanish at the ends of the data, so that no constant belongs among them."""
         return bool(self.edges)

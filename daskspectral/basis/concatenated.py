@@ -133,6 +133,10 @@ class Concatenated(Basis):
         return sum(known) if len(known) == len(parts) else None
 
     @property
+    def periodic(self) -> bool:
+        return any(b.periodic for b in self.bases)
+
+    @property
     def vanishes(self) -> bool:
         return all(b.vanishes for b in self.bases)
 

@@ -1,10 +1,11 @@
-"""Random Fourier features: cosines and sines of frequencies drawn from a kernel's spectral density."""
+"""Cosines and sines: random features, of frequencies drawn from a kernel's spectral density, and those of angles."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from daskspectral.kernels.base import number, positive, whole
 from daskspectral.kernels.radial import HalfIntegerBessel
 
 PANEL_BYTES = 1 << 17  # of one of the two buffers of angles
+MOST_WAVES = 100_000
+SMOOTHNESS, SCALE = 2.5, 2 * math.pi / 10  # of the Matérn kernel of angles that weighs waves in a penalty
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +102,100 @@ class FourierBasis(Basis):
         return Waves(self, block, self.frequencies, block.x.astype(float, copy=False), amplitude)
 
     def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum:
-        return _FourierGradientSum(self.frequencies)
+        return _FourierGradientSum(self.frequencies, constants=0)
+
+
+@dataclass(frozen=True)
+class TrigonometricBasis(Basis):
+    """1, √2 cos(k.t) and √2 sin(k.t), t = 2π x / period, for integer k with Σ |k_a| ≤ degree, one of each pair +-k.
+
+    They span the products of cosines and sines of periodic columns up to a total degree, and are orthonormal where the
+    columns are uniform. `periods` (d,) are in the units of the columns. `m`, for each column or all, bounds |k_a| too.
+    A penalty weighs them as the functions of a Matérn 5/2 kernel whose scale is a tenth of each period: a space without
+    preference for slow waves would shrink the values of slow processes.
+
+    Raises ValueError for a period that is not positive, and for more than 100 000 functions.
+
+    Examples
+    --------
+    >>> basis = TrigonometricBasis((360.0, 360.0), 2)
+    >>> basis.size, basis.values(np.array([[90.0, 180.0]])).ravel()[:4].round(2).tolist()
+    (13, [1.0, -1.41, 1.41, 0.0])
+    """
+
+    order = math.inf
+    holds_constant = True
+    portable = True
+    periodic = True
+
+    periods: tuple[float, ...]
+    degree: int
+    m: int | tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        periods: Any = self.periods
+        if not isinstance(periods, (tuple, list)) or not periods:
+            raise ValueError(f"periods has the period of each column, such as (360.0, 360.0); it is {periods!r}")
+        object.__setattr__(self, "periods", tuple(positive("a period", period) for period in periods))
+        object.__setattr__(self, "degree", whole("degree of TrigonometricBasis", self.degree))
+        if self.m is not None:
+            orders = tuple(self.m) if isinstance(self.m, (tuple, list)) else (self.m,) * len(periods)
+            if len(orders) != len(periods):
+                raise ValueError(
+                    f"m and periods have an entry for each column; they have {len(orders)}, {len(periods)}"
+                )
+            object.__setattr__(self, "m", tuple(whole("m of TrigonometricBasis", order) for order in orders))
+        if self.size > MOST_WAVES:
+            raise ValueError(f"{self!r} has more than {MOST_WAVES} functions: lower its degree")
+
+    @cached_property
+    def half(self) -> Array:
+        """The integers k of the cosines, and of the sines, ((p - 1) / 2, d)."""
+        k = np.zeros((1, 0))
+        for most in self.m if isinstance(self.m, tuple) else (self.degree,) * self.dimension:
+            steps = np.arange(-most, most + 1)  # in lexicographic order, so that 0 stands in the middle
+            k = np.column_stack([np.repeat(k, len(steps), axis=0), np.tile(steps, len(k))])
+            k = k[np.abs(k).sum(axis=1) <= self.degree]
+            if len(k) > MOST_WAVES:
+                break
+        return k[len(k) // 2 + 1 :]
+
+    @cached_property
+    def frequencies(self) -> Array:
+        """2π k / period, ((p - 1) / 2, d)."""
+        return self.half * (2 * np.pi / np.array(self.periods))
+
+    @property
+    def size(self) -> int:
+        return 1 + 2 * len(self.half)
+
+    @property
+    def dimension(self) -> int:
+        return len(self.periods)
+
+    @property
+    def description(self) -> str:
+        return f"cosines and sines up to degree {self.degree}"
+
+    def norm(self, gram: Array) -> Array:
+        norms = self._norms
+        return np.diag(np.concatenate([[0.0], norms, norms]))
+
+    @property
+    def slope_norm(self) -> float:
+        return 2 * float(np.sum(self.frequencies**2 / self._norms[:, None])) / self.dimension
+
+    @property
+    def _norms(self) -> Array:
+        squares = np.sum((SCALE * self.half) ** 2, axis=1)
+        return np.asarray((1 + squares / (2 * SMOOTHNESS)) ** (SMOOTHNESS + self.dimension / 2))
+
+    def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
+        points = block.x.astype(float, copy=False)
+        return Waves(self, block, np.asarray(self.frequencies, like=points), points, math.sqrt(2), constants=1)
+
+    def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum:
+        return _FourierGradientSum(self.frequencies, constants=1)
 
 
 class Waves(Evaluation):
@@ -161,23 +257,24 @@ class Waves(Evaluation):
 
 
 class _FourierGradientSum:
-    """L = [[S S^T, -S C^T], [-C S^T, C C^T]] o (W W^T), from the Gram matrix of [C; S] alone."""
+    """L = [[S S^T, -S C^T], [-C S^T, C C^T]] o (W W^T), from the Gram matrix of [C; S] alone; 0 of constants."""
 
-    def __init__(self, frequencies: Array):
-        self.frequencies = frequencies
+    def __init__(self, frequencies: Array, constants: int):
+        self.frequencies, self.constants = frequencies, constants
 
     def add(self, evaluation: Any) -> None:
         """Do nothing: the Gram matrix holds all products."""
 
     def result(self, gram: Array) -> Array:
-        m = len(self.frequencies)
-        products = self.frequencies @ self.frequencies.T
-        exchanged = np.roll(gram, (m, m), axis=(0, 1))
+        m, waves = len(self.frequencies), slice(self.constants, None)
+        products, found = np.asarray(self.frequencies @ self.frequencies.T, like=gram), np.zeros_like(gram)
+        exchanged = found[waves, waves]
+        exchanged[:] = np.roll(gram[waves, waves], (m, m), axis=(0, 1))
         exchanged[:m, :m] *= products
         exchanged[m:, m:] *= products
         exchanged[:m, m:] *= -products
         exchanged[m:, :m] *= -products
-        return exchanged
+        return found
 
 
 def _at_zero(kernel: Kernel) -> float:

@@ -18,10 +18,10 @@ from daskspectral.basis.base import Array, Basis, GivenFunctions, GradientSum
 from daskspectral.basis.evaluation import Arena, Block, Evaluation, kept
 from daskspectral.devices import largest
 from daskspectral.forms import Atom
-from daskspectral.kernels import DotKernel, Gaussian, Kernel, Linear, Mahalanobis, RadialKernel
+from daskspectral.kernels import DotKernel, Gaussian, Kernel, Linear, Mahalanobis, Periodic, RadialKernel
 from daskspectral.kernels.base import LEAST_SCALE, MultiIndex, is_number, unit_index, whole
 from daskspectral.kernels.embedded import EmbeddedKernel
-from daskspectral.kernels.names import NAMES
+from daskspectral.kernels.names import named
 from daskspectral.kernels.radial import clean_distances
 from daskspectral.landmarks import METHODS
 from daskspectral.registry import Parameterised
@@ -31,11 +31,22 @@ class OpenKernel(Parameterised, GivenFunctions):
     """Functions of a kernel that may be left to the data: where a search sets its scale, it is a Gaussian."""
 
     kernel: Kernel | str
+    periods: Any
+
+    @property
+    def periodic(self) -> bool:
+        return self.periods is not None or isinstance(self.kernel, Periodic)
 
     def set_params(self, **params: Any) -> Self:
-        if not isinstance(params.get("kernel", self.kernel), Kernel) and any(p.startswith("kernel__") for p in params):
-            params = {"kernel": Gaussian("auto"), **params}
+        given = params.get("kernel", self.kernel)
+        if isinstance(given, str) and any(p.startswith("kernel__") for p in params):
+            params = {**params, "kernel": Gaussian("auto") if given == "auto" else named(given)}
         return super().set_params(**params)
+
+    def _name_kernel(self) -> None:
+        """Put the kernel in the place of its name. Raises TypeError or ValueError for what is none."""
+        if not (isinstance(self.kernel, str) and self.kernel == "auto"):
+            object.__setattr__(self, "kernel", named(self.kernel))
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +58,11 @@ class Landmarks(OpenKernel):
 
     Parameters
     ----------
-    kernel : Kernel or "auto"
-        k. "auto" compares a rough and a smooth kernel at the scales that are better than their neighbours, and in a
-        metric in which slow functions change evenly (`kernels.Mahalanobis`), where functions have gradients; of a
-        kernel with the scale "auto", as Gaussian("auto"), the scale is chosen.
+    kernel : Kernel, its name or "auto"
+        k, as Gaussian(0.5) or "gaussian:0.5", its name in a shell. "auto" compares a rough and a smooth kernel at the
+        scales that are better than their neighbours, and in a metric in which slow functions change evenly
+        (`kernels.Mahalanobis`), where functions have gradients; of a kernel with the scale "auto", as Gaussian("auto"),
+        the scale is chosen.
     count : int or "auto"
         Their number p. "auto" is a quarter of the rows, and at most 500 (of fewer than 200 rows half, and at most 50);
         for a regression 500.
@@ -97,12 +109,7 @@ class Landmarks(OpenKernel):
     expects: ClassVar = {"kernel": Kernel}
 
     def __post_init__(self) -> None:
-        if not isinstance(self.kernel, Kernel) and self.kernel != "auto":
-            names = ", ".join(c.__name__ for c in NAMES.values())
-            raise TypeError(
-                f"kernel must be one of daskspectral.kernels ({names}, or a function in Radial, Dot or "
-                f'FunctionKernel), such as Gaussian(1.0), or "auto"; got {self.kernel!r}'
-            )
+        self._name_kernel()
         if np.ndim(self.count):
             raise ValueError(
                 f"count is how many landmarks there are, or 'auto'; it is an array of shape {np.shape(self.count)}: "

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis.base import Array, Basis
 from daskspectral.basis.evaluation import Block, Evaluation, Mapped
-from daskspectral.basis.fourier import Waves
+from daskspectral.basis.fourier import TrigonometricBasis, Waves
 from daskspectral.basis.landmark import OpenKernel
 from daskspectral.forms import Atom
 from daskspectral.kernels import Gaussian, Kernel, Periodic, RadialKernel
@@ -43,11 +43,15 @@ class FourierLattice(OpenKernel, Basis):
     t = 2π (x - centre) / period. The data lie in a `box`, which is `margin` of its width narrower than the period;
     along periodic columns the period is given, and there is no box. For one to four variables.
 
+    An operator that takes functions at two points, as Transfer and Cross do, has no modes: where all columns are
+    periodic, its matrices are summed of the same functions, a `TrigonometricBasis`.
+
     Parameters
     ----------
     m : int or tuple of int, optional
         Highest frequency, for each variable or all; by default 200, 15, 5, 2 in one to four dimensions, for a spectrum
-        less where the functions would be more than a quarter of the rows.
+        less where the functions would be more than a quarter of the rows; where matrices are summed, of at most 250
+        functions.
     box : sequence of (lower, upper), optional
         The ends of the data by prepared column, None for a periodic one. By default they are found in a pass over the
         data. They are part of what moments are measured with: machines whose moments are to be added need the same box
@@ -66,9 +70,9 @@ class FourierLattice(OpenKernel, Basis):
         as much of the larger ones; what is far smaller, as between clusters that are nearly apart, by a larger share.
     periods : sequence, optional
         The period of each column in its units, None for a column without.
-    kernel : Kernel or "auto"
+    kernel : Kernel, its name or "auto"
         The prior of the coefficients, any stationary kernel. "auto": chosen after the pass. It is no part of what is
-        measured: `fit_moments` solves the same moments with another.
+        measured: `fit_moments` solves the same moments with another. None where matrices are summed.
 
     Examples
     --------
@@ -113,11 +117,7 @@ class FourierLattice(OpenKernel, Basis):
             raise ValueError(f"method must be {' or '.join(map(repr, METHODS))}; it is {self.method!r}")
         if not (is_number(self.eps) and 1e-14 <= self.eps <= 1e-3):
             raise ValueError(f"eps, the precision of the nonuniform FFT, lies in [1e-14, 1e-3]; it is {self.eps!r}")
-        if not isinstance(self.kernel, Kernel) and self.kernel != "auto":
-            raise TypeError(
-                'the kernel of a FourierLattice is a stationary one, such as Gaussian(1.0), or "auto"; got '
-                f"{self.kernel!r}"
-            )
+        self._name_kernel()
         lengths = {len(part) for part in (self.box, self.periods) if part is not None}
         lengths |= {len(self.m)} if isinstance(self.m, tuple) else set()
         if len(lengths) > 1:
@@ -144,7 +144,7 @@ class FourierLattice(OpenKernel, Basis):
             raise ValueError(
                 f"a lattice of frequencies has functions of 1 to 4 variables, and {dimension} are asked for: their "
                 "number grows as (2m + 1)^d. Choose columns, or take a kernel at landmarks (basis=None), which suits "
-                "any dimension"
+                "any dimension, or for angles TrigonometricBasis(periods, degree)"
             )
 
     def on_box(
@@ -153,18 +153,23 @@ class FourierLattice(OpenKernel, Basis):
         box: Sequence[Interval | None] | None,
         periods: Sequence[float | None] | None,
         rows: int | None = None,
+        what: str = "X",
     ) -> FourierLattice:
         """The same lattice, without its prior, for functions of so many variables, on this box where it has none.
 
-        With a number of `rows`, frequencies that are not given are no more than these bear.
+        With a number of `rows`, frequencies that are not given are no more than these bear. `what` has the columns.
         """
         self._check_dimension(dimension)
+        for part in (self.m, self.box, self.periods):
+            if isinstance(part, tuple) and len(part) != dimension:
+                raise ValueError(
+                    f"the lattice has functions of {len(part)} variables, and {what} has {dimension} columns: m, box "
+                    "and periods have an entry for each"
+                )
         m = self.m
         if m is None:
             borne = math.inf if rows is None else int((rows / FEWEST_ROWS) ** (1 / dimension) - 1) // 2
             m = max(1, int(min(ORDERS[dimension], borne)))
-        if isinstance(m, tuple) and len(m) != dimension:
-            raise ValueError(f"the lattice has functions of {len(m)} variables, and X has {dimension} columns")
         periods = self.periods if periods is None else tuple(periods)
         if self.periods is not None and periods != self.periods:
             raise ValueError(f"the lattice has the periods {self.periods}, and {periods} are asked for; give them once")
@@ -272,6 +277,11 @@ class FourierLattice(OpenKernel, Basis):
         within = (np.abs(self.half) <= np.array(lower.orders)).all(axis=1)
         places, h = 1 + np.flatnonzero(within), len(self.half)
         return np.concatenate([[0], places, places + h])
+
+    @property
+    def plain(self) -> TrigonometricBasis:
+        """The same functions of periodic columns, whose products are summed one by one."""
+        return TrigonometricBasis(tuple(self.period.tolist()), sum(self.orders), self.orders)
 
     def norm(self, gram: Array) -> Array:
         """The identity, but 0 at the constant: the prior of `WeighedLattice` is what a fit takes."""

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import FourierLattice
-from daskspectral.basis.lattice import Interval, check_stationary
+from daskspectral.basis import FourierLattice, TrigonometricBasis
+from daskspectral.basis.lattice import FEWEST_ROWS, Interval, check_stationary
 from daskspectral.choosing.landmarks import Periods
 from daskspectral.data.source import Source
 from daskspectral.errors import TrustWarning, warn_user
@@ -24,6 +24,7 @@ Array = NDArray[np.floating[Any]]
 REGRESSION_MARGIN = 0.3
 OUTLYING, FAR_OUT = 0.01, 5.0  # of the rows at either end, and how many times wider than without them a box is told
 MOST_UNEVEN = 1e6  # times the period of a column over another's: squares of slopes along both have digits in common
+MOST_PLAIN = 250  # functions by default where matrices are summed
 LEAST_WAVES = 0.6  # shortest wavelengths across the gap between opposite edges, below which these are neighbours
 
 
@@ -104,19 +105,40 @@ def check_prior(lattice: FourierLattice) -> None:
 def check_lattice(lattice: FourierLattice, operator: Operator, dimension: int) -> None:
     """Raise ValueError where an operator has no modes on the lattice, or the data have another number of columns."""
     lattice.on_box(dimension, None, None)
-    views = [name for name in operator.views if name != "x"]
-    if views or operator.lag is not None:
-        what = f"takes functions at {views[0]} besides x" if views else "takes functions at two rows"
-        raise ValueError(
-            f"{operator.name} {what}, and products of functions at two points are no modes of the data: a Fourier "
-            "lattice gains nothing. Use a kernel at landmarks, basis=Landmarks()"
-        )
     if operator.solver.by_norm:
         raise ValueError(
             f"{operator.name} holds variances against the norm of a kernel's functions, and a Fourier lattice chooses "
             "its prior afterwards: use a kernel at landmarks, basis=Landmarks()"
         )
     weights_of(operator, dimension)
+
+
+def has_modes(operator: Operator) -> bool:
+    """Whether an operator takes functions at one point alone, so that their products are modes of the data."""
+    return operator.views == ("x",) and operator.lag is None
+
+
+def plain_functions(
+    lattice: FourierLattice, operator: Operator, dimension: int, periods: Periods | None, rows: int, what: str
+) -> TrigonometricBasis:
+    """The functions of a lattice for an operator without modes, on the columns of `what`, all of them periodic.
+
+    Raises ValueError for columns that are not, and for a kernel, which would be the prior of modes.
+    """
+    closed = lattice.on_box(dimension, None, periods, min(rows, FEWEST_ROWS * MOST_PLAIN), what)
+    if not all(closed.periods or (None,)):
+        other = next((f"{name} besides x" for name in operator.views if name != "x"), "two rows")
+        raise ValueError(
+            f"{operator.name} takes functions at {other}, and products of functions at two points are no modes of the "
+            "data: Fourier functions serve it where all columns are periodic, as angles are. Give their periods, "
+            "FourierLattice(m, periods=(360.0, ...)), or use a kernel at landmarks, basis=Landmarks()"
+        )
+    if lattice.kernel != "auto":
+        raise ValueError(
+            f"{operator.name} has no modes whose prior a kernel would be: leave it out of FourierLattice, or use it at "
+            f"landmarks, basis=Landmarks({lattice.kernel!r}, periods=...)"
+        )
+    return closed.plain
 
 
 def _version() -> str | None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, FourierLattice, NeuralBasis, SoftCells
 from daskspectral.choosing.landmarks import Periods
-from daskspectral.choosing.lattice import pilot_box, with_method
+from daskspectral.choosing.lattice import has_modes, pilot_box, with_method
 from daskspectral.choosing.networks import TrainingRows, train
 from daskspectral.choosing.pilot import Pilot
 from daskspectral.choosing.search import Search, in_threads
@@ -137,7 +137,7 @@ class Lattice(Kind):
         judge = wanted.operator.comparable
         if not wanted.compares_bases or dimension > MOST_VARIABLES or judge is None or not judge.solver.needs_symmetry:
             return False
-        return judge.views == ("x",) and judge.lag is None
+        return has_modes(judge)
 
     def rival(
         self, search: Search, splits: Sequence[Split], periods: Periods | None, rng: np.random.Generator

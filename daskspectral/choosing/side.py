@@ -32,7 +32,7 @@ from daskspectral.choosing.landmarks import (
     sketched,
     spanning_landmarks,
 )
-from daskspectral.choosing.lattice import boxed, check_lattice, check_prior
+from daskspectral.choosing.lattice import boxed, check_lattice, check_prior, has_modes, plain_functions
 from daskspectral.data.source import Source, label_of
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.errors import TrustWarning, renumbered, warn_user
@@ -83,7 +83,7 @@ class Side:
             )
         if lattice is not None:
             check_prior(lattice)
-        if lattice is not None and prefix:
+        if lattice is not None and prefix and has_modes(operator):
             raise ValueError(
                 "products of the functions of two sides are no modes of the data: a Fourier lattice is for "
                 "operators whose functions are the same on both sides; leave right_basis out"
@@ -108,8 +108,7 @@ class Side:
     @property
     def has_periods(self) -> bool:
         """Whether the periods of some columns are given with the functions."""
-        own = self.landmarks or self.lattice
-        return own is not None and (own.periods is not None or isinstance(own.kernel, Periodic))
+        return (self.landmarks or self.functions).periodic
 
     @property
     def automatic(self) -> bool:
@@ -131,15 +130,20 @@ class Side:
         return (self.drawn or len(self.landmarks.points)) + self.constant
 
     def fitted_to(self, count: int, source: Source, operator: Operator, components: int = 0) -> Side:
-        """The same for these data: a lattice of so many variables, `count` landmarks where their number is open.
+        """The same for these data: a lattice of so many variables, or its functions where an operator has no modes;
+        `count` landmarks where their number is open.
 
         Of a linear kernel as many as span all its functions, or so many principal `components`. Raises ValueError for a
         lattice of more than four columns.
         """
         dimension, lattice, own = source.dimension_at(self.view), self.lattice, self.landmarks
         if lattice is not None:
+            periods, what = self.periods_in(source, operator), label_of(self.view)
+            if not has_modes(operator):
+                plain = plain_functions(lattice, operator, dimension, periods, source.n, what)
+                return replace(self, functions=plain)
             check_lattice(lattice, operator, dimension)
-            return replace(self, functions=lattice.on_box(dimension, None, self.periods_in(source, operator), source.n))
+            return replace(self, functions=lattice.on_box(dimension, None, periods, source.n))
         if own is None or own.count != "auto":
             return self
         linear = own.drawn and type(own.kernel) is Linear and own.periods is None and not self.functions.vanishes

@@ -197,8 +197,8 @@ OPTIONS = (
     Value("--periods", "Columns that are periodic, as angles: 0:6.283185.", kinds.PERIODS),
     Value(
         "--lattice",
-        "Highest frequency of Fourier functions, in place of landmarks, for 1 to 4 columns: 15, or 30,20; auto: "
-        "landmarks, a lattice and a network are compared.",
+        "Highest frequency of Fourier functions, in place of landmarks, for 1 to 4 columns, of transfer and cross with "
+        "--periods of all: 15, or 30,20; auto: landmarks, a lattice and a network are compared.",
         kinds.LATTICE,
     ),
     Value(

@@ -48,9 +48,9 @@ class KernelEmbedding(Transformer):
 
     Parameters
     ----------
-    kernel : Kernel, default Matern(1.5, "auto")
-        k. The spaces of Matern kernels are Sobolev spaces. A scale "auto" is bandwidth_ / √2, at which a Gaussian
-        kernel is exp(-r² / bandwidth_²).
+    kernel : Kernel or its name, default Matern(1.5, "auto")
+        k, as "matern:1.5:auto" too. The spaces of Matern kernels are Sobolev spaces. A scale "auto" is bandwidth_ / √2,
+        at which a Gaussian kernel is exp(-r² / bandwidth_²).
     regularization : number
         λ, positive.
     bandwidth : {"auto", "median", "local"} or number
@@ -106,7 +106,7 @@ class KernelEmbedding(Transformer):
 
     def __init__(
         self,
-        kernel: Kernel | None = None,
+        kernel: Kernel | str | None = None,
         regularization: float = 1e-4,
         *,
         bandwidth: str | float = "auto",

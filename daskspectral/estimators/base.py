@@ -22,6 +22,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import Basis, Landmarks, as_lattice, at_landmarks
+from daskspectral.basis.names import NAMES as FUNCTIONS
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.remote import using
 from daskspectral.data.rows import Rows
@@ -169,12 +170,16 @@ class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[
             given = params.get(owner, own[owner])
             if given is None and owner in self.parts:
                 given = self.parts[owner]()
+            elif isinstance(given, str) and given in FUNCTIONS and owner in ("basis", "right_basis"):
+                given = FUNCTIONS[given]()
             if given is None or isinstance(given, str):
                 raise ValueError(
                     f"{name} is the {parameter} of {owner}={given!r}, which is no object yet: give one whose "
                     f"parameters are to be set, as {type(self).__name__}({owner}=...)"
                 )
             setattr(self, owner, copy.deepcopy(given))
+            if owner in params:
+                params[owner] = getattr(self, owner)
         super().set_params(**params)
         return self
 

@@ -4,7 +4,7 @@ The basis functions of a fit are k(., y_i) at p landmarks y_i; see `daskspectral
 `Gaussian(1.0) + Polynomial(2)`. The `scale` of a radial kernel is a length in the units of the data, or "median", the
 median distance between rows.
 
-    kernel                              k(x, y), with r = |x - y|                            in a shell
+    kernel                              k(x, y), with r = |x - y|                            its name
     Gaussian(scale)                     exp(-r² / (2 scale²))                                gaussian:1.0
     Exponential(scale)                  exp(-r / scale)                                      exponential:0.5
     Matern(nu, scale)                   Matern, nu = 1/2, 3/2, ..., of √(2 nu) r / scale     matern:2.5:1.0
@@ -16,7 +16,8 @@ median distance between rows.
     Periodic(kernel, periods)           a kernel on columns with a period each, or None: angles, periodic boxes
     Mahalanobis(kernel, matrix)         kernel(x A, y A), with a scale for each direction
 
-In a shell, terms join by +, as in gaussian:median+linear. A kernel of your own is a subclass of `RadialKernel` or
+A name stands for a kernel in a shell and in Python, as in `basis.Landmarks("gaussian:0.5")`; terms join by +, as in
+gaussian:median+linear. A kernel of your own is a subclass of `RadialKernel` or
 `DotKernel`; `daskspectral.testing.check_kernel` tests it.
 
     >>> import numpy as np

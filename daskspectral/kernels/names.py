@@ -1,9 +1,11 @@
-"""Kernels by name, as they are written in the shell: `exponential:0.5`."""
+"""Kernels by name, as they are written in the shell and in Python: `exponential:0.5`."""
 
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import Any
 
+from daskspectral.errors import nearest
 from daskspectral.kernels import dot, radial
 from daskspectral.kernels.base import SCALE_WORDS, Kernel
 
@@ -15,6 +17,19 @@ NAMES: dict[str, type[Kernel]] = {
     "linear": dot.Linear,
 }
 MOST_TERMS = 100  # of a sum
+
+
+def named(kernel: Any) -> Kernel:
+    """A kernel as it is, or of its name. Raises TypeError for anything else, and as `parse`."""
+    if isinstance(kernel, str):
+        return parse(kernel)
+    if not isinstance(kernel, Kernel):
+        classes = ", ".join(cls.__name__ for cls in NAMES.values())
+        raise TypeError(
+            f"kernel must be one of daskspectral.kernels ({classes}, or a function in Radial, Dot or FunctionKernel), "
+            f'such as Gaussian(1.0), its name, such as "gaussian:1.0", or "auto"; got {kernel!r}'
+        )
+    return kernel
 
 
 def parse(text: str) -> Kernel:
@@ -36,7 +51,9 @@ def _parse_term(text: str) -> Kernel:
     name, *values = text.strip().split(":")
     if name not in NAMES:
         usage = ", ".join(":".join([n, *(f.name for f in fields(c))]) for n, c in NAMES.items())
-        raise ValueError(f"there is no kernel {name!r}; the kernels are {usage}")
+        raise ValueError(
+            f"there is no kernel {name!r}{nearest(name, [*NAMES, 'auto'])}; the kernels are {usage}, or auto"
+        )
     cls = NAMES[name]
     names = [f.name for f in fields(cls)]
     if len(values) > len(names):

@@ -12,6 +12,7 @@ by something, are not: sums over runs of rows give the variance ratios that tell
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,7 @@ ROUNDING = 1e-6
 ORDER = "order"
 """The name by which tasks send these sums."""
 
+UNLIKE = 100.0  # the ratio of two columns' standard deviations
 COLUMNS = 16  # of many columns, so many evenly spaced ones tell enough
 SHORTEST, LONGEST = 16, 1024
 SPREAD = 2048  # rows of a batch, or two runs of them, tell whether order matters
@@ -205,6 +207,40 @@ def kurtosis_of(moments: Moments) -> dict[int, float]:
     columns = Runs.of(moments.basis, int(rows[0])).columns
     usable = np.isfinite(fourth) & (square > 0)
     return {int(c): float(f / s**2) for c, f, s, use in zip(columns, fourth, square, usable, strict=True) if use}
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def spreads_of(moments: Moments) -> dict[int, float]:
+    """The standard deviations of the columns of the prepared data that vary, by number; of many, of 16 of them.
+
+    Moments without the sums over runs have none.
+    """
+    if moments.order is None:
+        return {}
+    rows, _, _, total, of_runs, inside, _ = moments.order
+    squares = inside + of_runs
+    columns = Runs.of(moments.basis, int(rows[0])).columns
+    spread = np.sqrt(np.maximum(squares - total**2 / rows, 0) / rows)
+    usable = np.isfinite(spread) & (spread > ROUNDING * np.sqrt(squares / rows))
+    m = len(columns)
+    return {int(c): float(s) for c, s, use in zip(columns, spread[:m], usable[:m], strict=True) if use}
+
+
+def unlike_columns(spreads: Mapping[int, float], chosen: Sequence[int] | None) -> str:
+    """That columns are of unlike units, in words; "" where their spreads are within a hundredfold.
+
+    `spreads` are standard deviations by the number of the prepared column, which is one of the `chosen` columns of X.
+    """
+    if not spreads or max(spreads.values()) <= UNLIKE * min(spreads.values()):
+        return ""
+    least, most = (
+        f"{spreads[c]:.3g} (column {c if chosen is None else chosen[c]})"
+        for c in (min(spreads, key=lambda c: spreads[c]), max(spreads, key=lambda c: spreads[c]))
+    )
+    return (
+        f"the standard deviations of the columns go from {least} to {most}, and functions of one scale hardly see the "
+        "columns of small ones: Rows(X, standardize=True) brings them to one"
+    )
 
 
 def correlation_time(moments: Moments) -> float:

@@ -2,8 +2,9 @@
 
 Values that are known no better than to a fifth are the mildest doubt, and the consequence of most others. So only the
 first of these is told: rows far out decide; the basis decides, by its rank or by the number of its landmarks; singular
-values do not hold up on rows that they were not fitted to; the values are uncertain. Rows that are alike in their order
-make the error bars themselves wrong, and are told beside any of them.
+values do not hold up on rows that they were not fitted to; the values are uncertain. In place of these, but the first,
+columns of unlike units are. Rows that are alike in their order make the error bars themselves wrong, and are told
+beside any of them.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, at_landmarks
 from daskspectral.errors import ManifoldWarning, RankWarning, TrustWarning, warn_user
-from daskspectral.kernels import Linear, Polynomial, RadialKernel
-from daskspectral.moments.counting import kurtosis_of, order_of, share_between_tasks
+from daskspectral.kernels import Linear, Periodic, Polynomial, RadialKernel
+from daskspectral.moments.counting import kurtosis_of, order_of, share_between_tasks, spreads_of, unlike_columns
 from daskspectral.moments.intervals import NEGLIGIBLE, Errors, trusted_words
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import Posed
@@ -89,10 +90,11 @@ class Solved:
             return
         if text := self.far_out():
             warn_user(text, TrustWarning)
-        elif not compared and (text := self.low_rank()):
-            warn_user(text, RankWarning)
-        elif text := self.few_landmarks() or self.overfitted() or self.uncertain():
-            warn_user(text, TrustWarning)
+            return
+        rank = "" if compared else self.low_rank()
+        if text := rank or self.few_landmarks() or self.overfitted() or self.uncertain():
+            units = self.unlike()
+            warn_user(units or text, RankWarning if rank and not units else TrustWarning)
 
     def far_out(self) -> str:
         """Whether the columns have heavy tails, and a few rows decide some function."""
@@ -116,6 +118,13 @@ class Solved:
             "0 may stand for single rows. Transform the column (a logarithm, ranks) or leave out what is no data; "
             "standardize=True does not help"
         )
+
+    def unlike(self) -> str:
+        """Whether columns are of unlike units, where functions have one scale for all: no periods, and none linear."""
+        basis = self.posed.left.basis
+        if basis.periodic or any(isinstance(b.kernel, (Periodic, Linear)) for b in at_landmarks(basis)):
+            return ""
+        return unlike_columns(spreads_of(self.moments), self.moments.preparation.get("columns"))
 
     def low_rank(self) -> str:
         """Whether a kernel of given scale has so few directions that the number of them decides the values."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from daskspectral.kernels import Gaussian, Kernel
 from daskspectral.kernels.base import is_number
-from daskspectral.kernels.names import NAMES
+from daskspectral.kernels.names import named
 from daskspectral.manifolds import Manifold
 from daskspectral.operators import Laplacian, Operator
 
@@ -89,16 +89,10 @@ def checked_operator(value: Any) -> Operator:
 
 
 def checked_kernel(value: Any) -> Kernel:
-    """A copy of the kernel of an estimator. Raises TypeError for anything else.
+    """A copy of the kernel of an estimator, or that of a name. Raises TypeError or ValueError for anything else.
 
     Where the kernel is left to the data ("auto"), it stands for one: a Gaussian, which has all derivatives.
     """
-    kernel: Any = Gaussian("auto") if isinstance(value, str) and value == "auto" else value
-    if not isinstance(kernel, Kernel):
-        names = ", ".join(c.__name__ for c in NAMES.values())
-        raise TypeError(
-            f"kernel must be one of daskspectral.kernels ({names}, or a function in Radial, Dot or "
-            f"FunctionKernel), such as Gaussian(1.0); got {kernel!r}"
-        )
+    kernel = Gaussian("auto") if isinstance(value, str) and value == "auto" else named(value)
     # a copy: kernels can be changed in place, and a fitted model must not change with its parameters
     return copy.deepcopy(kernel)

@@ -19,6 +19,7 @@ from daskspectral.choosing.search import TRIAL_LANDMARKS, Family, SideFunctions,
 from daskspectral.choosing.side import Side
 from daskspectral.data.source import Source
 from daskspectral.errors import FitWarning, warn_user
+from daskspectral.moments.counting import unlike_columns
 from daskspectral.moments.regression import ridge_problem
 from daskspectral.moments.trial import Setting, climb_families, edge_of
 from daskspectral.operators.regression import Regression
@@ -29,7 +30,6 @@ Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 FACTORS, LARGEST_FACTOR = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0), 32.0
 NEAR = (2**-0.5, 2**0.5)  # factors of the best scale
-UNLIKE = 100.0  # the ratio of two columns' standard deviations
 LEAST_ROWS = 6  # of a pilot: with fewer there is nothing to compare by
 PLAIN = 1.0  # the factor where nothing can be compared
 
@@ -86,14 +86,9 @@ def decide_regression(
 
 def _advise_units(pilot: Pilot) -> None:
     """Warn where one scale cannot serve all columns."""
-    spread = pilot.points("x").std(axis=0)
-    varied = spread[spread > 0]
-    if len(varied) and varied.max() > UNLIKE * varied.min():
-        warn_user(
-            f"the standard deviations of the columns go from {varied.min():.3g} to {varied.max():.3g}, and a kernel of "
-            "one scale hardly sees the columns of small ones: Rows(X, standardize=True) brings them to one",
-            FitWarning,
-        )
+    spreads = {c: float(s) for c, s in enumerate(pilot.points("x").std(axis=0)) if s > 0}
+    if text := unlike_columns(spreads, pilot.source.preparation.columns):
+        warn_user(text, FitWarning)
 
 
 def _candidate(kernel: str, factor: float, found: _Found, pilot: Pilot, best: bool) -> Candidate:

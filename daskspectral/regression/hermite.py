@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import FourierLattice, Landmarks, as_lattice, at_landmarks
+from daskspectral.basis.names import named
 from daskspectral.choosing.deciding import pilot_bytes
 from daskspectral.choosing.landmarks import MOST_LANDMARKS
 from daskspectral.choosing.lattice import regression_lattice
@@ -51,7 +52,7 @@ class HermiteRegressor(Regressor):
 
     Parameters
     ----------
-    basis : Landmarks or FourierLattice, optional
+    basis : Landmarks, FourierLattice, "landmarks" or "fourier", optional
         The functions, `Landmarks()` by default: 500, or n where there are fewer rows. Its kernel "auto" compares
         Matern(1.5), with gradients Matern(2.5), and Gaussian at many scales, by cross-validation on a pilot of 10 000
         rows at most; a kernel whose scale is "auto" is compared with itself at other scales. `choice_` has the table.
@@ -120,7 +121,7 @@ class HermiteRegressor(Regressor):
 
     def __init__(
         self,
-        basis: Landmarks | FourierLattice | None = None,
+        basis: Landmarks | FourierLattice | str | None = None,
         alpha: float | str | None = None,
         *,
         gradient_weight: float = 1.0,
@@ -211,7 +212,7 @@ class HermiteRegressor(Regressor):
         cut, weight = resolve_ridge_cut(self.rtol, moments.dtype), float(self.gradient_weight)
         if lattice is not None:  # for the kernel that is given, or chosen by their folds
             found, selection = regress_on_lattice(
-                moments, basis=self.basis, alpha=alpha, gradient_weight=weight, cut=cut
+                moments, basis=named(self.basis), alpha=alpha, gradient_weight=weight, cut=cut
             )
             self.choice_ = selection.with_parameters(self.given_params())
             problem, fit, coefficients = found.problem, found.fit, found.coefficients
@@ -260,7 +261,7 @@ class HermiteRegressor(Regressor):
 
     def _side(self, source: Source, operator: Regression) -> tuple[Side, Any]:
         """The functions for these data, and the number of landmarks that was asked for."""
-        basis = Landmarks() if self.basis is None else self.basis
+        basis = Landmarks() if self.basis is None else named(self.basis)
         own, lattice = getattr(basis, "open_landmarks", None), as_lattice(basis)
         if lattice is None and (own is None or own is not basis):
             raise TypeError(f"basis must be Landmarks(...) or FourierLattice(...) for a regression; got {basis!r}")

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from daskspectral.basis import Landmarks, Trainable
+from daskspectral.basis.names import named
 from daskspectral.choosing.deciding import decide, pilot_bytes
 from daskspectral.choosing.landmarks import MOST_LANDMARKS
+from daskspectral.choosing.lattice import has_modes
 from daskspectral.choosing.networks import Rounds, reserved_folds, train
 from daskspectral.choosing.side import Open, Side
 from daskspectral.data.source import Source
@@ -21,7 +23,6 @@ from daskspectral.kernels import DotKernel, Kernel, RadialKernel
 from daskspectral.moments.lattice import check_cut_size
 from daskspectral.operators import Operator
 from daskspectral.operators.diffusion import Generator
-from daskspectral.passes.parameters import check_one_of
 from daskspectral.passes.scale import standardized
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import Training
@@ -218,10 +219,8 @@ class Choice(Open):
 
 def choose_functions(estimator: Any, operator: Operator) -> Choice:
     """The functions that an estimator's parameters choose. Raises ValueError or TypeError where they cannot work."""
-    given, other = estimator.basis, estimator.right_basis
+    given, other = named(estimator.basis, "auto"), named(estimator.right_basis, what="right_basis")
     compares = isinstance(given, str)
-    if compares:
-        check_one_of("basis", given, ("auto",))
     if other is not None and not operator.solver.two_sided:
         raise ValueError(
             f"right_basis is for operators with singular values, and {operator.name} is solved by "
@@ -239,7 +238,7 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
             "the functions of a network are too much alike for dtype='float32', whose rounding hides some of them: "
             "leave dtype out"
         )
-    if other is not None and left.lattice is not None:
+    if other is not None and left.lattice is not None and has_modes(operator):
         raise ValueError(
             "basis is a lattice, whose functions are those of both sides: products of other functions with them are "
             "no modes of the data; leave right_basis out"
@@ -247,7 +246,7 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
     right = None
     if other is not None or operator.own_right_basis:
         if other is None:
-            other = functions if network is not None else _alike(left.landmarks)
+            other = functions if network is not None or left.lattice is not None else _alike(left.landmarks)
         right = Side.of(other, "right_", operator.right_view, operator, estimator.n_components)
         _check_networks(network, right.functions.untrained)
     solver = solving(estimator.solver)

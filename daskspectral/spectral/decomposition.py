@@ -44,13 +44,14 @@ class SpectralDecomposition(SpectralFunctions):
     ----------
     operator : Operator, default Laplacian()
         What is decomposed.
-    basis : Landmarks, another basis, "auto" or None
+    basis : Landmarks, another basis, a name, "auto" or None
         The functions that span the solution: by default `Landmarks()`, a kernel at rows of the data, with the kernel,
-        its scale and their number chosen. On a FourierLattice the kernel is the prior of the coefficients, chosen after
-        the pass. "auto" compares a lattice, for up to three columns, and a network with landmarks on the pilot. Of
-        operators with singular values the choice compares few soft cells (`SoftCells`) too, which short trajectories
-        bear.
-    right_basis : Landmarks or another basis, optional
+        its scale and their number chosen. The names "landmarks", "fourier" and "network" stand for `Landmarks()`,
+        `FourierLattice()` and `NeuralBasis()`. On a FourierLattice the kernel is the prior of the coefficients, chosen
+        after the pass. "auto" compares a lattice, for up to three columns, and a network with landmarks on the pilot.
+        Of operators with singular values the choice compares few soft cells (`SoftCells`) too, which short
+        trajectories bear.
+    right_basis : Landmarks, another basis or a name, optional
         The right functions of an operator with singular values. Where they take other variables than the left ones
         (Cross), they have the same kernel and landmark method by default, at landmarks among their own points;
         otherwise (Transfer) they are the left functions.
@@ -136,7 +137,7 @@ class SpectralDecomposition(SpectralFunctions):
         operator: Operator | None = None,
         basis: Basis | Landmarks | str | None = None,
         *,
-        right_basis: Basis | Landmarks | None = None,
+        right_basis: Basis | Landmarks | str | None = None,
         n_components: int = 16,
         solver: Solving | None = None,
         folds: Any = 10,

@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import Landmarks
+from daskspectral.basis.names import named
 from daskspectral.choosing.prior import solve_on_lattice
 from daskspectral.data.containers import reader_of
 from daskspectral.data.files import open_labelled
@@ -144,9 +145,9 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
                 f"these are moments of {moments.operator}, and the operator of this estimator is {self.operator}: "
                 "leave the operator out, or fit it to the data"
             )
-        solver = solving(self.solver)
+        solver, basis = solving(self.solver), named(self.basis, "auto")
         if on_lattice(moments):  # for the kernel that is given, or chosen by their folds
-            found, selection = solve_on_lattice(moments, basis=self.basis, solver=solver, count=self.n_components)
+            found, selection = solve_on_lattice(moments, basis=basis, solver=solver, count=self.n_components)
             fixed = {} if moments.operator.estimate is None else {"operator": moments.operator}
             selection = selection.with_parameters({**self.given_params(), **fixed})
             return self._with(moments, {**found, "choice_": selection}, set())
@@ -156,7 +157,7 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
                 count=self.n_components,
                 solver=solver,
                 penalty=solver.resolved(1.0 if moments.penalty is None else moments.penalty),
-                compared=self.basis is None or getattr(self.basis, "automatic", isinstance(self.basis, str)),
+                compared=basis is None or getattr(basis, "automatic", isinstance(basis, str)),
             )
         known = vars(self).get("moments_")
         kept = {"choice_"} if known is not None and known.fingerprint == moments.fingerprint else set()

@@ -1,5 +1,6 @@
 """What `Measure` sums, for every kind of basis and of form, against loops over plain formulas of the functions."""
 
+import itertools
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -90,7 +91,18 @@ def slopes(x: Any) -> Any:
     return np.moveaxis(np.array(rows), 1, 2)
 
 
+def waves(basis: Any) -> Any:
+    """1, then cosines and sines, by their definition: the first entry of k but 0 is positive."""
+    every = itertools.product(*(range(-most, most + 1) for most in basis.m))
+    half = [k for k in every if k > (0,) * basis.dimension and sum(map(abs, k)) <= basis.degree]
+    turns = 2 * np.pi / np.array(basis.periods)
+    yield lambda x: np.ones(len(x))
+    for of in (np.cos, np.sin):
+        yield from (lambda x, k=k, of=of: np.sqrt(2) * of(x @ (turns * k)) for k in half)
+
+
 LANDMARKS = {name: LandmarkBasis(kernel, Y) for name, (kernel, _, _) in KERNELS.items()}
+ANGLES = dsp.basis.TrigonometricBasis((3.0, 5.0, 7.0), 2, (1, 2, 1))
 MONOMIALS, SOME = MonomialBasis(3, 3, scale=1.7), MonomialBasis(3, 2, constant=False)
 OWN = CallableBasis(features, slopes, d=3)
 CELLS = dsp.basis.SoftCells(Y, 0.8)
@@ -104,6 +116,7 @@ CASES: dict[str, tuple[dsp.basis.Basis, Any]] = {
         FourierBasis(W, 2.5),
         derivatives(lambda x: np.sqrt(2.5 / 3) * np.vstack([np.cos(W @ x.T), np.sin(W @ x.T)])),
     ),
+    "angles": (ANGLES, derivatives(lambda x: np.stack([wave(x) for wave in waves(ANGLES)]))),
     "monomials": (MONOMIALS, monomials(MONOMIALS)),
     "without a constant": (SOME, monomials(SOME)),
     "callable": (OWN, derivatives(features)),
@@ -120,7 +133,7 @@ def mixture(*names: str) -> tuple[dsp.basis.Basis, Any]:
 CASES["mixture"] = mixture("gaussian", "fourier", "without a constant")
 CASES["own beside kernels"] = mixture("exponential", "callable", "linear")
 CASES["the same twice"] = mixture("gaussian", "gaussian", "dot sum")
-HOLDING = ("monomials", "soft cells", "mixture", "own beside kernels", "the same twice")
+HOLDING = ("angles", "monomials", "soft cells", "mixture", "own beside kernels", "the same twice")
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskspectral.basis import CallableBasis, Concatenated, ConstantBasis, FourierBasis, MonomialBasis, SoftCells
+from daskspectral.basis import (
+    CallableBasis,
+    Concatenated,
+    ConstantBasis,
+    FourierBasis,
+    MonomialBasis,
+    SoftCells,
+    TrigonometricBasis,
+)
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import form, gram, inner, partial
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern
@@ -124,6 +132,20 @@ def test_draws_are_reproducible() -> None:
     assert FourierBasis.draw(2.5 * Gaussian(1.0), 2, 6, 4).variance == 2.5
 
 
+def test_functions_of_angles_have_the_space_of_a_matern_kernel() -> None:
+    """Of a tenth of each period, made periodic, over its integral 2π / 100; its second derivative at 0 is 500 / 3."""
+    basis = TrigonometricBasis((360.0, 1.0), 60, 30)
+    x, y = np.random.default_rng(0).uniform(0, 1, (2, 9, 2)) * basis.periods
+    weights = 1 / np.diag(basis.norm(np.eye(basis.size)))[1:]
+    found = 1 + basis.values(x)[1:].T @ (weights[:, None] * basis.values(y)[1:])
+    images = itertools.product(range(-2, 3), repeat=2)
+    exact = sum(Matern(2.5, 0.1)(x / basis.periods, y / basis.periods + image) for image in images)
+    np.testing.assert_allclose(2 * math.pi / 100 * found, exact, atol=1e-6)
+    slope = 500 / 3 / (2 * math.pi / 100) * np.mean(1 / np.array(basis.periods) ** 2)
+    assert basis.slope_norm == pytest.approx(slope, rel=0.005)  # of the waves up to 30
+    assert basis.norm(np.eye(basis.size))[0, 0] == 0  # the constant is free
+
+
 def test_cells_of_rows() -> None:
     """Three groups of points have a cell each, of centres at their means; far narrower ones are their indicators."""
     means, rng = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 4.0]]), np.random.default_rng(0)
@@ -147,6 +169,13 @@ ANY: Any = "median"
         (lambda: FourierBasis.draw(Gaussian("median"), 2, 4, 0), "the scale is still 'median'"),
         (lambda: FourierBasis.draw(Gaussian(), 2, 7, 0), "p is even, a cosine and a sine for each frequency; it is 7"),
         (lambda: FourierBasis(np.array([[np.nan, 1.0]])), r"frequencies are finite numbers \(m, d\), one in each row"),
+        (lambda: TrigonometricBasis((360.0, ANY), 2), "a period is a positive number; it is 'median'"),
+        (lambda: TrigonometricBasis((), 2), r"periods has the period of each column, such as \(360.0, 360.0\)"),
+        (
+            lambda: TrigonometricBasis((1.0, 2.0), 2, (1,)),
+            "m and periods have an entry for each column; they have 1, 2",
+        ),
+        (lambda: TrigonometricBasis((1.0,) * 30, 6), "has more than 100000 functions: lower its degree"),
         (lambda: SoftCells(np.zeros(3), 1.0), r"centres are finite numbers \(p, d\), .* have shape \(3,\)"),
         (lambda: SoftCells(np.zeros((3, 1)), 0), "width of SoftCells is a positive number; it is 0"),
         (lambda: SoftCells.draw(np.ones((5, 1)), 2), r"two rows that differ, .* p is 2, and x \(5, 1\)"),

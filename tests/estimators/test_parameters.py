@@ -1,6 +1,7 @@
 """SpectralDecomposition: what each parameter does; bad input is refused before a task is sent; doubts are told."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import dask.array as da
@@ -11,10 +12,10 @@ from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral import Rows
-from daskspectral.basis import Landmarks
-from daskspectral.kernels import Gaussian, Polynomial
+from daskspectral.basis import FourierLattice, Landmarks
+from daskspectral.kernels import Gaussian, Matern, Polynomial
 from daskspectral.landmarks import METHODS
-from daskspectral.operators import Covariance
+from daskspectral.operators import Covariance, Cross
 from daskspectral.solvers import Cut
 from tests.common import assert_same_moments
 from tests.estimators.common import GAUSSIAN, Array, N, X, make
@@ -93,6 +94,27 @@ def test_bad_data_before_any_task(kind: str) -> None:
             make(basis=basis).fit(Rows(bad, standardize=standardize))
 
 
+def test_functions_and_kernels_by_their_names(tmp_path: Path) -> None:
+    """A name is the object that it stands for, in a fit, a search and a file."""
+    assert Landmarks("matern:1.5:0.3").kernel == Matern(1.5, 0.3)
+    assert clone(Landmarks("auto")).set_params(kernel="matern:1.5:auto", kernel__scale=0.2).kernel == Matern(1.5, 0.2)
+    assert FourierLattice(3, kernel="gaussian:auto") == FourierLattice(3, kernel=Gaussian("auto"))
+    x = X[:120, :2]
+    for name, basis in (("landmarks", Landmarks()), ("fourier", FourierLattice())):
+        model, same = (dsp.SpectralDecomposition(basis=b, n_components=3, random_state=0) for b in (name, basis))
+        assert_array_equal(model.fit(x).eigenvalues_, same.fit(x).eigenvalues_)
+        model.save(tmp_path / name)
+        again = dsp.load(tmp_path / name)
+        assert again.basis == name
+        assert_array_equal(again.fit_moments(model.moments_).eigenvalues_, model.eigenvalues_)
+    plain, named = (dsp.HermiteRegressor(b, alpha=1e-3).fit(x[:, :1], x[:, 0]) for b in (basis, name))
+    assert_array_equal(plain.predict(x[:9, :1]), named.predict(x[:9, :1]))
+    searched = clone(model).set_params(basis__m=3)
+    assert searched.basis == clone(same).set_params(basis="fourier", basis__m=3).basis == FourierLattice(3)
+    plain, named = (dsp.KernelEmbedding(kernel).fit(x[:30]) for kernel in (Matern(1.5, 0.3), "matern:1.5:0.3"))
+    assert_array_equal(plain.spectrum_, named.spectrum_)
+
+
 LARGE = dsp.operators.Laplacian(dsp.manifolds.Sphere(5))
 SCALED = Rows(X, standardize=True)
 BAD_PARAMETERS: list[tuple[Callable[[], Any], str]] = [
@@ -108,7 +130,28 @@ BAD_PARAMETERS: list[tuple[Callable[[], Any], str]] = [
     (lambda: dsp.KernelEmbedding().fit(Rows(X, on_invalid="skip")), "KernelEmbedding takes every row"),
     (lambda: Rows(X, standardize="no"), "standardize must be False or True; it is 'no'"),
     (lambda: Landmarks(count=X[:5]), r"count is how many .* array of shape \(5, 3\).* as points="),
-    (lambda: Landmarks("gaussian"), r"kernel must be one of daskspectral.kernels \(Gaussian, Exponential, Matern"),
+    (
+        lambda: Landmarks(1.0),
+        r"kernel must be one of daskspectral.kernels \(Gaussian, .*its name, such as .gaussian",
+    ),
+    (
+        lambda: Landmarks("gausian:1"),
+        r"'gausian' \(did you mean gaussian\?\); .* matern:nu:scale, .* or auto",
+    ),
+    (lambda: FourierLattice(3, kernel="rbf"), "there is no kernel 'rbf'; the kernels are gaussian:scale, "),
+    (
+        lambda: make(basis="lattice").fit(SCALED),
+        "basis must be 'auto' or 'landmarks' or 'fourier' or 'network', or",
+    ),
+    (
+        lambda: make(Cross(), right_basis="landmark").fit((X, X)),
+        r"right_basis must be .* you mean landmarks\?\)",
+    ),
+    (
+        lambda: dsp.HermiteRegressor("auto").fit(X, X[:, 0]),
+        "basis must be 'landmarks' or 'fourier' or 'network', or",
+    ),
+    (lambda: make(basis="auto").set_params(basis__m=3), "m of basis='auto', which is no object yet"),
     (lambda: Landmarks(method="random"), r"method must be 'uniform' or 'kmeans\+\+' or .*; it is 'random'"),
     (lambda: Landmarks(count=20, sample=19), "sample, .* is a whole number of 20 or"),
 ]

@@ -40,7 +40,11 @@ def at(kernel: Any) -> bases.LandmarkBasis:
 SMOOTH, BOX = Gaussian(0.9), ([-9, -9], [9, 9])
 NETWORK = bases.NeuralBasis((5, 4)).initialised(2, outputs=3, centre=np.zeros(2), scale=np.ones(2), seed=0)
 CONSTANT = bases.ConstantBasis(2)
-WAVES = (CONSTANT, bases.FourierBasis(LANDMARKS), bases.HarmonicBasis(PeriodicBox(*BOX), 5))
+WAVES = (
+    bases.TrigonometricBasis((2.0, 3.0), 2),
+    bases.FourierBasis(LANDMARKS),
+    bases.HarmonicBasis(PeriodicBox(*BOX), 5),
+)
 CASES: dict[str, tuple[Any, Any]] = {
     "Laplacian": (operators.Laplacian(), bases.Concatenated((CONSTANT, at(SMOOTH + 2 * Matern(2.5, 1.1))))),
     "Schroedinger": (operators.Schroedinger(), at(Matern(1.5, 1.1))),

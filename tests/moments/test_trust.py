@@ -4,6 +4,7 @@ import inspect
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -111,6 +112,39 @@ def test_how_well_a_share_of_the_values_is_known() -> None:
         assert uncertainty(values, ends, two_sided=False) == pytest.approx(0.165)
         assert uncertainty(values, ends, two_sided=False, share=1 / 3) == pytest.approx(0.16)
     assert np.isnan(uncertainty(np.zeros(2), np.zeros((2, 2)), two_sided=False))
+
+
+def test_columns_of_unlike_units_are_the_cause_of_a_doubt() -> None:
+    """Named by their numbers in X, with the remedy, and not the rows; never where scaling is refused, or was done."""
+    x = np.random.default_rng(1).standard_normal((150, 4)) * [0, 1, 30, 1e5] + [7e4, 1e3, 1e3, 1e3]
+    told = "Rows(X, standardize=True) brings them to one"
+
+    def doubts(rows: Any, basis: Any, operator: Any = None) -> str:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            dsp.SpectralDecomposition(operator, basis, n_components=5, random_state=0).fit(rows)
+        return "; ".join(str(w.message) for w in caught)
+
+    auto = Landmarks("gaussian:auto", 40)
+    for basis in (auto, Landmarks(Gaussian(1e5), 40)):  # uncertain, of low rank
+        text = doubts(x, basis)
+        deviations = x[:, [1, 3]].std(axis=0)
+        assert f"from {deviations[0]:.3g} (column 1) to {deviations[1]:.3g} (column 3), and functions of" in text
+        assert told in text
+        assert "rows are few" not in text
+    chosen = doubts(dsp.Rows(x, columns=[3, 1]), auto)
+    assert "(column 1) to" in chosen
+    for rows, basis in (
+        (dsp.Rows(x[:, 1:], standardize=True), auto),
+        (x[:, [0, 1, 2]], auto),  # a constant is no column of small spread
+        (x, replace(auto, periods={3: 1e6})),
+    ):
+        text = doubts(rows, basis)
+        assert "rows are few" in text or "half of the landmarks" in text
+        assert told not in text
+    linear = doubts((x, np.roll(x, 7, axis=0)), Landmarks("linear"), Cross())
+    assert "rows are few" in linear
+    assert told not in linear
 
 
 def test_a_column_far_out_that_decides_a_function() -> None:

@@ -135,7 +135,7 @@ WIDE = np.random.default_rng(0).standard_normal((500, 5))
     ("changes", "x", "message"),
     [
         ({}, WIDE, "1 to 4 variables, and 5 are asked for.*take a kernel at landmarks"),
-        ({"operator": Cross()}, (X, X), "cross takes functions at y besides x.*gains nothing"),
+        ({"operator": Cross()}, (X, X), "cross takes functions at y besides x.*Give their periods, FourierLatt"),
         ({"basis": FourierLattice(5, kernel=Polynomial(2))}, X, r"function of \|x - y\|"),
         ({"basis": FourierLattice((5, 5, 5))}, X, "functions of 3 variables, and X has 2 columns"),
         ({"operator": PartialDerivative(0), "right_basis": MonomialBasis(2, 2)}, X, "leave right_basis out"),

@@ -8,10 +8,10 @@ import pytest
 from sklearn.base import clone
 
 import daskspectral as dsp
-from daskspectral.basis import Landmarks
+from daskspectral.basis import Concatenated, FourierLattice, Landmarks, TrigonometricBasis
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern, Periodic, Polynomial
 from daskspectral.manifolds import Manifold, PeriodicBox, Product, Sphere
-from daskspectral.operators import Laplacian, Transfer
+from daskspectral.operators import Cross, Laplacian, Transfer
 
 TURN = 2 * np.pi
 ANGLES = np.random.default_rng(0).uniform(0, TURN, (5000, 1))
@@ -50,6 +50,68 @@ def test_right_functions_and_transfer() -> None:
     assert koopman.right_basis_.parts[-1].kernel == Periodic(Matern(1.5, 1.0), (TURN,))
 
 
+JUMPS = np.array([[0.97, 0.02, 0.01], [0.02, 0.975, 0.005], [0.04, 0.02, 0.94]])  # reversible; eigenvalues 1, .955, .93
+MEANS = np.deg2rad([[-63.0, -43.0], [-120.0, 130.0], [57.0, 47.0]])
+SPREAD, DRIFT = np.array([[0.3, 0.12], [0.12, 0.2]]), np.array([0.4, -0.7])
+
+
+def conformations(n: int, seed: int) -> Any:
+    """Torsions of a chain that jumps between three conformations; they tell which one it is in."""
+    rng, state = np.random.default_rng(seed), [0]
+    for u in rng.random(n - 1):
+        state.append(int(np.searchsorted(JUMPS[state[-1]].cumsum(), u)))
+    return rng.vonmises(MEANS[state], 20.0)
+
+
+def turns(n: int, seed: int) -> Any:
+    """Two angles that drift and diffuse together: exp(i k.x) has the eigenvalue exp(i k.DRIFT - k.SPREAD k / 2)."""
+    return np.cumsum(DRIFT + np.random.default_rng(seed).multivariate_normal([0, 0], SPREAD, n), axis=0)
+
+
+def decay(*k: int) -> complex:
+    return complex(np.exp(1j * DRIFT @ k - k @ SPREAD @ k / 2))
+
+
+TORUS = FourierLattice(3, periods=(TURN, TURN))
+
+
+def within(found: Any, errors: Any, exact: Any) -> Any:
+    return (errors[:, 0] - 1e-9 <= exact) & (exact <= errors[:, 1] + 1e-9), np.abs(found - exact)
+
+
+def test_coupled_angles_have_the_values_of_their_diffusion() -> None:
+    """All eight pairs of values, each within its interval or hardly beyond; by rows, pairs of views, and complex."""
+    x, k = turns(20_000, 0), [(0, 0), (0, 1), (1, -1), (1, 0), (1, -2)]
+    exact = np.abs([decay(*k[0]), *(decay(*pair) for pair in k[1:] for _ in range(2))])
+    koopman = make(TORUS, Transfer(1), n_components=9).fit(x)
+    inside, error = within(koopman.singular_values_, koopman.singular_value_errors_, exact)
+    assert inside.all()
+    assert error.max() < 0.005
+    assert koopman.trusted_.all()
+    pairs = make(TORUS, Cross(), n_components=9, folds="blocks").fit((x[:-1], x[1:]))
+    np.testing.assert_allclose(pairs.singular_values_, koopman.singular_values_, rtol=2e-3)
+    complex_ = make(TORUS, Transfer(1, "eigen"), n_components=9).fit(x).eigenvalues_
+    for pair in k:
+        assert np.abs(complex_ - decay(*pair)).min() < 0.01
+
+
+def test_slow_jumps_between_torsions_whatever_the_frequencies(tmp_path: Path) -> None:
+    """Values within their intervals; a penalty that weighs all waves alike shrinks them by .01 with 225 functions."""
+    x = conformations(5000, 0)
+    few, many = (make(FourierLattice(m, periods=(TURN, TURN)), Transfer(1), n_components=3) for m in (2, None))
+    exact = np.linalg.svd(np.sqrt([[4], [4], [1]]) * JUMPS / np.sqrt([4, 4, 1]), compute_uv=False)
+    for model in (few, many):
+        assert within(model.fit(x).singular_values_, model.singular_value_errors_, exact)[0].all()
+    assert (few.basis_.size, many.basis_.size) == (25, 225)
+    np.testing.assert_allclose(many.singular_values_, few.singular_values_, atol=0.002)
+    few.save(tmp_path / "m.zarr")
+    again = dsp.load(tmp_path / "m.zarr")
+    assert again.basis_ == TrigonometricBasis((TURN, TURN), 4, (2, 2))
+    np.testing.assert_array_equal(again.transform_right(x + TURN), few.transform_right(x + TURN))
+    np.testing.assert_allclose(again.transform(x + TURN), few.transform(x), atol=1e-9)
+    assert clone(few).set_params(basis__m=1).fit(x).basis_.size == 9
+
+
 def test_a_regression_on_angles(tmp_path: Path) -> None:
     x = ANGLES[:500]
     basis = Landmarks(GAUSSIAN, 30, periods={np.int64(0): TURN})
@@ -59,6 +121,42 @@ def test_a_regression_on_angles(tmp_path: Path) -> None:
     np.testing.assert_allclose(again.predict(grid), np.sin(grid[:, 0]), atol=1e-4)
     np.testing.assert_allclose(again.predict_gradient(grid), np.cos(grid), atol=1e-3)
     assert again.get_params()["basis__periods"] == {0: TURN} == clone(model).basis.periods
+
+
+@pytest.mark.usefixtures("no_tasks")
+@pytest.mark.parametrize(
+    ("basis", "x", "message"),
+    [
+        (FourierLattice(2, periods=(TURN, None)), ANGLES.repeat(2, 1), r"all columns are periodic.*=\(360.0, \.\.\.\)"),
+        (FourierLattice(2), ANGLES, "all columns are periodic, as angles are.*or use a kernel at landmarks"),
+        (
+            FourierLattice(2, kernel=GAUSSIAN, periods=(TURN,)),
+            ANGLES,
+            r"at landmarks, basis=Landmarks\(Gaussian\(scale=",
+        ),
+        (FourierLattice(2, periods=(TURN,)), dsp.Rows(ANGLES, standardize=True), "and periods are in them; scale the"),
+        (
+            Concatenated((TrigonometricBasis((TURN,), 2),)),
+            dsp.Rows(ANGLES, standardize=True),
+            "and periods are in them; scale the",
+        ),
+        (FourierLattice(2, periods=(1.0,) * 3), ANGLES, "functions of 3 variables, and X has 1 column"),
+        (FourierLattice(), ANGLES.repeat(5, 1), r"for angles TrigonometricBasis\(periods, degree\)"),
+    ],
+    ids=str,
+)
+def test_lattices_that_transfer_does_not_take(basis: Any, x: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(basis, Transfer(1)).fit(x)
+
+
+def test_each_view_has_the_periods_of_its_columns() -> None:
+    x = turns(2000, 1)
+    views = (x[:-1], x[1:, :1])
+    with pytest.raises(ValueError, match="the lattice has functions of 2 variables, and y has 1 column"):
+        make(TORUS, Cross()).fit(views)
+    model = make(TORUS, Cross(), right_basis=FourierLattice(1, periods=(TURN,)), folds="blocks", n_components=3)
+    np.testing.assert_allclose(model.fit(views).singular_values_, np.abs([1, decay(1, 0), decay(1, 0)]), atol=0.03)
 
 
 @pytest.mark.usefixtures("no_tasks")

@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 
 from daskspectral import along, along_each, at, form, grad, inner, partial, second
-from daskspectral.basis import Basis, CallableBasis, Concatenated, FourierBasis, LandmarkBasis, MonomialBasis
+from daskspectral.basis import (
+    Basis,
+    CallableBasis,
+    Concatenated,
+    FourierBasis,
+    LandmarkBasis,
+    MonomialBasis,
+    TrigonometricBasis,
+)
 from daskspectral.basis.base import Contraction
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.errors import SmoothnessError
@@ -52,6 +60,7 @@ OWN = CallableBasis(own, own_gradient, d=2)
 BASES: list[Basis] = [
     LandmarkBasis(Matern(1.5), np.eye(3)),
     FourierBasis.draw(Matern(2.5), 3, 8, 0),
+    TrigonometricBasis((1.0, 2.0, 0.5), 2),
     CallableBasis(own, d=2),
     Concatenated((OWN, Concatenated((MonomialBasis(2, 2), FourierBasis.draw(Gaussian(), 2, 2, 0))))),
 ]

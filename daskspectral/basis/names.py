@@ -1,0 +1,39 @@
+"""Functions by name, as an estimator's `basis` takes them: "landmarks", "fourier", "network"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from daskspectral.basis.base import GivenFunctions
+from daskspectral.basis.landmark import Landmarks
+from daskspectral.basis.lattice import FourierLattice
+from daskspectral.basis.trainable import NeuralBasis
+from daskspectral.errors import nearest
+
+NAMES: dict[str, Callable[[], GivenFunctions]] = {
+    "landmarks": Landmarks,
+    "fourier": FourierLattice,
+    "network": NeuralBasis,
+}
+
+
+def named(functions: Any, *words: str, what: str = "basis") -> Any:
+    """The functions of a name, with their defaults; other values, and the `words`, as they are.
+
+    Raises ValueError, which lists the names, for any other text.
+
+    Examples
+    --------
+    >>> named("landmarks"), named("auto", "auto")
+    (Landmarks(), 'auto')
+    """
+    if not isinstance(functions, str) or functions in words:
+        return functions
+    if functions not in NAMES:
+        known = [*words, *NAMES]
+        raise ValueError(
+            f"{what} must be {' or '.join(map(repr, known))}, or one of daskspectral.basis, such as "
+            f"FourierLattice(15); it is {functions!r}{nearest(functions, known)}"
+        )
+    return NAMES[functions]()
