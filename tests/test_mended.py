@@ -138,12 +138,12 @@ def test_a_regression_refuses_what_only_operators_take(name: str) -> None:
         model.plan(X, X[:, 0])
 
 
+@pytest.mark.filterwarnings("ignore:at .* landmarks")  # of an accuracy that is met on some processors
 def test_an_open_number_of_landmarks_is_no_larger_than_the_sample() -> None:
     assert spectral(basis=Landmarks(Gaussian(1.0), sample=20)).fit(X).basis_.size == 21
     landmarks = Landmarks(sample=150, method="cholesky")
     sdp = dsp.SDPEmbedding(0.4, method="lowrank", accuracy=1e-9, landmarks=landmarks, random_state=0)
-    with pytest.warns(TrustWarning, match="landmarks"):
-        assert len(sdp.fit(X[:, :2]).extension_.points) <= 225
+    assert len(sdp.fit(X[:, :2]).extension_.points) <= 225
 
 
 def test_periods_within_a_kernel_are_in_the_units_of_the_columns_too() -> None:
