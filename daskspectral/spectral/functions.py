@@ -518,8 +518,9 @@ def _with_patterns(dataset: xr.Dataset, estimator: Any, patterns: Patterns) -> x
     taken = {*dataset.dims, *dataset.variables}  # by other names in the fields, such as a component of another model
     clashing = {name: f"x_{name}" for name in {*means.dims, *means.coords} if name in taken}
     maps, means = maps.rename({**clashing, OF_A_MAP: COMPONENT}), means.rename(clashing)
-    for i, end in enumerate(("lower", "upper") if estimator.solver_.by_norm else ()):
-        bounds = in_the_field(estimator, estimator.pattern_errors_[..., i], (OF_A_MAP,))
+    ends = np.moveaxis(estimator.pattern_errors_, -1, 0) if estimator.solver_.by_norm else []
+    for end, values in zip(("lower", "upper"), ends, strict=False):
+        bounds = in_the_field(estimator, values, (OF_A_MAP,))
         bounds = bounds.rename({**clashing, OF_A_MAP: COMPONENT})
         for name in bounds:
             dataset[f"{name}_pattern_{end}"] = bounds[name].assign_attrs(long_name=f"{end} end of the 95 % interval")
