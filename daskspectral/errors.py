@@ -27,6 +27,7 @@ __all__ = [
     "UntrustedError",
     "WeightWarning",
     "nearest",
+    "one_doubt",
     "overheard",
     "printable",
     "raise_on_signals",
@@ -97,6 +98,8 @@ def printable(text: str) -> str:
 
 
 _listening: ContextVar[tuple[list[str], ...]] = ContextVar("listening", default=())
+_waiting: ContextVar[list[str] | None] = ContextVar("waiting", default=None)
+_SEARCHED = ("_fit_and_score", "_score")  # of scikit-learn, in every search and cross-validation
 
 
 @contextmanager
@@ -110,22 +113,52 @@ def overheard() -> Iterator[list[str]]:
         _listening.reset(token)
 
 
+@contextmanager
+def one_doubt() -> Iterator[None]:
+    """What is doubted inside is one TrustWarning, of the first doubt, which says how many others there are."""
+    if _waiting.get() is not None:
+        yield
+        return
+    doubts: list[str] = []
+    token = _waiting.set(doubts)
+    try:
+        yield
+    finally:
+        _waiting.reset(token)
+    if doubts:
+        more = f". {len(doubts) - 1} more in doubts_" if len(doubts) > 1 else ""
+        _warn(doubts[0] + more, TrustWarning)
+
+
 def warn_user(message: str, category: type[Warning]) -> None:
-    """Warn at the line outside this package, and outside scikit-learn, that called into it, however deep it is."""
+    """Warn at the line outside this package, and outside scikit-learn, that called into it, however deep it is.
+
+    Not of fits within a search or a cross-validation of scikit-learn, and of doubts within `one_doubt` at its end.
+    """
     text = f"{category.__name__}: {message}"
     for heard in _listening.get():
         if text not in heard:
             heard.append(text)
+    doubts = _waiting.get()
+    if category is not TrustWarning or doubts is None:
+        _warn(message, category)
+    elif message not in doubts:
+        doubts.append(message)
+
+
+def _warn(message: str, category: type[Warning]) -> None:
     frame: FrameType | None = sys._getframe(1)
     level = 2
     while frame is not None and _passed(frame):
+        if frame.f_code.co_name in _SEARCHED and frame.f_globals["__name__"].startswith("sklearn.model_selection"):
+            return
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 
 
 def _passed(frame: FrameType) -> bool:
     own = os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE)
-    return own or str(frame.f_globals.get("__name__")).startswith(("sklearn.", "joblib."))  # wrappers, pipelines
+    return own or str(frame.f_globals.get("__name__")).startswith(("sklearn.", "joblib.", "contextlib"))  # pipelines
 
 
 class SmoothnessError(ValueError):

@@ -45,8 +45,9 @@ def test_rows_far_out_are_named_where_the_box_holds_them() -> None:
         model.fit(x)
     assert not [w for w in told if "outliers" in str(w.message)]
     x[::400] = 100.0
-    with pytest.warns(TrustWarning, match=r"0\.25 % of the rows are outliers of column 1: .* to 100, and"):
+    with pytest.warns(TrustWarning, match=r"0\.25 % of the rows are outliers of column 0: .* to 100, and"):
         model.fit(x)
+    assert any("outliers of column 1" in doubt for doubt in model.doubts_)
 
 
 def test_rows_that_are_computed_on_the_way_choose_what_stored_rows_in_the_same_chunks_choose() -> None:

@@ -64,7 +64,7 @@ KEPT = (*LAYOUTS, WARNINGS)  # with any model that has them
 class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
     """An estimator with scikit-learn's parameters, saved with the attributes that `fitted_attributes` names.
 
-    `warnings_` is what the last fit, update or solution warned of, "Category: message" each. The `repr` of a fitted
+    `doubts_` is what the last fit, update or solution warned of, "Category: message" each. The `repr` of a fitted
     estimator says in one line what was found and how far it can be trusted, a notebook shows what a report begins with
     (`daskspectral.report`); of others they are scikit-learn's.
     """

@@ -1,4 +1,4 @@
-"""What is kept beside a model: parameters, arrays by their digests, and what the fit warned of, `warnings_`."""
+"""What is kept beside a model: parameters, arrays by their digests, and what the fit warned of, `doubts_`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.source import Source
-from daskspectral.errors import overheard
+from daskspectral.errors import one_doubt, overheard
 from daskspectral.registry import digest_of, encode
 
 
@@ -52,17 +52,17 @@ def _digested(value: Any) -> Any:
 
 
 Call = TypeVar("Call", bound=Callable[..., Any])
-WARNINGS = "warnings_"
+WARNINGS = "doubts_"
 
 
 def remembered(method: Call) -> Call:
-    """Make a `fit`, `update` or `fit_moments` keep what it warns of as `warnings_`, "Category: message" each."""
+    """Make a `fit`, `update` or `fit_moments` keep what it warns of as `doubts_`, "Category: message" each."""
 
     @wraps(method)
     def remembering(self: Any, *arguments: Any, **options: Any) -> Any:
-        with overheard() as heard:
+        with overheard() as heard, one_doubt():
             result = method(self, *arguments, **options)
-        self.warnings_ = heard
+        self.doubts_ = heard
         return result
 
     return cast(Call, remembering)

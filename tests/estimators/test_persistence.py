@@ -134,8 +134,20 @@ def test_routing_of_weights_and_gradients() -> None:
     np.testing.assert_array_equal(pipe[0].transform(TABLE), spectral().fit(TABLE, sample_weight=W).transform(TABLE))
 
 
-def test_warnings_point_at_the_line_that_called_scikit_learn() -> None:
-    pipe = make_pipeline(StandardScaler(), dsp.InvariantRegressor())
+def test_warnings_point_at_the_line_that_called_scikit_learn_and_there_are_none_in_a_search() -> None:
+    pipe, rows = make_pipeline(StandardScaler(), dsp.InvariantRegressor()), pd.DataFrame(RNG.normal(size=(20, 8)))
     with pytest.warns(dsp.FitWarning, match="few for the 9 functions") as caught:
-        cross_val_score(make_pipeline(pipe), pd.DataFrame(RNG.normal(size=(20, 8))), Y[:20], cv=2)
+        make_pipeline(pipe).fit(rows[:10], Y[:10])
     assert {warning.filename for warning in caught} == {__file__}
+    cross_val_score(make_pipeline(pipe), rows, Y[:20], cv=2)  # warnings are errors
+
+
+def test_a_fit_has_one_warning_of_doubt() -> None:
+    x = np.random.default_rng(0).laplace(size=(2000, 2))
+    x[::400] = 100.0
+    lattice = dsp.basis.FourierLattice(6, kernel=dsp.kernels.Matern(1.5, 1.0))
+    model = dsp.SpectralDecomposition(basis=lattice, n_components=3)
+    with pytest.warns(dsp.TrustWarning, match=r"outliers of column 0.*\. \d more in doubts_$") as caught:
+        model.fit(x)
+    assert len(caught) == 1
+    assert len([doubt for doubt in model.doubts_ if doubt.startswith("TrustWarning: ")]) > 1

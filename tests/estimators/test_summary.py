@@ -47,7 +47,7 @@ def test_where_all_is_trusted_every_rendering_says_so() -> None:
 
 def test_a_doubt_stands_beside_values_that_are_all_trusted() -> None:
     model = fitted(RNG.random((1000, 1)), 0.3)
-    model.warnings_ = ["ManifoldWarning: 3 rows lie .1 off it", "NewWarning: what is new"]
+    model.doubts_ = ["ManifoldWarning: 3 rows lie .1 off it", "NewWarning: what is new"]
     said = "all are trusted. The fit warns that rows lie off the manifold, and that something is amiss."
     assert all(said in rendering for rendering in renderings(model))
 

@@ -86,7 +86,7 @@ def test_the_page_says_what_the_fit_warned_of() -> None:
     calm = model("line")[0]
     assert "warned of nothing" in Page(report.render(calm)).words
     doubted = copy(calm)
-    doubted.warnings_ = ["TrustWarning: 3 of 4 values are doubtful"]
+    doubted.doubts_ = ["TrustWarning: 3 of 4 values are doubtful"]
     assert "3 of 4 values are doubtful" in Page(report.render(doubted)).words
 
 
