@@ -129,7 +129,7 @@ def summary_of(what: Any) -> Summary:
         doubts=doubts if hasattr(what, WARNINGS) else None,
         figures=figures | own.pop("figures"),
         facts={name: str(value) for name, value in own.pop("facts").items()},
-        choice="" if choice is None else str(choice),
+        choice="" if choice is None else choice.text(),
         numbers={"kind": kind, **numbers},
         **own,
     )

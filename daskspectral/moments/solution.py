@@ -15,7 +15,7 @@ from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Linear
 from daskspectral.moments.counting import advise_weights
 from daskspectral.moments.intervals import errors_of, held_out_by_folds, trusted_by
-from daskspectral.moments.lags import LagMatrices, resolved
+from daskspectral.moments.lags import CONSTANT, LagMatrices, resolved
 from daskspectral.moments.moments import SQUARES, SUMS, Moments
 from daskspectral.moments.problem import Posed, checked_means, relation_of
 from daskspectral.moments.trust import Solved, advise_clipped, advise_manifold, advise_rank
@@ -112,8 +112,18 @@ def solve_moments(
         "function_errors_": errors.angles,
         "approximation_": approximation,
         "trusted_": trusted,
-        "constants_": min(posed.nulls, len(spectrum.values)),
+        "constants_": min(posed.nulls, len(spectrum.values)) or _leading_constant(moments, shown["left"]),
     }
+
+
+def _leading_constant(moments: Moments, functions: Any) -> int:
+    """1 where the leading function of a conditional expectation is the constant, whose value is 1 by construction."""
+    conditional = moments.operator.lag is not None or moments.operator.solver.two_sided
+    if not conditional or moments.operator.center or not functions.size or "first" not in moments.arrays:
+        return 0
+    leading = functions[:, 0]
+    square = (leading.conj() @ moments.mean("gram") @ leading).real
+    return int(np.abs(moments.mean("first") @ leading) ** 2 > CONSTANT * square)
 
 
 # -- functions judged by moments of rows that they were not fitted to --------------------------------------------------

@@ -14,6 +14,8 @@ from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]
+SHOWN = 5  # candidates that `print` shows
+ROUNDING = 1e-9  # of a value, which is a constant's 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,20 +113,26 @@ class Selection(Registered):
                 shortened(c.kernel),
                 "-" if c.penalty is None else f"{c.penalty:g}",
                 f"{c.score:.5g}",
-                " ".join(f"{v:.4g}" for v in c.values[:4]),
+                " ".join(f"{0 if abs(v) < ROUNDING else v:.4g}" for v in c.values[:4]),
                 c.why,
             ]
             for c in self.candidates
         ]
         return [head, *rows]
 
-    def __str__(self) -> str:
+    def text(self, most: int | None = None) -> str:
+        """The table, or its first rows, aligned."""
         if not self.candidates:
             return f"nothing was compared: {self.reason or 'every parameter was given'}"
-        widths = [max(map(len, column)) for column in zip(*self.table, strict=True)]
-        return "\n".join(
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in self.table
-        )
+        rows = self.table[: None if most is None else most + 1]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(c.ljust(width) for c, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        if more := len(self.table) - len(rows):
+            lines.append(f"and {more} more, in choice_.table")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.text(SHOWN)
 
 
 def shortened(text: str) -> str:

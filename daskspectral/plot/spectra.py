@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.estimators.summary import moments_of
 from daskspectral.moments import Moments
-from daskspectral.plot.common import Embedding, check_fitted, is_singular, values_of, vanishing
+from daskspectral.plot.common import Embedding, check_fitted, is_singular, values_of
 from daskspectral.plot.style import (
     BLUE,
     FAINT,
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Array = NDArray[np.floating[Any]]
-STILL = 1e-6  # below 1, from which on a value is the constant's 1 with rounding
 LARGEST = 4000  # functions of which the Gram matrix's eigenvalues are computed for a picture
 
 
@@ -51,14 +50,14 @@ def spectrum(
 
     Where the fit has error bars, lines reach from end to end of the 95 % intervals, ticks are the values on rows that
     were not fitted to, values that are not trusted are hollow circles, and the trusted ones have a shade behind them.
-    The eigenvalue 0 of a constant is a diamond. Complex eigenvalues are drawn in the plane, with the intervals of their
+    The value of a constant is a diamond. Complex eigenvalues are drawn in the plane, with the intervals of their
     real parts. The first `count` values are drawn, by default all. Raises ImportError without matplotlib, TypeError for
     estimators without a spectrum.
     """
     check_fitted(estimator, SpectralDecomposition | Embedding)
     values, singular = values_of(estimator)[:count], is_singular(estimator)
     k, plane = len(values), np.iscomplexobj(values)
-    constant = np.zeros(k, bool) if singular or isinstance(estimator, Embedding) else vanishing(values)
+    constant = np.arange(k) < getattr(estimator, "constants_", 0)
     intervals = intervals_of(estimator) if isinstance(estimator, SpectralDecomposition) else None
     trusted = np.ones(k, bool) if intervals is None else estimator.trusted_[:k]
     axes = plain(axes_of(ax))
@@ -262,25 +261,24 @@ def timescales(
     unit: str = "rows",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the implied timescales of transfer operators against their lags: -lag / ln |value| for each value below 1.
+    """Draw the implied timescales of transfer operators, `timescales_`, against their lags; the constant has none.
 
-    `models` are fits of `Transfer(lag)` at several lags, or one at `further` lags, whose 95 % intervals are shaded;
-    `step` is the time between two rows, in `unit`. Below the diagonal, timescales are shorter than the lag and cannot
-    be told. Flat lines mean that the lag is long enough. Raises ImportError without matplotlib, TypeError for other
-    estimators, ValueError for other operators.
+    `models` are fits of `Transfer(lag)` at several lags, of which the processes are counted from the slowest; or one at
+    `further` lags, each of whose processes is followed by its function, with 95 % intervals shaded. `step` is the time
+    between two rows, in `unit`. Below the diagonal, timescales are shorter than the lag and cannot be told. Flat lines
+    mean that the lag is long enough. Raises ImportError without matplotlib, TypeError for other estimators, ValueError
+    for other operators.
     """
     found: dict[int, Array] = {}
     ends: dict[int, Array] = {}
     for model in [models] if isinstance(models, SpectralDecomposition) else models:
         check_fitted(model, SpectralDecomposition)
-        lag = model.moments_.operator.lag
-        if lag is None:
+        if model.moments_.operator.lag is None:
             raise ValueError(f"implied timescales are of Transfer(lag); the operator is {model.moments_.operator}")
-        found[lag] = step * implied(values_of(model), lag)[:count]
+        times, around = model.timescales_[:, :count], model.timescale_errors_[:, :count]
+        found |= dict(zip(model.lags_.tolist(), step * times, strict=True))
         if len(model.lags_) > 1:
-            every = model.timescales_[:, :count], model.timescale_errors_[:, :count]
-            found |= dict(zip(model.lags_.tolist(), step * every[0], strict=True))
-            ends |= dict(zip(model.lags_.tolist(), step * every[1], strict=True))
+            ends |= dict(zip(model.lags_.tolist(), step * around, strict=True))
     if not found:
         raise ValueError("models are fits of Transfer(lag) at one lag or more; there is none")
     axes = plain(axes_of(ax))
@@ -338,13 +336,6 @@ def chapman_kolmogorov(
     axes.set(xlabel=f"lag ({unit})", ylabel="probability to stay" if sets else "autocorrelation")
     legend(axes, title="set" if sets else "process", loc="upper right", ncols=2, title_fontsize=8)
     return axes
-
-
-def implied(values: NDArray[np.inexact[Any]], lag: int) -> Array:
-    """The implied timescales -lag / ln |value|, in rows, of values below 1, slowest first; the constant has none."""
-    sizes = np.abs(values)
-    inside = sizes[(sizes < 1 - STILL) & (sizes > 0)]
-    return np.asarray(-lag / np.log(np.sort(inside)[::-1]))
 
 
 def power(value: float, _: Any) -> str:

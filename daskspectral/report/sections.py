@@ -37,7 +37,7 @@ from daskspectral.plot.common import (
     with_unit,
 )
 from daskspectral.plot.functions import draw_landmarks, draw_series
-from daskspectral.plot.spectra import LARGEST, gram_values, implied, power
+from daskspectral.plot.spectra import LARGEST, gram_values, power
 from daskspectral.plot.style import BLUE, LINE, MUTED, Scale, above, axes_of, counted, plain
 from daskspectral.plot.views import View
 from daskspectral.regression import HermiteRegressor
@@ -118,7 +118,7 @@ def _spectrum(model: Any, summary: Summary) -> Section:
     lag = model.moments_.operator.lag if decomposed else None
     if decomposed and np.isnan(model.held_out_).all() and model.trusted_.any():
         words.append("No value is known on rows held out: trusted are those with narrow intervals.")
-    times = [] if lag is None else [f"{time:.3g}" for time in implied(values, lag)[:3]]
+    times = [] if lag is None else [f"{time:.3g}" for time in model.timescales_[0, :3]]
     if times:
         where = f"(lag {lag}; daskspectral.plot.timescales compares lags)"
         words.append(f"Implied timescales, in rows: {', '.join(times)} {where}.")
@@ -321,7 +321,7 @@ def _along(model: SpectralDecomposition, trajectories: Sequence[Any]) -> list[Se
     first, lag = trajectories[0], model.moments_.operator.lag
     view = View(model)
     source = view.source(first)
-    window = min(source.n, SERIES if lag is None else _telling_rows(values_of(model), lag))
+    window = min(source.n, SERIES if lag is None else _telling_rows(values_of(model), model.timescales_[0], lag))
     numbers, points = take_rows(source, np.arange(0, window, max(1, window // SERIES_ROWS)))
     values, label, x = view.evaluate(points), "row", numbers.astype(float)
     rows = Rows.of(first)
@@ -340,10 +340,9 @@ def _along(model: SpectralDecomposition, trajectories: Sequence[Any]) -> list[Se
     return [Section(_title(model), words, pictures, reading="series")] if pictures else []
 
 
-def _telling_rows(values: Any, lag: int) -> int:
+def _telling_rows(values: Any, times: Any, lag: int) -> int:
     """Rows in which a trajectory jumps, or turns, about twenty times."""
-    slowest = implied(values, lag)
-    rows = 20 * slowest[0] if len(slowest) else SERIES
+    rows = 20 * times[0] if len(times) and np.isfinite(times[0]) else SERIES
     turns = np.abs(np.angle(values))
     if np.iscomplexobj(values) and turns.max(initial=0.0) > 1e-6:
         rows = 20 * 2 * np.pi * lag / turns[turns > 1e-6].min()

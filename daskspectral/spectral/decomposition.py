@@ -99,7 +99,8 @@ class SpectralDecomposition(SpectralFunctions):
         which neither a finalist of the choice undercuts nor half of the functions change (`approximation_`) by a tenth;
         what differs by a thousandth of the last value counts as equal, and held-out values that are NaN as the fitted.
         Those of constants are True; without error bars all are False
-    constants_ : int, leading values that are 0 by construction; `trusted_[constants_:].mean()` leaves them out
+    constants_ : int, leading functions that are constants, whose values are 0, or 1 of Transfer and Cross, by
+        construction; `trusted_[constants_:].mean()` leaves them out
     choice_ : Selection, the table of the candidates, and `parameters`, which give the same values and functions again
     rank_ : int, independent directions that the data see; with singular values a pair, one for each side
     residuals_ : (k,) norms of the whitened problem's residuals

@@ -275,8 +275,8 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
         """The model as a Dataset: values with errors, functions, what each explains, and regression maps.
 
         Along `component` are the values, with `_lower` and `_upper`, `standard_error`, `held_out`, `group`,
-        `trusted`, `function_error`, the `coefficients`, and `explained_variance_ratio`, the share of the variance of
-        all columns that each function explains alone. `<variable>_pattern` is the regression of each variable of the
+        `trusted`, `constant`, `function_error`, the `coefficients`, and `explained_variance_ratio`, the share of the
+        variance of all columns that each function explains alone. `<variable>_pattern` is the regression of each variable of the
         data on each function, in its own dimensions, coordinates and units (`x` for data without labels), and
         `<variable>_mean` its mean. With rows X, `eigenfunction` are the values there. Patterns are missing where the
         pass did not sum what they take (`patterns_`). Of transfer operators there are `dynamic_residual`, `timescale`
@@ -439,6 +439,7 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
         "held_out": (COMPONENT, estimator.held_out_, {"long_name": f"{value} on rows that were not fitted to"}),
         "group": (COMPONENT, estimator.groups_, {"long_name": "values of one group cannot be told apart"}),
         "trusted": (COMPONENT, estimator.trusted_, {"long_name": "value is trusted; of a constant always"}),
+        "constant": (COMPONENT, np.arange(count) < estimator.constants_, {"long_name": "function is a constant"}),
         "function_error": (COMPONENT, estimator.function_errors_, {"long_name": "sine of the angle of a group"}),
     }
     found |= dynamic_variables(estimator)

@@ -98,7 +98,10 @@ def table_of(model: Any) -> list[list[str]]:
     if len(np.unique(model.groups_)) < len(values):
         members = [np.flatnonzero(model.groups_ == group) for group in model.groups_]
         columns.append(["group", *(f"{m[0]}-{m[-1]}" if len(m) > 1 else "" for m in members)])
-    return [*columns, ["trusted", *("yes" if trusted else "" for trusted in model.trusted_)]]
+    words = ["constant"] * model.constants_ + [
+        "yes" if trusted else "" for trusted in model.trusted_[model.constants_ :]
+    ]
+    return [*columns, ["trusted", *words]]
 
 
 def dynamic_facts(model: Any) -> dict[str, str]:

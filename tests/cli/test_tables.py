@@ -47,7 +47,7 @@ def test_the_columns_are_what_the_model_knows() -> None:
         np.testing.assert_allclose(shown, halves, rtol=0.06, atol=1e-12)
         members = np.flatnonzero(model.groups_ == model.groups_[i])
         assert row[4] == (f"{members[0]}-{members[-1]}" if len(members) > 1 else "")
-        assert row[5] == ("yes" if model.trusted_[i] else "")
+        assert row[5] == ("constant" if i < model.constants_ else "yes" if model.trusted_[i] else "")
     assert any(row[4] for row in rows)  # pi^2 times 0, 1, 1, 2, 4, 4, 5
 
 

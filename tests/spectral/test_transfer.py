@@ -91,3 +91,13 @@ def test_landmarks_are_rows_that_begin_a_pair() -> None:
     landmarks = model.fit(short).basis_.landmarks
     assert sorted(landmarks[:, 0].tolist()) == sorted(100.0 * i + t for i in range(30) for t in (0, 1))
     assert model.moments_.count == 60  # no derivative sees a landmark at itself
+
+
+def test_the_constant_of_a_propagator_is_known_as_one() -> None:
+    walk = np.cumsum(np.random.default_rng(0).normal(size=(2000, 1)), axis=0) % 10
+    basis = dsp.basis.FourierLattice(3, periods=(10.0,))
+    for operator, constants in ((Transfer(1), 1), (Transfer(1, "eigen"), 1), (Transfer(1, center=True), 0)):
+        model = dsp.SpectralDecomposition(operator, basis=basis, n_components=3).fit(walk)
+        assert model.constants_ == constants
+        assert model.to_xarray()["constant"].to_numpy().tolist() == [constants == 1, False, False]
+        assert len(model.timescales_[0]) == 3 - constants
