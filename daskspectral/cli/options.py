@@ -230,7 +230,7 @@ OPTIONS = (
     Value("--rtol", "Relative cut of the Gram matrix's eigenvalues; of fit with --solver cut.", float),
     Value(
         "--folds",
-        "Parts of the rows, for error bars: a number, blocks (of rows in time), a zarr array of labels, none.",
+        "Parts of the rows, for error bars: a number, blocks (of rows in time), random, a zarr array of labels, none.",
         kinds.FOLDS,
         "10",
     ),

@@ -152,7 +152,7 @@ def _role(parameter: click.Parameter) -> str:
 def _is_input(parameter: click.Parameter, typed: Any) -> bool:
     """Whether a value, as it is typed, says what is read: two options take a path in place of a number or a word."""
     if parameter.name == "folds":
-        return not (typed.isdecimal() or typed in ("blocks", "none"))
+        return not (typed.isdecimal() or typed in ("blocks", "random", "none"))
     if parameter.name == "diffusion":
         return number_of(typed) is None
     return _role(parameter) == "input"

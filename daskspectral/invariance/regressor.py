@@ -82,7 +82,7 @@ class InvariantRegressor(Regressor):
         leverage of the rows alone: keep the folds where rows are not uniform. Where it is given, D alone is chosen.
     gradient_weight : float
         Weight of a gradient against a value, 0 or more.
-    folds : int, array (n,), "blocks" or None
+    folds : int, array (n,), "blocks", "random" or None
         Into how many parts the sums are kept apart, for held-out values; as in `SpectralDecomposition`.
 
     Attributes

@@ -120,9 +120,10 @@ class Folds(Registered):
     Of more modes on a Fourier lattice than 5000 functions need, the groups have those of the lower frequencies alone.
 
     The `rule` says how rows came to their folds: whole "tasks" dealt in turn (`dealt` of them so far), a "hash" of
-    the row's values, or of its number where these are rounded, contiguous "blocks", `block` = (rows, rows of a block)
-    of the first fit, or "labels", whose values are in `labels`, a fold each. Of functions that were trained on some of
-    the rows, the folds `reserved` have none of them: held-out values are those of these folds alone.
+    the row's values, or of its number where these are rounded, "random" by a hash of its number, contiguous "blocks",
+    `block` = (rows, rows of a block) of the first fit, or "labels", whose values are in `labels`, a fold each. Of
+    functions that were trained on some of the rows, the folds `reserved` have none of them: held-out values are those
+    of these folds alone.
 
     Examples
     --------
@@ -287,6 +288,16 @@ class HashedFolds(FoldRule):
 
     def of(self, rows: Rows) -> Array:
         return hashed(rows[KEY], self.number)
+
+
+class RandomFolds(HashedFolds):
+    """A row's fold is a hash of its number, whatever its values and its neighbours: for rows that are independent."""
+
+    rule = "random"
+    keyed = False
+
+    def of(self, rows: Rows) -> Array:
+        return hashed(rows[NUMBER], self.number)
 
 
 @dataclass(frozen=True)

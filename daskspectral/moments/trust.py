@@ -262,8 +262,8 @@ def advise_order(moments: Moments) -> None:
         return
     warn_user(
         f"the order of the rows matters: {what}, and error bars and held-out values take every row as independent. For "
-        "rows that follow in time use folds='blocks', or the intervals are too narrow. For independent rows that are "
-        "sorted they are right: labels in turn, folds=numpy.arange(n) % 10, say so",
+        "rows that follow in time use folds='blocks', or the intervals are too narrow; for independent rows that are "
+        "sorted, folds='random'",
         TrustWarning,
     )
 

@@ -23,6 +23,7 @@ from daskspectral.moments.folds import (
     Folds,
     HashedFolds,
     LabelledFolds,
+    RandomFolds,
     RankedFolds,
     hashed,
 )
@@ -41,7 +42,8 @@ FEW_ROWS = 100  # below, fewer folds than asked for are better than none, and a 
 
 @dataclass(frozen=True, eq=False)
 class FoldRequest:
-    """A `number` of folds, or contiguous `blocks`, or the field `labels` of the data with the distinct labels `values`.
+    """A `number` of folds, of rows at `random` or contiguous `blocks`, or one by each of the distinct `values` of the
+    field `labels` of the data.
 
     `names` are the labels as the user has them; None for both where the labels are not in memory and not read yet.
     `before` are the folds of rows measured earlier, of which these continue the rule.
@@ -49,6 +51,7 @@ class FoldRequest:
 
     number: int = DEFAULT
     blocks: bool = False
+    random: bool = False
     labels: Any = None
     values: Array | None = None
     names: tuple[Any, ...] | None = None
@@ -79,6 +82,12 @@ class FoldRequest:
             assert self.values is not None
             assert self.names is not None
             return LabelledFolds(self.values, self.names)
+        if self.random or (before is not None and before.rule == RandomFolds.rule):
+            if source.lagged is not None:
+                raise ValueError(
+                    "folds='random' is for independent rows, and pairs of a trajectory overlap: leave it out"
+                )
+            return RandomFolds(_filled(source, self.number))
         if before is not None:
             if before.block is not None:
                 return BlockedFolds(before.number, before.block[0])
@@ -98,10 +107,12 @@ def checked_folds(value: Any) -> FoldRequest | None:
     """What the parameter `folds` of an estimator asks for; None for no folds. Raises ValueError for anything else."""
     if value is None:
         return None
-    if isinstance(value, str) and value == "blocks":
-        return FoldRequest(blocks=True)
+    if isinstance(value, str) and value in ("blocks", "random"):
+        return FoldRequest(blocks=value == "blocks", random=value == "random")
     if isinstance(value, str) and "://" not in value and not os.path.exists(value):
-        raise ValueError(f"folds is {value!r}, which is neither 'blocks' nor the path of an array of labels")
+        raise ValueError(
+            f"folds is {value!r}, which is neither 'blocks' nor 'random', nor the path of an array of labels"
+        )
     outside = loaded("zarr.Array", "dask.array.Array", "xarray.DataArray")  # of memory, and read in a pass
     if isinstance(value, (str, os.PathLike, outside)):
         return FoldRequest(labels=value)
@@ -115,8 +126,8 @@ def checked_folds(value: Any) -> FoldRequest | None:
     if np.ndim(value) == 0:
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
             raise ValueError(
-                "folds must be a whole number of 2 or more, None, 'blocks', or an array (n,) with a label for each "
-                f"row; it is {value!r}"
+                "folds must be a whole number of 2 or more, None, 'blocks', 'random', or an array (n,) with a label "
+                f"for each row; it is {value!r}"
             )
         check_whole("folds", value, 2, MOST)
         return FoldRequest(int(value))

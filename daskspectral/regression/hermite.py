@@ -73,7 +73,7 @@ class HermiteRegressor(Regressor):
     device : {"cpu", "cuda", "auto"}
         Where functions are evaluated and multiplied, in the pass, in `predict` and `score`; as in
         `SpectralDecomposition`.
-    folds : int, array (n,), "blocks" or None
+    folds : int, array (n,), "blocks", "random" or None
         Into how many parts the sums are kept apart, for cross-validation; as in `SpectralDecomposition`. Rows that
         depend on their neighbours, as in a time series, need "blocks", or labels of what belongs together.
     random_state : int, Generator or None

@@ -276,7 +276,8 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
 
         Along `component` are the values, with `_lower` and `_upper`, `standard_error`, `held_out`, `group`,
         `trusted`, `constant`, `function_error`, the `coefficients`, and `explained_variance_ratio`, the share of the
-        variance of all columns that each function explains alone. `<variable>_pattern` is the regression of each variable of the
+        variance of all columns that each function explains alone. `<variable>_pattern` is the regression of each
+        variable of the
         data on each function, in its own dimensions, coordinates and units (`x` for data without labels), and
         `<variable>_mean` its mean. With rows X, `eigenfunction` are the values there. Patterns are missing where the
         pass did not sum what they take (`patterns_`). Of transfer operators there are `dynamic_residual`, `timescale`

@@ -13,6 +13,7 @@ from daskspectral.moments.intervals import beyond_constants, trusted_words
 DEALT = {
     "tasks": "whole tasks dealt in turn",
     "hash": "rows dealt by a hash, copies of a row together",
+    "random": "rows dealt at random",
     "blocks": "contiguous blocks",
     "labels": "rows by their labels",
 }

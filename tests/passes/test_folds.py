@@ -74,7 +74,7 @@ def tasks(count: int) -> Iterator[None]:
 @given(
     st.lists(st.integers(0, N), max_size=6),
     st.sampled_from([1, 7, 40]),
-    st.sampled_from([2, 10, "blocks", "labels"]),
+    st.sampled_from([2, 10, "blocks", "random", "labels"]),
     st.booleans(),
 )
 def test_each_row_is_in_one_fold_whatever_the_chunks(cuts: list[int], count: int, rule: Any, weighted: bool) -> None:
@@ -84,7 +84,9 @@ def test_each_row_is_in_one_fold_whatever_the_chunks(cuts: list[int], count: int
     weight = WEIGHT if weighted else None
     with tasks(count), dask.config.set(scheduler="synchronous"):
         moments = make(folds=labels if rule == "labels" else rule).fit(x, sample_weight=weight).moments_
-    groups = {"blocks": np.repeat(np.arange(10), N // 10), "labels": labels}.get(rule)
+    groups = {"blocks": np.repeat(np.arange(10), N // 10), "labels": labels, "random": hashed(np.arange(N), 10)}.get(
+        rule
+    )
     assert_folds(moments, hashed(KEYS, rule) if groups is None else groups, weight=weight)
 
 
@@ -177,7 +179,7 @@ def test_tasks_are_joined_until_a_fold_has_half_a_block_in_each() -> None:
         (1, "folds must be a whole number of 2 or more; it is 1"),
         (101, "100 or less"),
         (np.zeros((N, 1)), r"an array \(n,\), one for each row; they have shape"),
-        ("block", r"folds is 'block', which is neither 'blocks' nor the path of an array of labels"),
+        ("block", r"folds is 'block', which is neither 'blocks' nor 'random', nor the path of an array of labels"),
         (np.arange(101), r"there are more than 100 of them; give fewer, such as folds=labels % 10"),
         (np.zeros(N), "there is only 0.0; two at least are needed"),
         (np.arange(N - 1) % 3, f"folds has {N - 1} rows and X has {N}; they go together row by row"),
@@ -309,3 +311,15 @@ def test_rows_alike_coincide_together_and_nine_tenths_of_the_rows_remain() -> No
     ):
         found = [make(replace(GIVEN, kernel=kernel, points=X[:p])).fit(X).moments_.landmark_rows for p in (39, 41)]
         assert tuple(found) == expected
+
+
+def test_independent_rows_that_are_sorted_are_said_to_be_so() -> None:
+    x = X[np.argsort(X[:, 0])]
+    with pytest.warns(TrustWarning, match=r"the order of the rows matters: .* that are sorted, folds='random'"):
+        make().fit(x)
+    model = make(folds="random").fit(x)
+    assert not any("the order of the rows" in doubt for doubt in model.doubts_)
+    more = np.concatenate([x, X[:500]])
+    np.testing.assert_array_equal(folds_of(model.update(more)).count, np.bincount(hashed(np.arange(len(more)), 10)))
+    with pytest.raises(ValueError, match="folds='random' is for independent rows, and pairs of a trajectory overlap"):
+        dsp.SpectralDecomposition(dsp.operators.Transfer(1), folds="random").fit(x)
