@@ -45,10 +45,10 @@ DEVICE = "Where functions are evaluated and multiplied: cuda is a GPU (extra gpu
 CHECKPOINT = "A directory for the sums so far, from which the same command goes on"
 RARE = (
     "lag further sets committor passage-time trajectory manifold density drift diffusion direction coefficient "
-    "view latitude anomaly detrend allow-missing landmark-method landmark-sample exclude-landmarks spread rotate "
-    "constant lattice-box lattice-margin network ridge rtol gradient-weight dtype device smoothness functions "
-    "tolerance max-passes cache cache-path time regularization on-uncovered trust checkpoint-every plot "
-    "connect-timeout threads storage-option json quiet log-file"
+    "view latitude anomaly detrend allow-missing landmark-method landmark-sample exclude-landmarks spread "
+    "functions-of rotate constant lattice-box lattice-margin network ridge rtol gradient-weight dtype device "
+    "smoothness functions tolerance max-passes cache cache-path time regularization on-uncovered trust "
+    "checkpoint-every plot connect-timeout threads storage-option json quiet log-file"
 )
 """Options that few need, left to --help-all."""
 
@@ -311,6 +311,7 @@ OPTIONS = (
     Value("--dataset", "The array inside a .npz, HDF5 or NetCDF file."),
     Value("--flatten", "Make one row of each entry of the first axis.", bool, False),
     # models
+    Input("--functions-of", "Take the functions and columns of this model: sums of such fits add (merge).", "MODEL"),
     Value("--right", "The right singular functions, of a model that has them.", bool, False),
     Value("--sets", "transfer: memberships in so many metastable sets, found among POINTS.", kinds.COUNT),
     Input(

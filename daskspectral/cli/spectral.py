@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 @verb(
     "POINTS",
-    f"{OPERATOR} {LABELLED} {BASIS} network exclude-landmarks spread solver penalty folds components rotate columns "
-    f"periods standardize constant weights ridge rtol dtype device seed {VALID} {SAVED} out plot {RUN}",
+    f"{OPERATOR} {LABELLED} {BASIS} network exclude-landmarks spread functions-of trust solver penalty folds "
+    f"components rotate columns periods standardize constant weights ridge rtol dtype device seed {VALID} {SAVED} out "
+    f"plot {RUN}",
     examples=[
         "fit points.zarr --out model.zarr",
         "fit points.zarr --kernel gaussian:0.5 --landmarks 100 --components 4 --out g.zarr",
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         "fit path.zarr --trajectory second-path.zarr --operator transfer:5 --out both.zarr",
         "fit sst.nc --operator covariance --sample-dims time --latitude lat --on-invalid skip --out eofs.zarr",
         "fit points.zarr --config model.zarr --out again.zarr",
+        "fit second.zarr --functions-of model.zarr --out to-be-merged.zarr",
     ],
 )
 def fit(points: str, **options: Any) -> None:
@@ -53,9 +55,13 @@ def fit(points: str, **options: Any) -> None:
         refuse_picture(picture, overwrite)
     kernel_of(options)  # an unknown one is an error before POINTS are opened
     array, width = opened(points, options)
+    if (model := options["functions_of"]) is not None:
+        functions = _functions_of(model, options)
+    else:
+        functions = {"basis": functions_of(options, width)}
     estimator = SpectralDecomposition(
         operator_of(options, len(options["columns"] or range(width))),
-        functions_of(options, width),
+        **functions,
         solver=solver_of(options),
         folds=options["folds"],  # None is a choice
         **given(options, "dtype", "device", components="n_components", seed="random_state"),
@@ -134,6 +140,21 @@ def merge(parts: tuple[str, ...], trust: tuple[str, ...], **options: Any) -> Non
         total = total + _moments(load(part, trusted=trust), part)
     merged = total if isinstance(first, Moments) else first.fit_moments(total)
     finish(merged, options, "moments" if isinstance(merged, Moments) else "model")
+
+
+def _functions_of(path: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The bases of the model at a path, whose columns are taken too."""
+    from daskspectral.store import load
+
+    model = load(path, trusted=options["trust"])
+    moments = _moments(model, path)
+    if moments.preparation["mean"] is not None or options["standardize"]:
+        raise ValueError(
+            f"columns were, or are to be, standardised, and POINTS have another scaling than {path}: scale them "
+            "before, and leave --standardize out"
+        )
+    options["columns"] = moments.preparation["columns"] or options["columns"]
+    return {"basis": moments.basis} | ({} if moments.right_basis is None else {"right_basis": moments.right_basis})
 
 
 def _moments(what: Any, path: str) -> Moments:

@@ -129,8 +129,9 @@ def score(model: str, points: str, targets: str | None, trust: tuple[str, ...], 
     examples=["info model.zarr --details", "info model.zarr --settings", "info model.zarr --json"],
 )
 def info(model: str, details: bool, only_settings: bool, trust: tuple[str, ...]) -> None:
-    """Say what a saved model or saved moments hold."""
-    from daskspectral.estimators.summary import plain
+    """Say what a saved model, saved moments, or the checkpoint of a run hold."""
+    from daskspectral.engine.checkpoint import describe_checkpoint
+    from daskspectral.estimators.summary import named_lines, plain
     from daskspectral.store import load
 
     if only_settings:
@@ -138,6 +139,17 @@ def info(model: str, details: bool, only_settings: bool, trust: tuple[str, ...])
         if text is None:
             raise ValueError(f"{model} does not say with which options it was made: it was not made by a command")
         say(text.rstrip(), **plain(settings.parsed(text, model)))
+        return
+    if (run := describe_checkpoint(model)) is not None:
+        known = run.pop("identity")
+        summed = {"epochs": f"{run['epochs']} of {run['all_epochs'] or '?'}", "rows": run["count"]}
+        own = {name.removeprefix("parameter "): value for name, value in known.items() if value is not None}
+        of = {name: value for name, value in own.items() if not isinstance(value, dict)}
+        say(
+            "\n".join(["a checkpoint: the same command goes on from it", "", *named_lines(summed | of)]),
+            **run,
+            of=known,
+        )
         return
     found = load(model, trusted=trust)
     try:

@@ -33,7 +33,7 @@ from daskspectral.engine.tasks import MapTask, ReduceTask, Shared, Tally, Total,
 from daskspectral.engine.threads import one_blas_thread, warn_slow_blas
 from daskspectral.errors import InvalidRowError, PointError, Stopped, raise_on_signals
 
-logger = logging.getLogger(__name__)
+logger, planning = logging.getLogger(__name__), logging.getLogger("daskspectral.plan")
 Array = NDArray[Any]
 PREFIXES = {"fit": "sums", "transform": "apply"}  # of the keys of tasks, where it is not the description
 
@@ -75,8 +75,13 @@ class Run:
         another plan.
         """
         first, total = (0, None) if checkpoint is None else (checkpoint.epochs, checkpoint.total)
+        ends = [self.plan.ranges[epoch[-1]][1] for epoch in self.plan.epochs]
         if checkpoint is not None:
             checkpoint.agree(self.plan)
+            if first:
+                before = ends[first - 1], ends[-1]
+                text = f"going on from the checkpoint {checkpoint.path} at epoch %d of %d, after %d of %d rows"
+                planning.info(text, min(first + 1, len(ends)), len(ends), *before)
         rows = self._rows(self.dropped, None)
         with (
             checkpoint_signals(checkpoint),
@@ -88,6 +93,9 @@ class Run:
                     total = part if total is None else total + part
                 if total is not None and total.bad is not None:
                     raise self._error(total.bad)
+                logger.info(
+                    "%s: epoch %d of %d, %d of %d rows", self.description, number, len(ends), ends[number - 1], ends[-1]
+                )
                 if checkpoint is not None and total is not None:
                     checkpoint.add(number, total)
         if checkpoint is not None:

@@ -62,6 +62,7 @@ OTHER: dict[str, tuple[str, ...]] = {
         "fit path.zarr --operator transfer:1:reversible --further 2,5 | fit path.zarr --operator transfer:1:reversible",
         "fit path.zarr --operator transfer:1 --trajectory htap.zarr | fit path.zarr --operator transfer:1",
         "fit sphere.zarr --landmarks 10 --manifold sphere | fit sphere.zarr --landmarks 10",
+        "fit few.zarr --functions-of model.zarr | fit few.zarr",
         *("--density 1", "--operator schroedinger --potential y.zarr", "--operator tangent --direction b.zarr"),
         "--operator generator --drift b.zarr --diffusion 2.0 | --operator generator --drift b.zarr --diffusion 1.0",
         *("--operator differential --coefficient 1,0:1,0=2", "--operator augmentation --view near.zarr"),

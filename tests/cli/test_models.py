@@ -91,6 +91,20 @@ def test_regression_on_values_and_gradients() -> None:
     np.testing.assert_allclose(written("g.zarr").reshape(300, 2), SLOPES, rtol=0, atol=0.05)
 
 
+def test_two_fits_share_functions_and_are_merged() -> None:
+    x = np.random.default_rng(0).standard_normal((900, 3))
+    store(all=x, early=x[:500], late=x[500:])
+    done("fit early.zarr --columns 2,0 --kernel gaussian:2 --landmarks 12 --components 3 --out early.model")
+    done("fit late.zarr --functions-of early.model --components 3 --out late.model")
+    assert "rows        900" in done("merge early.model late.model --out both.zarr")
+    done("fit all.zarr --functions-of early.model --components 3 --out once.model")
+    both, once = (dsp.load(path) for path in ("both.zarr", "once.model"))
+    np.testing.assert_allclose(both.eigenvalues_, once.eigenvalues_, rtol=1e-9, atol=1e-12)
+    done("fit early.zarr --standardize --kernel gaussian:2 --landmarks 12 --components 3 --out scaled.model")
+    result = call("fit", "late.zarr", "--functions-of", "scaled.model", "--out", "no.model")
+    assert "scale them before, and leave --standardize out" in str(result.exception)
+
+
 def test_a_regressor_is_updated_and_merged() -> None:
     store(half=PLANE[:200], half_values=VALUES[:200])
     done("regress half.zarr half_values.zarr --kernel gaussian:2 --landmarks 30 --alpha 1e-6 --out half.model")

@@ -1,7 +1,9 @@
 """A checkpoint is of these data and this plan, it is whole or says that it is not, and a run goes on from it."""
 
 import json
+import logging
 import os
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +16,7 @@ import pytest
 import daskspectral as dsp
 from daskspectral.data.readers import ArrayReader, ZarrReader
 from daskspectral.devices import Device
-from daskspectral.engine.checkpoint import Checkpoint
+from daskspectral.engine.checkpoint import Checkpoint, describe_checkpoint
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
 from tests.common import assert_same_bits
@@ -59,17 +61,22 @@ def halted(run: Path, **options: Any) -> None:
     ids=["contents", "graph", "chunks", "parameter", "invalid rows", "columns"],
 )
 def test_the_same_run_goes_on_and_another_is_refused(
-    first: dict[str, Any], second: dict[str, Any], message: str, run: Path, monkeypatch: pytest.MonkeyPatch
+    first: dict[str, Any], second: dict[str, Any], message: str, run: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
     halted(run, **first)
     with pytest.raises(ValueError, match=f"another run: {message}"):
         fit(run, **(first | second))
-    with monkeypatch.context() as patch:
+    known = describe_checkpoint(run)
+    assert known is not None
+    assert (known["epochs"], known["all_epochs"], known["count"]) == (3, 8, known["weight"])
+    with monkeypatch.context() as patch, caplog.at_level(logging.INFO, "daskspectral"):
         done: list[int] = []
         add = Checkpoint.add
         patch.setattr(Checkpoint, "add", lambda self, epochs, total: (done.append(epochs), add(self, epochs, total))[1])
         found = fit(run, **first)
     assert done == [4, 5, 6, 7, 8]
+    assert re.search(r"at epoch 4 of 8, after \d+ of 16000 rows", caplog.text)
+    assert "epoch 5 of 8" in caplog.text
     assert_same_bits(found, fit(**first))
 
 
