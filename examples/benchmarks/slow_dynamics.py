@@ -20,7 +20,7 @@ from pathlib import Path
 import click
 import numpy as np
 from common import Rows, options, report
-from fitting import Settings, fit, parallel, processes_option, settings_option, told
+from fitting import Settings, first_words, fit, parallel, processes_option, settings_option, told
 from short_trajectories import PROCESSES, chain
 
 from daskspectral.operators import Transfer
@@ -67,7 +67,7 @@ def held(name: str, n: int, seed: int, settings: Settings) -> tuple[dict[str, tu
     model = done.model
     if model is None:
         raise click.ClickException("; ".join(done.said))
-    found, some = {}, slice(PROCESSES_COUNTED)
+    found, some, said = {}, slice(PROCESSES_COUNTED), list(done.said)
 
     def compared(quantity: str, ends: Array, true: Array) -> None:
         low, high = np.moveaxis(np.asarray(ends), -1, 0)
@@ -79,14 +79,18 @@ def held(name: str, n: int, seed: int, settings: Settings) -> tuple[dict[str, tu
     compared("powers", ends.swapaxes(1, 2), values[None] ** test.lags[:, None])
     cells, committor, time = truth(name)
     for lag in LAGS:
-        model.first_passage(x, Near(name, first, radius), Near(name, second, radius), lag=lag)
+        try:
+            model.first_passage(x, Near(name, first, radius), Near(name, second, radius), lag=lag)
+        except ValueError as error:  # the trajectory never enters one of them
+            said.append(first_words(error))
+            continue
         compared(f"committor, lag {lag}", model.committor(cells)[:, 1:], committor)
         compared(f"passage time, lag {lag}", model.passage_time(cells)[:, 1:], time)
     fitted, trusted = model.eigenvalues_[1 : 1 + PROCESSES_COUNTED], model.trusted_[1 : 1 + PROCESSES_COUNTED]
     found["trusted"] = trusted, np.full(PROCESSES_COUNTED, np.nan)
     wrong = trusted & (np.abs(fitted - values) > 0.15 * values)
     found["wrong"] = wrong, np.full(PROCESSES_COUNTED, np.nan)
-    return found, list(done.said)
+    return found, said
 
 
 @click.command(help=__doc__)
@@ -108,7 +112,8 @@ def main(
         done = parallel(held, [(name, n, seed, settings) for seed in range(seeds)], processes, name)
         said += [text for _, texts in done for text in texts]
         for quantity in done[0][0]:
-            inside, widths = (np.concatenate([found[quantity][i] for found, _ in done]) for i in (0, 1))
+            known = [found[quantity] for found, _ in done if quantity in found]
+            inside, widths = (np.concatenate([one[i] for one in known]) for i in (0, 1))
             width = float(np.median(widths)) if np.isfinite(widths).any() else None
             rows.append({"process": name, "quantity": quantity, "share": float(inside.mean()), "width": width})
     title = f"quantities of slow processes within their 95 % intervals, {n} rows, {seeds} trajectories"

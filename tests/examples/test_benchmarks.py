@@ -19,7 +19,7 @@ QUICK = {  # those that need nothing else, with options that make them smaller
     **dict.fromkeys(["against_peers", "bandwidths", "chunk_kernel", "classes", "density", "embeddings"], ""),
     **dict.fromkeys(["hermite", "invariant_dimensions", "kills", "lattice_fit", "mode_rates"], ""),
     **dict.fromkeys(["first_fit", "submanifolds", "networks", "slow_variable", "from_zarr"], ""),
-    "short_trajectories": "",
+    **dict.fromkeys(["short_trajectories", "slow_dynamics", "further_lags", "components"], ""),
     **{"billion_modes": "--m 6", "many_functions": "--d 2", "gpu": "--device cpu", "cluster_limits": ""},
 }
 # Finite elements (P2 on triangles), by another program; within 3e-4 of the limit
@@ -43,7 +43,7 @@ def test_every_script_tells_what_it_measures(name):
 @pytest.mark.parametrize("name", QUICK)
 def test_quick(name, tmp_path):
     module, out = import_module(name), tmp_path / "out.json"
-    folder = ["--folder", str(tmp_path)] if name in ("billion_modes", "from_zarr", "gpu") else []
+    folder = ["--folder", str(tmp_path)] if name in ("billion_modes", "from_zarr", "gpu", "further_lags") else []
     line = ["--quick", "--json", str(out), *folder, *QUICK[name].split()]
     done = CliRunner().invoke(module.main, line, catch_exceptions=False)
     assert done.exit_code == 0, done.output
