@@ -120,7 +120,7 @@ class _Call:
         if self.stacked is None:
             return "X has labels: skipping first leaves out columns without a number, such as land, and then such rows"
         reader, names = self.stacked.reader, layout.names
-        first = np.isfinite(reader.read(0, int(reader.edges[1])))
+        first: Any = np.isfinite(reader.read(0, int(reader.edges[1])))
         filled = first.any(axis=0)
         bad = np.count_nonzero(~first[:, filled].all(axis=1))
         where = self.stacked.rows.place(error.row) + (f", {names[error.column]}" if error.column is not None else "")
