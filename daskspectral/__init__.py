@@ -1,5 +1,10 @@
 """Spectral decompositions of operators, learned from data that does not fit in memory.
 
+    dsp.SpectralDecomposition(dsp.operators.Laplacian()).fit(x)     of any operator: clusters, coordinates
+    dsp.Rows(x, standardize=True)                                   how data are read; goes wherever data do
+    dsp.plot, dsp.report                                            pictures; all of a model on one page
+    help("daskspectral.guides")                                     results, options, shell, clusters, guarantees
+
 How to work on it
 -----------------
 A room has the name of its task, and imports run downward from one to the next (import-linter holds them to it):

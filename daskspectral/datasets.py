@@ -440,25 +440,27 @@ def ocean(n: int = 720, *, seed: int = 0) -> xr.DataArray:
     import xarray as xr
 
     rng, size = np.random.default_rng(seed), whole("n", n, 1)
-    kicks = rng.standard_normal((2, size)) * np.where(np.arange(size) > 0, math.sqrt(1 - 0.5**2), 1.0)
-    series = xr.DataArray(lfilter([1.0], [1.0, -0.5], kicks), dims=("pattern", "time"))
-    time = xr.DataArray(np.datetime64("1960-01") + np.arange(size), dims="time")
-    lat = xr.DataArray(np.arange(-60.0, 61.0, 10.0), dims="lat", attrs={"units": "degrees_north"})
-    lon = xr.DataArray(np.arange(0.0, 360.0, 10.0), dims="lon", attrs={"units": "degrees_east"})
-    year = xr.DataArray(np.arange(size) / 12, dims="time")
+    times = np.datetime64("1960-01") + np.arange(size)
+    lat, lon, year = np.arange(-60.0, 61.0, 10.0)[:, None], np.arange(0.0, 360.0, 10.0), np.arange(size) / 12
 
-    def bump(north: float, east: float, wide: float) -> xr.DataArray:
-        return np.exp(-(((lat - north) / 15) ** 2) - ((lon - east) / wide) ** 2)
+    def bump(north: float, east: float, wide: float) -> Floats:
+        return np.asarray(np.exp(-(((lat - north) / 15) ** 2) - ((lon - east) / wide) ** 2))
 
-    patterns = xr.concat([1.5 * bump(0, 220, 40), 0.8 * (bump(40, 180, 20) - bump(40, 220, 20))], "pattern")
-    season = 8 * np.cos(2 * np.pi * year) * np.sin(np.deg2rad(lat)) * -1
-    field = 15 + season + 0.02 * year + (series * patterns).sum("pattern")
-    field = field + 0.3 * rng.standard_normal(field.transpose("time", "lat", "lon").shape)
+    patterns = np.array([1.5 * bump(0, 220, 40), 0.8 * (bump(40, 180, 20) - bump(40, 220, 20))])
+    kicks = rng.standard_normal((size, 2))
+    kicks[1:] *= math.sqrt(1 - 0.5**2)
+    series = lfilter([1.0], [1.0, -0.5], kicks, axis=0)
+    season = -8 * np.cos(2 * np.pi * year)[:, None, None] * np.sin(np.deg2rad(lat))
+    values = 15 + season + 0.02 * year[:, None, None] + np.tensordot(series, patterns, 1)
+    values = values + 0.3 * rng.standard_normal(values.shape)
     land = (abs(lon - 20 - lat / 3) < 25) | (abs(lon - 290 + lat / 2) < 20)
-    found = (
-        field.where(~land).transpose("time", "lat", "lon").assign_coords(time=time.astype("M8[ns]"), lat=lat, lon=lon)
-    )
-    return found.rename("temperature").assign_attrs(units="degC")
+    coords = {
+        "time": times.astype("M8[ns]"),
+        "lat": ("lat", lat.ravel(), {"units": "degrees_north"}),
+        "lon": ("lon", lon, {"units": "degrees_east"}),
+    }
+    dims, attrs = ("time", "lat", "lon"), {"units": "degC"}
+    return xr.DataArray(np.where(land, np.nan, values), coords, dims, name="temperature", attrs=attrs)
 
 
 def _lazy(drawing: Drawing, labels: bool) -> Any:
