@@ -198,6 +198,8 @@ def test_fields_are_drawn_as_maps():
     assert maps[0].get_ylabel() == "lat (degrees_north)"
     assert "sst (K)" in {axes.get_ylabel() for axes in figure.axes}  # of colour bars
     assert plot.eigenfunction(estimator, None, 1).get_ylabel() == "lat (degrees_north)"
+    with pytest.raises(ValueError, match="the model was fitted on"):
+        plot.eigenfunctions(estimator, field[:, :2])
 
     places = dsp.Rows(field[:5], sample_dims=("lat", "lon"), on_invalid="skip")
     landmarks = Landmarks(Gaussian(3.0), 5)

@@ -39,6 +39,8 @@ def maps_of(estimator: SpectralDecomposition, X: Any, components: Sequence[int],
             patterns = estimator.patterns_.single
         except ValueError:
             return []
+        if X is not None:
+            View(estimator).source(X)  # refuses other columns
         found = in_the_field(estimator, patterns[list(components)].real, ("component",))
         return [maps[k] for maps in found.values() if maps.ndim == 3 for k in range(len(components))]
     return _over_rows(estimator, X, components, most) if len(layout.sample_dims) == 2 else []
