@@ -1,5 +1,10 @@
 """Spectral decompositions of operators, learned from data that does not fit in memory.
 
+    dsp.SpectralDecomposition(dsp.operators.Laplacian()).fit(x)     of any operator: clusters, coordinates
+    dsp.Rows(x, standardize=True)                                   how data are read; goes wherever data do
+    dsp.plot, dsp.report                                            pictures; all of a model on one page
+    help("daskspectral.guides")                                     results, options, shell, clusters, guarantees
+
 How to work on it
 -----------------
 A room has the name of its task, and imports run downward from one to the next (import-linter holds them to it):
@@ -65,7 +70,9 @@ if TYPE_CHECKING:
     from daskspectral import (
         basis,
         datasets,
+        forms,
         groups,
+        guides,
         kernels,
         landmarks,
         manifolds,
@@ -89,7 +96,6 @@ if TYPE_CHECKING:
         UntrustedError,
         WeightWarning,
     )
-    from daskspectral.forms import along, along_each, at, form, functional, grad, inner, partial, second
     from daskspectral.invariance import InvariantFeatures, InvariantRegressor
     from daskspectral.moments import Moments
     from daskspectral.regression import HermiteRegressor
@@ -117,23 +123,16 @@ _HOMES = {
     "TrustWarning": "errors",
     "UntrustedError": "errors",
     "WeightWarning": "errors",
-    "along": "forms",
-    "along_each": "forms",
-    "at": "forms",
-    "form": "forms",
-    "functional": "forms",
-    "grad": "forms",
-    "inner": "forms",
     "load": "store",
-    "partial": "forms",
     "save": "store",
-    "second": "forms",
     "untrusted": "store",
 }
 _MODULES = (
     "basis",
     "datasets",
+    "forms",
     "groups",
+    "guides",
     "kernels",
     "landmarks",
     "manifolds",
@@ -145,49 +144,42 @@ _MODULES = (
     "testing",
 )
 
-__all__ = [
-    "DensityWarning",
-    "DiffusionMap",
-    "FitWarning",
-    "HermiteRegressor",
-    "InvalidRowError",
-    "InvariantFeatures",
-    "InvariantRegressor",
-    "KernelEmbedding",
-    "ManifoldWarning",
-    "Moments",
-    "RankWarning",
-    "Rows",
-    "SDPEmbedding",
-    "SmoothnessError",
+__all__ = [  # what a user calls first comes first
     "SpectralDecomposition",
-    "TrustWarning",
-    "UntrustedError",
-    "WeightWarning",
-    "along",
-    "along_each",
-    "at",
-    "basis",
-    "datasets",
-    "form",
-    "functional",
-    "grad",
-    "groups",
-    "inner",
-    "kernels",
-    "landmarks",
+    "Rows",
+    "HermiteRegressor",
+    "SDPEmbedding",
+    "DiffusionMap",
+    "KernelEmbedding",
+    "InvariantRegressor",
+    "InvariantFeatures",
+    "save",
     "load",
-    "manifolds",
-    "model_selection",
+    "untrusted",
+    "Moments",
     "operators",
-    "partial",
+    "kernels",
+    "basis",
+    "solvers",
     "plot",
     "report",
-    "save",
-    "second",
-    "solvers",
+    "datasets",
+    "model_selection",
+    "manifolds",
+    "groups",
+    "landmarks",
+    "forms",
     "testing",
-    "untrusted",
+    "guides",
+    "FitWarning",
+    "TrustWarning",
+    "RankWarning",
+    "DensityWarning",
+    "ManifoldWarning",
+    "WeightWarning",
+    "InvalidRowError",
+    "SmoothnessError",
+    "UntrustedError",
 ]
 
 

@@ -16,6 +16,8 @@ part of the rows costs no more than its chunks; a trajectory is drawn from its b
     double_well     the density exp(-V), V = 4 (x² - 1)²
     langevin        a trajectory in this well, dX = -V'(X) dt + √2 dW
     ou              an Ornstein-Uhlenbeck trajectory
+
+`ocean(n)` is a labelled field of n months, in memory: seasons, a trend and two patterns, with land.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass
 from functools import lru_cache
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +39,9 @@ from daskspectral.data.remote import Location
 from daskspectral.data.writing import create_array, default_chunk_rows, progress_bar
 from daskspectral.kernels.base import is_number, whole
 
+if TYPE_CHECKING:
+    import xarray as xr
+
 __all__ = [
     "blobs",
     "circle",
@@ -44,6 +49,7 @@ __all__ = [
     "draw",
     "gaussian",
     "langevin",
+    "ocean",
     "ou",
     "sphere",
     "swiss_roll",
@@ -422,6 +428,39 @@ def write(
         for start, block in zip(drawing.starts, blocks, strict=True):
             array[start : start + len(block)] = block
             bar.update(len(block))
+
+
+def ocean(n: int = 720, *, seed: int = 0) -> xr.DataArray:
+    """Temperatures (time, lat, lon) of n months in degrees Celsius, from 1960 on, 10 degrees apart; NaN on land.
+
+    Seasons of 8 K that change sign at the equator, 0.02 K a year, white noise of 0.3 K, and two patterns, each times a
+    series of variance 1 with a correlation of 0.5 from month to month: 1.5 K about the equator at 220 degrees east,
+    and 0.8 K about 40 degrees north at 180, with the other sign at 220. Raises ValueError for less than one month.
+    """
+    import xarray as xr
+
+    rng, size = np.random.default_rng(seed), whole("n", n, 1)
+    times = np.datetime64("1960-01") + np.arange(size)
+    lat, lon, year = np.arange(-60.0, 61.0, 10.0)[:, None], np.arange(0.0, 360.0, 10.0), np.arange(size) / 12
+
+    def bump(north: float, east: float, wide: float) -> Floats:
+        return np.asarray(np.exp(-(((lat - north) / 15) ** 2) - ((lon - east) / wide) ** 2))
+
+    patterns = np.array([1.5 * bump(0, 220, 40), 0.8 * (bump(40, 180, 20) - bump(40, 220, 20))])
+    kicks = rng.standard_normal((size, 2))
+    kicks[1:] *= math.sqrt(1 - 0.5**2)
+    series = lfilter([1.0], [1.0, -0.5], kicks, axis=0)
+    season = -8 * np.cos(2 * np.pi * year)[:, None, None] * np.sin(np.deg2rad(lat))
+    values = 15 + season + 0.02 * year[:, None, None] + np.tensordot(series, patterns, 1)
+    values = values + 0.3 * rng.standard_normal(values.shape)
+    land = (abs(lon - 20 - lat / 3) < 25) | (abs(lon - 290 + lat / 2) < 20)
+    coords = {
+        "time": times.astype("M8[ns]"),
+        "lat": ("lat", lat.ravel(), {"units": "degrees_north"}),
+        "lon": ("lon", lon, {"units": "degrees_east"}),
+    }
+    dims, attrs = ("time", "lat", "lon"), {"units": "degC"}
+    return xr.DataArray(np.where(land, np.nan, values), coords, dims, name="temperature", attrs=attrs)
 
 
 def _lazy(drawing: Drawing, labels: bool) -> Any:

@@ -168,13 +168,13 @@ class SmoothnessError(ValueError):
 class InvalidRowError(ValueError):
     """A row of the data holds NaN, infinity, a number whose square overflows (1e153), or a negative sample weight.
 
-    `row` is the number of the lowest one. In trajectories `row` is counted within its own trajectory, and is a row of
-    the first pair (x, future) that is invalid.
+    `row` is the number of the lowest one, and `column` that of X in which it holds such a number, None for others. In
+    trajectories `row` is counted within its own trajectory, and is a row of the first pair (x, future) that is invalid.
     """
 
-    def __init__(self, message: str, row: int):
-        super().__init__(message, row)
-        self.row = row
+    def __init__(self, message: str, row: int, column: int | None = None):
+        super().__init__(message, row, column)
+        self.row, self.column = row, column
 
     def __str__(self) -> str:
         return str(self.args[0])

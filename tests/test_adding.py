@@ -50,7 +50,7 @@ def saved_and_described(model: Any, path: Path, capsys: pytest.CaptureFixture[st
 
 OPERATOR = """
 from dataclasses import dataclass, field
-from daskspectral import form, grad, inner
+from daskspectral.forms import form, grad, inner
 from daskspectral.operators import Operator
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class Rates(Solver):
 
 def test_a_solver(added: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     added("my_solver", SOLVER)
-    stiffness = dsp.form(lambda f, g, x: dsp.inner(dsp.grad(f), dsp.grad(g)))
+    stiffness = dsp.forms.form(lambda f, g, x: dsp.forms.inner(dsp.forms.grad(f), dsp.forms.grad(g)))
     operator = dsp.operators.BilinearForm(stiffness, "rates", constants=True)  # asked for by its name
     model = dsp.SpectralDecomposition(operator, BELLS, **SMALL).fit(X)
     np.testing.assert_allclose(model.rates_[:3], [0, 1, 4], atol=0.1)

@@ -13,7 +13,7 @@ from scipy.stats import kstest
 from daskspectral import datasets
 from daskspectral.datasets import SAMPLES
 
-NAMES = [name for name in datasets.__all__ if name not in ("draw", "write")]
+NAMES = [name for name in datasets.__all__ if name not in ("draw", "ocean", "write")]
 
 
 def test_every_sample_has_a_function() -> None:
@@ -97,3 +97,20 @@ def test_lazy_rows_are_known_again(name: str) -> None:
     names = [draw(**given | other).name for other in ({}, {}, *others)]
     assert names[0] == names[1]
     assert len(set(names)) == 5
+
+
+def test_the_ocean_has_the_seasons_trend_and_patterns_that_it_says() -> None:
+    field = datasets.ocean(2400, seed=1)
+    assert (field.dims, field.units) == (("time", "lat", "lon"), "degC")
+    assert 0.1 < float(field.isnull().all("time").mean()) < 0.3
+    assert bool((field.isnull().any("time") == field.isnull().all("time")).all())
+    assert field.equals(datasets.ocean(2400, seed=1))
+    slope = field.polyfit("time", 1).polyfit_coefficients.sel(degree=1) * 3.15576e16  # of nanoseconds to years
+    assert abs(float(slope.mean()) - 0.02) < 1e-3
+    means = field.groupby("time.month").mean().mean("lon")
+    np.testing.assert_allclose(means.sel(month=7) - means.sel(month=1), 16 * np.sin(np.radians(means.lat)), atol=0.2)
+    series = field.sel(lat=0, lon=220) - 0.02 * np.arange(2400) / 12
+    assert abs(float(series.std()) - np.hypot(1.5, 0.3)) < 0.1
+    assert abs(np.corrcoef(series[:-1], series[1:])[0, 1] - 0.5 * 1.5**2 / (1.5**2 + 0.3**2)) < 0.06
+    with pytest.raises(ValueError, match="n is a whole number of 1 or more"):
+        datasets.ocean(0)

@@ -55,7 +55,7 @@ def loaded_by(code: str) -> list[str]:
         (EVERY_HELP, set()),
         ("import daskspectral.moments, daskspectral.solve, daskspectral.landmarks", MATHEMATICS),
         (
-            "from daskspectral import kernels, manifolds, operators, form, grad, inner, Moments, RankWarning",
+            "from daskspectral import forms, kernels, manifolds, operators, Moments, RankWarning",
             MATHEMATICS,
         ),
         ("import daskspectral.engine", MATHEMATICS | ENGINE),

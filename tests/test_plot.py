@@ -5,11 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import daskspectral as dsp
 from daskspectral import plot
 from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian
+from daskspectral.plot.fields import maps_of
 
 
 def fitted(x, count=60, n_components=6, scale=1.0):
@@ -173,3 +175,36 @@ def test_without_matplotlib_the_extra_is_named(plane, tmp_path, monkeypatch):
     ):
         with pytest.raises(ImportError, match=r"pip install daskspectral\[plot\]"):
             call()
+
+
+def test_fields_are_drawn_as_maps():
+    rng = np.random.default_rng(0)
+    coords = {"lat": ("lat", [-40.0, 0.0, 40.0], {"units": "degrees_north"}), "lon": [0.0, 90.0, 180.0, 270.0]}
+    wave = np.sin(np.arange(3)[:, None] + np.arange(4))
+    values = 3 * rng.standard_normal((200, 1, 1)) * wave + rng.standard_normal((200, 3, 4))
+    values[:, 0, 1] = np.nan  # land
+    field = xr.DataArray(values, coords, ("time", "lat", "lon"), name="sst", attrs={"units": "K"})
+    operator = dsp.operators.Covariance()
+    rows = dsp.Rows(field, sample_dims="time", on_invalid="skip")
+    estimator = dsp.SpectralDecomposition(operator, n_components=3, random_state=0).fit(rows)
+    one = maps_of(estimator, field, [1], 100)[0]
+    series = np.asarray(estimator.transform(rows))[:, 1]
+    flat = values.reshape(200, -1)
+    slopes = [np.polyfit(series, column, 1)[0] if np.isfinite(column).all() else np.nan for column in flat.T]
+    np.testing.assert_allclose(one.values.ravel(), slopes, atol=1e-9)
+    figure = plot.eigenfunctions(estimator, field)
+    maps = [axes for axes in figure.axes if axes.get_title()]
+    assert [axes.get_xlabel() for axes in maps] == ["lon"] * 3
+    assert maps[0].get_ylabel() == "lat (degrees_north)"
+    assert "sst (K)" in {axes.get_ylabel() for axes in figure.axes}  # of colour bars
+    assert plot.eigenfunction(estimator, None, 1).get_ylabel() == "lat (degrees_north)"
+    with pytest.raises(ValueError, match="the model was fitted on"):
+        plot.eigenfunctions(estimator, field[:, :2])
+
+    places = dsp.Rows(field[:5], sample_dims=("lat", "lon"), on_invalid="skip")
+    landmarks = Landmarks(Gaussian(3.0), 5)
+    estimator = dsp.SpectralDecomposition(basis=landmarks, n_components=3, random_state=0).fit(places)
+    one = maps_of(estimator, places, [2], 100)[0]
+    np.testing.assert_allclose(one, estimator.transform(places)[..., 2])
+    assert maps_of(estimator, places, [2], 6)[0].shape == (2, 2)
+    assert plot.eigenfunctions(estimator, places).axes[0].get_xlabel() == "lon"

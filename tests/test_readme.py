@@ -1,17 +1,23 @@
-"""The README runs from top to bottom as written: every shell and Python block, in order, in one empty folder."""
+"""The README runs from top to bottom as written, and the shell's guide after it, in order, in one empty folder."""
 
 import os
 import re
 import subprocess
 import sys
 import tomllib
+import warnings
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import xarray as xr
+import zarr
+from matplotlib import image
 
+import daskspectral as dsp
 from daskspectral.cli import command
+from daskspectral.guides import installing, shell
 
 ROOT = Path(__file__).parents[1]
 LANGUAGES = ("sh", "python", "text")  # a block of `text` cannot run here: it needs a cluster, say
@@ -69,21 +75,65 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.slow
-def test_the_readme_runs_from_top_to_bottom(folder: Path) -> None:
-    reader: dict[str, object] = {"__name__": "__main__"}
+@pytest.fixture
+def reader(folder: Path) -> dict[str, Any]:
+    """The names that the Python blocks leave behind, `models` the model of each of them."""
+    reader: dict[str, Any] = {"__name__": "__main__", "models": []}
     for block in blocks():
         if block.language == "sh":
             run_shell(block, folder)
+            reader["points"] = zarr.open_array("points.zarr")[:]
         elif block.language == "python":
             code = "\n" * (block.line - 1) + block.code
-            exec(compile(code, str(ROOT / "README.md"), "exec"), reader)
-    assert (folder / "eigenfunctions.png").stat().st_size > 10_000
-    values = reader["est"].eigenvalues_  # type: ignore[attr-defined]
-    assert values.shape == (16,)
-    assert abs(values[0]) < 1e-6
-    assert values[1] < 0.03  # two moons: two clusters
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", dsp.FitWarning)  # a recipe gives what can be trusted
+                warnings.simplefilter("error", dsp.TrustWarning)
+                exec(compile(code, str(ROOT / "README.md"), "exec"), reader)
+            reader["models"].append(reader["model"])
+    return reader
+
+
+def coarse(picture: Path) -> Any:
+    """A picture as the means of 20 x 20 places."""
+    shown = image.imread(picture)[..., :3]
+    return np.array([[part.mean((0, 1)) for part in np.array_split(row, 20, 1)] for row in np.array_split(shown, 20)])
+
+
+@pytest.mark.slow
+def test_the_readme_runs_from_top_to_bottom(reader: dict[str, Any], folder: Path) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    values = dsp.load(folder / "model.zarr").eigenvalues_
+    found = [*values[:6], *values[-2:]]
+    told = re.search(
+        r"eigenvalue (\S+) tells.*?along them, (\S+), (\S+), (\S+), (\S+), ..., (\S+), (\S+) for", text, re.S
+    )
+    assert told is not None
+    np.testing.assert_allclose(found[1:], [float(number) for number in told.groups()], rtol=0.01)
     np.testing.assert_allclose(values[2:], [k * k for k in range(1, 8) for _ in range(2)], rtol=0.06)
+    same = np.abs(coarse(folder / "eigenfunctions.png") - coarse(ROOT / "examples/pictures/two_moons.png"))
+    assert same.mean() < 0.01, "the picture is of another run: copy eigenfunctions.png"
+
+    rings, field, moves, moons = reader["models"]
+    assert rings.eigenvalues_[1] < 0.02 < 0.9 < rings.eigenvalues_[2]
+    assert max(np.mean(reader["clusters"] == reader["rings"]), np.mean(reader["clusters"] != reader["rings"])) > 0.999
+    np.testing.assert_allclose(field.explained_variance_ratio_, [0.42, 0.07], atol=0.01)
+    one = reader["found"].temperature_pattern[0]
+    true = 1.5 * np.exp(-((one.lat / 15) ** 2) - ((one.lon - 220) / 40) ** 2)
+    assert float(abs(xr.corr(one, true))) > 0.99
+    np.testing.assert_allclose(moves.timescales_[:, 0], 84, rtol=0.03)
+    np.testing.assert_allclose(reader["sets"].probabilities, 0.5, atol=0.05)
+    np.testing.assert_array_equal(
+        zarr.open_array(folder / "functions.zarr" / "eigenfunction")[:50], moons.transform(reader["points"])[:50]
+    )
+    for name in ("eigenfunctions", "clusters", "maps", "timescales"):
+        assert (folder / f"{name}.png").stat().st_size > 5_000
+
+    np.save("x.npy", reader["points"][:1000]), np.save("y.npy", np.sin(reader["points"][:1000, 0]))
+    zarr.open_array("points.zarr").append(reader["points"][:1000])  # more rows have come
+    commands = re.findall(r"^    (daskspectral .*\n)", shell.__doc__ or "", re.MULTILINE)
+    assert len(commands) > 15
+    for one in commands:
+        run_shell(Block(1, "sh", one), folder)
 
 
 def test_every_block_of_the_readme_is_of_a_known_language() -> None:
@@ -100,15 +150,19 @@ def test_installation_and_tests_are_one_command_each() -> None:
     assert "pytest" not in left
 
 
-def test_extras_of_the_readme_are_the_extras_of_the_package() -> None:
+def test_it_is_short_and_its_recipes_have_eight_lines() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
+    recipes = [block.code.replace("\n\n", "\n").splitlines() for block in blocks() if block.language == "python"]
+    assert max(map(len, recipes)) <= 9  # with the import of the package
+
+
+def test_extras_that_are_told_are_the_extras_of_the_package() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    line = re.search(r"^Extras: (.*)$", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    assert line is not None
-    assert set(re.findall(r"`(\w+)`", line[1])) == set(extras)
+    assert set(re.findall(r"^    (\w+) ", installing.__doc__ or "", re.MULTILINE)) == {"extra", *extras}
 
 
-def test_every_command_is_in_the_readme() -> None:
-    named = set(re.findall(r"\bdaskspectral ([a-z]+)\b", (ROOT / "README.md").read_text(encoding="utf-8")))
+def test_every_command_is_in_the_guide() -> None:
+    named = set(re.findall(r"\bdaskspectral ([a-z]+)\b", shell.__doc__ or ""))
     assert set(command.commands) <= named, set(command.commands) - named
 
 

@@ -111,7 +111,9 @@ MODELS: dict[str, Callable[[], Any]] = {
         dsp.operators.Laplacian(dsp.manifolds.Sphere(2)), Landmarks(count=10), n_components=3, random_state=0
     ).fit(X / np.linalg.norm(X, axis=1, keepdims=True)),
     "form": lambda: small(
-        operator=dsp.operators.SymmetricForm(dsp.form(lambda f, g, x: dsp.inner(dsp.grad(f), dsp.grad(g))))
+        operator=dsp.operators.SymmetricForm(
+            dsp.forms.form(lambda f, g, x: dsp.forms.inner(dsp.forms.grad(f), dsp.forms.grad(g)))
+        )
     ),
     "hermite": lambda: dsp.HermiteRegressor(Landmarks(count=10), random_state=0).fit(X, X[:, 0]),
     "sdp": lambda: dsp.SDPEmbedding(2.0, random_state=0).fit(X[:60]),

@@ -58,13 +58,15 @@ READ_BYTES = 1 << 22  # whole chunks are read together up to this size: a store 
 class Bad:
     """A row that cannot be used: its global number, what is wrong with it, and in which field.
 
-    `error` is set for a point that a manifold does not accept, which is an error whatever `on_invalid` says.
+    `error` is set for a point that a manifold does not accept, which is an error whatever `on_invalid` says. `column`
+    is that of X before some were chosen.
     """
 
     row: int
     reason: str
     field: str = "x"
     error: PointError | None = None
+    column: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +228,9 @@ def first_invalid(batch: Mapping[str, Array], columns: Mapping[str, tuple[int, .
                 return Bad(row, f"{'the sample weight' if name == 'weight' else name} is {value}{why}", name)
             chosen = (columns or {}).get(name)
             shown = chosen[index[0]] if chosen is not None else index[0] if len(index) == 1 else index
-            return Bad(row, f"{'X' if name == 'x' else name} holds {value} in column {shown}{why}", name)
+            place = shown if isinstance(shown, int) and name == "x" else None
+            reason = f"{'X' if name == 'x' else name} holds {value} in column {shown}{why}"
+            return Bad(row, reason, name, column=place)
         if name == "weight" and entry < 0:
             return Bad(row, f"the sample weight is negative ({entry})", name)
     raise AssertionError("the row is valid")

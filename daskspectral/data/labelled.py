@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 BLOCK_BYTES = 1 << 26  # of the rows that are read together, where a field's chunks are larger
+LEAST_BYTES = 1 << 22  # of the rows that are read together, where a field's chunks are smaller
 
 
 def _cosine(angles: xr.DataArray) -> xr.DataArray:
@@ -71,7 +72,7 @@ def stacked(arrays: list[xr.DataArray], rows: int, *, flat: bool = True) -> Any:
     row_bytes = sum(b.dtype.itemsize * int(np.prod(b.shape[1:], dtype=int)) for b in blocks)
     own = max(max(b.chunks[0]) for b in blocks if b.chunks is not None)
     if own * row_bytes <= BLOCK_BYTES:
-        first: Any = next(b.chunks[0] for b in blocks if b.chunks is not None)
+        first: Any = joined(next(b.chunks[0] for b in blocks if b.chunks is not None), LEAST_BYTES // max(1, row_bytes))
     else:
         first = max(1, BLOCK_BYTES // max(1, row_bytes))
     lazies = []
@@ -80,6 +81,16 @@ def stacked(arrays: list[xr.DataArray], rows: int, *, flat: bool = True) -> Any:
         data = data.rechunk({0: first, **dict.fromkeys(range(1, data.ndim), -1)})
         lazies.append(data.reshape(shape))
     return lazies[0] if len(lazies) == 1 else da.concatenate(lazies, axis=1).rechunk({1: -1})
+
+
+def joined(chunks: Sequence[int], rows: int) -> tuple[int, ...]:
+    """Chunks of some rows, neighbours taken together up to this many: `groupby` leaves chunks of one time each."""
+    found = [0]
+    for size in chunks:
+        if found[-1] and found[-1] + size > rows:
+            found.append(0)
+        found[-1] += size
+    return tuple(found)
 
 
 def columns_with_numbers(values: Any, what: str) -> Array | None:

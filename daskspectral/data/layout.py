@@ -178,6 +178,14 @@ class RowLabels:
     coords: Mapping[Any, Any] = field(default_factory=dict)
     attrs: Plain = field(default_factory=dict)
 
+    def place(self, row: int) -> str:
+        """A row in words, such as "time=2001-03-01T00:00:00"."""
+        found = []
+        for dim, i in zip(self.dims, np.unravel_index(row, self.sizes), strict=True):
+            value = self.coords[dim].values[i] if dim in self.coords else i
+            found.append(f"{dim}={np.datetime_as_string(value, 's') if isinstance(value, np.datetime64) else value}")
+        return ", ".join(found)
+
 
 def plain(attrs: Mapping[Any, Any]) -> Plain:
     """Attributes as files keep them: numbers, text, and lists of these; others as their text."""

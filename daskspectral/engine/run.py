@@ -155,6 +155,7 @@ class Run:
             f"{which}: {bad.reason}. Mend the data, or leave such rows out with Rows(X, "
             "on_invalid='skip') (--on-invalid skip in the shell)",
             row,
+            bad.column,
         )
 
     @contextmanager

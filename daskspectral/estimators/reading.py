@@ -55,7 +55,8 @@ def reads(method: Call) -> Call:
             values |= {"X": rows.data, "fields": rows.fields}
             weighs = not own.parameters.keys().isdisjoint(("sample_weight", "options"))
             dropping = learns and rows.on_invalid != "raise"
-            layouts = _Call(self, values, known, given, learns, weighs, dropping, rows, fits).lay()
+            call = _Call(self, values, known, given, learns, weighs, dropping, rows, fits)
+            layouts = call.lay()
             if layouts is None:
                 refuse_names(rows, known.get("layout_"))
             read = {"data": values["X"], "fields": values.pop("fields"), **UNNAMED}
@@ -64,10 +65,7 @@ def reads(method: Call) -> Call:
                 result = called(self, **values)
             except InvalidRowError as error:
                 if layouts is not None:
-                    error.add_note(
-                        "X has labels: Rows(X, on_invalid='skip') (--on-invalid skip in the shell) first leaves out "
-                        "columns without a number in any row, such as land, and then rows with NaN in the others"
-                    )
+                    error.args = (f"{error}. {call.told(error, layouts['layout_'])}", *error.args[1:])
                 raise
         if method.__name__ == "fit":
             for name in LAYOUTS:
@@ -79,12 +77,12 @@ def reads(method: Call) -> Call:
     return cast(Call, reading)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Call:
     """The arguments of one call, `values`, in which rows take the place of labelled data.
 
     `known` are the layouts of the fit, `given` what is told of dimensions; a call that `learns` may be `dropping` empty
-    columns. Of the `rows` that a call `fits` climatologies and trends are read.
+    columns. Of the `rows` that a call `fits` climatologies and trends are read. `stacked` is X, where it is one.
     """
 
     estimator: Any
@@ -96,6 +94,7 @@ class _Call:
     dropping: bool
     rows: Rows
     fits: bool
+    stacked: StackedRows | None = None
 
     def lay(self) -> dict[str, Layout] | None:
         """The layouts; None where X has no labels."""
@@ -105,6 +104,7 @@ class _Call:
             if stacked is None:
                 return None
             self.values["X"] = stacked.reader
+            self.stacked = stacked
             _check_folds(self._folds, stacked, "folds")
             return {"layout_": self._lay_fields(stacked)}
         labelled = loaded("xarray.DataArray", "xarray.Dataset", "zarr.Group")
@@ -114,6 +114,20 @@ class _Call:
         if operator is not None and operator.lag is None and len(operator.views) > 1:
             return self._lay_views(X, operator.own_right_basis)
         return self._lay_trajectories(X)
+
+    def told(self, error: InvalidRowError, layout: Layout) -> str:
+        """Where an invalid row lies in the dimensions of X, and what of its first rows would be left out."""
+        if self.stacked is None:
+            return "X has labels: skipping first leaves out columns without a number, such as land, and then such rows"
+        reader, names = self.stacked.reader, layout.names
+        first: Any = np.isfinite(reader.read(0, int(reader.edges[1])))
+        filled = first.any(axis=0)
+        bad = np.count_nonzero(~first[:, filled].all(axis=1))
+        where = self.stacked.rows.place(error.row) + (f", {names[error.column]}" if error.column is not None else "")
+        return (
+            f"It is at {where}. Of the first {len(first)} rows, skipping leaves out {np.count_nonzero(~filled)} of "
+            f"{len(filled)} columns, which have no number (such as land), and then {bad} rows with NaN in the others"
+        )
 
     @property
     def _folds(self) -> Any:

@@ -22,9 +22,10 @@ Expressions of one function add and subtract, and take numbers and fields (n,) a
 
     >>> import numpy as np
     >>> import daskspectral as dsp
-    >>> @dsp.form
+    >>> from daskspectral.forms import form, grad, inner
+    >>> @form
     ... def oscillator(f, g, x):
-    ...     return dsp.inner(dsp.grad(f), dsp.grad(g)) + dsp.inner(f, g, weight=x.potential)
+    ...     return inner(grad(f), grad(g)) + inner(f, g, weight=x.potential)
     >>> oscillator.symmetric, sorted(oscillator.fields), oscillator.orders
     (True, ['potential', 'x'], (1, 1))
     >>> x = np.random.default_rng(0).uniform(0, np.pi, (20_000, 1))

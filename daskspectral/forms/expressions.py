@@ -150,7 +150,7 @@ class Term(Registered):
 
     Examples
     --------
-    >>> from daskspectral import form, inner
+    >>> from daskspectral.forms import form, inner
     >>> twice = form(lambda f, g, x: inner(2 * f, g))
     >>> twice.expression.terms[0][0]
     2.0
@@ -215,7 +215,7 @@ class LinearExpression(Expression):
 
     Examples
     --------
-    >>> from daskspectral import form, inner, partial
+    >>> from daskspectral.forms import form, inner, partial
     >>> slope = form(lambda f, g, x: inner(f, partial(g, 1) + 3 * g))
     >>> slope.orders
     (0, 1)
@@ -312,7 +312,7 @@ class Pairing:
 
     Examples
     --------
-    >>> from daskspectral import functional, inner
+    >>> from daskspectral.forms import functional, inner
     >>> functional(lambda f, x: inner(f, x.y, weight=x.mask)).pairings[0].target
     Field(name='y', index=None)
     """
@@ -334,7 +334,7 @@ class LinearFunctional(Expression):
 
     Examples
     --------
-    >>> from daskspectral import functional, inner
+    >>> from daskspectral.forms import functional, inner
     >>> mean = functional(lambda f, x: inner(f, 1.0))
     >>> len((2 * mean.expression).terms)
     1

@@ -168,6 +168,7 @@ class _LazyRows:
                     f"row {start + bad.row} cannot be used: {bad.reason}. With Rows(X, on_invalid='skip') such rows "
                     "become NaN",
                     start + bad.row,
+                    bad.column,
                 )
         with renumbered(lambda k: start + k):
             values, found = self.function(rows)

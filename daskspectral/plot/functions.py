@@ -21,12 +21,14 @@ from daskspectral.plot.common import (
     value_label,
     values_of,
 )
+from daskspectral.plot.fields import aspect_of, draw_field, draw_series, maps_of
 from daskspectral.plot.files import refuse_picture, save_figure
-from daskspectral.plot.style import BLUE, CLOUD, FAINT, LINE, SERIES, Scale, axes_of, dots, globe, legend, plain
+from daskspectral.plot.style import BLUE, CLOUD, FAINT, SERIES, Scale, axes_of, dots, globe, legend, plain
 from daskspectral.plot.views import View
 from daskspectral.spectral import SpectralDecomposition
 
 if TYPE_CHECKING:
+    import xarray as xr
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -52,6 +54,8 @@ def eigenfunction(
     the two columns that tell most of the function, coloured by its values. Of complex functions the real part is
     drawn, of singular ones the left one, or with `right` the right one of `Cross`, over rows of the second view.
 
+    Of labelled data whose columns have two dimensions, or whose rows have, it is the map that `eigenfunctions` draws.
+
     Without X the landmarks stand for the data, or the box of a Fourier lattice. The axes have the names and units of
     the columns where the data had them. Raises ImportError without matplotlib, TypeError for other estimators,
     ValueError for X with other columns than at the fit or without a valid row, for a component that there is not,
@@ -61,6 +65,10 @@ def eigenfunction(
     check_component(estimator, component)
     if right and not has_right_view(estimator):
         raise ValueError(f"right functions of other variables are those of Cross; the model is {estimator}")
+    if maps := [] if right else maps_of(estimator, X, [component], max_points):
+        axes = draw_field(maps[0], ax, colour_bar=colour_bar)
+        axes.set_title(value_label(estimator, component), fontsize=9)
+        return axes
     canvas = View(estimator, right).canvas(X, max_points=max_points, random_state=random_state)
     scale = canvas.scale([component])
     axes = canvas.picture(component, scale, ax)
@@ -95,14 +103,6 @@ def series(
     return draw_series(axes_of(ax, (5.0, 2.0)), numbers, view.evaluate(points)[:, component], label="row")
 
 
-def draw_series(axes: Axes, x: Array, values: Array, *, label: str) -> Axes:
-    """A function along rows that follow one another."""
-    axes.axhline(0, color=LINE, linewidth=0.5)
-    axes.plot(x, values, color=BLUE, linewidth=0.9)
-    axes.set(xlabel=label, xlim=(x[0], x[-1]) if len(x) > 1 else None)
-    return plain(axes)
-
-
 def eigenfunctions(
     estimator: SpectralDecomposition, X: Any, *, count: int = 16, max_points: int = 20_000, random_state: Any = 0
 ) -> Figure:
@@ -115,6 +115,11 @@ def eigenfunctions(
     (|x| = 1 to 1e-6 in the sample): level lines in the Mollweide projection, the third axis upward. Otherwise the
     sample in the first two eigenfunctions that are not constant, coloured by each of the others.
 
+    Labelled data become maps, with the coordinates as axes and a colour bar each. Where columns have two dimensions,
+    such as latitude and longitude, it is the regression of the field on the function: what the field does where the
+    function rises by 1, in its own units (`to_xarray` has it as `..._pattern`). Where rows have two, such as
+    sample_dims=("lat", "lon"), it is the function.
+
     X (n, d) is one array of any kind that `fit` takes; `max_points` of its valid rows are drawn at random. The axes
     are in the units of X, also where the estimator standardizes. Raises ImportError without matplotlib, TypeError for
     other estimators, ValueError for X with another number of columns than at the fit, or without a valid row.
@@ -122,8 +127,10 @@ def eigenfunctions(
     check_fitted(estimator)
     if count < 1 or max_points < 1:
         raise ValueError(f"count and max_points must be 1 or more; they are {count} and {max_points}")
-    canvas = View(estimator).canvas(X, max_points=max_points, random_state=random_state)
     shown = range(min(count, len(values_of(estimator))))
+    if maps := maps_of(estimator, X, shown, max_points):
+        return _draw_maps(estimator, maps, shown)
+    canvas = View(estimator).canvas(X, max_points=max_points, random_state=random_state)
     if isinstance(canvas, Pairs):
         return _draw_embedding(estimator, canvas, shown)
     width, height = canvas.size
@@ -169,6 +176,15 @@ def panels(
         ax.tick_params(labelsize=7, length=2)
         ax.spines[:].set_color("0.7")
     return figure, axes
+
+
+def _draw_maps(estimator: SpectralDecomposition, maps: Sequence[xr.DataArray], shown: range) -> Figure:
+    """A panel for each map, of one variable after the other."""
+    titles = [value_label(estimator, shown[k % len(shown)]) for k in range(len(maps))]
+    figure, axes = panels(titles, columns=3, width=3.6, aspect=aspect_of(maps[0]))
+    for one, ax in zip(maps, axes, strict=True):
+        draw_field(one, ax)
+    return figure
 
 
 def _draw_embedding(estimator: SpectralDecomposition, canvas: Canvas, shown: range) -> Figure:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 from dask.utils import format_bytes
 from numpy.typing import NDArray
 
@@ -25,7 +24,7 @@ from daskspectral.kernels import Linear
 from daskspectral.moments.intervals import agreeing
 from daskspectral.moments.trust import excess, maximised
 from daskspectral.passes.selection import Selection
-from daskspectral.plot.canvas import Line, Pairs, Plane, level_lines
+from daskspectral.plot.canvas import Line, Pairs, Plane
 from daskspectral.plot.common import (
     has_right_view,
     is_singular,
@@ -34,9 +33,9 @@ from daskspectral.plot.common import (
     value_label,
     values_of,
     vanishing,
-    with_unit,
 )
-from daskspectral.plot.functions import draw_landmarks, draw_series
+from daskspectral.plot.fields import draw_field, draw_series
+from daskspectral.plot.functions import draw_landmarks
 from daskspectral.plot.spectra import LARGEST, gram_values, power
 from daskspectral.plot.style import BLUE, LINE, MUTED, Scale, above, axes_of, counted, plain
 from daskspectral.plot.views import View
@@ -361,29 +360,11 @@ def _patterns(model: SpectralDecomposition) -> list[Section]:
     pictures = []
     for name, maps in in_the_field(model, known.single[:count], ("component",)).items():
         for i in range(count) if maps.ndim in (2, 3) else ():
-            axes = _draw_field(maps.isel(component=i), with_unit(name, maps.attrs))
+            axes = draw_field(maps.isel(component=i))
             share = f"{100 * known.explained[i]:.3g} % of the variance"
             pictures.append(Picture(axes, f"The pattern of function {i} in {name}.", f"function {i}: {share}"))
     words = ["The regression of the field on each function."]
     return [Section("Patterns", words, pictures, reading="patterns")] if pictures else []
-
-
-def _draw_field(field: xr.DataArray, name: str) -> Axes:
-    """A field along one dimension, or as a map of two with a colour bar."""
-    axis = [field[dim].values for dim in field.dims]
-    axis = [places.astype(float) if places.dtype.kind in "iuf" else np.arange(len(places)) for places in axis]
-    labels = [with_unit(dim, field[dim].attrs) for dim in field.dims]
-    if field.ndim == 1:
-        return draw_series(axes_of(None, (4.0, 2.2)), axis[0], field.values, label=labels[0])
-    y, x = axis
-    aspect = float(np.clip(np.ptp(y) / (np.ptp(x) or 1.0), 0.4, 1.0))
-    axes = plain(axes_of(None, (4.2, 4.2 * aspect + 0.4)))
-    scale = Scale.symmetric(float(np.nanquantile(np.abs(field), 0.995)))
-    if field.size and min(field.shape) > 1:
-        level_lines(axes, x, y, np.ma.masked_invalid(field.values), scale=scale)
-    axes.set(xlabel=labels[1], ylabel=labels[0])
-    scale.bar(axes, name, shrink=0.85)
-    return axes
 
 
 def _prediction(model: HermiteRegressor | InvariantRegressor, X: Any) -> list[Section]:

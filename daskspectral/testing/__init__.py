@@ -17,7 +17,7 @@ A kernel in ten lines (`profile` is q or one of its derivatives in s = |x - y|²
 
 A form in three, on fields of the data of any name:
 
-    >>> from daskspectral import form, grad, inner
+    >>> from daskspectral.forms import form, grad, inner
     >>> @form
     ... def schroedinger(f, g, x):
     ...     return inner(grad(f), grad(g)) + inner(f, g, weight=x.potential)

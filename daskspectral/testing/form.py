@@ -44,9 +44,10 @@ def check_form(
     Examples
     --------
     >>> import daskspectral as dsp
-    >>> @dsp.form
+    >>> from daskspectral.forms import form, grad, inner
+    >>> @form
     ... def schroedinger(f, g, x):
-    ...     return dsp.inner(dsp.grad(f), dsp.grad(g)) + dsp.inner(f, g, weight=x.potential)
+    ...     return inner(grad(f), grad(g)) + inner(f, g, weight=x.potential)
     >>> dsp.testing.check_form(schroedinger)
     """
     if not isinstance(form, Form):

@@ -17,9 +17,12 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+try:
+    import pdoc.doc
+    import pdoc.render
+except ImportError:
+    sys.exit('the pages are made by pdoc, of the extra `test`: pip install -e ".[test]"')
 import click
-import pdoc.doc
-import pdoc.render
 import pygments
 from markupsafe import Markup
 from pygments.formatters import HtmlFormatter
@@ -35,6 +38,12 @@ import prose  # noqa: E402
 
 MODULES = {  # in the order of the navigation; the package itself lists what the others document
     "daskspectral": "the package",
+    "daskspectral.guides": "beyond the first fit",
+    "daskspectral.guides.installing": "what extras bring",
+    "daskspectral.guides.fitting": "results, data, options",
+    "daskspectral.guides.shell": "the commands",
+    "daskspectral.guides.scale": "clusters, stores, long runs",
+    "daskspectral.guides.guarantees": "what always holds",
     "daskspectral.spectral": "spectra and functions",
     "daskspectral.regression": "values and gradients",
     "daskspectral.embedding": "coordinates of rows",

@@ -27,6 +27,9 @@ ROOT = HERE.parents[1]
 PICTURES = ROOT / "examples" / "pictures"
 LINES = 360
 GUIDES = (
+    ("Fitting", "daskspectral/guides/fitting.html"),
+    ("In a shell", "daskspectral/guides/shell.html"),
+    ("At scale", "daskspectral/guides/scale.html"),
     ("Installing on a cluster", "clusters.html"),
     ("Choosing an operator", "daskspectral/operators.html#choosing-an-operator"),
     ("Writing a kernel", "daskspectral/kernels.html#writing-a-kernel"),
@@ -172,7 +175,7 @@ def readme_html(path: Path) -> str:
         page = READMES.get(place.as_posix())
         if place.suffix == ".py" and place.parts[0] == "daskspectral":
             module = place.with_suffix("").as_posix().removesuffix("/__init__")
-            page = f"{module}.html" if module.count("/") < 2 else None
+            page = f"{module}.html" if module.count("/") < 2 or "/guides/" in module else None
         return f'<a href="{page}{"#" * bool(anchor)}{anchor}">{match[2]}</a>' if page else match[2]
 
     text = re.sub(r'<a href="([^"]*)">(.*?)</a>', linked, text, flags=re.DOTALL)

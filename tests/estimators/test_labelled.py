@@ -88,7 +88,10 @@ def test_land_and_missing_rows_are_dropped_and_restored() -> None:
         np.asarray(est.transform(x))
     with pytest.raises(dsp.InvalidRowError, match="row 0") as caught:
         spectral().fit(field(values))
-    assert "such as land" in caught.value.__notes__[-1]
+    place = f"time={x.time.values[0].astype('M8[s]')}, t2m[lat=-60, lon=90]"
+    assert place in str(caught.value)
+    assert f"first {TIMES} rows, skipping leaves out 1 of {FLAT.shape[1]} columns" in str(caught.value)
+    assert "and then 1 rows with NaN" in str(caught.value)
 
 
 def target() -> xr.DataArray:

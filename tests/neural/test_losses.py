@@ -22,13 +22,13 @@ Array = NDArray[Any]
 D, ROWS = 3, 24
 
 
-@dsp.form
+@dsp.forms.form
 def curvature(f: Any, g: Any, x: Any) -> Any:
     """Second derivatives, a weight, and a sum of terms."""
     return (
-        dsp.inner(dsp.second(f), dsp.second(g), weight=x.potential)
-        + 0.5 * dsp.inner(dsp.partial(f, 1, 1, 0), dsp.partial(g, 1, 1, 0))
-        + dsp.inner(f + 2 * dsp.along(f, x.u), g + 2 * dsp.along(g, x.u))
+        dsp.forms.inner(dsp.forms.second(f), dsp.forms.second(g), weight=x.potential)
+        + 0.5 * dsp.forms.inner(dsp.forms.partial(f, 1, 1, 0), dsp.forms.partial(g, 1, 1, 0))
+        + dsp.forms.inner(f + 2 * dsp.forms.along(f, x.u), g + 2 * dsp.forms.along(g, x.u))
     )
 
 
@@ -180,7 +180,7 @@ def test_a_weight_counts_as_so_many_rows() -> None:
 
 
 def test_operators_without_a_loss_are_refused() -> None:
-    drift = dsp.form(lambda f, g, x: dsp.inner(f, dsp.partial(g, 1, 0, 0)))
+    drift = dsp.forms.form(lambda f, g, x: dsp.forms.inner(f, dsp.forms.partial(g, 1, 0, 0)))
     with pytest.raises(ValueError, match=r"no loss is known for .*, which is neither symmetric"):
         Loss.of(op.BilinearForm(drift, "eigen"))
     assert Loss.of(op.Transfer(3, "eigen")).two_sided  # by the operator between the same spaces

@@ -25,8 +25,10 @@ from daskspectral.spectral.choice import choose_functions
 from tests.common import assert_close, assert_same_bits
 
 pytest.importorskip("jax", reason="networks are trained by JAX: extra `neural`")
-DRIFT = BilinearForm(dsp.form(lambda f, g, x: dsp.inner(f, dsp.partial(g, 1, 0))), "eigen")
-BENDING = dsp.operators.SymmetricForm(dsp.form(lambda f, g, x: dsp.inner(dsp.second(f), dsp.second(g))))
+DRIFT = BilinearForm(dsp.forms.form(lambda f, g, x: dsp.forms.inner(f, dsp.forms.partial(g, 1, 0))), "eigen")
+BENDING = dsp.operators.SymmetricForm(
+    dsp.forms.form(lambda f, g, x: dsp.forms.inner(dsp.forms.second(f), dsp.forms.second(g)))
+)
 SMALL = {"hidden": (16, 16), "steps": 60, "batch": 64, "checks": 3}
 
 

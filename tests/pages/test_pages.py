@@ -47,11 +47,20 @@ def test_every_public_name_has_its_place(pages, builder, site) -> None:
     assert set(dsp._MODULES) <= {name.rpartition(".")[2] for name in builder.MODULES}
     for name in builder.MODULES:
         module = importlib.import_module(name)
-        missing = set(module.__all__) - set(pages[site / f"{name.replace('.', '/')}.html"].ids)
+        missing = set(getattr(module, "__all__", ())) - set(pages[site / f"{name.replace('.', '/')}.html"].ids)
         assert missing == set(), f"{name} lacks {missing}"
     anchors = [name for room in ("spectral", "regression") for name in pages[site / f"daskspectral/{room}.html"].ids]
     assert {"SpectralDecomposition.fit", "HermiteRegressor.predict"} <= set(anchors)  # of private bases
     assert not [name for name in anchors if name.endswith("_request") or "._" in name]
+
+
+def test_what_a_user_calls_first_is_listed_first(pages, site) -> None:
+    listed = [one for one in pages[site / "daskspectral.html"].ids if one in dsp.__all__]
+    assert listed == list(dsp.__all__)
+    warnings = [i for i, one in enumerate(listed) if one.endswith(("Warning", "Error"))]
+    assert warnings == list(range(len(listed) - len(warnings), len(listed)))
+    assert listed[:2] == ["SpectralDecomposition", "Rows"]
+    assert not {"form", "at", "along", "inner"} & {*dir(dsp)}
 
 
 def test_every_link_leads_somewhere_and_every_picture_is_there(pages, site) -> None:
@@ -94,6 +103,14 @@ def test_the_command_builds_into_a_folder_of_its_own(tmp_path) -> None:
     refused = subprocess.run(command, stderr=subprocess.PIPE, timeout=300)
     assert refused.returncode == 2
     assert b"holds something else than pages" in refused.stderr
+
+
+def test_the_command_names_the_extra_that_it_needs(tmp_path) -> None:
+    script = ROOT / "examples" / "pages" / "build.py"
+    code = f"import sys, runpy; sys.modules['pdoc'] = None; runpy.run_path({str(script)!r}, run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.PIPE, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr.decode().splitlines()[-1].endswith('pip install -e ".[test]"')
 
 
 def test_docstrings_are_tables_definitions_and_code_with_formulas_as_they_are(builder) -> None:

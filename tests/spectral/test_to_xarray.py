@@ -54,7 +54,7 @@ def test_fields_come_back_lazily_and_from_files(tmp_path: Any) -> None:
     data = field()
     model = fitted(data)
     lazy = model.inverse_transform(model.transform(data.chunk({"time": 40})))
-    assert lazy.chunks[0] == (40, 40, 40, 30)
+    assert lazy.chunks[0] == (150,)  # small chunks are taken together
     model.transform(data.chunk({"time": 40}), out=tmp_path / "f.zarr")
     given = (tmp_path / "f.zarr", xr.open_zarr(tmp_path / "f.zarr"), xr.open_zarr(tmp_path / "f.zarr").eigenfunction)
     for found in (lazy, model.inverse_transform(model.transform(data)), *map(model.inverse_transform, given)):

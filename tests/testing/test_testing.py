@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskspectral import along, along_each, at, form, grad, inner, partial, second
 from daskspectral.basis import (
     Basis,
     CallableBasis,
@@ -24,7 +23,22 @@ from daskspectral.basis import (
 from daskspectral.basis.base import Contraction
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.errors import SmoothnessError
-from daskspectral.forms import Atom, AtomProduct, Form, dirichlet, gram, tangential_dirichlet
+from daskspectral.forms import (
+    Atom,
+    AtomProduct,
+    Form,
+    along,
+    along_each,
+    at,
+    dirichlet,
+    form,
+    grad,
+    gram,
+    inner,
+    partial,
+    second,
+    tangential_dirichlet,
+)
 from daskspectral.kernels import FunctionKernel, Gaussian, Kernel, Matern, Polynomial, Radial, RadialKernel
 from daskspectral.kernels.base import Array, MultiIndex, check_index, unit_index
 from daskspectral.testing import check_basis, check_form, check_kernel

@@ -1,0 +1,110 @@
+"""Fitting: what a fit gives, what data it takes, and what may be told to it.
+
+What it gives
+-------------
+>>> import numpy as np
+>>> import daskspectral as dsp
+>>> x = dsp.datasets.uniform(3000)
+>>> est = dsp.SpectralDecomposition(n_components=4, random_state=0).fit(x)  # of the Laplacian; all else is chosen
+>>> est.eigenvalues_.shape, est.transform(x).shape  # ascending; functions of unit L2 norm under the data
+((4,), (3000, 4))
+
+    repr(est)                          the verdict in one line; in a notebook, and `daskspectral info`, with the table
+    eigenvalue_errors_, held_out_      ends of 95 % intervals (k, 2); values on rows that were not fitted to
+    trusted_, groups_                  whether each value holds up; which ones the data cannot tell apart
+    choice_                            the candidates and their scores: SpectralDecomposition(**est.choice_.parameters)
+                                       fits the same and chooses no more
+    transform(x), transform(x, out=)   functions at any rows; lazily, or chunk by chunk into a zarr group
+    score(x)                           how good the functions are on new rows: larger is better, across kernels, scales
+                                       and bases; what `cross_val_score` and `GridSearchCV` maximise
+    patterns_, to_xarray(x)            what the columns do where a function is large; all results with their labels
+    plan(x), plan(x, probe=True)       tasks and memory before the fit; with the time, from two of its tasks
+    moments_, fit_moments(moments)     the sums: saved, added (`a + b`, of one basis) and solved again without the data
+    save(path), dsp.load(path)         a zarr group
+
+Of principal components, `Covariance()`:
+
+    explained_variance_ratio_          shares of the variance of all columns
+    pattern_errors_                    95 % intervals of the patterns
+    rotated(m), significance(x)        varimax; how many rise above red noise (rule N)
+    hilbert(x)                         complex components, of what propagates
+
+Of trajectories, `Transfer(lag, further=(2, 5, 10))`:
+
+    timescales_, dynamic_residuals_    at every lag, with intervals; how far functions are from eigenfunctions
+    chapman_kolmogorov()               what the first lag predicts at the others, and what is measured
+    metastable_sets(m), memberships(x) PCCA+, with probabilities, rates, passage times
+    first_passage(x, a, b)             then committor(x), passage_time(x): at any lag; of generators too
+    forecast(x, steps)                 the mean of the columns later, with forecast_score(x) on other rows
+    equilibrium_weights(x)             of trajectories that do not start in equilibrium
+
+`dsp.plot` draws it (`eigenfunctions`, `spectrum`, `timescales`, ...), and `dsp.report` puts it on one page.
+
+What it takes
+-------------
+A numpy array (also memory-mapped), a dask array, a `zarr.Array` or its path or URL, a data frame of pandas, polars or
+Arrow, or data with labels: an xarray DataArray or Dataset, a zarr group, NetCDF or Parquet files. A dask DataFrame goes
+in as `frame.to_dask_array(lengths=True)`. `transform` gives numpy for numpy, xarray with the rows' coordinates and the
+eigenvalues for labels (lazily if chunked), a lazy dask array for the rest, and a frame where `set_output` asks for it.
+Every estimator passes scikit-learn's checks: pipelines, `clone`, grid search over `basis__kernel__scale`, metadata
+routing. `help(dsp.model_selection)` tells how to hold out blocks of a trajectory.
+
+`dsp.Rows` says how data are read and goes wherever data do (`help(dsp.Rows)`):
+
+    Rows(x, columns=[0, 2], standardize=True)       some columns, brought to mean 0 and deviation 1; later rows alike
+    Rows(x, on_invalid="skip")                      leave out rows with NaN or infinity, and masked ones; land first
+    Rows(x, on_invalid="pairwise")                  of principal components: covariances of what is present
+    Rows(field, sample_dims=("time",))              rows are the times, columns all other dimensions
+    Rows(field, latitude="lat")                     weigh by the cosine of the latitude
+    Rows(field, anomaly="month", detrend=1)         subtract seasons and a trend, kept with the model
+    Rows(x, fields={"potential": v})                further arrays, row by row, that the operator reads
+    Rows(x, allow_missing=True)                     read fill values where a chunk of a zarr array is missing
+
+In `fit(x, sample_weight=w)` weight 2 is the row twice; what is chosen by default does not depend on the weights' unit.
+
+What may be told
+----------------
+    basis=Landmarks("gaussian:0.5", 300)            kernel, or `dsp.kernels.Gaussian(0.5)`, and number; what is left
+                                                    out, or "auto" as in "matern:1.5:auto", is chosen
+    basis=Landmarks(periods={0: 360.0})             a periodic column
+    basis=Vanishing(Landmarks(), edge)              functions that are 0 at the ends of the data, free otherwise
+    basis=FourierLattice()                          one to four columns, any number of rows: modes in place of matrices,
+                                                    some hundred times faster (extra `lattice` for the speed); kernel
+                                                    and scale are chosen after the pass
+    basis=FourierLattice(7, periods=(360.0, 360.0)) angles: waves, for every operator
+    basis=NeuralBasis()                             many columns of which few matter: a network trained by the
+                                                    operator's own loss (extra `neural`), frozen, and solved over all
+                                                    rows as any other basis; a model runs without jax
+    basis="auto"                                    compare all of these
+    solver=Cut()                                    no penalty (`help(dsp.solvers)`)
+    folds="blocks"                                  rows that follow one another: error bars from blocks of them
+    folds="random"                                  rows that are independent, in whatever order
+
+Other estimators
+----------------
+>>> x, unit = x[:300], x[:300] / np.linalg.norm(x[:300], axis=1, keepdims=True)
+>>> y, slopes = np.sin(x[:, 0]), np.column_stack([np.cos(x[:, 0]), 0 * x[:, 1]])
+>>> h = dsp.HermiteRegressor(random_state=0).fit(x, y, gradients=slopes)  # kernel, scale, penalty: by cross-validation
+>>> h.predict(x).shape, h.predict_gradient(x).shape, h.cv_score_ > 0.99  # R² on rows left out
+((300,), (300, 2), True)
+>>> sdp = dsp.SDPEmbedding(random_state=0).fit(x)  # the bandwidth is chosen: sdp.bandwidth_
+>>> sdp.certificate_.optimal, sdp.embedding_.shape[1] == sdp.rank_
+(True, True)
+>>> circle, group = dsp.manifolds.Sphere(2), dsp.groups.Permutations(2)
+>>> f = dsp.InvariantRegressor(circle, group).fit(unit, unit.prod(axis=1))  # levels and penalty are chosen
+>>> f.cv_score_ > 0.99, dsp.InvariantFeatures(circle, group).fit_transform(unit).shape[0]
+(True, 300)
+
+When to use something else
+--------------------------
+Memory does not grow with the rows; where the basis holds the eigenfunctions, the error falls as n^(-1/2) in any
+dimension. Results are functions, with values at new points, intervals, held-out values and warnings. Rows on a curved
+manifold need no description of it: landmarks moved off the data take most of the bias away. It works from a few hundred
+rows on.
+
+Other tools serve better on a domain with a mesh (finite elements are far more accurate), for clusters alone (k-means),
+and for features learned by a network from trajectories in memory (deeptime). A graph Laplacian
+(`sklearn.manifold.SpectralEmbedding`) is as accurate for a few thousand points in two or three dimensions. Where heavy
+tails leave a few rows far out, or a given kernel is too wide, the error bars are too narrow, and not every such fit
+warns.
+"""

@@ -1,0 +1,23 @@
+"""Installing: what the package needs by itself, and what an extra adds.
+
+`pip install .` in a checkout brings numpy, scipy, scikit-learn, dask, zarr and xarray; Python 3.11 or later. Several
+extras go together, `pip install ".[plot,cloud]"`. A call that needs a missing one says which.
+
+    extra       what it is for                          what it brings
+    plot        pictures                                matplotlib
+    convert     Parquet, CSV, HDF5, NetCDF files        pyarrow, h5py, h5netcdf
+    cloud       s3, gs and abfs URLs                    s3fs, gcsfs, adlfs
+    hpc         batch systems: SLURM, PBS               dask-jobqueue, cryptography
+    lattice     faster sums on Fourier lattices         finufft
+    neural      networks as functions                   jax, optax
+    dashboard   the dashboard, performance reports      bokeh
+    crystals    the operations of space groups          spglib
+    gpu         GPUs (deploy/README.md)                 cupy
+    test        the tests, and the pages                all of these but cloud and gpu, pytest, pdoc, ...
+
+In a shell, `eval "$(_DASKSPECTRAL_COMPLETE=bash_source daskspectral)"` in ~/.bashrc (zsh_source, fish_source elsewhere)
+lets the tab key complete commands and options.
+
+As pages with all public names and a gallery: `python examples/pages/build.py` (extra `test`) writes them to
+`build/pages`; they ask nothing of the network.
+"""

@@ -1,0 +1,40 @@
+"""The shell: what the estimators do from Python, the command `daskspectral` does on zarr paths and URLs.
+
+In the order of a first session; `x.npy` and `y.npy` are any two arrays of as many rows, `points.zarr` and `model.zarr`
+those of the README.
+
+    daskspectral sample two-moons --noise 0.02 --n 1e4 --seed 1 --out new.zarr
+    daskspectral convert x.npy --out x.zarr
+    daskspectral convert y.npy --out y.zarr
+    daskspectral verify points.zarr
+    daskspectral plan --probe fit points.zarr --kernel gaussian:0.5 --landmarks 500
+    daskspectral fit points.zarr --lattice 25 --out fast.zarr
+    daskspectral fit points.zarr --operator covariance --out pca.zarr
+    daskspectral fit points.zarr --config fast.zarr --out same.zarr
+    daskspectral info model.zarr --details
+    daskspectral score model.zarr new.zarr
+    daskspectral transform model.zarr x.zarr --out embedding.zarr
+    daskspectral plot model.zarr points.zarr --out functions.svg
+    daskspectral report model.zarr points.zarr --out report.html
+    daskspectral update model.zarr points.zarr --out newer.zarr
+    daskspectral regress x.zarr y.zarr --landmarks 100 --out regressor.zarr
+    daskspectral predict regressor.zarr x.zarr --out predictions.zarr
+    daskspectral embed x.zarr --out sdp.zarr --embedding coordinates.zarr
+
+- `sample` writes test distributions of any size; `convert` reads .npy, .npz, .parquet, .csv, .tsv, .h5 and .nc files,
+  and checks them; `verify` looks at metadata, listing and checksums, and tells the range, mean and NaN of each column.
+- `plan` tells tasks and memory, and with `--probe` the time of the pass. `fit` goes on from `--checkpoint`.
+  `--lattice` takes Fourier functions (two columns, a billion rows), `--network 96,96,96` a network of three hidden
+  layers. Every operator has a name; arrays that it reads are named, `--operator generator --drift b.zarr --diffusion
+  1.0`, or `--field NAME=PATH`. `fit sst.nc --sample-dims time --latitude lat` takes a field with labels.
+- `--config` takes the options of a result, or of a run.yaml. `info` describes any model, and `--details` tells ranks,
+  residuals and the candidates. `score` says how good the functions are on other rows. `plot` has `--kind spectrum`,
+  `choice` and `timescales`; `report` is one page with the spectrum, functions, choice, and doubts in words.
+- `update` adds rows that were appended since the fit, `daskspectral merge` the sums of fits with one basis.
+- `regress` takes `--gradients slopes.zarr`, `predict --gradient` gives the gradient at every row; `embed` has `--map
+  diffusion`, and `daskspectral invariant` fits `InvariantRegressor`.
+
+Every command takes `--config`, `--json`, `--quiet` and `--log-file`; those that read data take `--scheduler
+tcp://scheduler:8786` and `--storage-option endpoint_url=...` too. `--help` shows examples and the first options,
+`--help-all` all of them. An error is one message and exit code 1; a signal ends the command with 128 plus its number.
+"""
