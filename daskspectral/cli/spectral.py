@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         "fit path.zarr --trajectory second-path.zarr --operator transfer:5 --out both.zarr",
         "fit sst.nc --operator covariance --sample-dims time --latitude lat --on-invalid skip --out eofs.zarr",
         "fit points.zarr --config model.zarr --out again.zarr",
-        "fit second.zarr --functions-of model.zarr --out to-be-merged.zarr",
+        "fit points.zarr --functions-of model.zarr --out like-model.zarr",
     ],
 )
 def fit(points: str, **options: Any) -> None:
