@@ -39,9 +39,11 @@ Where what a user sees comes from: `eigenvalues_`, `status_`: `solve.solvers`; t
 `solve.ridge`; how many rows the data count as: `moments.counting`; labels of results: `data.layout`, `passes.apply`;
 the table of `info`: `spectral.summary`; the certificate: `embedding.certificate`.
 
-How to add to it. Each is one class in a module of your own, where it registers itself, is saved and loaded, and nothing
-else changes (`tests/test_adding.py` adds one of each). In the package itself its room's `__init__.py` imports it too,
-so that a file that names it finds it, and a `names.py` has its name in a shell:
+How to add to it
+----------------
+Each of these is one class in a module of your own, where it registers itself, is saved and loaded, and nothing else
+changes (`tests/test_adding.py` adds one of each). In the package itself its room's `__init__.py` imports it too, so
+that a file that names it finds it, and a `names.py` has its name in a shell:
 
 - an operator: inherit from `operators.Operator`, a dataclass with a `form`;
 - a kernel: `kernels.RadialKernel` (`profile`, `smoothness`), `kernels.DotKernel`, or `kernels.Kernel`;
@@ -50,15 +52,52 @@ so that a file that names it finds it, and a `names.py` has its name in a shell:
 - functions that take part in basis="auto": `choosing.rivals.Kind` (`name`, `rival`);
 - a solver: `solve.Solver` (`name`, `solve`, and the attributes that it gives); operators name it, by its name too;
 - an estimator: `estimators.base.Estimator` (`fit`, `fitted_attributes`), or `MeasuredEstimator` (`fit_moments`);
-- an option of a command: a line in `cli.options`, its word at the command, and what it makes in `cli.making`.
 
-How to test it. `pytest` runs the fast tests, `pytest -m slow` the others: clusters, batch systems, a browser, a server
-of objects, killed processes, statistics over many seeds, examples at size. What asks for the fixtures `cluster`,
-`browser` or `server` is slow by itself (`tests/conftest.py`). Each room has its tests in the folder of its name, which
-run alone in less than a minute: `pytest tests/moments` for `moments`. Those of `kernels`, `forms`, `moments`, `solve`,
-`modes` and `groups`, where numbers are decided, are held against mutants: `python examples/benchmarks/mutants.py
---seed 1 --count 40 --rooms solve` changes a sign, a factor, a comparison, an index, drops a term or a transpose, and
-names what no test of the room noticed.
+and these are a function or a few lines, in one or two places:
+
+- an option of a command: a line in `cli.options`, its word at the command, and what it makes in `cli.making`;
+- a command: a function in a module of `cli`, and its line in `cli.entry.COMMANDS`; `guides.shell` names it;
+- an argument of `Rows`: a field of `data.rows.Rows`, and what reads it: `data.source`, of labels `data.labelled`;
+- a picture: a function in `plot`, in its `__all__` and the table of its docstring; `report.sections` calls it;
+- a distribution to try things on: an entry of `datasets.SAMPLES`, which gives the function and `daskspectral sample`;
+- an example: a script in `examples/` that asserts a number, its entry in `examples/pages/gallery.yaml`, and
+  `python examples/pages/record.py NAME` for its numbers;
+- a page to read: a module in `guides`, and its line in `examples/pages/build.py`;
+- an extra: a line of `pyproject.toml`, and of `guides.installing`.
+
+A public name has a docstring with shapes, units, errors and source, and an example; bad input is an error on the driver
+before any task, which says what was expected, what came and what to do.
+
+How to test it
+--------------
+`pytest` runs the fast tests, `pytest -m slow` the others: clusters, batch systems, a browser, a server of objects,
+killed processes, statistics over many seeds, examples at size. What asks for the fixtures `cluster`, `browser` or
+`server` is slow by itself (`tests/conftest.py`). `ruff check . && ruff format --check . && mypy && lint-imports` come
+before each commit, 50 s, and `.ci/run` is all that a change must pass. Each room has its tests in the folder of its
+name; seconds are those of one process beside other work on two cores:
+
+    changed                                       run `pytest`                                       seconds
+    kernels; manifolds; groups; forms             tests/kernels, and so on; tests/testing            18; 27; 8; 13
+    operators; basis; modes; solve                tests/operators, and so on; tests/test_reference   11; 18; 8; 24
+    moments                                       tests/moments tests/test_reference.py              130
+    neural; choosing                              tests/neural tests/choosing                        44; 17
+    data; store                                   tests/data tests/stores tests/test_store.py        53; 20
+    engine; passes                                tests/engine tests/passes                          80; 24
+    estimators                                    tests/estimators tests/test_adding.py              34; 30
+    spectral; regression                          tests/spectral; tests/regression                   43; 23
+    embedding; invariance                         tests/embedding; tests/invariance                  36; 19
+    plot; report                                  tests/test_plot.py; tests/report                   34; 60
+    cli                                           tests/cli                                          112
+    a docstring                                   daskspectral                                       80
+    a public name                                 tests/test_package.py tests/pages                  60
+    README, guides                                tests/test_readme.py -m "slow or not slow"         140
+    pages                                         tests/pages -m "slow or not slow"                  60
+    an example                                    tests/examples                                     the script's own
+    deploy                                        tests/deploy                                       with SLURM, slow
+
+Those of `kernels`, `forms`, `moments`, `solve`, `modes` and `groups`, where numbers are decided, are held against
+mutants: `python examples/benchmarks/mutants.py --seed 1 --count 40 --rooms solve` changes a sign, a factor, a
+comparison, an index, drops a term or a transpose, and names what no test of the room noticed.
 """
 
 from __future__ import annotations

@@ -2,7 +2,9 @@
 
 import doctest
 import importlib
+import importlib.util
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -128,3 +130,19 @@ def test_the_table_of_a_package_names_every_class_that_it_offers(name: str) -> N
     offered = {c.__name__ for c in classes if inspect.isclass(c) and issubclass(c, OFFERED[name])}
     missing = {k for k in offered if not inspect.isabstract(getattr(module, k)) and k not in (module.__doc__ or "")}
     assert not missing
+
+
+def test_every_room_is_on_the_page_of_whoever_carries_on() -> None:
+    """What to run for it, and where what is added goes; the paths that the page names are there."""
+    root = Path(__file__).parents[1]
+    page = dsp.__doc__ or ""
+    table = page[page.index("    changed ") :]
+    rooms = {path.name for path in (root / "tests").iterdir() if (root / "daskspectral" / path.name).is_dir()}
+    assert {room for room in rooms if room not in table} == set()
+    paths = re.findall(r"(?:tests|examples|daskspectral)/[\w/]+(?:\.\w+)?", page)
+    assert [path for path in paths if not ((root / path).exists() or (root / f"{path}.py").exists())] == []
+    modules = re.findall(r"`((?:cli|data|plot|report|datasets|guides|moments|spectral)\.\w+)", page)
+    for name in modules:
+        module, _, attribute = name.rpartition(".")
+        own = importlib.import_module(f"daskspectral.{module}")
+        assert hasattr(own, attribute) or importlib.util.find_spec(f"daskspectral.{name}"), name

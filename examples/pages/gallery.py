@@ -37,6 +37,8 @@ GUIDES = (
     ("Reading the report", "daskspectral/report.html#reading-the-report"),
     ("Drawing pictures", "daskspectral/plot.html"),
     ("How the code is built", "daskspectral.html#how-to-work-on-it"),
+    ("Changing it", "daskspectral.html#how-to-add-to-it"),
+    ("Testing it", "daskspectral.html#how-to-test-it"),
 )
 READMES = {"README.md": "index.html", "examples/README.md": "gallery.html", "deploy/README.md": "clusters.html"}
 
