@@ -24,15 +24,15 @@ Weights and fields are cut as the rows are: those of a `Trajectory` are another 
 
 Examples
 --------
-The scale of a kernel, chosen for a trajectory of 3000 rows:
+The scale of a kernel, chosen for a trajectory of 10_000 rows:
 
 >>> import numpy as np
 >>> import daskspectral as dsp
 >>> from daskspectral.model_selection import BlockFold, Trajectory
 >>> from sklearn.model_selection import GridSearchCV
->>> x = np.zeros((3000, 1))
->>> noise = np.random.default_rng(0).standard_normal(3000)
->>> for t in range(1, 3000):
+>>> x = np.zeros((10_000, 1))
+>>> noise = np.random.default_rng(0).standard_normal(10_000)
+>>> for t in range(1, 10_000):
 ...     x[t] = 0.8 * x[t - 1] + 0.6 * noise[t]
 >>> basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 50)
 >>> model = dsp.SpectralDecomposition(dsp.operators.Transfer(1), basis, n_components=3, random_state=0)
