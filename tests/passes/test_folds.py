@@ -113,7 +113,7 @@ def test_copies_that_tasks_hold_apart_are_told() -> None:
     copies = np.repeat(X[:1500], 2, axis=0)[np.random.default_rng(0).permutation(3000)]
     for kernel in ("auto", SMOOTH):
         with tasks(110), pytest.warns(TrustWarning, match=r"about (1|0.9\d|1.1) further ones .* pairs of [13]000 rows"):
-            make(Landmarks(kernel, 30, sample=1000)).fit(copies)
+            make(Landmarks(kernel, 30, sample=1000), random_state=0).fit(copies)
     with warnings.catch_warnings(action="error"):
         for x in (copies, copies[:50], np.round(copies, 1), np.vstack([X, X[:15]])):
             advise_copies(x, replace(open_source(copies), by_tasks=x is not copies))
