@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -90,8 +91,10 @@ class View:
         return pd.DataFrame(rows, columns=names)
 
     def evaluate(self, points: Array) -> Array:
-        """The eigenfunctions (..., k) at points (..., d)."""
-        functions = self.estimator.transform_right if self.right else self.estimator.transform
+        """The eigenfunctions (..., k) at points (..., d), of labelled data as they were laid out."""
+        plain = copy.copy(self.estimator)
+        vars(plain).pop("layout_", None)  # of whose anomalies these are rows already
+        functions = plain.transform_right if self.right else plain.transform
         values = np.asarray(functions(self.like_fit(points), progress=False))
         return np.asarray(values.real.reshape(*points.shape[:-1], -1))
 

@@ -17,7 +17,9 @@ from sklearn.preprocessing import StandardScaler
 
 import daskspectral as dsp
 from daskspectral import report
+from daskspectral.engine.sampling import take_rows
 from daskspectral.kernels import Gaussian
+from daskspectral.plot.views import View
 from daskspectral.report import sections
 from tests.report.common import MODELS, Page, model, rng, spectral, texts
 
@@ -191,3 +193,13 @@ def test_a_manifold_that_draws_no_points_asks_for_those_of_the_fit() -> None:
     known.manifold_ = dsp.manifolds.Implicit(lambda x: x[None], 3)  # its points are known by their normals alone
     with pytest.raises(ValueError, match=r"no points of Implicit.* are drawn here; give the points of the fit"):
         sections._places(SimpleNamespace(estimator=known, landmarks=None), None)  # type: ignore[arg-type]
+
+
+def test_a_model_of_anomalies_has_a_page_with_its_functions_along_time() -> None:
+    field = dsp.datasets.ocean(60)
+    rows = dsp.Rows(field, sample_dims="time", latitude="lat", anomaly="month", detrend=1, on_invalid="skip")
+    model = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=2).fit(rows)
+    assert "along all 60 rows" in report.render(model, field)
+    view = View(model)
+    _, points = take_rows(view.source(field), np.arange(60))
+    np.testing.assert_allclose(view.evaluate(points), model.transform(field), atol=1e-10)
