@@ -44,10 +44,10 @@ DTYPE = "Precision of the arithmetic, or of the numbers written"
 DEVICE = "Where functions are evaluated and multiplied: cuda is a GPU (extra gpu)"
 CHECKPOINT = "A directory for the sums so far, from which the same command goes on"
 RARE = (
-    "lag further sets committor passage-time trajectory manifold density drift diffusion direction coefficient "
-    "view latitude anomaly detrend allow-missing landmark-method landmark-sample exclude-landmarks spread "
-    "functions-of rotate constant lattice-box lattice-margin network ridge rtol gradient-weight dtype device "
-    "smoothness functions tolerance max-passes cache cache-path time regularization on-uncovered trust "
+    "lag further sets committor passage-time equilibrium trajectory manifold density drift diffusion direction "
+    "coefficient view latitude anomaly detrend allow-missing landmark-method landmark-sample exclude-landmarks "
+    "spread functions-of rotate constant lattice-box lattice-margin network ridge rtol gradient-weight dtype "
+    "device smoothness functions tolerance max-passes cache cache-path time regularization on-uncovered trust "
     "checkpoint-every plot connect-timeout threads storage-option json quiet log-file"
 )
 """Options that few need, left to --help-all."""
@@ -321,6 +321,7 @@ OPTIONS = (
         kinds.SETS,
     ),
     Input("--passage-time", "transfer: the mean time until one or two such sets, with its interval.", kinds.SETS),
+    Value("--equilibrium", "transfer: weights of rows as in equilibrium, --weights of a second fit.", bool, False),
     Value("--gradient", "The gradient in place of the values, (rows, targets x columns).", bool, False),
     Value(
         "plot --kind",

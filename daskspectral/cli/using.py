@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @verb(
     "MODEL POINTS",
-    f"out right sets committor passage-time on-uncovered trust {VALID} {RUN}",
+    f"out right sets committor passage-time equilibrium on-uncovered trust {VALID} {RUN}",
     examples=[
         "transform model.zarr points.zarr --out functions.zarr",
         "transform koopman.zarr path.zarr --sets 2 --out memberships.zarr",
@@ -34,6 +34,7 @@ def transform(
     sets: int | None,
     committor: tuple[str, ...] | None,
     passage_time: tuple[str, ...] | None,
+    equilibrium: bool,
     trust: tuple[str, ...],
     **options: Any,
 ) -> None:
@@ -55,9 +56,11 @@ def transform(
     functions = _right(estimator, model) if right else estimator.transform
     if sets is not None:
         functions = _sets(estimator, sets, rows_of(points, options))
+    if equilibrium:
+        functions = _of_transfer(estimator, "--equilibrium").equilibrium_weights
     if committor or passage_time:
         functions = _passage(estimator, committor, passage_time, rows_of(points, options))
-    *rows, columns = _write(functions, points, options, **uncovered)
+    *rows, columns = (*_write(functions, points, options, **uncovered), *([1] * equilibrium))
     written("embedding", out, f", {prod(rows)} rows, {columns} components", rows=prod(rows), components=columns)
 
 
@@ -193,11 +196,8 @@ def _right(estimator: Any, path: str) -> Any:
 def _sets(estimator: Any, count: int, rows: Any) -> Any:
     """The memberships in metastable sets that are found among rows, and what is known of the sets, which is said."""
     from daskspectral.estimators.summary import named_lines, plain
-    from daskspectral.spectral import SpectralDecomposition
 
-    if not isinstance(estimator, SpectralDecomposition):
-        raise click.UsageError("--sets is for models of `daskspectral fit --operator transfer`")
-    found = estimator.metastable_sets(count, rows)
+    found = _of_transfer(estimator, "--sets").metastable_sets(count, rows)
     shares, times = (_texts(values) for values in (found.probabilities, found.passage_times))
     widest = f"{found.gap:.3g}, {found.suggested} sets have the widest"
     negative = f"{100 * found.negative:.2g} % of other rows have a membership below 0"
@@ -206,14 +206,17 @@ def _sets(estimator: Any, count: int, rows: Any) -> Any:
     return estimator.memberships
 
 
-def _passage(estimator: Any, committor: Any, time: Any, rows: Any) -> Any:
-    """The committor or the mean first passage time between the sets of these arrays, measured in rows."""
+def _of_transfer(estimator: Any, option: str) -> Any:
     from daskspectral.spectral import SpectralDecomposition
 
     if not isinstance(estimator, SpectralDecomposition):
-        raise click.UsageError(
-            "--committor and --passage-time are for models of `daskspectral fit --operator transfer`"
-        )
+        raise click.UsageError(f"{option} is for models of `daskspectral fit --operator transfer`")
+    return estimator
+
+
+def _passage(estimator: Any, committor: Any, time: Any, rows: Any) -> Any:
+    """The committor or the mean first passage time between the sets of these arrays, measured in rows."""
+    estimator = _of_transfer(estimator, "--committor" if committor else "--passage-time")
     if (committor and time) or len(committor or time) > 2 or (committor and len(committor) < 2):
         raise click.UsageError("give --committor A.zarr,B.zarr, or --passage-time A.zarr, or A.zarr,B.zarr")
     estimator.first_passage(rows, *(committor or time))

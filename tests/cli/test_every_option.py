@@ -97,6 +97,7 @@ OTHER: dict[str, tuple[str, ...]] = {
         "transform koopman.zarr path.zarr --right | transform koopman.zarr path.zarr",
         "transform koopman.zarr path.zarr --sets 2 | transform koopman.zarr path.zarr",
         "transform koopman.zarr path.zarr --committor low.zarr,high.zarr | transform koopman.zarr path.zarr",
+        "transform koopman.zarr path.zarr --equilibrium | transform koopman.zarr path.zarr",
         "transform koopman.zarr path.zarr --passage-time low.zarr | transform koopman.zarr path.zarr",
         "transform sdp.zarr far.zarr --on-uncovered nan | transform sdp.zarr far.zarr",
     ),
