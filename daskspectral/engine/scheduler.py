@@ -178,9 +178,14 @@ class _Cluster(Scheduler):
         patience = float(dask.config.get("daskspectral.patience", 60.0))
         alive = time.monotonic()
         heard: dict[str, tuple[Any, float]] = {}  # of each running worker: its last heartbeat, since when
-        while not handle.done():
+        taking = patience
+        while not handle.done() or handle.status == "finished":
             with suppress(TimeoutError):
+                if handle.status == "finished":  # its worker may go before it is here, and nobody be left
+                    taking *= 2  # a large result takes long
+                    return handle.result(timeout=taking / 2)
                 wait(handle, timeout=min(5.0, patience / 4))  # type: ignore[no-untyped-call]
+                continue
             now = time.monotonic()
             workers = self._client.scheduler_info(n_workers=-1).get("workers", {})
             beats = {a: w.get("last_seen") for a, w in workers.items() if w.get("status") == "running"}

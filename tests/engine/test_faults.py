@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dask
@@ -18,6 +19,7 @@ import daskspectral as dsp
 from daskspectral.data.readers import ZarrReader
 from daskspectral.data.source import open_source
 from daskspectral.engine import Plan, Run, plan_run
+from daskspectral.engine.scheduler import _Cluster
 from daskspectral.errors import Stopped
 from tests.common import assert_same_bits, local_cluster
 from tests.engine.common import CHUNK, N, after_epoch, model
@@ -140,6 +142,22 @@ def test_workers_that_are_gone_or_frozen_do_not_hang_the_run(
     assert not frozen or all(address in str(caught.value) for address in workers)
     assert "are in the checkpoint" in caught.value.__notes__[-1]
     assert_same_bits(on_threads(points, tmp_path / "run.zarr"), on_threads(points))
+
+
+def test_a_result_whose_worker_left_before_it_was_fetched_does_not_hang(
+    own_cluster: tuple[LocalCluster, Client],
+) -> None:
+    def result(timeout: float) -> None:
+        asked.append(timeout)
+        time.sleep(0.5)  # what was computed is nowhere, and nobody computes it again
+        raise TimeoutError
+
+    asked: list[float] = []
+    own_cluster[0].scale(0)
+    handle: Any = SimpleNamespace(status="finished", done=lambda: True, key="sum", result=result)
+    with dask.config.set({"daskspectral.patience": 2}), pytest.raises(RuntimeError, match=r"no workers|silent"):
+        _Cluster(own_cluster[1], str)._wait_for(handle)
+    assert asked[:3] == [2, 4, 8]
 
 
 def test_a_task_that_kills_its_workers_is_named() -> None:
