@@ -8,9 +8,11 @@ import click
 
 from daskspectral.cli.commands import say, session
 from daskspectral.cli.making import (
+    LANDMARKS,
     fields_of,
     functions_of,
     given,
+    is_given,
     kernel_of,
     opened,
     operator_of,
@@ -146,6 +148,9 @@ def _functions_of(path: str, options: dict[str, Any]) -> dict[str, Any]:
     """The bases of the model at a path, whose columns are taken too."""
     from daskspectral.store import load
 
+    for name in (*LANDMARKS, "kernel", "periods", "lattice", "network", "columns"):
+        if name in options and is_given(name):
+            raise click.UsageError(f"--{name.replace('_', '-')} and --functions-of are two ways to say it: give one")
     model = load(path, trusted=options["trust"])
     moments = _moments(model, path)
     if moments.preparation["mean"] is not None or options["standardize"]:
@@ -153,7 +158,7 @@ def _functions_of(path: str, options: dict[str, Any]) -> dict[str, Any]:
             f"columns were, or are to be, standardised, and POINTS have another scaling than {path}: scale them "
             "before, and leave --standardize out"
         )
-    options["columns"] = moments.preparation["columns"] or options["columns"]
+    options["columns"] = moments.preparation["columns"]
     return {"basis": moments.basis} | ({} if moments.right_basis is None else {"right_basis": moments.right_basis})
 
 

@@ -53,6 +53,9 @@ def transform(
         )
     if uncovered and not isinstance(estimator, SDPEmbedding):
         raise click.UsageError(f"--on-uncovered is for models of `daskspectral embed --map sdp`, and {model} is none")
+    asked = [right, sets is not None, bool(committor), bool(passage_time), equilibrium]
+    if sum(asked) > 1:
+        raise click.UsageError("--right, --sets, --committor, --passage-time and --equilibrium: give one of them")
     functions = _right(estimator, model) if right else estimator.transform
     if sets is not None:
         functions = _sets(estimator, sets, rows_of(points, options))
@@ -60,7 +63,8 @@ def transform(
         functions = _of_transfer(estimator, "--equilibrium").equilibrium_weights
     if committor or passage_time:
         functions = _passage(estimator, committor, passage_time, rows_of(points, options))
-    *rows, columns = (*_write(functions, points, options, **uncovered), *([1] * equilibrium))
+    shape = _write(functions, points, options, **uncovered)
+    *rows, columns = shape if len(shape) > 1 else (*shape, 1)
     written("embedding", out, f", {prod(rows)} rows, {columns} components", rows=prod(rows), components=columns)
 
 
@@ -217,7 +221,7 @@ def _of_transfer(estimator: Any, option: str) -> Any:
 def _passage(estimator: Any, committor: Any, time: Any, rows: Any) -> Any:
     """The committor or the mean first passage time between the sets of these arrays, measured in rows."""
     estimator = _of_transfer(estimator, "--committor" if committor else "--passage-time")
-    if (committor and time) or len(committor or time) > 2 or (committor and len(committor) < 2):
+    if len(committor or time) > 2 or (committor and len(committor) < 2):
         raise click.UsageError("give --committor A.zarr,B.zarr, or --passage-time A.zarr, or A.zarr,B.zarr")
     estimator.first_passage(rows, *(committor or time))
     return estimator.committor if committor else estimator.passage_time

@@ -19,42 +19,14 @@ Membership = Callable[[Array], Any] | Any
 
 
 @dataclass(frozen=True, eq=False)
-class _Tested(Reader):
-    """What a function `of` rows says of the rows of `points`."""
-
-    points: Reader
-    of: Callable[[Array], Any]
-    name: str
-    dtype = np.dtype(bool)
-
-    @property
-    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
-        return self.points.shape[:1]
-
-    @property
-    def edges(self) -> Array:
-        return self.points.edges
-
-    def read(self, start: int, stop: int) -> Array:
-        found = np.asarray(self.of(self.points.read(start, stop)))
-        if found.shape != (stop - start,) or found.dtype != bool:
-            raise ValueError(
-                f"{self.name} is a function that takes rows (c, d) and gives c booleans; of {stop - start} rows it "
-                f"gave {found.dtype} of shape {found.shape}"
-            )
-        return found
-
-    def localise(self, start: int, stop: int) -> Reader:
-        return replace(self, points=self.points.localise(start, stop))
-
-
-@dataclass(frozen=True, eq=False)
 class _Outcomes(Reader):
-    """What comes of each row of a trajectory that has `lag` rows behind it: the columns of `Stopped`."""
+    """What comes of each row of a trajectory that has `lag` rows behind it: the columns of `operators.stopped.Stopped`.
+
+    `sets` are a and b, each a reader of booleans or a function of rows.
+    """
 
     points: Reader
-    a: Reader
-    b: Reader
+    sets: tuple[Membership, ...]
     lag: int
     dtype = np.dtype(float)
 
@@ -67,7 +39,15 @@ class _Outcomes(Reader):
         return self.points.edges
 
     def read(self, start: int, stop: int) -> Array:
-        a, b = (reader.read(start, stop + self.lag) for reader in (self.a, self.b))
+        tested = any(callable(one) for one in self.sets)
+        return self._of(self.points.read(start, stop + self.lag) if tested else None, start, stop)
+
+    def _of(self, x: Array | None, start: int, stop: int) -> Array:
+        """The outcomes of rows start to stop, of which x are those and the rows behind them, where they are tested."""
+        a, b = (
+            _tested(one, x, name) if callable(one) else one.read(start, stop + self.lag)
+            for name, one in zip("ab", self.sets, strict=True)
+        )
         count, rows, outside = stop - start, np.arange(len(a)), ~(a | b)
         entry = np.minimum.accumulate(np.where(outside, len(a), rows)[::-1])[::-1]
         elapsed = np.minimum(entry[:count] - rows[:count], self.lag)
@@ -76,8 +56,9 @@ class _Outcomes(Reader):
         return np.column_stack(found).astype(float)
 
     def localise(self, start: int, stop: int) -> Reader:
-        parts = {name: getattr(self, name).localise(start, stop + self.lag) for name in ("points", "a", "b")}
-        return replace(self, **parts)
+        ends = start, stop + self.lag
+        sets = tuple(one if callable(one) else one.localise(*ends) for one in self.sets)
+        return replace(self, points=self.points.localise(*ends), sets=sets)
 
 
 class _Ends(_Outcomes):
@@ -92,8 +73,20 @@ class _Ends(_Outcomes):
         return self.points.dtype
 
     def read(self, start: int, stop: int) -> Array:
-        elapsed: Array = super().read(start, stop)[:, 3].astype(int)
-        return self.points.read(start, stop + self.lag)[np.arange(stop - start) + elapsed]
+        x = self.points.read(start, stop + self.lag)
+        elapsed: Array = self._of(x, start, stop)[:, 3].astype(int)
+        return x[np.arange(stop - start) + elapsed]
+
+
+def _tested(function: Callable[[Array], Any], x: Any, name: str) -> Array:
+    """What a function says of rows. Raises ValueError for anything but a boolean for each."""
+    found = np.asarray(function(x))
+    if found.shape != x.shape[:1] or found.dtype != bool:
+        raise ValueError(
+            f"{name} is a function that takes rows (c, d) and gives c booleans; of {len(x)} rows it gave "
+            f"{found.dtype} of shape {found.shape}"
+        )
+    return found
 
 
 def open_stopped(
@@ -114,20 +107,20 @@ def open_stopped(
             "rows that follow one another are read together, and dask cuts them into chunks: give trajectories as "
             "numpy arrays, or as zarr arrays (dask's to_zarr)"
         )
-    tested: list[list[Reader]] = []
+    pairs: list[tuple[Membership, ...]] = [() for _ in x.readers]
     for name, value in zip("ab", tests, strict=True):
-        if callable(value):
-            tested.append([_Tested(points, value, name) for points in x.readers])
-            continue
-        labels: Any = source.readers[name]
-        if labels.dtype != bool or labels.ndim != 1:
-            raise TypeError(
-                f"{name} says of each row whether it is in the set: give booleans (n,), such as x[:, 0] < -1, or a "
-                f"function of rows that gives them; it is {labels.dtype} of shape {labels.shape}"
-            )
-        # zarr leaves out chunks of the fill value, and most chunks of a set are False
-        tested.append([replace(r, allow_missing=True) if isinstance(r, ZarrReader) else r for r in labels.readers])
-    parts = [(points, a, b, lag) for points, a, b in zip(x.readers, *tested, strict=True)]
+        own: Sequence[Membership] = [value] * len(pairs)
+        if not callable(value):
+            labels: Any = source.readers[name]
+            if labels.dtype != bool or labels.ndim != 1:
+                raise TypeError(
+                    f"{name} says of each row whether it is in the set: give booleans (n,), such as x[:, 0] < -1, or a "
+                    f"function of rows that gives them; it is {labels.dtype} of shape {labels.shape}"
+                )
+            # zarr leaves out chunks of the fill value, and most chunks of a set are False
+            own = [replace(r, allow_missing=True) if isinstance(r, ZarrReader) else r for r in labels.readers]
+        pairs = [(*pair, one) for pair, one in zip(pairs, own, strict=True)]
+    parts = [(points, pair, lag) for points, pair in zip(x.readers, pairs, strict=True)]
     kinds = {"stopped": _Ends, "outcome": _Outcomes}
     joined = {name: JoinedReader(tuple(kind(*part) for part in parts), x.spans) for name, kind in kinds.items()}
     readers: dict[str, Reader] = {"x": x, **joined}

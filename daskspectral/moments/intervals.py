@@ -141,7 +141,6 @@ def pattern_ends(posed: Posed, folds: Folds, groups: NDArray[np.int64], landmark
     and products with orthonormal `landmarks` (r, d), the last r, in whose span rows lie.
     """
     filled = [fold for fold in range(folds.number) if folds.weight[fold] > 0]
-    parts = [_LeftOut(posed, folds, fold) for fold in filled]
     q = slice(-len(landmarks), None)
 
     def turned(part: _LeftOut) -> Any:
@@ -153,8 +152,11 @@ def pattern_ends(posed: Posed, folds: Folds, groups: NDArray[np.int64], landmark
         first = means["first"]
         return np.asarray((means["gram"][q] - np.outer(first[q], first)) @ functions)
 
-    found = [pattern(posed.means, posed.whole.left), *(pattern(part.means, part.left @ turned(part)) for part in parts)]
-    factor, samples = jackknife_factor(folds, len(parts)), np.stack(found)
+    found = [pattern(posed.means, posed.whole.left)]
+    for fold in filled:
+        part = _LeftOut(posed, folds, fold)
+        found.append(pattern(posed.without(folds, fold)[0], part.left @ turned(part)))
+    factor, samples = jackknife_factor(folds, len(filled)), np.stack(found)
     return np.stack([jackknife_ends(samples[:, :, i] @ landmarks, factor) for i in range(samples.shape[2])])
 
 
@@ -178,7 +180,7 @@ class _LeftOut:
             self.values: Any = found.values[order]
         else:
             self.values = np.einsum("ji,j,ji->i", self.turn.conj(), found.values, self.turn).real
-        self.means, self.left = means, found.left
+        self.left = found.left
         self.sums = self._sums(posed, means, seen, found)
 
     def _sums(self, posed: Posed, means: Sums, seen: Sums, found: Solution) -> list[Any]:

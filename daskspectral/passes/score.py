@@ -69,26 +69,11 @@ def measure_score(
     return score_span(fitted.operator, dense(moments), functions, model.n_components)
 
 
-def _compared(function: RowFunction, batch: Mapping[str, Array]) -> dict[str, Spread]:
-    """The spread of the targets of rows about a function's values."""
-    y = np.asarray(batch["y"], dtype=float).reshape(len(batch["y"]), -1)
+def _compared(function: RowFunction, field: str, batch: Mapping[str, Array]) -> dict[str, Spread]:
+    """The spread of a field of rows about a function's values."""
+    y = np.asarray(batch[field], dtype=float).reshape(len(batch[field]), -1)
     with renumbered(batch[NUMBER].__getitem__):
         return {"spread": Spread.of(y, batch.get("weight"), function.of_prepared(batch["x"])[0])}
-
-
-def _compared_later(function: RowFunction, batch: Mapping[str, Array]) -> dict[str, Spread]:
-    return _compared(function, {**batch, "y": batch["future"]})
-
-
-def explained_later(function: RowFunction, source: Source) -> float:
-    """R² of a function's values (n, d) against the prepared rows that follow by the lag of a source of trajectories."""
-    scale = function.preparation
-    source = source.with_preparation(mean=scale.mean, scale=scale.scale)
-    snapshot = Snapshot(source)
-    run = Run(source, plan_rows(source, 2000.0, device=function.device), None, "score", function.device)
-    found: Spread = run.reduce(Added(partial(_compared_later, function))).sums["spread"]
-    snapshot.check_unchanged()
-    return found.explained
 
 
 def determination(
@@ -105,12 +90,20 @@ def determination(
         raise ValueError(f"y has {operator.targets or 1} columns, and the model was fitted on {targets or 1} targets")
     if source.n < 2:
         raise ValueError("R^2 compares with the spread of y, and X has 1 row; give 2 or more")
+    return explained(function, source)
+
+
+def explained(function: RowFunction, source: Source, field: str = "y") -> float:
+    """R² of a function's values (n, m) against a field of a source, (n,) or (n, m).
+
+    Raises as `determination` does for rows that are too few or weigh nothing.
+    """
     scale = function.preparation
     source = source.with_preparation(mean=scale.mean, scale=scale.scale)
     snapshot = Snapshot(source)
     plan = plan_rows(source, 2000.0 * function.columns, device=function.device)
     run = Run(source, plan, None, "score", function.device)
-    total = run.reduce(Added(partial(_compared, function)))
+    total = run.reduce(Added(partial(_compared, function, field)))
     snapshot.check_unchanged()
     if total.count < 2:
         raise ValueError(f"R^2 compares with the spread of y, and {total.count} of {source.rows} is left; give more")

@@ -15,7 +15,7 @@ from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]
 SHOWN = 5  # candidates that `print` shows
-ROUNDING = 1e-9  # of a value, which is a constant's 0
+ROUNDING = 1e-9  # of the largest value, below which one is a constant's 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,9 @@ class Selection(Registered):
                 shortened(c.kernel),
                 "-" if c.penalty is None else f"{c.penalty:g}",
                 f"{c.score:.5g}",
-                " ".join(f"{0 if abs(v) < ROUNDING else v:.4g}" for v in c.values[:4]),
+                " ".join(
+                    f"{v:.4g}" for v in np.where(np.abs(c.values) < ROUNDING * _largest(c.values), 0, c.values)[:4]
+                ),
                 c.why,
             ]
             for c in self.candidates
@@ -133,6 +135,10 @@ class Selection(Registered):
 
     def __str__(self) -> str:
         return self.text(SHOWN)
+
+
+def _largest(values: Array) -> float:
+    return float(np.max(np.abs(values), initial=0.0, where=np.isfinite(values)))
 
 
 def shortened(text: str) -> str:

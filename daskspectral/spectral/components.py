@@ -14,6 +14,7 @@ from daskspectral.data.rows import Rows
 from daskspectral.data.source import check_widths, open_data
 from daskspectral.engine.sampling import take_rows
 from daskspectral.kernels import Linear
+from daskspectral.moments import Moments
 from daskspectral.moments.intervals import pattern_ends
 from daskspectral.moments.patterns import patterns_of
 from daskspectral.moments.problem import Posed
@@ -63,15 +64,20 @@ def rotated(model: Any, count: int) -> Any:
 # -- intervals of patterns ---------------------------------------------------------------------------------------------
 
 
+def linear_landmarks(moments: Moments) -> Array | None:
+    """The orthonormal landmarks (r, d) of components of columns; None for those of a kernel."""
+    basis: Any = moments.basis.parts[-1]
+    return basis.landmarks if isinstance(getattr(basis, "kernel", None), Linear) else None
+
+
 def pattern_errors(model: Any) -> Array:
     """The intervals of `SpectralDecomposition.pattern_errors_`."""
     moments, found = model.moments_, model.patterns_.single
-    linear = [b for b in moments.basis.parts if isinstance(getattr(b, "kernel", None), Linear)]
-    known = moments.folds is not None and not np.isnan(model.standard_errors_).any()
-    if not linear or not known:
+    landmarks, known = linear_landmarks(moments), not np.isnan(model.standard_errors_).any()
+    if landmarks is None or moments.folds is None or not known:
         return np.full((*found.shape, 2), np.nan)
     posed = Posed(moments, len(found), None, solving(model.solver))
-    ends, own = pattern_ends(posed, moments.folds, model.groups_, linear[-1].landmarks), model.preparation_
+    ends, own = pattern_ends(posed, moments.folds, model.groups_, landmarks), model.preparation_
     scale = 1.0 if own.scale is None else own.scale[:, None]
     ends, columns = ends * scale, slice(None) if own.columns is None else list(own.columns)
     result = np.zeros((*found.shape, 2))

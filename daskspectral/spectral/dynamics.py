@@ -16,11 +16,11 @@ from daskspectral.estimators.reading import reads
 from daskspectral.kernels.base import whole
 from daskspectral.moments import Moments
 from daskspectral.moments.lags import ChapmanKolmogorov, LagMatrices, is_lagged
-from daskspectral.moments.metastable import MetastableSets, metastable_sets
 from daskspectral.moments.patterns import patterns_of
 from daskspectral.passes.apply import Result
 from daskspectral.passes.functions import SpanValues
-from daskspectral.passes.score import explained_later
+from daskspectral.passes.score import explained
+from daskspectral.spectral.metastable import MetastableSets, metastable_sets
 
 Array = NDArray[np.floating[Any]]
 SAMPLED = 20_000  # rows, among which the vertices of memberships are sought
@@ -120,7 +120,7 @@ class Dynamics:
         """The mean of the columns of X so many lags after each of its rows: (n, d), or in the dimensions of its labels.
 
         The operator in the span of the fitted functions moves their values on, and `inverse_transform` regresses the
-        columns on them. Raises ValueError where these have no regression, and for functions of Cross.
+        columns on them. Raises ValueError where these have no regression, and for other operators than Transfer.
         """
         moved, estimator = self.coefficients_ @ self._moved(steps), cast(Any, self)
         return estimator.inverse_transform(estimator._functions("", moved, X))
@@ -141,7 +141,7 @@ class Dynamics:
         lag, rows = int(self.lags_[0]), cast(Any, self)._as_fitted(X)
         source = open_trajectories(rows, lag * steps, progress=progress)
         function = SpanValues(self.basis_, *known, device=device, preparation=self.preparation_)
-        return explained_later(function, source)
+        return explained(function, source, "future")
 
     def equilibrium_weights(self, X: Any, **options: Any) -> Any:
         """Weights (n,) of the rows of X as in equilibrium, for trajectories that start elsewhere, of mean 1 in the fit.

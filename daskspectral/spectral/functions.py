@@ -17,6 +17,7 @@ from daskspectral.basis.names import named
 from daskspectral.choosing.prior import solve_on_lattice
 from daskspectral.data.containers import reader_of
 from daskspectral.data.files import open_labelled
+from daskspectral.data.labelled import stack_rows
 from daskspectral.data.layout import Layout, plain
 from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import Reader, lazy_rows
@@ -29,9 +30,7 @@ from daskspectral.estimators.records import provenance, remembered
 from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.moments import Moments
 from daskspectral.moments.lattice import on_lattice
-from daskspectral.moments.metastable import MetastableSets
 from daskspectral.moments.moments import SUMS
-from daskspectral.moments.passage import FirstPassage
 from daskspectral.moments.patterns import Patterns, patterns_of
 from daskspectral.moments.solution import SpanScore, solve_moments
 from daskspectral.moments.trust import excess, maximised
@@ -44,9 +43,11 @@ from daskspectral.passes.score import measure_score
 from daskspectral.solve import Solver
 from daskspectral.solve.whitening import solving_on
 from daskspectral.solvers import Penalised, solving
-from daskspectral.spectral.components import Significance, pattern_errors, rotated, significance
+from daskspectral.spectral.committors import FirstPassage
+from daskspectral.spectral.components import Significance, linear_landmarks, pattern_errors, rotated, significance
 from daskspectral.spectral.dynamics import DYNAMICS, Dynamics, dynamic_coordinates, dynamic_variables
 from daskspectral.spectral.hilbert import analytic_rows, complex_components
+from daskspectral.spectral.metastable import MetastableSets
 from daskspectral.spectral.passage import PARTS, Passages
 from daskspectral.spectral.summary import told
 
@@ -262,10 +263,15 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
         (E |score|² of patterns of length 1) with its `_lower` and `_upper` ends from blocks of rows, `trusted`, and
         `explained_variance_ratio`; complex `<variable>_pattern`, in the dimensions and units of the data, and lazy
         complex `score` of mean square 1: x + i H x is about Σ score pattern. numpy.abs and numpy.angle are amplitudes
-        and phases. Raises ValueError for rows of several dimensions and for rows that are left out.
+        and phases. Raises ValueError for rows of several dimensions, for rows that are left out, and for a kernel.
         """
-        check_whole("count", self.n_components if count is None else count)
-        return hilbert_dataset(self.fitted(), X, self.n_components if count is None else count)
+        count = self.n_components if count is None else count
+        check_whole("count", count)
+        if linear_landmarks(self.fitted().moments_) is None:
+            raise ValueError(
+                "an analytic signal is of columns, and this model has components of a kernel: leave basis out"
+            )
+        return hilbert_dataset(self, X, count)
 
     @reads
     def _analytic(self, X: Any) -> Any:
@@ -277,9 +283,9 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
         Along `component` are the values, with `_lower` and `_upper`, `standard_error`, `held_out`, `group`,
         `trusted`, `constant`, `function_error`, the `coefficients`, and `explained_variance_ratio`, the share of the
         variance of all columns that each function explains alone. `<variable>_pattern` is the regression of each
-        variable of the
-        data on each function, in its own dimensions, coordinates and units (`x` for data without labels), and
-        `<variable>_mean` its mean. With rows X, `eigenfunction` are the values there. Patterns are missing where the
+        variable of the data on each function, in its own dimensions, coordinates and units (`x` for data without
+        labels), with `_lower` and `_upper` of principal components, and `<variable>_mean` its mean. With rows X,
+        `eigenfunction` are the values there. Patterns are missing where the
         pass did not sum what they take (`patterns_`). Of transfer operators there are `dynamic_residual`, `timescale`
         by lag and process, `predicted` and `measured` of the Chapman-Kolmogorov test, what `sets_` holds, and, with
         X, the `committor` and `passage_time` of the last `first_passage`, along `part` with the ends of intervals.
@@ -473,11 +479,9 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
             functions["passage_time"] = estimator.passage_time(X)
         for name, values in functions.items():
             if not isinstance(values, xr.DataArray):
-                values = xr.DataArray(np.asarray(values), dims=("row", COMPONENT))
-            values = values.drop_vars([n for n in values.coords if COMPONENT in values[n].dims])
-            if name != "eigenfunction":
-                values = values.rename({COMPONENT: "part"}).assign_coords(part=PARTS)
-            dataset[name] = values
+                along = {COMPONENT: np.arange(count)} if name == "eigenfunction" else {"part": PARTS}
+                values = xr.DataArray(np.asarray(values), along, ("row", *along))
+            dataset[name] = values.drop_vars([n for n in values.coords if COMPONENT in values[n].dims])
     return dataset
 
 
@@ -485,25 +489,24 @@ def hilbert_dataset(estimator: Any, X: Any, count: int) -> xr.Dataset:
     """The Dataset of `SpectralDecomposition.hilbert`."""
     import xarray as xr
 
-    labels = estimator._functions("", estimator.coefficients_, X)
-    if not isinstance(labels, xr.DataArray):
-        labels = xr.DataArray(labels, dims=("row", COMPONENT))
-    if labels.ndim != 2:
-        raise ValueError(f"an analytic signal follows one dimension of rows; X has {labels.dims[:-1]}")
+    rows = Rows.of(X)
+    stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=vars(estimator).get("layout_"))
+    dims, coords = (("row",), {}) if stacked is None else (stacked.rows.dims, stacked.rows.coords)
+    if len(dims) != 1:
+        raise ValueError(f"an analytic signal follows one dimension of rows; X has {dims}")
     fitted, patterns, scores = complex_components(estimator, estimator._analytic(X), count)
     own, some = estimator.preparation_, slice(None, None, 2)
     raw = np.zeros((len(patterns), estimator.n_features_in_), complex)
     raw[:, slice(None) if own.columns is None else list(own.columns)] = patterns * (
         1 if own.scale is None else own.scale
     )
-    coords = {k: c for k, c in labels.coords.items() if COMPONENT not in c.dims}
     found: dict[str, Any] = {
         "variance": (COMPONENT, 2 * fitted.eigenvalues_[some]),
         "variance_lower": (COMPONENT, 2 * fitted.eigenvalue_errors_[some, 0]),
         "variance_upper": (COMPONENT, 2 * fitted.eigenvalue_errors_[some, 1]),
         "trusted": (COMPONENT, fitted.trusted_[some]),
         "explained_variance_ratio": (COMPONENT, 2 * fitted.explained_variance_ratio_[some]),
-        "score": (labels.dims, scores),
+        "score": ((*dims, COMPONENT), scores),
     }
     dataset = xr.Dataset(found, {COMPONENT: np.arange(len(patterns)), **coords})
     maps = in_the_field(estimator, raw, (COMPONENT,))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from daskspectral.data.readers import lazy_rows
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import check_widths, open_data
-from daskspectral.errors import FitWarning
+from daskspectral.errors import RankWarning, TrustWarning
 from daskspectral.passes.sums import Discretisation
 
 if TYPE_CHECKING:
@@ -57,9 +57,11 @@ def complex_components(model: Any, z: da.Array, count: int) -> tuple[Any, Array,
     rows = z.rechunk({0: "auto", 1: -1})
     both = da.concatenate([da.concatenate([rows.real, rows.imag], 1), da.concatenate([-rows.imag, rows.real], 1)])
     labels = None if model.folds is None else np.tile(np.arange(n) * BLOCKS // n, 2)
-    fitted = type(model)(model.operator, n_components=2 * count, folds=labels, random_state=model.random_state)
+    own = {name: getattr(model, name) for name in ("dtype", "device", "random_state")}
+    fitted = type(model)(model.operator, n_components=2 * count, folds=labels, **own)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FitWarning)  # of values that are there twice; what is trusted is told
+        for category in (TrustWarning, RankWarning):  # of values that are there twice; what is trusted is told
+            warnings.simplefilter("ignore", category)
         fitted.fit(both.rechunk({1: -1}), progress=False)
     maps = np.sqrt(2) * fitted.patterns_.single[::2]
     patterns = maps[:, :d] + 1j * maps[:, d:]

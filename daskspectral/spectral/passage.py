@@ -19,13 +19,14 @@ from daskspectral.estimators.reading import reads
 from daskspectral.kernels.base import whole
 from daskspectral.moments import Moments
 from daskspectral.moments.intervals import jackknife_ends
-from daskspectral.moments.passage import FirstPassage, passage_of_generator, stopped_passage
 from daskspectral.operators.stopped import Stopped
+from daskspectral.passes.apply import Result
 from daskspectral.passes.folds import FoldRequest, checked_folds
 from daskspectral.passes.functions import SpanFunction, SpanValues
 from daskspectral.passes.sums import Discretisation, measure, plan_sums
 from daskspectral.solve import resolve_cut
 from daskspectral.solvers import solving
+from daskspectral.spectral.committors import FirstPassage, passage_of_generator, stopped_passage
 
 Array = NDArray[np.floating[Any]]
 PARTS = ["value", "lower", "upper"]
@@ -57,8 +58,9 @@ class Passages:
           positive. The committor is the guess u / (u + v) plus functions that vanish in both sets, u and v being
           minus the edges of a and b.
 
-        Without `b` there is the time until a alone. Raises ValueError for sets that share rows, for a set without rows,
-        and for other operators; TypeError for labels or edges where the other is wanted, and for dask arrays.
+        Without `b` there is the time until a alone. Folds are of the fit's kind, blocks where they were labels. Raises
+        ValueError for sets that share rows, for a set without rows, and for other operators; TypeError for labels or
+        edges where the other is wanted, and for dask arrays.
         """
         model, both = cast(Any, self).fitted(), b is not None
         operator, sets = self.moments_.operator, (a, b) if both else (a,)
@@ -66,7 +68,7 @@ class Passages:
         if as_lattice(self.basis_) is not None:
             raise ValueError(
                 "sets are asked about with functions of a basis, and modes of a lattice are summed: take "
-                "basis=Landmarks(), or FourierBasis for angles"
+                "basis=Landmarks(), or TrigonometricBasis for angles"
             )
         rows, found = model._as_fitted(X), replace(Discretisation.of(self.moments_), right_basis=None)
         if operator.lag is not None:
@@ -96,8 +98,9 @@ class Passages:
     def committor(self, X: Any, **options: Any) -> Any:
         """The chance of entering b before a, from each row of X, (n, 3): with the ends of its 95 % interval.
 
-        Of the last `first_passage`, whose sets it holds outside of; options as in `transform`. Raises ValueError where
-        none was measured between two sets.
+        Of the last `first_passage`. Within a it is 0 and within b 1 where a generator knows the sets; sets of a
+        trajectory are labels of its rows, and what comes for rows within them means nothing. Options as in
+        `transform`. Raises ValueError where none was measured between two sets.
         """
         if not self._known_passage().both:
             raise ValueError("a committor is between two sets, and the first passage was to one: give a and b")
@@ -121,7 +124,8 @@ class Passages:
         function = SpanInterval(
             basis, known.coefficients[:, :, which].T, known.factor, device=device, preparation=self.preparation_
         )
-        return cast(Any, self)._rows(function, X, name=name, **options)
+        output = Result(name, (3,), ("part",), {"part": PARTS})
+        return cast(Any, self)._rows(function, X, output=output, **options)
 
     def _measured(self, source: Any, operator: Any, discretisation: Discretisation) -> Moments:
         asked = checked_folds(cast(Any, self).folds)

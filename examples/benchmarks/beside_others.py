@@ -266,6 +266,27 @@ def run(python: str, program: str, folder: Path) -> dict[str, Any]:
     return found
 
 
+def print_programs(chosen: dict[str, dict[str, str]]) -> None:
+    """Each program as one would write it, with its lines."""
+    for name, sides in chosen.items():
+        for side, program in sides.items():
+            click.echo(f"---- {name}, {side}: {lines(program)} lines{program.replace('# --', '').split('# ==')[0]}")
+
+
+def measured_sides(sides: dict[str, str], peers: str, repeats: int, folder: Path) -> dict[str, dict[str, Any]]:
+    """The medians of what each side measures, the sides in turn, with the answer of its first run."""
+    found: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
+    for _ in range(repeats):
+        for side, program in sides.items():
+            python = sys.executable if side in ("daskspectral", "scikit-learn") else peers
+            found[side].append(run(python, program, folder))
+    keys = ("seconds", "CPU s", "MB")
+    return {
+        side: {key: statistics.median(one[key] for one in runs) for key in keys} | {"answer": runs[0]["answer"]}
+        for side, runs in found.items()
+    }
+
+
 @click.command()
 @click.option("--peers", default=sys.executable, show_default=True, help="a Python that has the other packages")
 @click.option("--task", "tasks", multiple=True, type=click.Choice([*TASKS]), help="only these")
@@ -278,33 +299,17 @@ def main(
     """Lines, seconds, memory and answers of the same task in this package and in others."""
     chosen = {name: TASKS[name] for name in tasks or TASKS}
     if show:
-        for name, sides in chosen.items():
-            for side, program in sides.items():
-                click.echo(f"---- {name}, {side}: {lines(program)} lines{program.replace('# --', '').split('# ==')[0]}")
-        return
+        return print_programs(chosen)
     folder = folder / "beside_others"
     write_data(folder, 100 if quick else 3000, 2000 if quick else 300_000)
     rows = []
     for name, sides in chosen.items():
-        found: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
-        for _ in range(repeats):
-            for side, program in sides.items():
-                python = sys.executable if side in ("daskspectral", "scikit-learn") else peers
-                found[side].append(run(python, program, folder))
-        cpu = {side: statistics.median(one["CPU s"] for one in measured) for side, measured in found.items()}
+        found = measured_sides(sides, peers, repeats, folder)
         for side, measured in found.items():
-            rows.append(
-                {
-                    "task": name,
-                    "by": side,
-                    "lines": lines(sides[side]),
-                    "seconds": statistics.median(one["seconds"] for one in measured),
-                    "CPU s": cpu[side],
-                    "ratio": cpu["daskspectral"] / cpu[side] if side != "daskspectral" else None,
-                    "MB": statistics.median(one["MB"] for one in measured),
-                    "answer": " ".join(f"{value:.4g}" for value in measured[0]["answer"]),
-                }
-            )
+            ratio = found["daskspectral"]["CPU s"] / measured["CPU s"] if side != "daskspectral" else None
+            told = {key: measured[key] for key in ("seconds", "CPU s")} | {"ratio": ratio, "MB": measured["MB"]}
+            answer = " ".join(f"{value:.4g}" for value in measured["answer"])
+            rows.append({"task": name, "by": side, "lines": lines(sides[side]), **told, "answer": answer})
     report("beside_others", rows, json_path)
 
 

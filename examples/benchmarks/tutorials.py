@@ -19,15 +19,13 @@ compute the same thing; "CPU s" is of a second, warm run, "MB" what the process 
 
 from __future__ import annotations
 
-import statistics
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 import numpy as np
 import xarray as xr
-from beside_others import lines, run
+from beside_others import lines, measured_sides, print_programs
 from common import folder_option, options, report
 from scipy.signal import lfilter
 
@@ -200,25 +198,19 @@ def main(
     """Run every tutorial in this package and in its own."""
     chosen = {name: TASKS[name] for name in tasks or TASKS}
     if show:
-        for name, sides in chosen.items():
-            for side, program in sides.items():
-                click.echo(f"---- {name}, {side}: {lines(program)} lines{program.replace('# --', '').split('# ==')[0]}")
-        return
+        return print_programs(chosen)
     folder = folder / "tutorials"
     write_data(folder, 400 if quick else 2920, 3000 if quick else 100_000)
     rows = []
     for name, sides in chosen.items():
-        found: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
-        for _ in range(repeats):
-            for side, program in sides.items():
-                python = sys.executable if side == "daskspectral" else peers
-                found[side].append(run(python, program, folder))
-        (ours, theirs) = (np.array(measured[0]["answer"]) for measured in found.values())
+        found = measured_sides(sides, peers, repeats, folder)
+        (ours, theirs) = (np.array(measured.pop("answer")) for measured in found.values())
         alike = name not in ("rotated EOF", "noise")
         difference = float(np.abs(ours / theirs - 1).max()) if alike else None
         for side, measured in found.items():
-            middle = {key: statistics.median(one[key] for one in measured) for key in ("seconds", "CPU s", "MB")}
-            rows.append({"tutorial": name, "by": side, "lines": lines(sides[side]), **middle, "difference": difference})
+            rows.append(
+                {"tutorial": name, "by": side, "lines": lines(sides[side]), **measured, "difference": difference}
+            )
     report("tutorials", rows, json_path)
 
 

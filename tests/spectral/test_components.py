@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -184,7 +185,9 @@ def test_complex_components_are_those_of_scipys_analytic_signal() -> None:
         {"time": 50}
     )
     rows = dsp.Rows(x, sample_dims=("time",), latitude="lat")
-    found = components(2).fit(rows).hilbert(rows, 3)
+    model = components(2).fit(rows)
+    with warnings.catch_warnings(action="error"):
+        found = model.hilbert(rows, 3)
     weights = np.sqrt(np.cos(np.deg2rad(lat)))[:, None]
     z = scipy.signal.hilbert((field - field.mean(axis=0)) * weights, axis=0).reshape(301, -1)
     u, s, v = np.linalg.svd(z, full_matrices=False)
@@ -204,3 +207,6 @@ def test_rows_that_an_analytic_signal_refuses() -> None:
         model.hilbert(dsp.Rows(X, on_invalid="skip"))
     with pytest.raises(ValueError, match="count must be a whole number"):
         model.hilbert(X, 0)
+    kernel = components(2, basis=Landmarks(Gaussian(5.0), 20), random_state=0).fit(X)
+    with pytest.raises(ValueError, match="this model has components of a kernel"):
+        kernel.hilbert(X)

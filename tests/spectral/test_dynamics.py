@@ -15,8 +15,8 @@ import daskspectral as dsp
 from daskspectral.basis import CallableBasis, Concatenated, ConstantBasis, LandmarkBasis, MonomialBasis, SoftCells
 from daskspectral.kernels import Gaussian
 from daskspectral.moments.lags import LagMatrices
-from daskspectral.moments.metastable import crisp, feasible, passage_times, vertices
 from daskspectral.operators import Transfer
+from daskspectral.spectral.metastable import crisp, feasible, passage_times, vertices
 
 Array = NDArray[Any]
 CUT = dsp.solvers.Cut()

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 import scipy.sparse
 import scipy.sparse.linalg
+import xarray as xr
 import zarr
 
 import daskspectral as dsp
 from daskspectral.basis.outside import _Guess, _Product
 from daskspectral.estimators.summary import summary_of
+from daskspectral.spectral.passage import PARTS
 
 STATES = np.arange(7.0)[:, None]
 INDICATORS = dsp.basis.LandmarkBasis(dsp.kernels.Gaussian(0.05), STATES)
@@ -186,6 +188,8 @@ def test_it_is_kept_told_and_labelled(walks: list[Any], tmp_path: Path) -> None:
     again = dsp.load(tmp_path / "model.zarr")
     assert (again.committor(walk) == est.committor(walk)).all()
     assert "into a or b: " in summary_of(again).text()
+    est.committor(walk, out=tmp_path / "committor.zarr")
+    assert xr.open_zarr(tmp_path / "committor.zarr")["committor"]["part"].to_numpy().tolist() == PARTS
     found = est.to_xarray(walk)
     assert found["committor"].dims == ("row", "part")
     assert (found["passage_time"].sel(part="lower") == est.passage_time(walk)[:, 1]).all()
