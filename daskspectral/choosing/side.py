@@ -173,7 +173,7 @@ class Side:
         )
         given_points(self.landmarks, source, self.view)
         if source.n < self.drawn and not self.spanning:
-            raise ValueError(f"X has {source.rows}, fewer than {self.drawn} landmarks; lower their count")
+            raise ValueError(f"{self.drawn} landmarks are drawn from X, which has {source.rows}: lower their count")
 
     def choose(
         self,

@@ -249,7 +249,10 @@ def points_reader(value: Any, what: str) -> Reader:
         raise ValueError(f"{what} must have 2 dimensions, rows and columns; it has shape {reader.shape}")
     if 0 in reader.shape:
         none = "sample(s)" if not reader.shape[0] else "feature(s)"
-        raise ValueError(f"{what} is empty: 0 {none} (shape={reader.shape}) while a minimum of 1 is required.")
+        raise ValueError(
+            f"{what} is empty: 0 {none} (shape={reader.shape}) while a minimum of 1 is required. "
+            "Look at what selected them"
+        )
     return reader
 
 

@@ -269,7 +269,7 @@ class DiffusionMap(Transformer):
         given = given_points(wanted, source)
         p = int(wanted.count) if given is None else len(given)
         if given is None and source.n < p:
-            raise ValueError(f"X has {source.n} rows, fewer than {p} landmarks; lower their count")
+            raise ValueError(f"{p} landmarks are drawn from X, which has {source.rows}: lower their count")
         if p <= self.n_components:
             raise ValueError(
                 f"{p} landmarks are too few for n_components={self.n_components}: give one more than that at least"

@@ -45,7 +45,11 @@ def reads(method: Call) -> Call:
     @wraps(method)
     def reading(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
         rows = Rows.of(X)
-        values = dict(own.bind(self, rows, *arguments, **options).arguments)
+        try:
+            values = dict(own.bind(self, rows, *arguments, **options).arguments)
+        except TypeError as error:
+            taken = ", ".join(str(p).partition(":")[0] for p in [*own.parameters.values()][1:])
+            raise TypeError(f"{method.__name__}({taken}): {error}") from None
         del values[next(iter(values))]
         values |= values.pop("options", {})  # the method's own **options
         known = {} if learns else {name: vars(self)[name] for name in LAYOUTS if name in vars(self)}

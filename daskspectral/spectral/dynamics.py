@@ -190,8 +190,8 @@ class Dynamics:
 
     def _transfer(self, attribute: str) -> Moments:
         """The moments of a transfer operator. Raises AttributeError for those of others."""
-        moments = vars(self).get("moments_")
-        if moments is None or moments.operator.lag is None:
+        moments = cast(Any, self).fitted().moments_
+        if moments.operator.lag is None:
             raise AttributeError(f"{attribute} is of a fitted Transfer operator")
         return moments  # type: ignore[no-any-return]
 
@@ -201,11 +201,16 @@ class Dynamics:
         )
 
     def _square_matrices(self) -> LagMatrices:
-        """The operator between the left functions. Raises ValueError for other operators, and where the right functions
-        are of a basis of their own."""
-        moments = vars(self).get("moments_")
-        if moments is None or moments.operator.lag is None or moments.right_basis is not None:
-            raise ValueError("a fit of Transfer(lag), with one basis of both sides, is wanted")
+        """The operator between the left functions.
+
+        Raises ValueError for other operators, and where the right functions are of a basis of their own.
+        """
+        moments = cast(Any, self).fitted().moments_
+        if moments.operator.lag is None or moments.right_basis is not None:
+            raise ValueError(
+                f"sets, forecasts and first passages are of a fitted Transfer(lag) with one basis for both sides; this "
+                f"is of {moments.operator!r}: fit SpectralDecomposition(Transfer(lag)), without right"
+            )
         return LagMatrices.of(moments, self.coefficients_)
 
     def _timescales(self) -> tuple[Array, Array]:

@@ -81,7 +81,7 @@ BAD_DATA: dict[str, tuple[Any, type[Exception], str]] = {
     "empty": (X[:0], ValueError, r"X is empty: 0 sample\(s\)"),
     "complex": (X + 1j, ValueError, "Complex data not supported: X has dtype complex128"),
     "unknown blocks": (LAZY[LAZY[:, 0] > 0], ValueError, r"dask array with blocks of unknown size; call X\."),
-    "few rows": (X[:19], ValueError, "X has 19 rows, fewer than 20 landmarks; lower their count"),
+    "few rows": (X[:19], ValueError, "20 landmarks are drawn from X, which has 19 rows: lower their count"),
 }
 
 
