@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import xarray as xr
 from distributed import LocalCluster
 
@@ -16,6 +17,9 @@ from daskspectral.moments import Moments
 from daskspectral.registry import decode, encode, foreign
 
 Scheduling = Callable[[str], AbstractContextManager[None]]
+
+doubtful = pytest.mark.filterwarnings("ignore::daskspectral.errors.TrustWarning")
+"""Of tests that fit too few rows or functions for an answer that can be trusted, and ask for something else."""
 
 
 def named(value: object) -> str:

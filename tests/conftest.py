@@ -28,11 +28,6 @@ SLOW = {"browser", "client", "cluster", "running_browser", "server"}
 """Fixtures that start processes: what asks for one is slow."""
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Most tests fit a few hundred rows, and say nothing of how far their values can be trusted."""
-    config.addinivalue_line("filterwarnings", "ignore::daskspectral.errors.TrustWarning")
-
-
 @pytest.hookimpl(tryfirst=True)  # before the marks are looked at
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:

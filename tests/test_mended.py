@@ -20,7 +20,7 @@ from daskspectral.data.folders import Directory, Lease
 from daskspectral.errors import TrustWarning
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.solvers import Penalised
-from tests.common import assert_same_bits
+from tests.common import assert_same_bits, doubtful
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, np.pi, (400, 3))
@@ -31,6 +31,7 @@ def spectral(**options: Any) -> dsp.SpectralDecomposition:
     return dsp.SpectralDecomposition(**given | options)
 
 
+@doubtful
 def test_a_lattice_has_fewer_functions_than_a_quarter_of_the_rows() -> None:
     model = spectral(basis=FourierLattice(kernel=Matern(1.5, 2.0)), solver=Penalised(1.0)).fit(X[:300, :2])
     assert model.basis_.size == 49
@@ -50,6 +51,7 @@ def test_rows_far_out_are_named_where_the_box_holds_them() -> None:
     assert any("outliers of column 1" in doubt for doubt in model.doubts_)
 
 
+@doubtful
 def test_rows_that_are_computed_on_the_way_choose_what_stored_rows_in_the_same_chunks_choose() -> None:
     x = RNG.standard_normal((520, 3)).cumsum(axis=0)
     components = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=2).fit(x)
@@ -69,6 +71,7 @@ def test_columns_of_the_same_name_are_refused() -> None:
                 model.fit(same)
 
 
+@doubtful
 def test_points_whose_squares_overflow_are_invalid_rows() -> None:
     points, model = X[:5].copy(), spectral().fit(X)
     points[2, 1] = -1e160
@@ -106,6 +109,7 @@ def test_trajectories_of_an_update_are_compared_one_by_one(tmp_path: Path) -> No
         model.update([*paths, X[300:]])
 
 
+@doubtful
 @pytest.mark.parametrize(("then", "now"), [(None, np.ones(400)), (np.ones(300), None)])
 def test_weights_of_a_part_of_the_rows_are_refused(then: Any, now: Any) -> None:
     model = spectral().fit(X[:300], sample_weight=then)
@@ -118,6 +122,7 @@ def test_a_lattice_refuses_columns_of_very_different_widths() -> None:
         spectral(basis=FourierLattice(4, kernel=Gaussian(1.0)), solver=Penalised(1.0)).fit(X[:, :2] * [1e-9, 1.0])
 
 
+@doubtful
 def test_an_object_that_is_changed_in_place_changes_no_fitted_model() -> None:
     kernel = Gaussian(0.7)
     points = dsp.basis.LandmarkBasis(kernel, X[:20])
@@ -139,6 +144,7 @@ def test_a_regression_refuses_what_only_operators_take(name: str) -> None:
         model.plan(X, X[:, 0])
 
 
+@doubtful
 @pytest.mark.filterwarnings("ignore:at .* landmarks")  # of an accuracy that is met on some processors
 def test_an_open_number_of_landmarks_is_no_larger_than_the_sample() -> None:
     assert spectral(basis=Landmarks(Gaussian(1.0), sample=20)).fit(X).basis_.size == 21
@@ -159,6 +165,7 @@ def test_words_and_single_numbers_are_taken_as_what_they_are() -> None:
     assert type(Penalised(np.float32(0.1)).penalty) is float
 
 
+@doubtful
 def test_dimensions_of_rows_are_heard_by_every_method() -> None:
     x = RNG.uniform(0, np.pi, (60, 3))
     field = xr.DataArray(x.T, dims=("column", "time"))
@@ -180,6 +187,7 @@ def test_dimensions_of_rows_are_heard_by_every_method() -> None:
         model.transform(dsp.Rows(x, latitude="lat"))
 
 
+@doubtful
 def test_variables_without_dimensions_of_their_own_have_maps() -> None:
     data = xr.Dataset({"u": ("time", X[:, 0]), "v": ("time", X[:, 1])})
     found = spectral().fit(dsp.Rows(data, sample_dims="time")).to_xarray()

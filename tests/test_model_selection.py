@@ -19,6 +19,7 @@ from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian
 from daskspectral.model_selection import BlockFold, Trajectory, Views, blocks, pieces
 from daskspectral.operators import Cross, Schroedinger, Transfer
+from tests.common import doubtful
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, np.pi, (2000, 1))
@@ -111,6 +112,7 @@ def test_no_pair_crosses_a_cut(rows: list[int], lag: int) -> None:
     assert all(np.shares_memory(piece, x) for piece in found)
 
 
+@doubtful
 def test_a_trajectory_is_cut_where_rows_are_held_out() -> None:
     fold = BlockFold(4, gap=5)
     found = cross_val_score(transfer(), Trajectory(WALK), cv=fold)
@@ -130,6 +132,7 @@ def test_a_trajectory_is_cut_where_rows_are_held_out() -> None:
 # -- weights, views, fields --------------------------------------------------------------------------------------------
 
 
+@doubtful
 @pytest.mark.usefixtures("routed")
 def test_weights_are_routed() -> None:
     est = model().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)

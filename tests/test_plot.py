@@ -12,6 +12,7 @@ from daskspectral import plot
 from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian
 from daskspectral.plot.fields import maps_of
+from tests.common import doubtful
 
 
 def fitted(x, count=60, n_components=6, scale=1.0):
@@ -25,6 +26,7 @@ def plane():
     return x, fitted(x)
 
 
+@doubtful
 def test_plane_has_a_panel_for_each_function_titled_by_index_and_eigenvalue(plane):
     x, estimator = plane
     figure = plot.eigenfunctions(estimator, x)
@@ -41,6 +43,7 @@ def test_plane_has_a_panel_for_each_function_titled_by_index_and_eigenvalue(plan
         assert all(low == -high for low, high in ranges)
 
 
+@doubtful
 def test_line_over_a_histogram_for_one_column():
     x = np.random.default_rng(0).standard_normal((2000, 1))
     estimator = fitted(x, 20, 4)
@@ -62,6 +65,7 @@ def test_mollweide_is_on_the_sphere_and_keeps_areas():
     np.testing.assert_allclose(np.abs(x).max(), 2, rtol=1e-3)
 
 
+@doubtful
 def test_chosen_columns_and_standardised_ones_are_drawn_in_their_units():
     rng = np.random.default_rng(0)
     x = rng.standard_normal((2000, 4)) * [1, 1, 50, 1] + [0, 0, 1000, 0]
@@ -98,6 +102,7 @@ def test_spectrum_has_intervals_held_out_values_and_trust():
     assert low < 0 < estimator.eigenvalues_[-1] < high
 
 
+@doubtful
 def test_choice_has_a_line_for_each_kernel():
     x = np.random.default_rng(0).random((400, 1))
     estimator = dsp.SpectralDecomposition(basis=Landmarks(count=40), n_components=3, random_state=0).fit(x)
@@ -177,6 +182,7 @@ def test_without_matplotlib_the_extra_is_named(plane, tmp_path, monkeypatch):
             call()
 
 
+@doubtful
 def test_fields_are_drawn_as_maps():
     rng = np.random.default_rng(0)
     coords = {"lat": ("lat", [-40.0, 0.0, 40.0], {"units": "degrees_north"}), "lon": [0.0, 90.0, 180.0, 270.0]}

@@ -12,6 +12,7 @@ from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian
 from daskspectral.operators import Transfer
 from daskspectral.plot.style import SEQUENTIAL, SERIES
+from tests.common import doubtful
 
 plot = dsp.plot
 
@@ -41,6 +42,7 @@ def rotation() -> Any:
     return x
 
 
+@doubtful
 def test_pictures_are_drawn_into_the_axes_that_are_given(plane: Any, rotation: Any) -> None:
     x, model = plane
     automatic = dsp.SpectralDecomposition(basis=Landmarks(count=30), n_components=3, random_state=0).fit(x)
@@ -98,6 +100,7 @@ def test_an_embedding_is_coloured_by_any_variable() -> None:
         plot.embedding(values, color=number[:5])
 
 
+@doubtful
 def test_timescales_of_a_process_whose_one_is_known(rotation: Any) -> None:
     models = [fitted(rotation, Transfer(lag), n_components=3) for lag in (2, 5, 10)]
     axes = plot.timescales(models, count=2, step=0.5, unit="ns")

@@ -21,6 +21,9 @@ from daskspectral.cli import main
 from daskspectral.errors import UntrustedError
 from daskspectral.manifolds import Implicit
 from daskspectral.store import load, read_state, save, untrusted, write_state
+from tests.common import doubtful
+
+pytestmark = doubtful
 
 X = np.random.default_rng(0).standard_normal((400, 2))
 MINE = """

@@ -13,7 +13,7 @@ import zarr
 from distributed import Client, LocalCluster
 
 import daskspectral as dsp
-from tests.common import written
+from tests.common import doubtful, written
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((2000, 2))
@@ -33,6 +33,7 @@ def spectral() -> dsp.SpectralDecomposition:
     return dsp.SpectralDecomposition(basis=basis, n_components=4, random_state=0)
 
 
+@doubtful
 @pytest.mark.slow  # the command is run in processes
 def test_from_a_file_to_an_embedding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -58,6 +59,7 @@ def test_from_a_file_to_an_embedding(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert Path("e.png").read_bytes().startswith(b"\x89PNG")
 
 
+@doubtful
 def test_a_url_of_an_object_store() -> None:
     zarr.create_array("memory://smoke.zarr", data=X, chunks=(500, 2))
     spectral().fit("memory://smoke.zarr").save("memory://smoke-model.zarr")

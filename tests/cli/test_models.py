@@ -11,7 +11,7 @@ import xarray as xr
 import daskspectral as dsp
 from daskspectral.basis import Landmarks, NeuralBasis, TrigonometricBasis
 from tests.cli.common import call, done, store
-from tests.common import written
+from tests.common import doubtful, written
 
 RNG = np.random.default_rng(0)
 PLANE = RNG.uniform(-2, 2, (300, 2))
@@ -28,6 +28,7 @@ def arrays(folder: Path) -> None:
     store(arc=ARC, plane=PLANE, values=VALUES, slopes=SLOPES, sphere=SPHERE, quartic=QUARTIC, cubic=4 * SPHERE**3)
 
 
+@doubtful
 def test_the_semidefinite_embedding() -> None:
     told = done(
         "embed arc.zarr --bandwidth 0.5 --method exact --columns 0:2 --seed 3 --tolerance 1e-6 --out m.zarr "
@@ -91,6 +92,7 @@ def test_regression_on_values_and_gradients() -> None:
     np.testing.assert_allclose(written("g.zarr").reshape(300, 2), SLOPES, rtol=0, atol=0.05)
 
 
+@doubtful
 def test_two_fits_share_functions_and_are_merged() -> None:
     x = np.random.default_rng(0).standard_normal((900, 3))
     store(all=x, early=x[:500], late=x[500:])
@@ -131,6 +133,7 @@ def test_invariant_regression() -> None:
     np.testing.assert_allclose(written("s.zarr").reshape(300, 3), 4 * SPHERE**3 - normal, atol=1e-4)
 
 
+@doubtful
 def test_lattices_networks_densities_and_periods(monkeypatch: pytest.MonkeyPatch) -> None:
     told = done("fit plane.zarr --lattice 4,3 --periods 0:6.25 --components 3 --penalty 1 --out m.zarr")
     assert "a lattice of Fourier functions" in told
@@ -168,6 +171,7 @@ def test_a_labelled_field_is_that_of_python() -> None:
     assert "'latitude'" in str(call("fit t.nc --latitude latitude --on-invalid skip --out n.zarr").exception)
 
 
+@doubtful
 def test_anomalies_of_a_field() -> None:
     times = np.datetime64("2000-01", "ns") + np.arange(200) * np.timedelta64(30, "D")
     values = np.random.default_rng(0).standard_normal((200, 3)) + np.arange(200)[:, None] / 50

@@ -17,7 +17,7 @@ from distributed import LocalCluster
 
 import daskspectral as dsp
 from tests.cli.common import done, everything, store
-from tests.common import local_cluster
+from tests.common import doubtful, local_cluster
 
 pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.slow]
 FIT = "fit points.zarr --kernel gaussian:1 --landmarks 30 --components 4 --allow-missing"
@@ -82,6 +82,7 @@ print("lives")
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"lives\n"
 
 
+@doubtful
 def test_a_running_cluster(cluster: LocalCluster) -> None:
     store(points=np.random.default_rng(0).standard_normal((400, 2)))
     done(f"{FIT} --out threads.zarr")

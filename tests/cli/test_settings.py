@@ -19,6 +19,7 @@ from daskspectral.cli import command, settings
 from daskspectral.cli.options import OPTIONS, Argument, Option
 from daskspectral.data import writing
 from tests.cli.common import done, everything, facts, failure, store
+from tests.common import doubtful
 
 pytestmark = pytest.mark.usefixtures("points")
 FIT = "fit points.zarr --kernel gaussian:1 --landmarks 2e1 --components 4"
@@ -78,6 +79,7 @@ def test_settings_written_by_hand() -> None:
     same("m.zarr", "typed.zarr")
 
 
+@doubtful
 def test_what_was_read_is_told_and_is_to_be_given_anew() -> None:
     read = "--drift d.zarr --weights w.zarr --folds labels.zarr"
     done(f"{FIT} --operator generator --diffusion 0.5 {read} --out m.zarr")
@@ -98,6 +100,7 @@ def test_every_parameter_is_of_one_kind() -> None:
     assert set(OPTIONS) == {p for p in every if not isinstance(p, Argument)}
 
 
+@doubtful
 def test_a_result_has_its_settings_when_it_appears(monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that was killed just after left a result without."""
     put, seen = writing._put_in_place, []
@@ -213,6 +216,7 @@ def test_trust_is_typed() -> None:
     refused(f"{TRANSFORM} run.yaml", "run.yaml has the key trust: --trust is given on the command line alone")
 
 
+@doubtful
 def test_json_has_the_numbers_of_the_model(points: np.ndarray) -> None:
     found = facts(f"{FIT} --out m.zarr")
     model = dsp.load("m.zarr")

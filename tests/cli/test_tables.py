@@ -11,6 +11,7 @@ import pytest
 import daskspectral as dsp
 from daskspectral.estimators.summary import summary_of
 from tests.cli.common import call, done, store
+from tests.common import doubtful
 
 RNG = np.random.default_rng(0)
 
@@ -51,6 +52,7 @@ def test_the_columns_are_what_the_model_knows() -> None:
     assert any(row[4] for row in rows)  # pi^2 times 0, 1, 1, 2, 4, 4, 5
 
 
+@doubtful
 def test_ends_are_shown_where_an_interval_is_lopsided() -> None:
     model = fitted(RNG.random((500, 1)), n_components=6, scale=0.2)
     model.eigenvalues_ = np.array([0.0, 1.0, 2.0, 1e-17, -4.0, 5.0])
@@ -58,6 +60,7 @@ def test_ends_are_shown_where_an_interval_is_lopsided() -> None:
     assert [row[2] for row in table(describe(model))[1]] == ["0", "0.1", "-0.1 +0.5", "0", "-1 +0.5", "-"]
 
 
+@doubtful
 def test_details_have_ranks_residuals_support_and_candidates(folder: object) -> None:
     store(500, points=RNG.standard_normal((600, 2)))
     text = done("fit points.zarr --components 4 --landmarks 60 --out model.zarr")
@@ -79,6 +82,7 @@ def test_details_have_ranks_residuals_support_and_candidates(folder: object) -> 
     assert not re.search("rank |residual|candidate ", text)
 
 
+@doubtful
 def test_without_error_bars_or_a_choice_the_verdict_says_why() -> None:
     few = describe(fitted(RNG.random((80, 1)), n_components=3))
     assert table(few)[0] == ["i", "eigenvalue"]

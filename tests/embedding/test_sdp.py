@@ -22,7 +22,7 @@ from daskspectral.embedding import landmark_passes as embedding_passes
 from daskspectral.embedding.landmark_passes import Passes
 from daskspectral.errors import InvalidRowError
 from daskspectral.solvers import Ascent
-from tests.common import reference_arrays
+from tests.common import doubtful, reference_arrays
 from tests.embedding.moons import abar_of, gap_of, gaussian, gram_error, moons, wine
 
 Array = NDArray[np.floating[Any]]
@@ -105,6 +105,7 @@ def test_the_extension_is_formula_1_5(method: str) -> None:
     assert (np.diff(found.spectrum_) <= 0).all()
 
 
+@doubtful
 @pytest.mark.parametrize(("method", "passes"), [("exact", 5), ("lowrank", 2)])
 def test_a_run_that_ends_early_is_not_called_optimal(method: str, passes: int) -> None:
     best = make(3.0, method).fit(X).objective_

@@ -19,7 +19,7 @@ from daskspectral.devices import Device
 from daskspectral.engine.checkpoint import Checkpoint, describe_checkpoint
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
-from tests.common import assert_same_bits
+from tests.common import assert_same_bits, doubtful
 from tests.engine.common import TWENTY, X, after_epoch, blocks, model
 
 pytestmark = pytest.mark.usefixtures("short_epochs")
@@ -48,6 +48,7 @@ def halted(run: Path, **options: Any) -> None:
         fit(run, checkpoint_every=0.0, **options)
 
 
+@doubtful
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
@@ -80,6 +81,7 @@ def test_the_same_run_goes_on_and_another_is_refused(
     assert_same_bits(found, fit(**first))
 
 
+@doubtful
 def test_sums_of_another_device_are_refused(run: Path, stand_in: Device) -> None:
     """Their last bits differ, and so do the tasks."""
     halted(run)
@@ -89,6 +91,7 @@ def test_sums_of_another_device_are_refused(run: Path, stand_in: Device) -> None
     assert_same_bits(fit(run), fit())
 
 
+@doubtful
 def test_data_in_memory_are_digested_for_a_checkpoint_only(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ArrayReader(X).identity == ArrayReader(np.asfortranarray(np.repeat(X, 2, 0))[::2]).identity
     monkeypatch.setattr(ArrayReader, "identity", property(lambda self: pytest.fail("digested")))
@@ -136,6 +139,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 }
 
 
+@doubtful
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_epoch_gives_way_to_the_one_before(damage: str, run: Path, caplog: pytest.LogCaptureFixture) -> None:
     halted(run)
@@ -151,6 +155,7 @@ def test_a_damaged_epoch_gives_way_to_the_one_before(damage: str, run: Path, cap
             fit(alone)
 
 
+@doubtful
 def test_what_a_killed_run_left_half_written_does_not_count(run: Path) -> None:
     halted(run)
     left = run / ".epoch-00000007.0123abcd.partial"

@@ -14,7 +14,7 @@ from daskspectral.engine import plan as planning
 from daskspectral.engine import progress as bars_of
 from daskspectral.engine.scheduler import active_report
 from daskspectral.kernels import Gaussian
-from tests.common import local_cluster
+from tests.common import doubtful, local_cluster
 from tests.engine.common import TWENTY, model
 
 N = 3000
@@ -40,6 +40,7 @@ def events(client: Client) -> list[dict[str, Any]]:
     return [event for _, event in client.get_events("daskspectral")]
 
 
+@doubtful
 @pytest.mark.slow
 @pytest.mark.parametrize("task", [fitted, on_own_threads])
 def test_a_fit_in_a_task_leaves_its_thread_to_its_own_tasks(task: Any, wanted: Any) -> None:
@@ -51,6 +52,7 @@ def test_a_fit_in_a_task_leaves_its_thread_to_its_own_tasks(task: Any, wanted: A
         assert client.submit(abs, -3, pure=False).result(timeout=60) == 3  # the thread is there again
 
 
+@doubtful
 def test_the_configured_scheduler_comes_before_the_client(client: Client, wanted: Any) -> None:
     for scheduler in ("threads", "synchronous", client, "distributed"):
         before = len(events(client))
@@ -75,6 +77,7 @@ def many_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(planning, name, value)
 
 
+@doubtful
 @pytest.mark.usefixtures("many_tasks")
 def test_spans_and_events_tell_what_the_bars_show(
     cluster: LocalCluster, client: Client, bars: list[Any], monkeypatch: pytest.MonkeyPatch

@@ -19,6 +19,7 @@ from daskspectral.data.folders import Directory, Lease
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.tasks import Total
 from daskspectral.kernels import Gaussian
+from tests.common import doubtful
 from tests.engine.common import X, model
 
 X300 = X[:300] / np.linalg.norm(X[:300], axis=1, keepdims=True)
@@ -43,6 +44,7 @@ def token(run: Path) -> str:
     return str(json.loads((run / ".lease").read_text())["token"])
 
 
+@doubtful
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 def test_every_estimator_holds_the_lease_and_releases_it(estimator: Any, run: Path) -> None:
     targets = [X300[:, 0]] if isinstance(estimator, dsp.HermiteRegressor | dsp.InvariantRegressor) else []

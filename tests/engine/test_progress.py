@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import daskspectral as dsp
+from tests.common import doubtful
 from tests.engine.common import model
 
 N = 3000
@@ -22,6 +23,7 @@ def of(bars: Bars, name: str) -> int:
     return total
 
 
+@doubtful
 def test_the_bars_of_rows_that_are_skipped_of_pairs_and_of_a_resumed_run(bars: Bars, tmp_path: Path) -> None:
     broken = X.copy()
     broken[::7, 1] = np.nan

@@ -25,7 +25,7 @@ from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian, Matern, Polynomial, Radial
 from daskspectral.manifolds import Sphere
 from daskspectral.operators import Laplacian
-from tests.common import assert_same_bits
+from tests.common import assert_same_bits, doubtful
 from tests.estimators.common import X, make
 
 
@@ -43,6 +43,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], Any]] = {
 }
 
 
+@doubtful
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_save_and_load_bit_for_bit(variant: str, tmp_path: Path) -> None:
     options, rows = VARIANTS[variant]
@@ -57,6 +58,7 @@ def test_save_and_load_bit_for_bit(variant: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(estimator)).transform(x), estimator.transform(x))
 
 
+@doubtful
 def test_what_cannot_be_saved_or_loaded(tmp_path: Path) -> None:
     local = make(basis=Landmarks(Radial(lambda s: np.exp(-s), [lambda s: -np.exp(-s)]), 20)).fit(X)
     for model, error, match in (

@@ -10,6 +10,7 @@ from daskspectral.basis import Landmarks
 from daskspectral.estimators.summary import Summary, summary_of
 from daskspectral.kernels import Gaussian
 from daskspectral.spectral.summary import verdict_of
+from tests.common import doubtful
 
 RNG = np.random.default_rng(0)
 
@@ -52,6 +53,7 @@ def test_a_doubt_stands_beside_values_that_are_all_trusted() -> None:
     assert all(said in rendering for rendering in renderings(model))
 
 
+@doubtful
 @pytest.mark.parametrize(
     ("doubted", "words"),
     [

@@ -12,6 +12,8 @@ import scipy.sparse.linalg
 import scipy.stats
 from click.testing import CliRunner
 
+from tests.common import doubtful
+
 FOLDER = Path(__file__).parents[2] / "examples" / "benchmarks"
 SHARED = {"common", "fitting", "problems", "spectra"}
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in SHARED)
@@ -38,6 +40,7 @@ def test_every_script_tells_what_it_measures(name):
     assert "--json" in done.output
 
 
+@doubtful
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::daskspectral.errors.DensityWarning")  # of tiny sizes
 @pytest.mark.parametrize("name", QUICK)

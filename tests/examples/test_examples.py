@@ -7,6 +7,7 @@ import pytest
 from eofs.xarray import Eof
 
 from daskspectral.groups import SpaceGroup
+from tests.common import doubtful
 
 FUNCTIONS = ["figure1_half_moons", "figure2_spherical_harmonics", "figure6_hermite"]
 SIZES = {
@@ -72,6 +73,7 @@ def test_an_example_keeps_its_bounds(name, tmp_path, monkeypatch, capsys):
     assert name == "dipole" or any(path.suffix in (".png", ".html") for path in out.iterdir())
 
 
+@doubtful
 @pytest.mark.slow
 def test_invariant_features_tell_digits_apart_with_fewer_errors(digits, tmp_path):
     example = import_module("mnist_features")
@@ -107,6 +109,7 @@ def test_a_short_training_finds_the_first_harmonics_and_goes_on_from_its_state(t
         np.testing.assert_array_equal(one, other)
 
 
+@doubtful
 def test_the_field_of_the_pacific_by_another_package():
     example = import_module("climate_field")
     field = example.open_field()

@@ -16,6 +16,7 @@ from daskspectral.basis import HarmonicBasis, InvariantBasis
 from daskspectral.groups import Isometry, Permutations, Rotations, SignFlips
 from daskspectral.kernels import Exponential, Gaussian, Polynomial
 from daskspectral.manifolds import Sphere
+from tests.common import doubtful
 
 # of the wine data at bandwidths 1.5, 3 and 10, by an independent implementation of the projected power method
 OBJECTIVES = {1.5: 71.214946148416, 3: 4.302145011646, 10: 0.021926511152}
@@ -29,6 +30,7 @@ def run(script, *words):
     return result.output
 
 
+@doubtful
 @pytest.mark.filterwarnings("ignore::daskspectral.errors.RankWarning")
 def test_one_pass_gives_the_errors_of_all_fits():
     study, kernels = import_module("spherical_harmonics"), list(OBJECTS.values())
@@ -100,6 +102,7 @@ def test_the_sobolev_ridge_is_the_dense_solution(group):
     assert score(model.alpha) <= min(map(score, np.logspace(-6, 1, 50)))
 
 
+@doubtful
 @pytest.mark.slow
 def test_the_study_of_spherical_harmonics_goes_on_where_it_stopped(tmp_path, monkeypatch):
     study, table, written = import_module("spherical_harmonics"), tmp_path / "table.zarr", []
@@ -182,6 +185,7 @@ def test_elements_of_groups_and_counts_of_invariant_functions():
             assert study.molien(d, group, level) == pytest.approx(np.mean(traces), abs=1e-9)
 
 
+@doubtful
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")  # of a projection on few rows
 def test_the_study_of_invariances_at_few_rows(tmp_path, monkeypatch):

@@ -13,6 +13,7 @@ import daskspectral as dsp
 from daskspectral import groups as gr
 from daskspectral.groups.elements import elements
 from daskspectral.manifolds import SO3, Manifold, PeriodicBox, Sphere
+from tests.common import doubtful
 
 Array = NDArray[Any]
 N = 400
@@ -34,6 +35,7 @@ def make(**changes: Any) -> dsp.InvariantRegressor:
     return dsp.InvariantRegressor(**(options | changes))
 
 
+@doubtful
 @pytest.mark.parametrize(("output", "alpha"), [("vector", 0.0), ("pseudovector", 1e-4)])
 def test_equals_ridge_on_averaged_products(output: str, alpha: float) -> None:
     """Features mean_g rho(g)^T e_a phi_i(g x), whose equivariant part alone lowers the error."""
@@ -77,6 +79,7 @@ CASES: dict[str, tuple[Manifold, gr.Group, Any]] = {
 }
 
 
+@doubtful
 @pytest.mark.parametrize("name", CASES)
 def test_exactly_equivariant(name: str) -> None:
     """|f(g x) - rho(g) f(x)| is rounding for words of generators, whose matrices are multiplied along."""

@@ -17,7 +17,7 @@ from daskspectral.engine import plan as plan_module
 from daskspectral.invariance.measuring import InvariantSpace
 from daskspectral.manifolds import SO3, FlatTorus, Implicit, Manifold, PeriodicBox, Sphere
 from daskspectral.passes import folds
-from tests.common import assert_close
+from tests.common import assert_close, doubtful
 from tests.estimators.common import as_path
 
 Array = NDArray[Any]
@@ -56,6 +56,7 @@ def zonal(d: int, level: int, t: Array) -> Array:
     return np.asarray((2 * level + d - 2) / (d - 2) * scipy.special.eval_gegenbauer(level, (d - 2) / 2, t))
 
 
+@doubtful
 @pytest.mark.parametrize(("group", "levels"), [(gr.Permutations(3), 5), (gr.Cyclic(4), 3)], ids=str)
 def test_projection_equals_sums_over_points_and_group(group: gr.Group, levels: int) -> None:
     """f(x) = 1 / (n |G|) sum_k sum_g y_k sum_l Z_l(x_k . g x)."""
@@ -116,6 +117,7 @@ def rough(manifold: Manifold, x: Array) -> Array:
     return np.asarray(1 + np.sin(3 * x @ np.arange(1, manifold.ambient + 1)) + np.cos(x[:, 0]))
 
 
+@doubtful
 @pytest.mark.parametrize(("name", "solver"), [(name, SOLVERS[i % 2]) for i, name in enumerate(CASES)])
 def test_coefficients_are_those_of_each_levels_harmonics(name: str, solver: str, tmp_path: Path) -> None:
     """coef_ by loops over levels and points gives the predictions; each part is a mean, projected, or fixed by D(g)."""
@@ -168,6 +170,7 @@ BOUNDED: list[tuple[Manifold, int, gr.Group | None, int, int]] = [
 ]
 
 
+@doubtful
 @pytest.mark.parametrize(("manifold", "n", "group", "most", "invariant"), BOUNDED)
 def test_least_squares_chooses_among_invariant_functions(
     manifold: Manifold, n: int, group: gr.Group | None, most: int, invariant: int
@@ -191,6 +194,7 @@ def test_levels_are_added_while_they_help() -> None:
 # -- containers, runs -----------------------------------------------------------------------------------------
 
 
+@doubtful
 def test_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_module, "LEAST_FLOPS", 1e2)
     monkeypatch.setattr(plan_module, "EPOCH", 4)

@@ -10,6 +10,7 @@ from sklearn.base import clone
 import daskspectral as dsp
 from daskspectral.groups import DirectProduct, Generated, Group, Permutations, Translations
 from daskspectral.manifolds import Manifold, PeriodicBox, Product, Sphere
+from tests.common import doubtful
 
 Array = NDArray[Any]
 S2 = Sphere(3)
@@ -44,6 +45,7 @@ def model(**changes: Any) -> dsp.InvariantRegressor:
     return dsp.InvariantRegressor(**options)
 
 
+@doubtful
 @pytest.mark.parametrize("name", CASES)
 def test_gradients_are_derivatives(name: str) -> None:
     """Central differences along tangents, projected back to the manifold, give predict_gradient."""
@@ -104,6 +106,7 @@ def test_gradients_count_as_numbers_that_bound_the_functions() -> None:
         dsp.InvariantRegressor(S2, n_eigenfunctions=100).fit(x, f, t)
 
 
+@doubtful
 def test_least_squares_with_gradients_equals_dense_ridge() -> None:
     """(Phi + w L + alpha K) a = sum phi y + w sum <grad phi, t>, written out over rows and tangents."""
     rng = np.random.default_rng(3)

@@ -15,7 +15,7 @@ from daskspectral.basis.evaluation import Arena
 from daskspectral.devices import Device
 from daskspectral.kernels import Matern
 from daskspectral.modes.sums import bytes_there, mode_sum
-from tests.common import assert_close
+from tests.common import assert_close, doubtful
 from tests.modes.common import direct
 from tests.stand_in import There
 
@@ -64,10 +64,12 @@ def check_fits(d: int, method: str, weighted: bool) -> None:
     assert_close(there.eigenvalues_, here.eigenvalues_, 1e-7)
 
 
+@doubtful
 def test_modes_by_matrix_products_without_cufinufft(stand_in: Device) -> None:
     check_fits(2, "nufft", True)
 
 
+@doubtful
 @pytest.mark.parametrize(("d", "weighted"), [(1, True), (3, False)])
 def test_modes_by_cufinufft(d: int, weighted: bool, cufinufft: list[dict[str, Any]]) -> None:
     check_fits(d, "nufft", weighted)

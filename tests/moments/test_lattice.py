@@ -17,8 +17,11 @@ from daskspectral.moments.modes import MODES, fold_orders
 from daskspectral.moments.solution import solve_moments
 from daskspectral.operators import Generator, Laplacian, PartialDerivative, Schroedinger
 from daskspectral.solvers import Cut, Penalised
+from tests.common import doubtful
 from tests.modes.common import waves
 from tests.moments.common import folds_of, moments_of
+
+pytestmark = doubtful
 
 RNG = np.random.default_rng(0)
 N = 800

@@ -16,7 +16,7 @@ from daskspectral.manifolds import Circle
 from daskspectral.operators import Laplacian
 from daskspectral.operators.density import Density, estimate_density
 from daskspectral.registry import decode, encode
-from tests.common import assert_close
+from tests.common import assert_close, doubtful
 
 RATE = np.log(20)  # densities that rise twentyfold over a unit
 
@@ -54,6 +54,7 @@ def test_a_circle_by_its_coordinates_and_by_its_angle() -> None:
     np.testing.assert_allclose(ratio / ratio[1], [1.8, 1, 0.2], rtol=0.25)
 
 
+@doubtful
 def test_all_sums_are_those_of_rows_with_these_weights() -> None:
     t = angles(3000, 7)
     x, w = np.column_stack([np.cos(t), np.sin(t)]), np.random.default_rng(8).uniform(0, 2, 3000)
@@ -83,6 +84,7 @@ def test_the_density_is_a_ratio_of_two_kernel_sums() -> None:
     np.testing.assert_allclose(turned(x), (near + 2 * far) / (near / 2 + 2 * far), rtol=1e-12)
 
 
+@doubtful
 def test_it_is_clipped_at_its_quantile_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
     x = steep(4000, 13)
     with caplog.at_level(logging.INFO, "daskspectral"):
@@ -96,6 +98,7 @@ def test_it_is_clipped_at_its_quantile_and_says_so(caplog: pytest.LogCaptureFixt
         make(Laplacian(density=1.0), replace(TWENTY, points=x[:20])).fit(outliers)
 
 
+@doubtful
 def test_the_estimate_belongs_to_the_moments() -> None:
     x = steep(4000, 17)
     model = make(Laplacian(density=1.0)).fit(x[:3000])

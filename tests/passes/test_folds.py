@@ -31,7 +31,7 @@ from daskspectral.moments.folds import DealtFolds, HashedFolds, hashed, row_keys
 from daskspectral.moments.measure import UNFOLDED
 from daskspectral.passes.folds import FoldRequest, dealt_plan
 from daskspectral.spectral import choice as sides
-from tests.common import Scheduling, assert_same_arrays
+from tests.common import Scheduling, assert_same_arrays, doubtful
 from tests.moments.common import folds_of
 
 RNG, N = np.random.default_rng(11), 4000
@@ -70,6 +70,7 @@ def tasks(count: int) -> Iterator[None]:
         yield
 
 
+@doubtful
 @settings(max_examples=10)
 @given(
     st.lists(st.integers(0, N), max_size=6),
@@ -90,6 +91,7 @@ def test_each_row_is_in_one_fold_whatever_the_chunks(cuts: list[int], count: int
     assert_folds(moments, hashed(KEYS, rule) if groups is None else groups, weight=weight)
 
 
+@doubtful
 @settings(max_examples=5)
 @given(st.sampled_from([2, 5]), st.sampled_from([500, 2000]), st.booleans(), st.integers(0, 99))
 def test_copies_of_a_row_are_as_good_as_its_weight(times: int, n: int, standardize: bool, seed: int) -> None:
@@ -119,6 +121,7 @@ def test_copies_that_tasks_hold_apart_are_told() -> None:
             advise_copies(x, replace(open_source(copies), by_tasks=x is not copies))
 
 
+@doubtful
 def test_a_hundred_tasks_are_dealt_in_turn_and_go_on() -> None:
     with tasks(110):
         model = make(folds=7).fit(X[:2000], sample_weight=WEIGHT[:2000])
@@ -231,6 +234,7 @@ def test_labels_from_anywhere(kind: str, tmp_path: Path) -> None:
     assert_folds(fitted.moments_, np.arange(N) % 3)
 
 
+@doubtful
 def test_trajectories_have_blocks_of_pairs() -> None:
     parts, lag = [X[:1500], X[1500:2700], X[2700:]], 4
     folds = folds_of(make(operator=dsp.operators.Transfer(lag), folds=6).fit(parts))
@@ -273,6 +277,7 @@ def test_labels_of_all_rows_are_wanted_again() -> None:
 # -- rows that coincide with landmarks --------------------------------------------------------------------------------
 
 
+@doubtful
 @pytest.mark.parametrize(
     ("dtype", "changes"), [("float64", {"columns": [2, 0]}), ("float32", {"columns": [1], "standardize": True})]
 )
@@ -297,6 +302,7 @@ def test_landmarks_given_back_give_the_same_bits(
     assert exclude is not None or folds_of(given).count[-1] == 50
 
 
+@doubtful
 def test_rows_alike_coincide_together_and_nine_tenths_of_the_rows_remain() -> None:
     x = np.vstack([X, X[:40], X[:40]])
     assert folds_of(make(replace(GIVEN, points=X[:45])).fit(x)).count[-1] == 125

@@ -16,7 +16,7 @@ from daskspectral.embedding.problems import Frame, Prove, Pull
 from daskspectral.kernels import Gaussian, Matern, Periodic
 from daskspectral.solve import whitening
 from daskspectral.solvers import Cut, Penalised, Solving
-from tests.common import assert_close
+from tests.common import assert_close, doubtful
 
 ROWS, LANDMARKS = 3000, 40
 
@@ -104,6 +104,7 @@ def test_a_regression_is_the_same_on_a_device(basis: Any, stand_in: Device, gott
     assert sum(shape[0] for shape in gotten) == len(x)
 
 
+@doubtful
 @pytest.mark.parametrize("solver", [Penalised(), Cut()], ids=str)
 def test_large_solutions_are_found_on_the_device(
     solver: Solving, stand_in: Device, gotten: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch

@@ -13,7 +13,7 @@ from daskspectral.basis.lattice import prior_weights
 from daskspectral.errors import FitWarning
 from daskspectral.kernels import Gaussian, Kernel, Matern
 from daskspectral.moments import lattice_regression
-from tests.common import assert_same_bits
+from tests.common import assert_same_bits, doubtful
 
 RNG = np.random.default_rng(7)
 N = 1000
@@ -103,6 +103,7 @@ def test_nothing_is_wrapped_around_the_box(fitted: dsp.HermiteRegressor) -> None
     assert np.abs(gradient[:, 1]).min() > 0.1
 
 
+@doubtful
 def test_other_solutions_of_the_same_moments(tmp_path: Path, fitted: dsp.HermiteRegressor) -> None:
     fitted.save(tmp_path / "model.zarr")
     found = dsp.load(tmp_path / "model.zarr")

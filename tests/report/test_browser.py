@@ -6,6 +6,7 @@ import pytest
 
 from daskspectral import report
 from tests.browser import DESK, PHONE, Browser
+from tests.common import doubtful
 from tests.report.common import model
 
 UNSEEN = """() => [...document.querySelectorAll('figure svg')].filter(e => {
@@ -15,6 +16,7 @@ UNSEEN = """() => [...document.querySelectorAll('figure svg')].filter(e => {
 PAPER = "() => getComputedStyle(document.body).backgroundColor"
 
 
+@doubtful
 @pytest.mark.parametrize("name", ["moons", "field", "invariant"])
 def test_a_report_is_whole_in_a_browser(name: str, browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "report.html"

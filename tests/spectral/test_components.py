@@ -20,7 +20,9 @@ from daskspectral.kernels import Gaussian
 from daskspectral.operators import Covariance, Laplacian
 from daskspectral.solve.rotation import varimax
 from daskspectral.spectral.components import lag_one, red_noise
-from tests.common import assert_close
+from tests.common import assert_close, doubtful
+
+pytestmark = doubtful
 
 RNG = np.random.default_rng(0)
 N = 400

@@ -17,6 +17,7 @@ from daskspectral.kernels import Gaussian
 from daskspectral.moments.lags import LagMatrices
 from daskspectral.operators import Transfer
 from daskspectral.spectral.metastable import crisp, feasible, passage_times, vertices
+from tests.common import doubtful
 
 Array = NDArray[Any]
 CUT = dsp.solvers.Cut()
@@ -81,6 +82,7 @@ def test_forms_of_all_lags_are_sums_over_the_same_starts(lengths: tuple[int, ...
         np.testing.assert_allclose(moments.arrays[name], wanted, rtol=1e-10)
 
 
+@doubtful
 def test_a_fit_with_further_lags_has_the_values_of_one_over_these_rows() -> None:
     x, basis = ar(3000), MonomialBasis(1, 3)
     for solver in ("singular", "eigen"):
@@ -90,6 +92,7 @@ def test_a_fit_with_further_lags_has_the_values_of_one_over_these_rows() -> None
         np.testing.assert_allclose(getattr(several, name), getattr(one, name), rtol=1e-10)
 
 
+@doubtful
 def test_a_reversible_operator_is_solved_from_symmetrised_sums() -> None:
     model, states = chain(Transfer(1, reversible=True)), CHAIN[:, 0].astype(int)
     counts = np.zeros((STATES, STATES))
@@ -220,6 +223,7 @@ def test_chapman_kolmogorov_compares_powers_with_longer_lags() -> None:
 # -- metastable sets ---------------------------------------------------------------------------------------------------
 
 
+@doubtful
 def test_two_sets_of_a_chain_of_two_pairs_of_states() -> None:
     model = chain(Transfer(1, reversible=True, further=(5,)))
     sets = model.metastable_sets(2, CHAIN)
@@ -259,6 +263,7 @@ def test_no_memberships_near_by_are_crisper() -> None:
         assert np.sum(near**2 / near[0]) <= best + 1e-9
 
 
+@doubtful
 def test_rates_are_those_of_one_row() -> None:
     model = chain(Transfer(3, reversible=True))
     sets = model.metastable_sets(2, CHAIN)
@@ -270,6 +275,7 @@ def test_passage_times_of_two_states_are_the_inverse_rates() -> None:
     np.testing.assert_allclose(found, [[0, 5], [20, 0]])
 
 
+@doubtful
 def test_results_are_told_saved_and_labelled(tmp_path: Any) -> None:
     model = chain(Transfer(1, reversible=True, further=(2, 5)))
     sets = model.metastable_sets(2, CHAIN)
@@ -322,6 +328,7 @@ def test_lags_beyond_the_trajectories_and_blocks_shorter_than_lags() -> None:
         fit(20, 1000, (10,))
 
 
+@doubtful
 def test_sets_and_tests_that_cannot_be() -> None:
     model = chain(Transfer(1))
     with pytest.raises(ValueError, match="number of sets m is a whole number of 2 or more"):
@@ -345,6 +352,7 @@ def test_sets_and_tests_that_cannot_be() -> None:
         other.metastable_sets(2)
 
 
+@doubtful
 def test_soft_cells_have_sets_among_a_list_of_trajectories() -> None:
     paths = [jumps(4000, seed) + 0.1 * np.random.default_rng(seed).standard_normal((4000, 1)) for seed in range(3)]
     basis = SoftCells(np.arange(4.0)[:, None], 0.3)

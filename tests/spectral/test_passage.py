@@ -15,6 +15,7 @@ import daskspectral as dsp
 from daskspectral.basis.outside import _Guess, _Product
 from daskspectral.estimators.summary import summary_of
 from daskspectral.spectral.passage import PARTS
+from tests.common import doubtful
 
 STATES = np.arange(7.0)[:, None]
 INDICATORS = dsp.basis.LandmarkBasis(dsp.kernels.Gaussian(0.05), STATES)
@@ -222,6 +223,7 @@ def test_what_trajectories_cannot_be_asked(
         est.first_passage(walks[0], a, b, **options)
 
 
+@doubtful
 def test_what_generators_cannot_be_asked(walks: list[Any]) -> None:
     x, est = np.random.default_rng(0).normal(size=(200, 1)), edge_model()
     with pytest.raises(TypeError, match="sets of a generator are edges"):

@@ -19,8 +19,10 @@ from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern, Polynomi
 from daskspectral.manifolds import Sphere
 from daskspectral.operators import Laplacian
 from daskspectral.solvers import Cut
-from tests.common import assert_same_moments, reference_arrays, written
+from tests.common import assert_same_moments, doubtful, reference_arrays, written
 from tests.estimators.common import CONTAINERS, Array, N, X, as_chunked, as_dask, as_numpy, as_path, as_xarray, make
+
+pytestmark = doubtful
 
 LIMITS = reference_arrays("limits")
 

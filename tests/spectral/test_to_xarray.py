@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.operators import Covariance
-from tests.common import assert_close
+from tests.common import assert_close, doubtful
 
 pytestmark = pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")
 
@@ -33,6 +33,7 @@ def fitted(data: Any) -> dsp.SpectralDecomposition:
     return dsp.SpectralDecomposition(Covariance(), n_components=3).fit(rows)
 
 
+@doubtful
 def test_regression_maps_are_those_of_least_squares() -> None:
     data = field()
     model = fitted(data)
@@ -49,6 +50,7 @@ def test_regression_maps_are_those_of_least_squares() -> None:
         np.testing.assert_array_equal(values, wanted)
 
 
+@doubtful
 def test_fields_come_back_lazily_and_from_files(tmp_path: Any) -> None:
     """In all components: the field itself; land stays empty."""
     data = field()
@@ -86,6 +88,7 @@ def test_it_is_least_squares(constant: bool, weighted: bool) -> None:
     assert np.isnan(found).all(axis=0).tolist() == [k not in kept for k in range(3)]
 
 
+@doubtful
 def test_sums_add_and_are_saved(tmp_path: Path) -> None:
     model = clone(MODEL).fit(da.from_array(X, chunks=(70, 3)))
     half = clone(MODEL).set_params(basis=model.choice_.parameters["basis"]).fit(X[:200])
@@ -97,6 +100,7 @@ def test_sums_add_and_are_saved(tmp_path: Path) -> None:
         model.inverse_transform(X)
 
 
+@doubtful
 def test_single_missing_values_in_a_field(tmp_path: Path) -> None:
     data = field()
     rng = np.random.default_rng(1)

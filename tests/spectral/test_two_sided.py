@@ -17,7 +17,7 @@ from daskspectral import operators as op
 from daskspectral.basis import LandmarkBasis, Landmarks, MonomialBasis
 from daskspectral.forms import at, form, inner
 from daskspectral.kernels import Exponential, Gaussian
-from tests.common import assert_close, assert_same_bits
+from tests.common import assert_close, assert_same_bits, doubtful
 
 Array = NDArray[Any]
 N = 1000
@@ -73,6 +73,7 @@ def test_the_constant_has_singular_value_one() -> None:
 # -- data --------------------------------------------------------------------------------------------------------------
 
 
+@doubtful
 def test_columns_and_standardization_of_each_side() -> None:
     model = make(basis=Landmarks(GAUSSIAN, points=X[:9]), right_basis=Landmarks(GAUSSIAN, points=Y[:7]))
     model.fit(Rows((X, Y), columns=[2, 0], standardize=True), sample_weight=WEIGHT)
@@ -107,6 +108,7 @@ MODELS: dict[str, tuple[dsp.SpectralDecomposition, Any]] = {
 }
 
 
+@doubtful
 @pytest.mark.parametrize("name", MODELS)
 def test_saved_and_loaded_bit_for_bit(name: str, tmp_path: Path) -> None:
     model, x = clone(MODELS[name][0]), MODELS[name][1]
