@@ -120,6 +120,7 @@ def test_choice_has_a_line_for_each_kernel():
     assert [text.get_text() for text in axes.get_legend().get_texts()] == [*lines, "taken"]
 
 
+@doubtful
 @pytest.mark.parametrize(("suffix", "magic"), [(".pdf", b"%PDF"), (".svg", b"<?xml"), (".PNG", b"\x89PNG")])
 def test_saved_in_the_format_of_the_ending(suffix, magic, plane, tmp_path):
     x, estimator = plane
@@ -133,6 +134,7 @@ def test_saved_in_the_format_of_the_ending(suffix, magic, plane, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 
+@doubtful
 def test_a_picture_that_fails_leaves_what_was_there(plane, tmp_path, monkeypatch):
     x, estimator = plane
     path = tmp_path / "picture.png"
@@ -167,6 +169,7 @@ def test_refusals_come_before_the_work(tmp_path):
         plot.save_eigenfunctions(dsp.SpectralDecomposition(), np.zeros((3, 2)), tmp_path / "x.gif")
 
 
+@doubtful
 def test_without_matplotlib_the_extra_is_named(plane, tmp_path, monkeypatch):
     x, estimator = plane
     for name in [m for m in sys.modules if m.partition(".")[0] == "matplotlib"]:

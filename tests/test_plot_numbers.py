@@ -69,6 +69,7 @@ def test_pictures_are_drawn_into_the_axes_that_are_given(plane: Any, rotation: A
         assert isinstance(plot.figure_of(alone), Figure)
 
 
+@doubtful
 def test_held_out_values_lie_against_those_of_the_fit(plane: Any) -> None:
     _, model = plane
     axes = plot.held_out(model)

@@ -348,7 +348,7 @@ def test_sets_and_tests_that_cannot_be() -> None:
         turning.metastable_sets(2, circle)
     other = dsp.SpectralDecomposition(basis=MonomialBasis(1, 2), n_components=2).fit(ar(500))
     assert not hasattr(other, "timescales_")
-    with pytest.raises(ValueError, match=r"a fit of Transfer\(lag\)"):
+    with pytest.raises(ValueError, match=r"of Laplacian\(.*fit .*Transfer\(lag\)"):
         other.metastable_sets(2)
 
 

@@ -69,7 +69,7 @@ def test_rows_weigh_as_in_equilibrium() -> None:
 
 def test_what_cannot_be_forecast(series: Any) -> None:
     principal = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=1).fit(series)
-    with pytest.raises(ValueError, match=r"a fit of Transfer\(lag\)"):
+    with pytest.raises(ValueError, match=r"of Covariance\(\): fit .*Transfer\(lag\)"):
         principal.forecast(series)
     est = dsp.SpectralDecomposition(Transfer(1, center=True), basis=LINEAR, n_components=2).fit(series)
     with pytest.raises(ValueError, match="steps is a whole number of 1 or more"):
