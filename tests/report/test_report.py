@@ -24,6 +24,8 @@ from daskspectral.report import sections
 from tests.common import doubtful
 from tests.report.common import MODELS, Page, model, rng, spectral, texts
 
+pytestmark = doubtful
+
 SPECTRAL = ["Spectrum", "Held out", "Eigenfunctions", "Landmarks", "Choice", "Rank", "Provenance"]
 SECTIONS: dict[str, list[str]] = {
     **dict.fromkeys(("plane", "moons", "line"), SPECTRAL),
@@ -40,7 +42,6 @@ SECTIONS: dict[str, list[str]] = {
 }
 
 
-@doubtful
 @pytest.mark.parametrize("name", MODELS)
 def test_every_kind_of_model_has_a_page_on_which_nothing_runs_or_loads(name: str) -> None:
     estimator, X = model(name)
@@ -69,14 +70,12 @@ def test_every_kind_of_model_has_a_page_on_which_nothing_runs_or_loads(name: str
         assert not {"script", "svg", "h1"} & {tag for tag, _ in Page(head).tags}
 
 
-@doubtful
 def test_others_show_scikit_learns_diagram() -> None:
     fitted = model("plane")[0]
     assert "sk-" in clone(fitted)._repr_html_()
     assert "sk-" in make_pipeline(StandardScaler(), fitted)._repr_html_()
 
 
-@doubtful
 def test_the_page_says_the_numbers_of_the_model() -> None:
     estimator, X = map(copy, model("moons"))
     estimator.trusted_ = np.array([True, True, False, True, False, True])
@@ -99,7 +98,6 @@ def test_the_page_says_what_the_fit_warned_of() -> None:
 EVIL = "<script>alert(1)</script>\"'&<img src=x onerror=alert(2)>"
 
 
-@doubtful
 def test_names_from_the_data_are_text() -> None:
     x = rng().standard_normal((400, 2))
     frame = pd.DataFrame(x, columns=[EVIL, "b"])
@@ -200,7 +198,6 @@ def test_a_manifold_that_draws_no_points_asks_for_those_of_the_fit() -> None:
         sections._places(SimpleNamespace(estimator=known, landmarks=None), None)  # type: ignore[arg-type]
 
 
-@doubtful
 def test_a_model_of_anomalies_has_a_page_with_its_functions_along_time() -> None:
     field = dsp.datasets.ocean(60)
     rows = dsp.Rows(field, sample_dims="time", latitude="lat", anomaly="month", detrend=1, on_invalid="skip")
