@@ -73,9 +73,9 @@ How to test it
 `pytest` runs the fast tests, `pytest -m slow` the others: clusters, batch systems, a browser, a server of objects,
 killed processes, statistics over many seeds, examples at size. What asks for the fixtures `cluster`, `browser` or
 `server` is slow by itself (`tests/conftest.py`). A warning is an error: a test whose model is too small to be trusted,
-and that asks for something else, is marked `doubtful` (`tests/common.py`). `ruff check . && ruff format --check . && mypy && lint-imports` come
-before each commit, 50 s, and `.ci/run` is all that a change must pass. Each room has its tests in the folder of its
-name; seconds are those of one process beside other work on two cores:
+and that asks for something else, is marked `doubtful` (`tests/common.py`). `ruff check . && ruff format --check . &&
+mypy && lint-imports` come before each commit, 50 s, and `.ci/run` is all that a change must pass. Each room has its
+tests in the folder of its name; seconds are those of one process beside other work on two cores:
 
     changed                                       run `pytest`                                       seconds
     kernels; manifolds; groups; forms             tests/kernels, and so on; tests/testing            18; 27; 8; 13

@@ -1,4 +1,4 @@
-"""Fifty mistakes of a first week: each is one error, which says what came, and what is wanted or what to do."""
+"""Mistakes of a first week, fifty and more: each is one error, of what came, and what is wanted or what to do."""
 
 import re
 from collections.abc import Callable
@@ -47,6 +47,10 @@ MISTAKES: dict[str, tuple[Callable[[Fits, Path], Any], str]] = {
     "land": (
         lambda m, p: model(Covariance()).fit(dsp.Rows(LAND, sample_dims="time")),
         r"time=2000-01-01.*lat=0, lon=2.*skip",
+    ),
+    "land and seasons": (
+        lambda m, p: model(Covariance()).fit(dsp.Rows(LAND, sample_dims="time", anomaly="month")),
+        r"lat=0, lon=2.* skipping leaves out 1 of 20 columns",
     ),
     "one column": (lambda m, p: model().fit(X[:, 0]), r"shape \(300,\).*reshape\(-1, 1\)"),
     "no rows": (lambda m, p: model().fit(X[:0]), "0 sample.*Look at what selected them"),

@@ -69,7 +69,7 @@ def reads(method: Call) -> Call:
                 result = called(self, **values)
             except InvalidRowError as error:
                 if layouts is not None:
-                    error.args = (f"{error}. {call.told(error, layouts['layout_'])}", *error.args[1:])
+                    tell_place(error, call.stacked)
                 raise
         if method.__name__ == "fit":
             for name in LAYOUTS:
@@ -79,6 +79,22 @@ def reads(method: Call) -> Call:
         return result
 
     return cast(Call, reading)
+
+
+def tell_place(error: InvalidRowError, stacked: StackedRows | None) -> None:
+    """Say in an error where a row lies in the dimensions of labelled data, and what of the first rows is left out."""
+    told = "X has labels: skipping first leaves out columns without a number, such as land, and then such rows"
+    if stacked is not None:
+        reader, names = stacked.reader, stacked.layout.names
+        first: Any = np.isfinite(reader.read(0, int(reader.edges[1])))
+        filled = first.any(axis=0)
+        bad = np.count_nonzero(~first[:, filled].all(axis=1))
+        where = stacked.rows.place(error.row) + (f", {names[error.column]}" if error.column is not None else "")
+        told = (
+            f"It is at {where}. Of the first {len(first)} rows, skipping leaves out {np.count_nonzero(~filled)} of "
+            f"{len(filled)} columns, which have no number (such as land), and then {bad} rows with NaN in the others"
+        )
+    error.args = (f"{error}. {told}", *error.args[1:])
 
 
 @dataclass(eq=False)
@@ -119,20 +135,6 @@ class _Call:
             return self._lay_views(X, operator.own_right_basis)
         return self._lay_trajectories(X)
 
-    def told(self, error: InvalidRowError, layout: Layout) -> str:
-        """Where an invalid row lies in the dimensions of X, and what of its first rows would be left out."""
-        if self.stacked is None:
-            return "X has labels: skipping first leaves out columns without a number, such as land, and then such rows"
-        reader, names = self.stacked.reader, layout.names
-        first: Any = np.isfinite(reader.read(0, int(reader.edges[1])))
-        filled = first.any(axis=0)
-        bad = np.count_nonzero(~first[:, filled].all(axis=1))
-        where = self.stacked.rows.place(error.row) + (f", {names[error.column]}" if error.column is not None else "")
-        return (
-            f"It is at {where}. Of the first {len(first)} rows, skipping leaves out {np.count_nonzero(~filled)} of "
-            f"{len(filled)} columns, which have no number (such as land), and then {bad} rows with NaN in the others"
-        )
-
     @property
     def _folds(self) -> Any:
         return vars(self.estimator).get("folds") if self.learns else self.values.get("folds")
@@ -146,7 +148,11 @@ class _Call:
         if known is not None:
             check_baseline(known, self.rows)
             return found
-        own = with_baseline(found, self.rows, what, read=self.fits)
+        try:
+            own = with_baseline(found, self.rows, what, read=self.fits)
+        except InvalidRowError as error:
+            tell_place(error, found)
+            raise
         return found if own is found.layout else stack_rows(x, what, layout=own, weigh=options.get("weigh", False))
 
     def _lay_views(self, views: Sequence[Any], apart: bool) -> dict[str, Layout] | None:
