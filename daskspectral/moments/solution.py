@@ -91,12 +91,13 @@ def solve_moments(
         beyond = held_out_by_folds(Posed(fewer, count, penalty, every, half=half is None), fewer.folds)
         known = min(len(beyond), len(approximation))
         approximation[:known] = np.abs(beyond[:known] - errors.held_out[:known])
-    solved = Solved(posed, moments, spectrum, errors, approximation)
-    solved.advise(compared=compared)
-    trusted = solved.trusted
+    constants = min(posed.nulls, len(spectrum.values)) or _leading_constant(moments, shown["left"])
+    certain: NDArray[np.bool_] | bool = True
     if dynamic:
-        certain = resolved(LagMatrices.of(moments, shown["right"]).residuals(shown_values), shown_values)
-        trusted = trusted & (certain | (np.arange(len(trusted)) < posed.nulls))
+        told_apart = resolved(LagMatrices.of(moments, shown["right"]).residuals(shown_values), shown_values)
+        certain = told_apart | (np.arange(len(told_apart)) < posed.nulls)
+    solved = Solved(posed, moments, spectrum, errors, approximation, certain, constants)
+    solved.advise(compared=compared)
     return {
         own.values: shown_values,
         **{name: shown[side] for name, side in own.functions.items()},
@@ -111,8 +112,8 @@ def solve_moments(
         "groups_": errors.groups,
         "function_errors_": errors.angles,
         "approximation_": approximation,
-        "trusted_": trusted,
-        "constants_": min(posed.nulls, len(spectrum.values)) or _leading_constant(moments, shown["left"]),
+        "trusted_": solved.trusted,
+        "constants_": constants,
     }
 
 

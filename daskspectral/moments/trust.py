@@ -47,13 +47,18 @@ SMALL_SINGULAR = 0.25  # of the largest: smaller singular values are judged rela
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """A solved problem, with its error bars and how much half of the landmarks change its values, (k,)."""
+    """A solved problem, with its error bars and how much half of the landmarks change its values, (k,).
+
+    `certain` (k,) are values whose residuals let them be told from others, and `constants` so many come first.
+    """
 
     posed: Posed
     moments: Moments
     spectrum: Solution
     errors: Errors
     approximation: Array
+    certain: NDArray[np.bool_] | bool = True
+    constants: int = 0
 
     @property
     def change(self) -> Array:
@@ -64,8 +69,8 @@ class Solved:
 
     @property
     def trusted(self) -> NDArray[np.bool_]:
-        """The values that error bars call trusted, and that the number of functions does not decide, (k,)."""
-        return self.errors.trusted & ~(self.change > CHANGE)
+        """The values that error bars and residuals call trusted, and the number of functions does not decide, (k,)."""
+        return self.errors.trusted & ~(self.change > CHANGE) & self.certain
 
     def advise(self, *, compared: bool) -> None:
         """Warn of the first doubt; a low rank is none where kernels were `compared` on rows held out."""
@@ -155,9 +160,11 @@ class Solved:
         middle, certain = float(np.median(known)), np.flatnonzero(self.errors.trusted & (change > CHANGE))
         if middle <= CHANGE and not len(certain):
             return ""
-        what = f"the values change by {_percent(middle)} in the median"
+        operator = self.posed.operator
+        size = ", of 1 - value," if operator.lag and operator.symmetric else ""  # by which timescales go
+        what = f"the values change by {_percent(middle)}{size} in the median"
         if middle <= CHANGE:
-            what = f"value {certain[0]} changes by {_percent(float(change[certain[0]]))}"
+            what = f"value {certain[0]} changes by {_percent(float(change[certain[0]]))}{size.removesuffix(',')}"
         if not at_landmarks(self.moments.basis):  # leading functions of a lattice
             return (
                 f"{what} when the higher half of the frequencies is left out, so that more of them would change it "
@@ -184,26 +191,31 @@ class Solved:
 
     def uncertain(self) -> str:
         """Whether half of the values are known no better than to a fifth, or two of three no better than to 15 %."""
-        solver, errors = self.posed.operator.solver, self.errors
-        middle = uncertainty(self.spectrum.values, errors.intervals, two_sided=solver.two_sided)
-        best = uncertainty(self.spectrum.values, errors.intervals, two_sided=solver.two_sided, share=1 / 3)
+        operator, solver = self.posed.operator, self.posed.operator.solver
+        shown, ends = operator.presented(self.spectrum.values), np.sort(operator.presented(self.errors.intervals), 1)
+        middle, best = (
+            uncertainty(shown, ends, two_sided=solver.two_sided, constants=self.constants, share=share)
+            for share in (1 / 2, 1 / 3)
+        )
         if not (middle > UNCERTAIN or best > ROUGH):
             return ""
         return (
-            f"{trusted_words(self.trusted, self.posed.nulls, solver.values)}, and half of the values are known no "
+            f"{trusted_words(self.trusted, self.constants, solver.values)}, and half of the values are known no "
             f"better than to {_percent(middle)} ({solver.errors}): {self.moments.count} rows are few for them. Use "
             "more rows, or ask for fewer values (n_components)"
         )
 
 
-def uncertainty(values: NDArray[np.inexact[Any]], intervals: Array, *, two_sided: bool, share: float = 0.5) -> float:
+def uncertainty(
+    values: NDArray[np.inexact[Any]], intervals: Array, *, two_sided: bool, constants: int = 0, share: float = 0.5
+) -> float:
     """Half the width of the intervals (k, 2) relative to their values (k,): a `share` of the values has no more.
 
-    Constants do not count. NaN without intervals. Values near 0 count as larger, singular values as a quarter of the
-    largest at least.
+    The `constants`, which come first, and values of 0 do not count. NaN without intervals. Values near 0 count as
+    larger, singular values as a quarter of the largest at least.
     """
     sizes = np.abs(values)
-    counted = sizes > 1e-12 * sizes.max(initial=0.0)
+    counted = (sizes > 1e-12 * sizes.max(initial=0.0)) & (np.arange(len(sizes)) >= constants)
     if not counted.any():
         return math.nan
     half = np.maximum(intervals[:, 1] - values.real, values.real - intervals[:, 0])

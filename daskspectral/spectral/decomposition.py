@@ -188,7 +188,8 @@ class SpectralDecomposition(SpectralFunctions):
         self._keep_names(X.data, alike=session.operator.lag is not None)
         self._fit_session(session, checkpoint, checkpoint_every)
         solver = self.solver_
-        doubt = uncertainty(vars(self)[solver.values], vars(self)[solver.errors], two_sided=solver.two_sided)
+        values, ends = vars(self)[solver.values], vars(self)[solver.errors]
+        doubt = uncertainty(values, ends, two_sided=solver.two_sided, constants=self.constants_)
         self.choice_.advise(certain=doubt <= UNCERTAIN)
         return self
 

@@ -22,7 +22,7 @@ from daskspectral.moments import trust
 from daskspectral.moments.counting import kurtosis_of
 from daskspectral.moments.intervals import Errors, trusted_words
 from daskspectral.moments.trust import Solved, advise_order, advise_update, excess, maximised, uncertainty
-from daskspectral.operators import Covariance, Cross, Laplacian
+from daskspectral.operators import Covariance, Cross, Laplacian, Transfer
 from daskspectral.solve import Solution
 from tests.common import doubtful
 from tests.moments.common import moments_of, posed
@@ -62,7 +62,7 @@ def solved(values: Any = (0.0, 1.0, 2.0, 4.0), **changes: Any) -> Solved:
     errors = Errors(ends, none, held_out, np.arange(len(values)), none, trusted, changes.pop("reason", ""))
     approximation = np.asarray(changes.pop("approximation", none), dtype=float)
     problem = changes.pop("posed", None) or posed(moments, len(values))
-    return Solved(problem, moments, spectrum(values, **changes), errors, approximation)
+    return Solved(problem, moments, spectrum(values, **changes), errors, approximation, constants=problem.nulls)
 
 
 def test_each_doubt_from_where_it_begins() -> None:
@@ -102,6 +102,11 @@ def test_singular_values_that_do_not_hold_up() -> None:
     for second, doubted in ((0.5, False), (0.369, True), (0.371, False)):
         assert bool(solved([1.0, 0.5], moments=cross, held_out=[1.0, second]).overfitted()) is doubted
     assert solved(held_out=[0.0, 0.1, 0.1, 0.1]).overfitted() == ""  # of singular values alone
+    slow = moments_of(MonomialBasis(2, 1), {"x": X, "future": X + 1, "future_2": X}, FOLD, Transfer(1, reversible=True))
+    near = {"values": np.array([0.0, 0.01, 0.02]), "moments": slow}  # .99 and .98 of K, as they are shown and trusted
+    assert solved(**near, half=np.array([0.0, 0.1, 0.1])).uncertain() == ""
+    assert "known no better than to 21 %" in solved(**near, half=np.array([0.0, 0.21, 0.21])).uncertain()
+    assert "13 %, of 1 - value, in the median" in solved(**near, approximation=[0, 0.0013, 0.0026]).few_landmarks()
     small = uncertainty(np.array([1.0, 0.1]), np.array([[0.9, 1.1], [0.0, 0.2]]), two_sided=True)
     assert small == pytest.approx((0.1 + 0.1 / 0.25) / 2)
 
