@@ -32,7 +32,7 @@ def test_plane_has_a_panel_for_each_function_titled_by_index_and_eigenvalue(plan
     figure = plot.eigenfunctions(estimator, x)
     assert len(figure.axes) == 6
     titles = [axes.get_title() for axes in figure.axes]
-    assert titles[0] == "λ₀ = 0"
+    assert titles[0] == "λ₀ = 0, constant"
     for i, title in enumerate(titles[1:], 1):
         assert title.startswith(f"λ{'₀₁₂₃₄₅'[i]} = ")
         assert float(title.split("=")[1]) == pytest.approx(estimator.eigenvalues_[i], rel=0.01)

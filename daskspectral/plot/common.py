@@ -62,12 +62,13 @@ def still(values: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
 
 
 def value_label(estimator: Any, i: int) -> str:
-    """A function by its value, such as "λ₁ = 0.21"."""
+    """A function by its value, such as "λ₁ = 0.21", and whether it is a constant."""
     values = values_of(estimator)
     value = complex(0.0 if vanishing(values)[i] else values[i])
     text = f"{value.real:.3g}" + (f" {'+' if value.imag > 0 else '-'} {abs(value.imag):.3g}i" if value.imag else "")
     letter = "σ" if is_singular(estimator) else "λ"
-    return f"{letter}{str(i).translate(_LOWERED)} = {text}".replace("-", "\N{MINUS SIGN}")
+    constant = ", constant" if i < getattr(estimator, "constants_", 0) else ""
+    return f"{letter}{str(i).translate(_LOWERED)} = {text}{constant}".replace("-", "\N{MINUS SIGN}")
 
 
 def with_unit(name: Any, attrs: Mapping[Any, Any]) -> str:

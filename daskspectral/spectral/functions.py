@@ -466,7 +466,7 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
     layout: Layout | None = vars(estimator).get("layout_")
     if layout is not None and (own := layout.baseline) is not None:
         group, labels = own.anomaly or "constant", {own.anomaly or "constant": list(own.labels)}
-        degree, powers = "degree of trend", {"degree of trend": np.arange(1, own.degree + 1)}
+        degree, powers = "degree", {"degree": np.arange(1, own.degree + 1)}
         scale = {"centre": own.centre, "half": own.half, "unit of time": "(days since 1970-01-01 - centre) / half"}
         for name, values in in_the_field(estimator, own.climatology, (group,), labels).items():
             dataset[f"{name}_climatology"] = values

@@ -76,9 +76,9 @@ def test_means_and_trend_are_fitted_together() -> None:
     scaled = (data.time.values - np.datetime64(0, "D")) / np.timedelta64(1, "D") - dataset.sst_trend.centre
     scaled = scaled / dataset.sst_trend.half
     assert (scaled.min(), scaled.max()) == (-1, 1)
-    powers = xr.DataArray([scaled, scaled**2], dims=("degree of trend", "time"))
+    powers = xr.DataArray([scaled, scaled**2], dims=("degree", "time"))
     month = dataset.sst_climatology.sel(month=data.time.dt.month)
-    baseline = month + (dataset.sst_trend * powers).sum("degree of trend")
+    baseline = month + (dataset.sst_trend * powers).sum("degree")
     np.testing.assert_allclose(data - baseline.transpose("time", ...), wanted.reshape(data.shape), atol=1e-9)
 
 
