@@ -180,7 +180,8 @@ def order_of(moments: Moments) -> float:
     if moments.order is None:
         return math.nan
     rows, runs, _, total, of_runs, inside, _ = moments.order
-    return _mean(_variance_ratio(of_runs - total**2 / rows, runs, inside, rows))
+    within = np.where(_varies(inside, of_runs), inside, 0.0)
+    return _mean(_variance_ratio(of_runs - total**2 / rows, runs, within, rows))
 
 
 def share_between_tasks(moments: Moments) -> float:
@@ -189,7 +190,13 @@ def share_between_tasks(moments: Moments) -> float:
         return math.nan
     rows, _, tasks, total, of_runs, inside, of_tasks = moments.order
     with np.errstate(all="ignore"):
-        return _mean(np.where(tasks > 1, (of_tasks - total**2 / rows) / (inside + of_runs - total**2 / rows), np.nan))
+        share = (of_tasks - total**2 / rows) / (inside + of_runs - total**2 / rows)
+    return _mean(np.where((tasks > 1) & _varies(inside, of_runs), share, np.nan))
+
+
+def _varies(inside: Array, of_runs: Array) -> NDArray[np.bool_]:
+    """Which columns vary within runs by more than the rounding of a constant."""
+    return np.asarray(inside > ROUNDING**2 * (inside + of_runs))
 
 
 def kurtosis_of(moments: Moments) -> dict[int, float]:

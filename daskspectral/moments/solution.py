@@ -92,10 +92,9 @@ def solve_moments(
         known = min(len(beyond), len(approximation))
         approximation[:known] = np.abs(beyond[:known] - errors.held_out[:known])
     constants = min(posed.nulls, len(spectrum.values)) or _leading_constant(moments, shown["left"])
-    certain: NDArray[np.bool_] | bool = True
+    certain = np.ones(len(spectrum.values), bool)
     if dynamic:
-        told_apart = resolved(LagMatrices.of(moments, shown["right"]).residuals(shown_values), shown_values)
-        certain = told_apart | (np.arange(len(told_apart)) < posed.nulls)
+        certain = resolved(LagMatrices.of(moments, shown["right"]).residuals(shown_values), shown_values)
     solved = Solved(posed, moments, spectrum, errors, approximation, certain, constants)
     solved.advise(compared=compared)
     return {

@@ -57,7 +57,7 @@ class Solved:
     spectrum: Solution
     errors: Errors
     approximation: Array
-    certain: NDArray[np.bool_] | bool = True
+    certain: NDArray[np.bool_]
     constants: int = 0
 
     @property
@@ -69,12 +69,18 @@ class Solved:
 
     @property
     def trusted(self) -> NDArray[np.bool_]:
-        """The values that error bars and residuals call trusted, and the number of functions does not decide, (k,)."""
-        return self.errors.trusted & ~(self.change > CHANGE) & self.certain
+        """The values that error bars and residuals call trusted, and the number of functions does not decide, (k,).
+
+        None but constants where error bars take rows as independent that are not.
+        """
+        null = np.arange(len(self.spectrum.values)) < self.posed.nulls
+        agreed = ~(self.change > CHANGE) & self.certain & (not order_matters(self.moments))
+        return np.asarray(self.errors.trusted & (agreed | null))
 
     def advise(self, *, compared: bool) -> None:
         """Warn of the first doubt; a low rank is none where kernels were `compared` on rows held out."""
-        advise_order(self.moments)
+        if text := order_matters(self.moments):
+            warn_user(text, TrustWarning)
         if not len(self.spectrum.values):
             return
         folds = self.moments.folds
@@ -259,10 +265,10 @@ def advise_update(before: float, after: float) -> None:
         )
 
 
-def advise_order(moments: Moments) -> None:
-    """Warn where rows were dealt to folds as if their order meant nothing, and neighbours are alike."""
+def order_matters(moments: Moments) -> str:
+    """Whether rows were dealt to folds as if their order meant nothing, and neighbours are alike."""
     if moments.order is None or moments.folds is None or moments.folds.rule not in ("hash", "tasks"):
-        return
+        return ""
     alike, share = order_of(moments), share_between_tasks(moments)
     if moments.folds.rule == "hash" and alike > ALIKE_ROWS:
         alike = min(alike, float(moments.order[0, 0]))
@@ -271,12 +277,11 @@ def advise_order(moments: Moments) -> None:
         rows, _, tasks = moments.order[:3, 0]
         what = f"{_percent(share)} of the variance of the rows lies between runs of {rows / tasks:.0f} rows"
     else:
-        return
-    warn_user(
-        f"the order of the rows matters: {what}, and error bars and held-out values take every row as independent. For "
-        "rows that follow in time use folds='blocks', or the intervals are too narrow; for independent rows that are "
-        "sorted, folds='random'",
-        TrustWarning,
+        return ""
+    return (
+        f"the order of the rows matters: {what}, and error bars and held-out values take every row as independent, so "
+        "that none is trusted. For rows that follow in time use folds='blocks'; for independent rows that are sorted, "
+        "folds='random'"
     )
 
 

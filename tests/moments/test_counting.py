@@ -146,7 +146,9 @@ def test_rows_of_trajectories_count_as_fewer() -> None:
     assert found == pytest.approx((9 + 1.64 / 0.36) / 2, rel=0.3)
     assert correlation_time(stored(sums, Transfer())) == found
     assert correlation_time(stored(sums)) == 1
-    for still in (stored(None, Transfer()), stored(sums_of(np.ones((1000, 2))), Transfer())):
+    constants = [np.full((1000, 2), value) for value in (1.0, 0.1)]  # the distances of .1 are rounding
+    assert np.isnan(share_between_tasks(stored(sum(sums_of(half) for half in np.split(constants[1], 2)))))
+    for still in (stored(None, Transfer()), *(stored(sums_of(x), Transfer()) for x in constants)):
         assert np.isnan(order_of(still))
         assert correlation_time(still) == 1
 

@@ -21,7 +21,7 @@ from daskspectral.kernels import Gaussian, Matern, Polynomial
 from daskspectral.moments import trust
 from daskspectral.moments.counting import kurtosis_of
 from daskspectral.moments.intervals import Errors, trusted_words
-from daskspectral.moments.trust import Solved, advise_order, advise_update, excess, maximised, uncertainty
+from daskspectral.moments.trust import Solved, advise_update, excess, maximised, order_matters, uncertainty
 from daskspectral.operators import Covariance, Cross, Laplacian, Transfer
 from daskspectral.solve import Solution
 from tests.common import doubtful
@@ -62,7 +62,7 @@ def solved(values: Any = (0.0, 1.0, 2.0, 4.0), **changes: Any) -> Solved:
     errors = Errors(ends, none, held_out, np.arange(len(values)), none, trusted, changes.pop("reason", ""))
     approximation = np.asarray(changes.pop("approximation", none), dtype=float)
     problem = changes.pop("posed", None) or posed(moments, len(values))
-    return Solved(problem, moments, spectrum(values, **changes), errors, approximation, constants=problem.nulls)
+    return Solved(problem, moments, spectrum(values, **changes), errors, approximation, trusted, problem.nulls)
 
 
 def test_each_doubt_from_where_it_begins() -> None:
@@ -209,14 +209,25 @@ def test_the_order_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     for rule, within, share, match in (
         ("hash", 5.0, 0.2, ""),
         ("hash", 5.1, 0.2, "about 5.1 rows that"),
-        ("hash", 500.0, 0.2, r"about 4e\+02 rows that"),
+        ("hash", 500.0, 0.2, "about 4e+02 rows that"),
         ("tasks", 500.0, 0.1, ""),
         ("tasks", 500.0, 0.101, "10 % of the variance of the rows lies between runs of 40 rows"),
         ("blocks", 500.0, 0.101, ""),
     ):
         there.folds.rule, there.within, there.share = rule, within, share
-        with told(match):
-            advise_order(there)  # type: ignore[arg-type]
+        found = order_matters(there)  # type: ignore[arg-type]
+        assert match in found if match else not found
+
+
+def test_rows_in_time_are_trusted_by_folds_that_know_of_it() -> None:
+    x = np.zeros((4000, 1))
+    for i in range(1, 4000):
+        x[i] = 0.98 * x[i - 1] + RNG.standard_normal()
+    model = dsp.SpectralDecomposition(Covariance(), n_components=1, random_state=0)
+    with told("the order of the rows matters: .*, so that none is trusted"):
+        assert not model.fit(x).trusted_.any()
+    with quiet():
+        assert model.set_params(folds="random").fit(x).trusted_.all()
 
 
 def test_how_held_out_values_exceed_the_fitted_ones() -> None:
