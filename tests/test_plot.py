@@ -55,6 +55,28 @@ def test_line_over_a_histogram_for_one_column():
     assert any(type(patch).__name__ == "StepPatch" for patch in figure.axes[1].patches)
 
 
+@doubtful
+def test_many_columns_are_drawn_in_the_first_two_functions_that_vary():
+    x = np.random.default_rng(0).standard_normal((1000, 5))
+    estimator = fitted(x, 40, 5, scale=3.0)
+    figure = plot.eigenfunctions(estimator, x)
+    assert [axes.get_title()[:2] for axes in figure.axes] == ["λ₃", "λ₄"]
+    assert (figure.get_supxlabel(), figure.get_supylabel()) == ("eigenfunction 1", "eigenfunction 2")
+    dots = np.concatenate([part.get_offsets() for part in figure.axes[0].collections])
+    assert {*map(tuple, dots.round(9).tolist())} == {*map(tuple, estimator.transform(x)[:, 1:3].round(9).tolist())}
+
+
+def test_an_embedding_is_coloured_by_classes_or_by_a_scale():
+    z = np.random.default_rng(0).standard_normal((300, 3))
+    classes = plot.embedding(z, color=np.arange(300) % 3, name="column")
+    assert [text.get_text() for text in classes.get_legend().get_texts()] == ["0", "1", "2"]
+    assert (classes.get_xlabel(), classes.get_ylabel()) == ("column 0", "column 1")
+    scale = plot.embedding(z, color=z[:, 2], label="third", components=(1, 2))
+    assert [axes.get_ylabel() for axes in scale.figure.axes] == ["component 2", "third"]
+    with pytest.raises(ValueError, match="color has a value for each of the 300 rows"):
+        plot.embedding(z, color=z[:9, 0])
+
+
 def test_mollweide_is_on_the_sphere_and_keeps_areas():
     points, x, y = plot.mollweide()
     np.testing.assert_allclose(np.linalg.norm(points, axis=-1), 1)

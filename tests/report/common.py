@@ -41,6 +41,11 @@ def line() -> tuple[Any, Any]:
     return spectral(Gaussian(0.3)).fit(x), x
 
 
+def table() -> tuple[Any, Any]:
+    x = rng().standard_normal((800, 5))
+    return spectral(Gaussian(3.0), count=40).fit(x), x
+
+
 def lattice() -> tuple[Any, Any]:
     x = rng().random((2000, 2))
     return dsp.SpectralDecomposition(basis=FourierLattice(4), n_components=5).fit(x), x
@@ -107,7 +112,7 @@ def moments() -> tuple[Any, Any]:
 MODELS: dict[str, Callable[[], tuple[Any, Any]]] = {
     made.__name__: made
     for made in (
-        *(plane, moons, line, lattice, transfer, lags, turning, cross, field),
+        *(plane, moons, line, table, lattice, transfer, lags, turning, cross, field),
         *(hermite, invariant, sdp, moments),
     )
 }

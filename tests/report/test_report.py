@@ -28,7 +28,7 @@ pytestmark = doubtful
 
 SPECTRAL = ["Spectrum", "Held out", "Eigenfunctions", "Landmarks", "Choice", "Rank", "Provenance"]
 SECTIONS: dict[str, list[str]] = {
-    **dict.fromkeys(("plane", "moons", "line"), SPECTRAL),
+    **dict.fromkeys(("plane", "moons", "line", "table"), SPECTRAL),
     "cross": [*SPECTRAL[:2], "Left singular functions", "Right singular functions", *SPECTRAL[3:]],
     "transfer": [*SPECTRAL[:2], "Singular functions", *SPECTRAL[3:]],
     "lags": [SPECTRAL[0], "Slow processes", *SPECTRAL[1:]],
