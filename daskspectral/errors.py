@@ -99,6 +99,7 @@ def printable(text: str) -> str:
 
 _listening: ContextVar[tuple[list[str], ...]] = ContextVar("listening", default=())
 _waiting: ContextVar[list[str] | None] = ContextVar("waiting", default=None)
+_named: ContextVar[Callable[[], Sequence[str]]] = ContextVar("named", default=list)
 _SEARCHED = ("_fit_and_score", "_score")  # of scikit-learn, in every search and cross-validation
 
 
@@ -111,6 +112,22 @@ def overheard() -> Iterator[list[str]]:
         yield heard
     finally:
         _listening.reset(token)
+
+
+@contextmanager
+def columns_named(names: Callable[[], Sequence[str]]) -> Iterator[None]:
+    """Inside, `column_name` knows the names of the columns of X, if there are any."""
+    token = _named.set(names)
+    try:
+        yield
+    finally:
+        _named.reset(token)
+
+
+def column_name(number: int) -> str:
+    """A column of X for a message, by its number and its name, such as "column 3 (ash)"."""
+    names = _named.get()()
+    return f"column {number} ({names[number]})" if number < len(names) else f"column {number}"
 
 
 @contextmanager

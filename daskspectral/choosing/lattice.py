@@ -14,7 +14,7 @@ from daskspectral.basis import FourierLattice, TrigonometricBasis
 from daskspectral.basis.lattice import FEWEST_ROWS, Interval, check_stationary
 from daskspectral.choosing.landmarks import Periods
 from daskspectral.data.source import Source
-from daskspectral.errors import TrustWarning, warn_user
+from daskspectral.errors import TrustWarning, column_name, warn_user
 from daskspectral.modes.sums import best_method
 from daskspectral.moments.modes import weights_of
 from daskspectral.operators import Operator
@@ -154,19 +154,18 @@ def _interval(axis: int, extent: Extent, source: Source) -> Interval:
     column = _column(axis, source)
     if not upper > lower:
         raise ValueError(
-            f"column {column} is {lower:g} in every row, and functions of it are constant: choose other columns "
-            "(columns=)"
+            f"{column} is {lower:g} in every row, and functions of it are constant: choose other columns (columns=)"
         )
     low, high = extent.quantiles(axis)
     cut = extent.trimmed(axis)
     if cut is None:
         raise ValueError(
-            f"column {column} is {low:g} in nearly every row, and goes from {lower:g} to {upper:g}: give the box of "
+            f"{column} is {low:g} in nearly every row, and goes from {lower:g} to {upper:g}: give the box of "
             "the lattice, FourierLattice(box=...), or choose other columns"
         )
     if cut != (lower, upper):
         warn_user(
-            f"column {column} goes from {lower:.4g} to {upper:.4g}, and all but two in a thousand of its rows lie in a "
+            f"{column} goes from {lower:.4g} to {upper:.4g}, and all but two in a thousand of its rows lie in a "
             f"{(upper - lower) / (high - low):.3g} times smaller interval: the box of the lattice is cut at "
             f"{cut[0]:.4g} and {cut[1]:.4g}, and rows outside count as absent. Of heavy tails the spectrum depends on "
             "where they are cut; decide it by FourierLattice(box=...), or transform the column",
@@ -176,7 +175,7 @@ def _interval(axis: int, extent: Extent, source: Source) -> Interval:
     return cut
 
 
-def _advise_outliers(column: int, values: Array, box: Interval) -> None:
+def _advise_outliers(column: str, values: Array, box: Interval) -> None:
     """Warn where a few rows, of which these `values` (s,) of a column are a sample, make the box wide."""
     low, high = np.quantile(values, [OUTLYING, 1 - OUTLYING])
     width = high - low
@@ -184,7 +183,7 @@ def _advise_outliers(column: int, values: Array, box: Interval) -> None:
         return
     share = np.mean((values < low - width) | (values > high + width))
     warn_user(
-        f"{100 * share:.2g} % of the rows are outliers of column {column}: it goes from {box[0]:.4g} to {box[1]:.4g}, "
+        f"{100 * share:.2g} % of the rows are outliers of {column}: it goes from {box[0]:.4g} to {box[1]:.4g}, "
         f"and 98 of 100 rows lie between {low:.4g} and {high:.4g}. In a box that holds them all few functions tell the "
         "other rows apart, and values near 0 may stand for outliers alone. Leave them out, or give a box about the "
         "others, FourierLattice(box=...), outside which rows count as absent",
@@ -198,15 +197,15 @@ def _check_even(lattice: FourierLattice, operator: Operator, source: Source) -> 
     ratio = lattice.period[wide] / lattice.period[narrow]
     if operator.derivative_order and ratio > MOST_UNEVEN:
         raise ValueError(
-            f"column {_column(wide, source)} is {ratio:.1g} times as wide as column {_column(narrow, source)}, and the "
+            f"{_column(wide, source)} is {ratio:.1g} times as wide as {_column(narrow, source)}, and the "
             "squares of slopes along both have no digits in common: bring the columns to like units, or choose some "
             "(columns=)"
         )
 
 
-def _column(axis: int, source: Source) -> int:
+def _column(axis: int, source: Source) -> str:
     chosen = source.preparation.columns
-    return axis if chosen is None else chosen[axis]
+    return column_name(axis if chosen is None else chosen[axis])
 
 
 def _advise_margin(lattice: FourierLattice) -> None:

@@ -88,6 +88,13 @@ def is_frame(value: Any) -> bool:
     return _of(value, FRAMES)
 
 
+def names_of(value: Any) -> list[str]:
+    """The names of the columns of a data frame, or of the first of several; [] where it has none that are text."""
+    first = value[0] if isinstance(value, (list, tuple)) and value else value
+    names = [name for name, _ in _columns(first)] if is_frame(first) else []
+    return names if all(isinstance(name, str) for name in names) else []
+
+
 def with_names(frame: Any) -> Any:
     """A frame of pandas with the names of the columns, which every scikit-learn finds there; without its rows.
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from daskspectral.data.containers import array_like, as_reader, is_frame, with_names
+from daskspectral.data.containers import array_like, as_reader, is_frame, names_of, with_names
 from daskspectral.data.files import is_files
 from daskspectral.data.labelled import StackedRows, stack_field, stack_gradients, stack_rows, with_target
 from daskspectral.data.layout import Layout
@@ -23,7 +23,7 @@ from daskspectral.data.readers import ArrayReader, DaskReader, ZarrReader, lazy_
 from daskspectral.data.remote import using
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source
-from daskspectral.errors import InvalidRowError
+from daskspectral.errors import InvalidRowError, columns_named
 from daskspectral.estimators.records import remembered
 from daskspectral.passes.anomalies import with_baseline
 
@@ -66,10 +66,13 @@ def reads(method: Call) -> Call:
             read = {"data": values["X"], "fields": values.pop("fields"), **UNNAMED}
             values["X"] = replace(rows, **read)
             try:
-                result = called(self, **values)
+                with columns_named(lambda: names_of(rows.data) if layouts is None else layouts["layout_"].names):
+                    result = called(self, **values)
             except InvalidRowError as error:
                 if layouts is not None:
                     tell_place(error, call.stacked)
+                elif error.column is not None and (names := names_of(rows.data)):
+                    error.args = (f"{error}. Column {error.column} is {names[error.column]!r}", *error.args[1:])
                 raise
         if method.__name__ == "fit":
             for name in LAYOUTS:

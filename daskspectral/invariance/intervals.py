@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from daskspectral.basis import InvariantBasis
 from daskspectral.data.batches import LARGEST
 from daskspectral.data.source import Source
-from daskspectral.errors import FitWarning, TrustWarning, warn_user
+from daskspectral.errors import FitWarning, TrustWarning, column_name, warn_user
 from daskspectral.groups import Group
 from daskspectral.manifolds import Interval, Manifold
 from daskspectral.manifolds.interval import LegendreSpace
@@ -90,8 +90,9 @@ def advise_appended(source: Source, start: int, manifold: Manifold) -> None:
     over = np.maximum(lower - extent.lower, extent.upper - upper) / (upper - lower)
     if over.max() > FAR:
         warn_user(
-            f"rows from {start} on go beyond the end of an interval, by {over.max():.2g} of its width in column "
-            f"{over.argmax()}, and count as rows at its end. Fit all rows anew, on ranges that hold them",
+            f"rows from {start} on go beyond the end of an interval, by {over.max():.2g} of its width in "
+            f"{column_name(int(over.argmax()))}, and count as rows at its end. Fit all rows anew, on ranges that hold "
+            "them",
             TrustWarning,
         )
 
@@ -123,8 +124,8 @@ def _range(axis: int, extent: Extent) -> tuple[float, float]:
     if cut != (lower, upper):
         low, high = extent.quantiles(axis)
         warn_user(
-            f"column {axis} goes from {lower:.4g} to {upper:.4g}, and all but two in a thousand of its rows lie in a "
-            f"{(upper - lower) / (high - low):.3g} times smaller interval: its interval ends at {cut[0]:.4g} and "
+            f"{column_name(axis)} goes from {lower:.4g} to {upper:.4g}, and all but two in a thousand of its rows lie "
+            f"in a {(upper - lower) / (high - low):.3g} times smaller interval: its interval ends at {cut[0]:.4g} and "
             f"{cut[1]:.4g}, and rows beyond are taken to its ends. Transform the column (a logarithm, ranks), or give "
             "manifold=Interval(...) with ends of your own",
             TrustWarning,

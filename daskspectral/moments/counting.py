@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, as_lattice, at_landmarks
-from daskspectral.errors import WeightWarning, warn_user
+from daskspectral.errors import WeightWarning, column_name, warn_user
 from daskspectral.moments.moments import Moments
 from daskspectral.operators.weights import banded_squares, effective_rows
 
@@ -241,7 +241,7 @@ def unlike_columns(spreads: Mapping[int, float], chosen: Sequence[int] | None) -
     if not spreads or max(spreads.values()) <= UNLIKE * min(spreads.values()):
         return ""
     least, most = (
-        f"{spreads[c]:.3g} (column {c if chosen is None else chosen[c]})"
+        f"{spreads[c]:.3g} in {column_name(c if chosen is None else chosen[c])}"
         for c in (min(spreads, key=lambda c: spreads[c]), max(spreads, key=lambda c: spreads[c]))
     )
     return (

@@ -18,7 +18,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, at_landmarks
-from daskspectral.errors import ManifoldWarning, RankWarning, TrustWarning, warn_user
+from daskspectral.errors import ManifoldWarning, RankWarning, TrustWarning, column_name, warn_user
 from daskspectral.kernels import Linear, Periodic, Polynomial, RadialKernel
 from daskspectral.moments.counting import kurtosis_of, order_of, share_between_tasks, spreads_of, unlike_columns
 from daskspectral.moments.intervals import NEGLIGIBLE, Errors, trusted_words
@@ -122,11 +122,11 @@ class Solved:
         if not (shares.max(axis=0) > UNEVEN * np.median(shares, axis=0)).any():
             return ""
         columns = self.moments.preparation.get("columns")
-        column = worst if columns is None else columns[worst]
         return (
-            f"column {column} has a few rows far out (kurtosis {kurtosis[worst]:.3g}; of normal rows 3), and some "
-            "functions rest on these rows alone: sums converge slowly, error bars come out too narrow, and values near "
-            "0 may stand for single rows. Transform the column (a logarithm, ranks) or leave out what is no data; "
+            f"{column_name(worst if columns is None else columns[worst])} has a few rows far out (kurtosis "
+            f"{kurtosis[worst]:.3g}; of normal rows 3), and some functions rest on these rows alone: sums converge "
+            "slowly, error bars come out too narrow, and values near 0 may stand for single rows. Transform the column "
+            "(a logarithm, ranks) or leave out what is no data; "
             "standardize=True does not help"
         )
 

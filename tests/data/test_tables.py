@@ -14,6 +14,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
+import daskspectral as dsp
 from daskspectral.data.batches import read_ahead
 from daskspectral.data.containers import as_reader, in_memory, is_frame, matrix
 
@@ -75,6 +76,23 @@ def test_columns_are_vectors(column: Any, wanted: list[Any], kind: str) -> None:
     found = in_memory(column, "y")
     assert found.dtype.kind == kind
     np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_what_is_said_of_columns_has_their_names(kind: str) -> None:
+    x = np.random.default_rng(0).standard_normal((200, 2)) * [1.0, 1000.0]
+    x[7, 1] = np.nan
+    model = dsp.SpectralDecomposition(n_components=4, random_state=0)
+    with pytest.raises(dsp.InvalidRowError, match=r"NaN in column 1\. .* Column 1 is 'ash'"):
+        model.fit(KINDS[kind](pd.DataFrame(x, columns=["malt", "ash"])))
+    x[7, 1] = 0.0
+    for names, told in (
+        (["malt", "ash"], r"in column 0 \(malt\) to .* in column 1 \(ash\), and"),
+        ([0, 1], "column 1, and"),
+    ):
+        if kind.startswith("pandas") or names[0]:
+            with pytest.warns(dsp.TrustWarning, match=told):
+                model.fit(KINDS[kind](pd.DataFrame(x, columns=names)))
 
 
 def test_what_is_no_table_of_numbers() -> None:

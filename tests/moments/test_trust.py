@@ -135,11 +135,11 @@ def test_columns_of_unlike_units_are_the_cause_of_a_doubt() -> None:
     for basis in (auto, Landmarks(Gaussian(1e5), 40)):  # uncertain, of low rank
         text = doubts(x, basis)
         deviations = x[:, [1, 3]].std(axis=0)
-        assert f"from {deviations[0]:.3g} (column 1) to {deviations[1]:.3g} (column 3), and functions of" in text
+        assert f"from {deviations[0]:.3g} in column 1 to {deviations[1]:.3g} in column 3, and functions of" in text
         assert told in text
         assert "rows are few" not in text
     chosen = doubts(dsp.Rows(x, columns=[3, 1]), auto)
-    assert "(column 1) to" in chosen
+    assert "in column 1 to" in chosen
     for rows, basis in (
         (dsp.Rows(x[:, 1:], standardize=True), auto),
         (x[:, [0, 1, 2]], auto),  # a constant is no column of small spread

@@ -160,7 +160,7 @@ def test_values_far_from_zero_and_columns_of_other_units_are_told() -> None:
     y, model = np.sin(x[:, 0]), dsp.HermiteRegressor(Landmarks(Gaussian("auto")), random_state=0)
     with pytest.warns(FitWarning, match=r"the mean 1e\+04 and the standard deviation 0\.\d+: the regressor has no"):
         clone(model).fit(x[:, :1], y + 1e4)
-    with pytest.warns(FitWarning, match=r"go from 0\.9\d* \(column 0\) to 9\d\d \(column 1\), .* standardize=True"):
+    with pytest.warns(FitWarning, match=r"go from 0\.9\d* in column 0 to 9\d\d in column 1, .* standardize=True"):
         raw = clone(model).fit(x, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error", FitWarning)
