@@ -17,7 +17,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, ClassVar, Self
@@ -149,6 +149,34 @@ class Parameterised(Registered):
     def __sklearn_clone__(self) -> Self:
         """A deep copy: scikit-learn's own refuses constructors that bring their arguments into one form."""
         return copy.deepcopy(self)
+
+
+class Written(Registered):
+    """A registered value that is written as a call: its first argument, if a number, and what makes a difference."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__repr__ is Written.__repr__:
+            cls.__repr__ = Written.__repr__  # type: ignore[method-assign]  # a dataclass makes none where there is one
+
+    def __repr__(self) -> str:
+        given = own = arguments_of(self)
+        first = type(next(iter(own.values()), None)) in (int, float)
+        for name in list(own)[first:]:
+            fewer = {other: value for other, value in given.items() if other != name}
+            with suppress(TypeError, ValueError):  # what has no default, or cannot be without others
+                made = arguments_of(type(self)(**fewer))
+                given = fewer if all(_alike(made[n], own[n]) for n in own) else given
+        shown = (f"{n}=<array {v.shape}>" if isinstance(v, np.ndarray) else f"{n}={v!r}" for n, v in given.items())
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _alike(one: Any, other: Any) -> bool:
+    if one is other:
+        return True
+    return type(one) is type(other) and bool(
+        np.array_equal(one, other) if isinstance(one, np.ndarray) else one == other
+    )
 
 
 class Named(Registered):

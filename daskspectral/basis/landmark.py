@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, fields, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -24,10 +24,10 @@ from daskspectral.kernels.embedded import EmbeddedKernel
 from daskspectral.kernels.names import named
 from daskspectral.kernels.radial import clean_distances
 from daskspectral.landmarks import METHODS
-from daskspectral.registry import Parameterised
+from daskspectral.registry import Parameterised, Written
 
 
-class OpenKernel(Parameterised, GivenFunctions):
+class OpenKernel(Written, Parameterised, GivenFunctions):
     """Functions of a kernel that may be left to the data: where a search sets its scale, it is a Gaussian."""
 
     kernel: Kernel | str
@@ -142,15 +142,6 @@ class Landmarks(OpenKernel):
     def drawn(self) -> bool:
         """Whether rows of the data become landmarks."""
         return self.points is None
-
-    def __repr__(self) -> str:
-        values = {f.name: (getattr(self, f.name), f.default) for f in fields(self)}
-        shown = {
-            name: repr(value) for name, (value, own) in values.items() if type(value) is not type(own) or value != own
-        }
-        if self.points is not None:
-            shown["points"] = f"<array {np.shape(self.points)}>"
-        return f"Landmarks({', '.join(f'{name}={value}' for name, value in shown.items())})"
 
     def state(self) -> dict[str, Any]:
         periods = None if self.periods is None else {str(column): float(p) for column, p in self.periods.items()}

@@ -73,7 +73,7 @@ the noise must be known, and the frames must be of equilibrium. Regression has e
     >>> import numpy as np
     >>> import daskspectral as dsp
     >>> dsp.operators.parse("laplacian"), dsp.operators.parse("transfer", lag=5)
-    (Laplacian(manifold=None), Transfer(lag=5, solver='singular', center=False, reversible=False, further=()))
+    (Laplacian(), Transfer(lag=5))
 
 Ends and angles
 ---------------

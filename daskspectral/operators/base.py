@@ -13,7 +13,7 @@ from daskspectral.forms import Atom, Field, Form, Functional, first_moment, firs
 from daskspectral.kernels import Kernel
 from daskspectral.operators.density import Density
 from daskspectral.operators.weights import banded_squares
-from daskspectral.registry import Registered
+from daskspectral.registry import Written
 from daskspectral.solve import Solver, Symmetric
 
 Array = NDArray[np.floating[Any]]
@@ -21,7 +21,7 @@ Array = NDArray[np.floating[Any]]
 RESERVED = frozenset({"weight", "fold"})  # fields that the pass itself reads
 
 
-class Operator(Registered, ABC):
+class Operator(Written, ABC):
     """A bilinear form <f, L g>, the inner products of its functions, and the solver of its spectrum.
 
     Examples

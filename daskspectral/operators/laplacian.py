@@ -18,7 +18,7 @@ OFF = "squared distance from the manifold"
 FARTHEST = 0.25  # farther off the manifold, in its own units, a row is no noise but an error
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Laplacian(Operator):
     """∇* ∇ for the distribution of the data, eigenvalues 0 = l_0 ≤ l_1 ≤ ... (equation (3)).
 
@@ -68,11 +68,6 @@ class Laplacian(Operator):
         if not isinstance(self.density, Density):
             check_exponent(self.density)
         check_clip(self.clip)
-
-    def __repr__(self) -> str:
-        density = f", density={self.density!r}" if self.density else ""
-        clip = f", clip={self.clip!r}" if self.clip != CLIP else ""
-        return f"Laplacian(manifold={self.manifold!r}{density}{clip})"
 
     @property
     def form(self) -> Form:

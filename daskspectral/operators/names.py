@@ -43,7 +43,7 @@ def parse(text: str, **options: Any) -> Operator:
     Examples
     --------
     >>> parse("transfer:10:eigen")
-    Transfer(lag=10, solver='eigen', center=False, reversible=False, further=())
+    Transfer(lag=10, solver='eigen')
     >>> parse("generator", diffusion=0.5).data_fields
     frozenset({'drift'})
     """
