@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.floating[Any]]
 LARGEST = 4000  # functions of which the Gram matrix's eigenvalues are computed for a picture
+MARKED = 8  # lags that each have a tick
 
 
 def spectrum(
@@ -286,7 +287,7 @@ def timescales(
     for i in range(max(map(len, found.values()))):
         some = [lag for lag in lags if len(found[lag]) > i and np.isfinite(found[lag][i])]
         times, look = [found[lag][i] for lag in some], told_apart(i)
-        axes.plot(np.multiply(step, some), times, linewidth=1.1, markersize=4, label=f"{i + 1}", **look)
+        axes.plot(np.multiply(step, some), times, linewidth=1.1, markersize=4, label=_counted("process", i), **look)
         if known := [lag for lag in some if lag in ends]:
             low, high = np.array([ends[lag][i] for lag in known]).T
             high = np.where(np.isfinite(high), high, 1e300)
@@ -302,8 +303,15 @@ def timescales(
         axis.set_major_formatter(power)
         axis.set_minor_formatter(lambda *_: "")
     axes.set(xlabel=f"lag ({unit})", ylabel=f"implied timescale ({unit})")
-    legend(axes, title="process", loc="upper left", ncols=2, title_fontsize=8)
+    if len(lags) <= MARKED:
+        axes.set_xticks(np.multiply(step, lags))
+    above(axes, columns=5)
     return axes
+
+
+def _counted(what: str, i: int) -> str:
+    """One of several in a legend, the first with what they are: process 1, 2, 3."""
+    return f"{'' if i else what} {i + 1}".lstrip()
 
 
 def chapman_kolmogorov(
@@ -332,9 +340,10 @@ def chapman_kolmogorov(
         axes.plot(lags, test.predicted[:, i, i], color=colour, linewidth=1.1)
         axes.vlines(lags, *test.measured_errors[:, i, i].T, color=colour, linewidth=1.0)
         mark = {**look, "linestyle": "none"}
-        axes.plot(lags, test.measured[:, i, i], markersize=4, label=f"{i + 1}", **mark)
+        label = _counted("set" if sets else "process", i)
+        axes.plot(lags, test.measured[:, i, i], markersize=4, label=label, **mark)
     axes.set(xlabel=f"lag ({unit})", ylabel="probability to stay" if sets else "autocorrelation")
-    legend(axes, title="set" if sets else "process", loc="upper right", ncols=2, title_fontsize=8)
+    above(axes, columns=5)
     return axes
 
 

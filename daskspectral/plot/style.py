@@ -141,10 +141,10 @@ def counted(axis: Any) -> None:
     axis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
 
 
-def above(axes: Axes) -> None:
+def above(axes: Axes, columns: int = 3) -> None:
     """A legend above the axes, where it hides nothing; none where it would name all that is drawn by one word."""
     if len(axes.get_legend_handles_labels()[1]) > 1:
-        legend(axes, loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=3, borderpad=0.2, columnspacing=1.2)
+        legend(axes, loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=columns, borderpad=0.2, columnspacing=1.2)
 
 
 def dots(axes: Axes, x: Array, y: Array, colours: Any, *, size: float = 5.0, **options: Any) -> None:
