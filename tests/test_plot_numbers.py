@@ -105,15 +105,15 @@ def test_an_embedding_is_coloured_by_any_variable() -> None:
 def test_timescales_of_a_process_whose_one_is_known(rotation: Any) -> None:
     models = [fitted(rotation, Transfer(lag), n_components=3) for lag in (2, 5, 10)]
     axes = plot.timescales(models, count=2, step=0.5, unit="ns")
-    slow = next(line for line in axes.lines if line.get_label() == "1")
+    slow = next(line for line in axes.lines if line.get_label() == "process 1")
     np.testing.assert_allclose(slow.get_xdata(), [1.0, 2.5, 5.0])
     np.testing.assert_allclose(slow.get_ydata(), 10.0, rtol=0.25)  # 20 rows of half a nanosecond
     assert axes.get_xlabel() == "lag (ns)"
     several = fitted(rotation, Transfer(2, further=(2, 5)), n_components=3)
     axes = plot.timescales(several)
-    slow = next(line for line in axes.lines if line.get_label() == "1")
+    slow = next(line for line in axes.lines if line.get_label() == "process 1")
     np.testing.assert_array_equal(slow.get_xydata(), np.column_stack([[2, 4, 10], several.timescales_[:, 0]]))
-    marks = next(line for line in plot.chapman_kolmogorov(several).lines if line.get_label() == "1")
+    marks = next(line for line in plot.chapman_kolmogorov(several).lines if line.get_label() == "process 1")
     np.testing.assert_array_equal(marks.get_ydata(), several.chapman_kolmogorov().measured[:, 0, 0])
     with pytest.raises(ValueError, match="at one lag or more; there is none"):
         plot.timescales([])
