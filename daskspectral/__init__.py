@@ -17,7 +17,8 @@ A room has the name of its task, and imports run downward from one to the next (
 - `passes`, `engine`, `store`, `data`: what is read and summed, on which scheduler, and kept;
 - `neural`, `moments`, `operators`, `modes`, `basis`, `forms`, `landmarks`, `solve`, `groups`, `manifolds`, `kernels`:
   the mathematics, which knows numpy and scipy only (and, where it is installed, jax);
-- `registry`, `errors`, `devices`: what everything else may use.
+- `registry`, `errors`, `devices`: what everything else may use; `solvers`: what users say of a solution; `datasets`:
+  samples to try things on; `guides`: pages to read; `templates`: those of reports.
 
 The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` to eigenvalues:
 
@@ -43,9 +44,10 @@ How to add to it
 ----------------
 Each of these is one class in a module of your own, where it registers itself, is saved and loaded, and nothing else
 changes (`tests/test_adding.py` adds one of each). In the package itself its room's `__init__.py` imports it too, so
-that a file that names it finds it, and a `names.py` has its name in a shell:
+that a file that names it finds it, with a line in the table of its docstring; and a `names.py` has its name in a shell:
 
-- an operator: inherit from `operators.Operator`, a dataclass with a `form`;
+- an operator: inherit from `operators.Operator`, a dataclass with a `form`; in the package a case in `OPERATORS` of
+  `tests/operators/test_operators.py`, and with a name `cli.options.OPERATORS` and `CASES` of its test;
 - a kernel: `kernels.RadialKernel` (`profile`, `smoothness`), `kernels.DotKernel`, or `kernels.Kernel`;
 - a manifold: `manifolds.Manifold` (`ambient`, `dimension`, `_normals`; with `_level` and `_eigenspace` its functions);
 - a basis: `basis.Basis` (`size`, `dimension`, `order`, `description`, `at`);
@@ -55,7 +57,8 @@ that a file that names it finds it, and a `names.py` has its name in a shell:
 
 and these are a function or a few lines, in one or two places:
 
-- an option of a command: a line in `cli.options`, its word at the command, and what it makes in `cli.making`;
+- an option of a command: a line in `cli.options` (in `RARE` where few need it), its word at the command, what it makes
+  in `cli.making`, and a call in `tests/cli/test_every_option.py`;
 - a command: a function in a module of `cli`, and its line in `cli.entry.COMMANDS`; `guides.shell` names it;
 - an argument of `Rows`: a field of `data.rows.Rows`, and what reads it: `data.source`, of labels `data.labelled`;
 - a picture: a function in `plot`, in its `__all__` and the table of its docstring; `report.sections` calls it;
@@ -79,18 +82,18 @@ tests in the folder of its name; seconds are those of one process beside other w
 
     changed                                       run `pytest`                                       seconds
     kernels; manifolds; groups; forms             tests/kernels, and so on; tests/testing            18; 27; 8; 13
-    operators; basis; modes; solve                tests/operators, and so on; tests/test_reference   11; 18; 8; 24
+    operators; basis; modes; solve                tests/operators, and so on; tests/test_reference.py 45; 17; 9; 24
     moments                                       tests/moments tests/test_reference.py              130
     neural; choosing                              tests/neural tests/choosing                        44; 17
-    data; store                                   tests/data tests/stores tests/test_store.py        53; 20
-    engine; passes                                tests/engine tests/passes                          80; 24
+    data; store                                   tests/data tests/stores tests/test_store.py        30; 20
+    engine; passes                                tests/engine tests/passes                          60; 20
     estimators                                    tests/estimators tests/test_adding.py              34; 30
     spectral; regression                          tests/spectral; tests/regression                   43; 23
     embedding; invariance                         tests/embedding; tests/invariance                  36; 19
     plot; report                                  tests/test_plot.py; tests/report                   34; 60
-    cli                                           tests/cli                                          112
+    cli                                           tests/cli                                          60
     a docstring                                   daskspectral                                       80
-    a public name                                 tests/test_package.py tests/pages                  60
+    a public name                                 tests/test_package.py tests/pages                  30
     README, guides                                tests/test_readme.py -m "slow or not slow"         140
     pages                                         tests/pages -m "slow or not slow"                  60
     an example                                    tests/examples                                     the script's own

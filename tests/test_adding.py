@@ -82,6 +82,7 @@ BASIS = """
 from dataclasses import dataclass
 import numpy as np
 from daskspectral.basis import Basis, Evaluation
+from daskspectral.errors import SmoothnessError
 
 @dataclass(frozen=True)
 class Cosines(Basis):
@@ -98,15 +99,22 @@ class Cosines(Basis):
 
 class Waves(Evaluation):
     def __init__(self, block, k):
-        self.scale, self.k, self.x = 1.0 if block.scale is None else block.scale, k, block.x[:, 0]
+        self.block, self.k = block, k
 
     def feature(self, atom):
-        return self.scale * (np.cos(self.k * self.x) if atom.order == 0 else -self.k * np.sin(self.k * self.x))
+        if atom.order > 1:
+            raise SmoothnessError(f"these cosines have first derivatives, not {atom}")
+        x, scale = self.block.x[:, 0], 1.0 if self.block.scale is None else self.block.scale
+        values = scale * (-self.k * np.sin(self.k * x) if atom.order else np.cos(self.k * x))
+        if atom.kind == "along":
+            values = values * self.block.field(atom.direction)[:, 0]
+        return values.astype(self.block.dtype)
 """
 
 
 def test_a_basis(added: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mine = added("my_basis", BASIS)
+    dsp.testing.check_basis(mine.Cosines())
     model = dsp.SpectralDecomposition(basis=mine.Cosines(6), n_components=4).fit(X)
     np.testing.assert_allclose(model.eigenvalues_, [0, 1, 4, 9], rtol=0.1, atol=1e-10)
     again, text = saved_and_described(model, tmp_path / "m.zarr", capsys, "my_basis.Cosines")

@@ -34,10 +34,15 @@ class Arena:
 
     def __init__(self, device: Device = HOST) -> None:
         self.device = device
-        self.host: Arena = Arena() if device.accelerated else self
+        self._host = Arena() if device.accelerated else None
         self._buffers: dict[str, Array] = {}
         self._made: dict[str, Any] = {}
         self._marks: deque[Any] = deque()
+
+    @property
+    def host(self) -> Arena:
+        """That of the same rows on the host: itself, but for an accelerator's."""
+        return self if self._host is None else self._host  # no attribute: a cycle would keep the buffers
 
     def made(self, name: str, make: Callable[[], Any]) -> Any:
         """What `make` gave at the first call with this name, such as the plan of a transform."""

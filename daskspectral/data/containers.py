@@ -320,9 +320,10 @@ def reader_of(value: Any, what: str) -> Reader:
             "of a zarr array"
         )
     try:
-        return ArrayReader(np.asanyarray(found))
+        reader = ArrayReader(np.asanyarray(found))
     except ValueError as error:
         raise ValueError(f"{what} cannot be made an array: {error}") from None
+    return reader.timed(value.index) if is_frame(value) and _library(value) == "pandas" else reader
 
 
 def _refuse_fetching(value: Any, what: str) -> None:

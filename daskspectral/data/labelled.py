@@ -221,6 +221,8 @@ def stack_rows(
         values = layout.baseline.removed(values, rows, what)
     reader = reader_of(values, what)
     reader = found.behind(reader, [array.name for array in arrays])
+    if samples and samples[0] in coords:
+        reader = reader.timed(coords[samples[0]].values)
     return StackedRows(reader, layout, rows, cosines)
 
 

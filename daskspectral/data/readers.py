@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,12 @@ FILL_MEANT = (
 )
 
 
+def are_times(values: Array) -> bool:
+    """Whether these are times, of numpy or of a calendar (cftime)."""
+    of_calendar = values.dtype.kind == "O" and bool(values.size) and hasattr(values[0], "calendar")
+    return values.dtype.kind == "M" or of_calendar
+
+
 class Reader(ABC):
     """The rows of one array: shape (n, ...), dtype, the edges of its chunks along the rows."""
 
@@ -43,6 +49,8 @@ class Reader(ABC):
     dtype: np.dtype[Any]
     paths: tuple[str, ...] = ()
     """The files, by path or URL, that rows are read from where these are in no zarr store."""
+    in_time: bool = False
+    """Whether the rows have times, and follow one another in them."""
 
     @property
     @abstractmethod
@@ -52,6 +60,11 @@ class Reader(ABC):
     @abstractmethod
     def read(self, start: int, stop: int) -> Array:
         """Rows start to stop, as numpy."""
+
+    def timed(self, times: Any) -> Self:
+        """This reader, whose rows are `in_time` where these are times (n,)."""
+        object.__setattr__(self, "in_time", are_times(np.asarray(times)))
+        return self
 
     @property
     def ndim(self) -> int:

@@ -116,6 +116,11 @@ class Source:
         return self.readers["x"].shape[0]
 
     @property
+    def in_time(self) -> bool:
+        """Whether rows follow one another in time: those of trajectories, and rows that have times."""
+        return self.lagged is not None or self.readers["x"].in_time
+
+    @property
     def edges(self) -> Array:
         """Chunk borders of x along the rows."""
         return self.readers["x"].edges
@@ -251,7 +256,7 @@ def aligned(readers: dict[str, Reader]) -> dict[str, Reader]:
 
     first = readers[dask_names[0]]
     assert isinstance(first, DaskReader)
-    rows = first.array.chunks[0]
+    rows, in_time = first.array.chunks[0], readers["x"].in_time
     for name, reader in readers.items():
         if isinstance(reader, DaskReader) and reader.array.chunks[0] != rows:
             readers[name] = replace(reader, array=reader.array.rechunk({0: rows}))
@@ -259,6 +264,7 @@ def aligned(readers: dict[str, Reader]) -> dict[str, Reader]:
             readers[name] = DaskReader(da.from_array(reader.array, chunks=(rows, -1)))
         elif name == "x" and not isinstance(reader, DaskReader):
             raise TypeError("X is a zarr array and another field a dask array: give X as dask.array.from_zarr(...)")
+    object.__setattr__(readers["x"], "in_time", in_time)  # which another reader of the same rows does not know
     return readers
 
 

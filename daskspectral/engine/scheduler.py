@@ -159,7 +159,7 @@ class _Cluster(Scheduler):
             raise RuntimeError(
                 f"{self._place(error.task)}: {error.allowed_failures + 1} workers died one after the other at this "
                 "task: killed by the nanny or the system for the memory that they took, or crashed (their logs say). "
-                "Give each worker more memory, fewer threads (each holds sums of its own), or use fewer landmarks"
+                "Give each worker more memory or fewer threads, each of which has buffers of its own"
             ) from error
         except (FutureCancelledError, FuturesCancelledError, OSError) as error:
             if isinstance(error, OSError) and self._client.status == "running":

@@ -77,7 +77,8 @@ What may be told
                                                     rows as any other basis; a model runs without jax
     basis="auto"                                    compare all of these
     solver=Cut()                                    no penalty (`help(dsp.solvers)`)
-    folds="blocks"                                  rows that follow one another: error bars from blocks of them
+    folds="blocks"                                  rows that follow one another: error bars from blocks of them, as
+                                                    rows with times as their coordinate or index have by themselves
     folds="random"                                  rows that are independent, in whatever order
 
 Other estimators

@@ -90,8 +90,8 @@ class Measured(Registered):
             )
         raise ValueError(
             f"these moments were measured with different {' and '.join(n for n in own if own[n] != their[n])}, and do "
-            "not add; measure both with one basis: give the landmarks of the first as an array, or fit the second by "
-            "SpectralDecomposition(**first.choice_.parameters)"
+            "not add; measure both with one basis: fit the second by "
+            "SpectralDecomposition(**first.choice_.parameters) (fit --functions-of FIRST in the shell)"
         )
 
 

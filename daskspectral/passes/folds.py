@@ -92,7 +92,7 @@ class FoldRequest:
             if before.block is not None:
                 return BlockedFolds(before.number, before.block[0])
             return DealtFolds(before.number, starts, before.dealt) if dealt else HashedFolds(before.number)
-        if self.blocks or source.lagged is not None:
+        if self.blocks or source.in_time:
             number = _blocks(source, self.number)
             return BlockedFolds(number, source.n) if number > 1 else None
         if dealt:

@@ -192,14 +192,15 @@ def check_appended(before: Moments, source: Source, snapshot: Snapshot) -> Diges
     rows appended.
     """
     check_widths(before, source)
-    if source.n <= before.rows:
-        raise ValueError(f"X has {source.rows}, and the model has seen {before.rows}: there is nothing to add")
     known = before.digests
     if known is None:
         raise ValueError(
-            "these moments were added up from several arrays, and cannot be updated from one: measure the new rows by "
-            "themselves, with these landmarks, and add the moments"
+            "these moments were added up from several arrays, and cannot be updated from one: fit the new rows with "
+            "the same functions, and add the moments (fit --functions-of MODEL, then merge, in the shell)"
         )
+    if source.n <= before.rows:
+        told = "there is nothing to add" if source.n == before.rows else "give the same rows with others appended"
+        raise ValueError(f"X has {source.rows}, and the model has seen {before.rows}: {told}")
     if ("weight" in known.dtypes) != ("weight" in source.readers):
         then, now = ("with", "without") if "weight" in known.dtypes else ("without", "with")
         raise ValueError(
@@ -219,7 +220,7 @@ def check_appended(before: Moments, source: Source, snapshot: Snapshot) -> Diges
                 f"{label_of(name)} differs from what was measured in {rows} {known.ranges[here[0]][0]} to "
                 f"{known.ranges[here[-1]][1]}, and an update only adds {rows} behind the {before.rows} that were "
                 "measured. Give the data as they were with others appended, fit anew, or, to add other data, fit them "
-                "with the same landmarks and add the moments"
+                "with the same functions and add the moments (fit --functions-of MODEL, then merge, in the shell)"
             )
     return known.behind(files)
 

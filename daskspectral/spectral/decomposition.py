@@ -65,7 +65,8 @@ class SpectralDecomposition(SpectralFunctions):
         dealt to the folds in turn from 100 tasks on, and below rows by a hash of their values, so that copies of a row
         share a fold; rows of rounded values, all of five digits or fewer, by a hash of their number, as are fewer than
         100 rows. Columns of few levels that were scaled beforehand pass for copies: leave the scaling to Rows(X,
-        standardize=True), or take "random", each row by a hash of its number. Pairs of trajectories are cut into
+        standardize=True), or take "random", each row by a hash of its number. Pairs of trajectories, and rows
+        that have times (the coordinate of the first of `sample_dims`, the index of a frame of pandas), are cut into
         contiguous blocks. "blocks" are ten contiguous blocks of rows. An array (numpy, dask, zarr, or its path; for
         several trajectories a list) has a label for each row, and each distinct label is a fold.
     dtype : {"float64", "float32"}

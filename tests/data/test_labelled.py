@@ -1,6 +1,7 @@
 """Labelled data as rows and columns: stacked in order, lazily, masked, weighted, and labelled again."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dask.array as da
@@ -14,10 +15,12 @@ import zarr
 from hypothesis import given
 from hypothesis import strategies as st
 
+import daskspectral as dsp
 from daskspectral.data.labelled import StackedRows, stack_field, stack_rows
 from daskspectral.data.layout import Layout
-from daskspectral.data.readers import DaskReader
+from daskspectral.data.readers import DaskReader, are_times
 from daskspectral.registry import decode, encode
+from tests.common import doubtful
 
 TIMES, LAT, LON = 7, np.array([-60.0, 0.0, 30.0]), np.array([0.0, 90.0, 180.0, 270.0])
 VALUES = np.random.default_rng(0).standard_normal((TIMES, 3, 4))
@@ -49,6 +52,25 @@ def laid_out(x: Any, **options: Any) -> StackedRows:
 
 
 ORDERS = [("time",), ("lon",), ("time", "lat"), ("lat", "time"), ("lon", "time", "lat")]
+
+
+@doubtful
+def test_rows_that_have_times_are_held_out_in_blocks() -> None:
+    x, times = np.random.default_rng(0).standard_normal((480, 6)), pd.date_range("2000", periods=480, freq="MS")
+    field = xr.DataArray(x.reshape(480, 2, 3), {"time": times}, ("time", "lat", "lon"))
+    model = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=2, random_state=0)
+
+    def rule(data: Any, folds: Any = 10) -> str:
+        return str(model.set_params(folds=folds).fit(data).moments_.folds.rule)
+
+    anomalies = dsp.Rows(field.chunk(time=100), anomaly="month")
+    for data in (field, anomalies, dsp.Rows(field, sample_dims=("time", "lat")), pd.DataFrame(x, index=times)):
+        assert rule(data) == "blocks"
+    for data in (x, field.drop_vars("time"), pd.DataFrame(x), dsp.Rows(field, sample_dims=("lat", "time"))):
+        assert rule(data) == "hash"
+    assert rule(field, "random") == "random"
+    assert are_times(np.array([SimpleNamespace(calendar="noleap")]))  # of cftime
+    assert not are_times(np.array(["2000-01"], dtype=object))
 
 
 @pytest.mark.parametrize("samples", ORDERS)

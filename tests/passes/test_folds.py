@@ -198,7 +198,10 @@ def test_bad_folds(folds: Any, message: str) -> None:
 
 def fold_rule(n: int, tasks: int = 1, lag: int | None = None, **request: Any) -> Any:
     source: Any = SimpleNamespace(
-        n=n, rows=f"{n} rows", lagged=None if lag is None else SimpleNamespace(lag=lag, longest=lag)
+        n=n,
+        rows=f"{n} rows",
+        in_time=lag is not None,
+        lagged=None if lag is None else SimpleNamespace(lag=lag, longest=lag),
     )
     ranges = [(int(a), int(b)) for a, b in pairwise(np.linspace(0, n, tasks + 1))]
     return FoldRequest(**request).fold_rule(source, Plan(tuple(ranges), 32, None))
