@@ -422,6 +422,17 @@ def test_verify_says_where_there_are_no_checksums(codecs: Any, told: bool, tmp_p
     assert ("  no checksums: " in verifying.text_of(found)) is not told
 
 
+def test_what_is_damaged_in_many_places_is_not_told_of_all(tmp_path: Path) -> None:
+    zarr.create_array(tmp_path / "x.zarr", data=X, chunks=(1, 2))
+    for row in range(25):
+        (tmp_path / "x.zarr" / "c" / str(row) / "0").write_bytes(b"none")
+    found = verifying.verify(str(tmp_path / "x.zarr"))
+    lines = verifying.text_of(found).splitlines()
+    assert len([line for line in lines if "DAMAGED" in line]) == 20
+    assert "  and 5 more, in --json" in lines
+    assert lines[-1] == "25 things are damaged"
+
+
 def test_groups_that_lead_into_themselves_have_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores, "MOST_MEMBERS", 100)
     zarr.create_group(tmp_path / "hostile.zarr")

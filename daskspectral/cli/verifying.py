@@ -16,7 +16,7 @@ from daskspectral.data.remote import reaching, stored
 from daskspectral.data.stores import all_arrays, has_checksums, metadata_of, open_existing
 from daskspectral.store import is_saved, read_state
 
-SHOWN = 20  # columns that are shown as text
+SHOWN = 20  # columns, or what is damaged of an array, that are shown as text
 Numbers = np.ndarray[Any, Any]
 
 
@@ -131,7 +131,9 @@ def text_of(found: dict[str, Any]) -> str:
         if not array["checksums"]:
             lines.append("  no checksums: values that were altered, and can still be decoded, are not noticed")
         lines += _table(array["columns"]) if "columns" in array else []
-        lines += [f"  DAMAGED: {text}" for text in array["damage"]]
+        lines += [f"  DAMAGED: {text}" for text in array["damage"][:SHOWN]]
+        if len(array["damage"]) > SHOWN:
+            lines.append(f"  and {len(array['damage']) - SHOWN} more, in --json")
         wrong += len(array["damage"])
     lines += ["", *(f"DAMAGED: {text}" for text in found["damage"])] if found["damage"] else []
     return "\n".join([*lines, "", f"{wrong} things are damaged" if wrong else "whole"])

@@ -256,7 +256,7 @@ def _newest(directory: Folder, saved: list[int]) -> tuple[int, dict[str, Any], d
             damaged[epochs] = error
     raise OSError(
         f"no epoch of the checkpoint {directory} can be read: "
-        f"{'; '.join(f'{_name(k)}: {why}' for k, why in damaged.items())}. Delete {directory} to start anew"
+        f"{'; '.join(f'{_name(k)}: {_reason(why)}' for k, why in damaged.items())}. Delete {directory} to start anew"
     )
 
 
@@ -288,6 +288,10 @@ def _text(value: Any) -> str:
 
 def _name(epochs: int) -> str:
     return f"epoch-{epochs:08d}"
+
+
+def _reason(error: Exception) -> str:
+    return str(error).removesuffix("; save it again")  # what nobody can do with a checkpoint
 
 
 def _saved_epochs(directory: Folder) -> list[int]:

@@ -151,7 +151,9 @@ def test_a_damaged_epoch_gives_way_to_the_one_before(damage: str, run: Path, cap
     assert "is damaged" in caplog.text
     if damage != "stray":  # and where there is none before it, says so
         DAMAGES[damage](alone / "epoch-00000003")
-        with pytest.raises(OSError, match=r"no epoch of the checkpoint .*alone\.zarr can be read.* to start anew"):
+        with pytest.raises(
+            OSError, match=r"no epoch of the checkpoint .*alone\.zarr can be read((?!save it again).)* to start anew"
+        ):
             fit(alone)
 
 
