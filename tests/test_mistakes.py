@@ -59,6 +59,19 @@ MISTAKES: dict[str, tuple[Callable[[Fits, Path], Any], str]] = {
     "no such path": (lambda m, p: model().fit(p / "none.zarr"), "none.zarr: the path does not exist"),
     "few rows": (lambda m, p: model().fit(X[:5]), "20 landmarks .* has 5 rows: lower their count"),
     "no such column": (lambda m, p: model().fit(dsp.Rows(X, columns=[5])), r"from 0 to 1; got \[5\]"),
+    "names of columns": (
+        lambda m, p: model().fit(dsp.Rows(pd.DataFrame(X, columns=["a", "b"]), columns=["b"])),
+        r"from 0 to 1; got \['b'\]: of a frame take X\[\['b'\]\]",
+    ),
+    "kernel for functions": (lambda m, p: model(basis="gaussian:3").fit(X), r"give Landmarks\('gaussian:3'\)"),
+    "angles": (
+        lambda m, p: (
+            Model(Transfer(1), dsp.basis.TrigonometricBasis((6.3,), 2), n_components=2, folds=None)
+            .fit(WALK % 6.3)
+            .forecast(WALK)
+        ),
+        "mean of an angle .* cosines and sines",
+    ),
     "other columns": (lambda m, p: m["laplacian"].transform(X[:, :1]), "1 features, .* expecting 2"),
     "what to skip": (lambda m, p: dsp.Rows(X, on_invalid="drop"), "'raise' or 'skip' or 'pairwise'; it is 'drop'"),
     "dimension": (

@@ -71,6 +71,8 @@ def test_an_embedding_is_coloured_by_classes_or_by_a_scale():
     classes = plot.embedding(z, color=np.arange(300) % 3, name="column")
     assert [text.get_text() for text in classes.get_legend().get_texts()] == ["0", "1", "2"]
     assert (classes.get_xlabel(), classes.get_ylabel()) == ("column 0", "column 1")
+    constant = plot.embedding(np.column_stack([1 + 1e-15 * z[:, 0], z]))
+    assert (constant.get_xlabel(), constant.get_ylabel()) == ("component 1", "component 2")
     scale = plot.embedding(z, color=z[:, 2], label="third", components=(1, 2))
     assert [axes.get_ylabel() for axes in scale.figure.axes] == ["component 2", "third"]
     with pytest.raises(ValueError, match="color has a value for each of the 300 rows"):

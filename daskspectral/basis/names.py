@@ -10,6 +10,7 @@ from daskspectral.basis.landmark import Landmarks
 from daskspectral.basis.lattice import FourierLattice
 from daskspectral.basis.trainable import NeuralBasis
 from daskspectral.errors import nearest
+from daskspectral.kernels.names import NAMES as KERNELS
 
 NAMES: dict[str, Callable[[], GivenFunctions]] = {
     "landmarks": Landmarks,
@@ -31,6 +32,8 @@ def named(functions: Any, *words: str, what: str = "basis") -> Any:
     if not isinstance(functions, str) or functions in words:
         return functions
     if functions not in NAMES:
+        if functions.partition(":")[0] in KERNELS:
+            raise ValueError(f"{functions!r} is a kernel, and {what} are functions: give Landmarks({functions!r})")
         known = [*words, *NAMES]
         raise ValueError(
             f"{what} must be {' or '.join(map(repr, known))}, or one of daskspectral.basis, such as "

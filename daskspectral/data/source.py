@@ -279,8 +279,10 @@ def check_columns(columns: Sequence[int] | None, d: int) -> tuple[int, ...] | No
         given, chosen = [], []
     distinct = {c % d for c in chosen}
     if not given or len(distinct) < len(given) or any(not -d <= c < d for c in chosen):
+        named = isinstance(columns, (list, tuple)) and any(isinstance(c, str) for c in columns)
         raise ValueError(
             f"columns must be a list of distinct numbers of the {d} columns of X, from 0 to {d - 1}; got {columns!r}"
+            + (f": of a frame take X[{columns!r}]" if named else "")
         )
     return tuple(c % d for c in chosen)
 

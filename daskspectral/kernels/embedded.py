@@ -125,7 +125,9 @@ class Mahalanobis(EmbeddedKernel):
         super().check()
         nested = isinstance(self.matrix, (tuple, list)) and all(isinstance(row, (tuple, list)) for row in self.matrix)
         even = nested and len({len(row) for row in self.matrix}) == 1
-        if not even or not all(is_number(a) for row in self.matrix for a in row) or not self.root.any():
+        kinds = {type(a) for row in self.matrix for a in row} if even else {str}
+        numbers = all(issubclass(one, (int, float, np.integer, np.floating)) and one is not bool for one in kinds)
+        if not numbers or not np.isfinite(self.root).all() or not self.root.any():
             raise ValueError(
                 "Mahalanobis takes a matrix (d, e) as nested lists of finite numbers, not all 0, such as "
                 f"[[1.0, 0.0], [0.0, 0.1]]; it got {self.matrix!r}"

@@ -203,7 +203,7 @@ class Solved:
             uncertainty(shown, ends, two_sided=solver.two_sided, constants=self.constants, share=share)
             for share in (1 / 2, 1 / 3)
         )
-        if not (middle > UNCERTAIN or best > ROUGH):
+        if not (middle > UNCERTAIN or best > ROUGH) or self.trusted.all():
             return ""
         return (
             f"{trusted_words(self.trusted, self.constants, solver.values)}, and half of the values are known no "

@@ -217,7 +217,7 @@ def embedding(
     *,
     color: ArrayLike | None = None,
     label: str = "",
-    components: tuple[int, int] = (0, 1),
+    components: tuple[int, int] | None = None,
     name: str = "component",
     max_points: int = 20_000,
     ax: Axes | None = None,
@@ -225,11 +225,13 @@ def embedding(
     """Draw rows in two of their coordinates (n, k), such as those of `transform`, coloured by any variable.
 
     `color` (n,) are numbers, which get a colour bar with the `label`, or labels of up to six classes, which get a
-    legend; more numbers than that many whole ones are a scale. `components` are the two columns of the coordinates.
-    Of more than `max_points` rows every so manieth is drawn. Raises ImportError without matplotlib, ValueError where
-    shapes do not go together.
+    legend; more numbers than that many whole ones are a scale. `components` are the two columns of the coordinates,
+    by default the first two that vary. Of more than `max_points` rows every so manieth is drawn. Raises ImportError
+    without matplotlib, ValueError where shapes do not go together.
     """
     values = np.asarray(coordinates)
+    if components is None:
+        components = _varying(values.real) if values.ndim == 2 and len(values) else (0, 1)
     if values.ndim != 2 or not all(0 <= c < values.shape[1] for c in components):
         raise ValueError(f"coordinates are (n, k) with the columns {components}; their shape is {values.shape}")
     if color is not None and np.shape(color) != (len(values),):
@@ -252,6 +254,12 @@ def embedding(
         scale.bar(axes, label)
     axes.set(xlabel=f"{name} {components[0]}", ylabel=f"{name} {components[1]}")
     return axes
+
+
+def _varying(values: Array) -> tuple[int, int]:
+    """The first two columns that are not constant, or the first two."""
+    found = np.flatnonzero(~(np.ptp(values, axis=0) <= 1e-9 * np.abs(values).max(axis=0)))
+    return (int(found[0]), int(found[1])) if len(found) > 1 else (0, 1)
 
 
 def landmarks(estimator: Any, X: ArrayLike | None = None, *, ax: Axes | None = None) -> Axes:

@@ -13,6 +13,7 @@ from daskspectral.data.source import open_data, open_trajectories
 from daskspectral.engine.accelerators import chosen_device
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.estimators.reading import reads
+from daskspectral.kernels import Periodic
 from daskspectral.kernels.base import whole
 from daskspectral.moments import Moments
 from daskspectral.moments.lags import ChapmanKolmogorov, LagMatrices, is_lagged
@@ -120,8 +121,10 @@ class Dynamics:
         """The mean of the columns of X so many lags after each of its rows: (n, d), or in the dimensions of its labels.
 
         The operator in the span of the fitted functions moves their values on, and `inverse_transform` regresses the
-        columns on them. Raises ValueError where these have no regression, and for other operators than Transfer.
+        columns on them. Raises ValueError where these have no regression, for other operators than Transfer, and for
+        periodic columns, whose mean is not one of a circle.
         """
+        self._check_linear()
         moved, estimator = self.coefficients_ @ self._moved(steps), cast(Any, self)
         return estimator.inverse_transform(estimator._functions("", moved, X))
 
@@ -132,6 +135,7 @@ class Dynamics:
         X is a trajectory, or a list of several, best of rows that were not fitted to: a later part of the series. 0 is
         the skill of the mean of X. Raises as `forecast`, and for rows too few.
         """
+        self._check_linear()
         patterns, moved = patterns_of(self.moments_, self.coefficients_), self._moved(steps)
         functions, means = self.coefficients_ @ moved, 0.0
         if self.moments_.operator.center:
@@ -146,12 +150,16 @@ class Dynamics:
     def equilibrium_weights(self, X: Any, **options: Any) -> Any:
         """Weights (n,) of the rows of X as in equilibrium, for trajectories that start elsewhere, of mean 1 in the fit.
 
+        Of a list of trajectories a list.
+
         The stationary density over that of the rows, in the span of the fitted functions: the left function of the
         value 1 (Koopman reweighting: Wu, Nüske, Paul, Klus, Koltai and Noé 2017). A second fit with them,
         `fit(X, sample_weight=est.equilibrium_weights(X))`, is of the process in equilibrium. Negative values are cut
         off at 0. Options as in `transform`. Raises ValueError without a constant among the functions.
         """
         matrices, estimator = self._square_matrices(), cast(Any, self)
+        if isinstance(X, (list, tuple)):
+            return [self.equilibrium_weights(one, **options) for one in X]
         if matrices.constant is None:
             raise ValueError("weights of equilibrium take the constant among the functions: fit with center=False")
         found = self.coefficients_.real @ matrices.stationary
@@ -160,6 +168,15 @@ class Dynamics:
         function = SpanValues(self.basis_, found, device=device, preparation=self.preparation_)
         output = Result("weight", (), (), finish=_positive)
         return estimator._rows(function, X, output=output, **options)
+
+    def _check_linear(self) -> None:
+        """Raise ValueError for functions of periodic columns."""
+        basis = cast(Any, self).fitted().basis_
+        if basis.periodic or any(isinstance(part.kernel, Periodic) for part in at_landmarks(basis)):
+            raise ValueError(
+                "the mean of an angle is not that of its values, and this basis has periods: to forecast, fit the "
+                "cosines and sines of the angles as columns, without periods"
+            )
 
     def _moved(self, steps: int) -> Any:
         """The operator in the fitted functions to a power, (k, k): f_j, so many lags later, is f @ column j."""

@@ -30,6 +30,7 @@ from tests.moments.common import moments_of, posed
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((400, 2))
 FOLD = np.arange(400) % 5
+SOME = [1, 1, 0, 1]  # trusted: where all are, none is called uncertain
 
 
 @contextmanager
@@ -67,12 +68,12 @@ def solved(values: Any = (0.0, 1.0, 2.0, 4.0), **changes: Any) -> Solved:
 
 def test_each_doubt_from_where_it_begins() -> None:
     """Relative to the values, with a thousandth of the last one."""
-    assert solved().uncertain() == ""
+    assert solved().uncertain() == solved(half=9.0 * np.ones(4)).uncertain() == ""
     sizes = np.array([0.0, 1.0, 2.0, 4.0]) + 0.004
     for half, doubted in ((0.2, False), (0.201, True)):  # of two of three; a third is known well
-        assert bool(solved(half=np.array([9, 0, half, half]) * sizes).uncertain()) is doubted
+        assert bool(solved(half=np.array([9, 0, half, half]) * sizes, trusted=SOME).uncertain()) is doubted
     for half, doubted in ((0.149, False), (0.151, True)):  # of the best third: two thirds of the way to the second
-        assert bool(solved(half=np.array([0, half, half, half]) * sizes).uncertain()) is doubted
+        assert bool(solved(half=np.array([0, half, half, half]) * sizes, trusted=SOME).uncertain()) is doubted
     said = "of 3 eigenvalues beyond the constant, 1 is trusted, and half of the values are known no better than to 30 %"
     assert solved(half=0.3 * sizes, trusted=[1, 0, 1, 0]).uncertain().startswith(said)
     for change, doubted in ((0.1, False), (0.11, True)):
@@ -105,7 +106,10 @@ def test_singular_values_that_do_not_hold_up() -> None:
     slow = moments_of(MonomialBasis(2, 1), {"x": X, "future": X + 1, "future_2": X}, FOLD, Transfer(1, reversible=True))
     near = {"values": np.array([0.0, 0.01, 0.02]), "moments": slow}  # .99 and .98 of K, as they are shown and trusted
     assert solved(**near, half=np.array([0.0, 0.1, 0.1])).uncertain() == ""
-    assert "known no better than to 21 %" in solved(**near, half=np.array([0.0, 0.21, 0.21])).uncertain()
+    assert (
+        "known no better than to 21 %"
+        in solved(**near, half=np.array([0.0, 0.21, 0.21]), trusted=[1, 1, 0]).uncertain()
+    )
     assert "13 %, of 1 - value, in the median" in solved(**near, approximation=[0, 0.0013, 0.0026]).few_landmarks()
     small = uncertainty(np.array([1.0, 0.1]), np.array([[0.9, 1.1], [0.0, 0.2]]), two_sided=True)
     assert small == pytest.approx((0.1 + 0.1 / 0.25) / 2)
@@ -249,7 +253,7 @@ def test_how_held_out_values_exceed_the_fitted_ones() -> None:
 def test_the_first_doubt_is_told_and_points_at_the_line_of_the_user() -> None:
     landmarks = moments_of(LandmarkBasis(Matern(1.5, 1.0), X[:9]), {"x": X}, FOLD)
     for found, compared, message in (
-        (solved(half=np.ones(4)), False, "of 3 eigenvalues"),
+        (solved(half=np.ones(4), trusted=SOME), False, "of 3 eigenvalues"),
         (solved(half=np.ones(4), approximation=np.ones(4)), True, "higher half of the frequencies"),
         (solved(half=np.ones(4), approximation=np.ones(4), moments=landmarks), True, "second half of the landmarks"),
         (solved(reason="no error bars from 90 rows"), True, "no error bars from 90 rows, and nothing tells"),
