@@ -6,6 +6,7 @@ follows is algebra on k × k matrices, and a jackknife tells how far it may be o
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -98,6 +99,15 @@ class LagMatrices:
         """The function u (k,), up to a factor, with <u, K f> = <u, f> for all f: how rows weigh in equilibrium."""
         values, functions = scipy.linalg.eig(self.forms[0, 0].T, self.grams[0].T)
         return np.asarray(functions[:, np.abs(values - 1).argmin()].real)
+
+    @property
+    def imbalance(self) -> float:
+        """How much weights of equilibrium vary, over their mean: 0 where rows start in it, and without a constant."""
+        if self.constant is None:
+            return 0.0
+        u, gram = self.stationary, self.grams[0].real
+        mean = gram[self.constant] @ u
+        return math.sqrt(max(0.0, (u @ gram @ u) * gram[self.constant, self.constant] / max(mean**2, 1e-300) - 1))
 
     @cached_property
     def values(self) -> Matrices:

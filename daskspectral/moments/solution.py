@@ -95,7 +95,9 @@ def solve_moments(
     certain = np.ones(len(spectrum.values), bool)
     if dynamic:
         certain = resolved(LagMatrices.of(moments, shown["right"]).residuals(shown_values), shown_values)
-    solved = Solved(posed, moments, spectrum, errors, approximation, certain, constants)
+    shared = operator.lag and own.two_sided and moments.right_basis is None
+    imbalance = LagMatrices.of(moments, shown["left"]).imbalance if shared and shown["left"].size else 0.0
+    solved = Solved(posed, moments, spectrum, errors, approximation, certain, constants, imbalance)
     solved.advise(compared=compared)
     return {
         own.values: shown_values,

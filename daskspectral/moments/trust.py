@@ -42,6 +42,7 @@ LEFT = 0.75  # of the directions, which must give the same values
 OVERFITTED = 1.1  # VAMP-2 of the fit over VAMP-2 of rows held out
 UNCERTAIN, ROUGH = 0.2, 0.15  # half of an interval, of its value: in the median, and of the best third
 ROUNDING = 1e-5  # of single precision, a hundredfold
+IMBALANCE = 0.3  # long trajectories have a hundredth of it; of 400 short ones, half from either well, .13
 SMALL_SINGULAR = 0.25  # of the largest: smaller singular values are judged relative to this
 
 
@@ -49,7 +50,8 @@ SMALL_SINGULAR = 0.25  # of the largest: smaller singular values are judged rela
 class Solved:
     """A solved problem, with its error bars and how much half of the landmarks change its values, (k,).
 
-    `certain` (k,) are values whose residuals let them be told from others, and `constants` so many come first.
+    `certain` (k,) are values whose residuals let them be told from others, and `constants` so many come first. By the
+    `imbalance` the weights of equilibrium vary, where trajectories start elsewhere.
     """
 
     posed: Posed
@@ -59,6 +61,7 @@ class Solved:
     approximation: Array
     certain: NDArray[np.bool_]
     constants: int = 0
+    imbalance: float = 0.0
 
     @property
     def change(self) -> Array:
@@ -71,10 +74,11 @@ class Solved:
     def trusted(self) -> NDArray[np.bool_]:
         """The values that error bars and residuals call trusted, and the number of functions does not decide, (k,).
 
-        None but constants where error bars take rows as independent that are not.
+        None but constants where error bars take rows as independent that are not, or rows start out of equilibrium.
         """
-        null = np.arange(len(self.spectrum.values)) < self.posed.nulls
-        agreed = ~(self.change > CHANGE) & self.certain & (not order_matters(self.moments))
+        null = np.arange(len(self.spectrum.values)) < self.constants
+        sampled = self.imbalance <= IMBALANCE and not order_matters(self.moments)
+        agreed = ~(self.change > CHANGE) & self.certain & sampled
         return np.asarray(self.errors.trusted & (agreed | null))
 
     def advise(self, *, compared: bool) -> None:
@@ -95,6 +99,13 @@ class Solved:
             warn_user(
                 f"{self.errors.reason}, and nothing tells how far the {len(self.spectrum.values)} values are off: take "
                 "more rows, and folds and landmarks that leave rows to judge by",
+                TrustWarning,
+            )
+        if self.imbalance > IMBALANCE:
+            warn_user(
+                f"the trajectories do not start in equilibrium: its weights vary by {_percent(self.imbalance)}, and "
+                "singular values, with their timescales, are those of the process as it was started, so that none is "
+                "trusted. Fit again with sample_weight=est.equilibrium_weights(X), or take Transfer(lag, 'eigen')",
                 TrustWarning,
             )
         if self.errors.reason:

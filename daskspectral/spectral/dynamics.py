@@ -155,11 +155,15 @@ class Dynamics:
         The stationary density over that of the rows, in the span of the fitted functions: the left function of the
         value 1 (Koopman reweighting: Wu, Nüske, Paul, Klus, Koltai and Noé 2017). A second fit with them,
         `fit(X, sample_weight=est.equilibrium_weights(X))`, is of the process in equilibrium. Negative values are cut
-        off at 0. Options as in `transform`. Raises ValueError without a constant among the functions.
+        off at 0. Options as in `transform`. Raises ValueError without a constant among the functions, and of reversible
+        processes, which are of equilibrium.
         """
         matrices, estimator = self._square_matrices(), cast(Any, self)
         if isinstance(X, (list, tuple)):
             return [self.equilibrium_weights(one, **options) for one in X]
+        operator: Any = self.moments_.operator
+        if operator.reversible:
+            raise ValueError("reversible=True takes rows as of equilibrium: fit Transfer(lag) for weights of it")
         if matrices.constant is None:
             raise ValueError("weights of equilibrium take the constant among the functions: fit with center=False")
         found = self.coefficients_.real @ matrices.stationary

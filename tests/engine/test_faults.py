@@ -173,7 +173,7 @@ def test_a_task_that_kills_its_workers_is_named() -> None:
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         local_cluster(n_workers=1) as cluster,
         Client(cluster),
-        pytest.raises(RuntimeError, match=r"rows \d+ to \d+: 1 workers died .*more memory, fewer threads") as caught,
+        pytest.raises(RuntimeError, match=r"rows \d+ to \d+: 1 workers died .*more memory or fewer threads") as caught,
     ):
         Run(source, plan).reduce(Killer())
     assert type(caught.value.__cause__).__name__ == "KilledWorker"

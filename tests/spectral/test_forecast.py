@@ -57,14 +57,28 @@ def test_rows_weigh_as_in_equilibrium() -> None:
         walks.append(np.array(walk, float)[:, None])
     states = np.arange(3.0)[:, None]
     basis = dsp.basis.LandmarkBasis(dsp.kernels.Gaussian(0.05), states)
-    est = dsp.SpectralDecomposition(Transfer(1), basis=basis, n_components=3, folds=None).fit(walks)
+    est = dsp.SpectralDecomposition(Transfer(1), basis=basis, n_components=3)
+    with pytest.warns(
+        dsp.TrustWarning, match="do not start in equilibrium: its weights vary by 52 %.* none is trusted"
+    ):
+        est.fit(walks)
+    assert est.trusted_.tolist() == [True, False, False]  # the constant
     counts = np.zeros((3, 3))
     for walk in walks:
         np.add.at(counts, (walk[:-1, 0].astype(int), walk[1:, 0].astype(int)), 1)
     values, vectors = np.linalg.eig((counts / counts.sum(axis=1, keepdims=True)).T)
     stationary = vectors[:, np.abs(values - 1).argmin()].real
     stationary /= stationary.sum()
-    np.testing.assert_allclose(est.equilibrium_weights(states), stationary / (counts.sum(axis=1) / counts.sum()))
+    weights = stationary / (counts.sum(axis=1) / counts.sum())
+    np.testing.assert_allclose(est.equilibrium_weights(states), weights)
+    several = est.equilibrium_weights(walks)
+    np.testing.assert_allclose(np.concatenate(several), weights[np.concatenate(walks)[:, 0].astype(int)])
+    np.testing.assert_allclose(np.sqrt(np.average((weights - 1) ** 2, weights=counts.sum(axis=1))), 0.52, atol=0.005)
+    again = est.set_params(folds=None).fit(walks, sample_weight=several)  # in equilibrium
+    np.testing.assert_allclose(again.equilibrium_weights(states), 1, rtol=0.2)
+    reversible = dsp.SpectralDecomposition(Transfer(1, reversible=True), basis=basis, n_components=3, folds=None)
+    with pytest.raises(ValueError, match="takes rows as of equilibrium"):
+        reversible.fit(walks).equilibrium_weights(states)
 
 
 def test_what_cannot_be_forecast(series: Any) -> None:
