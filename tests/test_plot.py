@@ -66,6 +66,18 @@ def test_many_columns_are_drawn_in_the_first_two_functions_that_vary():
     assert {*map(tuple, dots.round(9).tolist())} == {*map(tuple, estimator.transform(x)[:, 1:3].round(9).tolist())}
 
 
+@doubtful
+def test_a_series_has_the_times_of_its_rows():
+    times = np.arange("2000-01", "2010-01", dtype="M8[M]").astype("M8[ns]")
+    values = np.random.default_rng(0).standard_normal((120, 3)) * [3, 2, 1]
+    data = xr.DataArray(values, {"time": times}, ("time", "place"))
+    model = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=2, random_state=0).fit(data)
+    axes = plot.series(model, data, 0, start=12, length=24)
+    np.testing.assert_array_equal(axes.lines[-1].get_xdata(), times[12:36])
+    np.testing.assert_allclose(axes.lines[-1].get_ydata(), model.transform(data)[12:36, 0])
+    assert (axes.get_xlabel(), axes.get_title()[:5]) == ("time", "λ₀ = ")
+
+
 def test_an_embedding_is_coloured_by_classes_or_by_a_scale():
     z = np.random.default_rng(0).standard_normal((300, 3))
     classes = plot.embedding(z, color=np.arange(300) % 3, name="column")

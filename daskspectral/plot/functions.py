@@ -90,7 +90,8 @@ def series(
 ) -> Axes:
     """Draw an eigenfunction along `length` rows of X that follow one another, from the row `start` on.
 
-    X is one trajectory. Raises as `eigenfunction` does.
+    X is one trajectory; across are the numbers of its rows, or the numbers or times that are their coordinate. Raises
+    as `eigenfunction` does.
     """
     check_fitted(estimator)
     check_component(estimator, component)
@@ -100,7 +101,10 @@ def series(
     if not 0 <= start < stop:
         raise ValueError(f"start is a row of X, 0 to {source.n - 1}, and length 1 or more; they are {start}, {length}")
     numbers, points = take_rows(source, np.arange(start, stop))
-    return draw_series(axes_of(ax, (5.0, 2.0)), numbers, view.evaluate(points)[:, component], label="row")
+    label, places = view.along(X, numbers)
+    axes = draw_series(axes_of(ax, (5.0, 2.0)), places, view.evaluate(points)[:, component], label=label)
+    axes.set_title(value_label(estimator, component), fontsize=9)
+    return axes
 
 
 def eigenfunctions(

@@ -58,6 +58,16 @@ class View:
         chosen = self.preparation.columns
         return [shown(name) for name in (names if chosen is None else [names[i] for i in chosen])]
 
+    def along(self, X: Any, numbers: Array) -> tuple[str, Any]:
+        """Where rows of these numbers lie, and its name: the one coordinate of the rows, or their numbers."""
+        rows = Rows.of(X)
+        stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=self._layout)
+        if stacked is not None and len(stacked.rows.dims) == 1 and stacked.rows.dims[0] in stacked.rows.coords:
+            places = np.asarray(stacked.rows.coords[stacked.rows.dims[0]])
+            if places.dtype.kind in "iufM":  # numbers or times
+                return str(stacked.rows.dims[0]), places[numbers.astype(int)]
+        return "row", numbers.astype(float)
+
     def source(self, X: Any) -> Source:
         """The rows of X as they were laid out at the fit. Raises ValueError for another number of columns."""
         rows = Rows.of(X)

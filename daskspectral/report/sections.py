@@ -13,8 +13,6 @@ from dask.utils import format_bytes
 from numpy.typing import NDArray
 
 from daskspectral import plot
-from daskspectral.data.labelled import stack_rows
-from daskspectral.data.rows import Rows
 from daskspectral.embedding import DiffusionMap, KernelEmbedding, SDPEmbedding
 from daskspectral.engine.sampling import take_rows
 from daskspectral.estimators.base import Estimator
@@ -322,13 +320,7 @@ def _along(model: SpectralDecomposition, trajectories: Sequence[Any]) -> list[Se
     source = view.source(first)
     window = min(source.n, SERIES if lag is None else _telling_rows(values_of(model), model.timescales_[0], lag))
     numbers, points = take_rows(source, np.arange(0, window, max(1, window // SERIES_ROWS)))
-    values, label, x = view.evaluate(points), "row", numbers.astype(float)
-    rows = Rows.of(first)
-    stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=vars(model).get("layout_"))
-    if stacked is not None and len(stacked.rows.dims) == 1 and stacked.rows.dims[0] in stacked.rows.coords:
-        places = np.asarray(stacked.rows.coords[stacked.rows.dims[0]])
-        if places.dtype.kind in "iufM":  # numbers or times
-            label, x = str(stacked.rows.dims[0]), places[numbers.astype(int)]
+    values, (label, x) = view.evaluate(points), view.along(first, numbers)
     pictures = []
     for i in np.flatnonzero(~still(values))[:8].tolist():
         axes = draw_series(axes_of(None, (4.2, 1.6)), x, values[:, i], label=label)
