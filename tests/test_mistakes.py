@@ -35,7 +35,7 @@ def model(operator: Any = None, **options: Any) -> Model:
 def fitted() -> dict[str, Model]:
     return {
         "laplacian": model(basis=Landmarks(Gaussian(1.0), 100)).fit(X),
-        "transfer": model(Transfer(1)).fit(WALK),
+        "transfer": model(Transfer(1)).fit(X[:, :1]),
         "covariance": model(Covariance(), n_components=2).fit(X),
     }
 
