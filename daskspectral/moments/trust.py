@@ -114,9 +114,11 @@ class Solved:
             warn_user(text, TrustWarning)
             return
         rank = "" if compared else self.low_rank()
+        units = self.unlike()
         if text := rank or self.few_landmarks() or self.overfitted() or self.uncertain():
-            units = self.unlike()
             warn_user(units or text, RankWarning if rank and not units else TrustWarning)
+        elif units:  # the values may be right all the same
+            warn_user(units, TrustWarning)
 
     def far_out(self) -> str:
         """Whether the columns have heavy tails, and a few rows decide some function."""

@@ -142,6 +142,12 @@ def test_columns_of_unlike_units_are_the_cause_of_a_doubt() -> None:
         assert f"from {deviations[0]:.3g} in column 1 to {deviations[1]:.3g} in column 3, and functions of" in text
         assert told in text
         assert "rows are few" not in text
+    known = np.column_stack([np.random.default_rng(0).random((4000, 1)) * 1e4, np.random.default_rng(1).random(4000)])
+    model = dsp.SpectralDecomposition(basis=Landmarks(Gaussian(3e3), 40), n_components=3, random_state=0)
+    with pytest.warns(
+        TrustWarning, match="standard deviations of the columns"
+    ):  # though all that was asked for is known
+        assert model.fit(known).trusted_.all()
     chosen = doubts(dsp.Rows(x, columns=[3, 1]), auto)
     assert "in column 1 to" in chosen
     for rows, basis in (
