@@ -42,7 +42,7 @@ LEFT = 0.75  # of the directions, which must give the same values
 OVERFITTED = 1.1  # VAMP-2 of the fit over VAMP-2 of rows held out
 UNCERTAIN, ROUGH = 0.2, 0.15  # half of an interval, of its value: in the median, and of the best third
 ROUNDING = 1e-5  # of single precision, a hundredfold
-IMBALANCE = 0.3  # long trajectories have a hundredth of it; of 400 short ones, half from either well, .13
+IMBALANCE = 0.3  # a long trajectory between two wells has .03 or less; 400 short ones, half from either well, .13
 SMALL_SINGULAR = 0.25  # of the largest: smaller singular values are judged relative to this
 
 
