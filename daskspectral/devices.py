@@ -94,6 +94,16 @@ class Device:
 HOST = Device("cpu", np, accelerated=False)
 
 
+def filled(shape: Any, value: float, like: Any, dtype: Any = float) -> Any:
+    """Return an array of one value on the device of another array.
+
+    `numpy.ones`, `full` and `eye` pass `like=` on together with an argument that CuPy does not have.
+    """
+    found = np.empty(shape, dtype, like=like)
+    found[...] = value
+    return found
+
+
 def largest(array: Any, least: float = 0.0) -> float:
     """The largest entry of an array of any device, and `least` where it is empty or has none above."""
     return max(least, float(array.max())) if array.size else least

@@ -2,7 +2,7 @@
 
 A `There` answers numpy's functions as arrays of CuPy do, by the protocols of NEP 13, 18 and 35, and refuses what these
 refuse: to be made an array of numpy's, to be mixed with one (numbers may), to be indexed by one, and arguments that
-CuPy lacks (`initial`, `where`).
+CuPy lacks (`initial`, `where`, and `device`, which `numpy.ones`, `full` and `eye` add to `like`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class There(NDArrayOperatorsMixin):
         return _there(getattr(ufunc, method)(*(_bare(i, ufunc.__name__) for i in inputs), **options))
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
-        if {*options} & {"where", "initial"}:
+        if {*options} & {"where", "initial", "device"}:
             raise TypeError(f"{function.__name__} has no {sorted(options)} there")
         if function.__name__ in ("block", "delete"):
             raise TypeError(f"{function.__name__} is not there")

@@ -14,6 +14,7 @@ from scipy.linalg import block_diag
 from daskspectral.basis.base import Array, Basis, Contraction, evaluated
 from daskspectral.basis.edges import Edge
 from daskspectral.basis.evaluation import Arena, Block, ConcatenatedEvaluation, Evaluation
+from daskspectral.devices import filled
 from daskspectral.forms import Atom, AtomProduct
 from daskspectral.manifolds.product import slices_of
 
@@ -48,7 +49,7 @@ class ConstantBasis(Basis):
         return all(leaf.order > 0 for leaf in atom.leaves)
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
-        ones = np.ones(len(block.x), block.dtype, like=block.x)
+        ones = filled(len(block.x), 1, block.x, block.dtype)
         return _ConstantEvaluation(block.weighted(ones)[None])
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.devices import HOST, Device
+from daskspectral.devices import HOST, Device, filled
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import Atom, AtomProduct, Field, Pairing
 from daskspectral.kernels.base import check_index, unit_index
@@ -309,7 +309,7 @@ def pair_with_field(evaluation: Evaluation, pairing: Pairing, block: Block, d: i
     """
     if isinstance(evaluation, ConcatenatedEvaluation):  # part by part: no copy of all features
         return np.concatenate([pair_with_field(part, pairing, block, d) for part in evaluation.parts])
-    target: Array = np.ones(len(block.x), like=block.x) if pairing.target is None else block.field(pairing.target)
+    target: Array = filled(len(block.x), 1, block.x) if pairing.target is None else block.field(pairing.target)
     if pairing.weight is not None:
         target = (target.T * block.field(pairing.weight)).T
     if block.scale is not None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from daskspectral.basis.base import Array, Basis, GradientSum
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
+from daskspectral.devices import filled
 from daskspectral.forms import Atom
 from daskspectral.kernels import Gaussian, Kernel
 from daskspectral.kernels.algebra import RadialMultiple, RadialProduct, RadialSum
@@ -240,7 +241,7 @@ class Waves(Evaluation):
         return self._derivative(1, self.frequencies.astype(dtype) @ direction.astype(dtype, copy=False).T)
 
     def partial(self, alpha: tuple[int, ...]) -> Array:
-        factor = np.ones(len(self.frequencies), like=self.frequencies)
+        factor = filled(len(self.frequencies), 1, self.frequencies)
         for axis, order in enumerate(alpha):
             if order:
                 factor *= self.frequencies[:, axis] ** order

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis.base import Array, Basis, GivenFunctions, GradientSum
 from daskspectral.basis.evaluation import Arena, Block, Evaluation, kept
-from daskspectral.devices import largest
+from daskspectral.devices import filled, largest
 from daskspectral.forms import Atom
 from daskspectral.kernels import DotKernel, Gaussian, Kernel, Linear, Mahalanobis, Periodic, RadialKernel
 from daskspectral.kernels.base import LEAST_SCALE, MultiIndex, is_number, unit_index, whole
@@ -275,7 +275,7 @@ class LandmarkBasis(Basis):
     def augmented(self) -> Array:
         """[-2 y, |y|^2, 1], (p, d + 2): one GEMM with [x, 1, |x|^2] gives the squared distances."""
         y = self.centred
-        return np.column_stack([-2 * y, np.einsum("id,id->i", y, y), np.ones(len(y), like=y)])
+        return np.column_stack([-2 * y, np.einsum("id,id->i", y, y), filled(len(y), 1, y)])
 
     @property
     def rate(self) -> float:
@@ -473,8 +473,8 @@ class _DotEvaluation(_ProfileEvaluation):
         rate, offset = kernel.affine if gradient else (1.0, 0.0)
         points, left = block.x, basis.landmarks if rate == 1 else rate * basis.landmarks
         if offset:
-            points = np.column_stack([points, np.ones(len(points), like=points)])
-            left = np.column_stack([left, np.full(basis.size, offset, like=left)])
+            points = np.column_stack([points, filled(len(points), 1, points)])
+            left = np.column_stack([left, filled(basis.size, offset, left)])
         points, left = (part.astype(dtype, copy=False) for part in (points, left))
         for panel in self._products(left, points.T):
             if self.t is None:

@@ -55,8 +55,9 @@ class EmbeddedKernel(Kernel):
     def second(self, x: Array, y: Array, matrix: Array | None = None) -> Array:
         # sum_ab M_ab (J_a . Hess k J_b + d_a d_b e . grad k)
         d = x.shape[1]
-        matrix = np.broadcast_to(np.eye(d, like=x), (len(x), d, d)) if matrix is None else matrix
-        units = np.broadcast_to(np.eye(d, like=x)[:, None], (d, *x.shape))
+        eye = np.asarray(np.eye(d), like=x)
+        matrix = np.broadcast_to(eye, (len(x), d, d)) if matrix is None else matrix
+        units = np.broadcast_to(eye[:, None], (d, *x.shape))
         frame = np.stack([self.pushed(x, unit) for unit in units], axis=1)
         ex, ey, bent = self.embedded(x), self.embedded(y), self.bent(x, matrix)
         spread = np.einsum("kae,kab,kbf->kef", frame, matrix, frame, optimize=True)
