@@ -8,10 +8,13 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from daskspectral.data.anomalies import GROUPS, MOST_DEGREE
 from daskspectral.data.loaded import loaded
 from daskspectral.kernels.base import whole
+
+Array = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +36,8 @@ class Rows:
         The columns that are used, of X and of views in its space; all by default.
     standardize : bool
         Bring each column to mean 0 and standard deviation 1 first, in one more pass of the fit. Derivatives, and so the
-        Laplacian, are then in standardised units; operators tied to the units of X, for instance by a potential, are
-        refused.
+        Laplacian, are then in standardized units; operators tied to the units of X, for instance by a potential, are
+        refused. Anomalies are taken before, and the weights of a `latitude` multiply standardized columns.
     sample_dims : str or sequence of str, optional
         Of data with labels: the dimensions whose entries are rows, such as ("time",) or ("time", "lat", "lon"); all
         others are stacked to columns, variable by variable. The first dimension by default.
@@ -110,7 +113,7 @@ class Rows:
     @classmethod
     def of(cls, data: Any) -> Rows:
         """Rows as they are, and other data with the defaults."""
-        return data if isinstance(data, cls) else cls(data)
+        return data if isinstance(data, Rows) else Rows(data)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -153,6 +156,14 @@ class Rows:
                 f"scikit-learn takes rows by their numbers, and these have the dimensions {dims}: stack them"
             )
         return dims[0]
+
+
+@dataclass(frozen=True, eq=False)
+class StackedLabels(Rows):
+    """Rows of labeled data after stacking, with the factors (d,) by which the columns of each side were multiplied."""
+
+    factors: Array | None = None
+    right_factors: Array | None = None
 
 
 def _shape(value: Any) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from daskspectral.data.containers import as_reader, points_reader
 from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import ArrayReader, DaskReader, JoinedReader, Reader
-from daskspectral.data.rows import Rows
+from daskspectral.data.rows import Rows, StackedLabels
 from daskspectral.registry import Registered
 
 if TYPE_CHECKING:
@@ -95,9 +95,9 @@ class Source:
 
     `views` are further fields of points in the space of x, prepared as x is; `apart` are fields of points in spaces
     of their own, with their preparations. `by_tasks` tells that its rows will be dealt to folds in whole tasks,
-    `standardize` that a fit is to scale the columns. Passes over them treat invalid rows as `on_invalid` says: "raise",
-    "skip", "pairwise" or "keep" (rows are not checked); their `progress` None shows a bar on a terminal only, and none
-    beside a bar of dask's.
+    `standardize` that a fit is to scale the columns, and `factors` (d,), by view, what multiplies the scaled ones.
+    Passes over them treat invalid rows as `on_invalid` says: "raise", "skip", "pairwise" or "keep" (rows are not
+    checked); their `progress` None shows a bar on a terminal only, and none beside a bar of dask's.
     """
 
     readers: Mapping[str, Reader]
@@ -107,6 +107,7 @@ class Source:
     lagged: Lagged | None = None
     by_tasks: bool = False
     standardize: bool = False
+    factors: Mapping[str, Array] = field(default_factory=dict)
     on_invalid: str = "raise"
     progress: bool | None = False
 
@@ -227,7 +228,14 @@ def open_source(
 def _source(readers: dict[str, Reader], rows: Rows, **options: Any) -> Source:
     """Fields as the rows say that they are read."""
     prepared = Preparation(check_columns(rows.columns, readers["x"].shape[1]))
-    return Source(aligned(readers), prepared, standardize=rows.standardize, on_invalid=rows.on_invalid, **options)
+    found = Source(aligned(readers), prepared, standardize=rows.standardize, on_invalid=rows.on_invalid, **options)
+    if not (rows.standardize and isinstance(rows, StackedLabels)):
+        return found
+    sides = {"x": rows.factors, **dict.fromkeys(found.apart, rows.right_factors)}
+    return replace(
+        found,
+        factors={view: found.preparations[view].selected(f[None])[0] for view, f in sides.items() if f is not None},
+    )
 
 
 def label_of(name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import wraps
 from inspect import signature
 from typing import Any, TypeGuard, TypeVar, cast, final
@@ -21,7 +21,7 @@ from daskspectral.data.layout import Layout
 from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import ArrayReader, DaskReader, ZarrReader, lazy_rows
 from daskspectral.data.remote import using
-from daskspectral.data.rows import Rows
+from daskspectral.data.rows import Rows, StackedLabels
 from daskspectral.data.source import Source
 from daskspectral.errors import InvalidRowError, columns_named
 from daskspectral.estimators.records import remembered
@@ -64,7 +64,7 @@ def reads(method: Call) -> Call:
             if layouts is None:
                 refuse_names(rows, known.get("layout_"))
             read = {"data": values["X"], "fields": values.pop("fields"), **UNNAMED}
-            values["X"] = replace(rows, **read)
+            values["X"] = replace(rows, **read) if layouts is None else _stacked_labels(replace(rows, **read), layouts)
             try:
                 with columns_named(lambda: names_of(rows.data) if layouts is None else layouts["layout_"].names):
                     result = called(self, **values)
@@ -82,6 +82,13 @@ def reads(method: Call) -> Call:
         return result
 
     return cast(Call, reading)
+
+
+def _stacked_labels(rows: Rows, layouts: Mapping[str, Layout]) -> StackedLabels:
+    """The rows of stacked data, with the weights by which their layouts multiplied columns."""
+    own = {option.name: getattr(rows, option.name) for option in fields(Rows)}
+    factors, right = (None if name not in layouts else layouts[name].weights for name in LAYOUTS)
+    return StackedLabels(**own, factors=factors, right_factors=right)
 
 
 def tell_place(error: InvalidRowError, stacked: StackedRows | None) -> None:

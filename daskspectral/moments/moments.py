@@ -209,7 +209,8 @@ class Moments(Registered):
             return {}
         found = self.pairs.completed({name: values / self.weight for name, values in self.arrays.items()})
         d = self.basis.dimension
-        return {**found, SUMS: found["first"][-d:], SQUARES: np.diag(found["gram"])[-d:]}
+        squares = np.diag(self.arrays["gram"])[-d:] / np.diag(self.arrays[PRESENT])[:d]  # of what is present, unclipped
+        return {**found, SUMS: found["first"][-d:], SQUARES: squares}
 
     @property
     def clipped(self) -> float:

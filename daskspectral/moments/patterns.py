@@ -32,7 +32,8 @@ class Patterns:
 
     `mean` (d,) and `offset` (k,) are the means of columns and functions. `maps` (k, d) regress on all functions
     together, `single` (k, d) on each alone: what the columns do where the function rises by 1. `variances` (k,) are
-    those of the functions, `total` (d,) those of the columns.
+    those of the functions, `total` (d,) those of the columns, `explained` (k,) the share of the total variance of the
+    points, standardized and weighted like those of the fit, that each function explains alone.
     """
 
     mean: Array
@@ -41,6 +42,7 @@ class Patterns:
     single: Functions
     variances: Array
     total: Array
+    explained: Array
 
     def reconstructed(self, values: Functions) -> Array:
         """The points (n, d) that these values (n, k) of the functions tell of."""
@@ -61,13 +63,6 @@ class Patterns:
         mean = raw(self.mean * scale + shift)
         maps, single, total = raw(self.maps * scale), raw(self.single * scale), raw(self.total * scale**2)
         return replace(self, mean=mean, maps=maps, single=single, total=total)
-
-    @property
-    def explained(self) -> Array:
-        """The share of the columns' variance, all added, that each function explains alone, (k,)."""
-        total = float(self.total.sum())
-        known = np.sum(np.abs(self.single) ** 2, axis=1) * self.variances
-        return np.asarray(known / total if total > 0 else np.zeros_like(known))
 
 
 class MissingSumsError(ValueError, AttributeError):
@@ -97,4 +92,7 @@ def patterns_of(moments: Moments, coefficients: Functions) -> Patterns:
     some = np.ix_(varies, varies)
     maps[varies] = np.linalg.pinv(gram[some], rcond=ZERO_VARIANCE, hermitian=True) @ products[varies]
     single[varies] = products[varies] / variances[varies, None]
-    return Patterns(mean, offset, maps, single, np.where(varies, variances, 0), np.maximum(squares - mean**2, 0))
+    variances, total = np.where(varies, variances, 0), np.maximum(squares - mean**2, 0)
+    known, whole = np.sum(np.abs(single) ** 2, axis=1) * variances, float(total.sum())
+    explained = known / whole if whole > 0 else np.zeros_like(known)
+    return Patterns(mean, offset, maps, single, variances, total, explained)

@@ -94,9 +94,9 @@ def _spreads(views: tuple[str, ...], gaps: bool, batch: Mapping[str, Array]) -> 
 def standardized(source: Source) -> Source:
     """The source with columns brought to mean 0 and standard deviation 1 (ddof 0), in one pass, where it is asked for.
 
-    Rows count by their sample weights. A constant column keeps its scale. Views in the space of x are scaled as x is;
-    points in a space of their own have their own mean and scale. Raises InvalidRowError (on_invalid="raise"), and
-    ValueError where the weights are all zero or squares of the columns overflow.
+    Rows count by their sample weights. Scaled columns are multiplied by the source's factors. A constant column keeps
+    its scale. Views in the space of x are scaled as x is; points in a space of their own have their own mean and scale.
+    Raises InvalidRowError (on_invalid="raise"), and ValueError if the weights are all zero or squares overflow.
     """
     if not source.standardize:
         return source
@@ -113,7 +113,11 @@ def standardized(source: Source) -> Source:
         constant = deviation <= 1e-12 * np.abs(spread.mean)
         if constant.any():
             logger.info("%d of %d columns are constant; their scale stays 1", constant.sum(), len(constant))
-        source = source.with_preparation(view, mean=spread.mean, scale=np.where(constant, 1.0, deviation))
+        scale = np.where(constant, 1.0, deviation)
+        if view in source.factors:  # which the columns were multiplied by before, and the scaled ones are again
+            factors = source.factors[view]
+            scale = np.divide(scale, factors, out=scale, where=~constant & (factors > 0))
+        source = source.with_preparation(view, mean=spread.mean, scale=scale)
     return source
 
 

@@ -221,7 +221,11 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
 
     @property
     def explained_variance_ratio_(self) -> Array:
-        """The share of the variance of all columns that each function explains alone, (k,). Raises as `patterns_`."""
+        """Share of the total variance of the columns that each function explains alone, (k,).
+
+        The columns are those that are fitted: standardized and weighted by latitude if the fit's `Rows` say so. With
+        on_invalid="pairwise" their variances are those of the entries that are present. Raises as `patterns_`.
+        """
         return self.patterns_.explained
 
     @available_if(_principal)  # type: ignore[untyped-decorator]

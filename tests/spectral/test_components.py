@@ -99,6 +99,23 @@ def test_a_rotation_is_of_weighted_columns_and_is_saved(tmp_path: Path) -> None:
     assert loaded.status_ == found.status_
 
 
+def test_shares_are_of_the_columns_that_are_fitted() -> None:
+    x = X * np.geomspace(0.1, 100, 12)
+    model = components().fit(dsp.Rows(x, standardize=True))
+    values = np.linalg.eigvalsh(np.corrcoef(x.T))[::-1] / 12
+    assert_close(model.explained_variance_ratio_, values[:3], 1e-9)
+    assert_close(model.to_xarray().explained_variance_ratio.values, values[:3], 1e-9)
+    assert model.rotated(3).explained_variance_ratio_.sum() == pytest.approx(values[:3].sum(), rel=1e-9)
+
+
+def test_shares_of_columns_with_gaps_are_of_the_variances_of_what_is_present() -> None:
+    x = X[:30].copy()
+    x[np.random.default_rng(0).uniform(size=x.shape) < 0.4] = np.nan
+    model = components().fit(dsp.Rows(x, on_invalid="pairwise"))
+    assert model.moments_.clipped > 0.05
+    assert_close(model.explained_variance_ratio_, model.eigenvalues_ / np.nanvar(x, axis=0).sum(), 1e-9)
+
+
 @pytest.mark.parametrize("count", [1, 4, 2.0, True])
 def test_what_cannot_be_rotated(count: Any) -> None:
     with pytest.raises(ValueError, match="count, the components to rotate, must be a whole number"):
