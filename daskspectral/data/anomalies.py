@@ -10,16 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.data.loaded import loaded
-from daskspectral.data.readers import Reader, lazy_rows
+from daskspectral.data.readers import Reader, are_times, lazy_rows
 from daskspectral.registry import Registered
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from daskspectral.data.layout import RowLabels
 
 Array = NDArray[Any]
 GROUPS = ("month", "season", "dayofyear", "hour")
+SEASONS = ("DJF", "MAM", "JJA", "SON")
+GREGORIAN = ("proleptic_gregorian", "standard", "gregorian")  # one axis of days
+LEAP = 366  # the day of the year that most years have not
 MOST_DEGREE = 10
 TIMES, VALUES = "times", "values"
 DETERMINED = 1e-10  # of the largest eigenvalue of normal equations in times within -1 to 1
@@ -31,7 +32,8 @@ class Baseline(Registered):
 
     `anomaly` is the component of the times that makes groups, and `labels` (G,) are its values; None and one group
     without. With t = (days since 1970 - centre) / half, from -1 to 1 over the times of the fit, the baseline of a group
-    g is climatology_g + sum_a trend_a t^a, a = 1, ..., degree; they are (G, d) and (degree, d), fitted together.
+    g is climatology_g + sum_a trend_a t^a, a = 1, ..., degree; they are (G, d) and (degree, d), fitted together. Days
+    are those of the `calendar`, by its CF name.
     """
 
     anomaly: str | None
@@ -41,6 +43,7 @@ class Baseline(Registered):
     half: float
     climatology: Array | None = None
     trend: Array | None = None
+    calendar: str = GREGORIAN[0]
 
     def __str__(self) -> str:
         parts = [f"the mean of each {self.anomaly}" if self.anomaly else "the mean"]
@@ -53,35 +56,53 @@ class Baseline(Registered):
 
         Raises ValueError where the rows have no times, or so few that nothing would be left of them.
         """
-        labels, days = _labels(rows, what, anomaly), _days(rows, what)
+        times = _times(rows, what)
+        labels, days = _labels(times, anomaly), _days(times)
         groups = tuple(np.unique(labels).tolist())
-        if len(np.unique(_times(rows, what).values)) <= len(groups) + degree:
+        number = len(np.unique(days)) if len(rows.dims) == 1 else len(days)  # members at one time differ
+        if number <= len(groups) + degree:
             raise ValueError(
-                f"{what} has {len(labels)} times, and the means of {len(groups)} groups of them with a trend of degree "
-                f"{degree} leave nothing: give longer series, or take coarser groups and a lower degree"
+                f"{what} has {number} distinct times, and the means of {len(groups)} groups of them with a trend of "
+                f"degree {degree} leave nothing: give longer series, or take coarser groups and a lower degree"
             )
-        return cls(anomaly, degree, groups, float(days.min() + np.ptp(days) / 2), float(np.ptp(days)) / 2 or 1.0)
+        centre, half = float(days.min() + np.ptp(days) / 2), float(np.ptp(days)) / 2 or 1.0
+        return cls(anomaly, degree, groups, centre, half, calendar=_calendar(times))
 
     def design(self, rows: RowLabels, what: str) -> Array:
         """The number of the group, and t, ..., t^degree, of each row, (n, 1 + degree).
 
-        Raises ValueError for a group without times in the fit.
+        A day 366 that the fit had not has the mean of day 365. Raises ValueError for another group without times in the
+        fit, and for times of another calendar.
         """
-        labels = _labels(rows, what, self.anomaly)
+        times = _times(rows, what)
+        calendar = _calendar(times)
+        if calendar != self.calendar and not {calendar, self.calendar} <= {*GREGORIAN}:
+            raise ValueError(
+                f"{what} has times of the calendar {calendar!r}, and the fit had {self.calendar!r}: convert them by "
+                f"{what}.convert_calendar({self.calendar!r})"
+            )
+        labels = _labels(times, self.anomaly)
+        if self.anomaly == "dayofyear" and LEAP not in self.labels and LEAP - 1 in self.labels:
+            labels = np.minimum(labels, LEAP - 1)
         strange = sorted({*labels.tolist()} - {*self.labels})
         if strange:
+            known = [*map(str, self.labels)]
+            known = known if len(known) <= 24 else [*known[:3], "...", known[-1]]
             raise ValueError(
                 f"{what} has times of the {self.anomaly} {strange[0]}, and the fit had none, so that their mean is not "
-                f"known; it had {', '.join(map(str, self.labels))}"
+                f"known; it had {', '.join(known)}. Leave them out, or fit to rows of each {self.anomaly} or of "
+                "coarser groups"
             )
-        t = (_days(rows, what) - self.centre) / self.half
+        t = (_days(times) - self.centre) / self.half
         return np.column_stack([np.searchsorted(self.labels, labels), t[:, None] ** np.arange(1, self.degree + 1)])
 
-    def sums(self, x: Array, design: Array, gaps: bool) -> dict[str, Array]:
-        """By group the sums over rows of t^a, a = 0, ..., 2 degree, for all columns or where they are present, and of
-        x t^a, a = 0, ..., degree: (G, 2 degree + 1, 1 or d) and (G, degree + 1, d)."""
+    def sums(self, x: Array, design: Array, gaps: bool, weights: Array | None = None) -> dict[str, Array]:
+        """By group the weighted sums over rows of t^a, a = 0, ..., 2 degree, for all columns or where they are present,
+        and of x t^a, a = 0, ..., degree: (G, 2 degree + 1, 1 or d) and (G, degree + 1, d)."""
         k, group = self.degree, design[:, 0]
         powers = (design[:, 1:2] if k else np.zeros((len(x), 1))) ** np.arange(2 * k + 1)
+        if weights is not None:
+            powers = powers * np.asarray(weights, dtype=float)[:, None]
         present = np.isfinite(x) if gaps else np.ones((len(x), 1))
         x = np.where(present, x, 0).astype(float) if gaps else np.asarray(x, dtype=float)
         members = [np.flatnonzero(group == g) for g in range(len(self.labels))]
@@ -123,22 +144,52 @@ def _less(x: Array, design: Array, climatology: Array, trend: Array) -> Array:
     return np.asarray(x - climatology[design[:, 0].astype(int)] - design[:, 1:] @ trend, dtype=dtype)
 
 
-def _times(rows: RowLabels, what: str) -> xr.DataArray:
-    """The coordinate of times. Raises ValueError where the rows have none, or have other dimensions too."""
-    found: Any = rows.coords.get(rows.dims[0]) if len(rows.dims) == 1 else None
-    if found is None or np.asarray(found.values).dtype.kind != "M" or np.isnat(found.values).any():
+def _times(rows: RowLabels, what: str) -> Array:
+    """Return the time of each row, (n,), from the one coordinate of the rows that holds times.
+
+    If several do, it is the one that is a dimension. Raises ValueError if there is not exactly one, and for NaT.
+    """
+    found = {name: c for name, c in rows.coords.items() if are_times(np.ravel(c.values))}
+    found = {name: c for name, c in found.items() if name in rows.dims} or found
+    times = next(iter(found.values())) if len(found) == 1 else None
+    if times is None or (times.dtype.kind == "M" and np.isnat(times.values).any()):
+        got = f"those along {' and '.join(map(repr, found))}" if found else "none"
         raise ValueError(
-            f"anomaly= and detrend= are along one dimension of rows with times (datetime64) as its coordinate, and the "
-            f"rows of {what} are {(*rows.dims,)}: give sample_dims=('time',), or decode the times by xarray.decode_cf"
+            f"anomaly= and detrend= require one coordinate of times (datetime64 or cftime, none missing) along the "
+            f"rows of {what}, which have the dimensions {(*rows.dims,)}; got {got}. Give sample_dims=('time',), or "
+            "decode the times by xarray.decode_cf"
         )
-    return found  # type: ignore[no-any-return]
+    own = tuple(dim for dim in rows.dims if dim in times.dims)
+    shape = [size if dim in own else 1 for dim, size in zip(rows.dims, rows.sizes, strict=True)]
+    return np.broadcast_to(times.transpose(*own).values.reshape(shape), rows.sizes).ravel()
 
 
-def _labels(rows: RowLabels, what: str, anomaly: str | None) -> Array:
-    times = _times(rows, what)
-    return np.zeros(len(times), int) if anomaly is None else np.asarray(getattr(times.dt, anomaly).values)
+def _labels(times: Array, anomaly: str | None) -> Array:
+    """Return the component of each time by which rows are grouped, (n,)."""
+    import xarray as xr
+
+    if anomaly is None:
+        return np.zeros(len(times), int)
+    if times.dtype.kind == "M":
+        return np.asarray(getattr(xr.DataArray(times, dims="time").dt, anomaly).values)
+    if anomaly == "season":
+        return np.array([SEASONS[time.month % 12 // 3] for time in times])
+    return np.array([getattr(time, {"dayofyear": "dayofyr"}.get(anomaly, anomaly)) for time in times])
 
 
-def _days(rows: RowLabels, what: str) -> Array:
-    times = _times(rows, what).values
-    return (times.astype("M8[ns]") - np.datetime64(0, "ns")) / np.timedelta64(1, "D")
+def _days(times: Array) -> Array:
+    """Return the days of times since 1970 in their calendar, (n,) of float64."""
+    if times.dtype.kind != "M":
+        zero = {"hour": 0, "minute": 0, "second": 0, "microsecond": 0}
+        since = times - times[0].replace(year=1970, month=1, day=1, **zero)
+        return np.array([part.days + (part.seconds + part.microseconds / 1e6) / 86400 for part in since])
+    unit = np.datetime_data(times.dtype)[0]
+    unit = "D" if unit in ("Y", "M", "W") else unit
+    per_day = np.timedelta64(1, "D") // np.timedelta64(1, unit)
+    days, rest = np.divmod(times.astype(f"M8[{unit}]").astype(np.int64), per_day)  # no unit has the range of others
+    return np.asarray(days + rest / per_day)
+
+
+def _calendar(times: Array) -> str:
+    """Return the CF name of the calendar of times."""
+    return GREGORIAN[0] if times.dtype.kind == "M" else str(times[0].calendar)

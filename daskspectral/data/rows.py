@@ -45,9 +45,11 @@ class Rows:
         A coordinate of such data in degrees. Where it belongs to the columns, these are multiplied by the square root
         of its cosine; where it belongs to the rows, the cosine is a sample weight.
     anomaly : {"month", "season", "dayofyear", "hour"}, optional
-        Of data with labels and times along their rows: subtract the mean of each column over each of these, in one more
-        pass of the fit. The means are kept with the model, and subtracted from rows at any times; patterns and
-        `inverse_transform` are of anomalies. All rows tell of them, those that are held out too.
+        Of data with labels and times along their rows, numpy's or those of any calendar (cftime): subtract the mean of
+        each column over all rows of each of these, by their weights, in one more pass of the fit; members of an
+        ensemble, sample_dims=("member", "time"), share their means. The means are kept with the model, and subtracted
+        from rows at any times, for a day 366 that the fit had not those of day 365; patterns and `inverse_transform`
+        are of anomalies. All rows tell of them, those that are held out too.
     detrend : int, optional
         Subtract a polynomial of this degree in time too, fitted together with the means, so that neither takes what
         belongs to the other; without `anomaly` it is that of least squares alone.

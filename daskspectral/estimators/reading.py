@@ -112,7 +112,8 @@ class _Call:
     """The arguments of one call, `values`, in which rows take the place of labelled data.
 
     `known` are the layouts of the fit, `given` what is told of dimensions; a call that `learns` may be `dropping` empty
-    columns. Of the `rows` that a call `fits` climatologies and trends are read. `stacked` is X, where it is one.
+    columns. Of the `rows` that a call `fits` climatologies and trends are read. `stacked` is X, where it is one,
+    and `cosines` (n,) are the weights of rows by latitude that anomalies have met.
     """
 
     estimator: Any
@@ -125,6 +126,7 @@ class _Call:
     rows: Rows
     fits: bool
     stacked: StackedRows | None = None
+    cosines: Any = None
 
     def lay(self) -> dict[str, Layout] | None:
         """The layouts; None where X has no labels."""
@@ -159,11 +161,23 @@ class _Call:
             check_baseline(known, self.rows)
             return found
         try:
-            own = with_baseline(found, self.rows, what, read=self.fits)
+            own = self._with_baseline(found, what)
         except InvalidRowError as error:
             tell_place(error, found)
             raise
         return found if own is found.layout else stack_rows(x, what, layout=own, weigh=options.get("weigh", False))
+
+    def _with_baseline(self, found: StackedRows, what: str) -> Layout:
+        """The layout with the baseline of the anomalies that are asked for, fitted to rows by their weights."""
+        weight = self.values.get("sample_weight")
+        if weight is not None:
+            weight = stack_field(weight, found.rows, "sample_weight")[0]
+        if found.weights is not None:
+            self.cosines = found.weights
+        if self.cosines is not None:
+            weight = _times(self.cosines, weight)
+        reader, weight = _alike([found.reader, weight])
+        return with_baseline(replace(found, reader=reader), self.rows, what, weight, read=self.fits)
 
     def _lay_views(self, views: Sequence[Any], apart: bool) -> dict[str, Layout] | None:
         """The views of each row: those in the space of the first by its layout, others by one of their own."""

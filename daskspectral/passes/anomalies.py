@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.data.anomalies import Baseline
@@ -22,22 +23,30 @@ Array = NDArray[Any]
 
 
 def _sums(baseline: Baseline, design: Array, gaps: bool, batch: Mapping[str, Array]) -> dict[str, Array]:
-    return baseline.sums(batch["x"], design[batch[NUMBER]], gaps)
+    return baseline.sums(batch["x"], design[batch[NUMBER]], gaps, batch.get("weight"))
 
 
-def with_baseline(stacked: StackedRows, rows: Rows, what: str, *, read: bool) -> Layout:
-    """The layout with the baseline of the anomalies that the rows ask for; not `read`, their times alone are checked.
+def with_baseline(stacked: StackedRows, rows: Rows, what: str, weight: Any, *, read: bool) -> Layout:
+    """Return the layout with the baseline of the anomalies that the rows ask for.
 
-    Raises ValueError where times are missing or few, and InvalidRowError for an invalid row (on_invalid="raise").
+    Means and trends are those of rows with these weights, (n,), None for equal ones. Unless `read`, only the times are
+    checked. Raises ValueError where times are missing or few and where a group of them has no weight, and
+    InvalidRowError for an invalid row (on_invalid="raise").
     """
     if rows.anomaly is None and rows.detrend is None:
         return stacked.layout
     baseline = Baseline.of(stacked.rows, what, rows.anomaly, rows.detrend or 0)
     if not read:
         return stacked.layout
-    source = open_source(replace(rows, data=stacked.reader, fields=None), gaps=True)
+    source = open_source(replace(rows, data=stacked.reader, fields=None), gaps=True, weight=weight)
     run = Run(source, plan_rows(source, 50.0 * source.row_bytes), description="anomalies")
     each = partial(_sums, baseline, baseline.design(stacked.rows, what), source.on_invalid == "pairwise")
     tables = baseline.solved(run.reduce(Added(each)).sums)
+    absent = np.isnan(tables[0]).all(axis=1)
+    if absent.any() and source.on_invalid == "raise":
+        raise ValueError(
+            f"all rows of the {rows.anomaly or 'data'} {baseline.labels[int(absent.argmax())]} have the weight 0, and "
+            f"their mean is not known: leave them out of {what}, or give some of them a weight"
+        )
     climatology, trend = (source.preparation.inverse(table, source.n_features_in) for table in tables)
     return replace(stacked.layout, baseline=replace(baseline, climatology=climatology, trend=trend))

@@ -1,6 +1,8 @@
 """Anomalies of fields in time, against xarray's groups, numpy's polynomials and least squares by numpy."""
 
+from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -83,6 +85,144 @@ def test_means_and_trend_are_fitted_together() -> None:
 
 
 @doubtful
+@pytest.mark.parametrize("start", ["0850-01-01", "1600-01-01", "2200-01-01", "3000-01-01"])
+@pytest.mark.parametrize("unit", ["s", "us"])
+def test_times_outside_the_range_of_nanoseconds(start: str, unit: str) -> None:
+    data = field(1200)
+    far = data.assign_coords(time=np.datetime64(start, unit) + (data.time.values - data.time.values[0]).astype("m8[s]"))
+    for asked in ({"detrend": 1}, {"detrend": 3}):
+        np.testing.assert_allclose(fitted(far, **asked).eigenvalues_, fitted(data, **asked).eigenvalues_, rtol=1e-8)
+    groups = far.groupby("time.month")
+    wanted = variances((groups - groups.mean()).transpose("time", ...))
+    np.testing.assert_allclose(fitted(far, anomaly="month").eigenvalues_, wanted, rtol=1e-11)
+
+
+def no_leap(month: int) -> SimpleNamespace:
+    """Months as cftime has them in a year of 365 days."""
+    return NoLeap(calendar="noleap", number=month, month=month % 12 + 1, hour=0, dayofyr=FIRST[month % 12] + 1)
+
+
+FIRST = np.cumsum([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30])
+
+
+class NoLeap(SimpleNamespace):
+    def days(self) -> int:
+        return 365 * (self.number // 12) + int(FIRST[self.number % 12])
+
+    def __sub__(self, other: Any) -> Any:
+        return timedelta(days=self.days() - other.days())
+
+    def __lt__(self, other: Any) -> bool:
+        return self.days() < other.days()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NoLeap) and self.number == other.number
+
+    def __hash__(self) -> int:
+        return hash(self.number)
+
+    def replace(self, **parts: int) -> "NoLeap":
+        return no_leap(parts["month"] - 1)  # of the first year
+
+
+@doubtful
+@pytest.mark.parametrize("anomaly", ["month", "season", "dayofyear", None])
+def test_times_of_other_calendars(anomaly: str | None) -> None:
+    data = field()
+    group = {"month": np.arange(300) % 12, "season": np.arange(1, 301) // 3 % 4, "dayofyear": np.arange(300) % 12}
+    times = np.array([no_leap(k) for k in range(300)], dtype=object)
+    days = np.array([t.days() for t in times]) / SPAN
+    labels = group.get(str(anomaly), np.zeros(300))
+    z = data.values.reshape(300, -1)
+    design = np.column_stack([*(labels == g for g in np.unique(labels)), days])
+    model = fitted(data.assign_coords(time=times), anomaly=anomaly, detrend=1)
+    np.testing.assert_allclose(model.eigenvalues_, variances(z - design @ np.linalg.lstsq(design, z)[0]), rtol=1e-9)
+    with pytest.raises(ValueError, match="calendar 'proleptic_gregorian', and the fit had 'noleap'"):
+        model.transform(data)
+
+
+@doubtful
+@pytest.mark.parametrize("calendar", ["noleap", "360_day", "julian", "standard"])
+@pytest.mark.parametrize("anomaly", GROUPS)
+def test_times_of_cftime(calendar: str, anomaly: str) -> None:
+    pytest.importorskip("cftime")
+    step = "31h" if anomaly in ("dayofyear", "hour") else "MS"
+    times = xr.date_range("0850-01-01", periods=1200, freq=step, calendar=calendar, use_cftime=True)
+    data = field(1200, step).assign_coords(time=times)
+    groups = data.groupby(f"time.{anomaly}")
+    wanted = (groups - groups.mean()).transpose("time", ...)
+    np.testing.assert_allclose(fitted(data, anomaly=anomaly).eigenvalues_, variances(wanted), rtol=1e-11)
+    trend = data - xr.polyval(data.time, data.polyfit("time", 1).polyfit_coefficients)
+    np.testing.assert_allclose(fitted(data, detrend=1).eigenvalues_, variances(trend), rtol=1e-8)
+
+
+@doubtful
+@pytest.mark.parametrize("samples", [("member", "time"), ("time", "member")])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_members_share_the_baseline_of_their_times(samples: tuple[str, ...], lazy: bool) -> None:
+    data = xr.concat([field(seed=k) for k in range(3)], "member")
+    asked: dict[str, Any] = {"sample_dims": samples, "anomaly": "month", "detrend": 1}
+    model = fitted(data.chunk(time=50) if lazy else data, **asked)
+    z, t = data.values.reshape(900, -1), np.tile(days(data), 3)
+    design = np.column_stack([*(np.tile(data.time.dt.month.values, 3) == m for m in range(1, 13)), t])
+    np.testing.assert_allclose(model.eigenvalues_, variances(z - design @ np.linalg.lstsq(design, z)[0]), rtol=1e-9)
+    assert model.transform(data.isel(member=1)).dims == ("time", "component")
+    found = model.transform(data.isel(time=slice(5)))
+    np.testing.assert_allclose(found.transpose(*model.transform(data).dims), model.transform(data).isel(time=slice(5)))
+    year = data.isel(time=slice(12))
+    np.testing.assert_allclose(
+        fitted(year, sample_dims=samples, anomaly="month").eigenvalues_,
+        variances((year - year.mean("member")).values.reshape(36, -1)),
+    )
+
+
+@doubtful
+def test_a_coordinate_of_times_need_not_be_a_dimension() -> None:
+    data = field()
+    cases = data.swap_dims(time="case")
+    np.testing.assert_allclose(
+        fitted(cases, sample_dims="case", anomaly="month").eigenvalues_, fitted(data, anomaly="month").eigenvalues_
+    )
+
+
+@doubtful
+def test_weights_of_rows_are_those_of_the_means() -> None:
+    """Weight 2 is the row twice; rows that are weighted by latitude have weighted means."""
+    data, weight = field(), np.arange(300) % 5
+    twice = data.isel(time=np.repeat(np.arange(300), weight))
+    for asked in ({"anomaly": "month"}, {"anomaly": "season", "detrend": 2}):
+        rows = dsp.Rows(data.chunk(time=70), sample_dims="time", **asked)
+        model = dsp.SpectralDecomposition(Covariance(), n_components=3).fit(rows, sample_weight=weight)
+        np.testing.assert_allclose(model.eigenvalues_, fitted(twice, **asked).eigenvalues_, rtol=1e-9)
+    model = fitted(data, sample_dims=("time", "lat"), latitude="lat", anomaly="month")
+    groups, cosine = data.groupby("time.month"), np.cos(np.deg2rad(data.lat))
+    mean = groups.mean().weighted(cosine).mean("lat")
+    assert np.ptp(data.mean(("time", "lon")).values) > 0.1
+    xr.testing.assert_allclose(model.to_xarray().sst_climatology.drop_attrs(), mean.drop_attrs())
+    with pytest.raises(ValueError, match="the month 3 have the weight 0"):
+        dsp.SpectralDecomposition(Covariance()).fit(
+            dsp.Rows(data, anomaly="month"), sample_weight=(data.time.dt.month != 3).astype(float)
+        )
+
+
+@doubtful
+def test_a_leap_day_that_the_fit_had_not_has_the_mean_of_the_day_before() -> None:
+    times = pd.date_range("2001-01-01", "2004-12-31", freq="D")
+    data = field(len(times), "D").assign_coords(time=times)
+    rows = dsp.Rows(data.sel(time=slice("2003")), anomaly="dayofyear")
+    model = dsp.SpectralDecomposition(Covariance(), n_components=6).fit(rows)
+    last = data.sel(time=["2004-12-31"])
+    as_before = last - model.to_xarray().sst_climatology.sel(dayofyear=365, drop=True)
+    found = model.inverse_transform(model.transform(last))
+    np.testing.assert_allclose(found, as_before, atol=1e-8)
+    later = fitted(data.sel(time=slice("2003")), anomaly="dayofyear").update(data)
+    assert later.moments_.count == len(times)
+    winter = fitted(data[data.time.dt.month < 3], anomaly="dayofyear")
+    with pytest.raises(ValueError, match="times of the dayofyear 61"):
+        winter.transform(data[:90])
+
+
+@doubtful
 def test_each_column_has_the_means_of_what_is_present() -> None:
     data = field()
     gappy = data.where(np.random.default_rng(1).uniform(size=data.shape) > 0.2)
@@ -156,13 +296,16 @@ def test_times_that_do_not_tell_are_refused_before_anything_is_read() -> None:
         raise AssertionError("read")
 
     lazy = xr.apply_ufunc(unread, data.chunk(), dask="parallelized", output_dtypes=[float])
-    with pytest.raises(ValueError, match=r"with times \(datetime64\) as its coordinate"):
+    with pytest.raises(ValueError, match="got none"):
         fitted(lazy.assign_coords(time=np.arange(300)), anomaly="month")
-    with pytest.raises(ValueError, match="along one dimension of rows"):
-        fitted(lazy, anomaly="month", sample_dims=("time", "lat"))
-    with pytest.raises(ValueError, match="300 times, and the means of 1 groups"):
+    with pytest.raises(ValueError, match="got none"):
+        fitted(lazy.drop_vars("time"), anomaly="month", sample_dims=("time", "lat"))
+    two = lazy.rename(lat="start").assign_coords(start=lazy.time.values[:2])
+    with pytest.raises(ValueError, match="got those along 'time' and 'start'"):
+        fitted(two, anomaly="month", sample_dims=("time", "start"))
+    with pytest.raises(ValueError, match="1 distinct times, and the means of 1 groups"):
         fitted(lazy.assign_coords(time=[data.time.values[0]] * 300), detrend=1)
-    with pytest.raises(ValueError, match="12 times, and the means of 12 groups"):
+    with pytest.raises(ValueError, match="12 distinct times, and the means of 12 groups"):
         fitted(lazy[:12], anomaly="month")
     with pytest.raises(ValueError, match="without labels"):
         fitted(data.values.reshape(300, -1), anomaly="month", sample_dims=None)
