@@ -183,7 +183,7 @@ def _days(times: Array) -> Array:
         zero = {"hour": 0, "minute": 0, "second": 0, "microsecond": 0}
         since = times - times[0].replace(year=1970, month=1, day=1, **zero)
         return np.array([part.days + (part.seconds + part.microseconds / 1e6) / 86400 for part in since])
-    unit = np.datetime_data(times.dtype)[0]
+    unit: Any = np.datetime_data(times.dtype)[0]
     unit = "D" if unit in ("Y", "M", "W") else unit
     per_day = np.timedelta64(1, "D") // np.timedelta64(1, unit)
     days, rest = np.divmod(times.astype(f"M8[{unit}]").astype(np.int64), per_day)  # no unit has the range of others
