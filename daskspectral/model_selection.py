@@ -15,7 +15,7 @@ Other data need a word more.
 Neighbouring rows of a trajectory are alike: held out at random they are no test at all. And a training set with a hole
 is no trajectory: `Transfer` would pair the last row before the hole with rows after it, and nothing in a plain array
 tells. `Trajectory` and `blocks` give lists of contiguous pieces instead, and no pair crosses a cut; each cut costs as
-many pairs as the lag has rows, and a piece that is no longer than the lag is an error. Blocks should be many times (40,
+many pairs as the lag has rows, and a piece that is no longer than the lag is skipped. Blocks should be many times (40,
 say) longer than the process remembers.
 
 Weights reach `fit` and `score` by scikit-learn's metadata routing: `set_fit_request(sample_weight=True)` and

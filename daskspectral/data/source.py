@@ -7,6 +7,7 @@ import operator
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -71,7 +72,7 @@ class Preparation(Registered):
 class Lagged:
     """Where pairs (x, future) of rows `lag` apart come from: pairs borders[t] to borders[t + 1] from trajectory t.
 
-    `shifts` are the rows from x to each other view.
+    `shifts` are the rows from x to each other view. A trajectory that is too short for the longest has no pair.
     """
 
     lag: int
@@ -82,6 +83,11 @@ class Lagged:
     def longest(self) -> int:
         """The longest lag."""
         return max(self.shifts.values())
+
+    @property
+    def short(self) -> int:
+        """The number of trajectories without a pair."""
+        return sum(start == stop for start, stop in pairwise(self.borders))
 
     def place(self, field: str, pair: int) -> tuple[int, int]:
         """The trajectory, and the row in it, from which a field of this pair is taken."""
@@ -308,10 +314,11 @@ def open_trajectories(
     `further` are the rows from x to further views, by name; pairs are those that have them all.
 
     The data are one trajectory (n, d), an array of any kind, or a list of several; `fields` come in the same way, a row
-    for each row of x, and a pair has them from the row of its x. No pair has its rows in two trajectories.
+    for each row of x, and a pair has them from the row of its x. No pair has its rows in two trajectories. Trajectories
+    of no more rows than the longest lag have no pair and are skipped: `Source.lagged.short` is their number.
 
-    Raises ValueError, TypeError or FileNotFoundError as `open_source` does, and ValueError for a trajectory of no more
-    than the longest lag.
+    Raises ValueError, TypeError or FileNotFoundError as `open_source` does, and ValueError if all trajectories are
+    skipped.
     """
     rows, shifts = Rows.of(rows), {"future": lag, **(further or {})}
     longest = max(shifts.values())
@@ -327,17 +334,16 @@ def open_trajectories(
             label = f"{label_of(name)}[{i}]" if several else label_of(name)
             trajectories[i][name] = (points_reader if name == "x" else as_reader)(part, label)
     for i, readers in enumerate(trajectories):
-        _check_trajectory(i if several else None, readers, trajectories[0], lag, longest)
-    lengths = [readers["x"].shape[0] for readers in trajectories]
-    ends = [(0, n - longest) for n in lengths]
+        _check_trajectory(i if several else None, readers, trajectories[0])
+    counts = _pair_counts([readers["x"].shape[0] for readers in trajectories], lag, longest)
+    ends = [(0, count) for count in counts]
     lazy = any(isinstance(reader, DaskReader) for readers in trajectories for reader in readers.values())
     joined = {name: _join(name, [readers[name] for readers in trajectories], ends, lazy) for name in given}
     points = [readers["x"] for readers in trajectories]
     views = {
-        name: _join("x", points, [(shift, n - longest + shift) for n in lengths], lazy)
-        for name, shift in shifts.items()
+        name: _join("x", points, [(shift, count + shift) for count in counts], lazy) for name, shift in shifts.items()
     }
-    lagged = Lagged(lag, tuple(np.cumsum([0, *(n - longest for n in lengths)]).tolist()), shifts)
+    lagged = Lagged(lag, tuple(np.cumsum([0, *counts]).tolist()), shifts)
     readers = {"x": joined.pop("x"), **views, **joined}
     return _source(readers, rows, views=tuple(views), lagged=lagged, progress=progress)
 
@@ -350,20 +356,11 @@ def is_several(x: Any) -> bool:
     return any(isinstance(part, arrays) for part in x) or np.ndim(x[0]) > 1
 
 
-def _check_trajectory(
-    i: int | None, readers: Mapping[str, Reader], first: Mapping[str, Reader], lag: int, longest: int
-) -> None:
-    """Raise ValueError where the fields of a trajectory do not go together, or it is too short for a pair."""
+def _check_trajectory(i: int | None, readers: Mapping[str, Reader], first: Mapping[str, Reader]) -> None:
+    """Raise ValueError if the fields of a trajectory do not fit each other, or those of the first."""
     of = "" if i is None else f"[{i}]"
     check_rows(readers, of)
-    n, d = readers["x"].shape
-    if longest >= n:
-        which = "the trajectory X" if i is None else f"trajectory {i}"
-        name, smaller = "the lag is", "a smaller lag"
-        if longest > lag:
-            name, smaller = "the longest of the further lags is", "smaller multiples of the lag, or a smaller lag"
-        remedy = f"take {smaller}" if i is None else f"take {smaller}, or leave this trajectory out"
-        raise ValueError(f"{name} {longest} rows and {which} has {n}: no two of its rows are so far apart; {remedy}")
+    d = readers["x"].shape[1]
     for name, reader in readers.items():
         if reader.shape[1:] != first[name].shape[1:]:
             what = f"{d} columns" if name == "x" else f"rows of shape {reader.shape[1:]}"
@@ -374,6 +371,22 @@ def _check_trajectory(
             )
 
 
+def _pair_counts(lengths: Sequence[int], lag: int, longest: int) -> list[int]:
+    """Return the number of rows of each trajectory that the longest lag follows.
+
+    Raises ValueError if no trajectory has such rows.
+    """
+    if longest >= max(lengths):
+        which = f"the trajectory X has {lengths[0]}"
+        if len(lengths) > 1:
+            which = f"the longest of {len(lengths)} trajectories has {max(lengths)}"
+        name, smaller = "the lag is", "a smaller lag"
+        if longest > lag:
+            name, smaller = "the longest of the further lags is", "smaller multiples of the lag, or a smaller lag"
+        raise ValueError(f"{name} {longest} rows and {which}: no two rows are so far apart; take {smaller}")
+    return [max(0, n - longest) for n in lengths]
+
+
 def _join(name: str, readers: Sequence[Reader], spans: Sequence[tuple[int, int]], lazy: bool) -> Reader:
     """Rows `spans` of several readers as one reader; where there are dask arrays (`lazy`), joined by dask."""
     if not lazy:
@@ -382,6 +395,8 @@ def _join(name: str, readers: Sequence[Reader], spans: Sequence[tuple[int, int]]
 
     arrays = []
     for i, (reader, (start, stop)) in enumerate(zip(readers, spans, strict=True)):
+        if start == stop:
+            continue
         if not isinstance(reader, (DaskReader, ArrayReader)):
             raise TypeError(
                 f"{label_of(name)}{f'[{i}]' if len(readers) > 1 else ''} is a zarr array and another one a dask array: "

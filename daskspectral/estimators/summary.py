@@ -147,6 +147,7 @@ def _attributes(what: Told | Moments, moments: Moments | None) -> dict[str, Any]
         numbers = {"rows": moments.count, "skipped": moments.skipped, "weight": float(moments.weight)}
         found = {"operator": repr(moments.operator), **numbers, "dtype": moments.dtype, "functions": moments.basis.size}
         found |= {"columns": moments.basis.dimension, "fingerprint": moments.fingerprint}
+        found |= {"short_trajectories": moments.short_trajectories} if moments.operator.lag else {}
     if isinstance(what, Moments):
         return found | {"moments": sorted(what.arrays)}
     found |= {name: getattr(what, name, None) for name in what.told_attributes}
@@ -197,7 +198,12 @@ def row_facts(moments: Moments) -> dict[str, Any]:
     """How many rows were measured, their weight, and the precision."""
     skipped = f", {moments.skipped} invalid ones left out" if moments.skipped else ""
     outside = f", {beyond} outside the box left out" if (beyond := outside_rows(moments)) else ""
-    return {"rows": f"{moments.count}{skipped}{outside}", "weight": f"{moments.weight:g}", "arithmetic": moments.dtype}
+    short = f", {few} trajectories shorter than the lag skipped" if (few := moments.short_trajectories) else ""
+    return {
+        "rows": f"{moments.count}{skipped}{outside}{short}",
+        "weight": f"{moments.weight:g}",
+        "arithmetic": moments.dtype,
+    }
 
 
 # -- tables and numbers ------------------------------------------------------------------------------------------------

@@ -27,17 +27,20 @@ POINTS, SUMS, SQUARES = "points", "point sums", "point squares"
 class SummedRows(Registered):
     """The total sample `weight` and the `count` of the rows that were summed.
 
-    `skipped` rows were dropped as invalid, and `rows` were read, landmarks that were left out included.
+    `skipped` rows were dropped as invalid, and `rows` were read, landmarks that were left out included. `short` is the
+    number of trajectories that were skipped because they are shorter than the lag.
     """
 
     weight: float
     count: int
     skipped: int = 0
     rows: int = 0
+    short: int = 0
 
     def __add__(self, other: SummedRows) -> SummedRows:
         weight, count = self.weight + other.weight, self.count + other.count
-        return SummedRows(weight, count, self.skipped + other.skipped, self.rows + other.rows)
+        rows, short = self.rows + other.rows, self.short + other.short
+        return SummedRows(weight, count, self.skipped + other.skipped, rows, short)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +154,11 @@ class Moments(Registered):
     def skipped(self) -> int:
         """The number of rows that were dropped as invalid."""
         return self.summed.skipped
+
+    @property
+    def short_trajectories(self) -> int:
+        """The number of trajectories that were skipped because they are shorter than the lag."""
+        return self.summed.short
 
     @property
     def rows(self) -> int:

@@ -86,6 +86,7 @@ class Transfer(Operator):
     `further` are multiples of the lag, such as (2, 5, 10), at which the same pass sums what follows the same starts,
     for `timescales_`, `chapman_kolmogorov` and, of reversible processes, which always have the multiple 2, for
     `dynamic_residuals_`. All lags have the rows that are followed by the longest one, and share their Gram matrices.
+    Trajectories of a list that are no longer than the longest lag are skipped and counted.
 
     Examples
     --------

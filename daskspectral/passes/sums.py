@@ -302,7 +302,8 @@ def measure(
     run, task = _run_of(source, discretisation, operator, plan, after=after, description=description)
     source, operator, dtypes, groups = run.source, task.operator, run.digested, task.groups
     check_memory(released(plan.memory))  # what the landmarks have left of it
-    start = 0 if after is None else after.rows
+    start, before = (0, 0) if after is None else (after.rows, after.short_trajectories)
+    short = 0 if source.lagged is None else source.lagged.short - before
     if checkpoint is not None:
         checkpoint.check = snapshot.check_unchanged
     total = run.reduce(task, checkpoint=checkpoint)
@@ -325,7 +326,7 @@ def measure(
         check_outside(lattice, source.n - start - total.count - total.skipped, source.n - start)
     return Moments(
         sums,
-        SummedRows(total.weight, total.count, total.skipped, source.n - start),
+        SummedRows(total.weight, total.count, total.skipped, source.n - start, short),
         Measured(
             basis, operator, plan.dtype, _preparation(source, discretisation, operator), discretisation.right_basis
         ),

@@ -49,7 +49,7 @@ def in_zarr(path: Path, chunk: int = 7) -> list[zarr.Array[Any]]:
     return [zarr.create_array(p, data=a, chunks=chunks) for p, a in zip(names, TRAJECTORIES, strict=True)]
 
 
-@pytest.mark.parametrize("lag", [1, 10])
+@pytest.mark.parametrize("lag", [1, 10, 11, 40])
 def test_pairs_of_every_kind_of_array(lag: int, tmp_path: Path) -> None:
     stored = in_zarr(tmp_path)
     x, future = pairs(TRAJECTORIES, lag)
@@ -57,6 +57,8 @@ def test_pairs_of_every_kind_of_array(lag: int, tmp_path: Path) -> None:
     for arrays in (TRAJECTORIES, stored, [TRAJECTORIES[0], stored[1], TRAJECTORIES[2].tolist()]):
         source = open_trajectories(arrays, lag, fields=fields)
         assert (source.n, source.n_features_in) == x.shape
+        assert source.lagged is not None
+        assert source.lagged.short == sum(n <= lag for n in LENGTHS)
         found, weight = read(source), np.concatenate([w[:-lag] for w in fields["weight"]])
         for name, wanted in (("x", x), ("future", future), ("weight", weight), ("drift", x + 1)):
             np.testing.assert_array_equal(found[name], wanted, err_msg=name)
@@ -64,8 +66,8 @@ def test_pairs_of_every_kind_of_array(lag: int, tmp_path: Path) -> None:
     assert lazy["x"].chunks[0] == lazy["future"].chunks[0]
     np.testing.assert_array_equal(lazy["x"], x)
     np.testing.assert_array_equal(lazy["future"], future)
-    one = open_trajectories(TRAJECTORIES[0].tolist(), lag)  # no list of several
-    np.testing.assert_array_equal(read(one)["future"], TRAJECTORIES[0][lag:])
+    one = open_trajectories(TRAJECTORIES[2].tolist(), lag)  # no list of several
+    np.testing.assert_array_equal(read(one)["future"], TRAJECTORIES[2][lag:])
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 8)), min_size=1, max_size=5), st.data())
@@ -84,8 +86,8 @@ def test_joined_rows_and_copies_of_some_of_them(spans: list[tuple[int, int]], da
 
 
 def test_refused() -> None:
-    with pytest.raises(ValueError, match=r"trajectory 1 has 11: .*; take a smaller lag, or leave this"):
-        open_trajectories(TRAJECTORIES, 11)
+    with pytest.raises(ValueError, match=r"the longest of 3 trajectories has 60: .*; take a smaller lag"):
+        open_trajectories(TRAJECTORIES, 60)
     with pytest.raises(ValueError, match=r"X\[1\] has 3 columns and X.*that they share"):
         open_trajectories([TRAJECTORIES[0], np.zeros((20, 3))], 1)
     with pytest.raises(ValueError, match=r"sample_weight\[1\] has 37 rows and X\[1\]"):

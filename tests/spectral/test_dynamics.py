@@ -106,6 +106,29 @@ def test_a_reversible_operator_is_solved_from_symmetrised_sums() -> None:
     assert (model.eigenvalues_ <= model.eigenvalue_errors_[:, 1]).all()
 
 
+@doubtful
+@pytest.mark.parametrize("operator", [Transfer(4), Transfer(4, "eigen", further=(2,)), Transfer(4, reversible=True)])
+def test_trajectories_shorter_than_the_lag_are_skipped_and_counted(operator: Transfer) -> None:
+    long, short = [ar(900, seed=i) for i in range(3)], [ar(n, seed=n) for n in (1, 3, 4)]
+    both = [short[0], *long[:2], short[1], long[2], short[2]]
+    model = dsp.SpectralDecomposition(operator, MonomialBasis(1, 3), n_components=3)
+    alone = dsp.SpectralDecomposition(operator, MonomialBasis(1, 3), n_components=3).fit(long)
+    name = model.fit(both).solver_.values
+    np.testing.assert_array_equal(getattr(model, name), getattr(alone, name))
+    assert model.moments_.short_trajectories == 3
+    assert "3 trajectories shorter than the lag skipped" in model._summary().facts["rows"]
+    assert model._summary().json()["short_trajectories"] == 3
+    assert model.score(both) == alone.score(long)
+    assert model.forecast_score(both) == alone.forecast_score(long)
+    found, wanted = (m.metastable_sets(2, x) for m, x in ((model, both), (alone, long)))
+    np.testing.assert_array_equal(found.weights, wanted.weights)
+    low, high = (lambda x: x[:, 0] < -1), (lambda x: x[:, 0] > 1)
+    found, wanted = (m.first_passage(x, low, high) for m, x in ((model, both), (alone, long)))
+    np.testing.assert_array_equal(found.coefficients, wanted.coefficients)
+    model.update([*both, ar(500, seed=9), ar(2, seed=8)])
+    assert model.moments_.short_trajectories == 4
+
+
 # -- residuals ---------------------------------------------------------------------------------------------------------
 
 
