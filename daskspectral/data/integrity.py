@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Listing:
-    """The files of one array: name (of chunks relative to the array) to size and a stamp (mtime, or an etag)."""
+    """The files of one array: name (of chunks relative to the array) to size and a stamp (mtime, ctime; or an etag)."""
 
     name: str
     files: Mapping[str, tuple[int, str]]
@@ -135,25 +135,32 @@ def list_chunks(reader: Reader) -> Listing | None:
 def check_chunks(reader: Reader, listing: Listing | None) -> None:
     """Raise OSError naming the first chunk that is missing or empty.
 
-    Nothing is read: the keys that the array must have are compared with the listing.
+    No chunk is read: the keys that the array must have are compared with the listing, and of shards the index is read.
     """
     if listing is None or not isinstance(reader, ZarrReader) or reader.allow_missing:
         return
+    from daskspectral.data.shards import described, first_missing
+
     array = reader.array
     unit = array.shards or array.chunks
     grid = [-(-n // c) for n, c in zip(array.shape, unit, strict=True)]
     whole = {index for index, key in _chunk_keys(array, listing).items() if listing.files[key][0]}
-    missing = math.prod(grid) - len(whole)
+    missing, total = math.prod(grid) - len(whole), math.prod(grid)
     if missing:
         index = next(index for index in map(partial(_place, grid), count()) if index not in whole)
         key = array.metadata.encode_chunk_key(index)
-        what = "is empty" if key in listing.files else "is missing"
-        rows = f" (rows {index[0] * unit[0]} to {min((index[0] + 1) * unit[0], array.shape[0])})"
-        raise OSError(
-            f"{reader.name} is not whole: chunk {key}{rows if array.ndim < 3 else ''} {what}, and {missing} of "
-            f"{math.prod(grid)} chunks in all; zarr would read them as the fill value {array.fill_value}. Restore "
-            "them, or if fill values are meant, pass Rows(X, allow_missing=True) (--allow-missing in the shell)"
-        )
+        name, lacks = described(array, index), "is empty" if key in listing.files else "is missing"
+    else:
+        with reaching(reader.name, files=getattr(array.store, "fs", None)):
+            found = first_missing(array, reader.name, lambda key: listing.files[key][0])
+        if found is None:
+            return
+        (name, missing, total), lacks = found, "is missing"
+    raise OSError(
+        f"{reader.name} is not whole: {name} {lacks}, and {missing} of {total} chunks in all; zarr would read them as "
+        f"the fill value {array.fill_value}. Restore them, or if fill values are meant, pass Rows(X, "
+        "allow_missing=True) (--allow-missing in the shell)"
+    )
 
 
 def _chunk_keys(array: zarr.Array[Any], listing: Listing) -> dict[tuple[int, ...], str]:
@@ -200,7 +207,7 @@ def _local_files(root: str, depth: int, prefix: str = "") -> Iterator[tuple[str,
                     yield from _local_files(root, depth - 1, name)
             else:
                 status = refuse_irregular(entry.path)
-                yield name, (status.st_size, str(status.st_mtime_ns))
+                yield name, (status.st_size, _stamp_of(status))
 
 
 def _remote_files(array: zarr.Array[Any], name: str) -> Iterator[tuple[str, tuple[int, str]]]:
@@ -221,10 +228,15 @@ def _file(path: str) -> tuple[str, tuple[int, str]]:
     """A file at a path or URL, with its size and stamp."""
     if not is_url(path):
         status = os.stat(path)
-        return path, (status.st_size, str(status.st_mtime_ns))
+        return path, (status.st_size, _stamp_of(status))
     files, root = connect(path)
     with reaching(path, files=files):
         return path, _stamp(files.info(root))
+
+
+def _stamp_of(status: os.stat_result) -> str:
+    """Return when the contents, and when anything of a file was last changed: programs can set the first time only."""
+    return f"{status.st_mtime_ns} {status.st_ctime_ns}"
 
 
 def _stamp(entry: Mapping[str, Any]) -> tuple[int, str]:

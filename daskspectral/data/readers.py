@@ -217,22 +217,21 @@ class ZarrReader(Reader):
         return rows
 
     def _check_present(self, rows: Array, start: int) -> None:
-        """Raise OSError where a chunk reads as its fill value because this process does not find it."""
+        """Raise OSError if a chunk reads as its fill value because this process does not find it."""
+        from daskspectral.data.shards import smallest_chunk
+
         array = self.array
-        unit = array.shards or array.chunks
+        unit, stored = smallest_chunk(array, self.name), _StoredChunks(array, self.name)
         fill = array.dtype.type(array.fill_value or 0)
         for index, (along, *behind) in self._parts(start, start + len(rows), unit):
             part = rows[(slice(along.start - start, along.stop - start), *behind)]
             if not part.size or not _is(part.flat[0], fill) or not _is(part, fill).all():
                 continue
-            key = array.metadata.encode_chunk_key(index)
-            if not self._holds(key):
-                first = index[0] * unit[0]
+            if (absent := stored.absent(index, unit)) is not None:
                 raise OSError(
-                    f"chunk {key} of {self.name} (rows {first} to {min(first + unit[0], self.shape[0])}) is missing "
-                    f"for this process (pid {os.getpid()} on {os.uname().nodename}), and zarr reads it as the fill "
-                    f"value {array.fill_value}: the store went away, is incomplete, or is another one here. Restore "
-                    f"it; {FILL_MEANT}"
+                    f"{absent} is missing for this process (pid {os.getpid()} on {os.uname().nodename}), and zarr "
+                    f"reads it as the fill value {array.fill_value}: the store went away, is incomplete, or is another "
+                    f"one here. Restore it; {FILL_MEANT}"
                 )
 
     def _parts(
@@ -244,17 +243,6 @@ class ZarrReader(Reader):
         for index in product(*spans):
             first, *behind = (slice(i * c, (i + 1) * c) for i, c in zip(index, unit, strict=True))
             yield index, (slice(max(first.start, start), min(first.stop, stop)), *behind)
-
-    def _holds(self, key: str) -> bool:
-        if isinstance(self.store, str):
-            return os.path.isfile(os.path.join(self.store, self.path, key))
-        from zarr.core.sync import sync
-        from zarr.storage import FsspecStore
-
-        place = f"{self.path}/{key}" if self.path else key
-        if isinstance(self.array.store, FsspecStore):
-            self.array.store.fs.invalidate_cache()  # it may remember a listing
-        return bool(sync(self.array.store.exists(place)))
 
     def _decoded(self, start: int, stop: int) -> Array:
         array = self.array
@@ -281,6 +269,46 @@ class ZarrReader(Reader):
     @property
     def identity(self) -> dict[str, Any]:
         return {"name": self.name, "metadata": self.digest}
+
+
+class _StoredChunks:
+    """The chunks of an array that this process finds; of shards by their index, which is read once."""
+
+    def __init__(self, array: zarr.Array[Any], name: str):
+        self._array, self._name = array, name
+        self._held: dict[int, Array] = {}
+
+    def absent(self, index: tuple[int, ...], unit: tuple[int, ...]) -> str | None:
+        """Return the name and rows of the chunk, of the size `unit`, if it is missing; None if it is there."""
+        from daskspectral.data.shards import described, stored_chunks
+
+        array = self._array
+        whole = array.shards or array.chunks
+        file = tuple(i * u // w for i, u, w in zip(index, unit, whole, strict=True))
+        if not self._size(array.metadata.encode_chunk_key(file)):
+            return described(array, file, of=f" of {self._name}")
+        if whole == unit:
+            return None
+        if file[0] not in self._held:
+            self._held[file[0]] = stored_chunks(array, self._name, file[0], file[0] + 1, self._size)
+        place = (index[0] - file[0] * (whole[0] // unit[0]), *index[1:])
+        return None if self._held[file[0]][place] else described(array, file, index, unit, of=f" of {self._name}")
+
+    def _size(self, key: str) -> int:
+        """Return the size of a file, 0 if there is none."""
+        from zarr.core.sync import sync
+        from zarr.storage import FsspecStore, LocalStore
+
+        store, place = self._array.store, f"{self._array.path}/{key}".lstrip("/")
+        if isinstance(store, LocalStore):
+            path = os.path.join(store.root, place)
+            return os.path.getsize(path) if os.path.isfile(path) else 0
+        if isinstance(store, FsspecStore):
+            store.fs.invalidate_cache()  # it may remember a listing
+        try:
+            return int(sync(store.getsize(place)))
+        except FileNotFoundError:
+            return 0
 
 
 def _is(values: Any, fill: Any) -> Any:

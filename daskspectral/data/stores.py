@@ -368,9 +368,16 @@ def open_node(location: Location, *, zarr_format: Literal[3] | None = None) -> z
 
 
 def open_array(store: str | Store, path: str = "", *, mode: Literal["r", "r+"] = "r") -> zarr.Array[Any]:
-    """The zarr array at a path in a local folder or in a store. Raises as zarr and as `refuse_codecs` do."""
+    """The zarr array at a path in a local folder or in a store. Raises as zarr and as `refuse_codecs` do.
+
+    An array that is open for writing writes chunks of fill values too: a reader takes chunks that are not there for
+    missing ones.
+    """
     place = store_at(store, read_only=mode == "r") if isinstance(store, str) else store
-    return zarr.open_array(place, path=path, mode=mode)
+    found = zarr.open_array(place, path=path, mode=mode)
+    if mode == "r":
+        return found
+    return zarr.Array(zarr.AsyncArray(found.metadata, found.store_path, {"write_empty_chunks": True}))
 
 
 def refuse_codecs(metadata: Mapping[str, Any], where: str) -> None:

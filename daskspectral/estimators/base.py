@@ -345,16 +345,17 @@ class MeasuredEstimator(Estimator):
     ) -> PassPlan:
         """The tasks and the peak memory of `fit` on these data, and with `probe` its time, before it starts.
 
-        Nothing is read but metadata, and labels of folds; where rows are skipped also what tells which columns of
-        labelled data are empty, and where the number of functions follows from the data, what it follows from. A probe
-        chooses the functions as the fit would, and makes two tasks of the pass, each on one thread of this process:
-        `plan.probe` has the seconds of the choice (`choosing`), of the second task, and of the whole pass (`seconds`)
-        on so many `workers` (processes) with the threads that dask has here; by default on those on which a fit would
-        run now. It does not know how far threads slow each other down, on one GPU above all, nor what a scheduler
-        takes, and the solution after the pass is not in it.
+        Nothing is read but metadata, with the indices of shards, and labels of folds; where rows are skipped also what
+        tells which columns of labelled data are empty, and where the number of functions follows from the data, what it
+        follows from. A probe chooses the functions as the fit would, and makes two tasks of the pass, each on one
+        thread of this process: `plan.probe` has the seconds of the choice (`choosing`), of the second task, and of the
+        whole pass (`seconds`) on so many `workers` (processes) with the threads that dask has here; by default on those
+        on which a fit would run now. It does not know how far threads slow each other down, on one GPU above all, nor
+        what a scheduler takes, and the solution after the pass is not in it.
 
-        Raises ValueError, TypeError or FileNotFoundError for input that cannot work, MemoryError where the run would
-        not fit, and with `probe` what `fit` raises for the rows that are read.
+        Raises ValueError, TypeError or FileNotFoundError for input that cannot work, OSError for a store of which
+        chunks are missing, MemoryError where the run would not fit, and with `probe` what `fit` raises for the rows
+        that are read.
         """
         if workers is not None:
             check_whole("workers", workers)

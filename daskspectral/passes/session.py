@@ -115,6 +115,7 @@ class Session:
 
         Raises as `measured` does.
         """
+        Snapshot(self.source)  # raises OSError if chunks are missing
         if self.outline is not None and not probe:
             return self.outline
         began = time.perf_counter()

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import numcodecs
 import numpy as np
 import pytest
@@ -14,7 +15,10 @@ from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
+from daskspectral.cli.verifying import verify
 from daskspectral.data.readers import zarr_reader
+from daskspectral.data.stores import open_array, open_zarr
+from daskspectral.data.writing import Grid, create_array, create_dataset
 from daskspectral.kernels import Gaussian
 
 RNG = np.random.default_rng(0)
@@ -132,3 +136,130 @@ def test_chunks_of_land_are_not_missed(tmp_path: Path) -> None:
     model = fitted(dsp.Rows(path, on_invalid="skip"), UNIFORM)
     assert model.n_features_in_ == 4
     assert np.isfinite(model.transform(path)).all()
+
+
+# inner chunks of shards, by the index of each shard
+
+ONES = np.full((400, 4), 3.3)
+
+
+def half_written(path: Path, **layout: Any) -> Path:
+    """Shards of which half of the inner chunks were written: each file is there, and its index is whole."""
+    codec = zarr.codecs.ShardingCodec
+    inner = {"chunk_shape": (50, 4), "codecs": [codec(chunk_shape=(25, 2))]} if layout.pop("nested", False) else {}
+    codecs = [codec(**({"chunk_shape": (25, 2)} | inner | layout))]
+    store = zarr.storage.LocalStore(path)
+    array = zarr.create(store=store, shape=(400, 4), chunks=(100, 4), dtype="f8", zarr_format=3, codecs=codecs)
+    for start in range(0, 400, 100):
+        array[start : start + 50] = ONES[:50]
+    return path
+
+
+SHARDS: dict[str, dict[str, Any]] = {
+    "index at the end": {},
+    "index at the start": {"index_location": "start"},
+    "big-endian index without checksum": {"index_codecs": [zarr.codecs.BytesCodec(endian="big")]},
+    "shards in shards": {"nested": True},
+}
+LOOKS: dict[str, Callable[[Any], Any]] = {
+    "fit": fitted,
+    "plan": lambda path: dsp.SpectralDecomposition(basis=TEN, folds=None).plan(path),
+    "verify": lambda path: raised(verify(str(path))["arrays"][0]["damage"]),
+    "read": lambda path: zarr_reader(zarr.open_array(path, mode="r")).read(60, 70),
+}
+
+
+def raised(damage: list[str]) -> None:
+    if damage:
+        raise OSError(damage[0])
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("layout", SHARDS)
+def test_an_inner_chunk_that_was_not_written_is_missed(tmp_path: Path, layout: str, look: str) -> None:
+    path = half_written(tmp_path / "x.zarr", **SHARDS[layout])
+    with pytest.raises(OSError, match=r"chunk \(2, 0\) in shard c/0/0.* \(rows 50 to 75\) is missing"):
+        LOOKS[look](path)
+    assert zarr_reader(zarr.open_array(path, mode="r")).read(100, 150).min() == 3.3
+    array = zarr.open_array(path, mode="r+")
+    for start in range(0, 400, 100):
+        array[start : start + 100] = np.random.default_rng(start).random((100, 4))
+    LOOKS[look](path)
+
+
+def test_inner_chunks_beyond_the_end_of_the_array_are_not_missed(tmp_path: Path) -> None:
+    array = zarr.create_array(tmp_path / "x.zarr", shape=(30, 4), dtype="f8", chunks=(10, 4), shards=(40, 4))
+    array[:10] = X[:10]
+    with pytest.raises(OSError, match=r"2 of 3 chunks"):
+        fitted(tmp_path / "x.zarr")
+    array[...] = X[:30]
+    assert fitted(tmp_path / "x.zarr").moments_.count == 30
+
+
+DAMAGES: dict[str, tuple[dict[str, Any], Callable[[bytes], bytes]]] = {
+    "cut short behind an index": ({"index_location": "start"}, lambda data: data[:-800]),
+    "cut short before an index": ({}, lambda data: data[:-1]),
+    "of few bytes": ({}, lambda data: data[:3]),
+    "an altered index": ({}, lambda data: data[:-50] + b"x" + data[-49:]),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_shard_is_named(tmp_path: Path, damage: str, look: str) -> None:
+    layout, change = DAMAGES[damage]
+    path = half_written(tmp_path / "x.zarr", **layout)
+    zarr.open_array(path, mode="r+")[...] = ONES
+    shard = path / "c" / "0" / "0"
+    shard.write_bytes(change(shard.read_bytes()))
+    with pytest.raises(OSError, match=r"x\.zarr.* shard c/0/0"):
+        LOOKS[look](path)
+
+
+def test_shards_within_other_codecs_are_refused(tmp_path: Path) -> None:
+    codecs = [zarr.codecs.ShardingCodec(chunk_shape=(25, 4)), zarr.codecs.ZstdCodec()]
+    store = zarr.storage.LocalStore(tmp_path / "x.zarr")
+    with pytest.warns(match="sharding_indexed"):
+        array = zarr.create(store=store, shape=(400, 4), chunks=(100, 4), dtype="f8", zarr_format=3, codecs=codecs)
+    array[...] = ONES
+    with pytest.warns(match="sharding_indexed"), pytest.raises(OSError, match=r"x\.zarr encodes whole shards by"):
+        fitted(tmp_path / "x.zarr")
+
+
+def test_an_inner_chunk_that_is_missing_in_an_object_store_is_missed(tmp_path: Path) -> None:
+    path, memory = half_written(tmp_path / "x.zarr"), fsspec.filesystem("memory")
+    for file in filter(Path.is_file, path.rglob("*")):
+        memory.pipe(f"/half.zarr/{file.relative_to(path)}", file.read_bytes())
+    for look in ("fit", "plan", "verify"):
+        with pytest.raises(OSError, match=r"chunk \(2, 0\) in shard c/0/0"):
+            LOOKS[look]("memory://half.zarr")
+    reader = zarr_reader(open_zarr("memory://half.zarr"))
+    assert reader.read(100, 150).min() == 3.3
+    with pytest.raises(OSError, match=r"chunk \(6, 0\) in shard c/1/0 of memory://.* is missing for this process"):
+        reader.read(100, 151)
+
+
+def test_an_inner_chunk_that_is_missing_in_a_labelled_group_is_missed(tmp_path: Path) -> None:
+    layout: dict[str, Any] = {"chunks": (50, 2, 2), "shards": (100, 2, 2), "dimension_names": ("time", "lat", "lon")}
+    group = zarr.create_group(tmp_path / "x.zarr")
+    array = group.create_array("t", data=X[:400].reshape(400, 2, 2), **layout)
+    assert fitted(tmp_path / "x.zarr", UNIFORM).moments_.count == 400
+    array[50:100] = 0
+    with pytest.raises(OSError, match=r"x\.zarr/t is not whole: chunk \(1, 0, 0\) in shard c/0/0/0 is missing"):
+        fitted(tmp_path / "x.zarr", UNIFORM)
+
+
+@pytest.mark.parametrize("sizes", [(400,), (200, 2)])
+def test_what_is_written_is_whole_where_it_equals_the_fill_value(tmp_path: Path, sizes: tuple[int, ...]) -> None:
+    grid, dims = Grid(sizes, 0, sizes[0] // 4), [*"abc"[: len(sizes)], "k"]
+    with create_dataset(
+        tmp_path / "g.zarr", "v", xr.Dataset(), dims, (*sizes, 2), "f8", grid=grid, attributes={}
+    ) as target:
+        for start in range(0, 400, 100):
+            target[start : start + 100] = np.full((100, 2), np.nan)
+    with create_array(tmp_path / "a.zarr", (400, 2), "f8", chunk_rows=100) as array:
+        out = open_array(str(array.store.root), mode="r+")
+        for start in range(0, 400, 100):
+            out[start : start + 100] = np.full((100, 2), np.nan)
+    for name in ("g.zarr", "a.zarr"):
+        assert verify(str(tmp_path / name))["whole"]

@@ -5,12 +5,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import zarr
 
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
-from daskspectral.data.readers import ZarrReader
+from daskspectral.data.integrity import list_chunks
+from daskspectral.data.readers import ZarrReader, open_parquet
+from daskspectral.data.source import open_source
 from tests.common import doubtful
 from tests.engine.common import TWENTY, N, X, model
 
@@ -52,6 +56,26 @@ def test_a_store_that_changes_during_the_run_is_noticed(
     with pytest.raises(OSError, match=r"changed during the run: 1 of its files .* c/15/0"):
         RUNS[kind](str(points), str(tmp_path / "out.zarr"))
     assert os.listdir(tmp_path) == ["points.zarr"]
+
+
+@doubtful
+@pytest.mark.parametrize("ending", [".zarr", ".parquet"])
+def test_a_file_that_is_rewritten_with_its_old_size_and_time_is_noticed(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"x{ending}"
+    rows = X[:1000].copy()
+    if ending == ".zarr":
+        zarr.create_array(path, data=rows, chunks=rows.shape, compressors=None)
+        file = path / "c" / "0" / "0"
+    else:
+        pq.write_table(pa.table(dict(zip("abc", rows.T, strict=False))), path, compression="none", use_dictionary=False)
+        file = path
+    reader = open_source(path).readers["x"] if ending == ".zarr" else open_parquet([str(path)])
+    before, status, kept = list_chunks(reader), file.stat(), file.read_bytes()
+    file.write_bytes(kept[:100] + bytes(8) + kept[108:])
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert before is not None
+    with pytest.raises(OSError, match="changed during the run"):
+        before.check_unchanged(list_chunks(reader))
 
 
 @doubtful
