@@ -59,6 +59,19 @@ class Device:
         """An array from there, on the host."""
         return self.module.asnumpy(array) if self.accelerated else array
 
+    def add_square(self, total: Any, factor: Any, buffer: Any) -> None:
+        """Add factor factorᵀ to a symmetric total, by way of a buffer of its shape: one SYRK.
+
+        `numpy.matmul` finds that the product is symmetric; CuPy's multiplies both triangles.
+        """
+        if not self.accelerated:
+            np.matmul(factor, factor.T, out=buffer)
+            total += buffer
+            return
+        self.module.cublas.syrk("N", factor, out=buffer, lower=True)
+        total += np.tril(buffer)
+        total += np.tril(buffer, -1).T
+
     def mark(self) -> Any:
         """A place in what it was told to do: `synchronize()` waits, asleep, until it has come so far."""
         event = self.module.cuda.Event(block=True, disable_timing=True)
@@ -136,6 +149,7 @@ def _moved(thing: Any, device: Device) -> Any:
 @lru_cache(maxsize=1)
 def _cuda() -> Device:
     cupy = importlib.import_module("cupy")
+    importlib.import_module("cupy.cublas")
     return Device("cuda", cupy, exhausted=cupy.cuda.memory.OutOfMemoryError)
 
 

@@ -276,9 +276,9 @@ class PairContraction(Contraction):
             for a, b in scalar_pairs(product, block, self.dimension):
                 left = scalar_feature(lefts, a, block)
                 if product.weight is None and a == b and all(lefts[v] is rights[v] for v in a.views):
-                    right = left
-                else:
-                    right = scalar_feature(rights, b, block)
+                    self.device.add_square(total, left, self.buffer)
+                    continue
+                right = scalar_feature(rights, b, block)
                 if product.weight is not None:
                     left = left * block.field(product.weight).astype(left.dtype, copy=False)
                 np.matmul(left, right.T, out=self.buffer)

@@ -545,15 +545,14 @@ class RadialGradientSum:
         self.landmarks, self.ratio, self.slope = landmarks, kernel.proportional, kernel.slope
         self.m = arena.zeros((p, p))
         self.g = None if self.ratio is not None else arena.zeros((p, p))
-        self.buffer = arena.get("product", (p, p), dtype)
+        self.buffer, self.device = arena.get("product", (p, p), dtype), arena.device
 
     def add(self, evaluation: Any) -> None:
         t = evaluation.q if self.ratio is not None else evaluation.t
         np.matmul(evaluation.weighted_distances(), t.T, out=self.buffer)
         self.m += self.buffer
         if self.g is not None:
-            np.matmul(t, t.T, out=self.buffer)
-            self.g += self.buffer
+            self.device.add_square(self.g, t, self.buffer)
 
     def result(self, gram: Array) -> Array:
         y, g = self.landmarks, gram if self.g is None else self.g
@@ -582,11 +581,10 @@ class DotGradientSum:
     def __init__(self, kernel: DotKernel, landmarks: Array, dtype: Any, arena: Arena):
         self.landmarks, self.slope = landmarks, kernel.slope
         self.g = arena.zeros((len(landmarks), len(landmarks)))
-        self.buffer = arena.get("product", self.g.shape, dtype)
+        self.buffer, self.device = arena.get("product", self.g.shape, dtype), arena.device
 
     def add(self, evaluation: Any) -> None:
-        np.matmul(evaluation.t, evaluation.t.T, out=self.buffer)
-        self.g += self.buffer
+        self.device.add_square(self.g, evaluation.t, self.buffer)
 
     def result(self, gram: Array) -> Array:
         found: Array = self.slope**2 * self.g * (self.landmarks @ self.landmarks.T)

@@ -8,14 +8,16 @@ Nothing has been measured with it on a GPU yet.
 "kernels": `Measure` on rows in memory, p landmarks, d = 20: useful flops a second (as in `chunk_kernel.py`) over the
 flops a second of a product of two 8192 x 8192 matrices there, in turn with it; float32 over float64; the largest
 difference of the sums from the CPU's, and whether a second pass gives the same bits. "lattice": rows a second whose
-modes are summed by matrix products, and the difference from the CPU. "from zarr": the whole pass over a compressed
-array, the same rows in memory, and the reading alone, whose share it is that no device takes away. "end to end": a fit
-with fixed parameters on --rows rows, and on a hundredth of them with two CPU threads. With --device cpu the same code
-runs without a GPU.
+modes are summed, by matrix products and, with cufinufft, by the nonuniform FFT at eps = 1e-9, whose rate is compared
+with calls of the transform alone, and the difference from the CPU's matrix products. "from zarr": the whole pass over a
+compressed array, the same rows in memory, and the reading alone, whose share it is that no device takes away. "end to
+end": a fit with fixed parameters on --rows rows, and on a hundredth of them with two CPU threads. With --device cpu the
+same code runs without a GPU.
 """
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-import dask
+import dask.array
 import numpy as np
 import zarr
 from chunk_kernel import cases, points, useful_flops
@@ -32,9 +34,10 @@ from common import Rows, alternate, folder_option, measure, normal_zarr, options
 import daskspectral as dsp
 from daskspectral.basis.evaluation import Arena
 from daskspectral.devices import Device, device_of
-from daskspectral.modes.sums import mode_sum
+from daskspectral.modes import nufft
+from daskspectral.modes.sums import mode_sum, rows_at_once
 
-WORK = 4e12  # useful flops of one measurement: a tenth of a second at 40 Tflop/s
+WORK = 4e13  # useful flops of one measurement: a second at 40 Tflop/s, as a task of a long run has
 LATTICES = {2: (15, 50), 3: (5, 10)}  # orders m by dimension
 
 
@@ -105,30 +108,59 @@ def kernels(device: Device, sizes: tuple[int, ...], quick: bool, repeats: int) -
 
 
 def lattices(device: Device, quick: bool, repeats: int) -> Rows:
-    """Modes of rows in memory."""
+    """Modes of rows in memory, by matrix products and by the nonuniform FFT."""
     rows: Rows = []
-    for d, orders in LATTICES.items():
+    methods = ["matmul", *(["nufft"] if device.accelerated and nufft.available_there() else [])]
+    for (d, orders), method in itertools.product(LATTICES.items(), methods):
         for m in orders[: 1 if quick else None]:
             n = 5000 if quick else 1 << 22
             angles = np.random.default_rng(0).uniform(-np.pi, np.pi, (n, d))
+            doubled, step = (2 * m,) * d, n if method == "matmul" else rows_at_once(method, (m,) * d)
 
-            def summed(count: int, where: Device, d: int = d, m: int = m, angles: np.ndarray = angles) -> np.ndarray:
-                found = mode_sum((2 * m,) * d, "matmul", arena=Arena(where))
-                found.add(angles[:count])
+            def summed(
+                count: int,
+                where: Device,
+                kind: str = method,
+                doubled: tuple[int, ...] = doubled,
+                step: int = step,
+                angles: np.ndarray = angles,
+            ) -> np.ndarray:
+                found = mode_sum(doubled, kind, arena=Arena(where))
+                for start in range(0, count, step):
+                    found.add(angles[start : min(start + step, count)])
                 return found.result()
 
-            seconds = alternate({"there": lambda s=summed, n=n: s(n, device)}, repeats)["there"]
-            here, there = summed(5000, device_of("cpu")), summed(5000, device)
+            work = {"there": lambda s=summed, n=n: s(n, device)}
+            if method == "nufft":
+                work["bare"] = waited(device, bare(device, doubled, angles, step))
+            seconds = alternate(work, repeats)
+            here, there = summed(5000, device_of("cpu"), "matmul"), summed(5000, device)
             rows.append(
                 {
                     "d": d,
                     "m": m,
                     "functions": (2 * m + 1) ** d,
-                    "million rows/s": n / min(seconds) / 1e6,
+                    "method": method,
+                    "million rows/s": n / min(seconds["there"]) / 1e6,
+                    "of the bare call": ratio(seconds["bare"], seconds["there"]) if method == "nufft" else None,
                     "from the CPU": float(np.abs(here - there).max() / np.abs(here).max()),
                 }
             )
     return rows
+
+
+def bare(device: Device, orders: tuple[int, ...], angles: np.ndarray, step: int) -> Callable[[], None]:
+    """Calls of the transform alone, of rows that lie on the device already."""
+    plan, x = nufft.plan(1, orders, 1e-9, device), device.put(np.ascontiguousarray(angles.T))
+    ones = device.put(np.ones(len(angles), complex))
+
+    def run() -> None:
+        for start in range(0, len(angles), step):
+            rows = slice(start, start + step)
+            plan.setpts(*(device.module.ascontiguousarray(axis[rows]) for axis in x))
+            plan.execute(ones[rows])
+
+    return run
 
 
 def spectral(p: int, device: str) -> dsp.SpectralDecomposition:
@@ -199,16 +231,16 @@ def main(
     if quick:
         sizes, repeats, rows = (50,), 1, 20_000
     p = 50 if quick else 1000
-    tables = {
-        "kernels": kernels(there, sizes, quick, repeats),
-        "lattice": lattices(there, quick, repeats),
-        "from zarr": from_zarr(there, folder, max(rows // 10, 1000), p, threads),
-        "end to end": end_to_end(there, folder, rows, p, threads),
-    }
     name = there.module.cuda.runtime.getDeviceProperties(0)["name"].decode() if there.accelerated else "no GPU"
-    last = list(tables)[-1]
-    for title, found in tables.items():
-        report(f"sums on a GPU: {title} ({name})", found, json_path if title == last else None, device=name, **tables)
+    tables: dict[str, Rows] = {}
+    for title, work in {
+        "kernels": lambda: kernels(there, sizes, quick, repeats),
+        "lattice": lambda: lattices(there, quick, repeats),
+        "from zarr": lambda: from_zarr(there, folder, max(rows // 10, 1000), p, threads),
+        "end to end": lambda: end_to_end(there, folder, rows, p, threads),
+    }.items():
+        tables[title] = work()
+        report(f"sums on a GPU: {title} ({name})", tables[title], json_path, device=name, **tables)
 
 
 if __name__ == "__main__":
