@@ -20,7 +20,7 @@ from daskspectral.estimators.records import remembered
 from daskspectral.estimators.regressor import Regressor
 from daskspectral.estimators.summary import explained, row_facts
 from daskspectral.groups import Group
-from daskspectral.invariance.intervals import advise_appended, levelled
+from daskspectral.invariance.intervals import advise_appended
 from daskspectral.invariance.levels import InvariantSolver
 from daskspectral.invariance.measuring import InvariantSpace
 from daskspectral.invariance.problem import Uniformity, fit_invariant
@@ -34,6 +34,7 @@ from daskspectral.passes.functions import EquivariantValues, SpanLeverage, SpanV
 from daskspectral.passes.parameters import sobolev_order
 from daskspectral.passes.session import Session, Training
 from daskspectral.passes.sums import Discretisation
+from daskspectral.passes.targets import levelled
 from daskspectral.passes.support import Coverage, Support
 
 Array = NDArray[np.floating[Any]]

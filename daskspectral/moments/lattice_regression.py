@@ -1,7 +1,7 @@
 """Regression on a Fourier lattice: kernel, scale and penalty by the folds of modes, then one Cholesky factorisation.
 
 f = Σ_k a_k φ_k minimises the mean squared error plus alpha Σ_k a_k² / S_k², for the prior S² of a kernel; the
-constant has a prior so wide that it is an intercept.
+constant has a wide prior. With an intercept these are the coefficients of values about their mean.
 """
 
 from __future__ import annotations
@@ -92,9 +92,10 @@ def scale_of(basis: WeighedLattice) -> Array:
 
 
 def _scaled(sums: Arrays, scale: Array) -> dict[str, Array]:
-    """S F S of forms, S b of right-hand sides, other sums as they are."""
+    """S F S of forms, S b of right-hand sides and first moments, other sums unchanged."""
     forms = {name: sums[name] * scale[:, None] * scale for name in ("gram", "dirichlet") if name in sums}
-    return {**sums, **forms, **{name: sums[name] * scale[:, None] for name in ("values", "slopes") if name in sums}}
+    vectors = {name: (sums[name].T * scale).T for name in ("values", "slopes", "first") if name in sums}
+    return {**sums, **forms, **vectors}
 
 
 def regress(
@@ -186,7 +187,10 @@ def _iterated(moments: Moments, basis: WeighedLattice, alpha: float, gradient_we
         terms += [replace(term, factor=gradient_weight * term.factor) for term in slopes]
         weights["slopes"] = gradient_weight
     sums = vectors_of(lattice, operator, modes)
-    target = scale[:, None] * sum(factor * sums[name].reshape(lattice.size, -1) for name, factor in weights.items())
+    target = sum(factor * sums[name].reshape(lattice.size, -1) for name, factor in weights.items())
+    if "first" in sums:
+        target = target - np.outer(sums["first"], target[0])  # of values about their mean
+    target = scale[:, None] * target
     products = FormProducts(lattice, [terms], modes)
     block = lattice.truncated(shrunk_orders(lattice.orders, COARSE))
     places = lattice.places(block)

@@ -246,6 +246,7 @@ class Moments(Registered):
         """The moments of both. Raises ValueError where they measure different things, or by other folds."""
         if not isinstance(other, Moments):
             return NotImplemented
+        other = self._alike(other)
         self.measured.check_addable(other.measured)
         for one in (self, other):
             if one.spanned and one.pairs is None:  # not of the rows of both
@@ -263,6 +264,16 @@ class Moments(Registered):
             order=None if self.order is None or other.order is None else self.order + other.order,
             undercut=_lower(self.undercut, other.undercut),
         )
+
+    def _alike(self, other: Moments) -> Moments:
+        """Return the other moments with the origin of the targets of these."""
+        from daskspectral.moments.regression import with_origin
+        from daskspectral.operators.regression import Regression
+
+        own, their = self.operator, other.operator
+        if isinstance(own, Regression) and isinstance(their, Regression) and own.origin != their.origin:
+            return with_origin(other, own.origin)
+        return other
 
     def __radd__(self, other: int) -> Moments:
         if other == 0:  # the start of sum()

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.errors import FitWarning, warn_user
+from daskspectral.moments.modes import MODES
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import checked_means
+from daskspectral.operators.regression import Regression
 from daskspectral.solve.ridge import FoldSums, Observed, RidgeProblem, judges, missed
 
 Array = NDArray[np.floating[Any]]
 KINDS = {"values": ("gram", "values", "value_squares"), "gradients": ("dirichlet", "slopes", "slope_squares")}
-OFFSET, LOST = 100.0, 3e3  # standard deviations
 
 
 def ridge_problem(moments: Moments, gradient_weight: float) -> RidgeProblem:
     """A regression on values, and on gradients where they have a weight, in the span of a basis.
+
+    An intercept is fitted if the means of the functions were measured, the operator's functional "first".
 
     Raises ValueError for moments that are not finite, or weights that are all zero.
     """
@@ -52,7 +54,13 @@ def observed_in(
             form, target, squares = (folds.arrays[name][: folds.number] for name in names)
             parts = FoldSums(form, target, squares, weight / moments.weight)
         form, target, squares = (weight * means[name] for name in names)
-        observed.append(Observed(form, target, squares, count, parts))
+        one = Observed(form, target, squares, count, parts)
+        if kind == "values" and "first" in means:
+            if folds is not None and parts is not None:
+                functions, values = folds.arrays["first"], folds.arrays["value_sums"]
+                one = replace(one, folds=replace(parts, functions=functions, values=values, weights=folds.weight))
+            one = one.about(means["first"], means["value_sums"])
+        observed.append(one)
     return tuple(observed)
 
 
@@ -85,9 +93,9 @@ def cross_validate(
     for i, k in enumerate(judged):
         a, total[i] = refit(k, float(shares[k])), spreads[k] / moments.weight
         for kind in observed:
-            form, target, squares = kind.leading(len(a)).of(k)
-            norm = float(squares.sum())
-            errors[i] += missed(form, target, norm, a, 0.0)
+            part = kind.leading(len(a)).part(k).left_out(float(shares[k]))
+            norm = float(part.squares.sum())
+            errors[i] += missed(part.form, part.target, norm, a, 0.0)
             total[i] += norm if kind is not observed[0] or "values" not in moments.arrays else 0.0
     if not total.sum() > 0:
         return None
@@ -127,21 +135,30 @@ def _spreads_by_fold(moments: Moments) -> list[float]:
     return found
 
 
-def advise_offset(moments: Moments) -> None:
-    """Warn where the values have a mean that dwarfs their spread: a regressor at landmarks has no intercept.
+def with_origin(moments: Moments, origin: tuple[float, ...]) -> Moments:
+    """Return the moments of the same rows with another origin of the values, subtracted from them before.
 
-    One on a lattice has, but the sums of much larger values lose the digits of their spread.
+    With y' = y + delta: sum w f y' = sum w f y + delta sum w f, and so on, in each fold.
     """
-    most, why = OFFSET, "the regressor has no intercept, and its functions are spent on the mean"
-    if moments.basis.holds_constant:
-        most, why = LOST, "sums of such values keep few digits of what is to be explained"
-    means = np.atleast_1d(moments.arrays["value_sums"]) / moments.weight
-    spreads = np.sqrt(np.maximum(np.atleast_1d(moments.arrays["value_squares"]) / moments.weight - means**2, 0))
-    far = np.flatnonzero((spreads > 0) & (np.abs(means) > most * spreads))
-    if len(far):
-        mean, spread = means[far[0]], spreads[far[0]]
-        warn_user(
-            f"the values of y have the mean {mean:.4g} and the standard deviation {spread:.4g}: {why}. Subtract it "
-            "from y, and add it to predictions",
-            FitWarning,
-        )
+    operator, folds = moments.operator, moments.folds
+    assert isinstance(operator, Regression)
+    delta = (np.asarray(operator.origin or 0.0) - np.asarray(origin or 0.0)) / operator.unit
+    delta = np.broadcast_to(delta, np.shape(moments.arrays["value_sums"]))
+
+    def moved(sums: Mapping[str, Any], weight: Any) -> dict[str, Any]:
+        found, weight = dict(sums), np.asarray(weight)[..., None]
+        if MODES + "y" in sums:
+            ones = sums[MODES + "1"]
+            axes = ones.ndim - (weight.ndim - 1)  # of the modes, behind that of the folds
+            found[MODES + "y"] = sums[MODES + "y"] + np.expand_dims(ones, -axes - 1) * delta.reshape(-1, *[1] * axes)
+        else:  # of harmonics the first is the constant
+            first = sums["first"] if "first" in sums else sums["gram"][..., 0]
+            found["values"] = sums["values"] + first[..., None] * delta
+        found["value_sums"] = sums["value_sums"] + weight * delta
+        found["value_squares"] = sums["value_squares"] + 2 * delta * sums["value_sums"] + weight * delta**2
+        return found
+
+    if folds is not None:
+        folds = replace(folds, arrays=moved(folds.arrays, folds.weight))
+    measured = replace(moments.measured, operator=replace(operator, origin=origin))
+    return replace(moments, arrays=moved(moments.arrays, moments.weight), measured=measured, folds=folds)

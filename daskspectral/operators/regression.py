@@ -8,7 +8,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from daskspectral.forms import Field, Form, Functional, along, dirichlet, form, functional, grad, gram, inner
+from daskspectral.forms import (
+    Field,
+    Form,
+    Functional,
+    along,
+    dirichlet,
+    first_moment,
+    form,
+    functional,
+    grad,
+    gram,
+    inner,
+)
 from daskspectral.manifolds import Manifold
 from daskspectral.operators.base import Array, Operator
 from daskspectral.operators.weights import row_weights
@@ -44,7 +56,7 @@ class Regression(Operator):
     apart, so that their weights can be chosen afterwards. Fields: `y` (n, m) and `gradients` (n, m, d), of which the
     part tangent to the `manifold` counts, where one is given, and nothing along an interval beyond its ends.
     Of the values the `origin` (m,) is subtracted, 0 where it is empty, and they and the gradients are divided by the
-    `unit`.
+    `unit`: both keep digits, and change no solution. With an `intercept` the means of the functions are measured too.
     """
 
     expects: ClassVar = {"manifold": Manifold}
@@ -55,6 +67,7 @@ class Regression(Operator):
     manifold: Manifold | None = None
     origin: tuple[float, ...] = ()
     unit: float = 1.0
+    intercept: bool = False
     name = "regression"
 
     @property
@@ -75,6 +88,7 @@ class Regression(Operator):
     def functionals(self) -> dict[str, Functional]:
         count = (self.targets or 1) if self.gradients else 0
         first = {"values": products} if self.values else {}
+        first |= {"first": first_moment} if self.intercept else {}
         return first | {f"slopes {j}": slopes(j) for j in range(count)}
 
     has_patterns = False
@@ -115,7 +129,7 @@ class Regression(Operator):
 
     def together(self, sums: dict[str, Array]) -> dict[str, Array]:
         """The sums with the right-hand sides of all targets side by side, (p, m)."""
-        slopes = [sums.pop(name) for name in self.functionals if name != "values" and name in sums]
+        slopes = [sums.pop(name) for name in self.functionals if name.startswith("slopes ") and name in sums]
         return sums | ({"slopes": np.column_stack(slopes)} if slopes else {})
 
     def _tangential(self, x: Array, t: Array) -> Array:

@@ -81,15 +81,17 @@ class SpanValues(SpanFunction):
 
     @cached_property
     def _modes(self) -> LatticeValues | None:
+        """The values of all functions but the constant, beside whose coefficient a transform would lose digits."""
         lattice = as_lattice(self.basis)
-        return (
-            None if lattice is None else LatticeValues(lattice.orders, self.coefficients, device=device_of(self.device))
-        )
+        if lattice is None:
+            return None
+        coefficients = np.concatenate([np.zeros_like(self.coefficients[:1]), self.coefficients[1:]])
+        return LatticeValues(lattice.orders, coefficients, device=device_of(self.device))
 
     def block(self, x: Array, out: Array) -> Guessed | None:
         guessed, judged, lattice = None, self.support.coverage is not None, as_lattice(self.basis)
         if lattice is not None and self._modes is not None:
-            out[:] = self._modes(lattice.angles(lattice.nearest(x)[0]))
+            out[:] = self._modes(lattice.angles(lattice.nearest(x)[0])) + self.coefficients[0]
         else:
             device, basis, coefficients = self._there
             feature = _features(basis, self.support.nearest(x), device)

@@ -25,7 +25,7 @@ from daskspectral.estimators.records import remembered
 from daskspectral.estimators.regressor import Regressor
 from daskspectral.estimators.summary import chosen_facts, explained, measured_facts
 from daskspectral.moments import Moments
-from daskspectral.moments.regression import advise_offset, ridge_problem
+from daskspectral.moments.regression import ridge_problem
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.folds import checked_folds, continued_folds
 from daskspectral.passes.functions import SpanValues
@@ -34,6 +34,7 @@ from daskspectral.passes.scale import standardized
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import Session, Training
 from daskspectral.passes.sums import Discretisation, Outline
+from daskspectral.passes.targets import levelled
 from daskspectral.regression.choice import Terms, decide_regression
 from daskspectral.solve.ridge import resolve_ridge_cut
 
@@ -43,11 +44,12 @@ Array = NDArray[np.floating[Any]]
 class HermiteRegressor(Regressor):
     """Kernel regression on values and gradients (section 7.2, algorithms 4 and 5, Cabannes and Bach 2024).
 
-    f = Σ_i coef_i k(., y_i) at p landmarks minimises the mean over the rows of
+    f = intercept + Σ_i coef_i k(., y_i) at p landmarks minimises the mean over the rows of
 
         (f(x) - y)² + gradient_weight |∇f(x) - t|²,
 
-    plus alpha coef.K coef, with K the kernel matrix of the landmarks. One pass sums p × p matrices, in
+    plus alpha coef.K coef, with K the kernel matrix of the landmarks. The intercept is the weighted mean of y, so that
+    f + b is fitted to y + b. One pass sums p × p matrices, in
     O(n p² + n p d); the rest is p × p. Without gradients this is Nystrom kernel ridge regression.
 
     Parameters
@@ -57,8 +59,7 @@ class HermiteRegressor(Regressor):
         Matern(1.5), with gradients Matern(2.5), and Gaussian at many scales, by cross-validation on a pilot of 10 000
         rows at most; a kernel whose scale is "auto" is compared with itself at other scales. `choice_` has the table.
         A FourierLattice serves one to four columns: one pass sums modes, from which kernel, scale and alpha are chosen
-        afterwards. Its kernel is the prior of its coefficients, alpha the weight of its squared norm, and a constant is
-        free.
+        afterwards. Its kernel is the prior of its coefficients, alpha the weight of its squared norm.
     alpha : float, "gcv" or None
         Weight of the penalty, 0 or more. By default the weight with the least error on folds that were left out, for
         which sums by fold are enough; "gcv", and any fit without folds, takes the weight with the least robust
@@ -82,6 +83,8 @@ class HermiteRegressor(Regressor):
     Attributes
     ----------
     coef_ : (p,), or (p, m) for m targets
+    intercept_ : float, or (m,): the weighted mean of y; 0 on a FourierLattice, whose first function is the constant and
+        has it in its coefficient
     alpha_ : float, the penalty's weight
     choice_ : Selection, the kernels that were compared, and the `parameters` that give this fit again, to the same bits
     cv_ : float, the mean squared error at alpha_ on folds that were left out, summed over the targets, with gradients
@@ -114,10 +117,11 @@ class HermiteRegressor(Regressor):
 
     parts: ClassVar = {"basis": Landmarks}
     fitted_attributes = (
-        *("moments_", "coef_", "alpha_", "choice_", "cv_", "cv_score_", "cv_curve_", "gcv_", "gcv_curve_"),
+        *("moments_", "coef_", "intercept_", "alpha_", "choice_", "cv_", "cv_score_", "cv_curve_", "gcv_", "gcv_curve_"),
         *("rank_", "degrees_of_freedom_"),
     )
     coef_: Array
+    intercept_: Any
 
     def __init__(
         self,
@@ -193,7 +197,9 @@ class HermiteRegressor(Regressor):
         source, operator = open_regression(
             self._as_fitted(X), y, gradients=gradients, weight=sample_weight, fold=labels, progress=progress
         )
-        if operator != before.operator:
+        measured = before.operator
+        assert isinstance(measured, Regression)
+        if operator != replace(measured, origin=(), unit=1.0, intercept=False):
             raise ValueError(f"the data are for {operator}, and the model was fitted on {before.operator}")
         return self._update_source(source, found)
 
@@ -215,20 +221,25 @@ class HermiteRegressor(Regressor):
                 moments, basis=named(self.basis), alpha=alpha, gradient_weight=weight, cut=cut
             )
             self.choice_ = selection.with_parameters(self.given_params())
-            problem, fit, coefficients = found.problem, found.fit, found.coefficients
+            problem, fit, coefficients = found.problem, found.fit, found.coefficients * operator.unit
         else:
             problem = ridge_problem(moments, weight)
             fit = problem.solve(alpha, cut)
-            coefficients, known = fit.coefficients, vars(self).get("moments_")
+            coefficients, known = fit.coefficients * operator.unit, vars(self).get("moments_")
             if "choice_" in vars(self) and known is not None and known.fingerprint != moments.fingerprint:
                 del self.choice_  # of an earlier fit
-        advise_offset(moments)
+        intercept = operator.unit * problem.intercept + (operator.origin or 0.0)
+        if lattice is not None:
+            coefficients[0], intercept = coefficients[0] + intercept, 0 * intercept
         self.coef_ = coefficients[:, 0] if operator.targets is None else coefficients
-        self.alpha_, self.gcv_, self.gcv_curve_ = fit.alpha, fit.score, np.column_stack([fit.alphas, fit.scores])
+        self.intercept_ = float(intercept[0]) if operator.targets is None else intercept
+        unit = operator.unit**2
+        self.alpha_, self.gcv_ = fit.alpha, fit.score * unit
+        self.gcv_curve_ = np.column_stack([fit.alphas, fit.scores * unit])
         self.cv_ = self.cv_score_ = self.cv_curve_ = None
         if fit.errors is not None and fit.error is not None:
-            self.cv_, self.cv_score_ = fit.error, problem.explained(fit.error)
-            self.cv_curve_ = np.column_stack([fit.alphas, fit.errors.sum(axis=1)])
+            self.cv_, self.cv_score_ = fit.error * unit, problem.explained(fit.error)
+            self.cv_curve_ = np.column_stack([fit.alphas, fit.errors.sum(axis=1) * unit])
         self.rank_, self.degrees_of_freedom_ = fit.rank, fit.freedom
         self.moments_ = moments
         return self.restored()
@@ -236,7 +247,8 @@ class HermiteRegressor(Regressor):
     def _predictor(self) -> tuple[SpanValues, int | None]:
         by_target = self.coef_.reshape(len(self.coef_), -1)
         device = chosen_device(self.device)
-        function = SpanValues(self.basis_, by_target, preparation=self.preparation_, device=device)
+        less = -np.atleast_1d(self.intercept_)
+        function = SpanValues(self.basis_, by_target, less, preparation=self.preparation_, device=device)
         return function, self.coef_.shape[1] if self.coef_.ndim == 2 else None
 
     def _session(self, rows: Rows, y: Any, gradients: Any, weight: Any, progress: bool | None = False) -> Session:
@@ -267,8 +279,7 @@ class HermiteRegressor(Regressor):
             raise TypeError(f"basis must be Landmarks(...) or FourierLattice(...) for a regression; got {basis!r}")
         if own is not None and (own.constant or own.exclude):
             raise ValueError(
-                f"a regression adds no constant function and leaves out no rows: leave constant and exclude of {basis} "
-                "out; an offset is taken by centring y"
+                f"a regression has an intercept and leaves out no rows: leave constant and exclude of {basis} out"
             )
         if lattice is not None:
             discretisation = regression_lattice(lattice, source.dimension, lattice.periods)
@@ -280,6 +291,7 @@ class HermiteRegressor(Regressor):
     def _discretised(self, source: Source, side: Side, operator: Regression, *, at_most: bool) -> Discretisation:
         """The basis and the scaling of columns, from passes and a draw of rows."""
         source = standardized(source)
+        operator = replace(levelled(operator, source, shifted=True), intercept=True)
         rng = np.random.default_rng(self.random_state)
         selection = Selection((), {})
         if side.automatic:
@@ -290,8 +302,9 @@ class HermiteRegressor(Regressor):
             side = replace(side, functions=selection.parameters["basis"])
         basis, again = side.choose(source, rng, operator, at_most=at_most)
         if again is None:
-            return Discretisation(basis, source.preparation)
-        return Discretisation(basis, source.preparation, selection=replace(selection, parameters={"basis": again}))
+            return Discretisation(basis, source.preparation, operator=operator)
+        selection = replace(selection, parameters={"basis": again})
+        return Discretisation(basis, source.preparation, selection=selection, operator=operator)
 
     def _check_parameters(self) -> None:
         check_fit(self)

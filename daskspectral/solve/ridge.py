@@ -37,12 +37,16 @@ class FoldSums:
     """Observations of one kind by fold: forms (K, p, p), targets (K, p, m) and squares (K, m), times `unit`.
 
     `unit` brings them to the scale of the means over all rows, so that folds that hold all rows add up to these.
+    With an intercept `functions` (K, p) and `values` (K, m) are the first moments, and `weights` (K,) the zeroth.
     """
 
     forms: Array
     targets: Array
     squares: Array
     unit: float = 1.0
+    functions: Array | None = None
+    values: Array | None = None
+    weights: Array | None = None
 
     def of(self, fold: int) -> tuple[Array, Array, Array]:
         """Form, target and squares of one fold."""
@@ -50,11 +54,57 @@ class FoldSums:
 
 
 @dataclass(frozen=True, eq=False)
+class Level:
+    """The means of the functions (p,) and of the values (m,), of which the latter are the intercepts."""
+
+    functions: Array
+    values: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The sums of one fold: form (p, p), target (p, m) and squares (m,).
+
+    With an intercept they are of values about the mean over all rows; `own` are the sums of functions and of such
+    values over the fold, `functions` (p,) the means over all rows.
+    """
+
+    form: Array
+    target: Array
+    squares: Array
+    own: Level | None = None
+    functions: Array | None = None
+
+    def turned(self, s: Array) -> Part:
+        """Return the sums of combinations s (p, r) of the functions."""
+        form, target = symmetric_part(s.T @ self.form @ s), s.T @ self.target
+        if self.own is None or self.functions is None:
+            return Part(form, target, self.squares)
+        return Part(form, target, self.squares, replace(self.own, functions=s.T @ self.own.functions), s.T @ self.functions)
+
+    def left_out(self, share: float) -> Part:
+        """Return the sums of values about the mean over the other folds; `share` is the weight of this one."""
+        if self.own is None:
+            return self
+        level = self.own.values / (share - 1)
+        squares = self.squares - 2 * level * self.own.values + share * level**2
+        return Part(self.form, self.target - np.outer(self.own.functions, level), squares)
+
+    def beside(self, share: float) -> Array:
+        """Return what the other folds add to the target over all rows (p, m), of values about their mean."""
+        if self.own is None or self.functions is None:
+            return -self.target
+        shift = np.outer(self.functions - self.own.functions, self.own.values) / (1 - share)
+        return np.asarray(shift - self.target)
+
+
+@dataclass(frozen=True, eq=False)
 class Observed:
     """Observations of one kind, as means over the rows: values, or gradients times their weight.
 
     `form` (p, p), the `target` b (p, m) and `squares` (m,), the squared norms of what is fitted; `count` observations.
-    `folds` are the same sums by fold.
+    `folds` are the same sums by fold. With an intercept, target and squares are of values about their mean, the `level`,
+    except those of `folds`.
     """
 
     form: Array
@@ -62,18 +112,39 @@ class Observed:
     squares: Array
     count: float
     folds: FoldSums | None = None
+    level: Level | None = None
+
+    def about(self, functions: Array, values: Array) -> Observed:
+        """Return the same means with an intercept, from the means of the functions (p,) and of the values (m,)."""
+        target, squares = self.target - np.outer(functions, values), self.squares - values**2
+        return replace(self, target=target, squares=np.maximum(squares, 0.0), level=Level(functions, values))
 
     def leading(self, size: int) -> Observed:
         """The means of the first functions, by fold too."""
-        folds = self.folds
+        folds, level = self.folds, self.level
         if folds is not None:
-            folds = replace(folds, forms=folds.forms[:, :size, :size], targets=folds.targets[:, :size])
-        return replace(self, form=self.form[:size, :size], target=self.target[:size], folds=folds)
+            first = None if folds.functions is None else folds.functions[:, :size]
+            forms, targets = folds.forms[:, :size, :size], folds.targets[:, :size]
+            folds = replace(folds, forms=forms, targets=targets, functions=first)
+        if level is not None:
+            level = replace(level, functions=level.functions[:size])
+        return replace(self, form=self.form[:size, :size], target=self.target[:size], folds=folds, level=level)
 
-    def of(self, fold: int) -> tuple[Array, Array, Array]:
-        """Form, target and squares of one fold."""
-        assert self.folds is not None
-        return self.folds.of(fold)
+    def part(self, fold: int) -> Part:
+        """The sums of one fold, of values about the level."""
+        folds, level = self.folds, self.level
+        assert folds is not None
+        form, target, squares = folds.of(fold)
+        if level is None or folds.functions is None or folds.values is None or folds.weights is None:
+            return Part(form, target, squares)
+        functions, values, weight = (folds.unit * sums[fold] for sums in (folds.functions, folds.values, folds.weights))
+        return Part(
+            form,
+            target - np.outer(functions, level.values),
+            squares - 2 * level.values * values + weight * level.values**2,
+            Level(functions, values - weight * level.values),
+            level.functions,
+        )
 
 
 def summed(observed: Sequence[Observed]) -> tuple[Array, Array]:
@@ -83,9 +154,14 @@ def summed(observed: Sequence[Observed]) -> tuple[Array, Array]:
 
 def without(observed: Sequence[Observed], fold: int, share: float) -> tuple[Array, Array]:
     """Form and target of all kinds together, as means over the other folds; `share` is that of the fold."""
-    form, target = summed(observed)
-    forms, targets, _ = zip(*(kind.of(fold) for kind in observed), strict=True)
-    return (form - np.sum(forms, axis=0)) / (1 - share), (target - np.sum(targets, axis=0)) / (1 - share)
+    return others(*summed(observed), [kind.part(fold) for kind in observed], share)
+
+
+def others(form: Array, target: Array, parts: Sequence[Part], share: float) -> tuple[Array, Array]:
+    """Form and target as means over the other folds, from those over all rows and the parts of one fold by kind."""
+    rest = 1 - share
+    form = (form - np.sum([part.form for part in parts], axis=0)) / rest
+    return form, np.sum([target, *(part.beside(share) for part in parts)], axis=0) / rest
 
 
 def missed(form: Array, target: Array, squares: float, a: Array, floor: float) -> float:
@@ -131,6 +207,7 @@ class RidgeFit:
 class RidgeProblem:
     """Minimise a.A a - 2 a.b + squares + alpha a.K a for each column b (p, m), all summed over the kinds `observed`.
 
+    With an intercept values are taken about their mean.
     K = `penalty` (p, p). A and K may be singular to rounding, both in the same directions. `shares` (K,) are those of
     the folds in the weight, None without folds. `spread` is the mean square of what a fit has to explain: of values
     about their mean, and of gradients; on folds that were left out, where there are any.
@@ -189,6 +266,12 @@ class RidgeProblem:
         errors = None if self.shares is None else fold_errors(self, self.shares, alphas, cut)
         return Curve(alphas, scores, errors, pencil)
 
+    @property
+    def intercept(self) -> Array:
+        """The means (m,) of the values, which are added to the functions; 0 without an intercept."""
+        none = np.zeros(self.observed[0].target.shape[1])
+        return next((kind.level.values for kind in self.observed if kind.level is not None), none)
+
     def explained(self, error: float) -> float:
         """The share of the spread that a mean squared error leaves explained; 0 where nothing is spread."""
         return 1 - error / self.spread if self.spread > 0 else 0.0
@@ -225,11 +308,24 @@ class _Kind:
     squares: float
     count: float
     floor: float
+    means: Array | None = None  # Z.T of the functions' means (r,), with an intercept
 
     @cached_property
     def seen(self) -> Array:
         """The diagonal (r,)."""
         return self.form if self.form.ndim == 1 else np.diag(self.form)
+
+    def leverage(self, shrunk: Array, seen: Array) -> tuple[float, float]:
+        """Return the means over the observations of the diagonals of H and of H Hᵀ, for the hat matrix H.
+
+        With an intercept H is that about the mean, and the mean: P + H (1 - P) with P = 1 1ᵀ / n.
+        """
+        variance = shrunk**2 * seen
+        traces = float(self.seen @ shrunk), float(self.seen @ variance)
+        if self.means is not None:
+            squares = self.means**2
+            traces = traces[0] + 1 - float(squares @ shrunk), traces[1] + 1 - float(squares @ variance)
+        return traces[0] / self.count, traces[1] / self.count
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +355,8 @@ class _Pencil:
         for kind in observed:
             squares = float(kind.squares.sum())
             own = seen if len(observed) == 1 else z.T @ kind.form @ z
-            kinds.append(_Kind(own, z.T @ kind.target, squares, kind.count, 10 * cut * squares + 1e-300))
+            means = None if kind.level is None else z.T @ kind.level.functions
+            kinds.append(_Kind(own, z.T @ kind.target, squares, kind.count, 10 * cut * squares + 1e-300, means))
         return cls(z, seen, paid, np.sum([kind.target for kind in kinds], axis=0), tuple(kinds), anchor)
 
     def moved(self, anchor: float, problem: RidgeProblem, cut: float) -> _Pencil:
@@ -282,8 +379,7 @@ class _Pencil:
         return sum(
             _robust(
                 missed(kind.form, kind.target, kind.squares, a, kind.floor),
-                float(kind.seen @ shrunk) / kind.count,
-                float(kind.seen @ (shrunk**2 * self.seen)) / kind.count,
+                *kind.leverage(shrunk, self.seen),
             )
             for kind in self.kinds
         )
@@ -301,7 +397,8 @@ class _Pencil:
     def fit(self, alpha: float, curve: Curve) -> RidgeFit:
         """The solution at one alpha."""
         shrunk = self.shrunk(alpha)
-        coefficients, freedom = self.directions @ (shrunk[:, None] * self.target), float(np.sum(self.seen * shrunk))
+        coefficients = self.directions @ (shrunk[:, None] * self.target)
+        freedom = sum(kind.leverage(shrunk, self.seen)[0] * kind.count for kind in self.kinds)
         chosen = alpha, self.score(alpha), len(self.seen), freedom
         return RidgeFit(coefficients, *chosen, curve.alphas, curve.scores, curve.errors)
 
@@ -322,7 +419,7 @@ def fold_errors(problem: RidgeProblem, shares: Array, alphas: Array, cut: float)
 
         (A - A_k) a / (1 - w_k) + alpha K a = (b - b_k) / (1 - w_k),
 
-    has on the fold the error squares_k - 2 a.b_k + a.A_k a. One eigendecomposition a fold serves all penalties, in
+    has on the fold the error squares_k - 2 a.b_k + a.A_k a; an intercept is the mean over the other rows. One eigendecomposition a fold serves all penalties, in
     functions S that are orthonormal in the norm K. Of these, sums with a relative rounding of `cut` tell those of more
     than its root apart: the others, of which A is like K², would be rounding, and matter for penalties below it alone.
     None where fewer than two folds can be left out.
@@ -335,16 +432,11 @@ def fold_errors(problem: RidgeProblem, shares: Array, alphas: Array, cut: float)
     form, target = symmetric_part(s.T @ form @ s), s.T @ target
     total = np.zeros((len(alphas), len(observed)))
     for k in judged:
-        own = []
-        for kind in observed:
-            seen, aimed, squares = kind.of(k)
-            own.append((symmetric_part(s.T @ seen @ s), s.T @ aimed, float(squares.sum())))
-        rest = 1 - shares[k]
-        others = form - np.sum([f for f, _, _ in own], axis=0)
-        a = _ridge(others / rest, (target - np.sum([t for _, t, _ in own], axis=0)) / rest, alphas)
-        for j, (seen, aimed, norm) in enumerate(own):
-            image = (seen @ a.reshape(len(a), -1)).reshape(a.shape)
-            error = norm - np.einsum("rgm,rgm->g", a, 2 * aimed[:, None] - image)
+        parts, share = [kind.part(k).turned(s) for kind in observed], float(shares[k])
+        a = _ridge(*others(form, target, parts, share), alphas)
+        for j, part in enumerate(own.left_out(share) for own in parts):
+            image, norm = (part.form @ a.reshape(len(a), -1)).reshape(a.shape), float(part.squares.sum())
+            error = norm - np.einsum("rgm,rgm->g", a, 2 * part.target[:, None] - image)
             total[:, j] += np.maximum(error, 10 * cut * norm)
     return total / float(shares[judged].sum())
 
@@ -405,8 +497,11 @@ def held_out(observed: Sequence[Observed], shares: Array, penalty: Array, alpha:
     """The mean squared error of the folds that can be left out, each by the solution of the others."""
     error, judged = 0.0, judges(shares)
     for k in judged:
-        a = solve_diagonal(*without(observed, k, float(shares[k])), alpha * penalty)
-        error += sum(_missed_squares(*kind.of(k), a) for kind in observed)
+        share = float(shares[k])
+        a = solve_diagonal(*without(observed, k, share), alpha * penalty)
+        for kind in observed:
+            part = kind.part(k).left_out(share)
+            error += _missed_squares(part.form, part.target, part.squares, a)
     return error / float(shares[judged].sum())
 
 

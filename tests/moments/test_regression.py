@@ -14,7 +14,7 @@ from daskspectral.kernels import Gaussian, Matern
 from daskspectral.moments import Moments, lattice_regression
 from daskspectral.moments.lattice_regression import regress
 from daskspectral.moments.problem import checked_means
-from daskspectral.moments.regression import advise_offset, cross_validate, observed_in, ridge_problem
+from daskspectral.moments.regression import cross_validate, observed_in, ridge_problem
 from daskspectral.operators.regression import Regression
 from daskspectral.solve.ridge import CUTS
 from tests.modes.common import waves
@@ -107,19 +107,9 @@ def test_folds_left_out() -> None:
     assert found.score == pytest.approx(0)
     assert cross_validate(replace(moments, folds=None), observed, refit) is None
     flat = moments_of(LINEAR, {"x": ROWS["x"], "y": np.ones((N, 2))}, FOLD, Regression(targets=2))
-    advise_offset(flat)
     for there in (flat, replace(flat, folds=None)):
         assert ridge_problem(there, 0.0).spread == pytest.approx(0, abs=1e-12)
     assert cross_validate(flat, ridge_problem(flat, 0.0).observed, refit) is None  # nothing is spread
-
-
-@pytest.mark.parametrize(("basis", "most"), [(LandmarkBasis(Gaussian(1.0), np.eye(2)), 100.0), (LINEAR, 3e3)])
-def test_a_mean_that_dwarfs_the_spread(basis: Any, most: float) -> None:
-    for mean, far in ((most, False), (1.01 * most, True), (-1.01 * most, True)):
-        y = np.where(np.arange(N) % 2 == 0, 2.0, -2.0)[:, None] + [0.0, 2 * mean]
-        moments = moments_of(basis, {"x": ROWS["x"], "y": y}, FOLD, Regression())
-        with pytest.warns(FitWarning, match="standard deviation 2: ") if far else np.errstate():
-            advise_offset(moments)
 
 
 LATTICE = FourierLattice((3, 2), box=[(-1.2, 1.2), (-1.5, 1.1)], method="matmul")

@@ -42,9 +42,10 @@ def fitted() -> dsp.HermiteRegressor:
 
 
 def sums(model: dsp.HermiteRegressor) -> tuple[Array, Array]:
-    """A (p, p) and b (p, m)."""
-    arrays = model.moments_.arrays
-    return arrays["gram"] + arrays["dirichlet"], arrays["values"] + arrays["slopes"]
+    """A (p, p) and b (p, m), of values about 0."""
+    arrays, (*origin,) = model.moments_.arrays, model.moments_.operator.origin
+    values = arrays["values"] + np.outer(arrays["first"], origin or [0.0])
+    return arrays["gram"] + arrays["dirichlet"], values + arrays["slopes"]
 
 
 # -- algorithms 4 and 5 ------------------------------------------------------------------------------------------------
