@@ -86,6 +86,8 @@ Other estimators
 >>> x, unit = x[:300], x[:300] / np.linalg.norm(x[:300], axis=1, keepdims=True)
 >>> y, slopes = np.sin(x[:, 0]), np.column_stack([np.cos(x[:, 0]), 0 * x[:, 1]])
 >>> h = dsp.HermiteRegressor(random_state=0).fit(x, y, gradients=slopes)  # kernel, scale, penalty: by cross-validation
+>>> bool(np.isclose(h.intercept_, y.mean()))  # with an intercept: y + b has predictions + b
+True
 >>> h.predict(x).shape, h.predict_gradient(x).shape, h.cv_score_ > 0.99  # R² on rows left out
 ((300,), (300, 2), True)
 >>> sdp = dsp.SDPEmbedding(random_state=0).fit(x)  # the bandwidth is chosen: sdp.bandwidth_

@@ -34,8 +34,8 @@ from daskspectral.passes.functions import EquivariantValues, SpanLeverage, SpanV
 from daskspectral.passes.parameters import sobolev_order
 from daskspectral.passes.session import Session, Training
 from daskspectral.passes.sums import Discretisation
-from daskspectral.passes.targets import levelled
 from daskspectral.passes.support import Coverage, Support
+from daskspectral.passes.targets import levelled
 
 Array = NDArray[np.floating[Any]]
 

@@ -187,7 +187,7 @@ def _iterated(moments: Moments, basis: WeighedLattice, alpha: float, gradient_we
         terms += [replace(term, factor=gradient_weight * term.factor) for term in slopes]
         weights["slopes"] = gradient_weight
     sums = vectors_of(lattice, operator, modes)
-    target = sum(factor * sums[name].reshape(lattice.size, -1) for name, factor in weights.items())
+    target = np.sum([factor * sums[name].reshape(lattice.size, -1) for name, factor in weights.items()], axis=0)
     if "first" in sums:
         target = target - np.outer(sums["first"], target[0])  # of values about their mean
     target = scale[:, None] * target

@@ -22,6 +22,7 @@ from daskspectral.passes.apply import RowFunction
 from daskspectral.passes.parameters import check_whole
 from daskspectral.passes.scale import Added, Spread
 from daskspectral.passes.sums import Discretisation, measure, plan_sums
+from daskspectral.passes.targets import levelled
 from daskspectral.solve import Solver
 
 Array = NDArray[np.floating[Any]]
@@ -69,11 +70,11 @@ def measure_score(
     return score_span(fitted.operator, dense(moments), functions, model.n_components)
 
 
-def _compared(function: RowFunction, field: str, batch: Mapping[str, Array]) -> dict[str, Spread]:
-    """The spread of a field of rows about a function's values."""
+def _compared(function: RowFunction, field: str, unit: float, batch: Mapping[str, Array]) -> dict[str, Spread]:
+    """The spread of a field of rows about a function's values, in a unit in which squares stay in range."""
     y = np.asarray(batch[field], dtype=float).reshape(len(batch[field]), -1)
     with renumbered(batch[NUMBER].__getitem__):
-        return {"spread": Spread.of(y, batch.get("weight"), function.of_prepared(batch["x"])[0])}
+        return {"spread": Spread.of(y / unit, batch.get("weight"), function.of_prepared(batch["x"])[0] / unit)}
 
 
 def determination(
@@ -90,10 +91,10 @@ def determination(
         raise ValueError(f"y has {operator.targets or 1} columns, and the model was fitted on {targets or 1} targets")
     if source.n < 2:
         raise ValueError("R^2 compares with the spread of y, and X has 1 row; give 2 or more")
-    return explained(function, source)
+    return explained(function, source, unit=levelled(operator, source, shifted=False).unit)
 
 
-def explained(function: RowFunction, source: Source, field: str = "y") -> float:
+def explained(function: RowFunction, source: Source, field: str = "y", unit: float = 1.0) -> float:
     """R² of a function's values (n, m) against a field of a source, (n,) or (n, m).
 
     Raises as `determination` does for rows that are too few or weigh nothing.
@@ -103,7 +104,7 @@ def explained(function: RowFunction, source: Source, field: str = "y") -> float:
     snapshot = Snapshot(source)
     plan = plan_rows(source, 2000.0 * function.columns, device=function.device)
     run = Run(source, plan, None, "score", function.device)
-    total = run.reduce(Added(partial(_compared, function, field)))
+    total = run.reduce(Added(partial(_compared, function, field, unit)))
     snapshot.check_unchanged()
     if total.count < 2:
         raise ValueError(f"R^2 compares with the spread of y, and {total.count} of {source.rows} is left; give more")

@@ -55,7 +55,7 @@ def _first(source: Source, name: str) -> Array:
             usable &= np.asarray(weight.read(start, stop)) > 0
         if usable.any():
             break
-    return found[usable]
+    return np.asarray(found[usable])
 
 
 def _origin(values: Array) -> float:

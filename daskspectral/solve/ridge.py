@@ -80,7 +80,8 @@ class Part:
         form, target = symmetric_part(s.T @ self.form @ s), s.T @ self.target
         if self.own is None or self.functions is None:
             return Part(form, target, self.squares)
-        return Part(form, target, self.squares, replace(self.own, functions=s.T @ self.own.functions), s.T @ self.functions)
+        own = replace(self.own, functions=s.T @ self.own.functions)
+        return Part(form, target, self.squares, own, s.T @ self.functions)
 
     def left_out(self, share: float) -> Part:
         """Return the sums of values about the mean over the other folds; `share` is the weight of this one."""
@@ -103,8 +104,8 @@ class Observed:
     """Observations of one kind, as means over the rows: values, or gradients times their weight.
 
     `form` (p, p), the `target` b (p, m) and `squares` (m,), the squared norms of what is fitted; `count` observations.
-    `folds` are the same sums by fold. With an intercept, target and squares are of values about their mean, the `level`,
-    except those of `folds`.
+    `folds` are the same sums by fold. With an intercept, target and squares are of values about their mean, the
+    `level`, except those of `folds`.
     """
 
     form: Array
@@ -419,7 +420,8 @@ def fold_errors(problem: RidgeProblem, shares: Array, alphas: Array, cut: float)
 
         (A - A_k) a / (1 - w_k) + alpha K a = (b - b_k) / (1 - w_k),
 
-    has on the fold the error squares_k - 2 a.b_k + a.A_k a; an intercept is the mean over the other rows. One eigendecomposition a fold serves all penalties, in
+    has on the fold the error squares_k - 2 a.b_k + a.A_k a; an intercept is the mean over the other rows.
+    One eigendecomposition a fold serves all penalties, in
     functions S that are orthonormal in the norm K. Of these, sums with a relative rounding of `cut` tell those of more
     than its root apart: the others, of which A is like K², would be rounding, and matter for penalties below it alone.
     None where fewer than two folds can be left out.

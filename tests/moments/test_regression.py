@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskspectral.basis import FourierLattice, LandmarkBasis, MonomialBasis
+from daskspectral.basis import FourierLattice, MonomialBasis
 from daskspectral.basis.lattice import prior_weights
 from daskspectral.errors import FitWarning
 from daskspectral.kernels import Gaussian, Matern
