@@ -3,8 +3,6 @@
     pip install "daskspectral[gpu]"
     python examples/benchmarks/gpu.py --json gpu.json
 
-Nothing has been measured with it on a GPU yet.
-
 "kernels": `Measure` on rows in memory, p landmarks, d = 20: useful flops a second (as in `chunk_kernel.py`) over the
 flops a second of a product of two 8192 x 8192 matrices there, in turn with it; float32 over float64; the largest
 difference of the sums from the CPU's, and whether a second pass gives the same bits. "lattice": rows a second whose
