@@ -221,7 +221,10 @@ class Side:
         spread = self.landmarks.spread
         spread = 0.0 if isinstance(spread, str) else spread
         found = replace(found, points=moved(found.points, found.kernel, spread))
-        return self.at(found.basis), self.given_at(found.raw, found.kernel, spread)
+        basis = self.at(found.basis)
+        if self.leading or (self.spanning and basis.size < basis.dimension):
+            return basis, self.functions.placed(replace(self.landmarks, count="auto"))  # as other rows need others
+        return basis, self.given_at(found.raw, found.kernel, spread)
 
     def at(self, basis: LandmarkBasis) -> Basis:
         """Functions at landmarks as they are used: within a vanishing basis where one is asked for."""
@@ -237,6 +240,10 @@ class Side:
         found = replace(self.landmarks, kernel=kernel, points=raw, count=len(raw), spread=spread)
         again: GivenFunctions = self.functions.placed(found)
         return again
+
+    def of_rows(self, basis: Basis) -> bool:
+        """Whether these chosen functions are combinations of the rows, which other rows do not share."""
+        return self.leading > 0 or (self.spanning and basis.size - self.constant < basis.dimension)
 
     def periods_in(self, source: Source, operator: Operator) -> Periods | None:
         """The period of each prepared column; None where none has one.

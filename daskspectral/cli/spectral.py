@@ -158,6 +158,11 @@ def _functions_of(path: str, options: dict[str, Any]) -> dict[str, Any]:
             f"columns were, or are to be, standardised, and POINTS have another scaling than {path}: scale them "
             "before, and leave --standardize out"
         )
+    if moments.of_rows:
+        raise ValueError(
+            f"the functions of {path} are combinations of its rows, which are fewer than its columns, and other rows "
+            "need others. Fit all rows together"
+        )
     options["columns"] = moments.preparation["columns"]
     return {"basis": moments.basis} | ({} if moments.right_basis is None else {"right_basis": moments.right_basis})
 

@@ -46,11 +46,11 @@ from daskspectral.manifolds import Manifold
 from daskspectral.moments import Moments
 from daskspectral.operators import Operator
 from daskspectral.passes.apply import Result, RowFunction, apply_rows
-from daskspectral.passes.folds import FoldRequest
+from daskspectral.passes.folds import FoldRequest, checked_folds
 from daskspectral.passes.parameters import check_whole
 from daskspectral.passes.selection import Selection
-from daskspectral.passes.session import Session, measured_further
-from daskspectral.passes.sums import PassPlan
+from daskspectral.passes.session import Session, check_appended, measured_further
+from daskspectral.passes.sums import Discretisation, PassPlan
 from daskspectral.registry import Function, Named, Registered, Trusted
 from daskspectral.solvers import Ascent, Cut, Penalised
 from daskspectral.store import load, save
@@ -370,5 +370,19 @@ class MeasuredEstimator(Estimator):
 
     @final
     def _update_source(self, source: Source, folds: FoldRequest | None) -> Self:
-        """Measure the rows of opened data that the fitted moments have not seen, and solve the sum."""
-        return self.fit_moments(measured_further(self.moments_, source, folds, chosen_device(self.device)))
+        """Measure the rows of opened data that the fitted moments have not seen, and solve the sum.
+
+        Functions that are combinations of the rows that were measured are made of all rows, which are measured anew.
+        """
+        before = self.moments_
+        if not before.of_rows:
+            return self.fit_moments(measured_further(before, source, folds, chosen_device(self.device)))
+        check_appended(before, source, Snapshot(source))
+        labelled = folds is not None and folds.labels is not None
+        folds = folds if labelled else checked_folds(getattr(self, "folds", None))
+        source = Discretisation.of(before).prepared(source, before.operator)
+        return self._fit_session(self._session_of(source, before.operator, folds), None, 0.0)
+
+    def _session_of(self, source: Source, operator: Any, folds: FoldRequest | None) -> Session:
+        """A fit to opened data, by the functions that the parameters choose for them."""
+        raise NotImplementedError

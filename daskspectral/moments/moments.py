@@ -108,7 +108,8 @@ class Moments(Registered):
     "kept", summed "apart", or "dropped". `penalty` is c of their penalised solution, and `undercut` (k,) by what factor
     other functions had lower values on rows held out when these were chosen. `order` are the sums over runs of
     neighbouring rows, which depend on the chunks (`moments.counting`), None where they were not measured. `a + b` is
-    the moments of both data together; it has folds where both have them.
+    the moments of both data together; it has folds where both have them. Functions that are `of_rows` are combinations
+    of the rows that were measured: such moments do not add.
 
     Examples
     --------
@@ -139,6 +140,7 @@ class Moments(Registered):
     penalty: float | None = None
     undercut: Array | None = None
     order: Array | None = None
+    of_rows: bool = False
 
     @property
     def weight(self) -> float:
@@ -243,15 +245,19 @@ class Moments(Registered):
         return np.dot(functions, shared) + np.dot(functions, beside) @ q.landmarks
 
     def __add__(self, other: Moments) -> Moments:
-        """The moments of both. Raises ValueError where they measure different things, or by other folds."""
+        """Return the moments of both.
+
+        Raises ValueError if they measure different things, by other folds, or in the span of their rows.
+        """
         if not isinstance(other, Moments):
             return NotImplemented
+        if self.of_rows or other.of_rows:
+            raise ValueError(
+                "moments of linear functions of fewer rows than columns do not add, because the functions span only "
+                "the rows of one fit. Fit all rows together, or update the model with the rows appended to its data"
+            )
         other = self._alike(other)
         self.measured.check_addable(other.measured)
-        for one in (self, other):
-            if one.spanned and one.pairs is None:  # not of the rows of both
-                whole = replace(one, arrays={**one.arrays, POINTS: one.weight * one.points()})
-                return whole + other if one is self else self + whole
         shapes, theirs = ({k: v.shape for k, v in m.arrays.items()} for m in (self, other))
         if shapes != theirs:
             raise ValueError(f"moments of different forms do not add: {shapes} and {theirs}")

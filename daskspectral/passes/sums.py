@@ -77,7 +77,8 @@ class Discretisation(Registered):
     `landmark_rows`: "kept" (nothing is tested), summed "apart" from the folds, or "dropped". `penalty` is c of the
     penalised solution, and `selection` tells how all of it was chosen. `operator` is the operator with what was
     estimated for it, None where nothing was. `reserved` are the folds that a network was not trained on. Functions that
-    are `spanning` are all linear ones on these rows, whose products with the columns follow from the other sums.
+    are `spanning` are all linear ones on these rows, whose products with the columns follow from the other sums; those
+    that are `of_rows` are combinations of these rows, on either side, so that other rows need other ones.
     """
 
     expects: ClassVar = {
@@ -99,6 +100,7 @@ class Discretisation(Registered):
     operator: Operator | None = None
     reserved: tuple[int, ...] = ()
     spanning: bool = False
+    of_rows: bool = False
 
     @property
     def outline(self) -> Outline:
@@ -336,6 +338,7 @@ def measure(
         penalty=discretisation.penalty,
         undercut=None if discretisation.selection is None else discretisation.selection.undercut,
         order=order,
+        of_rows=discretisation.of_rows,
     )
 
 

@@ -27,7 +27,7 @@ from daskspectral.estimators.summary import chosen_facts, explained, measured_fa
 from daskspectral.moments import Moments
 from daskspectral.moments.regression import ridge_problem
 from daskspectral.operators.regression import Regression
-from daskspectral.passes.folds import checked_folds, continued_folds
+from daskspectral.passes.folds import FoldRequest, checked_folds, continued_folds
 from daskspectral.passes.functions import SpanValues
 from daskspectral.passes.parameters import check_amount, check_fit, check_one_of
 from daskspectral.passes.scale import standardized
@@ -187,7 +187,8 @@ class HermiteRegressor(Regressor):
     ) -> Self:
         """Fold in rows that were appended to X, y and gradients since they were fitted.
 
-        The landmarks, or the box, and the scaling of columns stay. What is read and compared, and `folds`, are as in
+        The landmarks, or the box, and the scaling of columns stay; linear functions of fewer rows than columns are made
+        of all rows anew. What is read and compared, and `folds`, are as in
         `SpectralDecomposition.update`. Raises ValueError where X has no more rows than before, or data are not as they
         were.
         """
@@ -256,6 +257,9 @@ class HermiteRegressor(Regressor):
         folds = checked_folds(self.folds)
         labels = None if folds is None else folds.labels
         source, operator = open_regression(rows, y, gradients=gradients, weight=weight, fold=labels, progress=progress)
+        return self._session_of(source, operator, folds)
+
+    def _session_of(self, source: Source, operator: Any, folds: FoldRequest | None) -> Session:
         side, asked = self._side(source, operator)
         side.check_against(source, int(operator.gradients), operator)
         if source.standardize and side.has_periods:
@@ -301,10 +305,9 @@ class HermiteRegressor(Regressor):
             selection = decide_regression(source, operator, side, terms, rng, blocks=blocks)
             side = replace(side, functions=selection.parameters["basis"])
         basis, again = side.choose(source, rng, operator, at_most=at_most)
-        if again is None:
-            return Discretisation(basis, source.preparation, operator=operator)
-        selection = replace(selection, parameters={"basis": again})
-        return Discretisation(basis, source.preparation, selection=selection, operator=operator)
+        kept = None if again is None else replace(selection, parameters={"basis": again})
+        of_rows = side.of_rows(basis)
+        return Discretisation(basis, source.preparation, selection=kept, operator=operator, of_rows=of_rows)
 
     def _check_parameters(self) -> None:
         check_fit(self)

@@ -199,9 +199,9 @@ class Choice(Open):
             return Discretisation(basis, source.preparation)
         penalty = self.solver.resolved(1.0)
         chosen: dict[str, Any] = {} if penalty is None else {"solver": Penalised(penalty)}
-        few = basis.size - self.left.constant < basis.dimension
-        spanning = self.left.leading > 0 or (self.left.spanning and (few or source.on_invalid == "pairwise"))
-        found = Discretisation(basis, source.preparation, penalty=penalty, spanning=spanning)
+        of_rows = self.left.of_rows(basis)
+        spanning = of_rows or (self.left.spanning and source.on_invalid == "pairwise")
+        found = Discretisation(basis, source.preparation, penalty=penalty, spanning=spanning, of_rows=of_rows)
         if again is not None:
             chosen["basis"] = again
             treatment = self.landmark_rows(source, basis.size - self.left.constant)
@@ -213,7 +213,8 @@ class Choice(Open):
             if again is not None:
                 chosen["right_basis"] = again
             own = source.preparations[self.right.view] if self.operator.own_right_basis else None
-            found = replace(found, right_basis=right, right_preparation=own)
+            of_rows = of_rows or self.right.of_rows(right)
+            found = replace(found, right_basis=right, right_preparation=own, of_rows=of_rows)
         return replace(found, selection=Selection((), chosen))
 
 

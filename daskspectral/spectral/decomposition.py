@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from typing import Any, Self
 
@@ -16,7 +17,7 @@ from daskspectral.engine.checkpoint import leased
 from daskspectral.estimators.reading import reads
 from daskspectral.moments.trust import UNCERTAIN, advise_update, uncertainty
 from daskspectral.operators import Operator
-from daskspectral.passes.folds import checked_folds, continued_folds
+from daskspectral.passes.folds import FoldRequest, checked_folds, continued_folds
 from daskspectral.passes.parameters import check_fit, check_whole, checked_operator
 from daskspectral.passes.session import Session, Training
 from daskspectral.passes.sums import Discretisation
@@ -198,10 +199,13 @@ class SpectralDecomposition(SpectralFunctions):
     def _session(self, rows: Rows, y: Any, gradients: Any, weight: Any, progress: bool | None = False) -> Session:
         operator = checked_operator(self.operator)
         self._check_parameters(operator)
-        choice, folds = choose_functions(self, operator), checked_folds(self.folds)
+        folds = checked_folds(self.folds)
         labels = None if folds is None else folds.labels
         source = open_data(operator, rows, weight=weight, fold=labels, progress=progress)
-        choice = choice.fitted_to(source)
+        return self._session_of(source, operator, folds)
+
+    def _session_of(self, source: Source, operator: Operator, folds: FoldRequest | None) -> Session:
+        choice = choose_functions(self, operator).fitted_to(source)
         choice.check_against(source)
 
         def choose(source: Source, training: Training) -> Discretisation:
@@ -214,8 +218,11 @@ class SpectralDecomposition(SpectralFunctions):
     def update(self, X: Any, *, sample_weight: Any = None, folds: Any = None, progress: bool | None = None) -> Self:
         """Fold in rows that were appended to X since it was fitted: only these are summed, and the rest is solved anew.
 
-        For trajectories these are rows appended to the last one, and new trajectories after it. Landmarks and scaling
-        stay. New rows come to folds as the old ones did; where these are labels, `folds` are the labels of all rows.
+        X holds all rows, old and new; for trajectories rows are appended to the last one, and new trajectories after
+        it. Landmarks, scaling and anomalies stay, and functions keep the signs that they had. New rows come to folds as
+        the old ones did; where these are labels, `folds` are the labels of all rows. Linear functions of fewer rows
+        than columns, such as principal components of wide fields, span only these rows: they are made of all rows, and
+        all are summed, as in a fit.
 
         The rows of the fit, with their weights and fields, must be as they were. Only what may have changed is read
         again, and compared by checksums: zarr chunks that were written since, by their size and time or etag, and
@@ -229,8 +236,9 @@ class SpectralDecomposition(SpectralFunctions):
         labels = None if found is None else found.labels
         rows = self._as_fitted(X)
         source = open_data(before.operator, rows, weight=sample_weight, fold=labels, progress=progress)
-        known = self._excess()
+        known, fitted = self._excess(), copy.copy(self)
         self._update_source(source, found)
+        self._turn_like(fitted)
         advise_update(known, self._excess())
         return self
 

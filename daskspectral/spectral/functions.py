@@ -164,6 +164,20 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
         kept = {"choice_"} if known is not None and known.fingerprint == moments.fingerprint else set()
         return self._with(moments, solution, kept)
 
+    def _turn_like(self, before: SpectralFunctions) -> None:
+        """Turn each function by a sign, or a phase, to the function of an earlier solution that it overlaps most."""
+        moments, own, new = self.moments_, before.coefficients_, self.coefficients_
+        if moments.of_rows or before.moments_.of_rows:  # linear functions of other directions
+            old, found = before.basis_.parts[-1].landmarks, self.basis_.parts[-1].landmarks
+            own = np.vstack([own[: -len(old)], found @ (old.T @ own[-len(old) :])])
+        gram = np.eye(len(new)) if on_lattice(moments) else moments.mean("gram")
+        overlap = own.conj().T @ gram @ new
+        nearest = np.take_along_axis(overlap, np.abs(overlap).argmax(axis=0)[None], axis=0)[0]
+        nearest = nearest if np.iscomplexobj(new) else nearest.real
+        phases = np.divide(nearest.conj(), np.abs(nearest), out=np.ones_like(nearest), where=nearest != 0)
+        for name in self.solver_.functions:
+            setattr(self, name, getattr(self, name) * phases)
+
     @property
     def solver_(self) -> Solver:
         """The solver of the fitted operator; it decides which attributes there are."""

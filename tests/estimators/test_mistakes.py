@@ -84,7 +84,7 @@ MISTAKES: dict[str, tuple[Callable[[Fits, Path], Any], str]] = {
     ),
     "times": (
         lambda m, p: model().fit(dsp.Rows(xr.DataArray(X, dims=("a", "b")), sample_dims="a", anomaly="month")),
-        r"rows of X are \('a',\): give sample_dims=\('time',\), or decode",
+        r"rows of X, which .* \('a',\); got none. Give sample_dims=\('time',\), or decode",
     ),
     "season": (lambda m, p: dsp.Rows(FIELD, anomaly="monthly"), "'month' or 'season' .*; it is 'monthly'"),
     "trajectories": (lambda m, p: model(Transfer(1)).fit([WALK, X]), r"X\[1\] has 2 columns and X\[0\] has 1.*share"),

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
-from daskspectral.kernels import Gaussian, Polynomial, Radial
+from daskspectral.kernels import Gaussian, Linear, Polynomial, Radial
 from tests.common import assert_close, reference_arrays
 from tests.estimators.common import as_path
 
@@ -125,6 +125,14 @@ def test_moments_add_and_appended_rows_are_folded_in(fitted: dsp.HermiteRegresso
         np.testing.assert_allclose(found.moments_.arrays["slopes"], fitted.moments_.arrays["slopes"], rtol=1e-9)
         np.testing.assert_allclose(found.predict(X), fitted.predict(X), atol=1e-5)
         assert found.moments_.rows == N
+
+
+def test_an_update_of_linear_functions_of_fewer_rows_than_columns_is_a_fit() -> None:
+    wide = np.random.default_rng(0).standard_normal((60, 80))
+    y = wide[:, 0]
+    model = dsp.HermiteRegressor(Landmarks(Linear()), alpha=1e-8).fit(wide[:20], y[:20])
+    assert np.abs(model.predict(wide) - y).max() > 0.1
+    np.testing.assert_allclose(model.update(wide, y).predict(wide), y, atol=1e-4)
 
 
 # -- bad input ---------------------------------------------------------------------------------------------------------

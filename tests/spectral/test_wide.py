@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis, Landmarks
 from daskspectral.choosing import landmarks, side
 from daskspectral.errors import RankWarning
 from daskspectral.kernels import Linear
-from daskspectral.operators import Covariance, Laplacian
+from daskspectral.operators import Covariance, Cross, Laplacian, Transfer
 from tests.common import assert_close
 
 N, D = 130, 170
@@ -78,20 +79,96 @@ def test_the_rows_give_what_all_columns_give(rows: Any, params: dict[str, Any], 
     assert found.score(X * 1.5) == pytest.approx(wanted.score(X * 1.5), rel=1e-9)
 
 
-def test_products_with_columns_are_formed_where_rows_are_added(tmp_path: Path) -> None:
-    """New rows have what no direction of the earlier ones has, and patterns are of all rows."""
-    found = components().fit(X[:110])
-    assert found.moments_.spanned
+LINEAR = Landmarks(Linear())
+PAIRED = {"basis": LINEAR, "right_basis": LINEAR, "solver": dsp.solvers.Cut()}
+WIDE: dict[str, tuple[Any, Any]] = {
+    "components": (components(), lambda n: X[:n]),
+    "standardized": (components(folds="blocks"), lambda n: dsp.Rows(X[:n], standardize=True)),
+    "columns": (components(), lambda n: dsp.Rows(X[:n], columns=range(1, D))),
+    "second moments": (components(Landmarks(Linear(), constant=False)), lambda n: X[:n]),
+    "field": (components(), lambda n: dsp.Rows(FIELD[:n], sample_dims="time", latitude="lat")),
+    "skipped": (components(), lambda n: dsp.Rows(HOLES[:n], on_invalid="skip")),
+    "left": (
+        dsp.SpectralDecomposition(Cross(center=True), n_components=2, **PAIRED),
+        lambda n: (X[:n], X[:n, :9] ** 2),
+    ),
+    "right": (
+        dsp.SpectralDecomposition(Cross(center=True), n_components=2, **PAIRED),
+        lambda n: (X[:n, :9] ** 2, X[:n]),
+    ),
+    "transfer": (
+        dsp.SpectralDecomposition(Transfer(2), LINEAR, n_components=2, solver=dsp.solvers.Cut(), folds=None),
+        lambda n: X[:n],
+    ),
+    "laplacian": (dsp.SpectralDecomposition(Laplacian(), LINEAR, n_components=2, folds=None), lambda n: X[:n]),
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+@pytest.mark.parametrize("before", [20, 110])
+def test_an_update_of_fewer_rows_than_columns_is_a_fit(name: str, before: int, tmp_path: Path) -> None:
+    """New rows have what no direction of the earlier ones has; the scaling stays."""
+    model, data = WIDE[name]
+    found = clone(model).fit(data(before))
+    assert found.moments_.of_rows
     found.save(tmp_path / "model.zarr")
-    assert_close(dsp.load(tmp_path / "model.zarr").patterns_.maps, found.patterns_.maps, 1e-12)
+    wanted = clone(model).fit(data(N))
+    if name == "standardized":
+        mean, scale = X[:before].mean(axis=0), X[:before].std(axis=0)
+        wanted = clone(model).fit((X - mean) / scale)
+        mixed = clone(model).fit(data(N))
+        assert np.abs(mixed.eigenvalues_ / wanted.eigenvalues_ - 1).max() > 1e-3
+    values = wanted.solver_.values
+    for updated in (found.update(data(N)), dsp.load(tmp_path / "model.zarr").update(data(N))):
+        assert_close(getattr(updated, values), getattr(wanted, values), 1e-8)
+        assert_close(updated.held_out_, wanted.held_out_, 1e-7)
+        assert updated.moments_.of_rows
+
+
+def test_rows_that_are_not_as_they_were_are_refused_where_all_are_read_again() -> None:
+    found, changed = components().fit(X[:50]), X.copy()
+    changed[3] += 1
+    with pytest.raises(ValueError, match="X differs from what was measured in rows 0 to 50"):
+        found.update(changed)
+    with pytest.raises(ValueError, match="there is nothing to add"):
+        found.update(X[:50])
+
+
+def test_labels_of_folds_go_with_all_rows() -> None:
+    labels = np.arange(N) % 4
+    found = components(folds=labels[:60]).fit(X[:60]).update(X, folds=labels)
+    assert_close(found.held_out_, components(folds=labels).fit(X).held_out_, 1e-9)
+
+
+def test_an_update_makes_columns_of_enough_rows() -> None:
+    x = X[:, :60]
+    found = components().fit(x[:50]).update(x)
+    assert not found.moments_.of_rows
+    assert_close(found.eigenvalues_, np.linalg.eigvalsh(np.cov(x.T, ddof=0))[:-5:-1], 1e-9)
+
+
+def test_moments_in_the_span_of_their_rows_do_not_add() -> None:
+    found = components().fit(X[:110])
     apart = components(found.basis_).fit(X[110:])
-    together = components(found.basis_).fit(X)
-    for moments in (found.moments_ + apart.moments_, apart.moments_ + found.moments_, found.update(X).moments_):
-        assert not moments.spanned
-        assert_close(moments.arrays["points"], together.moments_.arrays["points"], 1e-9)
-    assert_close(found.patterns_.maps, together.patterns_.maps, 1e-8)
-    residual = (X - X.mean(axis=0)) - found.transform(X) @ found.patterns_.maps
-    assert np.abs(found.transform(X).T @ residual).max() < 1e-8 * N
+    for one, other in ((found, apart), (apart, found), (found, found)):
+        with pytest.raises(ValueError, match="do not add"):
+            one.moments_ + other.moments_
+    tall = components().fit(X[:, :9])
+    assert (tall.moments_ + tall.moments_).count == 2 * N
+
+
+@pytest.mark.parametrize("columns", [9, D])
+def test_an_update_turns_no_component(columns: int) -> None:
+    x = X[:, :columns]
+    found = components().fit(x[:100])
+    for name in found.solver_.functions:
+        setattr(found, name, -getattr(found, name))
+    scores = found.transform(x)
+    found.update(x)
+    overlap = scores.T @ found.transform(x)
+    assert (overlap[np.abs(overlap).argmax(axis=0), np.arange(4)] > 0).all()
+    maps, ends = found.patterns_.single, found.pattern_errors_
+    assert ((maps >= ends[..., 0]) & (maps <= ends[..., 1])).mean() == 1
 
 
 def test_values_of_few_functions_take_few_products() -> None:
