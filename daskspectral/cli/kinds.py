@@ -41,6 +41,12 @@ def _whole(text: str) -> int:
     return int(number)
 
 
+def _lag(text: str) -> int | str:
+    from daskspectral.operators.lags import lag_of
+
+    return lag_of(text)
+
+
 def _folds(text: str) -> Any:
     return None if text == "none" else int(text) if text.isdecimal() else text
 
@@ -89,6 +95,7 @@ def number_or(*words: str) -> OptionType:
 
 
 COUNT = OptionType("count", _whole, "not a number")
+LAG = OptionType("rows|time", _lag, "no number of rows, nor a time such as 6h or 1D")
 COUNT_OR_AUTO = OptionType("count", _whole, "not a number", "auto")
 FOLDS = OptionType("folds", _folds, "no folds")
 COLUMNS = OptionType("columns", _columns, "not a list of column numbers such as 0,2,5 or 0:8")

@@ -140,7 +140,7 @@ def operator_of(options: Mapping[str, Any], dimension: int) -> Operator:
         "views": 1 + len(options["views"]) if head == "augmentation" else None,
     }
     if head == "transfer" and not words and options["lag"] is None:
-        raise click.UsageError("--operator transfer needs --lag, the rows from a state to its future")
+        raise click.UsageError("--operator transfer needs --lag, the rows or the time from a state to its future")
     if head == "differential" and not options["coefficients"]:
         raise click.UsageError("--operator differential needs --coefficient, such as --coefficient 1,0:1,0=2.0")
     if head == "augmentation" and not options["views"]:

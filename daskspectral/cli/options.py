@@ -113,7 +113,7 @@ class Argument(click.Argument):
 OPTIONS = (
     # what is decomposed
     Value("--operator", f"What is decomposed: {', '.join(OPERATORS)}.", default="laplacian"),
-    Value("--lag", "transfer: rows from a state to its future; POINTS are a trajectory.", kinds.COUNT),
+    Value("--lag", "transfer: rows, or time such as 6h, to the future; POINTS are a trajectory.", kinds.LAG),
     Value("--further", "transfer: further lags in the same pass, multiples of the lag: 2,5,10.", kinds.LAGS),
     Input("--trajectory trajectories", "transfer: another trajectory besides POINTS.", ["PATH"]),
     Value("--manifold", f"{MANIFOLD}; laplacian: the tangential form there; none by default."),

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.data.loaded import loaded
-from daskspectral.data.readers import Reader, are_times, lazy_rows
+from daskspectral.data.readers import Reader, lazy_rows
+from daskspectral.data.times import are_times
 from daskspectral.registry import Registered
 
 if TYPE_CHECKING:

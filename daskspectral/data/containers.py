@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import ArrayReader, DaskReader, Reader, zarr_reader
+from daskspectral.data.times import RowTimes
 
 if TYPE_CHECKING:
     import dask.array as da
@@ -263,14 +264,14 @@ def points_reader(value: Any, what: str) -> Reader:
     return reader
 
 
-def array_like(value: Any) -> tuple[int, Array | None]:
-    """The number of columns of points, and the points (n, d) where they are in memory, in no container with labels.
+def array_like(value: Any) -> tuple[Reader, Array | None]:
+    """Return a reader of points, and the points (n, d) if they are in memory, in no container with labels.
 
     A data frame or a list comes as an array. Raises ValueError or TypeError as `open_source`.
     """
     reader = points_reader(value, "X")
     plain = isinstance(reader, ArrayReader) and not isinstance(value, loaded("xarray.DataArray"))
-    return reader.shape[1], reader.array if plain else None  # type: ignore[attr-defined]
+    return reader, reader.array if plain else None  # type: ignore[attr-defined]
 
 
 def is_lazy(value: Any) -> bool:
@@ -323,7 +324,13 @@ def reader_of(value: Any, what: str) -> Reader:
         reader = ArrayReader(np.asanyarray(found))
     except ValueError as error:
         raise ValueError(f"{what} cannot be made an array: {error}") from None
-    return reader.timed(value.index) if is_frame(value) and _library(value) == "pandas" else reader
+    return reader.timed(_index_times(value.index)) if is_frame(value) and _library(value) == "pandas" else reader
+
+
+def _index_times(index: Any) -> RowTimes | None:
+    """Return the times, or the numbers, of the index of a frame of pandas; None for the numbers of all rows."""
+    default = type(index).__name__ == "RangeIndex"
+    return None if default or index.nlevels > 1 else RowTimes.of(index, str(index.name or "index"))
 
 
 def _refuse_fetching(value: Any, what: str) -> None:

@@ -14,6 +14,7 @@ from daskspectral.data.files import LabelledData, open_labelled
 from daskspectral.data.layout import Coordinate, Layout, RowLabels, Variable, check_columns, check_rows, plain
 from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import ParquetReader, Reader, lazy_rows
+from daskspectral.data.times import RowTimes
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -146,6 +147,7 @@ QUANTITY = {
     *("grid_mapping", "valid_min", "valid_max", "coordinates"),
 }
 """Attributes that tell what the values of an array are, and so not what is computed from them."""
+TIME = "time"
 ROW = "row"  # the dimension of the rows of data without labels
 
 
@@ -221,9 +223,36 @@ def stack_rows(
         values = layout.baseline.removed(values, rows, what)
     reader = reader_of(values, what)
     reader = found.behind(reader, [array.name for array in arrays])
-    if samples and samples[0] in coords:
-        reader = reader.timed(coords[samples[0]].values)
-    return StackedRows(reader, layout, rows, cosines)
+    return StackedRows(reader.timed(times_of(rows)), layout, rows, cosines)
+
+
+def times_of(rows: RowLabels) -> RowTimes | None:
+    """Return the times of rows, along the dimension that has some; of a single dimension its numbers count as times.
+
+    A coordinate of times that belongs to one of the dimensions counts as well as its index.
+    """
+    along: list[tuple[int, int, RowTimes]] = []
+    for name, coordinate in rows.coords.items():
+        if len(coordinate.dims) != 1:
+            continue
+        axis = rows.dims.index(coordinate.dims[0])
+        before, behind = (int(np.prod(sizes, dtype=int)) for sizes in (rows.sizes[:axis], rows.sizes[axis + 1 :]))
+        found = RowTimes.of(coordinate.to_index(), str(name), before, behind)
+        if found is None:
+            continue
+        attrs, index = coordinate.attrs, name in rows.dims
+        named = name == TIME or attrs.get("axis") == "T" or attrs.get("standard_name") == TIME
+        if found.of_clock or named or (index and len(rows.dims) == 1):
+            along.append((2 * (not (found.of_clock or named)) + (not index), axis, found))
+    if along:
+        return min(along, key=lambda one: one[:2])[2]
+    if len(rows.dims) == 1:
+        return None
+    if TIME not in rows.dims:
+        return RowTimes(", ".join(map(str, rows.dims)))
+    axis = rows.dims.index(TIME)
+    before, behind = (int(np.prod(sizes, dtype=int)) for sizes in (rows.sizes[:axis], rows.sizes[axis + 1 :]))
+    return RowTimes.of(np.arange(rows.sizes[axis]), TIME, before, behind)
 
 
 def stack_field(value: Any, rows: RowLabels, what: str) -> tuple[Any, xr.DataArray | None]:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.data.remote import connect, fill_is_meant, is_url, reaching, refuse_nothing
+from daskspectral.data.times import RowTimes
 
 if TYPE_CHECKING:
     import dask.array as da
@@ -36,12 +37,6 @@ FILL_MEANT = (
 )
 
 
-def are_times(values: Array) -> bool:
-    """Whether these are times, of numpy or of a calendar (cftime)."""
-    of_calendar = values.dtype.kind == "O" and bool(values.size) and hasattr(values[0], "calendar")
-    return values.dtype.kind == "M" or of_calendar
-
-
 class Reader(ABC):
     """The rows of one array: shape (n, ...), dtype, the edges of its chunks along the rows."""
 
@@ -49,8 +44,8 @@ class Reader(ABC):
     dtype: np.dtype[Any]
     paths: tuple[str, ...] = ()
     """The files, by path or URL, that rows are read from where these are in no zarr store."""
-    in_time: bool = False
-    """Whether the rows have times, and follow one another in them."""
+    times: RowTimes | None = None
+    """The times of the rows, or the numbers of their index; None for rows without."""
 
     @property
     @abstractmethod
@@ -61,10 +56,13 @@ class Reader(ABC):
     def read(self, start: int, stop: int) -> Array:
         """Rows start to stop, as numpy."""
 
-    def timed(self, times: Any) -> Self:
-        """This reader, whose rows are `in_time` where these are times (n,)."""
-        object.__setattr__(self, "in_time", are_times(np.asarray(times)))
+    def timed(self, times: RowTimes | None) -> Self:
+        """Return this reader with the times of its rows, which copies in other processes do without."""
+        object.__setattr__(self, "times", times)
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k != "times"}
 
     @property
     def ndim(self) -> int:
@@ -207,7 +205,7 @@ class ZarrReader(Reader):
         return reaching(self.name, files=getattr(self.store, "fs", None))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k != "array"}
+        return {k: v for k, v in super().__getstate__().items() if k != "array"}
 
     def read(self, start: int, stop: int) -> Array:
         with self._reaching():
@@ -531,22 +529,28 @@ class JoinedReader(Reader):
 
     @property
     def parts(self) -> tuple[Reader, ...]:
-        return self.readers
+        return tuple(part for reader in self.readers for part in reader.parts)
 
     @property
     def identity(self) -> dict[str, Any]:
-        return {"spans": [list(span) for span in self.spans]}
+        taken = [reader.identity for reader in self.readers if isinstance(reader, TakenReader)]
+        return {"spans": [list(span) for span in self.spans], **({"taken": taken} if taken else {})}
 
     def read(self, start: int, stop: int) -> Array:
-        pieces = [reader.read(a, b) for reader, a, b in self.within(start, stop)]
+        pieces = [reader.read(a, b) for reader, a, b in self._held(start, stop)]
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
     def localise(self, start: int, stop: int) -> Reader:
-        held = list(self.within(start, stop))
+        held = list(self._held(start, stop))
         readers = tuple(reader.localise(a, b) for reader, a, b in held)
         return JoinedReader(readers, tuple((a, b) for _, a, b in held), start)
 
     def within(self, start: int, stop: int) -> Iterator[tuple[Reader, int, int]]:
+        for reader, a, b in self._held(start, stop):
+            yield from reader.within(a, b)
+
+    def _held(self, start: int, stop: int) -> Iterator[tuple[Reader, int, int]]:
+        """Yield the readers that hold the rows start to stop, each with its range of rows."""
         i = int(np.searchsorted(self.borders, start, "right")) - 1
         while start < stop:
             end = min(stop, int(self.borders[i + 1]))
@@ -554,3 +558,67 @@ class JoinedReader(Reader):
             if end > start:
                 yield self.readers[i], start + offset, end + offset
             start, i = end, i + 1
+
+
+@dataclass(frozen=True, eq=False)
+class TakenReader(Reader):
+    """Some rows of a reader, in order: runs of neighboring rows, of which `starts` (R,) are the first ones.
+
+    `borders` (R + 1,) are the numbers of the first row of each run among all that are taken, and of the row after the
+    last. Only the rows from the first to the last that are wanted are read; long gaps between runs are not.
+    """
+
+    reader: Reader
+    starts: Array
+    borders: Array
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (int(self.borders[-1]), *self.reader.shape[1:])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        return self.reader.dtype
+
+    @property
+    def edges(self) -> Array:
+        edges = self.reader.edges
+        run = np.maximum(np.searchsorted(self.starts, edges, "right") - 1, 0)
+        inside = np.clip(edges - self.starts[run], 0, np.diff(self.borders)[run])
+        return np.unique([self.borders[0], *(self.borders[run] + inside).tolist(), self.borders[-1]])
+
+    @property
+    def parts(self) -> tuple[Reader, ...]:
+        return self.reader.parts
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        runs = np.concatenate([self.starts, self.borders]).astype(np.int64)
+        return {**super().identity, "runs": hashlib.sha256(runs.tobytes()).hexdigest()}
+
+    def read(self, start: int, stop: int) -> Array:
+        pieces = [self.reader.read(a, b)[rows - a] for a, b, rows in self._pieces(start, stop)]
+        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
+    def localise(self, start: int, stop: int) -> Reader:
+        first, last = (int(row) for row in self.rows(start, stop)[[0, -1]])
+        i, j = np.searchsorted(self.borders, [start, stop - 1], "right") - 1
+        cut = np.maximum(self.borders[i : j + 1], start)
+        starts = self.starts[i : j + 1] + cut - self.borders[i : j + 1]
+        return TakenReader(self.reader.localise(first, last + 1), starts, np.append(cut, stop))
+
+    def within(self, start: int, stop: int) -> Iterator[tuple[Reader, int, int]]:
+        for a, b, _ in self._pieces(start, stop):
+            yield from self.reader.within(a, b)
+
+    def rows(self, start: int, stop: int) -> Array:
+        """Return the numbers, in the reader, of the rows that are taken as start to stop."""
+        taken = np.arange(start, stop)
+        run = np.searchsorted(self.borders, taken, "right") - 1
+        return np.asarray(self.starts[run] + taken - self.borders[run])
+
+    def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int, Array]]:
+        """Yield ranges of rows that are read together, without gaps longer than the range, with those to be taken."""
+        rows = self.rows(start, stop)
+        for piece in np.split(rows, np.flatnonzero(np.diff(rows) > stop - start) + 1) if len(rows) else ():
+            yield int(piece[0]), int(piece[-1]) + 1, piece

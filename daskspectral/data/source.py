@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 import operator
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.data.containers import as_reader, points_reader
 from daskspectral.data.loaded import loaded
-from daskspectral.data.readers import ArrayReader, DaskReader, JoinedReader, Reader
+from daskspectral.data.readers import ArrayReader, DaskReader, JoinedReader, Reader, TakenReader
 from daskspectral.data.rows import Rows, StackedLabels
+from daskspectral.data.times import Clock, RowTimes, runs
 from daskspectral.registry import Registered
 
 if TYPE_CHECKING:
@@ -68,31 +69,72 @@ class Preparation(Registered):
         return cls(state["columns"], state["mean"], state["scale"])
 
 
-@dataclass(frozen=True)
-class Lagged:
-    """Where pairs (x, future) of rows `lag` apart come from: pairs borders[t] to borders[t + 1] from trajectory t.
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The pairs of one trajectory: runs of them, from `borders` (R + 1,) on, whose rows all increase by one.
 
-    `shifts` are the rows from x to each other view. A trajectory that is too short for the longest has no pair.
+    `starts` has, for x and each further view, the first row (R,) of each run.
+    """
+
+    borders: Array
+    starts: Mapping[str, Array]
+
+    @classmethod
+    def apart(cls, n: int, shifts: Mapping[str, int]) -> Self:
+        """Return the pairs of n rows without times."""
+        count = max(0, n - max(shifts.values()))
+        return cls(np.array([0, count]), {v: np.array([s]) for v, s in {"x": 0, **shifts}.items()})
+
+    @classmethod
+    def in_time(cls, clock: Clock, i: int, times: RowTimes, shifts: Mapping[str, int], *, whole: bool) -> Self:
+        """Return the pairs of trajectory i of a clock; if `whole`, those without a gap between their rows."""
+        if whole:
+            spans = [(a, b - max(shifts.values())) for a, b in clock.segments(i)]
+            spans = [(a, b) for a, b in spans if b > a]
+            first = np.array([a for a, _ in spans], int)
+            borders = np.cumsum([0, *(b - a for a, b in spans)])
+            starts = {view: first + shift for view, shift in {"x": 0, **shifts}.items()}
+        else:
+            borders, *found = runs(numbers := clock.pairs(i, shifts))
+            starts = dict(zip(numbers, found, strict=True))
+        length, behind = len(clock.times[i]) * times.behind, times.behind
+        count, copies = int(borders[-1]), np.arange(times.before)[:, None]
+        starts = {view: (rows * behind + copies * length).ravel() for view, rows in starts.items()}
+        borders = np.append((borders[:-1] + copies * count).ravel(), times.before * count) * behind
+        return cls(borders, starts)
+
+    @property
+    def count(self) -> int:
+        """The number of pairs."""
+        return int(self.borders[-1])
+
+    def row(self, view: str, pair: int) -> int:
+        """Return the row of a view of a pair."""
+        run = int(np.searchsorted(self.borders, pair, "right")) - 1
+        return int(self.starts.get(view, self.starts["x"])[run] + pair - self.borders[run])
+
+
+@dataclass(frozen=True, eq=False)
+class Lagged:
+    """Where pairs (x, future) of rows `lag` apart come from: those of each trajectory, one after another.
+
+    `longest` is the longest lag of all views.
     """
 
     lag: int
-    borders: tuple[int, ...]
-    shifts: Mapping[str, int]
-
-    @property
-    def longest(self) -> int:
-        """The longest lag."""
-        return max(self.shifts.values())
+    longest: int
+    trajectories: tuple[Pairs, ...]
 
     @property
     def short(self) -> int:
         """The number of trajectories without a pair."""
-        return sum(start == stop for start, stop in pairwise(self.borders))
+        return sum(not pairs.count for pairs in self.trajectories)
 
     def place(self, field: str, pair: int) -> tuple[int, int]:
-        """The trajectory, and the row in it, from which a field of this pair is taken."""
-        t = bisect.bisect_right(self.borders, pair) - 1
-        return t, pair - self.borders[t] + self.shifts.get(field, 0)
+        """Return the trajectory, and the row in it, from which a field of this pair is taken."""
+        borders = list(itertools.accumulate((pairs.count for pairs in self.trajectories), initial=0))
+        t = bisect.bisect_right(borders, pair) - 1
+        return t, self.trajectories[t].row(field, pair - borders[t])
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +167,7 @@ class Source:
     @property
     def in_time(self) -> bool:
         """Whether rows follow one another in time: those of trajectories, and rows that have times."""
-        return self.lagged is not None or self.readers["x"].in_time
+        return self.lagged is not None or in_order(self.readers["x"].times)
 
     @property
     def edges(self) -> Array:
@@ -270,7 +312,7 @@ def aligned(readers: dict[str, Reader]) -> dict[str, Reader]:
 
     first = readers[dask_names[0]]
     assert isinstance(first, DaskReader)
-    rows, in_time = first.array.chunks[0], readers["x"].in_time
+    rows, times = first.array.chunks[0], readers["x"].times
     for name, reader in readers.items():
         if isinstance(reader, DaskReader) and reader.array.chunks[0] != rows:
             readers[name] = replace(reader, array=reader.array.rechunk({0: rows}))
@@ -278,7 +320,7 @@ def aligned(readers: dict[str, Reader]) -> dict[str, Reader]:
             readers[name] = DaskReader(da.from_array(reader.array, chunks=(rows, -1)))
         elif name == "x" and not isinstance(reader, DaskReader):
             raise TypeError("X is a zarr array and another field a dask array: give X as dask.array.from_zarr(...)")
-    object.__setattr__(readers["x"], "in_time", in_time)  # which another reader of the same rows does not know
+    readers["x"].timed(times)  # which another reader of the same rows does not know
     return readers
 
 
@@ -307,18 +349,20 @@ def open_trajectories(
     *,
     further: Mapping[str, int] | None = None,
     fields: Mapping[str, Any] | None = None,
+    whole: bool = False,
     progress: bool | None = False,
 ) -> Source:
     """A Source of the pairs (x, future) `lag` rows apart within each trajectory, in order.
 
-    `further` are the rows from x to further views, by name; pairs are those that have them all.
+    `further` are the rows from x to further views, by name; pairs are those that have them all. Rows with times are as
+    many steps apart in time (`Clock`); with `whole`, no row between them is missing.
 
     The data are one trajectory (n, d), an array of any kind, or a list of several; `fields` come in the same way, a row
     for each row of x, and a pair has them from the row of its x. No pair has its rows in two trajectories. Trajectories
     of no more rows than the longest lag have no pair and are skipped: `Source.lagged.short` is their number.
 
     Raises ValueError, TypeError or FileNotFoundError as `open_source` does, and ValueError if all trajectories are
-    skipped.
+    skipped, and for a longer one without rows that are so far apart in time.
     """
     rows, shifts = Rows.of(rows), {"future": lag, **(further or {})}
     longest = max(shifts.values())
@@ -335,17 +379,104 @@ def open_trajectories(
             trajectories[i][name] = (points_reader if name == "x" else as_reader)(part, label)
     for i, readers in enumerate(trajectories):
         _check_trajectory(i if several else None, readers, trajectories[0])
-    counts = _pair_counts([readers["x"].shape[0] for readers in trajectories], lag, longest)
-    ends = [(0, count) for count in counts]
-    lazy = any(isinstance(reader, DaskReader) for readers in trajectories for reader in readers.values())
-    joined = {name: _join(name, [readers[name] for readers in trajectories], ends, lazy) for name in given}
     points = [readers["x"] for readers in trajectories]
-    views = {
-        name: _join("x", points, [(shift, count + shift) for count in counts], lazy) for name, shift in shifts.items()
-    }
-    lagged = Lagged(lag, tuple(np.cumsum([0, *counts]).tolist()), shifts)
-    readers = {"x": joined.pop("x"), **views, **joined}
-    return _source(readers, rows, views=tuple(views), lagged=lagged, progress=progress)
+    clock = clock_of(points, several)
+    pairs = [_pairs(clock, i, reader, shifts, whole) for i, reader in enumerate(points)]
+    if clock is None:
+        _check_lengths([reader.shape[0] for reader in points], lag, longest)
+    elif not any(found.count for found in pairs) or not whole:
+        _check_clock(clock, pairs, longest, several)
+    lazy = any(isinstance(reader, DaskReader) for readers in trajectories for reader in readers.values())
+
+    def joined(name: str, view: str = "x") -> Reader:
+        return _join(name, [readers[name] for readers in trajectories], pairs, view, lazy, whole)
+
+    readers = {"x": joined("x"), **{view: joined("x", view) for view in shifts}}
+    readers |= {name: joined(name) for name in given if name != "x"}
+    lagged = Lagged(lag, longest, tuple(pairs))
+    return _source(readers, rows, views=tuple(shifts), lagged=lagged, progress=progress)
+
+
+def clock_of(points: Sequence[Reader], several: bool) -> Clock | None:
+    """Return the clock of trajectories; None if they have no times.
+
+    Raises ValueError as `Clock.of`, and if some of several trajectories have times and others do not.
+    """
+    times = [reader.times for reader in points if reader.times is not None]
+    if not times:
+        return None
+    names = [f"X[{i}]" for i in range(len(points))] if several else ["X"]
+    if len(times) < len(points):
+        bare = next(name for name, reader in zip(names, points, strict=True) if reader.times is None)
+        raise ValueError(f"{bare} has no times, and other trajectories have: give times to all of them or to none")
+    return Clock.of(times, names)
+
+
+def lag_in_rows(lag: int | str, data: Any) -> int:
+    """Return a lag in rows, one in time by the times of the data: a trajectory, or a list of several.
+
+    Raises ValueError for a lag in time if the rows have no times, and unless it is a whole number of steps.
+    """
+    if not isinstance(lag, str):
+        return lag
+    several = is_several(data)
+    parts = [points_reader(part, f"X[{i}]" if several else "X") for i, part in enumerate(data if several else [data])]
+    clock = clock_of(parts, several)
+    if clock is None:
+        raise ValueError(
+            f"the lag is {lag!r}, in time, and the rows of X have no times: give it in rows, or X as an xarray object "
+            "or a frame of pandas with times"
+        )
+    return clock.steps(lag)
+
+
+def in_rows(operator: Operator, rows: Rows) -> Operator:
+    """Return the operator with a lag in time as one in rows of these data. Raises as `lag_in_rows`."""
+    if not isinstance(operator.lag, str):
+        return operator
+    found: Operator = replace(operator, lag=lag_in_rows(operator.lag, rows.data))  # type: ignore[type-var]
+    return found
+
+
+def _pairs(clock: Clock | None, i: int, points: Reader, shifts: Mapping[str, int], whole: bool) -> Pairs:
+    if clock is None or points.times is None:
+        return Pairs.apart(points.shape[0], shifts)
+    return Pairs.in_time(clock, i, points.times, shifts, whole=whole)
+
+
+def _check_clock(clock: Clock, pairs: Sequence[Pairs], longest: int, several: bool) -> None:
+    """Raise ValueError for a trajectory of more rows than the lag without two rows that are so far apart in time."""
+    for i, found in enumerate(pairs):
+        if found.count or (len(clock.times[i]) <= longest and any(one.count for one in pairs)):
+            continue
+        which, gap = f"trajectory {i}" if several else "X", clock.gap(i)
+        why = "its times end before" if gap is None else f"the first gap, or another step, is before row {gap}"
+        apart = f"{longest} steps are" if longest > 1 else "one step is"
+        raise ValueError(f"no two rows of {which} are as far apart as the lag in time: {apart} {clock}, and {why}")
+
+
+def check_even(source: Source, why: str) -> None:
+    """Raise ValueError unless the rows of X follow each other by one step of their times, if they have some.
+
+    The message begins with `why` it is so.
+    """
+    times = source.readers["x"].times
+    if times is None:
+        return
+    if times.before * times.behind > 1 or times.values is None:
+        raise ValueError(f"{why}, along one dimension of rows, and X has rows along several: give sample_dims='time'")
+    row = Clock.of([times], ["X"]).gap(0)
+    if row is not None:
+        before, after = times.values[row - 1], times.values[row]
+        raise ValueError(
+            f"{why} without gaps, and {times.label!r} goes from {before} to {after} at row {row} of X: fill the gap, "
+            "such as by xarray's resample or interp, or give a part of X without one"
+        )
+
+
+def in_order(times: RowTimes | None) -> bool:
+    """Return whether rows follow each other in times of a clock."""
+    return times is not None and times.of_clock and times.before == 1
 
 
 def is_several(x: Any) -> bool:
@@ -371,11 +502,8 @@ def _check_trajectory(i: int | None, readers: Mapping[str, Reader], first: Mappi
             )
 
 
-def _pair_counts(lengths: Sequence[int], lag: int, longest: int) -> list[int]:
-    """Return the number of rows of each trajectory that the longest lag follows.
-
-    Raises ValueError if no trajectory has such rows.
-    """
+def _check_lengths(lengths: Sequence[int], lag: int, longest: int) -> None:
+    """Raise ValueError if no trajectory has rows that the longest lag follows."""
     if longest >= max(lengths):
         which = f"the trajectory X has {lengths[0]}"
         if len(lengths) > 1:
@@ -384,27 +512,47 @@ def _pair_counts(lengths: Sequence[int], lag: int, longest: int) -> list[int]:
         if longest > lag:
             name, smaller = "the longest of the further lags is", "smaller multiples of the lag, or a smaller lag"
         raise ValueError(f"{name} {longest} rows and {which}: no two rows are so far apart; take {smaller}")
-    return [max(0, n - longest) for n in lengths]
 
 
-def _join(name: str, readers: Sequence[Reader], spans: Sequence[tuple[int, int]], lazy: bool) -> Reader:
-    """Rows `spans` of several readers as one reader; where there are dask arrays (`lazy`), joined by dask."""
+def _join(name: str, readers: Sequence[Reader], pairs: Sequence[Pairs], view: str, lazy: bool, whole: bool) -> Reader:
+    """Return the rows of pairs, as one reader; if there are dask arrays (`lazy`), joined by dask."""
     if not lazy:
-        return JoinedReader(tuple(readers), tuple(spans))
+        return _joined(readers, pairs, view, whole)
     import dask.array as da
 
     arrays = []
-    for i, (reader, (start, stop)) in enumerate(zip(readers, spans, strict=True)):
-        if start == stop:
-            continue
+    for i, (reader, of) in enumerate(zip(readers, pairs, strict=True)):
         if not isinstance(reader, (DaskReader, ArrayReader)):
             raise TypeError(
                 f"{label_of(name)}{f'[{i}]' if len(readers) > 1 else ''} is a zarr array and another one a dask array: "
                 "give it as dask.array.from_zarr(...)"
             )
-        arrays.append(da.asarray(reader.array)[start:stop])
+        starts, array = of.starts[view], da.asarray(reader.array)
+        if not of.count:
+            continue
+        if len(starts) == 1:
+            arrays.append(array[int(starts[0]) : int(starts[0]) + of.count])
+        else:
+            arrays.append(array[TakenReader(reader, starts, of.borders).rows(0, of.count)])
     files = tuple(file for reader in readers if isinstance(reader, DaskReader) for file in reader.files)
     return DaskReader(da.concatenate(arrays), files)
+
+
+def _joined(readers: Sequence[Reader], pairs: Sequence[Pairs], view: str, whole: bool) -> JoinedReader:
+    """Return a reader of the rows of pairs; if `whole`, with a span for each run."""
+    parts, spans = [], []
+    for reader, of in zip(readers, pairs, strict=True):
+        starts, counts = of.starts[view], np.diff(of.borders)
+        if not of.count:
+            parts.append(reader)
+            spans.append((0, 0))
+        elif whole or len(starts) == 1:
+            parts += [reader] * len(starts)
+            spans += list(zip(starts.tolist(), (starts + counts).tolist(), strict=True))
+        else:
+            parts.append(TakenReader(reader, starts, of.borders))
+            spans.append((0, of.count))
+    return JoinedReader(tuple(parts), tuple(spans))
 
 
 def open_data(

@@ -94,18 +94,24 @@ def open_stopped(
 ) -> Source:
     """A Source of the rows of trajectories that are followed by `lag` others, for the operator `Stopped`.
 
+    Rows with times are followed by others without a gap between them.
+
     The fields are `stopped`, the row that follows by the lag, or the first one in a or b where that comes before, the
     `outcome`, and the `weight` where it is given. A set None has no rows. Raises as `open_trajectories`, and TypeError
     for labels that are not booleans and for dask arrays.
     """
     tests = [_nowhere if value is None else value for value in sets]
     given = {name: value for name, value in zip("ab", tests, strict=True) if not callable(value)}
-    source = open_trajectories(rows, lag, fields={"weight": weight, **given}, progress=progress)
+    source = open_trajectories(rows, lag, fields={"weight": weight, **given}, whole=True, progress=progress)
     x = source.readers["x"]
     if not isinstance(x, JoinedReader):
         raise TypeError(
             "rows that follow one another are read together, and dask cuts them into chunks: give trajectories as "
             "numpy arrays, or as zarr arrays (dask's to_zarr)"
+        )
+    if any(reader.times is not None and reader.times.behind > 1 for reader in x.readers):
+        raise ValueError(
+            "rows that follow each other in time are read together: give trajectories whose last of sample_dims is time"
         )
     pairs: list[tuple[Membership, ...]] = [() for _ in x.readers]
     for name, value in zip("ab", tests, strict=True):

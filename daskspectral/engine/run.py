@@ -147,7 +147,7 @@ class Run:
         lagged = self.source.lagged
         if lagged is not None:
             trajectory, row = lagged.place(bad.field, bad.row)
-            of = f" of trajectory {trajectory}" if len(lagged.borders) > 2 else ""
+            of = f" of trajectory {trajectory}" if len(lagged.trajectories) > 1 else ""
             which = f"row {row}{of} cannot be used"
         if bad.error is not None:
             return PointError(bad.error.before, row, of + bad.error.after, bad.field)

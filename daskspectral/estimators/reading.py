@@ -335,7 +335,10 @@ def _alike(parts: list[Any]) -> list[Any]:
     """Parts that are read together: where dask reads one, it reads the zarr arrays too."""
     if not any(isinstance(part, (DaskReader, loaded("dask.array.Array"))) for part in parts):
         return parts
-    return [DaskReader(lazy_rows(part), (part,)) if isinstance(part, ZarrReader) else part for part in parts]
+    return [
+        DaskReader(lazy_rows(part), (part,)).timed(part.times) if isinstance(part, ZarrReader) else part
+        for part in parts
+    ]
 
 
 def _times(cosines: Any, weight: Any) -> Any:
@@ -394,7 +397,8 @@ class NamedColumns(ABC):
 
         Raises ValueError for another number of columns than in `fit`, or other names.
         """
-        found, array = array_like(X)
+        reader, array = array_like(X)
+        found = reader.shape[1]
         if n_features is None and array is not None:
             validate_data(self, with_names(X) if is_frame(X) else array, reset=False, skip_check_array=True)
         wanted = self.n_features_in_ if n_features is None else n_features
@@ -402,4 +406,4 @@ class NamedColumns(ABC):
             raise ValueError(
                 f"X has {found} features, but {type(self).__name__} is expecting {wanted} features as input"
             )
-        return X if array is None else array
+        return X if array is None else reader if reader.times is not None else array

@@ -41,8 +41,8 @@ class Operator(Written, ABC):
     """How complex eigenvalues are ranked: by `real` part, from the largest down, or by `modulus`."""
     center: bool = False
     """Whether the means of the functions are subtracted before solving."""
-    lag: int | None = None
-    """Rows from `x` to `future` in a trajectory, of a transfer operator."""
+    lag: Any = None
+    """Rows from `x` to `future` in a trajectory, of a transfer operator; text if it is in time, before a fit."""
     default_kernel: Kernel | None = None
     """The kernel taken where none is given; None where the data choose."""
     has_patterns: bool = True

@@ -11,6 +11,7 @@ from daskspectral.operators.base import Operator
 from daskspectral.operators.covariance import Covariance
 from daskspectral.operators.differential import DifferentialOperator, PartialDerivative, TangentPropagation
 from daskspectral.operators.diffusion import AnisotropicDiffusion, Generator, Schroedinger
+from daskspectral.operators.lags import lag_of
 from daskspectral.operators.laplacian import Laplacian
 from daskspectral.operators.paired import Augmentation, Cross, Transfer
 
@@ -118,7 +119,7 @@ def _whole(text: str, what: str, example: str, got: str) -> int:
 
 
 def _transfer(
-    word: str | None = None, solver: str = "singular", *, lag: int | None = None, further: tuple[int, ...] = ()
+    word: str | None = None, solver: str = "singular", *, lag: int | str | None = None, further: tuple[int, ...] = ()
 ) -> Operator:
     reversible = solver == "reversible"
     options: Any = {"solver": None if reversible else solver, "reversible": reversible, "further": further}
@@ -126,9 +127,7 @@ def _transfer(
         return Transfer(1 if lag is None else lag, **options)
     if lag is not None:
         raise ValueError(f"the lag is given twice: transfer:{word} and lag={lag}")
-    got = f"transfer:{word}" + ("" if solver == "singular" else f":{solver}")
-    whole = _whole(word, "the lag of a transfer operator is a whole number of rows", "transfer:10", got)
-    return Transfer(whole, **options)
+    return Transfer(lag_of(word), **options)
 
 
 def _partial(axis: str | None = None, solver: str = "singular") -> Operator:

@@ -9,6 +9,7 @@ from typing import Any
 from daskspectral.forms import Field, Form, Functional, at, form, functional, gram_at, inner
 from daskspectral.kernels.base import check_flag, whole
 from daskspectral.operators.base import RESERVED, Operator, chosen_solver
+from daskspectral.operators.lags import lag_of
 from daskspectral.solve import Singular
 
 
@@ -73,7 +74,12 @@ class Cross(Operator):
 
 @dataclass(frozen=True)
 class Transfer(Operator):
-    """(K g)(x_t) = E[g(x_{t + lag}) | x_t], the Koopman operator of trajectories at a lag in rows.
+    """(K g)(x_t) = E[g(x_{t + lag}) | x_t], the Koopman operator of trajectories at a lag in rows or in time.
+
+    Rows that have times (the coordinate of their dimension, the index of a frame of pandas) are paired by them: a lag
+    of one row is the step between neighboring rows, and a pair of rows that is not so far apart in time, within half a
+    step, is left out. A lag in time, such as "6h", numpy.timedelta64(1, "D") or datetime.timedelta(hours=6), is a whole
+    number of steps of such rows; the fit converts it. `lags_` and timescales are in rows, which are steps.
 
     solver="singular", the default: singular values, with left functions in L2 of the starts and right functions in L2
     of the ends of the pairs of rows. solver="eigen": complex eigenvalues of K, by descending modulus. Constant
@@ -100,7 +106,7 @@ class Transfer(Operator):
     (1, 2, 5)
     """
 
-    lag: int = 1
+    lag: Any = 1
     solver: Any = None
     center: bool = False
     reversible: bool = False
@@ -108,7 +114,7 @@ class Transfer(Operator):
     name = "transfer"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lag", whole("lag", self.lag, 1))
+        object.__setattr__(self, "lag", lag_of(self.lag))
         check_flag("reversible", self.reversible)
         default = "symmetric" if self.reversible else "singular"
         solver = chosen_solver(default if self.solver is None else self.solver, self.form)
@@ -139,11 +145,17 @@ class Transfer(Operator):
 
     @property
     def shifts(self) -> Mapping[str, int]:
+        if isinstance(self.lag, str):
+            raise ValueError(f"the lag is {self.lag!r}, in time, and becomes rows if the operator is fitted to rows")
         return {"future": self.lag, **{f"future_{m}": m * self.lag for m in self.further}}
 
     @property
     def views(self) -> tuple[str, ...]:
-        return ("x", *self.shifts)
+        return ("x", "future", *(f"future_{m}" for m in self.further))
+
+    def agrees(self, measured: Operator) -> bool:
+        known = isinstance(self.lag, str) and isinstance(measured, Transfer)
+        return (replace(self, lag=measured.lag) if known else self) == measured
 
     @property
     def forms(self) -> dict[str, Form]:

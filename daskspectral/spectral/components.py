@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import svds
 
 from daskspectral.data.rows import Rows
-from daskspectral.data.source import check_widths, open_data
+from daskspectral.data.source import check_even, check_widths, open_data
 from daskspectral.engine.sampling import take_rows
+from daskspectral.errors import InvalidRowError
 from daskspectral.kernels import Linear
 from daskspectral.moments import Moments
 from daskspectral.moments.intervals import pattern_ends
@@ -125,7 +126,15 @@ def significance(model: Any, rows: Rows, surrogates: int, random_state: Any) -> 
         )
     if source.n < FEWEST_ROWS:
         raise ValueError(f"X has {source.n} rows, and noise is told by {FEWEST_ROWS} at least")
-    x = take_rows(source, np.arange(source.n))[1]
+    check_even(source, "red noise is compared with rows in the order of time")
+    numbers, x = take_rows(source, np.arange(source.n))
+    if len(x) < source.n:
+        first = int(np.flatnonzero(~np.isin(np.arange(source.n), numbers))[0])
+        raise InvalidRowError(
+            f"row {first} of X has missing values, and red noise is compared with rows without gaps: fill them, or "
+            "give a part of X without them",
+            first,
+        )
     x = x - x.mean(axis=0)
     persistence, spread = lag_one(x), x.std(axis=0)
     k = min(model.coefficients_.shape[1], *x.shape)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, Landmarks
 from daskspectral.data.rows import Rows
-from daskspectral.data.source import Source, open_data
+from daskspectral.data.source import Source, in_rows, open_data
 from daskspectral.engine.accelerators import chosen_device
 from daskspectral.engine.checkpoint import leased
 from daskspectral.estimators.reading import reads
@@ -67,7 +67,7 @@ class SpectralDecomposition(SpectralFunctions):
         share a fold; rows of rounded values, all of five digits or fewer, by a hash of their number, as are fewer than
         100 rows. Columns of few levels that were scaled beforehand pass for copies: leave the scaling to Rows(X,
         standardize=True), or take "random", each row by a hash of its number. Pairs of trajectories, and rows
-        that have times (the coordinate of the first of `sample_dims`, the index of a frame of pandas), are cut into
+        that have times (a coordinate of the first of `sample_dims`, the index of a frame of pandas), are cut into
         contiguous blocks. "blocks" are ten contiguous blocks of rows. An array (numpy, dask, zarr, or its path; for
         several trajectories a list) has a label for each row, and each distinct label is a fold.
     dtype : {"float64", "float32"}
@@ -197,7 +197,7 @@ class SpectralDecomposition(SpectralFunctions):
         return self
 
     def _session(self, rows: Rows, y: Any, gradients: Any, weight: Any, progress: bool | None = False) -> Session:
-        operator = checked_operator(self.operator)
+        operator = in_rows(checked_operator(self.operator), rows)
         self._check_parameters(operator)
         folds = checked_folds(self.folds)
         labels = None if folds is None else folds.labels

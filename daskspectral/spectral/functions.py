@@ -267,7 +267,8 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
         those of X, scaled to their variances; shares of the variance compare, component by component (Preisendorfer
         1988; Allen and Smith 1996). X is held in memory.
 
-        Raises ValueError for more than 1e8 numbers or fewer than 10 rows, and for columns other than those of the fit.
+        Raises ValueError for more than 1e8 numbers or fewer than 10 rows, for columns other than those of the fit, and
+        for gaps in the times of rows that have some, or times that do not increase.
         """
         check_whole("surrogates", surrogates)
         return significance(self, self.fitted()._as_fitted(X), surrogates, random_state)
@@ -281,7 +282,8 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
         (E |score|² of patterns of length 1) with its `_lower` and `_upper` ends from blocks of rows, `trusted`, and
         `explained_variance_ratio`; complex `<variable>_pattern`, in the dimensions and units of the data, and lazy
         complex `score` of mean square 1: x + i H x is about Σ score pattern. numpy.abs and numpy.angle are amplitudes
-        and phases. Raises ValueError for rows of several dimensions, for rows that are left out, and for a kernel.
+        and phases. Raises ValueError for rows of several dimensions, for rows that are left out, for a kernel, and for
+        gaps in the times of rows that have some, or times that do not increase.
         """
         count = self.n_components if count is None else count
         check_whole("count", count)

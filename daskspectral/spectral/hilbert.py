@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from daskspectral.data.readers import lazy_rows
 from daskspectral.data.rows import Rows
-from daskspectral.data.source import check_widths, open_data
-from daskspectral.errors import RankWarning, TrustWarning
+from daskspectral.data.source import check_even, check_widths, open_data
+from daskspectral.errors import InvalidRowError, RankWarning, TrustWarning
 from daskspectral.passes.sums import Discretisation
 
 if TYPE_CHECKING:
@@ -24,16 +24,23 @@ BLOCKS = 10  # of rows that follow one another, for error bars
 def analytic_rows(model: Any, rows: Rows) -> da.Array:
     """The analytic signal (n, d) of prepared columns of mean 0: x + i H x, by an FFT along all rows at once.
 
-    Lazy, in blocks of columns; the values are those of `scipy.signal.hilbert`. Raises ValueError for rows that are left
-    out, which leave gaps in time.
+    Lazy, in blocks of columns; the values are those of `scipy.signal.hilbert`. Raises ValueError for gaps in the times
+    of the rows, and InvalidRowError, which is one, for missing values.
     """
-    if rows.on_invalid != "raise":
-        raise ValueError("an analytic signal takes all times: fill gaps, and leave on_invalid out")
     source = open_data(model.moments_.operator, rows, weight=None, progress=False)
     check_widths(model.moments_, source)
+    check_even(source, "an analytic signal takes rows in the order of time")
     source = Discretisation.of(model.moments_).prepared(source, model.moments_.operator)
     x = lazy_rows(source.readers["x"]).rechunk({1: -1})
     x = x.map_blocks(source.preparation, dtype=float, chunks=(x.chunks[0], (source.dimension,)))
+    known = np.asarray((abs(x) < np.inf).all(axis=1).compute())
+    if not known.all():
+        row = int(known.argmin())
+        raise InvalidRowError(
+            f"row {row} of X has missing values, and an analytic signal takes rows without gaps: fill them, or give a "
+            "part of X without them",
+            row,
+        )
     x = x.rechunk({0: -1, 1: "auto"})
     found: da.Array = (x - x.mean(axis=0)).map_blocks(_analytic, dtype=complex)
     return found

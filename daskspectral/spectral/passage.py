@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from daskspectral.basis import Edge, as_lattice
 from daskspectral.basis.outside import outside_of
 from daskspectral.data.integrity import Snapshot
-from daskspectral.data.source import open_data
+from daskspectral.data.source import lag_in_rows, open_data
 from daskspectral.data.stopped import open_stopped
 from daskspectral.engine.accelerators import chosen_device
 from daskspectral.estimators.reading import reads
-from daskspectral.kernels.base import whole
 from daskspectral.moments import Moments
 from daskspectral.moments.intervals import jackknife_ends
+from daskspectral.operators.lags import lag_of
 from daskspectral.operators.stopped import Stopped
 from daskspectral.passes.apply import Result
 from daskspectral.passes.folds import FoldRequest, checked_folds
@@ -43,7 +43,7 @@ class Passages:
 
     @reads
     def first_passage(
-        self, X: Any, a: Any, b: Any = None, *, lag: int | None = None, sample_weight: Any = None, progress: Any = None
+        self, X: Any, a: Any, b: Any = None, *, lag: Any = None, sample_weight: Any = None, progress: Any = None
     ) -> FirstPassage:
         """Measure when the process enters a or b, and with which chance b first, by one pass; kept as `passage_`.
 
@@ -72,7 +72,7 @@ class Passages:
             )
         rows, found = model._as_fitted(X), replace(Discretisation.of(self.moments_), right_basis=None)
         if operator.lag is not None:
-            lag = max(model.lags_) if lag is None else whole("lag", lag, 1)
+            lag = max(model.lags_) if lag is None else lag_in_rows(lag_of(lag), rows.data)
             if edges := [s for s in sets if isinstance(s, Edge)]:
                 raise TypeError(
                     f"sets of trajectories are booleans, or functions of rows that give them; got {edges[0]!r}"

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import daskspectral as dsp
 from daskspectral import operators
@@ -62,6 +63,17 @@ def test_the_same_as_in_python(line: str) -> None:
     given = " ".join(f"--view {a}.zarr" if n == "view" else f"--field {n}={a}.zarr" for n, a in fields.items())
     if not line.startswith(("generator", "anisotropic")):  # a score takes the fields and the views too
         assert facts(f"score m.zarr x.zarr {given}")["score"] == pytest.approx(own.score(rows))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_lag_in_time_needs_rows_with_times() -> None:
+    times = np.datetime64("2000", "h") + 6 * np.arange(len(X))
+    xr.DataArray(X, {"time": times.astype("M8[ns]")}, ("time", "place"), name="x").to_netcdf("t.nc")
+    for operator in ("transfer --lag 1D", "transfer:24h"):
+        done(f"fit t.nc --operator {operator} {BASIS} --overwrite")
+        assert dsp.load("m.zarr").lags_.tolist() == [4]
+    code, said = failure(f"fit x.zarr --operator transfer --lag 1D {BASIS} --overwrite")
+    assert (code, "'1D'" in said) == (1, True)
 
 
 def test_every_named_operator_is_tried() -> None:

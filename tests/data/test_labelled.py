@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 import daskspectral as dsp
 from daskspectral.data.labelled import StackedRows, stack_field, stack_rows
 from daskspectral.data.layout import Layout
-from daskspectral.data.readers import DaskReader, are_times
+from daskspectral.data.readers import DaskReader
+from daskspectral.data.times import are_times
 from daskspectral.registry import decode, encode
 from tests.common import doubtful
 

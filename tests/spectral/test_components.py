@@ -30,6 +30,7 @@ PARTS = np.zeros((3, 12))
 PARTS[0, :4], PARTS[1, 4:8], PARTS[2, 8:] = [3, 2, 3, 2], [2, 2, 1, 2], [1, 1, 1, 0.5]
 SOURCES = RNG.standard_normal((N, 3))
 X = SOURCES @ PARTS + 0.05 * RNG.standard_normal((N, 12)) + 7
+T = np.arange(N)
 
 
 def components(count: int = 3, **params: Any) -> dsp.SpectralDecomposition:
@@ -222,10 +223,38 @@ def test_complex_components_are_those_of_scipys_analytic_signal() -> None:
 
 def test_rows_that_an_analytic_signal_refuses() -> None:
     model = components(2).fit(X)
-    with pytest.raises(ValueError, match="an analytic signal takes all times"):
-        model.hilbert(dsp.Rows(X, on_invalid="skip"))
+    gaps = X.copy()
+    gaps[7] = np.nan
+    for rows in (gaps, dsp.Rows(gaps, on_invalid="skip")):
+        for call in (model.hilbert, model.significance):
+            with pytest.raises(dsp.InvalidRowError) as caught:
+                call(rows)
+            assert caught.value.row == 7
     with pytest.raises(ValueError, match="count must be a whole number"):
         model.hilbert(X, 0)
     kernel = components(2, basis=Landmarks(Gaussian(5.0), 20), random_state=0).fit(X)
     with pytest.raises(ValueError, match="this model has components of a kernel"):
         kernel.hilbert(X)
+
+
+@pytest.mark.parametrize("framed", [False, True])
+@pytest.mark.parametrize("kept", [np.delete(T, 100), np.insert(T, 100, 99), np.append([1, 0], T[2:])])
+def test_gaps_and_disorder_in_time_are_refused(kept: Any, framed: bool) -> None:
+    """Of rows that have times, of which single dimensions of numbers count."""
+    model = components(2).fit(X)
+    for times in (1.0 * T, np.datetime64("1990-01", "M").astype("M8[ns]") + 30 * np.timedelta64(1, "D") * T):
+        x = xr.DataArray(X[kept], {"time": times[kept]}, ("time", "place"))
+        for call in (model.hilbert, model.significance):
+            with pytest.raises(ValueError, match=r"row (1|100)\b"):
+                call(x.to_pandas() if framed else x)
+    whole = xr.DataArray(X, {"time": times}, ("time", "place"))
+    assert model.hilbert(whole.to_pandas() if framed else whole).sizes["component"] == 2
+
+
+def test_anomalies_that_left_out_land_are_taken_as_the_fit_took_them() -> None:
+    x = xr.DataArray(X.copy(), {"time": T}, ("time", "place"))
+    x[:, 1] = np.nan
+    rows = dsp.Rows(x, on_invalid="skip")
+    model = components(2).fit(rows)
+    assert model.hilbert(rows).sizes["component"] == 2
+    assert model.significance(rows, surrogates=9).count >= 0

@@ -1,0 +1,235 @@
+"""Times of rows: the step between them, which rows are a lag apart in time, and lags that are given in time."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.operators.lags import time_parts
+
+Array = NDArray[Any]
+TICK = np.timedelta64(1, "us")
+CALENDAR = 28 * np.timedelta64(1, "D") / TICK  # steps from here on are counted in calendar months
+MULTIPLE = 0.01  # of a step, by which a lag in time may miss a whole number of steps
+ON_GRID = 0.1  # of the shortest difference, by which others may miss a multiple of it on a grid
+RARE = 0.05  # of the differences: one that is shorter than the step by chance
+
+
+def are_times(values: Array) -> bool:
+    """Return whether values are times, of numpy or of a calendar (cftime)."""
+    of_calendar = values.dtype.kind == "O" and bool(values.size) and hasattr(values.flat[0], "calendar")
+    return values.dtype.kind == "M" or of_calendar
+
+
+def are_dates(values: Array) -> bool:
+    """Return whether values are times, or dates of Python or pandas."""
+    return are_times(values) or (values.dtype.kind == "O" and bool(values.size) and hasattr(values.flat[0], "year"))
+
+
+@dataclass(frozen=True, eq=False)
+class RowTimes:
+    """Times (T,) along one dimension of rows, which are `before` x T x `behind`, the last fastest.
+
+    `label` is the name of the coordinate. `ticks` are the times as numbers, microseconds for those of a clock. Without
+    `values`, the rows have several dimensions, named by `label`, and none of them is known to be the time.
+    """
+
+    label: str
+    values: Array | None = None
+    ticks: Array | None = None
+    before: int = 1
+    behind: int = 1
+
+    @classmethod
+    def of(cls, index: Any, label: str, before: int = 1, behind: int = 1) -> Self | None:
+        """Return the times of an index of pandas, those of a zone in UTC; None for text and other labels."""
+        values = np.asarray(index if getattr(index, "tz", None) is None else index.tz_convert(None))
+        if values.dtype.kind in "mM" or are_dates(values):
+            return cls(label, values, _ticks(values), before, behind)
+        numbers = values.astype(float) if values.dtype.kind == "u" else values
+        return cls(label, values, numbers, before, behind) if values.dtype.kind in "fiu" else None
+
+    @property
+    def of_clock(self) -> bool:
+        """Whether these are times of a clock or calendar, rather than numbers."""
+        return self.values is not None and self.values.dtype.kind not in "fiu"
+
+    @cached_property
+    def months(self) -> Array | None:
+        """The times in calendar months, with fractions; None for numbers and durations."""
+        values = self.values
+        if values is None or not are_dates(values):
+            return None
+        if values.dtype.kind == "M":
+            month = values.astype("M8[M]")
+            length = (month + 1).astype("M8[us]") - month.astype("M8[us]")
+            within: Array = (values.astype("M8[us]") - month.astype("M8[us]")) / length
+            return month.astype(np.int64) + within
+        found = []
+        for value in values:
+            days = getattr(value, "daysinmonth", None) or np.datetime64(f"{value:%Y-%m}", "M").astype("M8[D]")
+            if isinstance(days, np.datetime64):
+                days = ((days.astype("M8[M]") + 1).astype("M8[D]") - days) / np.timedelta64(1, "D")
+            hours = value.day - 1 + (getattr(value, "hour", 0) + getattr(value, "minute", 0) / 60) / 24
+            found.append(12 * value.year + value.month - 1 + hours / days)
+        return np.array(found)
+
+    def checked(self, what: str) -> Array:
+        """Return the ticks, relative to the first. Raises ValueError unless times increase from row to row."""
+        if self.values is None or self.ticks is None:
+            raise ValueError(
+                f"{what} has rows along {self.label}, and which of them is the time is not known: name it 'time', or "
+                "give a list of trajectories, each with rows along one dimension"
+            )
+        missing = np.isnat(self.values) if self.values.dtype.kind in "mM" else ~np.isfinite(self.ticks.astype(float))
+        if missing.any():
+            raise ValueError(f"{what} has no time in row {int(missing.argmax())}: {self.label!r} is missing there")
+        ticks = np.asarray(self.ticks - self.ticks[:1], dtype=float)
+        wrong = np.flatnonzero(np.diff(ticks) <= 0)
+        if len(wrong):
+            row = int(wrong[0]) + 1
+            several = np.diff(ticks)[row - 1] == 0
+            remedy = "average or drop the copies" if several else f"sort {what} by {self.label!r}"
+            raise ValueError(
+                f"the times {self.label!r} of {what} must increase from row to row, and row {row} is "
+                f"{'again ' if several else ''}{self.values[row]} after {self.values[row - 1]}: {remedy}, or give a "
+                "list of trajectories"
+            )
+        return ticks
+
+
+def _ticks(values: Array) -> Array:
+    """Return times or durations as whole microseconds, or nanoseconds of a unit as fine (as floats)."""
+    if values.dtype.kind in "mM":
+        kind = values.dtype.kind
+        if np.datetime_data(values.dtype)[0] in ("ns", "ps", "fs", "as"):
+            first = values[:1]
+            return (values - first) / np.timedelta64(1, "ns") / 1000.0
+        return values.astype(f"{kind}8[us]").astype(np.int64)
+    first = _naive(values[0])
+    return np.array([(_naive(value) - first) / datetime.timedelta(microseconds=1) for value in values])
+
+
+def _naive(value: Any) -> Any:
+    """Return a date or time without a zone, in UTC."""
+    if hasattr(value, "to_timestamp"):  # a period of pandas
+        value = value.to_timestamp()
+    if getattr(value, "tzinfo", None) is not None:
+        value = value.astimezone(datetime.UTC).replace(tzinfo=None)
+    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+        value = datetime.datetime(value.year, value.month, value.day)
+    return value
+
+
+@dataclass(frozen=True, eq=False)
+class Clock:
+    """Times (T,) of one trajectory or several, and the `step` between neighboring rows.
+
+    The step is the shortest difference between neighboring rows if all others are multiples of it and it is not rare,
+    else their median, refined to the mean of the differences within half of it. It is in ticks, or, if it is a month or
+    longer, in calendar months (`in_months`). `times` are in the same unit; `ticks` is the step in ticks.
+    """
+
+    times: tuple[Array, ...]
+    step: float
+    ticks: float
+    in_months: bool
+    of_clock: bool
+
+    @classmethod
+    def of(cls, times: Sequence[RowTimes], names: Sequence[str]) -> Self:
+        """Return the clock of these trajectories.
+
+        Raises ValueError for times that do not increase, and for trajectories with times of several kinds.
+        """
+        if len({t.of_clock for t in times}) > 1:
+            raise ValueError(f"{names[0]} and the other trajectories have times of several kinds, numbers and dates")
+        found, of_clock = [t.checked(name) for t, name in zip(times, names, strict=True)], times[0].of_clock
+        ticks, months = _step(found), [t.months for t in times]
+        if of_clock and ticks >= CALENDAR and all(m is not None for m in months):
+            inside = [m for m in months if m is not None]
+            return cls(tuple(inside), _step(inside), ticks, True, of_clock)
+        return cls(tuple(found), ticks, ticks, False, of_clock)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.step:.4g} months" if self.in_months else _shown(self.ticks) if self.of_clock else f"{self.step:g}"
+        )
+
+    def gap(self, i: int) -> int | None:
+        """Return the first row of a trajectory that does not follow the one before it by one step; None for none."""
+        steps = np.diff(self.times[i]) / self.step
+        wrong = np.flatnonzero(np.abs(steps - 1) >= 0.5)
+        return int(wrong[0]) + 1 if len(wrong) else None
+
+    def pairs(self, i: int, shifts: Mapping[str, int]) -> dict[str, Array]:
+        """Return the times of trajectory i that have a time so many steps later for all shifts: numbers by view.
+
+        A time is so many steps later if it is the nearest to that, and within half a step.
+        """
+        times = self.times[i]
+        found, there = {"x": np.arange(len(times))}, np.ones(len(times), bool)
+        for view, shift in shifts.items():
+            wanted = times + shift * self.step
+            behind = np.clip(np.searchsorted(times, wanted), 1, len(times) - 1) if len(times) > 1 else found["x"]
+            ahead = np.maximum(behind - 1, 0)
+            nearest = np.where(wanted - times[ahead] < times[behind] - wanted, ahead, behind)
+            there &= (np.abs(times[nearest] - wanted) < 0.5 * self.step) & (nearest > found["x"])
+            found[view] = nearest
+        return {view: numbers[there] for view, numbers in found.items()}
+
+    def segments(self, i: int) -> list[tuple[int, int]]:
+        """Return the spans of rows of trajectory i that follow each other by one step."""
+        breaks = np.flatnonzero(np.abs(np.diff(self.times[i]) / self.step - 1) >= 0.5) + 1
+        return list(pairwise([0, *breaks.tolist(), len(self.times[i])]))
+
+    def steps(self, lag: str) -> int:
+        """Return the number of steps in a lag in time. Raises ValueError unless it is a whole number of them."""
+        count, unit = time_parts(lag)
+        if not self.of_clock:
+            raise ValueError(f"the lag is {lag!r}, and the times of X are numbers without a unit: give it in rows")
+        if unit in "YM":
+            step = self.step if self.in_months else np.nan
+            ratio = count * (12 if unit == "Y" else 1) / step
+        else:
+            ratio = np.timedelta64(count, unit) / TICK / self.ticks  # type: ignore[call-overload]
+        if not ratio > 0.5 or abs(ratio - round(ratio)) > MULTIPLE:
+            raise ValueError(f"the lag must be a whole number of steps; it is {lag!r}, and rows are {self} apart")
+        return round(ratio)
+
+
+def _step(times: Sequence[Array]) -> float:
+    differences = np.concatenate([np.diff(t) for t in times])
+    if not len(differences):
+        return 1.0
+    step = float(differences.min())
+    multiples = differences / step
+    if np.abs(multiples - multiples.round()).max() > ON_GRID or np.mean(multiples < 1.5) < RARE:
+        step = float(np.median(differences))
+    return float(differences[np.abs(differences - step) < step / 2].mean())
+
+
+def _shown(ticks: float) -> str:
+    """Return a number of microseconds in the largest unit of which it is one or more."""
+    for unit in ("D", "h", "m", "s", "ms", "us"):
+        size = ticks / (np.timedelta64(1, unit) / TICK)
+        if size >= 1:
+            return f"{size:.4g} {unit}"
+    return f"{1000 * ticks:.4g} ns"
+
+
+def runs(numbers: Mapping[str, Array]) -> list[Array]:
+    """Return the borders (R + 1,) of runs in which all numbers of rows increase by one, and the starts by view."""
+    count = len(numbers["x"])
+    breaks = np.zeros(max(count - 1, 0), bool)
+    for found in numbers.values():
+        breaks |= np.diff(found) != 1
+    starts = np.concatenate([[0], np.flatnonzero(breaks) + 1]) if count else np.zeros(0, int)
+    return [np.append(starts, count), *(found[starts] for found in numbers.values())]

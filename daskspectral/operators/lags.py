@@ -1,0 +1,55 @@
+"""Lags of transfer operators that are given in time, such as "6h", as text that files keep."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from typing import Any
+
+import numpy as np
+
+from daskspectral.kernels.base import whole
+
+UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns")  # of numpy.timedelta64, M a calendar month
+_PARTS = re.compile(r"\s*(\d*)\s*([A-Za-z]+)\s*")
+_WORDS = {"min": "m", "d": "D", "H": "h", "S": "s"}  # of pandas
+
+
+def lag_of(value: Any) -> int | str:
+    """Return a lag in rows as an int, and one in time as text such as "6h".
+
+    Raises ValueError unless it is a positive whole number, of rows or of a unit of time.
+    """
+    if isinstance(value, datetime.timedelta):
+        value = value.to_timedelta64() if hasattr(value, "to_timedelta64") else np.timedelta64(value, "us")
+    if isinstance(value, np.timedelta64):
+        unit, size = np.datetime_data(value.dtype)
+        value = f"{int(value.astype(np.int64)) * size}{unit}"
+        if unit in ("us", "ns"):
+            value = _coarsest(value)
+    if not isinstance(value, str):
+        return whole("lag", value, 1)
+    if value.strip().isdecimal():
+        return whole("lag", int(value), 1)
+    count, unit = time_parts(value)
+    return f"{count}{unit}"
+
+
+def time_parts(text: str) -> tuple[int, str]:
+    """Return the count and the unit of a lag in time. Raises ValueError for other text."""
+    found = _PARTS.fullmatch(text)
+    unit = "" if found is None else _WORDS.get(found[2], found[2])
+    if found is None or unit not in UNITS or found[1].strip("0") == "" != found[1]:
+        raise ValueError(
+            f"lag must be a positive whole number of rows or of a unit of time, such as '6h' or numpy.timedelta64(1, "
+            f"'D'); it is {text!r}. The units are {', '.join(UNITS)}, of which M is a calendar month and m a minute"
+        )
+    return int(found[1] or 1), unit
+
+
+def _coarsest(text: str) -> str:
+    """Return the same time in the largest unit up to days of which it is a whole number."""
+    count, unit = time_parts(text)
+    time = np.timedelta64(count, unit)  # type: ignore[call-overload]
+    units = {unit: np.timedelta64(1, unit) for unit in ("D", "h", "m", "s", "ms", "us", "ns")}
+    return next(f"{time // one}{unit}" for unit, one in units.items() if not time % one)

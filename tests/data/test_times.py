@@ -1,0 +1,310 @@
+"""Rows with times are paired by them: a pair spans the lag in time, or is no pair."""
+
+import datetime
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from numpy.typing import NDArray
+
+import daskspectral as dsp
+from daskspectral.data.labelled import stack_rows
+from daskspectral.data.source import lag_in_rows, open_trajectories
+from daskspectral.operators import Transfer
+from daskspectral.operators.lags import lag_of
+from tests.common import doubtful
+from tests.data.test_trajectories import read
+
+Array = NDArray[Any]
+RNG = np.random.default_rng(0)
+
+
+def field(times: Any, width: int = 2) -> xr.DataArray:
+    """Rows whose first column is their number."""
+    x = RNG.standard_normal((len(times), width))
+    x[:, 0] = np.arange(len(times))
+    return xr.DataArray(x, {"time": times}, ("time", "place"), name="t")
+
+
+def found_pairs(X: Any, lag: int, **rows: Any) -> list[tuple[int, int]]:
+    """The numbers of the rows of all pairs."""
+    several = isinstance(X, list)
+    stacked = [stack_rows(x, **rows) for x in (X if several else [X])]
+    readers = [x if s is None else s.reader for x, s in zip(X if several else [X], stacked, strict=True)]
+    source = open_trajectories(readers if several else readers[0], lag)
+    lazy = source.dask_fields
+    values = {k: v.compute() for k, v in lazy.items()} if lazy else read(source)
+    return [(int(a), int(b)) for a, b in zip(values["x"][:, 0], values["future"][:, 0], strict=True)]
+
+
+def by_calendar(index: Sequence[float], lag: int) -> list[tuple[int, int]]:
+    """The pairs of rows whose numbers on a full calendar are the lag apart, by two loops."""
+    return [(i, j) for i, a in enumerate(index) for j, b in enumerate(index) if b - a == lag]
+
+
+def some(n: int, share: float, seed: int = 0) -> Array:
+    return np.flatnonzero(np.random.default_rng(seed).uniform(size=n) < share)
+
+
+class Calendar(SimpleNamespace):
+    """A time of a calendar of 365 days, as cftime has them."""
+
+    calendar = "noleap"
+    LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+    @classmethod
+    def of(cls, day: int) -> "Calendar":
+        year, left = divmod(day, 365)
+        month = 0
+        while left >= cls.LENGTHS[month]:
+            left -= cls.LENGTHS[month]
+            month += 1
+        return cls(number=day, year=1900 + year, month=month + 1, day=left + 1, daysinmonth=cls.LENGTHS[month])
+
+    def __sub__(self, other: "Calendar") -> datetime.timedelta:
+        return datetime.timedelta(days=self.number - other.number)
+
+
+def objects(values: list[Any]) -> Array:
+    found = np.empty(len(values), object)
+    found[:] = values
+    return found
+
+
+def winters(freq: str) -> tuple[pd.DatetimeIndex, list[int]]:
+    whole = pd.date_range("1990-01-01", "1999-12-31", freq=freq)
+    kept = [i for i, t in enumerate(whole) if t.month in (12, 1, 2)]
+    return whole[kept], kept
+
+
+def thinned(times: Any, share: float = 0.8) -> tuple[Any, list[Any]]:
+    kept = some(len(times), share)
+    return times[kept], kept.tolist()
+
+
+def dated(first: str, count: int, freq: str) -> pd.DatetimeIndex:
+    return pd.date_range(first, periods=count, freq=freq)
+
+
+FIRSTS = np.cumsum([0, *(Calendar.LENGTHS * 20)])[:-1]
+ZONE = "Europe/Paris"
+CALENDARS: dict[str, tuple[Any, list[Any]]] = {
+    "daily": winters("D"),
+    "monthly": winters("MS"),
+    "ends of months": winters("ME"),
+    "yearly": thinned(dated("1900", 60, "YS")),
+    "seasons": thinned(dated("1900-12", 60, "QS-DEC")),
+    "middles of months": thinned(dated("1950", 400, "MS") + pd.Timedelta("15D")),
+    "whole months": (dated("1850", 1900, "MS"), list(range(1900))),
+    "hours": thinned(dated("2000-02-27", 100, "6h")),
+    "fractions": thinned(dated("2000-02-27", 100, "250us")),
+    "nanoseconds": thinned(dated("2000-02-27", 100, "25ns")),
+    "periods": thinned(pd.period_range("2000", periods=99, freq="M")),
+    "weeks": thinned(np.arange("2000", "2010", 7, dtype="M8[D]")),
+    "durations": thinned(np.arange(100) * np.timedelta64(2, "h")),
+    "numbers": thinned(0.1 * np.arange(300) + 1e4),
+    "whole numbers": thinned(np.arange(300)),
+    "more gaps than rows": thinned(np.arange(300), 0.3),
+    "one in between": (np.sort(np.append(np.arange(300.0), 0.5)), [0, 0.5, *range(1, 300)]),
+    "jittered": (np.arange(300) + np.random.default_rng(0).uniform(-0.1, 0.1, 300), list(range(300))),
+    "a slow clock": thinned(1.000003 * np.arange(3000), 0.9),
+    "days without leap days": thinned(objects([Calendar.of(day) for day in range(1000)])),
+    "months of a calendar": thinned(objects([Calendar.of(int(day)) for day in FIRSTS])),
+    "dates of Python": thinned(objects([datetime.date(2000, 2, 1) + datetime.timedelta(days=k) for k in range(60)])),
+    "with a zone": thinned(pd.date_range("2000-03-25", periods=99, freq="h", tz=ZONE)),
+}
+
+
+@pytest.mark.parametrize("lag", [1, 2, 12, 36])
+@pytest.mark.parametrize("name", CALENDARS)
+def test_pairs_are_the_lag_apart_in_time(name: str, lag: int) -> None:
+    times, index = CALENDARS[name]
+    wanted = by_calendar(index, lag)
+    x = field(np.asarray(times) if not isinstance(times, pd.DatetimeIndex) else times)
+    if not wanted:
+        with pytest.raises(ValueError, match=r"time"):
+            found_pairs(x, lag)
+        return
+    assert found_pairs(x, lag) == wanted
+    assert found_pairs(x.chunk(time=7), lag) == wanted
+
+
+@pytest.mark.parametrize("name", ["daily", "numbers", "periods", "with a zone"])
+def test_frames_are_paired_by_their_index(name: str) -> None:
+    times, index = CALENDARS[name]
+    frame = pd.DataFrame({"a": np.arange(float(len(index))), "b": 0.0}, index=times)
+    assert found_pairs(frame, 2) == by_calendar(index, 2)
+    assert found_pairs([frame], 2) == by_calendar(index, 2)
+
+
+def test_a_coordinate_of_times_counts_where_the_rows_have_another_index() -> None:
+    times, index = CALENDARS["daily"]
+    x = field(times).rename(time="frame").drop_vars("frame").assign_coords(time=("frame", times))
+    assert found_pairs(x, 2) == by_calendar(index, 2)
+    numbered = x.assign_coords(time=("frame", 0.5 * np.array(index)), frame=np.arange(len(index)))
+    assert found_pairs(numbered, 2) == by_calendar(index, 2)
+
+
+def test_each_trajectory_has_times() -> None:
+    parts = [
+        field(pd.date_range("2000", periods=n, freq="D")[kept]) for n, kept in ((20, some(20, 0.7)), (9, slice(9)))
+    ]
+    offset = parts[1].copy()
+    offset[:, 0] += 100
+    wanted = by_calendar(some(20, 0.7).tolist(), 2) + [(100 + i, 102 + i) for i in range(7)]
+    assert found_pairs([parts[0], offset], 2) == wanted
+
+
+@pytest.mark.parametrize("dims", [("time", "member"), ("member", "time"), ("lat", "time", "member")])
+@pytest.mark.parametrize("named", [True, False])
+def test_rows_of_several_dimensions_are_paired_along_time(dims: tuple[str, ...], named: bool) -> None:
+    kept = some(30, 0.7) if named else np.arange(30)
+    x = xr.DataArray(
+        np.arange(30 * 6.0).reshape(30, 3, 2, 1),
+        dims=("time", "member", "lat", "place"),
+        coords={"time": np.arange(30)},
+    ).isel(time=kept)
+    x = x if named else x.drop_vars("time")
+    x = x.isel(lat=0) if "lat" not in dims else x
+    ordered = x.transpose(*dims, "place").values[..., 0]
+    where = {int(ordered[place]): place for place in np.ndindex(ordered.shape)}
+    axis, found = dims.index("time"), found_pairs(x, 2, sample_dims=dims)
+    for a, b in found:
+        assert kept[where[b][axis]] - kept[where[a][axis]] == 2
+        assert where[a][:axis] + where[a][axis + 1 :] == where[b][:axis] + where[b][axis + 1 :]
+    assert len(found) == len(by_calendar(kept.tolist(), 2)) * len(where) // len(kept)
+    assert len({*found}) == len(found)
+
+
+def test_rows_of_several_dimensions_of_which_none_is_time() -> None:
+    x = xr.DataArray(RNG.standard_normal((5, 6, 2)), dims=("run", "step", "place"))
+    with pytest.raises(ValueError, match=r"run, step"):
+        found_pairs(x, 1, sample_dims=("run", "step"))
+
+
+@pytest.mark.parametrize("container", ["zarr", "nc", "dask"])
+def test_files_are_paired_by_their_times(container: str, tmp_path: Path) -> None:
+    times, index = CALENDARS["daily"]
+    data, path = field(times).to_dataset(), tmp_path / f"x.{container}"
+    if container == "zarr":
+        data.chunk(time=50).to_zarr(path, consolidated=False)
+    elif container == "nc":
+        data.to_netcdf(path)
+    X: Any = data["t"].chunk(time=11) if container == "dask" else str(path)
+    assert found_pairs(X, 3) == by_calendar(index, 3)
+
+
+@pytest.mark.parametrize(
+    ("index", "row"),
+    [([0, 1, 3, 2, 4], 3), ([0, 1, 1, 2, 3], 2), ([0.0, 1.0, np.nan, 3.0, 4.0], 2)],
+)
+@pytest.mark.parametrize("dated", [True, False])
+def test_times_that_do_not_increase_are_refused(index: list[float], row: int, dated: bool) -> None:
+    times = np.datetime64("2000-01-01") + np.array([-9 if i != i else i for i in index]).astype("m8[D]")
+    times[np.isnan(index)] = np.datetime64("NaT")
+    x = field(times if dated else np.array(index))
+    for data in (x, x.to_pandas()):
+        with pytest.raises(ValueError, match=rf"row {row}\b"):
+            found_pairs(data, 1)
+
+
+def test_a_trajectory_of_another_step_is_refused() -> None:
+    parts = [field(np.arange(50.0)), field(2 * np.arange(9.0))]
+    with pytest.raises(ValueError, match=r"trajectory 1"):
+        found_pairs(parts, 1)
+    with pytest.raises(ValueError, match=r"X\[1\] has no times"):
+        found_pairs([parts[0], parts[1].drop_vars("time")], 1)
+    with pytest.raises(ValueError, match=r"several kinds"):
+        found_pairs([parts[0], field(pd.date_range("2000", periods=9))], 1)
+
+
+def walk(n: int, keep: float = 0.9, seed: int = 0) -> Array:
+    x, noise = np.zeros((n, 1)), np.random.default_rng(seed).standard_normal(n)
+    for t in range(1, n):
+        x[t] = keep * x[t - 1] + np.sqrt(1 - keep**2) * noise[t]
+    return x
+
+
+@doubtful
+def test_winters_alone_have_the_timescale_of_the_process() -> None:
+    times = pd.date_range("1980", periods=40 * 365, freq="D")
+    x = xr.DataArray(walk(len(times)), {"time": times}, ("time", "place")).isel(time=np.isin(times.month, (12, 1, 2)))
+    model = dsp.SpectralDecomposition(Transfer(10), dsp.basis.MonomialBasis(1, 1), n_components=2, random_state=0)
+    low, high = model.fit(x).timescale_errors_[0, 0]
+    assert low < -1 / np.log(0.9) < high
+    days = (x.time.values - x.time.values[0]).astype("m8[D]").astype(int)
+    assert model.moments_.count == len({*days.tolist()} & {*(days + 10).tolist()})
+
+
+DAY = datetime.timedelta(days=1)
+EQUAL = ["1D", "24h", np.timedelta64(1, "D"), np.timedelta64(86400, "s"), DAY, pd.Timedelta("1D")]
+
+
+@doubtful
+@pytest.mark.parametrize("lag", EQUAL)
+def test_a_lag_in_time_is_converted_by_the_step(lag: Any, tmp_path: Path) -> None:
+    times = pd.date_range("2000", periods=400, freq="6h")
+    x = xr.DataArray(walk(400), {"time": times}, ("time", "place"))
+    shared: dict[str, Any] = {"n_components": 2, "random_state": 0}
+    model = dsp.SpectralDecomposition(Transfer(lag, further=(2,)), dsp.basis.MonomialBasis(1, 1), **shared)
+    wanted = dsp.SpectralDecomposition(Transfer(4, further=(2,)), dsp.basis.MonomialBasis(1, 1), **shared).fit(x)
+    np.testing.assert_array_equal(model.fit(x).lags_, [4, 8])
+    np.testing.assert_array_equal(model.timescales_, wanted.timescales_)
+    assert model.score(x) == wanted.score(x)
+    assert model.fit_moments(wanted.moments_).lags_[0] == 4
+    model.save(tmp_path / "model.zarr")
+    again = dsp.load(tmp_path / "model.zarr")
+    assert again.operator == model.operator
+    np.testing.assert_array_equal(again.timescales_, wanted.timescales_)
+    frame = pd.DataFrame(x.values, index=times)
+    np.testing.assert_array_equal(model.fit(frame).lags_, [4, 8])
+    np.testing.assert_array_equal(model.fit([frame, frame]).lags_, [4, 8])
+
+
+@pytest.mark.parametrize(
+    ("freq", "lag", "rows"),
+    [
+        ("MS", "1M", 1),
+        ("ME", "6M", 6),
+        ("MS", "1Y", 12),
+        ("YS", np.timedelta64(5, "Y"), 5),
+        ("QS", "3M", 1),
+        ("D", "1W", 7),
+        ("30D", "60D", 2),
+        ("10ms", "1s", 100),
+        ("15min", "30min", 2),
+        ("50ns", "1us", 20),
+    ],
+)
+def test_lags_in_calendar_months_and_in_units(freq: str, lag: Any, rows: int) -> None:
+    assert (
+        lag_in_rows(lag_of(lag), pd.DataFrame(np.zeros((40, 1)), pd.date_range("2000", periods=40, freq=freq))) == rows
+    )
+
+
+@pytest.mark.parametrize(("freq", "lag"), [("D", "12h"), ("MS", "30D"), ("D", "1M"), ("MS", "1D"), ("6h", "7h")])
+def test_a_lag_that_is_no_multiple_of_the_step(freq: str, lag: str) -> None:
+    frame = pd.DataFrame(np.zeros((40, 1)), pd.date_range("2000", periods=40, freq=freq))
+    with pytest.raises(ValueError, match=lag):
+        dsp.SpectralDecomposition(Transfer(lag)).fit(frame)
+
+
+@pytest.mark.parametrize(
+    "X", [np.zeros((9, 1)), [np.zeros((9, 1))], pd.DataFrame(np.zeros((9, 1)), 0.5 * np.arange(9))]
+)
+def test_a_lag_in_time_needs_rows_with_times(X: Any) -> None:
+    with pytest.raises(ValueError, match=r"'6h'"):
+        dsp.SpectralDecomposition(Transfer("6h")).fit(X)
+
+
+@pytest.mark.parametrize(
+    "lag", ["6 fortnights", "0D", "-1D", "", "1.5h", np.timedelta64(5), datetime.timedelta(0), 0, 1.5]
+)
+def test_lags_that_are_none(lag: Any) -> None:
+    with pytest.raises(ValueError, match=r"lag"):
+        Transfer(lag)
