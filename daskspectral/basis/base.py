@@ -139,6 +139,13 @@ class Basis(Registered, GivenFunctions, ABC):
         """Whether a constant function is among them, so that an estimator adds none."""
         return False
 
+    def translation(self, delta: Array) -> tuple[Array, Array] | None:
+        """T (p, p) and t (p,) with f(x + delta) = T f(x) + t for the functions f and a vector delta (d,).
+
+        None if there are none: the span of the functions and the constant depends on the origin, or is not known.
+        """
+        return None
+
     def norm(self, gram: Array) -> Array:
         """K (p, p), by which aᵀ K a is the squared norm of sum a_i φ_i in its function space.
 

@@ -42,6 +42,9 @@ class ConstantBasis(Basis):
     def dimension(self) -> int:
         return self.d
 
+    def translation(self, delta: Array) -> tuple[Array, Array] | None:
+        return np.eye(1), np.zeros(1)
+
     def norm(self, gram: Array) -> Array:
         return np.zeros((1, 1))
 
@@ -122,6 +125,18 @@ class Concatenated(Basis):
     @property
     def holds_constant(self) -> bool:
         return any(b.holds_constant for b in self.bases)
+
+    def translation(self, delta: Array) -> tuple[Array, Array] | None:
+        found = [b.translation(delta) for b in self.bases]
+        parts = [part for part in found if part is not None]
+        if len(parts) < len(found):
+            return None
+        turn, shift = block_diag(*(t for t, _ in parts)), np.concatenate([s for _, s in parts])
+        if self.holds_constant:  # the first function of the first part that holds it
+            ahead = next(k for k, b in enumerate(self.bases) if b.holds_constant)
+            turn[:, sum(b.size for b in self.bases[:ahead])] += shift
+            shift = np.zeros_like(shift)
+        return turn, shift
 
     def norm(self, gram: Array) -> Array:
         own = slices_of(b.size for b in self.bases)

@@ -247,6 +247,9 @@ class LandmarkBasis(Basis):
     def local(self) -> NDArray[np.bool_]:
         return np.full(self.size, isinstance(self.kernel.inner, RadialKernel))
 
+    def translation(self, delta: Array) -> tuple[Array, Array] | None:
+        return (np.eye(self.size), self.landmarks @ delta) if type(self.kernel) is Linear else None
+
     def norm(self, gram: Array) -> Array:
         return self.kernel.values(self.landmarks, self.landmarks)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import comb
 
 from daskspectral.basis.base import Array, Basis, GradientSum
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
@@ -73,6 +74,14 @@ class MonomialBasis(Basis):
     def exponents(self) -> Integers:
         """The multi-index of each function, (p, d)."""
         return _table(self.d, self.degree)[0][self.lead :]
+
+    def translation(self, delta: Array) -> tuple[Array, Array] | None:
+        # ((x + delta) / scale)^e by the binomial theorem
+        exponents, _, _ = _table(self.d, self.degree)
+        powers = np.maximum(exponents[:, None] - exponents, 0)
+        found: Array = np.prod(comb(exponents[:, None], powers) * (delta / self.scale) ** powers, axis=2)
+        found[(exponents[:, None] < exponents).any(axis=2)] = 0.0
+        return found[self.lead :, self.lead :], found[self.lead :, : self.lead].sum(axis=1)
 
     def kills(self, atom: Atom) -> bool:
         return all(leaf.order > self.degree for leaf in atom.leaves)

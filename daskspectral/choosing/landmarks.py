@@ -88,10 +88,12 @@ def choose_landmarks(
         kernel = kernel.resolve(distance)
     given = given_points(wanted, source, view)
     if given is not None:
-        return Found(kernel, preparation(given), given, None)
+        return Found(kernel, (preparation.of_directions if type(kernel) is Linear else preparation)(given), given, None)
     subset = np.sort(rng.choice(len(rows), min(sample_size, len(rows)), replace=False))
     rows, raw, points = rows[subset], raw[subset], points[subset]
     chosen = rows_by(method, points, min(p, len(points)), kernel, rng)
+    if type(kernel) is Linear:
+        raw = preparation.of_directions.inverse(points, source.width(view))
     if len(chosen) < p and not at_most:
         warn_user(
             f"only {len(chosen)} of {p} landmarks could be chosen by {method!r}: the sample of {len(points)} rows "
@@ -187,7 +189,8 @@ def _orthonormal(rows: Array) -> Array:
 
 
 def _linear(source: Source, points: Array, view: str) -> Found:
-    return Found(Linear(), points, source.preparations[view].inverse(points, source.width(view)), None)
+    preparation = source.preparations[view].of_directions
+    return Found(Linear(), points, preparation.inverse(points, source.width(view)), None)
 
 
 def sketched(components: int) -> int:

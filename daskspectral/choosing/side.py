@@ -74,6 +74,8 @@ class Side:
             )
         landmarks, lattice = functions.open_landmarks, as_lattice(functions)
         constant = operator.kills_constants and not functions.vanishes
+        if landmarks is not None and type(landmarks.kernel) is Linear and landmarks.periods is None:
+            constant = not (operator.center or functions.vanishes)  # whose span has no origin
         if landmarks is not None and landmarks.constant is not None:
             constant = landmarks.constant
         if landmarks is not None and constant and functions.vanishes:
@@ -114,6 +116,19 @@ class Side:
     def automatic(self) -> bool:
         """Whether the data decide the kernel or its scale."""
         return self.landmarks is not None and self.landmarks.automatic
+
+    def movable(self, dimension: int, operator: Operator) -> bool:
+        """Whether the functions of points about any center span the same, with the constant or less their means."""
+        own, known = self.landmarks, self.basis
+        if self.functions.untrained is not None:
+            return False
+        if own is not None:
+            if type(own.kernel) is not Linear or own.periods is not None or self.functions.vanishes:
+                return False
+            known = LandmarkBasis(own.kernel, np.ones((1, dimension)))
+        assert known is not None
+        found = self.completed(known).translation(np.ones(dimension)) if known.takes(dimension) else None
+        return found is not None and (operator.center or not found[1].any())
 
     @property
     def drawn(self) -> int:

@@ -153,7 +153,7 @@ def _functions_of(path: str, options: dict[str, Any]) -> dict[str, Any]:
             raise click.UsageError(f"--{name.replace('_', '-')} and --functions-of are two ways to say it: give one")
     model = load(path, trusted=options["trust"])
     moments = _moments(model, path)
-    if moments.preparation["mean"] is not None or options["standardize"]:
+    if moments.preparation["scale"] is not None or options["standardize"]:
         raise ValueError(
             f"columns were, or are to be, standardised, and POINTS have another scaling than {path}: scale them "
             "before, and leave --standardize out"

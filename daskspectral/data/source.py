@@ -32,7 +32,11 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Preparation(Registered):
-    """What is done to the columns of x before anything else: selection, then (x - mean) / scale."""
+    """What is done to the columns of x before anything else: selection, then (x - mean) / scale.
+
+    Without a scale the mean is a center near the rows, about which sums lose no digits; with one the columns are
+    standardized.
+    """
 
     shapes: ClassVar = {"mean": "d", "scale": "d"}
 
@@ -48,7 +52,9 @@ class Preparation(Registered):
         """Prepared points (c, d) of raw rows (c, n_features_in)."""
         x = self.selected(x)
         if self.mean is not None:
-            x = (x - self.mean) / self.scale
+            x = x - self.mean
+            if self.scale is not None:
+                x /= self.scale
         elif x.dtype.kind != "f" or x.dtype.itemsize < 4:
             x = x.astype(float)
         return x
@@ -56,12 +62,17 @@ class Preparation(Registered):
     def inverse(self, points: Array, width: int) -> Array:
         """Raw rows (c, width) whose prepared points are these, 0 in columns that were not selected."""
         if self.mean is not None:
-            points = points * self.scale + self.mean
+            points = (points if self.scale is None else points * self.scale) + self.mean
         if self.columns is None:
             return points
         raw = np.zeros((len(points), width))
         raw[:, list(self.columns)] = points
         return raw
+
+    @property
+    def of_directions(self) -> Preparation:
+        """The same without the mean: directions, such as the landmarks of a linear kernel, have no origin."""
+        return self if self.mean is None else replace(self, mean=np.zeros_like(self.mean))
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Preparation:

@@ -271,7 +271,7 @@ class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[
             raise ValueError(
                 f"columns={list(rows.columns)} are not those of the fit, {fitted.columns or 'all'}: leave them out"
             )
-        if rows.standardize and fitted.mean is None:
+        if rows.standardize and fitted.scale is None:
             raise ValueError("the columns were not standardised in the fit: leave standardize out, or fit anew with it")
 
     @final

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from daskspectral.basis import Basis, as_lattice, at_landmarks
 from daskspectral.errors import WeightWarning, column_name, warn_user
 from daskspectral.moments.moments import Moments
+from daskspectral.moments.shifting import columns_of_order
 from daskspectral.operators.weights import banded_squares, effective_rows
 
 FEW = 0.5  # total weight over effective rows, below which weights are no frequencies
@@ -31,7 +32,6 @@ ORDER = "order"
 """The name by which tasks send these sums."""
 
 UNLIKE = 100.0  # the ratio of two columns' standard deviations
-COLUMNS = 16  # of many columns, so many evenly spaced ones tell enough
 SHORTEST, LONGEST = 16, 1024
 SPREAD = 2048  # rows of a batch, or two runs of them, tell whether order matters
 
@@ -102,7 +102,7 @@ class Runs:
     def of(cls, basis: Basis, rows: int) -> Runs:
         """Runs for tasks of so many rows: about as many runs as there are rows in one."""
         d = basis.dimension
-        columns = np.unique(np.linspace(0, d - 1, min(d, COLUMNS)).astype(np.int64))
+        columns = columns_of_order(d)
         found = [b.landmarks for b in at_landmarks(basis)]
         centre = found[0].mean(axis=0) if found else np.zeros(d)  # what adds has the same basis, so the same centre
         lattice = as_lattice(basis)

@@ -13,14 +13,12 @@ from numpy.typing import NDArray
 from daskspectral.basis import Basis, as_lattice
 from daskspectral.moments.digests import Digests
 from daskspectral.moments.folds import Folds
-from daskspectral.moments.pairwise import CLIPPED, PRESENT, Pairs
+from daskspectral.moments.pairwise import CLIPPED, POINTS, PRESENT, SQUARES, SUMS, Pairs
+from daskspectral.moments.shifting import about
 from daskspectral.operators import Operator
 from daskspectral.registry import Registered, digest_of, encode
 
 Array = NDArray[np.floating[Any]]
-
-POINTS, SUMS, SQUARES = "points", "point sums", "point squares"
-"""The names of the sums of f(x) x, (p, d), of x and of x^2, (d,)."""
 
 
 @dataclass(frozen=True)
@@ -272,13 +270,16 @@ class Moments(Registered):
         )
 
     def _alike(self, other: Moments) -> Moments:
-        """Return the other moments with the origin of the targets of these."""
+        """Return the other moments with the centers of columns and the origin of the targets of these."""
         from daskspectral.moments.regression import with_origin
         from daskspectral.operators.regression import Regression
 
         own, their = self.operator, other.operator
         if isinstance(own, Regression) and isinstance(their, Regression) and own.origin != their.origin:
-            return with_origin(other, own.origin)
+            other = with_origin(other, own.origin)
+        if digest_of(self.preparation) != digest_of(other.preparation):
+            right = self.preparation.get("right") or {}
+            other = about(other, self.preparation.get("mean"), right.get("mean")) or other
         return other
 
     def __radd__(self, other: int) -> Moments:

@@ -25,6 +25,9 @@ Sums = Mapping[str, Array]
 PRESENT, BESIDE, CLIPPED = "pairs present", "sums beside", "share clipped"
 """The names of N and T, (D, D), and of the share of the negative eigenvalues."""
 
+POINTS, SUMS, SQUARES = "points", "point sums", "point squares"
+"""The names of the sums of f(x) x, (p, d), of x and of x^2, (d,)."""
+
 ALONE = 1e-12  # of the weight of all folds: rounding
 
 
@@ -35,6 +38,25 @@ def zero_filled(rows: Mapping[str, Any], views: tuple[str, ...]) -> tuple[dict[s
     mask = np.hstack(present).astype(float)
     weighted = mask * rows["weight"][:, None] if "weight" in rows else mask
     return {**rows, **filled}, {PRESENT: mask.T @ weighted, BESIDE: np.hstack([*filled.values()]).T @ weighted}
+
+
+def moved(sums: Sums, delta: Array) -> dict[str, Array]:
+    """The sums of columns with gaps that lie `delta` (D,) higher, wherever they are present."""
+    counts, beside = sums[PRESENT], sums[BESIDE] + sums[PRESENT] * delta[:, None]
+    across = sums[BESIDE] * delta
+    products = _products(sums) + across + across.T + counts * np.outer(delta, delta)
+    found, p, first = {**sums, BESIDE: beside}, len(sums["gram"]), np.diag(beside)
+    d = len(sums[SUMS]) if SUMS in sums else 0
+    found |= {SUMS: first[:d], SQUARES: np.diag(products)[:d]} if d else {}
+    if "right_gram" in sums:
+        found |= {"gram": products[:p, :p], "form": products[:p, p:], "right_gram": products[p:, p:]}
+        found |= {"first": first[:p], "right_first": first[p:]}
+    elif p == len(delta):
+        found |= {"gram": products, "first": first}
+    else:  # behind the constant
+        found["gram"], found["first"] = sums["gram"].copy(), np.append(sums["first"][:1], first)
+        found["gram"][1:, 1:], found["gram"][0, 1:], found["gram"][1:, 0] = products, first, first
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.forms import Functional, functional, inner
-from daskspectral.moments.moments import POINTS, SQUARES, SUMS, Moments
+from daskspectral.moments.moments import Moments
+from daskspectral.moments.pairwise import POINTS, SQUARES, SUMS
 
 Array = NDArray[np.floating[Any]]
 Functions = NDArray[np.inexact[Any]]
@@ -30,10 +31,10 @@ MEASURED: dict[str, Functional] = {POINTS: points}
 class Patterns:
     """The least-squares regression of points x (d,) on k functions: x ~ mean + Σ_i (f_i(x) - offset_i) maps_i.
 
-    `mean` (d,) and `offset` (k,) are the means of columns and functions. `maps` (k, d) regress on all functions
-    together, `single` (k, d) on each alone: what the columns do where the function rises by 1. `variances` (k,) are
-    those of the functions, `total` (d,) those of the columns, `explained` (k,) the share of the total variance of the
-    points, standardized and weighted like those of the fit, that each function explains alone.
+    `mean` (d,) and `offset` (k,) are the means of columns and functions; 0 of functions less their means. `maps` (k, d)
+    regress on all functions together, `single` (k, d) on each alone: what the columns do where the function rises by 1.
+    `variances` (k,) are those of the functions, `total` (d,) those of the columns, `explained` (k,) the share of the
+    total variance of the points, standardized and weighted like those of the fit, that each function explains alone.
     """
 
     mean: Array
@@ -95,4 +96,6 @@ def patterns_of(moments: Moments, coefficients: Functions) -> Patterns:
     variances, total = np.where(varies, variances, 0), np.maximum(squares - mean**2, 0)
     known, whole = np.sum(np.abs(single) ** 2, axis=1) * variances, float(total.sum())
     explained = known / whole if whole > 0 else np.zeros_like(known)
+    if moments.operator.center:  # values of the functions are given less their means
+        offset = np.zeros_like(offset)
     return Patterns(mean, offset, maps, single, variances, total, explained)

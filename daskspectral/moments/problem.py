@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, at_landmarks
+from daskspectral.basis import Basis, LandmarkBasis, at_landmarks
 from daskspectral.errors import RankWarning, warn_user
+from daskspectral.kernels import Linear
 from daskspectral.moments.counting import correlation_time, counted_rows
 from daskspectral.moments.folds import Folds
 from daskspectral.moments.moments import Moments
@@ -100,6 +101,7 @@ class Posed:
                 order="descending" if operator.descending else operator.ranking,
                 root=self._norm_root,
                 part=part,
+                precision=self.precision,
             )
         )
 
@@ -142,8 +144,12 @@ class Posed:
 
     @cached_property
     def against_whole(self) -> tuple[Array, Array]:
-        """The Gram matrix times the whole solution's functions, left (m, k) and right (m', k), on the span of parts."""
-        sides = (self.means["gram"], self.whole.left), (self.means[f"{self.right.prefix}gram"], self.whole.right)
+        """The Gram matrix times the whole solution's functions, left (m, k) and right (m', k), on the span of parts.
+
+        It is that of the functions less their means if the operator subtracts these.
+        """
+        grams = relation_of(self.operator, self.means).covariances.grams
+        sides = (grams[0], self.whole.left), (grams[1], self.whole.right)
         left, right = (gram @ functions for gram, functions in sides)
         return (left, right) if self.span is None else (self.span.T @ left, self.span.T @ right)
 
@@ -201,7 +207,8 @@ class Posed:
         gram, norm = means["gram"], left.norm
         if operator.solver.two_sided:
             right_gram = means[f"{right.prefix}gram"]
-            mu, nu = (c * trace(side.root, g) / rows for side, g in ((left, gram), (right, right_gram)))
+            sides = (left, gram, means["first"]), (right, right_gram, means[f"{right.prefix}first"])
+            mu, nu = (c * trace(side.root, side.about_means(g, first)) / rows for side, g, first in sides)
             return Penalty(mu * norm, nu * right.norm, rounding=self.rounding, precision=self.precision)
         if operator.solver.needs_symmetry or "energy" in means:
             energy = self.energy(means)
@@ -251,12 +258,34 @@ class _Side:
         else:
             advise_support(self.kept, self.basis, least)
         self.gram, self.dtype = moments.mean(f"{prefix}gram"), moments.dtype
+        self.variances = np.maximum(diagonal - first**2, 0.0)
+        self.free_of_units = not moments.operator.solver.by_norm
 
     @cached_property
     def norm(self) -> Real:
-        """The squared norm of the functions that are kept, as a matrix."""
-        norm = self.basis.norm(self.gram)
+        """The squared norm of the functions that are kept, as a matrix.
+
+        That of linear functions is their variance, whatever the units of columns, if no value is held against it.
+        """
+        norm, linear = self.basis.norm(self.gram), self.linear
+        norm[linear] = 0.0
+        norm[:, linear] = 0.0
+        norm[linear, linear] = self.variances[linear]
         return norm if self.kept.all() else np.asarray(norm[np.ix_(self.kept, self.kept)])
+
+    @cached_property
+    def linear(self) -> NDArray[np.bool_]:
+        """Which of all functions are linear ones whose norm is their variance, (p,)."""
+        parts = [
+            np.full(part.size, self.free_of_units and isinstance(part, LandmarkBasis) and type(part.kernel) is Linear)
+            for part in self.basis.parts
+        ]
+        return np.concatenate(parts)
+
+    def about_means(self, gram: Real, first: Real) -> Real:
+        """A Gram matrix of the functions that are kept, in which linear ones are taken less their means."""
+        own = first * self.linear[self.kept]
+        return np.asarray(gram - np.outer(own, own))
 
     @cached_property
     def root(self) -> Real:

@@ -16,7 +16,8 @@ from daskspectral.kernels import Linear
 from daskspectral.moments.counting import advise_weights
 from daskspectral.moments.intervals import errors_of, held_out_by_folds, trusted_by
 from daskspectral.moments.lags import CONSTANT, LagMatrices, resolved
-from daskspectral.moments.moments import SQUARES, SUMS, Moments
+from daskspectral.moments.moments import Moments
+from daskspectral.moments.pairwise import SQUARES, SUMS
 from daskspectral.moments.problem import Posed, checked_means, relation_of
 from daskspectral.moments.trust import Solved, advise_clipped, advise_manifold, advise_rank
 from daskspectral.operators import Operator

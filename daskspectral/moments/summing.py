@@ -14,8 +14,7 @@ from daskspectral.moments.counting import ORDER, Runs, RunSums
 from daskspectral.moments.folds import ALL, COUNT, FOLD, WEIGHT, Groups, name_in
 from daskspectral.moments.measure import Measure, numbered
 from daskspectral.moments.modes import ModeMeasure
-from daskspectral.moments.moments import SQUARES, SUMS
-from daskspectral.moments.pairwise import zero_filled
+from daskspectral.moments.pairwise import SQUARES, SUMS, zero_filled
 from daskspectral.operators import Operator
 
 Array = NDArray[Any]

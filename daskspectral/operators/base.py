@@ -124,6 +124,13 @@ class Operator(Written, ABC):
         return False
 
     @property
+    def placed(self) -> bool:
+        """Whether forms depend on where the points are, besides their functions: on a manifold, or by a density."""
+        derived = self.derived
+        read = frozenset().union(*(derived.get(field.name, {field.name}) for field, _ in self._reads(1)))
+        return self.on_manifold or bool(self.exponent) or not read.isdisjoint(self.views)
+
+    @property
     def kills_constants(self) -> bool:
         """Whether L 1 = 0, so that the constant function joins the basis by default."""
         return False

@@ -50,6 +50,8 @@ class PartialDerivative(Operator):
 
     derived: ClassVar = {AXIS.name: frozenset({"x"})}
 
+    placed = False  # the axis is the same everywhere
+
     def derived_fields(self, fields: Mapping[str, Array]) -> Mapping[str, Array]:
         x = fields["x"]
         return {AXIS.name: np.broadcast_to(np.eye(x.shape[1])[self.axis], x.shape)}

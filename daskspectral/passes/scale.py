@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from daskspectral.data.source import Source, label_of
 from daskspectral.engine import Run, plan_rows
+from daskspectral.engine.sampling import take_rows
 from daskspectral.moments import NUMBER
 
 Array = NDArray[np.floating[Any]]
@@ -119,6 +120,37 @@ def standardized(source: Source) -> Source:
             scale = np.divide(scale, factors, out=scale, where=~constant & (factors > 0))
         source = source.with_preparation(view, mean=spread.mean, scale=scale)
     return source
+
+
+PLACES, RUN = 3, 16  # of the rows that give a center, and rows at each
+FAR = 4.0  # times as far as the farthest of these rows from it
+
+
+def centered(source: Source, views: Iterable[str]) -> Source:
+    """The source with the points of some views about a center, if their origin is farther away than they spread.
+
+    Sums about it lose no digits to a large mean. It is the median of a few rows, one of their values in each column, so
+    that it moves with them to the last digit; any center within some deviations of the mean would do.
+    """
+    for view in views:
+        if source.preparations[view].mean is not None:
+            continue
+        starts = np.unique(np.linspace(0, max(0, source.n - RUN), PLACES).astype(np.int64))
+        numbers = np.unique(starts[:, None] + np.arange(min(RUN, source.n)))
+        _, points = take_rows(replace(source, on_invalid="keep", progress=False), numbers, view=view)
+        center = np.array([_center(column) for column in points.T])
+        if center.any():
+            source = source.with_preparation(view, mean=center)
+    return source
+
+
+def _center(values: Array) -> float:
+    """The lower median of the finite values, or 0 if that is not far from them."""
+    values = np.sort(values[np.isfinite(values)])
+    if not len(values):
+        return 0.0
+    median = values[(len(values) - 1) // 2]
+    return float(median) if abs(median) > FAR * max(values[-1] - median, median - values[0]) else 0.0
 
 
 @dataclass(frozen=True, eq=False)

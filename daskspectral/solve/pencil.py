@@ -215,44 +215,31 @@ class InverseRoot:
 def leading_pairs(relation: Relation, penalty: Penalty, count: int, cut: float) -> tuple[Whitening, Whitening]:
     """The leading singular functions of Wᵀ form Z, orthonormal in the Gram matrices: (p, q) and (q', q).
 
-    W Wᵀ = (gram + mu K)⁻¹ and Z Zᵀ = (right_gram + nu K')⁻¹. With means, (p,) and (q',), they are those of the
-    centred form, and the functions W Wᵀ means, constants as far as there are such, come first, with what the centred
-    form pairs them with: functions less their means are in the span then. A side of no more functions than a Ritz space
-    holds is taken whole. The left ones have coordinates in the basis of `gram` whitened on the directions above
-    `cut`.
+    W Wᵀ = (gram + mu K)⁻¹ and Z Zᵀ = (right_gram + nu K')⁻¹. With means, (p,) and (q',), all
+    matrices are those of the functions less their means. A side of no more functions than a Ritz space holds is taken
+    whole. The left ones have coordinates in the basis of `gram` whitened on the directions above `cut`.
     """
-    form, means, (gram, right_gram) = relation.form, relation.means, relation.grams
+    squares, relation = [np.diag(gram) for gram in relation.grams], relation.covariances
+    form, (gram, right_gram) = relation.form, relation.grams
     right_penalty = penalty.left if penalty.right is None else penalty.right
-    w, z = _certain(gram, penalty.left, penalty), _certain(right_gram, right_penalty, penalty)
+    w = _certain(gram, penalty.left, penalty, squares[0])
+    z = _certain(right_gram, right_penalty, penalty, squares[1])
     if not min(w.shape[1], z.shape[1]):
-        if not (np.diag(gram).any() and np.diag(right_gram).any()):
+        if not (squares[0].any() and squares[1].any()):
             raise ValueError("every basis function is zero on every point; widen the kernel's scale")
         raise ValueError("beside the penalty every basis function is rounding on these data; lower the penalty")
-    reduced, size = w.T @ form @ z, ritz_size(count)
-    ahead, right_ahead = np.zeros((w.shape[1], 0)), np.zeros((z.shape[1], 0))
-    if means is not None:
-        mu, nu = w.T @ means[0], z.T @ means[1]
-        reduced -= np.outer(mu, nu)
-        m, n = _unit(mu), _unit(nu)
-        ahead, right_ahead = np.column_stack([m, reduced @ n]), np.column_stack([n, reduced.T @ m])
-        reduced -= np.outer(m, m @ reduced)  # a constant pairs with nothing, but for rounding
-        reduced -= np.outer(reduced @ n, n)
-    u, values, vt = scipy.linalg.svd(reduced, full_matrices=False)
+    size = ritz_size(count)
+    u, values, vt = scipy.linalg.svd(w.T @ form @ z, full_matrices=False)
     q = min(size, np.count_nonzero(values > NO_VALUE * values[0]))
-    left = w if w.shape[1] <= size else w @ np.hstack([ahead, u[:, :q]])
-    right = z if z.shape[1] <= size else z @ np.hstack([right_ahead, vt[:q].T])
+    left = w if w.shape[1] <= size else w @ u[:, :q]
+    right = z if z.shape[1] <= size else z @ vt[:q].T
     left, right = orthonormal(left, left.T @ gram @ left), orthonormal(right, right.T @ right_gram @ right)
     seen = whiten(gram, cut).matrix.T @ gram @ left
     return Whitening(left, np.zeros(0), w.shape[1], seen), Whitening(right, np.zeros(0), z.shape[1])
 
 
-def _unit(vector: Array) -> Array:
-    size = float(np.linalg.norm(vector))
-    return vector / size if size else vector
-
-
-def _certain(gram: Array, norm: Array, penalty: Penalty) -> Array:
+def _certain(gram: Array, norm: Array, penalty: Penalty, squares: Array) -> Array:
     """W (p, r) with W^T (gram + norm) W = I and W^T gram W diagonal, of the functions whose norm is not rounding."""
-    root = InverseRoot(gram + norm, penalty.rounding, np.diag(gram))
+    root = InverseRoot(gram + norm, penalty.rounding, squares)
     theta, functions = root.leading(gram)
     return functions[:, theta > CERTAIN * root.blurred(functions, penalty.precision)]

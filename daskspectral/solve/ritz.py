@@ -32,6 +32,14 @@ class Relation:
     means: tuple[Array, Array] | None = None
 
     @property
+    def covariances(self) -> Relation:
+        """The relation of the functions less their means, as a sum of its own: what is left of a constant is 0."""
+        if self.means is None:
+            return Relation(self.form, self.gram, self.right_gram)
+        (mu, nu), (gram, right_gram) = self.means, self.grams
+        return Relation(self.form - np.outer(mu, nu), gram - np.outer(mu, mu), right_gram - np.outer(nu, nu))
+
+    @property
     def grams(self) -> tuple[Array, Array]:
         """The Gram matrices of both sides."""
         return self.gram, self.gram if self.right_gram is None else self.right_gram

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackError, eigsh
 
 from daskspectral.registry import Named
-from daskspectral.solve.pencil import Penalty, Pencil, leading_pairs
+from daskspectral.solve.pencil import CERTAIN, Penalty, Pencil, leading_pairs
 from daskspectral.solve.ritz import Relation
 from daskspectral.solve.whitening import Whitening, fix_signs, inverse_root, orthonormal, symmetric_part, whiten
 
@@ -30,7 +30,7 @@ class SpectralProblem(Relation):
     of a penalised problem, or for a symmetric form in a span of orthonormal functions; where neither is given, among
     all directions above the cut. By `order` the largest real eigenvalues come first, "descending", else the least;
     complex ones descend by "real" part or by "modulus". `root` is `norm_root` of a squared norm, where it is known. Of
-    a `part` of the data the rank counts no more than the values that are found.
+    a `part` of the data the rank counts no more than the values that are found. Entries have a relative `precision`.
     """
 
     count: int
@@ -40,6 +40,7 @@ class SpectralProblem(Relation):
     order: str = "real"
     root: Array | None = None
     part: bool = False
+    precision: float = 2e-16
 
     @property
     def descending(self) -> bool:
@@ -271,9 +272,9 @@ class Singular(Solver):
     the metric of their side. The largest whitened coefficient of a left function is positive, and the sign of the right
     function makes the singular value positive. The ranks of both sides come as a pair.
 
-    With `means` = (E φ (p,), E ψ (q,)) the means of the functions are subtracted. This is done after the cut, where
-    the size of rounding is known: Gram matrices centred before the cut hold directions of noise wherever the functions
-    are almost constant. The constant itself drops out of the span. Raises ValueError where nothing is left.
+    With `means` = (E φ (p,), E ψ (q,)) the means of the functions are subtracted first, so that ranks are decided on
+    functions of variance 1. What rounding leaves of almost constant functions is known from their squares: constants
+    drop out of the span. Raises ValueError if nothing is left.
     """
 
     name: ClassVar[str] = "singular"
@@ -282,29 +283,30 @@ class Singular(Solver):
     two_sided: ClassVar[bool] = True
 
     def solve(self, problem: SpectralProblem) -> Solution:
-        form, cut, means = problem.form, problem.cut, problem.means
+        relation, squares = problem.covariances, [np.diag(gram) for gram in problem.grams]
+        if problem.means is not None:
+            shares = [
+                np.diag(g) > CERTAIN * problem.precision * s for g, s in zip(relation.grams, squares, strict=True)
+            ]
+            if not all(share.any() for share in shares) and all(s.any() for s in squares):
+                raise ValueError(
+                    "nothing is left of the basis once the means are subtracted: its functions are all but constant on "
+                    "these data; narrow the kernel's scale, or use more functions"
+                )
         if isinstance(problem.within, Penalty):
-            spans = leading_pairs(problem, problem.within, problem.count, cut)
+            spans = leading_pairs(problem, problem.within, problem.count, problem.cut)
         else:
-            spans = whiten(problem.gram, cut), whiten(problem.grams[1], cut)
-        left, right = (span.matrix for span in spans)
-        beyond = spans[0].rank - left.shape[1], spans[1].rank - right.shape[1]  # what the span leaves out
-        turn: Array = np.eye(left.shape[1])
-        reduced = left.T @ form @ right
-        if means is not None:
-            mu, nu = left.T @ means[0], right.T @ means[1]
-            turn, v = _centred_root(mu, np.sqrt(cut)), _centred_root(nu, np.sqrt(cut))
-            left, right, reduced = left @ turn, right @ v, turn.T @ (reduced - np.outer(mu, nu)) @ v
-        k = min(problem.count, left.shape[1], right.shape[1])
-        if not k:
-            raise ValueError(
-                "nothing is left of the basis once the means are subtracted: its functions are all but constant on "
-                "these data; narrow the kernel's scale, or use more functions"
+            blurred = [None if problem.means is None else CERTAIN * problem.precision * s for s in squares]
+            left_span, right_span = (
+                whiten(g, problem.cut, None, b) for g, b in zip(relation.grams, blurred, strict=True)
             )
-        rank = left.shape[1] + beyond[0], right.shape[1] + beyond[1]
+            spans = left_span, right_span
+        left, right = (span.matrix for span in spans)
+        rank, k = (spans[0].rank, spans[1].rank), min(problem.count, left.shape[1], right.shape[1])
+        reduced = left.T @ relation.form @ right
         u, values, vt = scipy.linalg.svd(reduced, full_matrices=False)
         u, values, v = u[:, :k], values[:k], vt[:k].T.copy()
-        fix_signs(u.copy() if spans[0].coordinates is None else spans[0].whitened(turn @ u), u, v)
+        fix_signs(spans[0].whitened(u), u, v)
         residuals = np.hypot(
             np.linalg.norm(reduced @ v - u * values, axis=0), np.linalg.norm(reduced.T @ u - v * values, axis=0)
         )
@@ -370,22 +372,3 @@ def _biorthonormal(left: Complex, right: Complex, values: Complex) -> Complex:
             "to the right one, and the two cannot be paired; take the singular values instead"
         )
     return np.asarray(left @ np.linalg.inv(overlap).conj().T)
-
-
-def _centred_root(mean: Array, least: float) -> Array:
-    """R with R^T (I - mean mean^T) R = I: whitened functions (r,) stay white once their means are subtracted.
-
-    R is (r, r - 1), without the direction of the mean, where no more than `least` of the second moment along it is
-    variance: the whitened mean of a constant in the span has norm 1 up to r times the cut.
-    """
-    share = float(mean @ mean)
-    if share == 0:
-        return np.eye(len(mean))
-    axis = mean / np.sqrt(share)
-    if 1 - share > least:
-        return np.asarray(np.eye(len(mean)) + (1 / np.sqrt(1 - share) - 1) * np.outer(axis, axis))
-    # a reflection that takes the mean to one axis; the other axes span its complement
-    pivot = int(np.abs(axis).argmax())
-    axis[pivot] += np.copysign(1, axis[pivot])
-    reflection = np.eye(len(mean)) - 2 / (axis @ axis) * np.outer(axis, axis)
-    return np.delete(reflection, pivot, axis=1)

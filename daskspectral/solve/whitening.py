@@ -89,11 +89,17 @@ def inverse_root(gram: NDArray[Any], cut: float, least: float = 0.0, driver: Dri
     return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
 
 
-def unit_root(gram: Array, cut: float, least: float = 0.0) -> tuple[Array, Array]:
-    """The same of a Gram matrix (p, p) brought to unit diagonal, (p, r), and all eigenvalues (p,) there, ascending."""
+def unit_root(gram: Array, cut: float, least: float = 0.0, blurred: Array | None = None) -> tuple[Array, Array]:
+    """The same of a Gram matrix (p, p) brought to unit diagonal, (p, r), and all eigenvalues (p,) there, ascending.
+
+    With the squared norms (p,) of functions that are `blurred` by rounding, those of the functions before their means
+    were subtracted, directions of no more than that are left out, too.
+    """
     correlation, scale = at_unit_diagonal(gram)
     values, vectors = eigh(symmetric_part(correlation))
     kept = values > max(cut * values.max(initial=0.0), least)
+    if blurred is not None:
+        kept &= values > (blurred * scale**2) @ vectors**2
     fix_signs(vectors)
     return scale[:, None] * (vectors[:, kept] / np.sqrt(values[kept])), values
 
@@ -140,18 +146,19 @@ class Whitening:
         return vectors.copy() if self.coordinates is None else np.asarray(self.coordinates @ vectors)
 
 
-def whiten(gram: Array, cut: float, keep: NDArray[np.bool_] | None = None) -> Whitening:
+def whiten(gram: Array, cut: float, keep: NDArray[np.bool_] | None = None, blurred: Array | None = None) -> Whitening:
     """Keep the eigenvectors of the Gram matrix (p, p) above `cut` times the largest eigenvalue.
 
     Each function is scaled to unit norm first, so that one of a large norm does not hide the others. Functions
     marked by `keep` (p,) stay in the span whatever the cut takes away: they come first, and the other functions are
-    whitened orthogonally to them. Raises ValueError when every function vanishes on the data.
+    whitened orthogonally to them. `blurred` (p,) are squared norms that are rounding (`unit_root`). Raises ValueError
+    when every function vanishes on the data.
     """
     seen = np.diag(gram) > 0
     if not seen.any():
         raise ValueError("every basis function is zero on every point; widen the kernel's scale")
     if keep is None or not (keep & seen).any():
-        root, values = unit_root(gram, cut)
+        root, values = unit_root(gram, cut, 0.0, blurred)
         return Whitening(np.ascontiguousarray(root[:, ::-1]), values[::-1])
     correlation, scale = at_unit_diagonal(gram)
     values = scipy.linalg.eigvalsh(symmetric_part(correlation))[::-1]

@@ -23,7 +23,7 @@ from daskspectral.kernels import DotKernel, Kernel, RadialKernel
 from daskspectral.moments.lattice import check_cut_size
 from daskspectral.operators import Operator
 from daskspectral.operators.diffusion import Generator
-from daskspectral.passes.scale import standardized
+from daskspectral.passes.scale import centered, standardized
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import Training
 from daskspectral.passes.sums import MOST_DROPPED, Discretisation, Outline
@@ -139,6 +139,7 @@ class Choice(Open):
         A network is trained on rows of folds that are not reserved, as the `training` tells.
         """
         source, rng, choice = standardized(source), np.random.default_rng(random_state), self
+        source = centered(source, self._movable(source))
         estimated: dict[str, Any] = {}
         if self.operator.exponent and self.operator.estimate is None:
             periods = self.left.periods_in(source, self.operator)
@@ -156,6 +157,16 @@ class Choice(Open):
             own = {} if found.selection is None else found.selection.parameters
             selection = replace(selection, parameters={**selection.parameters, **own, **estimated})
         return replace(found, selection=selection, reserved=reserved, **estimated)
+
+    def _movable(self, source: Source) -> list[str]:
+        """The views whose points may be about a center: those of functions whose span has no origin."""
+        if self.operator.placed:
+            return []
+        found: dict[str, bool] = {}
+        for side in self.sides:
+            view = side.view if side.view in source.apart else "x"  # others are prepared as x is
+            found[view] = found.get(view, True) and side.movable(source.dimension_at(view), self.operator)
+        return [view for view, movable in found.items() if movable]
 
     def _closed(self, chosen: Mapping[str, Any]) -> Choice:
         """The same choice with what was left open in place."""

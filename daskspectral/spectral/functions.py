@@ -30,7 +30,7 @@ from daskspectral.estimators.records import provenance, remembered
 from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.moments import Moments
 from daskspectral.moments.lattice import on_lattice
-from daskspectral.moments.moments import SUMS
+from daskspectral.moments.pairwise import SUMS
 from daskspectral.moments.patterns import Patterns, patterns_of
 from daskspectral.moments.solution import SpanScore, solve_moments
 from daskspectral.moments.trust import excess, maximised

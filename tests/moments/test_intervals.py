@@ -134,14 +134,15 @@ def test_correlations_about_the_means_that_were_fitted() -> None:
     _, whole, found = errors(moments, 2)
     np.testing.assert_allclose(whole.values, solved(fold < K)[0], rtol=1e-9)
     samples, f, g, sines = [], np.zeros((N, 2)), np.zeros((N, 2)), []
+    beyond = [z - w @ z / w.sum() for z in (x, y)]  # functions are compared without the means of all rows
     for k in range(K):
         s, mean, other, left, right = solved(fold != k)
-        overlap = right.T @ (w[:, None] * y).T @ y @ whole.right / w.sum()
-        turn = turned(left.T @ (w[:, None] * x).T @ x @ whole.left / w.sum() + overlap, 0)
+        overlap = right.T @ (w[:, None] * beyond[1]).T @ beyond[1] @ whole.right / w.sum()
+        turn = turned(left.T @ (w[:, None] * beyond[0]).T @ beyond[0] @ whole.left / w.sum() + overlap, 0)
         samples.append(np.diag(turn.T @ np.diag(s) @ turn))
         f[fold == k] = (x[fold == k] - mean) @ left @ turn
         g[fold == k] = (y[fold == k] - other) @ right @ turn
-        sines.append(1 - np.sum(turn * overlap, axis=0) ** 2)
+        sines.append(np.maximum(0, 1 - np.sum(turn * overlap, axis=0) ** 2))
     white = [np.linalg.inv(np.linalg.cholesky((w[:, None] * z).T @ z)) for z in (f, g)]
     held_out = np.linalg.svd(white[0] @ (w[:, None] * f).T @ g @ white[1].T, compute_uv=False)
     assert check(found, whole.values, samples, held_out, 1.0) == [0, 1]

@@ -7,7 +7,6 @@ import pytest
 import scipy.linalg
 
 from daskspectral.solve import Penalty, Singular, Solution, SpectralProblem, whiten
-from daskspectral.solve.solvers import _centred_root
 from tests.solve.common import Array, positive, spd
 
 CUT = 1e-10
@@ -84,16 +83,16 @@ def test_centred_problems_are_those_of_centred_features(shift: float, constant: 
         np.testing.assert_allclose(values @ values.T / 40, np.eye(3), atol=1e-5)
 
 
-def test_whitened_functions_stay_white_without_their_means() -> None:
-    least = 1e-5
-    mean = np.array([0.3, -0.8, 0.2])
-    for size, left in ((0.0, 3), (0.5, 3), (1 - 0.8 * least, 3), (1 - 0.4 * least, 2), (-1.0, 2), (1 + least, 2)):
-        m = size * mean / np.linalg.norm(mean)
-        root = _centred_root(m, least)
-        assert root.shape == (3, left)
-        np.testing.assert_allclose(root.T @ (np.eye(3) - np.outer(m, m)) @ root, np.eye(left), atol=1e-9)
-        if left == 2:
-            np.testing.assert_allclose(root.T @ mean, 0, atol=1e-15)
+@pytest.mark.parametrize("within", [None, Penalty(1e-3 * np.eye(3), 1e-3 * np.eye(4))])
+@pytest.mark.parametrize("shift", [0.0, 300.0, 1e6])
+def test_functions_far_from_zero_are_no_constants(shift: float, within: Penalty | None) -> None:
+    """A share of 1 - 1e-12 of their mean squares is that of their means; the values are those of all others."""
+    rng = np.random.default_rng(0)
+    f = rng.standard_normal((3, 4000))
+    g = np.vstack([f[:1], f]) + rng.standard_normal((4, 4000))
+    found = cross(f + shift, g - shift, within=within)
+    assert found.rank == (3, 4)
+    np.testing.assert_allclose(found.values, canonical_correlations(f, g), rtol=1e-9 + 1e-14 * shift**2)
 
 
 def test_a_basis_of_constants_has_nothing_left() -> None:
