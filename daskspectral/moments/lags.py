@@ -6,7 +6,6 @@ follows is algebra on k × k matrices, and a jackknife tells how far it may be o
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -65,7 +64,7 @@ class LagMatrices:
         operator: Any = moments.operator
         two_sided = right is not None and operator.solver.two_sided
         v = left if right is None else right
-        reduced = _Reduced(moments)
+        reduced = Reduced(moments)
         names = ("form", *(f"form_{m}" for m in operator.further))
         forms = np.stack([reduced(name, left, v) for name in names], axis=1)
         grams = reduced("gram", left, left)
@@ -78,8 +77,7 @@ class LagMatrices:
             ends = reduced("right_first", v)
             forms, grams = forms - _outer(means, ends)[:, None], grams - _outer(means, means)
             right_grams = right_grams - _outer(ends, ends) if two_sided else grams
-        shares = np.abs(means[0]) ** 2 / np.diagonal(grams[0]).real
-        constant = int(shares.argmax()) if not operator.center and shares.max() > CONSTANT else None
+        constant = None if operator.center else constant_of(means[0], grams[0])
         kind = "singular" if two_sided else "symmetric" if operator.reversible else "eigen"
         lags = operator.lag * np.array(operator.multiples)
         return cls(lags, forms, grams, right_grams, futures, constant, kind, reduced.factor)
@@ -93,21 +91,6 @@ class LagMatrices:
     def operator(self) -> Matrices:
         """The matrix (k, k) of the operator at the first lag in the functions, K f_j = Σ_i f_i operator_ij."""
         return np.asarray(np.linalg.solve(self.grams[0], self.forms[0, 0]))
-
-    @property
-    def stationary(self) -> Array:
-        """The function u (k,), up to a factor, with <u, K f> = <u, f> for all f: how rows weigh in equilibrium."""
-        values, functions = scipy.linalg.eig(self.forms[0, 0].T, self.grams[0].T)
-        return np.asarray(functions[:, np.abs(values - 1).argmin()].real)
-
-    @property
-    def imbalance(self) -> float:
-        """How much weights of equilibrium vary, over their mean: 0 where rows start in it, and without a constant."""
-        if self.constant is None:
-            return 0.0
-        u, gram = self.stationary, self.grams[0].real
-        mean = gram[self.constant] @ u
-        return math.sqrt(max(0.0, (u @ gram @ u) * gram[self.constant, self.constant] / max(mean**2, 1e-300) - 1))
 
     @cached_property
     def values(self) -> Matrices:
@@ -179,7 +162,13 @@ class LagMatrices:
         return np.asarray(values[linear_sum_assignment(-overlaps)[1]])
 
 
-class _Reduced:
+def constant_of(means: Matrices, gram: Matrices) -> int | None:
+    """Return the number of the function that stands for the constant, by means (k,) and inner products (k, k)."""
+    shares = np.abs(means) ** 2 / np.diagonal(gram).real
+    return int(shares.argmax()) if shares.max() > CONSTANT else None
+
+
+class Reduced:
     """Sums of moments between fitted functions: means over all rows, and without each fold that has rows."""
 
     def __init__(self, moments: Moments):

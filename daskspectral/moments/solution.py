@@ -19,6 +19,7 @@ from daskspectral.moments.lags import CONSTANT, LagMatrices, resolved
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.pairwise import SQUARES, SUMS
 from daskspectral.moments.problem import Posed, checked_means, relation_of
+from daskspectral.moments.starts import Starts, starts_of
 from daskspectral.moments.trust import Solved, advise_clipped, advise_manifold, advise_rank
 from daskspectral.operators import Operator
 from daskspectral.solve.ritz import ritz, ritz_singular
@@ -96,9 +97,9 @@ def solve_moments(
     certain = np.ones(len(spectrum.values), bool)
     if dynamic:
         certain = resolved(LagMatrices.of(moments, shown["right"]).residuals(shown_values), shown_values)
-    shared = operator.lag and own.two_sided and moments.right_basis is None
-    imbalance = LagMatrices.of(moments, shown["left"]).imbalance if shared and shown["left"].size else 0.0
-    solved = Solved(posed, moments, spectrum, errors, approximation, certain, constants, imbalance)
+    shared = operator.lag and (own.two_sided or "imbalance" in moments.arrays) and moments.right_basis is None
+    starts = starts_of(moments, shown["left"]) if shared and shown["left"].size else Starts()
+    solved = Solved(posed, moments, spectrum, errors, approximation, certain, constants, starts)
     solved.advise(compared=compared)
     return {
         own.values: shown_values,

@@ -10,7 +10,7 @@ beside any of them.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from daskspectral.moments.counting import kurtosis_of, order_of, share_between_t
 from daskspectral.moments.intervals import NEGLIGIBLE, Errors, trusted_words
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import Posed
+from daskspectral.moments.starts import Starts
 from daskspectral.operators import Operator
 from daskspectral.operators.laplacian import OFF
 from daskspectral.solve import Solution, whiten
@@ -42,7 +43,6 @@ LEFT = 0.75  # of the directions, which must give the same values
 OVERFITTED = 1.1  # VAMP-2 of the fit over VAMP-2 of rows held out
 UNCERTAIN, ROUGH = 0.2, 0.15  # half of an interval, of its value: in the median, and of the best third
 ROUNDING = 1e-5  # of single precision, a hundredfold
-IMBALANCE = 0.3  # a long trajectory between two wells has .03 or less; 400 short ones, half from either well, .13
 SMALL_SINGULAR = 0.25  # of the largest: smaller singular values are judged relative to this
 
 
@@ -50,8 +50,8 @@ SMALL_SINGULAR = 0.25  # of the largest: smaller singular values are judged rela
 class Solved:
     """A solved problem, with its error bars and how much half of the landmarks change its values, (k,).
 
-    `certain` (k,) are values whose residuals let them be told from others, and `constants` so many come first. By the
-    `imbalance` the weights of equilibrium vary, where trajectories start elsewhere.
+    `certain` (k,) are values whose residuals let them be told from others, and `constants` so many come first. `starts`
+    is the test of whether trajectories start in equilibrium.
     """
 
     posed: Posed
@@ -61,7 +61,7 @@ class Solved:
     approximation: Array
     certain: NDArray[np.bool_]
     constants: int = 0
-    imbalance: float = 0.0
+    starts: Starts = field(default_factory=Starts)
 
     @property
     def change(self) -> Array:
@@ -77,7 +77,7 @@ class Solved:
         None but constants where error bars take rows as independent that are not, or rows start out of equilibrium.
         """
         null = np.arange(len(self.spectrum.values)) < self.constants
-        sampled = self.imbalance <= IMBALANCE and not order_matters(self.moments)
+        sampled = not self.starts.out_of_equilibrium and not order_matters(self.moments)
         agreed = ~(self.change > CHANGE) & self.certain & sampled
         return np.asarray(self.errors.trusted & (agreed | null))
 
@@ -101,13 +101,8 @@ class Solved:
                 "more rows, and folds and landmarks that leave rows to judge by",
                 TrustWarning,
             )
-        if self.imbalance > IMBALANCE:
-            warn_user(
-                f"the trajectories do not start in equilibrium: its weights vary by {_percent(self.imbalance)}, and "
-                "singular values, with their timescales, are those of the process as it was started, so that none is "
-                "trusted. Fit again with sample_weight=est.equilibrium_weights(X), or take Transfer(lag, 'eigen')",
-                TrustWarning,
-            )
+        if self.starts.out_of_equilibrium:
+            warn_user(_started(self.posed.operator, self.starts), TrustWarning)
         if self.errors.reason:
             return
         if text := self.far_out():
@@ -276,6 +271,18 @@ def advise_update(before: float, after: float) -> None:
             "new rows are not like those for which kernel, scale and landmarks were chosen; fit all rows again",
             TrustWarning,
         )
+
+
+def _started(operator: Operator, starts: Starts) -> str:
+    values, which, weights = operator.solver.values.removesuffix("_").replace("_", " "), "", "est"
+    if not operator.solver.two_sided:
+        which, weights = " (or the process is not reversible)", "other"
+    taken = f"weights of a fit other of Transfer({operator.lag})" if which else "weights"
+    return (
+        f"the trajectories do not start in equilibrium{which}: its weights vary by {_percent(starts.imbalance)}, and "
+        f"{values}, with their timescales, are those of the process as it was started, so that none is trusted. Fit "
+        f"again with {taken}, sample_weight={weights}.equilibrium_weights(X), or take Transfer(lag, 'eigen')"
+    )
 
 
 def order_matters(moments: Moments) -> str:

@@ -159,7 +159,9 @@ class Transfer(Operator):
 
     @property
     def forms(self) -> dict[str, Form]:
-        ends = {} if self.solver.two_sided or self.reversible else {"future_gram": gram_at("future")}
+        ends = {} if self.solver.two_sided else {"future_gram": gram_at("future")}
+        if self.reversible:
+            ends = {"imbalance": imbalance}
         return super().forms | ends | {f"form_{m}": self._form_at(f"future_{m}") for m in self.further}
 
     right_view = "future"
@@ -189,6 +191,16 @@ class Transfer(Operator):
 def both_ends(f: Any, g: Any, x: Any) -> Any:
     """The mean of the inner products of the starts and of the ends of pairs of rows."""
     return 0.5 * inner(f, g) + 0.5 * inner(at(f, x.future), at(g, x.future))
+
+
+@form
+def imbalance(f: Any, g: Any, x: Any) -> Any:
+    """E[(f(x) - f(y)) (g(x) + g(y))], which is 0 in the equilibrium of a reversible process.
+
+    The symmetric part is the Gram matrix of the starts less that of the ends, the other what the sums of pairs change
+    by if time is reversed.
+    """
+    return inner(f - at(f, x.future), g + at(g, x.future))
 
 
 def _multiples(further: Any) -> tuple[int, ...]:

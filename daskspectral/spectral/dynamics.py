@@ -18,6 +18,7 @@ from daskspectral.kernels.base import whole
 from daskspectral.moments import Moments
 from daskspectral.moments.lags import ChapmanKolmogorov, LagMatrices, is_lagged
 from daskspectral.moments.patterns import patterns_of
+from daskspectral.moments.starts import stationary
 from daskspectral.passes.apply import Result
 from daskspectral.passes.functions import SpanValues
 from daskspectral.passes.score import explained
@@ -166,7 +167,7 @@ class Dynamics:
             raise ValueError("reversible=True takes rows as of equilibrium: fit Transfer(lag) for weights of it")
         if matrices.constant is None:
             raise ValueError("weights of equilibrium take the constant among the functions: fit with center=False")
-        found = self.coefficients_.real @ matrices.stationary
+        found = self.coefficients_.real @ stationary(matrices.forms[0, 0], matrices.grams[0])
         found = found[:, None] / (self.moments_.mean("first") @ found)
         device = chosen_device(self.device)
         function = SpanValues(self.basis_, found, device=device, preparation=self.preparation_)

@@ -1,0 +1,130 @@
+"""Test whether trajectories start in equilibrium, from the sums of a transfer operator at both ends of its pairs.
+
+Reversible and singular fits weigh rows as they were drawn. If these are not of equilibrium, so are their values, and
+timescales come out too short or too long; eigenvalues of C00^-1 C01 do not depend on the weights. Two findings withdraw
+the values: they differ from those eigenvalues, within the same functions, by more than errors allow; or the weights of
+equilibrium vary by half of their mean, and slow functions differ between starts and ends.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.special
+from numpy.typing import NDArray
+
+from daskspectral.moments.lags import LagMatrices, Matrices, Reduced, constant_of
+from daskspectral.moments.moments import Moments
+
+Array = NDArray[np.floating[Any]]
+
+SLOWEST = 3  # functions that are compared
+UNEVEN = 0.5  # of their mean, by which weights of equilibrium vary
+CERTAIN = 4.0  # errors from folds: chance exceeds it in 1 of 300 samples
+NEGLIGIBLE = 0.02  # of 1 - value: a bias of a timescale that does not matter
+
+
+@dataclass(frozen=True)
+class Starts:
+    """How far rows are from equilibrium.
+
+    Attributes
+    ----------
+    imbalance : float
+        Standard deviation of the weights of equilibrium over their mean; 0 without a constant function.
+    drift : float
+        Largest mean of f(y) - f(x) or f(y)² - f(x)² of a slow function over its error.
+    biased : bool
+        Whether the values are off by more than their errors allow.
+    """
+
+    imbalance: float = 0.0
+    drift: float = 0.0
+    biased: bool = False
+
+    @property
+    def out_of_equilibrium(self) -> bool:
+        """Whether the values are those of the process as it was started, not of equilibrium."""
+        return self.biased or (self.imbalance > UNEVEN and self.drift > CERTAIN)
+
+
+def starts_of(moments: Moments, functions: Matrices) -> Starts:
+    """Test the starts of pairs in the span of fitted left functions, coefficients (p, k).
+
+    Of `Transfer` with right functions in the same basis, or reversible. Without folds nothing is biased.
+    """
+    starts, pairs, ends, constant, factor = _both_ends(moments, functions)
+    imbalance = _imbalance(starts[0], pairs[0], constant)
+    slow = [i for i in range(starts.shape[1]) if i != constant][:SLOWEST]
+    if len(starts) < 3 or not slow:
+        return Starts(imbalance)
+
+    def errors(samples: Matrices) -> Array:
+        return np.asarray(np.sqrt(factor * np.sum(np.abs(samples[1:] - samples[1:].mean(axis=0)) ** 2, axis=0)))
+
+    moved = (starts - ends)[:, slow]
+    moved = np.hstack([moved[:, range(len(slow)), slow], *([] if constant is None else [moved[..., constant]])])
+    drift = float(np.max(np.abs(moved[0]) / (errors(moved) + 1e-12)))
+    at_lag = LagMatrices(np.ones(1, int), pairs[:, None], starts, ends, None, constant, "eigen", factor)
+    eigen = at_lag.values[:, 0, slow]
+    if moments.operator.solver.two_sided:
+        fitted, other = replace(at_lag, kind="singular").values[:, 0, slow], np.abs(eigen)
+    else:
+        mean = (starts + ends) / 2
+        fitted, other = replace(at_lag, grams=mean, kind="symmetric").values[:, 0, slow], eigen.real
+    off, own = np.abs(fitted - other), errors(fitted)
+    beyond = float(scipy.special.stdtrit(len(starts) - 2, 0.975)) * own
+    certain = off[0] > CERTAIN * errors(fitted - other)
+    biased = (off[0] > beyond) | (certain & (off[0] > beyond / 2))
+    biased &= off[0] > NEGLIGIBLE * (1 - np.minimum(np.abs(other[0]), 1))
+    # singular values of a process that is not reversible differ from eigenvalues in equilibrium, too
+    expected = moments.operator.solver.two_sided and drift <= CERTAIN
+    return Starts(imbalance, drift, bool(biased.any() and not expected))
+
+
+def _both_ends(moments: Moments, functions: Matrices) -> tuple[Matrices, Matrices, Matrices, int | None, float]:
+    """Inner products (S, k, k) of starts, of starts and ends, of ends; the number of the constant; the factor.
+
+    Of centered functions the constant comes first.
+    """
+    operator, reduced = moments.operator, Reduced(moments)
+    form, gram = reduced("form", functions, functions), reduced("gram", functions, functions)
+    if operator.reversible:  # E (f(x) - f(y)) (g(x) + g(y)), of which both parts vanish in equilibrium
+        moved = reduced("imbalance", functions, functions)
+        turned = moved.swapaxes(1, 2)
+        half = (moved + turned) / 4
+        starts, pairs, ends = gram + half, gram - form + (moved - turned) / 4, gram - half
+    else:
+        starts, pairs, ends = gram, form, reduced("right_gram", functions, functions)
+    means = reduced("first", functions)
+    if not operator.center:
+        return starts, pairs, ends, constant_of(means[0], starts[0]), reduced.factor
+    after = reduced("right_first", functions)
+    sides = (starts, means, means), (pairs, means, after), (ends, after, after)
+    starts, pairs, ends = (_after_constant(*side) for side in sides)
+    return starts, pairs, ends, 0, reduced.factor
+
+
+def _after_constant(products: Matrices, left: Matrices, right: Matrices) -> Matrices:
+    """Inner products (S, 1 + k, 1 + k) with the constant first, from those of functions and their means (S, k)."""
+    found = np.ones((len(products), *(1 + n for n in products.shape[1:])), products.dtype)
+    found[:, 1:, 1:], found[:, 1:, 0], found[:, 0, 1:] = products, left, right
+    return found
+
+
+def _imbalance(starts: Matrices, pairs: Matrices, constant: int | None) -> float:
+    if constant is None:
+        return 0.0
+    u, gram = stationary(pairs, starts), starts.real
+    mean = gram[constant] @ u
+    return math.sqrt(max(0.0, (u @ gram @ u) * gram[constant, constant] / max(mean**2, 1e-300) - 1))
+
+
+def stationary(pairs: Matrices, starts: Matrices) -> Array:
+    """The function u (k,), up to a factor, with <u, K f> = <u, f> for all f: how rows weigh in equilibrium."""
+    values, functions = scipy.linalg.eig(pairs.T, starts.T)
+    return np.asarray(functions[:, np.abs(values - 1).argmin()].real)

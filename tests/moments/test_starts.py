@@ -1,0 +1,120 @@
+"""Starts out of equilibrium: the sums at both ends of pairs, false alarms, and starts that bias the values."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import daskspectral as dsp
+from daskspectral.basis import CallableBasis
+from daskspectral.moments.starts import _both_ends, starts_of
+from daskspectral.operators import Transfer
+from tests.common import doubtful
+
+Array = NDArray[Any]
+JUMPS = np.array([[0.95, 0.04, 0.01], [0.02, 0.95, 0.03], [0.005, 0.015, 0.98]])
+"""A chain of three states, not reversible."""
+TWO = np.array([[0.97, 0.02, 0.01], [0.01, 0.49, 0.5], [0.005, 0.5, 0.495]])
+"""Two sets of states, of which the second has two."""
+OPERATORS = [Transfer(1), Transfer(1, center=True), Transfer(1, reversible=True)]
+
+
+def stationary(jumps: Array) -> Array:
+    values, vectors = np.linalg.eig(jumps.T)
+    found = vectors[:, np.abs(values - 1).argmin()].real
+    return np.asarray(found / found.sum())
+
+
+def one_hot(x: Array) -> Array:
+    return np.asarray(np.arange(3)[:, None] == x[:, 0]).astype(float)
+
+
+def walks(jumps: Array, runs: int, length: int, seed: int, start: Any = None) -> list[Array]:
+    """Runs of a chain from equilibrium, or with the weights `start` of its states."""
+    rng, cumulated = np.random.default_rng(seed), np.cumsum(jumps, axis=1)
+    states = np.empty((runs, length), int)
+    states[:, 0] = rng.choice(len(jumps), runs, p=stationary(jumps) if start is None else start)
+    for t in range(1, length):
+        states[:, t] = np.minimum((rng.random(runs)[:, None] > cumulated[states[:, t - 1]]).sum(1), len(jumps) - 1)
+    return list(states[:, :, None].astype(float))
+
+
+def fit(operator: Transfer, x: Any, **options: Any) -> dsp.SpectralDecomposition:
+    count, solver = 3 - operator.center, dsp.solvers.Cut()
+    model = dsp.SpectralDecomposition(operator, CallableBasis(one_hot, d=1), n_components=count, solver=solver)
+    return model.fit(x, **options)
+
+
+@doubtful
+@pytest.mark.parametrize("operator", [*OPERATORS, Transfer(2, reversible=True, further=(3,))])
+def test_inner_products_of_both_ends_are_sums_over_pairs(operator: Transfer) -> None:
+    x = walks(JUMPS, 30, 50, 0, [1, 0, 0])
+    model = fit(operator, x)
+    moments, functions = model.moments_, model.coefficients_
+    last = max(operator.shifts.values())
+    f, g = (
+        functions.T @ np.hstack([model.basis_.values(walk[shift : len(walk) - last + shift]) for walk in x])
+        for shift in (0, operator.lag)
+    )
+    if operator.center:
+        f, g = (np.vstack([np.ones(f.shape[1]), values]) for values in (f, g))
+    starts, pairs, ends, constant, _ = _both_ends(moments, functions)
+    assert constant == 0
+    for found, wanted in ((starts, f @ f.T), (pairs, f @ g.T), (ends, g @ g.T)):
+        np.testing.assert_allclose(found[0], wanted / f.shape[1], atol=1e-12)
+
+
+@doubtful
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_starts_in_one_state_bias_the_values(operator: Transfer) -> None:
+    model = fit(operator, walks(TWO, 400, 40, 1, [1, 0, 0]))
+    assert not model.trusted_[model.constants_ :].any()
+    assert "do not start in equilibrium" in str(model.doubts_)
+    value = getattr(model, model.solver_.values)[model.constants_]
+    assert -1 / np.log(value) < 0.9 * -1 / np.log(np.sort(np.linalg.eigvals(TWO).real)[1])
+
+
+@doubtful
+@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize(("runs", "length"), [(1, 8000), (20, 400), (400, 20)])
+def test_starts_in_equilibrium_do_not(operator: Transfer, runs: int, length: int) -> None:
+    model = fit(operator, walks(TWO, runs, length, 2))
+    assert "equilibrium" not in str(model.doubts_)
+    assert model.trusted_[model.constants_]
+
+
+@doubtful
+def test_weights_of_equilibrium_mend_the_starts() -> None:
+    x = walks(JUMPS, 400, 40, 3, [1, 0, 0])
+    first = fit(Transfer(1), x)
+    assert starts_of(first.moments_, first.coefficients_).out_of_equilibrium
+    again = fit(Transfer(1), x, sample_weight=first.equilibrium_weights(x))
+    found = starts_of(again.moments_, again.coefficients_)
+    assert not found.out_of_equilibrium
+    assert found.imbalance < 0.05
+
+
+@doubtful
+def test_a_process_that_is_not_reversible_is_in_equilibrium_for_singular_values_alone() -> None:
+    cycle = 0.9 * np.eye(3) + 0.1 * np.roll(np.eye(3), 1, axis=1)
+    x = walks(cycle, 20, 1000, 4)
+    singular, reversible = (fit(operator, x) for operator in (Transfer(10), Transfer(10, reversible=True)))
+    assert not starts_of(singular.moments_, singular.coefficients_).out_of_equilibrium
+    assert starts_of(reversible.moments_, reversible.coefficients_).imbalance < 0.1
+
+
+@doubtful
+@pytest.mark.slow
+@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("jumps", [TWO, JUMPS], ids=["two", "three"])
+def test_false_alarms_are_few(operator: Transfer, jumps: Array) -> None:
+    """2 % are expected; a chain that is not reversible is none of `reversible=True`."""
+    if operator.reversible:
+        jumps = (jumps + (jumps.T * stationary(jumps)) / stationary(jumps)[:, None]) / 2
+    alarms = []
+    for runs, length in ((1, 4000), (20, 200), (100, 40), (400, 10)):
+        for seed in range(50):
+            model = fit(operator, walks(jumps, runs, length, seed))
+            alarms.append(starts_of(model.moments_, model.coefficients_).out_of_equilibrium)
+    assert np.mean(alarms) <= 0.05
