@@ -24,8 +24,11 @@ import daskspectral as dsp
 from daskspectral.cli import settings, verifying
 from daskspectral.data import stores
 from daskspectral.data.convert import convert
+from daskspectral.data.files import open_labelled, refuse_external, refuse_incomplete
 from daskspectral.data.readers import MOST_CHUNKS, zarr_reader
+from daskspectral.data.remote import refuse_protocol
 from daskspectral.data.stores import open_zarr
+from daskspectral.data.writing import create_array, write_file
 from daskspectral.model_selection import blocks
 from tests.common import doubtful
 
@@ -396,6 +399,68 @@ def test_hdf5_takes_no_values_from_other_files(make: Any, ending: str, tmp_path:
     assert not (tmp_path / "out.zarr").exists()
 
 
+def virtual_dataset(name: str, source: str, shape: tuple[int, int] = (40, 2)) -> Callable[[Any], None]:
+    def make(file: Any) -> None:
+        layout = h5py.VirtualLayout(shape, "f8")
+        layout[:40] = h5py.VirtualSource(".", source, (40, 2))
+        file.create_virtual_dataset(name, layout, fillvalue=3.3)
+
+    return make
+
+
+VIRTUAL: dict[str, list[Callable[[Any], None]]] = {
+    "its own source": [virtual_dataset("x", "x")],
+    "a cycle": [virtual_dataset("x", "y"), virtual_dataset("y", "x")],
+    "a source that is missing": [virtual_dataset("x", "none")],
+    "rows without a source": [virtual_dataset("x", "none", (10**11, 2))],
+    "a plain source": [lambda file: file.create_dataset("values", data=X), virtual_dataset("x", "values")],
+    "no sources": [lambda file: file.create_virtual_dataset("x", h5py.VirtualLayout((40, 2), "f8"), fillvalue=3.3)],
+}
+
+
+@pytest.mark.parametrize("name", VIRTUAL)
+def test_virtual_datasets_are_refused_before_they_are_read(name: str, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "hostile.nc", "w") as file:
+        for make in VIRTUAL[name]:
+            make(file)
+    with pytest.raises(OSError, match=r"'[xy]' of .*hostile\.nc is a virtual dataset"):
+        open_labelled(tmp_path / "hostile.nc", "X")  # nothing is read: HDF5 would not return
+
+
+def test_a_virtual_dataset_of_its_own_file_by_name_is_refused(tmp_path: Path) -> None:
+    virtual(tmp_path / "hostile.nc", tmp_path / "hostile.nc")
+    with pytest.raises(OSError, match=r"hostile\.nc"):
+        open_labelled(tmp_path / "hostile.nc", "X")
+
+
+INCOMPLETE: dict[str, tuple[dict[str, Any], bool]] = {
+    "chunks": ({"chunks": (10, 2)}, False),
+    "compressed chunks": ({"chunks": (10, 2), "compression": "gzip", "fillvalue": -1.0}, False),
+    "chunks of NaN": ({"chunks": (10, 2), "fillvalue": np.nan}, True),
+}
+
+
+@doubtful
+@pytest.mark.filterwarnings("ignore:The 'phony_dims' kwarg")
+@pytest.mark.parametrize("name", INCOMPLETE)
+def test_a_half_written_netcdf_file_is_refused_unless_it_reads_as_nan(name: str, tmp_path: Path) -> None:
+    options, fine = INCOMPLETE[name]
+    with h5py.File(tmp_path / "x.nc", "w") as file:
+        file.create_dataset("x", (40, 2), "f8", **options)[:20] = X[:20]
+    with nullcontext() if fine else pytest.raises(OSError, match=r"'x' of .*x\.nc is not whole"):
+        assert fit(dsp.Rows(tmp_path / "x.nc", on_invalid="skip")).moments_.count == 20
+    assert fit(dsp.Rows(tmp_path / "x.nc", on_invalid="skip", allow_missing=True)).moments_.count in (20, 40)
+
+
+def test_a_netcdf_dimension_without_coordinates_declares_no_bytes(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.nc", "w") as file:
+        file.create_dataset("x", data=X)
+        dimension = file.create_dataset("t", (10**9,), ">f4")
+        dimension.make_scale("This is a netCDF dimension but not a netCDF variable. 1000000000")
+    refuse_external(tmp_path / "x.nc", "x.nc")
+    refuse_incomplete(tmp_path / "x.nc", "x.nc")
+
+
 @pytest.mark.parametrize("ending", [".h5", ".nc"])
 def test_hdf5_that_stores_less_than_it_declares_is_refused(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"hostile{ending}"
@@ -441,3 +506,45 @@ def test_groups_that_lead_into_themselves_have_an_end(tmp_path: Path, monkeypatc
     for read in (fit, lambda path: verifying.verify(str(path))):
         with pytest.raises(OSError, match=r"hostile\.zarr has more than 100 arrays and groups"):
             read(tmp_path / "hostile.zarr")
+
+
+CHAINS = (
+    *("reference://{path}", "simplecache::reference://{path}", "reference:///::file://{path}"),
+    *("local://{path}", "simplecache::file://{path}", "filecache::file://{path}", "zip://x.zarr::file://{path}"),
+    *("tar://x.zarr::{path}", "dir://{path}", "libarchive://x::{path}", "dask::file://{path}", "FILE://{path}"),
+    *("github://o:r@main/x.zarr", "jupyter://{path}", "git://{path}", "blockcache::memory://{path}"),
+    *("cached://{path}", "simplecache://{path}", "generic://{path}", "arrow_hdfs://{path}", "data://{path}"),
+    *("memory://x.zarr::file://{path}", "s3://bucket/x.zarr::file://{path}", "nonsense://{path}", "://{path}"),
+)
+OPENED: dict[str, Callable[[str], Any]] = {
+    "fit": lambda url: fit(url),
+    "fit of files": lambda url: fit([f"{url}.nc"]),
+    "fit of tables": lambda url: fit(f"{url}.parquet"),
+    "weights": lambda url: fit(sample_weight=url),
+    "load": dsp.load,
+    "verify": verifying.verify,
+    "write a file": lambda url: write_file(url, b""),
+    "settings": lambda url: settings._text(url),
+    "write": lambda url: create_array(url, (4,), "f8").__enter__(),
+    "convert": lambda url: convert(f"{url}.npy", "out.zarr"),
+}
+
+
+@doubtful
+@pytest.mark.parametrize("way", OPENED)
+def test_a_url_names_one_store(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """References and chains lead to any local file, devices and pipes among them: opening one would wait for ever."""
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    document = json.dumps({"zarr_format": 3, "node_type": "array", "shape": [40, 2], "data_type": "float64"})
+    references = {"zarr.json": document, "c/0/0": [str(tmp_path / "pipe")]}
+    (tmp_path / "references.json").write_text(json.dumps({"version": 1, "refs": references}))
+    for chain in CHAINS:
+        url = chain.format(path=tmp_path / "references.json")
+        with pytest.raises(ValueError, match=r"chains URLs by|is no protocol that is opened|has a user part"):
+            OPENED[way](url)
+
+
+def test_the_protocols_of_stores_are_opened() -> None:
+    for url in ("memory://x.zarr", "s3://bucket/x.zarr", "http://[::1]:9000/x.zarr", "https://example.org/a/x.zarr"):
+        refuse_protocol(url)

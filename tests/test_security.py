@@ -18,6 +18,7 @@ import daskspectral as dsp
 from daskspectral import registry
 from daskspectral.basis import CallableBasis, Landmarks, MonomialBasis
 from daskspectral.cli import main
+from daskspectral.data import stores
 from daskspectral.errors import UntrustedError
 from daskspectral.manifolds import Implicit
 from daskspectral.store import load, read_state, save, untrusted, write_state
@@ -380,3 +381,47 @@ def test_a_checkpoint_that_is_not_of_such_a_run_is_an_error_that_names_it(tmp_pa
             forge(epoch, lambda header: header["state"].update({place: wrong}))  # noqa: B023
         with pytest.raises((ValueError, OSError), match=r"run\.zarr"):
             unfitted().fit(X, checkpoint=tmp_path / "run.zarr")
+
+
+# parameters that name places
+
+
+ESTIMATORS = {name: make for name, make in MODELS.items() if name not in ("moments", "sphere", "form")}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_no_parameter_in_a_file_names_a_place_for_the_next_fit(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = ESTIMATORS[name]()
+    zarr.create_array(tmp_path / "bait.zarr", data=np.arange(60) % 3)
+    opened: list[str] = []
+    by_path = stores.open_existing
+    monkeypatch.setattr(stores, "open_existing", lambda path, what: opened.append(str(path)) or by_path(path, what))
+    whole = registry.encode(model)
+    for parameter in whole["state"]["params"]:
+        for place in (str(tmp_path / "bait.zarr"), f"file://{tmp_path}/bait.zarr", "memory://bait/none.zarr"):
+            data = json.loads(json.dumps(whole, default=lambda array: array.tolist()))
+            data["state"]["params"][parameter] = place
+            data["state"]["fitted"] = whole["state"]["fitted"]
+            with contextlib.suppress(ValueError, TypeError):
+                again = registry.decode(data, registry.Registered)
+                again.fit(X[:60], X[:60, 0]) if name in ("hermite", "invariant") else again.fit(X[:60])
+    assert not opened
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bait.zarr"]
+    assert zarr.open_array(tmp_path / "bait.zarr", mode="r")[...].tolist() == (np.arange(60) % 3).tolist()
+
+
+def test_places_of_a_fit_are_not_saved(tmp_path: Path) -> None:
+    zarr.create_array(tmp_path / "labels.zarr", data=np.arange(400) % 4)
+    small(folds=str(tmp_path / "labels.zarr")).save(tmp_path / "m.zarr")
+    assert dsp.load(tmp_path / "m.zarr").folds is None
+    small(folds="random").save(tmp_path / "w.zarr")
+    assert dsp.load(tmp_path / "w.zarr").folds == "random"
+    dsp.SDPEmbedding(2.0, cache=tmp_path / "kernel.zarr", method="lowrank", random_state=0).fit(X[:60]).save(
+        tmp_path / "e.zarr"
+    )
+    assert dsp.load(tmp_path / "e.zarr").cache == "auto"
+    for model in ("m", "e"):
+        assert str(tmp_path) not in (tmp_path / f"{model}.zarr" / "zarr.json").read_text()

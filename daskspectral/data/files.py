@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import os
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +26,11 @@ DEFLATED = 1032  # bytes that a byte of a deflated stream can stand for
 
 
 def refuse_external(source: Any, name: str) -> None:
-    """Raise OSError for an HDF5 file, by its path or open, that takes values or members from other files.
+    """Raise OSError if an HDF5 file, open or given by its path, takes values or members from elsewhere.
 
-    So it does for one that declares arrays, over 64 MB each, larger than what is stored of them can hold.
-
-    A file of another format is left to its reader. Raises ImportError without h5py.
+    Elsewhere are other files, and for virtual datasets other datasets: a virtual dataset may be its own source. Also
+    raises OSError for a dataset of over 64 MB that is larger than its stored bytes can hold. A file of another format
+    is left to its reader. Raises ImportError without h5py.
     """
     from daskspectral.data.stores import refuse_inflated
 
@@ -50,21 +51,65 @@ def refuse_external(source: Any, name: str) -> None:
                 f"{name} takes values of {path!a} from another file, {other!a}, and only files that hold their values "
                 "are read. Where you trust it, copy them into one file, such as by h5py or h5repack"
             )
-
-        if isinstance(node, h5py.Dataset) and not node.is_virtual:
+        if not isinstance(node, h5py.Dataset):
+            return
+        if node.is_virtual:
+            raise OSError(
+                f"{path!a} of {name} is a virtual dataset, and only datasets that hold their values are read. Where "
+                "you trust it, write its values as a plain dataset"
+            )
+        if not _is_phantom(node):
             stored, where = node.id.get_storage_size(), f"{path!a} of {name}"
             refuse_inflated(where, node.nbytes, stored, DEFLATED, "Write it again, with its fill values")
 
+    with _hdf5(source, name, h5py) as file:
+        if file is not None:
+            look("/", file)
+            file.visititems(look)
+
+
+def refuse_incomplete(source: Any, name: str) -> None:
+    """Raise OSError if an HDF5 file, open or given by its path, lacks chunks of the datasets in its root group.
+
+    HDF5 reads the fill value for a chunk that was never written; that is an error here unless the fill value stands for
+    missing values, or fill values are meant.
+    """
+    h5py = library("h5py", f"{name} may be HDF5, which")
+    with _hdf5(source, name, h5py) as file:
+        for key, node in () if file is None or fill_is_meant() else file.items():
+            if not isinstance(node, h5py.Dataset) or not node.size or _is_phantom(node):
+                continue
+            fill = np.asarray(node.fillvalue)
+            meant = [np.asarray(node.attrs[a]).ravel() for a in ("_FillValue", "missing_value") if a in node.attrs]
+            if fill.dtype.kind not in "fiu" or fill != fill or any(fill.item() in values for values in meant):
+                continue
+            if node.id.get_space_status() != h5py.h5d.SPACE_STATUS_ALLOCATED:
+                raise OSError(
+                    f"{key!a} of {name} is not whole: some of its chunks were never written, and HDF5 would read them "
+                    f"as the fill value {fill}. Restore the file, or if fill values are meant, pass Rows(X, "
+                    "allow_missing=True) (--allow-missing in the shell)"
+                )
+
+
+@contextmanager
+def _hdf5(source: Any, name: str, h5py: Any) -> Iterator[Any]:
+    """Open an HDF5 file, None for a file of another format. Raises OSError that names it for damaged groups."""
     try:
         file = h5py.File(source, "r")
     except OSError:
+        yield None
         return
     with file:
         try:
-            look("/", file)
-            file.visititems(look)
+            yield file
         except (RuntimeError, KeyError) as error:
             raise OSError(f"{name} is damaged, and its HDF5 groups cannot be read: {error}. Restore it") from error
+
+
+def _is_phantom(dataset: Any) -> bool:
+    """Whether a dataset stands for a NetCDF dimension without coordinates, and so holds no values."""
+    label = dataset.attrs.get("NAME", b"") if dataset.attrs.get("CLASS") == b"DIMENSION_SCALE" else b""
+    return isinstance(label, bytes) and label.startswith(b"This is a netCDF dimension but not a netCDF variable")
 
 
 NETCDF = (".nc", ".nc4", ".cdf", ".netcdf")
@@ -184,6 +229,7 @@ def _netcdf(paths: list[str], what: str, sample_dims: Sequence[str] | None) -> x
     sources: Any = [opened_file(path) for path in paths] if remote else paths
     for path, source in zip(paths, sources, strict=True):
         refuse_external(source, path)
+        refuse_incomplete(source, path)
     options: dict[str, Any] = {
         "chunks": {},
         "data_vars": "minimal",
@@ -252,6 +298,7 @@ def _store(path: str, what: str) -> LabelledData | None:
 
 def _group(group: zarr.Group, name: str) -> LabelledData | None:
     """A group as a Dataset, of its main array where it names one; None where arrays have no named dimensions."""
+    import zarr
     from zarr.storage import LocalStore, MemoryStore
 
     from daskspectral.data.stores import MAIN, CheckedFolder, data_arrays
@@ -262,6 +309,7 @@ def _group(group: zarr.Group, name: str) -> LabelledData | None:
     import xarray as xr
 
     store = CheckedFolder(group.store.root) if isinstance(group.store, LocalStore) else group.store
+    unmasked = [str(key) for key, member in group.members() if isinstance(member, zarr.Array) and _has_no_mask(member)]
     data = xr.open_zarr(  # noqa: TID251  # its arrays have been looked at in `data_arrays`
         store,
         group=group.path or None,
@@ -269,7 +317,10 @@ def _group(group: zarr.Group, name: str) -> LabelledData | None:
         consolidated=group.metadata.consolidated_metadata is not None,
         decode_coords="all",
         decode_timedelta=False,
+        mask_and_scale=dict.fromkeys(unmasked, False),  # type: ignore[arg-type]  # by variable, as in open_dataset
     )
+    for key in unmasked:
+        data.variables[key].attrs.pop("_FillValue", None)
     main, root = group.attrs.get(MAIN), name.rstrip("/")
     files = {
         key: replace(
@@ -283,6 +334,15 @@ def _group(group: zarr.Group, name: str) -> LabelledData | None:
     key = next(iter(arrays)) if len(arrays) == 1 else str(main)
     direct = None if _packed(data[key]) else zarr_reader(arrays[key], f"{root}/{key}")
     return LabelledData(data[key], direct, files)
+
+
+def _has_no_mask(array: zarr.Array[Any]) -> bool:
+    """Whether the fill value of an array of format 2 is the default 0, and not a mark of missing values.
+
+    xarray keeps `_FillValue` there, and so would take every 0 for a missing value.
+    """
+    cf = {*_PACKED, "_FillValue"} & {*array.attrs}
+    return array.metadata.zarr_format == 2 and array.dtype.kind in "fiub" and array.fill_value == 0 and not cf
 
 
 def _reads_as_nan(array: zarr.Array[Any], decoded: xr.DataArray) -> bool:

@@ -40,6 +40,13 @@ _FINDERS = ("anon", "google_default", "cache", "cloud", "browser")
 """Values of `token` that are ways in which gs finds one."""
 _PLAIN_NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 
+PROTOCOLS = (
+    *("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "http", "https", "memory"),
+    *("hdfs", "webhdfs", "sftp", "ssh", "ftp", "oss", "oci"),
+)
+"""Protocols of URLs that are opened: each names one store. Others, such as reference:// and what is chained by ::, lead
+to places that a file names, local files and devices among them."""
+
 _ENVIRONMENT = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
     "gs": "GOOGLE_APPLICATION_CREDENTIALS, the path of a key file",
@@ -74,6 +81,21 @@ def is_url(location: Any) -> bool:
         return False
     text = os.fspath(location)
     return isinstance(text, str) and "://" in text and not text.startswith("file://")
+
+
+def refuse_protocol(text: str) -> None:
+    """Raise ValueError for a URL of a protocol that is not among PROTOCOLS, and for URLs chained by `::`."""
+    scheme = text.partition("://")[0]
+    if "::" in re.sub(r"\[[^][/]*\]", "", text):  # but for the address of a host
+        raise ValueError(
+            f"{text!a} chains URLs by '::', and one store is read, such as {scheme.rpartition('::')[2]}://...: copy "
+            "what is archived or referred to into a store"
+        )
+    if scheme not in PROTOCOLS:
+        raise ValueError(
+            f"{scheme!a} is no protocol that is opened{nearest(scheme, PROTOCOLS)}; {', '.join(PROTOCOLS[:9])} and "
+            "others are, which name one store. Copy what another one refers to into a store"
+        )
 
 
 def refuse_secrets(text: str, host_of: str | None = None) -> None:
@@ -172,8 +194,8 @@ def options_in_force() -> dict[str, Any]:
 def connect(url: Location) -> tuple[Any, str]:
     """The file system of a URL, with the options in force, and the path there.
 
-    Raises ValueError for a credential in the URL, for a protocol or for options that nobody knows, and ImportError
-    where its library is not installed.
+    Raises ValueError for a credential in the URL, as `refuse_protocol` does, and for options that nobody knows, and
+    ImportError where its library is not installed.
     """
     text = os.fspath(url)
     refuse_secrets(text)
@@ -225,7 +247,8 @@ def synchronous(files: Any) -> Any:
 
 @contextmanager
 def opening(text: str) -> Iterator[None]:
-    """Errors of fsspec inside say which protocol or library is missing."""
+    """Errors of fsspec inside say which library is missing. Raises ValueError as `refuse_protocol` does."""
+    refuse_protocol(text)
     scheme = text.partition("://")[0]
     try:
         yield
@@ -233,10 +256,6 @@ def opening(text: str) -> Iterator[None]:
         raise ImportError(
             f"{scheme}:// needs a library that is not installed: pip install 'daskspectral[cloud]' ({error})"
         ) from error
-    except ValueError as error:
-        if "Protocol not known" not in str(error):
-            raise
-        raise ValueError(f"{scheme}:// is no protocol that fsspec knows: s3, gs, abfs and others are") from error
 
 
 @contextmanager

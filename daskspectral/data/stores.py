@@ -374,7 +374,7 @@ def open_array(store: str | Store, path: str = "", *, mode: Literal["r", "r+"] =
     missing ones.
     """
     place = store_at(store, read_only=mode == "r") if isinstance(store, str) else store
-    found = zarr.open_array(place, path=path, mode=mode)
+    found: Any = zarr.open_array(place, path=path, mode=mode)
     if mode == "r":
         return found
     return zarr.Array(zarr.AsyncArray(found.metadata, found.store_path, {"write_empty_chunks": True}))

@@ -84,7 +84,7 @@ class SDPEmbedding(Transformer):
         process's memory where they fit (1 GB at most, and twice that while they are made; never of a dask array, or on
         a cluster), or in a scratch array at a path that is given, a zarr array that all workers see (or a URL), of
         "sparse" a zarr group. It is left there, and replaced by the next fit; whatever else lies at the path is
-        refused. "always" raises where they do not fit.
+        refused. "always" raises where they do not fit. A path is not saved with the model.
     device : {"cpu", "cuda", "auto"}
         Where "lowrank" evaluates the kernel at landmarks and multiplies it, and `transform` does; as in
         `SpectralDecomposition`. On a GPU kernel values are kept with cache="always" or a path alone.
@@ -136,6 +136,7 @@ class SDPEmbedding(Transformer):
         described = ("spectrum_", "rank_", "objective_", "certificates_", "n_passes_", "objectives_", "method_")
         return (*described, "bandwidth_", "extension_", "coverage_", "n_features_in_", *kept)
 
+    saved: ClassVar = {"cache": lambda cache: cache if cache in CACHES else "auto"}
     parts: ClassVar = {"landmarks": partial(Landmarks, method="cholesky"), "solver": Ascent}
 
     def __init__(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import os
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from inspect import getattr_static
 from typing import Any, ClassVar, Self, final
@@ -46,7 +46,7 @@ from daskspectral.manifolds import Manifold
 from daskspectral.moments import Moments
 from daskspectral.operators import Operator
 from daskspectral.passes.apply import Result, RowFunction, apply_rows
-from daskspectral.passes.folds import FoldRequest, checked_folds
+from daskspectral.passes.folds import FoldRequest, checked_folds, saved_folds
 from daskspectral.passes.parameters import check_whole
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import Session, check_appended, measured_further
@@ -83,6 +83,8 @@ class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[
         "d": Function,
     }
     shapes: ClassVar = {"spectrum_": "k", "eigenvalues_": "k"}
+    saved: ClassVar[Mapping[str, Callable[[Any], Any]]] = {"folds": saved_folds}
+    """What files keep of parameters that may be a path: a file sets no place that the next fit reads or writes."""
     parts: ClassVar[Mapping[str, Any]] = {}
     """What None stands for, among the parameters that have parameters of their own."""
 
@@ -136,14 +138,14 @@ class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[
         found = {name: getattr(self, name) for name in (*self.fitted_attributes, *KEPT) if hasattr(self, name)}
         if NAMES in vars(self):
             found[NAMES] = self.feature_names_in_.tolist()
-        return {"params": self.plain_params(), "fitted": found}
+        return {"params": self._as_saved(self.plain_params()), "fitted": found}
 
     @final
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """The inverse of `state`; nothing is solved again, since another LAPACK may rotate degenerate functions."""
-        params, fitted = dict(state["params"]), state["fitted"]
-        estimator = cls(**params)
+        fitted = state["fitted"]
+        estimator = cls(**cls._as_saved(state["params"]))
         for name, value in fitted.items():
             if getattr_static(cls, name, None) is None:  # a file replaces no method
                 setattr(estimator, name, value)
@@ -156,6 +158,11 @@ class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[
                 f"a fitted {cls.__name__} does not save {', '.join(strange)}: the file was altered after saving"
             )
         return estimator.restored()
+
+    @classmethod
+    def _as_saved(cls, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return parameters as files keep them."""
+        return {name: cls.saved[name](value) if name in cls.saved else value for name, value in params.items()}
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, of parts too, as basis__kernel__scale=0.5, where None stands for the part's default.

@@ -103,11 +103,21 @@ class FoldRequest:
         return HashedFolds(_filled(source, self.number))
 
 
+WORDS = ("blocks", "random")
+
+
+def saved_folds(value: Any) -> int | str | None:
+    """Return `folds` as files keep it: None for labels, which are data, and for a path of them."""
+    if isinstance(value, str):
+        return value if value in WORDS else None
+    return int(value) if isinstance(value, (int, np.integer)) else None
+
+
 def checked_folds(value: Any) -> FoldRequest | None:
     """What the parameter `folds` of an estimator asks for; None for no folds. Raises ValueError for anything else."""
     if value is None:
         return None
-    if isinstance(value, str) and value in ("blocks", "random"):
+    if isinstance(value, str) and value in WORDS:
         return FoldRequest(blocks=value == "blocks", random=value == "random")
     if isinstance(value, str) and "://" not in value and not os.path.exists(value):
         raise ValueError(

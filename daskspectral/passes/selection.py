@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.errors import TrustWarning, warn_user
+from daskspectral.passes.folds import saved_folds
 from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]
@@ -43,6 +44,11 @@ class Candidate(Registered):
         finite = np.isfinite(values).all(axis=0)
         means = np.where(finite, np.where(finite, values, 0).mean(axis=0), np.nan)
         return cls(kernel, factor, penalty, score, means, len(values), why)
+
+
+def _kept(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters as files keep them."""
+    return {k: saved_folds(v) if k == "folds" else v for k, v in parameters.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,11 +86,11 @@ class Selection(Registered):
         return replace(self, parameters={**given, **self.parameters})
 
     def state(self) -> dict[str, Any]:
-        found = super().state()
-        kept = dict(self.parameters)
-        if not isinstance(kept.get("folds"), (int, np.integer, str, type(None))):
-            kept["folds"] = None
-        return {**found, "parameters": kept}
+        return {**super().state(), "parameters": _kept(self.parameters)}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        return cls(**{**state, "parameters": _kept(state["parameters"])})
 
     def advise(self, *, certain: bool) -> None:
         """Warn where the best candidate is at the edge of what was tried, unless the values are `certain` anyway."""

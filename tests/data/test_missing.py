@@ -16,6 +16,7 @@ from sklearn.base import clone
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
 from daskspectral.cli.verifying import verify
+from daskspectral.data.labelled import stack_rows
 from daskspectral.data.readers import zarr_reader
 from daskspectral.data.stores import open_array, open_zarr
 from daskspectral.data.writing import Grid, create_array, create_dataset
@@ -263,3 +264,49 @@ def test_what_is_written_is_whole_where_it_equals_the_fill_value(tmp_path: Path,
             out[start : start + 100] = np.full((100, 2), np.nan)
     for name in ("g.zarr", "a.zarr"):
         assert verify(str(tmp_path / name))["whole"]
+
+
+# numbers that equal the fill value
+
+COUNTS = np.random.default_rng(0).integers(0, 2, (40, 3))
+
+
+def counts(path: Path, zarr_format: Any, dtype: str, fill: Any, **attributes: Any) -> Path:
+    group = zarr.create_group(path, zarr_format=zarr_format)
+    names = {"dimension_names": ("t", "c")} if zarr_format == 3 else {}
+    array = group.create_array(
+        "x", shape=(40, 3), chunks=(10, 3), dtype=dtype, fill_value=fill, config={"write_empty_chunks": True}, **names
+    )
+    array.attrs.update({"_ARRAY_DIMENSIONS": ["t", "c"], **attributes} if zarr_format == 2 else attributes)
+    array[...] = COUNTS
+    return path
+
+
+def rows_of(path: Path) -> Any:
+    found = stack_rows(path)
+    assert found is not None
+    return found.reader.read(0, 40)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("dtype", ["i2", "u1", "f8", "f4", "bool"])
+def test_zeros_are_numbers_where_zero_is_the_default_fill_value(tmp_path: Path, zarr_format: int, dtype: str) -> None:
+    path = counts(tmp_path / "x.zarr", zarr_format, dtype, 0)
+    np.testing.assert_array_equal(rows_of(path), COUNTS)
+    os.remove(path / "x" / ("2.0" if zarr_format == 2 else "c/2/0"))
+    with pytest.raises(OSError, match=r"x\.zarr/x is not whole"):
+        fitted(path, UNIFORM)
+
+
+MASKS: dict[str, tuple[Any, dict[str, Any], Any]] = {
+    "a fill value that is no default": (1, {}, 1),
+    "attribute": (0, {"_FillValue": 0}, 0),
+    "packed": (0, {"scale_factor": 1.0}, 0),
+}
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_marks_of_missing_values_are_nan(tmp_path: Path, name: str) -> None:
+    fill, attributes, missing = MASKS[name]
+    path = counts(tmp_path / "x.zarr", 2, "i2", fill, **attributes)
+    np.testing.assert_array_equal(rows_of(path), np.where(missing == COUNTS, np.nan, COUNTS))
