@@ -317,7 +317,7 @@ def _group(group: zarr.Group, name: str) -> LabelledData | None:
         consolidated=group.metadata.consolidated_metadata is not None,
         decode_coords="all",
         decode_timedelta=False,
-        mask_and_scale=dict.fromkeys(unmasked, False),  # type: ignore[arg-type]  # by variable, as in open_dataset
+        mask_and_scale=dict.fromkeys(unmasked, False),  # by variable
     )
     for key in unmasked:
         data.variables[key].attrs.pop("_FillValue", None)

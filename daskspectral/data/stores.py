@@ -374,10 +374,11 @@ def open_array(store: str | Store, path: str = "", *, mode: Literal["r", "r+"] =
     missing ones.
     """
     place = store_at(store, read_only=mode == "r") if isinstance(store, str) else store
-    found: Any = zarr.open_array(place, path=path, mode=mode)
+    found = zarr.open_array(place, path=path, mode=mode)
     if mode == "r":
         return found
-    return zarr.Array(zarr.AsyncArray(found.metadata, found.store_path, {"write_empty_chunks": True}))
+    metadata: Any = found.metadata
+    return zarr.Array(zarr.AsyncArray(metadata, found.store_path, {"write_empty_chunks": True}))
 
 
 def refuse_codecs(metadata: Mapping[str, Any], where: str) -> None:
