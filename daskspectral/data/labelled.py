@@ -494,7 +494,10 @@ def _layout(data: Any, arrays: list[xr.DataArray], samples: tuple[Hashable, ...]
     variables, own = zip(*(_described(array, samples) for array in arrays), strict=True)
     coords = {key: coordinate for found in own for key, coordinate in found.items()}
     attrs = plain(data.attrs) if isinstance(data, loaded("xarray.Dataset")) else {}
-    return Layout(tuple(map(str, samples)), variables, coords, latitude=latitude, attrs=attrs)
+    indexes = {str(dim): index for array in arrays for dim, index in array.indexes.items() if dim in array.dims}
+    levels = {dim: tuple(map(str, index.names)) for dim, index in indexes.items() if index.nlevels > 1}
+    stacked = {dim: names for dim, names in levels.items() if {*names} <= {*coords}}
+    return Layout(tuple(map(str, samples)), variables, coords, latitude=latitude, attrs=attrs, stacked=stacked)
 
 
 def _direct(found: LabelledData, arrays: list[xr.DataArray], layout: Layout) -> Reader | None:

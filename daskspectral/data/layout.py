@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -39,13 +39,15 @@ class Coordinate(Registered):
             return cls(dims, [str(v) for v in values], "text", plain(variable.attrs))
         return None
 
-    def variable(self) -> xr.Variable:
-        """The coordinate as xarray has it."""
+    def variable(self, dims: tuple[str, ...] | None = None) -> xr.Variable:
+        """Return the coordinate as xarray has it, along its dimensions or others."""
         import xarray as xr
 
         times = self.dtype[1:3] in ("M8", "m8")
         values = np.asarray(self.values, None if self.dtype == "text" else np.int64 if times else self.dtype)
-        return xr.Variable(self.dims, values.astype(self.dtype) if times else values, self.attrs)
+        return xr.Variable(
+            self.dims if dims is None else dims, values.astype(self.dtype) if times else values, self.attrs
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +74,7 @@ class Layout(Registered):
     `size` columns those with `kept` are used, multiplied by `weights` (the square root of the cosine of the `latitude`,
     where that belongs to the columns). `target` is what a regression was fitted to, where that had labels, and
     `target_coords` are the coordinates of several targets. The `baseline` is subtracted in the end.
+    `stacked` has the names of the levels of dimensions with a MultiIndex, which are among the `coords`.
     """
 
     sample_dims: tuple[str, ...]
@@ -84,6 +87,7 @@ class Layout(Registered):
     target: Variable | None = None
     target_coords: Mapping[str, Coordinate] = field(default_factory=dict)
     baseline: Baseline | None = None
+    stacked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     expects: ClassVar = {"target": Variable, "baseline": Baseline}
 
@@ -143,12 +147,14 @@ class Layout(Registered):
         coords: Mapping[Any, Any] | None = None,
         *,
         unweighted: bool = False,
-    ) -> xr.Dataset:
-        """Values in the columns that are used, (..., d) with leading `dims`, as a Dataset of the variables.
+        taken: Collection[Any] = (),
+    ) -> dict[str, xr.DataArray]:
+        """Return values in the columns that are used, (..., d) with leading `dims`, as an array of each variable.
 
-        Each variable has its own dimensions and coordinates again, NaN at columns that were left out; `unweighted`
-        divides by the weights, for values in the units of the data. A variable without a name is called x. Values
-        may be a dask array: they are then spread lazily.
+        Each has its own dimensions and coordinates again, NaN at columns that were left out; `unweighted` divides by
+        the weights, for values in the units of the data. A variable without a name is called x. A dimension or a
+        coordinate with the name of a leading one, of its `coords`, or of those `taken`, is called x_... . Values may be
+        a dask array: they are then spread lazily.
         """
         import xarray as xr
 
@@ -161,12 +167,21 @@ class Layout(Registered):
         if self.kept is not None:
             values = placed(values, self.kept)
         start, found = 0, {}
+        names = free_names([*self.dims, *self.coords], {*dims, *(coords or {}), *taken})
+        levels = {names[dim]: [names[level] for level in own] for dim, own in self.stacked.items()}
         for variable in self.variables:
             part = values[..., start : start + variable.width].reshape((*values.shape[:-1], *variable.sizes))
-            found[variable.name or "x"] = xr.Variable((*dims, *variable.dims), part, variable.attrs)
+            inside = {
+                names[key]: c.variable(tuple(names[dim] for dim in c.dims))
+                for key, c in self.coords.items()
+                if set(c.dims) <= set(variable.dims)
+            }
+            along = (*dims, *(names[dim] for dim in variable.dims))
+            name = variable.name or "x"
+            array = xr.DataArray(part, {**inside, **(coords or {})}, along, variable.name, variable.attrs)
+            found[name] = array.set_index({dim: own for dim, own in levels.items() if dim in along})
             start += variable.width
-        own = {key: c.variable() for key, c in self.coords.items()}
-        return xr.Dataset(found, coords={**own, **(coords or {})}, attrs=self.attrs)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +193,17 @@ class RowLabels:
     coords: Mapping[Any, Any] = field(default_factory=dict)
     attrs: Plain = field(default_factory=dict)
 
+    def without(self, taken: Collection[Any]) -> RowLabels:
+        """Return these labels, a dimension or coordinate with one of the names that are `taken` called x_... ."""
+        names = free_names([*self.dims, *self.coords], taken)
+        if all(name == new for name, new in names.items()):
+            return self
+        coords = {}
+        for name, coordinate in self.coords.items():
+            own = {key: names[key] for key in (*coordinate.dims, *coordinate.coords) if key in names}
+            coords[names[name]] = coordinate.rename({key: new for key, new in own.items() if key != new})
+        return replace(self, dims=tuple(names[dim] for dim in self.dims), coords=coords)
+
     def place(self, row: int) -> str:
         """A row in words, such as "time=2001-03-01T00:00:00"."""
         found = []
@@ -185,6 +211,18 @@ class RowLabels:
             value = self.coords[dim].values[i] if dim in self.coords else i
             found.append(f"{dim}={np.datetime_as_string(value, 's') if isinstance(value, np.datetime64) else value}")
         return ", ".join(found)
+
+
+def free_names(names: Iterable[Any], taken: Collection[Any]) -> dict[Any, Any]:
+    """Return a name for each of these, x_... for those that are taken."""
+    found: dict[Any, Any] = {}
+    names = list(dict.fromkeys(names))
+    for name in names:
+        new = name
+        while new in taken or (new != name and (new in names or new in found.values())):
+            new = f"x_{new}"
+        found[name] = new
+    return found
 
 
 def plain(attrs: Mapping[Any, Any]) -> Plain:

@@ -202,9 +202,14 @@ class Result:
     def __call__(self, values: Array) -> Array:
         return (values if self.finish is None else self.finish(values)).reshape(len(values), *self.shape)
 
+    @property
+    def names(self) -> set[Any]:
+        """The names of these values, their dimensions and coordinates."""
+        return {self.name, *self.dims, *self.coords}
+
     def coords_at(self, rows: RowLabels) -> dict[Any, Any]:
-        """The coordinates of these values, and of the rows."""
-        return {**self.coords, **{k: c for k, c in rows.coords.items() if k not in self.dims}}
+        """Return the coordinates of these values, and of the rows, whose names are others."""
+        return {**self.coords, **rows.coords}
 
     def lazily(self, values: da.Array) -> da.Array:
         """The values of a dask array (n, columns) of whole rows."""
@@ -241,17 +246,16 @@ def apply_rows(
     coordinates with the `provenance` as attributes, and None is returned.
 
     Raises InvalidRowError for an invalid row unless the function makes it NaN, OSError for a chunk of a zarr array that
-    is missing and not meant to be, and ValueError for rows along a dimension of the result. With `out`, raises OSError
-    where the data changed meanwhile. Lazy results raise when they are computed; whether the data changed until then is
-    not known.
+    is missing and not meant to be. A dimension or coordinate of the rows with a name that the result has is called
+    x_... . With `out`, raises OSError where the data changed meanwhile. Lazy results raise when they are computed;
+    whether the data changed until then is not known.
     """
     source = open_source(x, progress=progress)
     check_whole_source(source)
     invalid = "keep" if function.nan_rows else "raise"
     source = replace(source, preparation=function.preparation, on_invalid=invalid)
     labels, reader = RowLabels((ROW,), (source.n,)) if rows is None else rows, source.readers["x"]
-    if taken := {*output.dims} & {*labels.dims}:
-        raise ValueError(f"X has rows along a dimension {taken.pop()!r}, which the result's columns have: rename it")
+    labels = labels.without(output.names)
     if out is not None:
         refuse_input(out, reader.name if isinstance(reader, ZarrReader) else None)
         return _write(function, source, output, labels, provenance or {}, os.fspath(out), overwrite)
@@ -275,6 +279,7 @@ def labelled_rows(values: Any, output: Result, rows: RowLabels) -> xr.DataArray:
     """Values (n, *shape) of an output at rows, with the dimensions and coordinates of the rows."""
     import xarray as xr
 
+    rows = rows.without(output.names)
     shaped = values if len(rows.dims) == 1 else values.reshape(*rows.sizes, *output.shape)
     dims, attrs = (*rows.dims, *output.dims), {**rows.attrs, **output.attrs}
     return xr.DataArray(shaped, dims=dims, coords=output.coords_at(rows), name=output.name, attrs=attrs)
@@ -309,11 +314,6 @@ def _write(
         lengths = tuple(stop - start for start, stop in plan.ranges)
         source = replace(source, readers=open_source(source.dask_fields["x"].rechunk({0: lengths})).readers)
     coords = output.coords_at(rows)
-    if output.name in (*rows.dims, *coords):
-        raise ValueError(
-            f"X has rows with a dimension or coordinate {output.name!r}, the name of the result: rename it, or leave "
-            "it out"
-        )
     attributes = {**rows.attrs, **provenance, "data_fingerprint": data_fingerprint(snapshot)}
     with create_dataset(
         out,

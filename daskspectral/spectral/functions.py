@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -17,8 +17,8 @@ from daskspectral.basis.names import named
 from daskspectral.choosing.prior import solve_on_lattice
 from daskspectral.data.containers import reader_of
 from daskspectral.data.files import open_labelled
-from daskspectral.data.labelled import stack_rows
-from daskspectral.data.layout import Layout, plain
+from daskspectral.data.labelled import ROW, stack_rows
+from daskspectral.data.layout import Layout, free_names, plain
 from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import Reader, lazy_rows
 from daskspectral.data.rows import Rows
@@ -36,7 +36,7 @@ from daskspectral.moments.solution import SpanScore, solve_moments
 from daskspectral.moments.trust import excess, maximised
 from daskspectral.operators import Operator
 from daskspectral.operators.regression import Regression
-from daskspectral.passes.apply import RowFunction
+from daskspectral.passes.apply import Result, RowFunction, labelled_rows
 from daskspectral.passes.functions import FittedValues, SpanValues
 from daskspectral.passes.parameters import check_whole, checked_operator
 from daskspectral.passes.score import measure_score
@@ -304,8 +304,9 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
         `trusted`, `constant`, `function_error`, the `coefficients`, and `explained_variance_ratio`, the share of the
         variance of all columns that each function explains alone. `<variable>_pattern` is the regression of each
         variable of the data on each function, in its own dimensions, coordinates and units (`x` for data without
-        labels), with `_lower` and `_upper` of principal components, and `<variable>_mean` its mean. With rows X,
-        `eigenfunction` are the values there. Patterns are missing where the
+        labels or name), with `_lower` and `_upper` of principal components, and `<variable>_mean` its mean. Dimensions
+        and coordinates of the data with a name that the model has too, such as `component`, are called `x_component`.
+        With rows X, `eigenfunction` are the values there. Patterns are missing where the
         pass did not sum what they take (`patterns_`). Of transfer operators there are `dynamic_residual`, `timescale`
         by lag and process, `predicted` and `measured` of the Chapman-Kolmogorov test, what `sets_` holds, and, with
         X, the `committor` and `passage_time` of the last `first_passage`, along `part` with the ends of intervals.
@@ -349,8 +350,12 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
         if not labelled:
             return found
         coords = {name: c for name, c in F.coords.items() if COMPONENT not in c.dims}
-        field = in_the_field(self, found, F.dims[:-1], coords)
-        return field if len(field) > 1 else field[next(iter(field))]
+        fields = in_the_field(self, found, F.dims[:-1], coords)
+        if len(fields) == 1:
+            return next(iter(fields.values()))
+        import xarray as xr
+
+        return xr.Dataset(fields, attrs=self.layout_.attrs)
 
     def _values_of(self, F: Any) -> Any:
         """Values of the functions, those of a file as a DataArray."""
@@ -448,7 +453,6 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
 
 
 COMPONENT = "component"
-OF_A_MAP = "component of a map"
 
 
 def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
@@ -481,17 +485,17 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
     if estimator.moments_.pairs is not None:
         told = "share of negative eigenvalues of the covariances by pairs of columns, which were clipped"
         dataset["clipped_share"] = (), estimator.moments_.clipped, {"long_name": told}
-    if SUMS in estimator.moments_.arrays:
-        dataset = _with_patterns(dataset, estimator, estimator.patterns_)
+    fields = _patterns(estimator) if SUMS in estimator.moments_.arrays else []
+    if fields:
+        dataset["explained_variance_ratio"] = COMPONENT, estimator.patterns_.explained
     layout: Layout | None = vars(estimator).get("layout_")
     if layout is not None and (own := layout.baseline) is not None:
         group, labels = own.anomaly or "constant", {own.anomaly or "constant": list(own.labels)}
         degree, powers = "degree", {"degree": np.arange(1, own.degree + 1)}
         scale = {"centre": own.centre, "half": own.half, "unit of time": "(days since 1970-01-01 - centre) / half"}
-        for name, values in in_the_field(estimator, own.climatology, (group,), labels).items():
-            dataset[f"{name}_climatology"] = values
-        for name, values in in_the_field(estimator, own.trend, (degree,), powers).items():
-            dataset[f"{name}_trend"] = values.assign_attrs(scale)
+        fields += [_Fields("climatology", own.climatology, (group,), labels)]
+        fields += [_Fields("trend", own.trend, (degree,), powers, scale)]
+    functions: dict[str, Any] = {}
     if X is not None:
         functions = {"eigenfunction": estimator._functions("", estimator.coefficients_, X)}  # whatever is asked for
         if (passage := vars(estimator).get("passage_")) is not None:
@@ -500,9 +504,63 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
         for name, values in functions.items():
             if not isinstance(values, xr.DataArray):
                 along = {COMPONENT: np.arange(count)} if name == "eigenfunction" else {"part": PARTS}
-                values = xr.DataArray(np.asarray(values), along, ("row", *along))
-            dataset[name] = values.drop_vars([n for n in values.coords if COMPONENT in values[n].dims])
-    return dataset
+                functions[name] = xr.DataArray(np.asarray(values), along, (ROW, *along))
+    return _with_fields(dataset, estimator, fields, functions)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fields:
+    """Values (..., d) in the columns of X along leading `dims`: a variable `<name of the variable>_<kind>` of each."""
+
+    kind: str
+    values: Any
+    dims: tuple[str, ...] = ()
+    coords: Mapping[str, Any] | None = None
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+    long_name: str = ""
+
+
+def _patterns(estimator: Any) -> list[_Fields]:
+    """The regression maps with their intervals, and the means."""
+    patterns = estimator.patterns_
+    ends = np.moveaxis(estimator.pattern_errors_, -1, 0) if estimator.solver_.by_norm else []
+    bounds = [
+        _Fields(f"pattern_{end}", values, (COMPONENT,), long_name=f"{end} end of the 95 % interval")
+        for end, values in zip(("lower", "upper"), ends, strict=False)
+    ]
+    maps = _Fields(
+        "pattern", patterns.single, (COMPONENT,), long_name="regression of {} on each function, of variance 1"
+    )
+    return [*bounds, maps, _Fields("mean", patterns.mean)]
+
+
+def _with_fields(
+    dataset: xr.Dataset, estimator: Any, fields: Sequence[_Fields], functions: Mapping[str, xr.DataArray]
+) -> xr.Dataset:
+    """Return the dataset with values in the dimensions of the data, and functions of their rows.
+
+    A dimension or coordinate of the data with a name that the model's dataset has, such as the components of another
+    model, is called x_... .
+    """
+    names = [variable.name or "x" for variable in layout.variables] if (layout := _layout(estimator)) else ["x"]
+    own = {*dataset.dims, *dataset.variables, *functions, *(dim for part in fields for dim in part.dims)}
+    taken = own | {f"{name}_{part.kind}" for name in names for part in fields}
+    found: dict[str, Any] = {}
+    for part in fields:
+        for name, values in in_the_field(estimator, part.values, part.dims, part.coords, taken).items():
+            said = {"long_name": part.long_name.format(name)} if part.long_name else {}
+            found[f"{name}_{part.kind}"] = values.assign_attrs(**said, **part.attrs)
+    for name, values in functions.items():
+        along = {dim for dim in values.dims if dim in (COMPONENT, "part")}
+        values = values.drop_vars([key for key in values.coords if along & {*values[key].dims}])
+        rows = free_names([*(dim for dim in values.dims if dim not in along), *values.coords], taken)
+        found[name] = values.rename({key: new for key, new in rows.items() if key != new})
+    return dataset.assign(found)
+
+
+def _layout(estimator: Any) -> Layout | None:
+    found: Layout | None = vars(estimator).get("layout_")
+    return found
 
 
 def hilbert_dataset(estimator: Any, X: Any, count: int) -> xr.Dataset:
@@ -510,10 +568,10 @@ def hilbert_dataset(estimator: Any, X: Any, count: int) -> xr.Dataset:
     import xarray as xr
 
     rows = Rows.of(X)
-    stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=vars(estimator).get("layout_"))
-    dims, coords = (("row",), {}) if stacked is None else (stacked.rows.dims, stacked.rows.coords)
-    if len(dims) != 1:
-        raise ValueError(f"an analytic signal follows one dimension of rows; X has {dims}")
+    stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=_layout(estimator))
+    labels = None if stacked is None else stacked.rows
+    if labels is not None and len(labels.dims) != 1:
+        raise ValueError(f"an analytic signal follows one dimension of rows; X has {labels.dims}")
     fitted, patterns, scores = complex_components(estimator, estimator._analytic(X), count)
     own, some = estimator.preparation_, slice(None, None, 2)
     raw = np.zeros((len(patterns), estimator.n_features_in_), complex)
@@ -526,42 +584,24 @@ def hilbert_dataset(estimator: Any, X: Any, count: int) -> xr.Dataset:
         "variance_upper": (COMPONENT, 2 * fitted.eigenvalue_errors_[some, 1]),
         "trusted": (COMPONENT, fitted.trusted_[some]),
         "explained_variance_ratio": (COMPONENT, 2 * fitted.explained_variance_ratio_[some]),
-        "score": ((*dims, COMPONENT), scores),
     }
-    dataset = xr.Dataset(found, {COMPONENT: np.arange(len(patterns)), **coords})
-    maps = in_the_field(estimator, raw, (COMPONENT,))
-    return dataset.assign({f"{name}_pattern": maps[name] for name in maps})
+    dataset = xr.Dataset(found, {COMPONENT: np.arange(len(patterns))})
+    output = Result("score", (len(patterns),), (COMPONENT,))
+    score = xr.DataArray(scores, dims=(ROW, COMPONENT)) if labels is None else labelled_rows(scores, output, labels)
+    return _with_fields(dataset, estimator, [_Fields("pattern", raw, (COMPONENT,))], {"score": score})
 
 
-def _with_patterns(dataset: xr.Dataset, estimator: Any, patterns: Patterns) -> xr.Dataset:
-    """The same with the regression maps, in the dimensions of the data, and what they explain.
+def in_the_field(
+    estimator: Any, values: Any, dims: tuple[Any, ...] = (), coords: Any = None, taken: Collection[Any] = ()
+) -> dict[str, xr.DataArray]:
+    """Return values (..., d) in the columns of X as an array of each variable of the fit; of one, `x`, without labels.
 
-    A dimension or coordinate of the data that the model has too, such as the components of another model, is `x_...`.
+    Dimensions and coordinates of the data with names that are `taken`, or lead, are called x_... .
     """
-    dataset["explained_variance_ratio"] = COMPONENT, patterns.explained
-    maps, means = in_the_field(estimator, patterns.single, (OF_A_MAP,)), in_the_field(estimator, patterns.mean)
-    taken = {*dataset.dims, *dataset.variables}  # by other names in the fields, such as a component of another model
-    clashing = {name: f"x_{name}" for name in {*means.dims, *means.coords} if name in taken}
-    maps, means = maps.rename({**clashing, OF_A_MAP: COMPONENT}), means.rename(clashing)
-    ends = np.moveaxis(estimator.pattern_errors_, -1, 0) if estimator.solver_.by_norm else []
-    for end, values in zip(("lower", "upper"), ends, strict=False):
-        bounds = in_the_field(estimator, values, (OF_A_MAP,))
-        bounds = bounds.rename({**clashing, OF_A_MAP: COMPONENT})
-        for name in bounds:
-            dataset[f"{name}_pattern_{end}"] = bounds[name].assign_attrs(long_name=f"{end} end of the 95 % interval")
-    for name in maps:
-        own = maps[name].assign_attrs(long_name=f"regression of {name} on each function, of variance 1")
-        dataset[f"{name}_pattern"] = own
-        dataset[f"{name}_mean"] = means[name]
-    return dataset
-
-
-def in_the_field(estimator: Any, values: Any, dims: tuple[Any, ...] = (), coords: Any = None) -> xr.Dataset:
-    """Values (..., d) in the columns of X as a Dataset of the variables of the fit; of one, `x`, without labels."""
     import xarray as xr
 
-    layout: Layout | None = vars(estimator).get("layout_")
+    layout = _layout(estimator)
     if layout is not None:
-        return layout.spread(values, dims, coords, unweighted=True)
+        return layout.spread(values, dims, coords, unweighted=True, taken=taken)
     names = vars(estimator).get("feature_names_in_", np.arange(values.shape[-1]))
-    return xr.Dataset({"x": ((*dims, "feature"), values)}, {"feature": names, **(coords or {})})
+    return {"x": xr.DataArray(values, {"feature": names, **(coords or {})}, (*dims, "feature"), name="x")}
