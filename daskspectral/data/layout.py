@@ -179,7 +179,8 @@ class Layout(Registered):
             along = (*dims, *(names[dim] for dim in variable.dims))
             name = variable.name or "x"
             array = xr.DataArray(part, {**inside, **(coords or {})}, along, variable.name, variable.attrs)
-            found[name] = array.set_index({dim: own for dim, own in levels.items() if dim in along})
+            indexes: dict[Any, Any] = {dim: own for dim, own in levels.items() if dim in along}
+            found[name] = array.set_index(indexes)
             start += variable.width
         return found
 
