@@ -8,7 +8,7 @@ import operator
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from daskspectral.operators.regression import Regression
 
 Array = NDArray[Any]
+MOST_LOST = 0.1  # of the pairs, by lags that are measured only if trajectories are long enough
 
 
 @dataclass(frozen=True, eq=False)
@@ -442,11 +443,20 @@ def lag_in_rows(lag: int | str, data: Any) -> int:
 
 
 def in_rows(operator: Operator, rows: Rows) -> Operator:
-    """Return the operator with a lag in time as one in rows of these data. Raises as `lag_in_rows`."""
-    if not isinstance(operator.lag, str):
-        return operator
-    found: Operator = replace(operator, lag=lag_in_rows(operator.lag, rows.data))  # type: ignore[type-var]
-    return found
+    """Return the operator with a lag in rows of these data, and without lags for which many trajectories are too short.
+
+    Raises as `lag_in_rows`.
+    """
+    found: Any = operator
+    if isinstance(operator.lag, str):
+        found = replace(found, lag=lag_in_rows(operator.lag, rows.data))
+    if found.briefer is None:
+        return cast("Operator", found)
+    parts = rows.data if is_several(rows.data) else [rows.data]
+    lengths = np.array([points_reader(part, "X").shape[0] for part in parts])
+    pairs, longest = np.maximum(lengths - found.lag, 0), max(found.shifts.values())
+    lost = pairs[lengths <= longest].sum() > MOST_LOST * pairs.sum()
+    return cast("Operator", found.briefer if lost else found)
 
 
 def _pairs(clock: Clock | None, i: int, points: Reader, shifts: Mapping[str, int], whole: bool) -> Pairs:

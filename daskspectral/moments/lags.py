@@ -65,7 +65,7 @@ class LagMatrices:
         two_sided = right is not None and operator.solver.two_sided
         v = left if right is None else right
         reduced = Reduced(moments)
-        names = ("form", *(f"form_{m}" for m in operator.further))
+        names = ("form", *(f"form_{m}" for m in operator.multiples[1:]))
         forms = np.stack([reduced(name, left, v) for name in names], axis=1)
         grams = reduced("gram", left, left)
         right_grams = reduced("right_gram", v, v) if two_sided and "right_gram" in moments.arrays else grams

@@ -15,7 +15,7 @@ from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Linear
 from daskspectral.moments.counting import advise_weights
 from daskspectral.moments.intervals import errors_of, held_out_by_folds, trusted_by
-from daskspectral.moments.lags import CONSTANT, LagMatrices, resolved
+from daskspectral.moments.lags import CONSTANT, LagMatrices, is_lagged, resolved
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.pairwise import SQUARES, SUMS
 from daskspectral.moments.problem import Posed, checked_means, relation_of
@@ -95,7 +95,7 @@ def solve_moments(
         approximation[:known] = np.abs(beyond[:known] - errors.held_out[:known])
     constants = min(posed.nulls, len(spectrum.values)) or _leading_constant(moments, shown["left"])
     certain = np.ones(len(spectrum.values), bool)
-    if dynamic:
+    if dynamic and is_lagged(moments):
         certain = resolved(LagMatrices.of(moments, shown["right"]).residuals(shown_values), shown_values)
     shared = operator.lag and (own.two_sided or "imbalance" in moments.arrays) and moments.right_basis is None
     starts = starts_of(moments, shown["left"]) if shared and shown["left"].size else Starts()

@@ -91,7 +91,8 @@ def _both_ends(moments: Moments, functions: Matrices) -> tuple[Matrices, Matrice
 
     Of centered functions the constant comes first.
     """
-    operator, reduced = moments.operator, Reduced(moments)
+    operator: Any = moments.operator
+    reduced = Reduced(moments)
     form, gram = reduced("form", functions, functions), reduced("gram", functions, functions)
     if operator.reversible:  # E (f(x) - f(y)) (g(x) + g(y)), of which both parts vanish in equilibrium
         moved = reduced("imbalance", functions, functions)

@@ -88,6 +88,11 @@ class Operator(Written, ABC):
         return {}
 
     @property
+    def briefer(self) -> Operator | None:
+        """The operator without lags that are measured only if trajectories are long enough; None without such lags."""
+        return None
+
+    @property
     def solver(self) -> Solver:
         """The solver: `Symmetric` (eigh), `Singular` (two-metric SVD), `Eigen` (complex values), or a user's own."""
         return Symmetric()

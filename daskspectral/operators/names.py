@@ -119,7 +119,11 @@ def _whole(text: str, what: str, example: str, got: str) -> int:
 
 
 def _transfer(
-    word: str | None = None, solver: str = "singular", *, lag: int | str | None = None, further: tuple[int, ...] = ()
+    word: str | None = None,
+    solver: str = "singular",
+    *,
+    lag: int | str | None = None,
+    further: tuple[int, ...] | None = None,
 ) -> Operator:
     reversible = solver == "reversible"
     options: Any = {"solver": None if reversible else solver, "reversible": reversible, "further": further}

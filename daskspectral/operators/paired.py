@@ -90,9 +90,10 @@ class Transfer(Operator):
     ends.
 
     `further` are multiples of the lag, such as (2, 5, 10), at which the same pass sums what follows the same starts,
-    for `timescales_`, `chapman_kolmogorov` and, of reversible processes, which always have the multiple 2, for
-    `dynamic_residuals_`. All lags have the rows that are followed by the longest one, and share their Gram matrices.
-    Trajectories of a list that are no longer than the longest lag are skipped and counted.
+    for `timescales_`, `chapman_kolmogorov` and, by the multiple 2 of reversible processes, `dynamic_residuals_`. All
+    lags have the rows that are followed by the longest one, and share their Gram matrices. Trajectories of a list that are
+    no longer than the longest lag are skipped and counted. Without `further` a reversible fit leaves the multiple 2 and
+    the residuals out if more than a tenth of the pairs are of trajectories that are too short for it.
 
     Examples
     --------
@@ -110,7 +111,7 @@ class Transfer(Operator):
     solver: Any = None
     center: bool = False
     reversible: bool = False
-    further: tuple[int, ...] = ()
+    further: tuple[int, ...] | None = None
     name = "transfer"
 
     def __post_init__(self) -> None:
@@ -123,8 +124,10 @@ class Transfer(Operator):
                 "a reversible process has real eigenvalues, the constant's first: leave solver and center out"
             )
         object.__setattr__(self, "solver", solver)
-        own = {2} if self.reversible else set()
-        object.__setattr__(self, "further", tuple(sorted(own | {*_multiples(self.further)})))
+        if self.further is not None or not self.reversible:
+            given = _multiples(() if self.further is None else self.further)
+            own = {2} if self.reversible and given else set()
+            object.__setattr__(self, "further", tuple(sorted({*given} | own)))
 
     @property
     def form(self) -> Form:
@@ -141,28 +144,34 @@ class Transfer(Operator):
     @property
     def multiples(self) -> tuple[int, ...]:
         """The lags that are measured, as multiples of the lag, from 1 on."""
-        return (1, *self.further)
+        return (1, *((2,) if self.further is None else self.further))
+
+    @property
+    def briefer(self) -> Operator | None:
+        return replace(self, further=()) if self.further is None else None
 
     @property
     def shifts(self) -> Mapping[str, int]:
         if isinstance(self.lag, str):
             raise ValueError(f"the lag is {self.lag!r}, in time, and becomes rows if the operator is fitted to rows")
-        return {"future": self.lag, **{f"future_{m}": m * self.lag for m in self.further}}
+        return {"future": self.lag, **{f"future_{m}": m * self.lag for m in self.multiples[1:]}}
 
     @property
     def views(self) -> tuple[str, ...]:
-        return ("x", "future", *(f"future_{m}" for m in self.further))
+        return ("x", "future", *(f"future_{m}" for m in self.multiples[1:]))
 
     def agrees(self, measured: Operator) -> bool:
-        known = isinstance(self.lag, str) and isinstance(measured, Transfer)
-        return (replace(self, lag=measured.lag) if known else self) == measured
+        if not isinstance(measured, Transfer):
+            return False
+        own = replace(self, lag=measured.lag) if isinstance(self.lag, str) else self
+        return measured in (own, own.briefer)
 
     @property
     def forms(self) -> dict[str, Form]:
         ends = {} if self.solver.two_sided else {"future_gram": gram_at("future")}
         if self.reversible:
             ends = {"imbalance": imbalance}
-        return super().forms | ends | {f"form_{m}": self._form_at(f"future_{m}") for m in self.further}
+        return super().forms | ends | {f"form_{m}": self._form_at(f"future_{m}") for m in self.multiples[1:]}
 
     right_view = "future"
 

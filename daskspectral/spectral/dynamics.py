@@ -48,7 +48,10 @@ class Dynamics:
         Singular functions have none.
         """
         if not is_lagged(self._transfer("dynamic_residuals_")):
-            raise AttributeError("dynamic_residuals_ are of Transfer(lag, reversible=True) and of its solver 'eigen'")
+            raise AttributeError(
+                "dynamic_residuals_ are of Transfer(lag, reversible=True), of trajectories longer than two lags, and "
+                "of its solver 'eigen'"
+            )
         return self._matrices().residuals(getattr(self, self.solver_.values))
 
     @property

@@ -129,6 +129,23 @@ def test_trajectories_shorter_than_the_lag_are_skipped_and_counted(operator: Tra
     assert model.moments_.short_trajectories == 4
 
 
+@doubtful
+def test_a_reversible_fit_needs_two_lags_for_residuals_alone() -> None:
+    short, long = [ar(6, seed=i) for i in range(300)], [ar(300, seed=i) for i in range(10)]
+    operator, basis = Transfer(3, reversible=True), MonomialBasis(1, 3)
+    model = dsp.SpectralDecomposition(operator, basis, n_components=3).fit(short)
+    assert model.lags_.tolist() == [3]
+    assert model.moments_.count == 900
+    assert not hasattr(model, "dynamic_residuals_")
+    values = model.eigenvalues_
+    np.testing.assert_array_equal(model.fit_moments(model.moments_).eigenvalues_, values)
+    mixed = dsp.SpectralDecomposition(operator, basis, n_components=3).fit([*long, short[0]])
+    assert mixed.lags_.tolist() == [3, 6]
+    assert mixed.moments_.short_trajectories == 1
+    with pytest.raises(ValueError, match="further lags is 6 rows"):  # which was asked for
+        dsp.SpectralDecomposition(Transfer(3, reversible=True, further=(2,)), basis, n_components=3).fit(short)
+
+
 # -- residuals ---------------------------------------------------------------------------------------------------------
 
 
