@@ -91,9 +91,9 @@ class Transfer(Operator):
 
     `further` are multiples of the lag, such as (2, 5, 10), at which the same pass sums what follows the same starts,
     for `timescales_`, `chapman_kolmogorov` and, by the multiple 2 of reversible processes, `dynamic_residuals_`. All
-    lags have the rows that are followed by the longest one, and share their Gram matrices. Trajectories of a list that are
-    no longer than the longest lag are skipped and counted. Without `further` a reversible fit leaves the multiple 2 and
-    the residuals out if more than a tenth of the pairs are of trajectories that are too short for it.
+    lags have the rows that are followed by the longest one, and share their Gram matrices. Trajectories of a list that
+    are no longer than the longest lag are skipped and counted. Without `further` a reversible fit leaves the multiple 2
+    and the residuals out if more than a tenth of the pairs are of trajectories that are too short for it.
 
     Examples
     --------
