@@ -20,6 +20,8 @@ from daskspectral.moments.moments import Moments
 
 Array = NDArray[np.floating[Any]]
 Matrices = NDArray[np.inexact[Any]]
+CERTAIN, OFF = 2.5, 0.3  # errors from folds, and of 1 - |value|, by which a longer lag contradicts
+ROUNDING = 1e-6
 CONSTANT = 0.5  # of a function's mean square is the square of its mean: it stands for the constant
 
 
@@ -46,7 +48,8 @@ class LagMatrices:
     `forms` (S, L, k, k) are <f_i, K g_j>, `grams` and `right_grams` (S, k, k) inner products of the left and of the
     right functions, `futures` (S, k, k) those of the ends of the pairs, None where they were not measured: means over
     all rows, and without each of S - 1 folds, whose jackknife's variance has the `factor`. `constant` is the function
-    that stands for the constant, None for none. Values are `kind` "symmetric" (real), "singular", or "eigen".
+    that stands for the constant, None for none. Values are `kind` "symmetric" (real), "singular", or "eigen". `later`
+    (S, k, k) are the forms at twice the lag, if they were measured.
     """
 
     lags: NDArray[np.int64]
@@ -57,6 +60,7 @@ class LagMatrices:
     constant: int | None
     kind: str
     factor: float
+    later: Matrices | None = None
 
     @classmethod
     def of(cls, moments: Moments, left: Matrices, right: Matrices | None = None) -> LagMatrices:
@@ -80,7 +84,10 @@ class LagMatrices:
         constant = None if operator.center else constant_of(means[0], grams[0])
         kind = "singular" if two_sided else "symmetric" if operator.reversible else "eigen"
         lags = operator.lag * np.array(operator.multiples)
-        return cls(lags, forms, grams, right_grams, futures, constant, kind, reduced.factor)
+        later = forms[:, 1] if operator.multiples[1:] else None
+        if "later" in moments.arrays:
+            later = reduced("later", left, v) / reduced.share("follows")[:, None, None]
+        return cls(lags, forms, grams, right_grams, futures, constant, kind, reduced.factor, later)
 
     @property
     def processes(self) -> NDArray[np.intp]:
@@ -122,6 +129,23 @@ class LagMatrices:
         twice = np.diagonal(after, axis1=-2, axis2=-1).real
         squares = (twice - 2 * (np.conj(values) * once).real) / norms + np.abs(values) ** 2
         return np.sqrt(np.maximum(jackknife_ends(squares, self.factor), 0))
+
+    @property
+    def contradicted(self) -> NDArray[np.bool_]:
+        """Which functions (k,) the next lag contradicts: there the process is not that which one lag predicts.
+
+        By a third of what the modulus of the predicted value loses, and by more than errors: then the rows do not
+        determine what follows, or the functions do not.
+        """
+        if self.later is None or len(self.grams) < 3:
+            return np.zeros(self.grams.shape[1], bool)
+        power = int(self.lags[1] // self.lags[0]) if len(self.lags) > 1 else 2
+        one, found = (np.linalg.solve(self.grams, forms) for forms in (self.forms[:, 0], self.later))
+        predicted, found = (np.diagonal(m, axis1=1, axis2=2) for m in (np.linalg.matrix_power(one, power), found))
+        off = found - predicted
+        errors = np.sqrt(self.factor * np.sum(np.abs(off[1:] - off[1:].mean(axis=0)) ** 2, axis=0))
+        least = np.maximum(OFF * (1 - np.abs(predicted[0])), ROUNDING)
+        return np.asarray((np.abs(off[0]) > CERTAIN * errors) & (np.abs(off[0]) > least))
 
     def propagators(self, functions: NDArray[np.intp]) -> Matrices:
         """The matrices (S, L, m, m) of the operator at each lag in some of the functions, beside the constant."""
@@ -178,6 +202,11 @@ class Reduced:
         left_out = np.zeros(0) if folds is None else folds.weight[self.filled]
         self.factor = jackknife_factor(folds, len(self.filled)) if folds is not None and self.filled else 0.0
         self.weights = moments.weight - np.concatenate([[0.0], left_out])
+
+    def share(self, name: str) -> Array:
+        """Return the mean of a statistic, a number, over all rows and without each fold, (S,)."""
+        parts = [self.parts[name][fold] for fold in self.filled]
+        return np.asarray((self.arrays[name] - np.stack([0.0 * self.arrays[name], *parts]))[:, 0] / self.weights)
 
     def __call__(self, name: str, left: Matrices, right: Matrices | None = None) -> Matrices:
         """Of a form (p, q) between functions (p, k) and (q, k), conjugate on the left, or of a functional (p,)."""

@@ -97,9 +97,12 @@ def solve_moments(
     certain = np.ones(len(spectrum.values), bool)
     if dynamic and is_lagged(moments):
         certain = resolved(LagMatrices.of(moments, shown["right"]).residuals(shown_values), shown_values)
+    contradicted = np.zeros(len(certain), bool)
+    if operator.lag and not own.two_sided and len(certain):
+        contradicted = LagMatrices.of(moments, shown["right"]).contradicted
     shared = operator.lag and (own.two_sided or "imbalance" in moments.arrays) and moments.right_basis is None
     starts = starts_of(moments, shown["left"]) if shared and shown["left"].size else Starts()
-    solved = Solved(posed, moments, spectrum, errors, approximation, certain, constants, starts)
+    solved = Solved(posed, moments, spectrum, errors, approximation, certain, constants, starts, contradicted)
     solved.advise(compared=compared)
     return {
         own.values: shown_values,

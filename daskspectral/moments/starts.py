@@ -25,6 +25,7 @@ Array = NDArray[np.floating[Any]]
 SLOWEST = 3  # functions that are compared
 UNEVEN = 0.5  # of their mean, by which weights of equilibrium vary
 CERTAIN = 4.0  # errors from folds: chance exceeds it in 1 of 300 samples
+DRIFTED = 3.0  # errors from folds, from which on starts may explain singular values that differ from eigenvalues
 NEGLIGIBLE = 0.02  # of 1 - value: a bias of a timescale that does not matter
 
 
@@ -82,7 +83,7 @@ def starts_of(moments: Moments, functions: Matrices) -> Starts:
     biased = (off[0] > beyond) | (certain & (off[0] > beyond / 2))
     biased &= off[0] > NEGLIGIBLE * (1 - np.minimum(np.abs(other[0]), 1))
     # singular values of a process that is not reversible differ from eigenvalues in equilibrium, too
-    expected = moments.operator.solver.two_sided and drift <= CERTAIN
+    expected = moments.operator.solver.two_sided and drift <= DRIFTED
     return Starts(imbalance, drift, bool(biased.any() and not expected))
 
 

@@ -51,7 +51,7 @@ class Solved:
     """A solved problem, with its error bars and how much half of the landmarks change its values, (k,).
 
     `certain` (k,) are values whose residuals let them be told from others, and `constants` so many come first. `starts`
-    is the test of whether trajectories start in equilibrium.
+    is the test of whether trajectories start in equilibrium, and a longer lag `contradicted` values (k,).
     """
 
     posed: Posed
@@ -62,6 +62,7 @@ class Solved:
     certain: NDArray[np.bool_]
     constants: int = 0
     starts: Starts = field(default_factory=Starts)
+    contradicted: NDArray[np.bool_] | bool = False
 
     @property
     def change(self) -> Array:
@@ -78,7 +79,7 @@ class Solved:
         """
         null = np.arange(len(self.spectrum.values)) < self.constants
         sampled = not self.starts.out_of_equilibrium and not order_matters(self.moments)
-        agreed = ~(self.change > CHANGE) & self.certain & sampled
+        agreed = ~(self.change > CHANGE) & self.certain & ~np.asarray(self.contradicted) & sampled
         return np.asarray(self.errors.trusted & (agreed | null))
 
     def advise(self, *, compared: bool) -> None:
@@ -103,6 +104,13 @@ class Solved:
             )
         if self.starts.out_of_equilibrium:
             warn_user(_started(self.posed.operator, self.starts), TrustWarning)
+        if (wrong := self.contradicted & self.errors.trusted)[self.constants :].any():
+            warn_user(
+                f"a longer lag contradicts {np.count_nonzero(wrong)} of {len(wrong)} values, which are not trusted: "
+                "the rows do not determine how they go on, or these functions do not. Give delays, rows beside earlier "
+                "ones as in np.hstack([x[1:], x[:-1]]), columns that are missing, more functions or a longer lag",
+                TrustWarning,
+            )
         if self.errors.reason:
             return
         if text := self.far_out():

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from daskspectral.forms import Field, Form, Functional, at, form, functional, gram_at, inner
 from daskspectral.kernels.base import check_flag, whole
 from daskspectral.operators.base import RESERVED, Operator, chosen_solver
@@ -171,11 +173,37 @@ class Transfer(Operator):
         ends = {} if self.solver.two_sided else {"future_gram": gram_at("future")}
         if self.reversible:
             ends = {"imbalance": imbalance}
+        elif self._goes_on:
+            ends["later"] = later
         return super().forms | ends | {f"form_{m}": self._form_at(f"future_{m}") for m in self.multiples[1:]}
 
     right_view = "future"
 
     ranking = "modulus"
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether eigenvalues, which no further lag tests, are tested at twice the lag within each batch."""
+        return not (self.solver.two_sided or self.reversible or self.multiples[1:])
+
+    @property
+    def derived(self) -> Mapping[str, frozenset[str]]:
+        return {"later": frozenset({"x"}), "follows": frozenset({"x"})}
+
+    def prepared(self, fields: Mapping[str, Any], scale: Any, columns: Any) -> Mapping[str, Any]:
+        if not self._goes_on or "future" not in fields:
+            return fields
+        x, future = fields["x"], fields["future"]
+        lag = min(self.lag, len(x))  # the row that ends a pair and begins another is one row
+        follows = np.zeros(len(x))
+        follows[: len(x) - lag] = (x[lag:] == future[: len(x) - lag]).all(axis=1)
+        return {**fields, "later": np.concatenate([future[lag:], future[len(x) - lag :]]), "follows": follows}
+
+    def statistics(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        found = super().statistics(fields)
+        if "follows" in fields:
+            found["follows"] = np.array([np.sum(fields["follows"] * fields.get("weight", 1.0))])
+        return found
 
     @property
     def kills_constants(self) -> bool:
@@ -210,6 +238,12 @@ def imbalance(f: Any, g: Any, x: Any) -> Any:
     by if time is reversed.
     """
     return inner(f - at(f, x.future), g + at(g, x.future))
+
+
+@form
+def later(f: Any, g: Any, x: Any) -> Any:
+    """E[f(x) g(z)] over the pairs whose end x + lag begins another, which ends in z."""
+    return inner(f, at(g, x.later), weight=x.follows)
 
 
 def _multiples(further: Any) -> tuple[int, ...]:

@@ -400,3 +400,61 @@ def test_soft_cells_have_sets_among_a_list_of_trajectories() -> None:
     model.metastable_sets(2, paths)
     memberships = np.asarray(model.memberships(np.arange(4.0)[:, None]))
     assert (memberships.argmax(axis=1) == memberships[0].argmax()).tolist() == [True, False, True, False]
+
+
+# -- rows that do not determine how they go on ---------------------------------------------------------------------
+
+
+def springs(n: int, noise: float) -> Array:
+    """Positions and velocities (n, 6) of three masses on springs in a row, the first on a wall, at steps of .1."""
+    stiffness = np.array([[2, -1, 0], [-1, 2, -1], [0, -1, 1.0]])
+    damping = noise * np.eye(3)
+    step = expm(0.1 * np.block([[np.zeros((3, 3)), np.eye(3)], [-stiffness, -damping]]))
+    rng = np.random.default_rng(0)
+    x = np.empty((n, 6))
+    x[0] = rng.standard_normal(6)
+    for t in range(1, n):
+        x[t] = step @ x[t - 1] + noise * np.append(np.zeros(3), rng.standard_normal(3))
+    return x
+
+
+def linear(operator: Transfer, x: Any) -> dsp.SpectralDecomposition:
+    d = (x[0] if isinstance(x, list) else x).shape[1]
+    return dsp.SpectralDecomposition(operator, MonomialBasis(d, 1), n_components=d + 1).fit(x)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+@pytest.mark.parametrize("operator", [Transfer(1, "eigen"), Transfer(2, "eigen", further=(3,))])
+@pytest.mark.parametrize("columns", [[0], [0, 1, 2], [0, 3]])
+def test_a_part_of_the_state_is_not_trusted_alone(columns: list[int], operator: Transfer, noise: float) -> None:
+    x = springs(5000, noise)
+    with pytest.warns(dsp.TrustWarning, match="Give delays"):
+        part = linear(operator, x[:, columns])
+    assert not part.trusted_[1:].any()
+    whole = linear(operator, [x[:3000], x[3000:]])
+    assert whole.trusted_.all()
+    frequencies = np.unique(np.abs(np.angle(whole.eigenvalues_)).round(2))[1:] / (0.1 * operator.lag)
+    np.testing.assert_allclose(frequencies, [0.445, 1.247, 1.802], atol=0.06)
+
+
+def test_delays_make_the_state_whole() -> None:
+    x = springs(5000, 0.0)[:, :1]
+    delayed = np.hstack([x[10 * i : len(x) - 60 + 10 * i] for i in range(6)])
+    model = linear(Transfer(1, "eigen"), delayed)
+    assert model.trusted_.all()
+    frequencies = np.unique(np.abs(np.angle(model.eigenvalues_)).round(3))[1:] / 0.1
+    np.testing.assert_allclose(frequencies, [0.445, 1.247, 1.802], atol=0.006)
+
+
+@doubtful
+@pytest.mark.parametrize("chunk", [50, 200, 10_000])
+def test_the_pass_sums_twice_the_lag_where_a_pair_begins_at_the_end_of_another(chunk: int) -> None:
+    x = [ar(150, seed=1), ar(400, seed=2)]
+    basis, operator = MonomialBasis(1, 2), Transfer(3, "eigen")
+    stored = [zarr.create_array({}, data=part, chunks=(chunk, 1)) for part in x]
+    weights = [np.linspace(1, 2, len(part)) for part in x]
+    model = dsp.SpectralDecomposition(operator, basis, n_components=2).fit(stored, sample_weight=weights)
+    pairs = zip(x, weights, strict=True)
+    wanted = sum(basis.values(part[:-6]) * w[:-6] @ basis.values(part[6:]).T for part, w in pairs)
+    np.testing.assert_allclose(model.moments_.arrays["follows"], sum(w[:-6].sum() for w in weights))
+    np.testing.assert_allclose(model.moments_.arrays["later"], wanted)
