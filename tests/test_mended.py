@@ -67,7 +67,7 @@ def test_columns_of_the_same_name_are_refused() -> None:
     names = ["a", "b", "a"]
     for same in (pd.DataFrame(X, columns=names), pa.table(list(X.T), names=names)):
         for model in (spectral(), dsp.DiffusionMap(2.0)):
-            with pytest.raises(ValueError, match="several columns of X are named 'a', and names tell columns apart"):
+            with pytest.raises(ValueError, match="several columns of X are named 'a', and names identify columns"):
                 model.fit(same)
 
 

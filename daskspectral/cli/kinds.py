@@ -51,8 +51,10 @@ def _folds(text: str) -> Any:
     return None if text == "none" else int(text) if text.isdecimal() else text
 
 
-def _columns(text: str) -> list[int]:
+def _columns(text: str) -> list[int] | list[str]:
     parts = [part.partition(":") for part in text.split(",")]
+    if not any(first.strip().isdecimal() for first, _, _ in parts):
+        return [*_names(text)]
     ranges = [range(int(first), int(last) if colon else int(first) + 1) for first, colon, last in parts]
     if sum(max(0, numbers.stop - numbers.start) for numbers in ranges) > MOST_COLUMNS:
         raise click.BadParameter(f"{text[:80]!r} has more than {MOST_COLUMNS} column numbers: choose fewer")
@@ -98,7 +100,7 @@ COUNT = OptionType("count", _whole, "not a number")
 LAG = OptionType("rows|time", _lag, "no number of rows, nor a time such as 6h or 1D")
 COUNT_OR_AUTO = OptionType("count", _whole, "not a number", "auto")
 FOLDS = OptionType("folds", _folds, "no folds")
-COLUMNS = OptionType("columns", _columns, "not a list of column numbers such as 0,2,5 or 0:8")
+COLUMNS = OptionType("columns", _columns, "not a list of column numbers such as 0,2,5 or 0:8, or of names")
 NAMES = OptionType("names", _names, "not a list of names such as time,lat,lon")
 SETS = OptionType("sets", _names, "no array of booleans, nor two such as a.zarr,b.zarr")
 PERIODS = OptionType("periods", _periods, "not a list of columns with their periods such as 0:6.283185,2:360")

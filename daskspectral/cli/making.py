@@ -55,10 +55,12 @@ def opened(points: str, options: Mapping[str, Any]) -> tuple[Any, int]:
 
     0 columns stand for an array of another shape, which the estimator refuses.
     """
+    from daskspectral.data.columns import Wanted
     from daskspectral.data.labelled import stack_rows
     from daskspectral.data.stores import open_zarr
 
-    stacked = stack_rows(points, sample_dims=options["sample_dims"], latitude=options["latitude"])
+    wanted = Wanted.by_user(options.get("columns"))
+    stacked = stack_rows(points, sample_dims=options["sample_dims"], latitude=options["latitude"], wanted=wanted)
     if stacked is not None:
         return points, stacked.layout.width
     array = open_zarr(points)
@@ -80,7 +82,7 @@ def functions_of(options: Mapping[str, Any], width: int) -> Any:
     """
     from daskspectral.basis import FourierLattice, Landmarks, NeuralBasis
     from daskspectral.choosing.landmarks import by_column
-    from daskspectral.data.source import check_columns
+    from daskspectral.data.columns import are_names, check_columns
 
     lattice, network = options["lattice"], options.get("network")
     kernel, periods = kernel_of(options), options["periods"]
@@ -100,7 +102,9 @@ def functions_of(options: Mapping[str, Any], width: int) -> Any:
                 raise click.UsageError(f"--{name} is for landmarks, or for --lattice with its highest frequency")
         return lattice if network is None else NeuralBasis(network)
     if periods is not None and width:
-        periods = by_column(periods, width, check_columns(options["columns"], width))
+        columns = options["columns"]
+        width, columns = (len(columns), None) if are_names(columns) else (width, check_columns(columns, width))
+        periods = by_column(periods, width, columns)
     return FourierLattice(lattice if len(lattice) > 1 else lattice[0], **box, kernel=kernel, periods=periods or None)
 
 

@@ -163,7 +163,9 @@ def _functions_of(path: str, options: dict[str, Any]) -> dict[str, Any]:
             f"the functions of {path} are combinations of its rows, which are fewer than its columns, and other rows "
             "need others. Fit all rows together"
         )
-    options["columns"] = moments.preparation["columns"]
+    names, options["columns"] = getattr(model, "columns_", None), moments.preparation["columns"]
+    if names is not None and names.feature_names is not None and options["columns"] is None:
+        options["columns"] = [*names.labels]
     return {"basis": moments.basis} | ({} if moments.right_basis is None else {"right_basis": moments.right_basis})
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import os
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from dask.base import is_dask_collection
 from numpy.typing import NDArray
 
+from daskspectral.data.columns import ColumnNames, Wanted
 from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import ArrayReader, DaskReader, Reader, zarr_reader
 from daskspectral.data.times import RowTimes
@@ -92,25 +91,15 @@ def is_frame(value: Any) -> bool:
 def names_of(value: Any) -> list[str]:
     """The names of the columns of a data frame, or of the first of several; [] where it has none that are text."""
     first = value[0] if isinstance(value, (list, tuple)) and value else value
-    names = [name for name, _ in _columns(first)] if is_frame(first) else []
-    return names if all(isinstance(name, str) for name in names) else []
+    names = frame_names(first) if is_frame(first) else None
+    return [] if names is None or names.feature_names is None else names.texts
 
 
-def with_names(frame: Any) -> Any:
-    """A frame of pandas with the names of the columns, which every scikit-learn finds there; without its rows.
-
-    Raises ValueError for a name that several columns have.
-    """
+def frame_names(frame: Any) -> ColumnNames | None:
+    """The names of the columns of a data frame; None if they are only their numbers."""
+    levels = getattr(frame.columns, "names", None) if _library(frame) == "pandas" else None
     names = [name for name, _ in _columns(frame)]
-    several = [name for name, count in Counter(names).items() if count > 1]
-    if several:
-        raise ValueError(
-            f"several columns of X are named {several[0]!r}, and names tell columns apart: give each its own, or give "
-            "the numbers without names, such as X.to_numpy()"
-        )
-    if _library(frame) == "pandas":
-        return frame
-    return importlib.import_module("pandas").DataFrame(columns=names)
+    return ColumnNames.of(names, levels if names and isinstance(names[0], tuple) else None)
 
 
 def refuse_unfit(value: Any, what: str) -> None:
@@ -122,23 +111,60 @@ def refuse_unfit(value: Any, what: str) -> None:
         raise TypeError(f"{what} is a sparse {kind}, and rows of numbers are wanted; give {what}.toarray()")
 
 
-def matrix(frame: Any, what: str) -> Array:
+def matrix(frame: Any, what: str, places: Sequence[int | None] | None = None, wanted: Wanted | None = None) -> Array:
     """The real numbers (n, d) of a data frame, missing entries as NaN: float32 where all columns are, else float64.
 
-    Columns of one numpy type stay as they are. Raises TypeError or ValueError, with the name of the column, for text,
-    dates, categories, and complex numbers.
+    Of these are the columns at the `places`, by default all; 0 stands for None, and for a column that is not used and
+    holds no real numbers. Columns of one numpy type stay as they are. Raises TypeError or ValueError, which names them
+    all, for used columns of text, dates, categories, or complex numbers.
     """
     names, columns = zip(*_columns(frame), strict=True) if frame.shape[1] else ((), ())
-    if _library(frame) == "pandas":
+    places, wanted = [*range(len(names))] if places is None else places, wanted or Wanted()
+    if _library(frame) == "pandas" and None not in places:
         own = {dtype for dtype in frame.dtypes if isinstance(dtype, np.dtype)}
         if len(own) == 1 and all(dtype in own for dtype in frame.dtypes) and next(iter(own)).kind in "fiub":
-            return np.ascontiguousarray(frame.to_numpy())  # as an array of these rows is, to the same bits
-    found = [_numbers(column, f"column {name!r} of {what}") for name, column in zip(names, columns, strict=True)]
-    single = all(values.dtype.kind == "f" and values.dtype.itemsize <= 4 for values in found)
-    out = np.empty(frame.shape, dtype=np.float32 if single and found else np.float64)
+            whole = frame if [*places] == [*range(len(names))] else frame.iloc[:, [*places]]
+            return np.ascontiguousarray(whole.to_numpy())  # as an array of these rows is, to the same bits
+    found: list[Array | None] = []
+    refused: dict[Any, Exception] = {}
+    for number, place in enumerate(places):
+        found.append(None)
+        if place is None:
+            continue
+        try:
+            found[-1] = _numbers(columns[place], f"column {names[place]!r} of {what}")
+        except (TypeError, ValueError) as error:
+            if wanted.uses(number, len(places)):
+                refused[names[place]] = error
+    if refused:
+        _refuse_columns(refused)
+    single = all(v.dtype.kind == "f" and v.dtype.itemsize <= 4 for v in found if v is not None)
+    out = np.zeros((frame.shape[0], len(places)), dtype=np.float32 if single and found else np.float64)
     for number, values in enumerate(found):
-        out[:, number] = values
+        if values is not None:
+            out[:, number] = values
     return out
+
+
+def _refuse_columns(refused: dict[Any, Exception]) -> None:
+    """Raise the error of the first column that cannot be used, with the names of all others."""
+    (_, first), *others = refused.items()
+    if not others:
+        raise first
+    names = ", ".join(repr(name) for name, _ in others)
+    raise type(first)(f"{first}. Other columns that cannot be used: {names}; choose columns by Rows(X, columns=[...])")
+
+
+def frame_reader(frame: Any, what: str, wanted: Wanted) -> Reader:
+    """A Reader of the columns of a data frame that are wanted. Raises as `Wanted.places` and `matrix`."""
+    own = frame_names(frame)
+    if own is not None:
+        own.check_distinct(what)
+    places = wanted.places(own, frame.shape[1], what)
+    reader = ArrayReader(matrix(frame, what, places, wanted))
+    if own is not None and None not in places:
+        reader.named(own.taken(place for place in places if place is not None))
+    return reader.timed(_index_times(frame.index)) if _library(frame) == "pandas" else reader
 
 
 def vector(column: Any) -> Array:
@@ -264,6 +290,23 @@ def points_reader(value: Any, what: str) -> Reader:
     return reader
 
 
+def named_reader(value: Any, what: str, wanted: Wanted) -> Any:
+    """A Reader of the columns of data that are wanted; the value itself if it is no frame, zarr array, path or Reader.
+
+    Raises as `Wanted.places`, and as the readers.
+    """
+    if is_frame(value):
+        return frame_reader(value, what, wanted)
+    if not isinstance(value, (Reader, str, os.PathLike, loaded("zarr.Array", "zarr.Group"))):
+        if wanted.asked:
+            wanted.places(None, points_reader(value, what).shape[1], what)
+        return value
+    reader = as_reader(value, what)
+    if reader.ndim != 2:
+        return reader
+    return reader.columns_at(wanted.places(reader.column_names, reader.shape[1], what))
+
+
 def array_like(value: Any) -> tuple[Reader, Array | None]:
     """Return a reader of points, and the points (n, d) if they are in memory, in no container with labels.
 
@@ -314,6 +357,8 @@ def reader_of(value: Any, what: str) -> Reader:
         value = chunked(value).data
     if isinstance(value, loaded("dask.array.Array")):
         return DaskReader(_checked_blocks(value, what))
+    if is_frame(value):
+        return frame_reader(value, what, Wanted())
     found = in_memory(value, what)
     if not isinstance(found, (list, tuple)) and not hasattr(found, "__array__"):
         raise TypeError(
@@ -321,10 +366,9 @@ def reader_of(value: Any, what: str) -> Reader:
             "of a zarr array"
         )
     try:
-        reader = ArrayReader(np.asanyarray(found))
+        return ArrayReader(np.asanyarray(found))
     except ValueError as error:
         raise ValueError(f"{what} cannot be made an array: {error}") from None
-    return reader.timed(_index_times(value.index)) if is_frame(value) and _library(value) == "pandas" else reader
 
 
 def _index_times(index: Any) -> RowTimes | None:

@@ -204,13 +204,14 @@ def _parquet(source: Path, part: Part) -> Iterator[Table]:
     if source.is_dir() and not any(source.rglob("*.parquet")):
         raise ValueError(f"{source} holds no .parquet file.")
     reader = open_parquet([str(source)], None if part.columns is None else [*map(str, part.columns)])
+    names = [*map(str, reader.names)]
 
     def blocks(size: int) -> Iterator[Block]:
         for group in reader.groups:
-            for batch in group.to_batches(columns=list(reader.names), batch_size=size):
-                yield numbers(batch, reader.names)
+            for batch in group.to_batches(columns=names, batch_size=size):
+                yield numbers(batch, names)
 
-    yield Table(len(reader.names), reader.shape[0], reader.dtype, list(reader.names), blocks)
+    yield Table(len(reader.names), reader.shape[0], reader.dtype, names, blocks)
 
 
 @contextmanager

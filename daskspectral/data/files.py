@@ -15,7 +15,7 @@ import numpy as np
 
 from daskspectral.data.folders import Directory, is_store
 from daskspectral.data.loaded import loaded
-from daskspectral.data.readers import DaskReader, Reader, ZarrReader, library, open_parquet, zarr_reader
+from daskspectral.data.readers import DaskReader, Reader, ZarrReader, library, parquet_table, zarr_reader
 from daskspectral.data.remote import connect, fill_is_meant, local_path, opened_file, reaching
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def open_labelled(value: Any, what: str, sample_dims: Sequence[str] | None = Non
         found = _matching(paths, what)
         return LabelledData(_netcdf(found, what, sample_dims), paths=tuple(found))
     if all(_ends(path, PARQUET) or _is_folder_of_parquet(path) for path in paths):
-        return LabelledData(open_parquet(_matching(paths, what)))
+        return LabelledData(parquet_table(_matching(paths, what)))
     if isinstance(value, (list, tuple)):
         return None
     return _store(paths[0], what)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.data.columns import ColumnNames, Wanted, taken
 from daskspectral.data.containers import chunked, reader_of
 from daskspectral.data.files import LabelledData, open_labelled
-from daskspectral.data.layout import Coordinate, Layout, RowLabels, Variable, check_columns, check_rows, plain
+from daskspectral.data.layout import Coordinate, Layout, RowLabels, Variable, check_columns, check_rows, in_order, plain
 from daskspectral.data.loaded import loaded
-from daskspectral.data.readers import ParquetReader, Reader, lazy_rows
+from daskspectral.data.readers import DaskReader, ParquetTable, Reader, lazy_rows
 from daskspectral.data.times import RowTimes
 
 if TYPE_CHECKING:
@@ -174,12 +175,14 @@ def stack_rows(
     drop_empty: bool = False,
     weigh: bool = False,
     unweighted: bool = False,
+    wanted: Wanted | None = None,
 ) -> StackedRows | None:
     """Labelled data as rows and columns; None for data without labels.
 
     Rows are the combinations of `sample_dims`, by default the first dimension; all other dimensions are columns. With
     `drop_empty` columns without a number in any row are left out, for which the data are read once where their first
     rows have such columns. With the `layout` of a fit, columns are those of the fit, and rows all other dimensions.
+    Of columns with names these are the ones that are `wanted`; `used` are numbers of the columns of a given layout.
     `latitude` is a coordinate in degrees: `weigh` gives the weights of rows that have it, columns that have it are
     multiplied by sqrt(cos). `unweighted` divides by that instead, for derivatives by the columns.
 
@@ -192,22 +195,31 @@ def stack_rows(
         isinstance(found.data, loaded("xarray.DataArray")) and found.data.ndim < 2 and not (dims or layout)
     ):
         return None
-    if isinstance(found.data, ParquetReader):
-        return _table(found.data, what, dims, latitude, layout)
-    arrays = _variables(found.data, what, layout)
-    samples = _samples(arrays, what, dims) if layout is None else _other_dims(arrays, layout, what)
+    first, wanted = layout is None, _of_layout(layout, wanted or Wanted())
+    if isinstance(found.data, ParquetTable):
+        return _table(found.data, what, dims, latitude, layout, wanted, unweighted)
+    named = _by_name(found.data, what, dims, layout, wanted)
+    moved = named is not None
+    if named is not None:
+        arrays, samples, places = named
+    else:
+        arrays = _variables(found.data, what, layout)
+        own, places = [*arrays], None
+        samples = _samples(arrays, what, dims) if layout is None else _other_dims(arrays, layout, what)
+        moved = any(mine is not given for mine, given in zip(arrays, own, strict=True))
     for i, array in enumerate(arrays):
         behind: list[Hashable] = [dim for dim in array.dims if dim not in samples]
-        if layout is not None and set(behind) == set(layout.variables[i].dims):
+        if named is None and layout is not None and set(behind) == set(layout.variables[i].dims):
             behind = [*layout.variables[i].dims]
         arrays[i] = array.transpose(*samples, *behind)
-        _check_columns(arrays[i], samples, what)
+    _check_columns(arrays, samples, what)
     name = latitude if layout is None else layout.latitude
     angles = None if name is None else _latitude(found.data, name, samples, what, asked=layout is None or weigh)
     across = angles if angles is not None and not set(angles.dims) & set(samples) else None
-    first = layout is None
     layout = _layout(found.data, arrays, samples, latitude) if layout is None else layout
-    values = _direct(found, arrays, layout) or stacked(arrays, len(samples))
+    values = (None if moved else _direct(found, arrays, layout)) or stacked(arrays, len(samples))
+    if places is not None:
+        values = _taken(values, places)
     if first:
         kept = columns_with_numbers(values, what) if drop_empty else None
         weights = None if across is None else column_weights(arrays, samples, across)
@@ -223,6 +235,8 @@ def stack_rows(
         values = layout.baseline.removed(values, rows, what)
     reader = reader_of(values, what)
     reader = found.behind(reader, [array.name for array in arrays])
+    by_model = first and places is not None and not wanted.asked
+    reader.named(wanted.names if by_model else layout.used_names)
     return StackedRows(reader.timed(times_of(rows)), layout, rows, cosines)
 
 
@@ -262,8 +276,8 @@ def stack_field(value: Any, rows: RowLabels, what: str) -> tuple[Any, xr.DataArr
     coordinates are not those of the rows.
     """
     found = open_labelled(value, what, tuple(map(str, rows.dims)))
-    if found is None or isinstance(found.data, ParquetReader):
-        return (value if found is None else found.data), None
+    if found is None or isinstance(found.data, ParquetTable):
+        return (value if found is None else found.data.reader()), None
     data = found.data
     if isinstance(data, loaded("xarray.Dataset")):
         if len(data.data_vars) != 1:
@@ -347,19 +361,111 @@ def _named(sample_dims: Dims) -> tuple[str, ...] | None:
     return dims
 
 
+def _of_layout(layout: Layout | None, wanted: Wanted) -> Wanted:
+    """Return the columns of a layout as wanted ones, of which those that are left out need not be there."""
+    if layout is None:
+        return wanted
+    kept = np.arange(layout.size) if layout.kept is None else np.flatnonzero(layout.kept)
+    used = kept if wanted.used is None else kept[list(wanted.used)]
+    return Wanted(layout.column_names, tuple(used.tolist()))
+
+
 def _table(
-    table: ParquetReader, what: str, dims: tuple[str, ...] | None, latitude: str | None, layout: Layout | None
+    table: ParquetTable,
+    what: str,
+    dims: tuple[str, ...] | None,
+    latitude: str | None,
+    layout: Layout | None,
+    wanted: Wanted,
+    unweighted: bool,
 ) -> StackedRows:
     if dims not in (None, (ROW,)) or latitude is not None:
         raise ValueError(f"{what} is a Parquet table, whose rows are samples: leave sample_dims and latitude out")
+    if layout is not None and wanted.names is None and not layout.trivial:
+        raise ValueError(
+            f"{what} has the columns {list(table.names)}, and the model was fitted on {layout.names[:5]}. Give data "
+            "with the dimensions of the fit"
+        )
+    places = wanted.places(ColumnNames(table.names), len(table.names), what)
+    reader: Reader = table.reader(places, wanted)
+    names = wanted.names or ColumnNames(table.names)
+    rows = RowLabels((ROW,), (reader.shape[0],))
     if layout is None:
-        layout = Layout((ROW,), tuple(Variable(name, (), ()) for name in table.names))
-    elif (names := tuple(v.name for v in layout.variables)) != table.names:
-        if missing := [name for name in names if name not in table.names]:
-            raise ValueError(f"{what} has the columns {list(table.names)}, and the model was fitted on {missing} too")
-        table = replace(table, names=tuple(map(str, names)))
-    rows = RowLabels((ROW,), (table.shape[0],))
-    return StackedRows(table, layout, rows)
+        return StackedRows(reader.named(names), Layout((ROW,), tuple(Variable(n, (), ()) for n in names.texts)), rows)
+    values = chosen_columns(reader, layout, unweighted)
+    if layout.baseline is not None and not unweighted:
+        values = layout.baseline.removed(values, rows, what)
+    return StackedRows(reader_of(values, what).named(layout.used_names), layout, rows)
+
+
+def _taken(values: Any, places: Sequence[int | None]) -> Any:
+    """The columns at these places of a Reader, dask or numpy array, 0 for None."""
+    import dask.array as da
+
+    if [*places] == [*range(values.shape[1])]:
+        return values
+    if isinstance(values, da.Array):
+        lazy: Any = DaskReader(values).columns_at(places)
+        return lazy.array
+    return values.columns_at(places) if isinstance(values, Reader) else taken(values, places)
+
+
+def _by_name(
+    data: Any, what: str, dims: tuple[str, ...] | None, layout: Layout | None, wanted: Wanted
+) -> tuple[list[xr.DataArray], tuple[Hashable, ...], Sequence[int | None]] | None:
+    """The arrays whose columns are wanted by name, the dimensions of their rows, and the columns' places among these.
+
+    None if no names are wanted, or the data have none, such as those of one array along several dimensions.
+    """
+    names = wanted.names
+    if names is None or (names.feature_names is None and not wanted.asked):
+        return None
+    arrays = _variables(data, what, None)
+    hint = dims or (None if layout is None else layout.sample_dims)
+    along = None if len(arrays) > 1 else _labelled_dim(arrays[0], layout, hint)
+    if along is None:
+        own = [array.name for array in arrays]
+        if None in own or (len(arrays) == 1 and arrays[0].ndim > 1 and not wanted.asked):
+            return None
+        places = wanted.places(ColumnNames(tuple(map(str, own))), len(own), what)
+        arrays = [arrays[place] for place in places if place is not None]
+        if not wanted.asked and any(set(array.dims) != set(arrays[0].dims) for array in arrays):
+            return None
+        given = hint is not None and set(hint) <= set(arrays[0].dims)
+        samples: tuple[Hashable, ...] = tuple(hint or ()) if given else arrays[0].dims[: 1 if wanted.asked else None]
+        if any(set(samples) - set(array.dims) for array in arrays):
+            samples = _samples(arrays, what, dims)
+        wide = any(array.ndim > len(samples) for array in arrays)
+    else:
+        array = arrays[0]
+        places = wanted.places(ColumnNames.of(array.coords[along].values), array.sizes[along], what)
+        arrays = [array.isel({along: [place for place in places if place is not None]})]
+        others = tuple(dim for dim in array.dims if dim != along)
+        samples = tuple(hint) if hint is not None and set(hint) == set(others) else others
+        if layout is None and dims is not None and set(dims) != set(others):
+            return None
+        wide = False
+    if wide:
+        return (arrays, samples, [*range(sum(_width(array, samples) for array in arrays))]) if wanted.asked else None
+    numbers = iter(range(len(places)))
+    return arrays, samples, [None if place is None else next(numbers) for place in places]
+
+
+def _width(array: xr.DataArray, samples: tuple[Hashable, ...]) -> int:
+    return int(np.prod([size for dim, size in array.sizes.items() if dim not in samples], dtype=int))
+
+
+def _labelled_dim(array: xr.DataArray, layout: Layout | None, hint: Any) -> Hashable | None:
+    """The one dimension of an array whose entries are named, and that is not among the rows; None for others."""
+    named = [dim for dim in array.dims if dim in array.coords and dim not in (hint or ())]
+    named = [dim for dim in named if array.indexes[dim].nlevels > 1 or _texts(array.coords[dim].values)]
+    if layout is not None and layout.dims and layout.dims[0] in named:
+        return layout.dims[0]
+    return named[0] if len(named) == 1 and array.ndim > 1 else None
+
+
+def _texts(values: Array) -> bool:
+    return values.dtype.kind in "UTO" and all(isinstance(value, str) for value in values)
 
 
 def _variables(data: Any, what: str, layout: Layout | None) -> list[xr.DataArray]:
@@ -408,11 +514,13 @@ def _samples(arrays: list[xr.DataArray], what: str, dims: tuple[str, ...] | None
 def _other_dims(arrays: list[xr.DataArray], layout: Layout, what: str) -> tuple[Hashable, ...]:
     """The dimensions of the rows, which are those that the columns of a layout have not."""
     samples: tuple[Hashable, ...] | None = None
-    for array, variable in zip(arrays, layout.variables, strict=True):
+    for i, (array, variable) in enumerate(zip(arrays, layout.variables, strict=True)):
         dims = variable.dims
         if len(arrays) == 1 and layout.trivial and array.ndim == 2 and dims[0] not in array.dims:
             dims = (str(array.dims[1]),)  # columns by their places, having no other names
-        if missing := [dim for dim in dims if dim not in array.dims]:
+        if not (missing := [dim for dim in dims if dim not in array.dims]):
+            array = arrays[i] = in_order(array, tuple(map(str, dims)), layout)
+        if missing:
             raise ValueError(
                 f"{what} has the dimensions {array.dims}, and the model was fitted on columns along {missing} too"
             )
@@ -437,20 +545,39 @@ def _other_dims(arrays: list[xr.DataArray], layout: Layout, what: str) -> tuple[
     return samples
 
 
-def _check_columns(array: xr.DataArray, samples: tuple[Hashable, ...], what: str) -> None:
-    """Raise TypeError or ValueError where time stamps, text or complex numbers would be columns."""
-    label = what if array.name is None else f"{array.name!r} of {what}"
-    if array.dtype.kind not in "fiub":
-        times = array.dtype.kind in "mM"
-        remedy = f"leave it out by {what}.drop_vars({array.name!r})" if array.name is not None else "leave it out"
-        if array.dtype.kind == "c":
-            remedy = "split real and imaginary parts"
-        elif times:
-            remedy += ", or give numbers of a unit, such as (t - t[0]) / numpy.timedelta64(1, 'D')"
+def _check_columns(arrays: list[xr.DataArray], samples: tuple[Hashable, ...], what: str) -> None:
+    """Raise TypeError or ValueError, which names all variables, if time stamps, text or complex numbers are columns."""
+    refused = [(array, message) for array in arrays if (message := _unfit(array, what))]
+    if refused:
+        others = ", ".join(repr(array.name) for array, _ in refused[1:])
         raise TypeError(
-            f"{label} holds {'time stamps' if times else 'values'} of dtype {array.dtype}, and columns are real "
-            f"numbers: {remedy}"
+            refused[0][1]
+            + (f". Other variables that cannot be used: {others}; choose by columns=[...]" if others else "")
         )
+    for array in arrays:
+        _check_dims(array, samples, what)
+
+
+def _unfit(array: xr.DataArray, what: str) -> str:
+    """Why the values of an array cannot be columns; empty if they can."""
+    if array.dtype.kind in "fiub":
+        return ""
+    label = what if array.name is None else f"{array.name!r} of {what}"
+    times = array.dtype.kind in "mM"
+    remedy = f"leave it out by {what}.drop_vars({array.name!r})" if array.name is not None else "leave it out"
+    if array.dtype.kind == "c":
+        remedy = "split real and imaginary parts"
+    elif times:
+        remedy += ", or give numbers of a unit, such as (t - t[0]) / numpy.timedelta64(1, 'D')"
+    return (
+        f"{label} holds {'time stamps' if times else 'values'} of dtype {array.dtype}, and columns are real numbers: "
+        f"{remedy}"
+    )
+
+
+def _check_dims(array: xr.DataArray, samples: tuple[Hashable, ...], what: str) -> None:
+    """Raise TypeError or ValueError for dimensions that are not named by text, hold times, or are empty."""
+    label = what if array.name is None else f"{array.name!r} of {what}"
     if strange := [dim for dim in array.dims if not isinstance(dim, str)]:
         raise TypeError(f"{label} has dimensions that are not named by text, such as {strange[0]!r}: rename them")
     for dim in array.dims:

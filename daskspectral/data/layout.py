@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.data.anomalies import Baseline
+from daskspectral.data.columns import ColumnNames
 from daskspectral.registry import Registered
 
 if TYPE_CHECKING:
@@ -117,6 +118,30 @@ class Layout(Registered):
         dims = self.variables[0].dims
         single = len(self.variables) == 1 and len(dims) == 1 and dims[0] not in self.coords
         return single and self.whole
+
+    @property
+    def column_names(self) -> ColumnNames | None:
+        """The names of all columns, whether used or not; None if their places are told by several coordinates."""
+        if not any(variable.dims for variable in self.variables):
+            return None if None in (names := [v.name for v in self.variables]) else ColumnNames.of(names)
+        dims = self.variables[0].dims
+        if len(self.variables) > 1 or len(dims) > 1:
+            return None
+        levels = self.stacked.get(dims[0])
+        if levels is not None:
+            return ColumnNames.of(
+                zip(*(self.coords[k].variable().values.tolist() for k in levels), strict=True), levels
+            )
+        coordinate = self.coords.get(dims[0])
+        if coordinate is None or not (coordinate.dtype == "text" or coordinate.dtype[1:2] in ("i", "u")):
+            return None
+        return ColumnNames.of(coordinate.variable().values)
+
+    @property
+    def used_names(self) -> ColumnNames | None:
+        """The `column_names` of the columns that are used."""
+        names = self.column_names
+        return names if names is None or self.kept is None else names.taken(np.flatnonzero(self.kept).tolist())
 
     @property
     def names(self) -> list[str]:
@@ -256,6 +281,43 @@ NEAR = 1e-3  # of the spacing of a coordinate, and
 ROUNDED = 1e-6  # of the largest of one without an index, such as a float32 of a float64: the same place
 
 
+def in_order(array: xr.DataArray, dims: tuple[str, ...], layout: Layout) -> xr.DataArray:
+    """Return an array with its entries along `dims` in the order of the fit, without those that the fit had not.
+
+    Coordinates identify the entries: of a dimension without a coordinate those that depend on it alone, together.
+    """
+    for dim in dims:
+        names = [dim] if dim in layout.coords else [k for k, c in layout.coords.items() if c.dims == (dim,)]
+        names = [name for name in names if name in array.coords and array.coords[name].dims == (dim,)]
+        pairs = [(np.asarray(array.coords[k].values), layout.coords[k].variable().values) for k in names]
+        if not pairs or all(_same_places(came, wanted, dim not in layout.coords) for came, wanted in pairs):
+            continue
+        places = _found(pairs[0][0], pairs[0][1]) if names == [dim] else _found_together(pairs)
+        if places is not None:
+            array = array.isel({dim: places})
+    return array
+
+
+def _found(came: Array, wanted: Array) -> list[int] | None:
+    """Return where labels lie, numbers to rounding; None if one is missing or lies at two places."""
+    if wanted.dtype.kind not in "fiu" or came.dtype.kind not in "fiu":
+        return _found_together([(came, wanted)])
+    distance = np.abs(came[None, :] - wanted.astype(float)[:, None]) <= _nearness(wanted, False)
+    return distance.argmax(axis=1).tolist() if np.all(distance.sum(axis=1) == 1) else None
+
+
+def _found_together(pairs: list[tuple[Array, Array]]) -> list[int] | None:
+    """Return where tuples of labels lie; None if one is missing or lies at two places."""
+    came, wanted = (
+        [*zip(*([f"{v:.6g}" if a.dtype.kind == "f" else str(v) for v in a] for a in side), strict=True)]
+        for side in zip(*pairs, strict=True)
+    )
+    known = {label: place for place, label in enumerate(came)}
+    if len(known) < len(came) or len({*wanted}) < len(wanted) or not {*wanted} <= {*known}:
+        return None
+    return [known[label] for label in wanted]
+
+
 def check_columns(array: xr.DataArray, dims: tuple[str, ...], layout: Layout, what: str) -> None:
     """Raise ValueError where the columns, along `dims`, lie elsewhere than those of the fit, or in another order.
 
@@ -312,11 +374,16 @@ def _same_places(came: Array, wanted: Array, bare: bool) -> bool:
     if came.shape != wanted.shape:
         return False
     if wanted.dtype.kind in "fiu" and came.dtype.kind in "fiu":
-        known = np.unique(wanted[np.isfinite(wanted)])
-        spacing = np.min(np.diff(known)) if len(known) > 1 else max(float(np.max(np.abs(known), initial=0)), 1.0)
-        near = max(NEAR * spacing, ROUNDED * float(np.max(np.abs(known), initial=0)) if bare else 0.0)
-        return np.allclose(came, wanted.astype(float), rtol=0, atol=near, equal_nan=True)
+        return np.allclose(came, wanted.astype(float), rtol=0, atol=_nearness(wanted, bare), equal_nan=True)
     return bool(came.astype(str).tolist() == wanted.astype(str).tolist())
+
+
+def _nearness(wanted: Array, bare: bool) -> float:
+    """Return how far apart two numbers are at most that are the same place among these."""
+    known = np.unique(wanted[np.isfinite(wanted)])
+    largest = float(np.max(np.abs(known), initial=0))
+    spacing = float(np.min(np.diff(known))) if len(known) > 1 else max(largest, 1.0)
+    return max(NEAR * spacing, ROUNDED * largest if bare else 0.0)
 
 
 def _ends(values: Array) -> str:

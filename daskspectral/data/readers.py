@@ -9,9 +9,9 @@ import lzma
 import os
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, product
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.data.columns import ColumnNames, Wanted, taken
 from daskspectral.data.remote import connect, fill_is_meant, is_url, reaching, refuse_nothing
 from daskspectral.data.times import RowTimes
 
@@ -31,6 +32,7 @@ Array = NDArray[Any]
 DAMAGE = (ValueError, RuntimeError, OSError, EOFError, zlib.error, lzma.LZMAError)  # what codecs raise
 AWAY = (FileNotFoundError, PermissionError, ConnectionError)  # of a store, and no damage
 MOST_CHUNKS = 10_000_000  # along the rows: their borders take 80 MB
+COLUMNS = "columns"  # the attribute of a zarr array that holds the names of its columns
 FILL_MEANT = (
     "where fill values are meant, write them, give the array as dask.array.from_zarr(...), or fit with "
     "Rows(X, allow_missing=True) (--allow-missing in the shell)"
@@ -46,6 +48,8 @@ class Reader(ABC):
     """The files, by path or URL, that rows are read from where these are in no zarr store."""
     times: RowTimes | None = None
     """The times of the rows, or the numbers of their index; None for rows without."""
+    column_names: ColumnNames | None = None
+    """The names of the columns; None if they have none."""
 
     @property
     @abstractmethod
@@ -63,6 +67,25 @@ class Reader(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k != "times"}
+
+    def named(self, names: ColumnNames | None) -> Self:
+        """Return this reader with names of its columns."""
+        object.__setattr__(self, "column_names", names)
+        return self
+
+    def columns_at(self, places: Sequence[int | None]) -> Reader:
+        """Return a reader of the columns at these places, 0 for None; they are selected where rows are read."""
+        names = self.column_names
+        if isinstance(places, range) or [*places] == [*range(self.shape[1])]:
+            return self
+        found = self._columns_at(tuple(places))
+        object.__setattr__(found, "times", self.times)
+        return (
+            found if names is None or None in places else found.named(names.taken(p for p in places if p is not None))
+        )
+
+    def _columns_at(self, places: tuple[int | None, ...]) -> Reader:
+        return ColumnsReader(self, places)
 
     @property
     def ndim(self) -> int:
@@ -124,6 +147,11 @@ class ArrayReader(Reader):
 
     def localise(self, start: int, stop: int) -> Reader:
         return ArrayReader(np.ascontiguousarray(self.read(start, stop)), start)
+
+    def _columns_at(self, places: tuple[int | None, ...]) -> Reader:
+        if isinstance(self.array, np.memmap):
+            return ColumnsReader(self, places)
+        return ArrayReader(taken(self.array, places), self.first)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -329,16 +357,70 @@ def zarr_reader(array: zarr.Array[Any], name: str | None = None) -> Reader:
     refuse_codecs(array.metadata.to_dict(), name)
     if not array.shape:
         return ArrayReader(np.asarray(array[...]))
-    reader = ZarrReader.of(array, name)
-    return ArrayReader(reader.read(0, array.shape[0])) if isinstance(array.store, MemoryStore) else reader
+    reader: Reader = ZarrReader.of(array, name)
+    if isinstance(array.store, MemoryStore):
+        reader = ArrayReader(reader.read(0, array.shape[0]))
+    names: Any = array.attrs.get(COLUMNS)
+    if isinstance(names, list) and [array.ndim, array.shape[-1]] == [2, len(names)] and all(map(_is_text, names)):
+        reader.named(ColumnNames(tuple(names)))
+    return reader
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnsReader(Reader):
+    """The columns of a reader at some `places`, 0 for None, selected where the rows are read."""
+
+    reader: Reader
+    places: tuple[int | None, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (self.reader.shape[0], len(self.places))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        return self.reader.dtype
+
+    @property
+    def paths(self) -> tuple[str, ...]:  # type: ignore[override]
+        return self.reader.paths
+
+    @property
+    def edges(self) -> Array:
+        return self.reader.edges
+
+    def read(self, start: int, stop: int) -> Array:
+        return taken(self.reader.read(start, stop), self.places)
+
+    def localise(self, start: int, stop: int) -> Reader:
+        return replace(self, reader=self.reader.localise(start, stop))
+
+    @property
+    def parts(self) -> tuple[Reader, ...]:
+        return self.reader.parts
+
+    def within(self, start: int, stop: int) -> Iterator[tuple[Reader, int, int]]:
+        return self.reader.within(start, stop)
+
+    @property
+    def stored(self) -> tuple[Reader, ...]:
+        return self.reader.stored
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {**self.reader.identity, "columns": [*self.places]}
 
 
 @dataclass(frozen=True, eq=False)
 class ParquetReader(Reader):
-    """The columns `names` of Parquet files behind one another; `borders` are those of their row groups."""
+    """The columns `names` of Parquet files behind one another, 0 for None; `borders` are those of their row groups."""
 
     groups: tuple[Any, ...]  # fragments of a pyarrow dataset, one row group each
-    names: tuple[str, ...]
+    names: tuple[str | None, ...]
     borders: Array
     dtype: np.dtype[Any]
     paths: tuple[str, ...]
@@ -353,33 +435,76 @@ class ParquetReader(Reader):
 
     def read(self, start: int, stop: int) -> Array:
         first, last = np.searchsorted(self.borders, [start, stop - 1], "right") - 1
-        result = np.empty((stop - start, len(self.names)), self.dtype)
+        result = np.zeros((stop - start, len(self.names)), self.dtype)
+        places = [j for j, name in enumerate(self.names) if name is not None]
+        names = [name for name in self.names if name is not None]
         for i in range(int(first), int(last) + 1):
-            table = self.groups[i].to_table(columns=list(self.names))
+            table = self.groups[i].to_table(columns=names)
             low, high = int(self.borders[i]), int(self.borders[i + 1])
             a, b = max(start, low), min(stop, high)
-            result[a - start : b - start] = numbers(table.slice(a - low, b - a), self.names, self.dtype)
+            result[a - start : b - start, places] = numbers(table.slice(a - low, b - a), names, self.dtype)
         return result
+
+    def _columns_at(self, places: tuple[int | None, ...]) -> Reader:
+        return replace(self, names=tuple(None if place is None else self.names[place] for place in places))
 
     @property
     def identity(self) -> dict[str, Any]:
         return {**super().identity, "columns": list(self.names)}
 
 
-def open_parquet(paths: Sequence[str], columns: Sequence[str] | None = None) -> ParquetReader:
-    """A reader of the files, or folders of files; nothing but their metadata is read.
+@dataclass(frozen=True, eq=False)
+class ParquetTable:
+    """Parquet files of the same columns behind one another, of which no column is chosen yet."""
 
-    Raises TypeError for columns that are not real numbers, ValueError for files without rows or without the columns of
-    the first, and ImportError without pyarrow.
+    groups: tuple[Any, ...]
+    names: tuple[str, ...]
+    kinds: Mapping[str, tuple[Any, str]]
+    """For each column its type and the file with this type, one that holds no real numbers first."""
+    borders: Array
+    paths: tuple[str, ...]
+
+    @property
+    def unfit(self) -> list[str]:
+        """The columns that do not hold real numbers."""
+        return [name for name in self.names if not _is_real(self.kinds[name][0])]
+
+    def reader(self, places: Sequence[int | None] | None = None, used: Wanted | None = None) -> ParquetReader:
+        """Return a reader of the columns at these places, by default all.
+
+        Columns that are not used and hold no real numbers are not read. Raises TypeError, which names them all, for
+        used columns that hold no real numbers.
+        """
+        places, wanted, unfit = [*range(len(self.names))] if places is None else places, used or Wanted(), {*self.unfit}
+        names = [None if place is None else self.names[place] for place in places]
+        refused = [name for j, name in enumerate(names) if name in unfit and wanted.uses(j, len(names))]
+        if refused:
+            refuse_types({str(name): self.kinds[str(name)] for name in refused})
+        read = tuple(None if name in unfit else name for name in names)
+        kinds = [np.dtype(str(np.dtype(self.kinds[n][0].to_pandas_dtype()))) for n in read if n is not None]
+        kind = np.result_type(*kinds) if kinds and all(k.kind == "f" for k in kinds) else np.dtype(float)
+        found = ParquetReader(self.groups, read, self.borders, kind, self.paths)
+        return found.named(ColumnNames(tuple(names))) if None not in names else found  # type: ignore[arg-type]
+
+
+def parquet_table(paths: Sequence[str], columns: Sequence[str] | None = None) -> ParquetTable:
+    """Open files, or folders of files; nothing but their metadata is read.
+
+    Raises ValueError for files without rows or without the columns of the first, and ImportError without pyarrow.
     """
     data = _parquet_dataset(paths)
     names = [n for n in data.schema.names if not n.startswith("__index_level_")] if columns is None else [*columns]
-    kinds = []
+    kinds: dict[str, tuple[Any, str]] = {}
     for fragment in data.get_fragments():
         own = fragment.physical_schema
         if len({*names}) < len(names) or not {*names} <= {*own.names}:
             raise ValueError(f"{', '.join(names)} are not distinct columns of {fragment.path}: {', '.join(own.names)}.")
-        kinds += [real_dtype(own.field(name).type, name, fragment.path) for name in names]
+        for name in names:
+            kind = own.field(name).type
+            if name not in kinds or not _is_real(kind):
+                kinds[name] = kind, fragment.path
+            elif _is_real(kinds[name][0]):
+                kinds[name] = _wider(kinds[name], (kind, fragment.path))
     groups = [part for fragment in data.get_fragments() for part in fragment.split_by_row_group()]
     groups = [part for part in groups if part.row_groups[0].num_rows]
     if not groups or not names:
@@ -387,8 +512,12 @@ def open_parquet(paths: Sequence[str], columns: Sequence[str] | None = None) -> 
     borders = np.cumsum([0, *(part.row_groups[0].num_rows for part in groups)])
     scheme = paths[0].partition("://")[0] + "://" if is_url(paths[0]) else ""
     files = tuple(scheme + path for path in data.files)
-    kind = np.result_type(*kinds) if all(k.kind == "f" for k in kinds) else np.dtype(float)
-    return ParquetReader(tuple(groups), tuple(names), borders, kind, files)
+    return ParquetTable(tuple(groups), tuple(names), kinds, borders, files)
+
+
+def open_parquet(paths: Sequence[str], columns: Sequence[str] | None = None) -> ParquetReader:
+    """Return a reader of the files, or folders of files. Raises as `parquet_table` and `ParquetTable.reader`."""
+    return parquet_table(paths, columns).reader()
 
 
 def library(name: str, what: str = "This format") -> Any:
@@ -424,14 +553,25 @@ def _parts(path: str) -> Iterator[str]:
         yield from (os.path.join(folder, name) for name in names if name.endswith((".parquet", ".pq")))
 
 
-def real_dtype(kind: Any, name: str, where: str) -> np.dtype[Any]:
-    """The dtype of a column of real numbers. Raises TypeError for others."""
+def _is_real(kind: Any) -> bool:
     types = library("pyarrow").types
-    if types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind):
-        return np.dtype(str(np.dtype(kind.to_pandas_dtype())))
+    return bool(types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind))
+
+
+def _wider(one: tuple[Any, str], other: tuple[Any, str]) -> tuple[Any, str]:
+    """Of the types of a column in two files the one that holds the numbers of both: float64 unless both are equal."""
+    if one[0] == other[0]:
+        return one
+    return library("pyarrow").float64(), one[1]
+
+
+def refuse_types(kinds: Mapping[str, tuple[Any, str]]) -> None:
+    """Raise TypeError, which names them all, for columns that do not hold real numbers."""
+    (name, (kind, where)), *others = kinds.items()
+    also = f" Other columns that cannot be used: {', '.join(repr(other) for other, _ in others)}." if others else ""
     raise TypeError(
         f"Column {name!r} of {where} holds {kind}, but only real numbers can be columns: choose other columns "
-        "(columns= of daskspectral.convert), or encode it as numbers first."
+        f"(columns=), or encode it as numbers first.{also}"
     )
 
 
@@ -470,6 +610,13 @@ class DaskReader(Reader):
 
     def read(self, start: int, stop: int) -> Array:
         return np.asarray(self.array[start:stop].compute())
+
+    def _columns_at(self, places: tuple[int | None, ...]) -> Reader:
+        import dask.array as da
+
+        shape = {"chunks": (self.array.chunks[0], (len(places),)), "meta": np.empty((0, 0), self.dtype)}
+        array = da.map_blocks(taken, self.array, places=places, dtype=self.dtype, token="taken", **shape)
+        return replace(self, array=array)
 
     @property
     def stored(self) -> tuple[Reader, ...]:

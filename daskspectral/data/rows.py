@@ -25,6 +25,10 @@ class Rows:
     fit learns of it, the columns, their scaling and the layout of labels, is kept with the model, and applied to the
     rows that come later. `DiffusionMap`, `KernelEmbedding` and the invariant estimators take all columns as they are.
 
+    Columns with names (of frames, Parquet files, zarr arrays that `convert` wrote, xarray objects) are matched by name
+    between any two of these, in any order: further columns are ignored, and missing ones are a ValueError that names
+    them. Columns without names are matched by position.
+
     Parameters
     ----------
     data
@@ -32,8 +36,10 @@ class Rows:
         Arrow), or the path or URL of a zarr array; a tuple of them, row by row, for an operator between views; for
         Transfer one trajectory, or a list of several. It may have labels: an xarray DataArray of any dimensions or
         Dataset, a zarr group, NetCDF files (a path, a pattern with *, a list) or Parquet files, which are read lazily.
-    columns : sequence of int, optional
-        The columns that are used, of X and of views in its space; all by default.
+    columns : sequence of int or str, optional
+        The columns that are used, of X and of views in its space; all by default. Names select columns of any data
+        that have some, as X[["a", "b"]] does of a frame: the model knows only these. Numbers keep the others, which may
+        then hold text in a table.
     standardize : bool
         Bring each column to mean 0 and standard deviation 1 first, in one more pass of the fit. Derivatives, and so the
         Laplacian, are then in standardized units; operators tied to the units of X, for instance by a potential, are
@@ -84,7 +90,7 @@ class Rows:
 
     data: Any
     _: KW_ONLY
-    columns: Sequence[int] | None = None
+    columns: Sequence[int | str] | None = None
     standardize: bool = False
     sample_dims: str | Sequence[str] | None = None
     latitude: str | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 import itertools
-import operator
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.data.containers import as_reader, points_reader
+from daskspectral.data.columns import check_columns
+from daskspectral.data.containers import as_reader, is_frame, points_reader
 from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import ArrayReader, DaskReader, JoinedReader, Reader, TakenReader
 from daskspectral.data.rows import Rows, StackedLabels
@@ -336,25 +336,6 @@ def aligned(readers: dict[str, Reader]) -> dict[str, Reader]:
     return readers
 
 
-def check_columns(columns: Sequence[int] | None, d: int) -> tuple[int, ...] | None:
-    """Column numbers from 0 to d - 1, given from either end. Raises ValueError for anything else."""
-    if columns is None:
-        return None
-    try:
-        given = [*columns]
-        chosen = [operator.index(c) for c in given if not isinstance(c, (bool, np.bool_))]
-    except TypeError:
-        given, chosen = [], []
-    distinct = {c % d for c in chosen}
-    if not given or len(distinct) < len(given) or any(not -d <= c < d for c in chosen):
-        named = isinstance(columns, (list, tuple)) and any(isinstance(c, str) for c in columns)
-        raise ValueError(
-            f"columns must be a list of distinct numbers of the {d} columns of X, from 0 to {d - 1}; got {columns!r}"
-            + (f": of a frame take X[{columns!r}]" if named else "")
-        )
-    return tuple(c % d for c in chosen)
-
-
 def open_trajectories(
     rows: Any,
     lag: int,
@@ -505,7 +486,7 @@ def is_several(x: Any) -> bool:
     if not isinstance(x, (list, tuple)) or not x:
         return False
     arrays = (np.ndarray, Reader, str, os.PathLike, loaded("dask.array.Array", "zarr.Array", "xarray.DataArray"))
-    return any(isinstance(part, arrays) for part in x) or np.ndim(x[0]) > 1
+    return any(isinstance(part, arrays) or is_frame(part) for part in x) or np.ndim(x[0]) > 1
 
 
 def _check_trajectory(i: int | None, readers: Mapping[str, Reader], first: Mapping[str, Reader]) -> None:

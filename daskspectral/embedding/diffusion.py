@@ -90,7 +90,7 @@ class DiffusionMap(Transformer):
     method_ : {"exact", "lowrank"}, the method taken
     functions_ : the coordinates as functions of points
     n_features_in_ : int
-    feature_names_in_ : (n_features_in_,), the names of the columns of a data frame
+    feature_names_in_ : (n_features_in_,), the names of the columns, if they are text
 
     Examples
     --------

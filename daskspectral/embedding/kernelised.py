@@ -75,7 +75,7 @@ class KernelEmbedding(Transformer):
     learned_kernel_ : b, a kernel: called with points (a, d) and (b, d), it gives the Gram matrix (a, b), so that
         SVC(kernel=est.learned_kernel_) and KernelPCA(kernel=est.learned_kernel_) take it
     bandwidth_ : float, None where the kernel has a scale of its own
-    kernel_, n_passes_, n_features_in_, feature_names_in_ (of a data frame)
+    kernel_, n_passes_, n_features_in_, feature_names_in_ (if named)
 
     Examples
     --------

@@ -108,7 +108,7 @@ class SDPEmbedding(Transformer):
     n_passes_ : int, products with the kernel in the ascent
     objectives_ : the objective at each of them, also at steps that were not taken
     bandwidth_ : float, the bandwidth taken
-    method_, extension_, n_features_in_, feature_names_in_ (of a data frame)
+    method_, extension_, n_features_in_, feature_names_in_ (if named)
 
     Examples
     --------
@@ -213,7 +213,7 @@ class SDPEmbedding(Transformer):
 
     def _of_fit(self, X: Any, **options: Any) -> Any:
         """`embedding_`, with the labels of the rows where they have some."""
-        stacked = stack_rows(Rows.of(X).data, layout=vars(self).get("layout_"))
+        stacked = stack_rows(Rows.of(X).data, layout=vars(self).get("layout_"), wanted=self._columns_wanted())
         if stacked is None:
             return self.embedding_
         output = Result.of_components("embedding", self._n_features_out, {"eigenvalue": self.spectrum_})

@@ -23,20 +23,24 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import Basis, Landmarks, as_lattice, at_landmarks
 from daskspectral.basis.names import NAMES as FUNCTIONS
+from daskspectral.data.columns import check_columns
+from daskspectral.data.containers import is_lazy
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.remote import using
 from daskspectral.data.rows import Rows
-from daskspectral.data.source import Preparation, Source, check_columns
+from daskspectral.data.source import Preparation, Source
 from daskspectral.data.writing import refuse_existing, refuse_input
 from daskspectral.engine.accelerators import chosen_device
 from daskspectral.estimators.reading import (
-    LAYOUTS,
+    LABELS,
     NAMES,
     NamedColumns,
+    aligned,
     check_baseline,
     reads,
     refuse_names,
     stacked_as,
+    wanted_columns,
 )
 from daskspectral.estimators.records import WARNINGS, identity_of, provenance
 from daskspectral.estimators.summary import PUBLIC, Told, summary_of
@@ -58,7 +62,7 @@ from daskspectral.store import load, save
 Array = NDArray[np.inexact[Any]]
 Path = str | os.PathLike[str]
 RIGHT = "n_right_features_in_"
-KEPT = (*LAYOUTS, WARNINGS)  # with any model that has them
+KEPT = (*LABELS, WARNINGS)  # with any model that has them
 
 
 class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
@@ -250,8 +254,9 @@ class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[
                 refuse_input(out, rows.data if isinstance(rows.data, (str, os.PathLike)) else None)
             if output is None:
                 output = Result.of_components(name, function.columns, coordinates)
-            layout, dims = vars(self).get(f"{side}layout_"), rows.sample_dims
-            stacked = stacked_as(rows.data, "X", layout, sample_dims=dims, latitude=rows.latitude)
+            rows, columns = wanted_columns(rows, self)
+            wanted, layout, dims = columns[side], vars(self).get(f"{side}layout_"), rows.sample_dims
+            stacked = stacked_as(rows.data, "X", layout, sample_dims=dims, latitude=rows.latitude, wanted=wanted)
             if stacked is None:
                 refuse_names(rows, layout)
             check_baseline(layout, rows)
@@ -259,9 +264,11 @@ class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[
                 self._check_as_fitted(rows)
             if rows.on_invalid == "pairwise" and not function.gaps:
                 raise ValueError("on_invalid='pairwise' is for models that were fitted with it: take 'skip'")
+            X = aligned(self, rows.data if stacked is None else stacked.reader, "X", wanted)
             return apply_rows(
                 replace(function, nan_rows=rows.on_invalid != "raise"),
-                self._like_fit(rows.data if stacked is None else stacked.reader, vars(self)[RIGHT] if side else None),
+                self._like_fit(X, vars(self)[RIGHT] if side else None),
+                lazy=is_lazy(rows.data),
                 output=output,
                 rows=None if stacked is None else stacked.rows,
                 provenance=provenance(type(self).__name__, self.plain_params()) if out is not None else None,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from abc import ABC
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from inspect import signature
@@ -12,18 +13,18 @@ from typing import Any, TypeGuard, TypeVar, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import validate_data
 
-from daskspectral.data.containers import array_like, as_reader, is_frame, names_of, with_names
+from daskspectral.data.columns import ColumnNames, Wanted, are_names
+from daskspectral.data.containers import array_like, as_reader, named_reader, names_of
 from daskspectral.data.files import is_files
 from daskspectral.data.labelled import StackedRows, stack_field, stack_gradients, stack_rows, with_target
 from daskspectral.data.layout import Layout
 from daskspectral.data.loaded import loaded
-from daskspectral.data.readers import ArrayReader, DaskReader, ZarrReader, lazy_rows
+from daskspectral.data.readers import ArrayReader, DaskReader, Reader, ZarrReader, lazy_rows
 from daskspectral.data.remote import using
 from daskspectral.data.rows import Rows, StackedLabels
-from daskspectral.data.source import Source
-from daskspectral.errors import InvalidRowError, columns_named
+from daskspectral.data.source import Source, is_several
+from daskspectral.errors import InvalidRowError, columns_named, warn_user
 from daskspectral.estimators.records import remembered
 from daskspectral.passes.anomalies import with_baseline
 
@@ -31,6 +32,8 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 FIELDS = ("y", "sample_weight")
 UNNAMED = dict.fromkeys(("sample_dims", "latitude", "anomaly", "detrend"))
 LAYOUTS = ("layout_", "right_layout_")
+COLUMNS = ("columns_", "right_columns_")
+LABELS = (*LAYOUTS, *COLUMNS)
 
 
 def reads(method: Call) -> Call:
@@ -52,21 +55,26 @@ def reads(method: Call) -> Call:
             raise TypeError(f"{method.__name__}({taken}): {error}") from None
         del values[next(iter(values))]
         values |= values.pop("options", {})  # the method's own **options
-        known = {} if learns else {name: vars(self)[name] for name in LAYOUTS if name in vars(self)}
+        known = {} if learns else {name: vars(self)[name] for name in LABELS if name in vars(self)}
+        rows, wanted = wanted_columns(rows, None if learns else self)
         given = {"sample_dims": rows.sample_dims, "latitude": rows.latitude}
         fits = method.__name__ == "fit"
         with using(rows.storage_options, rows.allow_missing or None):
             values |= {"X": rows.data, "fields": rows.fields}
             weighs = not own.parameters.keys().isdisjoint(("sample_weight", "options"))
             dropping = learns and rows.on_invalid != "raise"
-            call = _Call(self, values, known, given, learns, weighs, dropping, rows, fits)
+            call = _Call(self, values, known, given, learns, weighs, dropping, rows, fits, wanted)
             layouts = call.lay()
             if layouts is None:
                 refuse_names(rows, known.get("layout_"))
+            values["X"], columns = call.named(values["X"])
             read = {"data": values["X"], "fields": values.pop("fields"), **UNNAMED}
             values["X"] = replace(rows, **read) if layouts is None else _stacked_labels(replace(rows, **read), layouts)
             try:
-                with columns_named(lambda: names_of(rows.data) if layouts is None else layouts["layout_"].names):
+                with (
+                    columns_named(lambda: names_of(rows.data) if layouts is None else layouts["layout_"].names),
+                    _with_columns(self, columns) if fits else nullcontext(),
+                ):
                     result = called(self, **values)
             except InvalidRowError as error:
                 if layouts is not None:
@@ -74,11 +82,11 @@ def reads(method: Call) -> Call:
                 elif error.column is not None and (names := names_of(rows.data)):
                     error.args = (f"{error}. Column {error.column} is {names[error.column]!r}", *error.args[1:])
                 raise
-        if method.__name__ == "fit":
+        if fits:
             for name in LAYOUTS:
                 vars(self).pop(name, None)
-        for name, layout in ((layouts or {}) if method.__name__ == "fit" else known).items():
-            setattr(self, name, layout)
+        for name, labels in ((layouts or {}) if fits else known).items():
+            setattr(self, name, labels)
         return result
 
     return cast(Call, reading)
@@ -89,6 +97,60 @@ def _stacked_labels(rows: Rows, layouts: Mapping[str, Layout]) -> StackedLabels:
     own = {option.name: getattr(rows, option.name) for option in fields(Rows)}
     factors, right = (None if name not in layouts else layouts[name].weights for name in LAYOUTS)
     return StackedLabels(**own, factors=factors, right_factors=right)
+
+
+def _names_of(side: str, reader: Any) -> dict[str, ColumnNames]:
+    names = reader.column_names if isinstance(reader, Reader) else None
+    return {} if names is None else {f"{side}columns_": names}
+
+
+@contextmanager
+def _with_columns(estimator: Any, columns: Mapping[str, ColumnNames]) -> Iterator[None]:
+    """Within a fit, and after it if it succeeds, the estimator has these names of columns, and no others."""
+    own = vars(estimator)
+    before = {name: own.pop(name) for name in (*COLUMNS, NAMES) if name in own}
+    own |= columns
+    if "columns_" in columns and (names := columns["columns_"].feature_names) is not None:
+        own[NAMES] = names
+    try:
+        yield
+    except BaseException:
+        for name in (*COLUMNS, NAMES):
+            own.pop(name, None)
+        own |= before
+        raise
+
+
+def wanted_columns(rows: Rows, model: Any = None) -> tuple[Rows, dict[str, Wanted]]:
+    """Return rows without names of columns, and the columns that are wanted of X ("") and of a right view ("right_").
+
+    Those of a fitted model are the columns of its fit. Raises ValueError for rows of other columns than those.
+    """
+    own = {} if model is None else vars(model)
+    names, used = own.get("columns_"), getattr(own.get("preparation_"), "columns", None)
+    right = Wanted(own.get("right_columns_"))
+    if not are_names(rows.columns):
+        return rows, {"": Wanted.by_user(rows.columns) if model is None else Wanted(names, used), "right_": right}
+    unnamed = replace(rows, columns=None)
+    if names is None:
+        return unnamed, {"": Wanted.by_user(rows.columns), "right_": right}
+    fitted = (names if used is None else names.taken(used)).labels
+    if {*fitted} != {*rows.columns}:  # type: ignore[misc]
+        raise ValueError(f"columns={[*rows.columns]} are not those of the fit, {[*fitted]}: leave them out")  # type: ignore[misc]
+    return unnamed, {"": Wanted(names, used), "right_": right}
+
+
+def aligned(model: Any, part: Any, what: str, wanted: Wanted) -> Any:
+    """Return the columns of data that are wanted, in their order (`named_reader`).
+
+    Warns, as scikit-learn does, if the columns of the fit had names and those of the data have none.
+    """
+    found = named_reader(part, what, wanted)
+    fitted = wanted.names is not None and wanted.names.feature_names is not None
+    if fitted and not (isinstance(found, Reader) and found.column_names is not None):
+        name = type(model).__name__
+        warn_user(f"{what} does not have valid feature names, but {name} was fitted with feature names", UserWarning)
+    return found
 
 
 def tell_place(error: InvalidRowError, stacked: StackedRows | None) -> None:
@@ -112,19 +174,21 @@ class _Call:
     """The arguments of one call, `values`, in which rows take the place of labelled data.
 
     `known` are the layouts of the fit, `given` what is told of dimensions; a call that `learns` may be `dropping` empty
-    columns. Of the `rows` that a call `fits` climatologies and trends are read. `stacked` is X, where it is one,
-    and `cosines` (n,) are the weights of rows by latitude that anomalies have met.
+    columns. Of the `rows` that a call `fits` climatologies and trends are read. The `wanted` columns are those of X and
+    of right views. `stacked` is X, where it is one, and `cosines` (n,) are the weights of rows by latitude that
+    anomalies have met.
     """
 
     estimator: Any
     values: dict[str, Any]
-    known: Mapping[str, Layout]
+    known: Mapping[str, Any]
     given: Mapping[str, Any]
     learns: bool
     weighs: bool
     dropping: bool
     rows: Rows
     fits: bool
+    wanted: Mapping[str, Wanted]
     stacked: StackedRows | None = None
     cosines: Any = None
 
@@ -148,13 +212,43 @@ class _Call:
         return self._lay_trajectories(X)
 
     @property
+    def wanted_of_layout(self) -> Wanted | None:
+        """The columns that are used of data with the layout of the first ones."""
+        return None if self.learns else Wanted(used=self.wanted[""].used)
+
+    def named(self, X: Any) -> tuple[Any, dict[str, ColumnNames]]:
+        """The rows with the columns of the fit, in its order where both have names, and the names.
+
+        Several trajectories, and views in the space of the first, have the columns of the first.
+        """
+        if not is_several(X) or isinstance(X, Reader):
+            found = aligned(self.estimator, X, "X", self.wanted[""])
+            return found, _names_of("", found)
+        operator = getattr(self.estimator, "operator", None)
+        apart = len(X) - 1 if isinstance(X, tuple) and operator is not None and operator.own_right_basis else None
+        readers: list[Any] = []
+        names: dict[str, ColumnNames] = {}
+        wanted = dict(self.wanted)
+        for i, part in enumerate(X):
+            side = "right_" if i == apart else ""
+            stacked = None if isinstance(part, Reader) else stack_rows(part, f"X[{i}]", wanted=wanted[side])
+            part = part if stacked is None else stacked.reader
+            found = aligned(self.estimator, part, f"X[{i}]", wanted[side])
+            if self.learns and (own := _names_of(side, found)) and not (names.keys() & own.keys()):
+                names |= own
+                wanted[side] = replace(wanted[side], names=own[f"{side}columns_"], asked=False)
+            readers.append(found)
+        return type(X)(readers), names
+
+    @property
     def _folds(self) -> Any:
         return vars(self.estimator).get("folds") if self.learns else self.values.get("folds")
 
     def _stacked(self, x: Any, what: str, layout: str = "layout_", **options: Any) -> StackedRows | None:
         """Labelled data by the layout of the fit of this name, or as is told."""
         known = self.known.get(layout)
-        found = stacked_as(x, what, known, **self.given, **options)
+        wanted = self.wanted[layout.removesuffix("layout_")]
+        found = stacked_as(x, what, known, **self.given, **options, wanted=wanted)
         if found is None:
             return None
         if known is not None:
@@ -165,7 +259,10 @@ class _Call:
         except InvalidRowError as error:
             tell_place(error, found)
             raise
-        return found if own is found.layout else stack_rows(x, what, layout=own, weigh=options.get("weigh", False))
+        weigh = options.get("weigh", False)
+        if own is found.layout:
+            return found
+        return stack_rows(x, what, layout=own, weigh=weigh, wanted=self.wanted_of_layout)
 
     def _with_baseline(self, found: StackedRows, what: str) -> Layout:
         """The layout with the baseline of the anomalies that are asked for, fitted to rows by their weights."""
@@ -190,7 +287,7 @@ class _Call:
             if apart:
                 stacked = self._stacked(view, what, "right_layout_", drop_empty=self.dropping)
             else:
-                stacked = stack_rows(view, what, layout=first.layout)
+                stacked = stack_rows(view, what, layout=first.layout, wanted=self.wanted_of_layout)
             readers.append(view if stacked is None else stacked.reader)
             if stacked is None:
                 refuse_names(replace(self.rows, data=view, sample_dims=None, latitude=None), None)
@@ -222,7 +319,8 @@ class _Call:
                 kept = np.logical_or.reduce([np.ones(layout.size, bool) if mask is None else mask for mask in masks])
                 weights = None if layout.weights is None else layout.weights[kept]
                 layout = layout if kept.all() else replace(layout, kept=kept, weights=weights)
-        stacked = [stack_rows(x, f"X[{i}]", layout=layout, weigh=True) for i, x in enumerate(X)]
+        laid: dict[str, Any] = {"layout": layout, "weigh": True, "wanted": self.wanted_of_layout}
+        stacked = [stack_rows(x, f"X[{i}]", **laid) for i, x in enumerate(X)]
         if any(part is not None and part.weights is not None for part in stacked):
             raise ValueError("latitude= weighs rows, and rows of trajectories follow one another in time: leave it out")
         self.values["X"] = _alike([x if part is None else part.reader for x, part in zip(X, stacked, strict=True)])
@@ -336,7 +434,9 @@ def _alike(parts: list[Any]) -> list[Any]:
     if not any(isinstance(part, (DaskReader, loaded("dask.array.Array"))) for part in parts):
         return parts
     return [
-        DaskReader(lazy_rows(part), (part,)).timed(part.times) if isinstance(part, ZarrReader) else part
+        DaskReader(lazy_rows(part), (part,)).timed(part.times).named(part.column_names)
+        if isinstance(part, ZarrReader)
+        else part
         for part in parts
     ]
 
@@ -364,16 +464,9 @@ class NamedColumns(ABC):
     n_features_in_: int
 
     @final
-    def _keep_names(self, X: Any, *, alike: bool = False) -> None:
-        """Keep the names of the columns of a data frame as `feature_names_in_`; of several, of the first.
-
-        Raises ValueError where several are to be `alike`, and have other names.
-        """
-        if NAMES in vars(self):
-            del self.feature_names_in_
-        frames = [part for part in (X if isinstance(X, (list, tuple)) else (X,)) if is_frame(part)]
-        for number, frame in enumerate(frames if alike else frames[:1]):
-            validate_data(self, with_names(frame), reset=number == 0, skip_check_array=True)
+    def _columns_wanted(self, side: str = "") -> Wanted:
+        """The columns of the fit, of X or of the view of the side "right_"."""
+        return wanted_columns(Rows(None), self)[1][side]
 
     @final
     def _check_several(self, source: Source) -> None:
@@ -393,14 +486,12 @@ class NamedColumns(ABC):
 
     @final
     def _like_fit(self, X: Any, n_features: int | None = None) -> Any:
-        """X, as an array where it is a data frame or a list; of other points than `fit` had, `n_features` columns.
+        """X, as an array where it is a list; of other points than `fit` had, `n_features` columns.
 
-        Raises ValueError for another number of columns than in `fit`, or other names.
+        Raises ValueError for another number of columns than in `fit`.
         """
         reader, array = array_like(X)
         found = reader.shape[1]
-        if n_features is None and array is not None:
-            validate_data(self, with_names(X) if is_frame(X) else array, reset=False, skip_check_array=True)
         wanted = self.n_features_in_ if n_features is None else n_features
         if found != wanted:
             raise ValueError(

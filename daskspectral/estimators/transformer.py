@@ -62,7 +62,6 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         source = open_source(X, progress=progress, **fields)
         if several:
             self._check_several(source)
-        self._keep_names(X.data)
         snapshot = Snapshot(source)
         yield source, snapshot
         snapshot.check_unchanged()

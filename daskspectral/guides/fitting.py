@@ -52,6 +52,7 @@ routing. `help(dsp.model_selection)` tells how to hold out blocks of a trajector
 `dsp.Rows` says how data are read and goes wherever data do (`help(dsp.Rows)`):
 
     Rows(x, columns=[0, 2], standardize=True)       some columns, brought to mean 0 and deviation 1; later rows alike
+    Rows(frame, columns=["ash", "malt"])            by name, which later rows are matched by too, in any container
     Rows(x, on_invalid="skip")                      leave out rows with NaN or infinity, and masked ones; land first
     Rows(x, on_invalid="pairwise")                  of principal components: covariances of what is present
     Rows(field, sample_dims=("time",))              rows are the times, columns all other dimensions

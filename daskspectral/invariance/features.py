@@ -48,7 +48,7 @@ class InvariantFeatures(Transformer):
     invariant_dimensions_ : (levels,), how many invariant functions each eigenspace has
     n_eigenfunctions_ : int, D of the levels used
     manifold_ : the manifold, `Interval` with the ranges where none was given
-    n_features_in_, feature_names_in_ (of a data frame)
+    n_features_in_, feature_names_in_ (if named)
 
     Examples
     --------

@@ -104,7 +104,7 @@ class InvariantRegressor(Regressor):
     cv_score_error_ : float, the standard error of cv_score_, from its spread over the folds; None without folds
     uniformity_ : Uniformity, how far the (weighted) rows are from uniform on the manifold, by means of its functions;
         None with an output
-    moments_, basis_, n_features_in_, feature_names_in_ (of a data frame)
+    moments_, basis_, n_features_in_, feature_names_in_ (if named)
 
     Examples
     --------
@@ -185,7 +185,6 @@ class InvariantRegressor(Regressor):
         meanwhile.
         """
         session = self._session(X, y, gradients, sample_weight, progress)
-        self._keep_names(X.data)
         return self._fit_session(session, checkpoint, checkpoint_every)
 
     def _session(self, rows: Rows, y: Any, gradients: Any, weight: Any, progress: bool | None = False) -> Session:

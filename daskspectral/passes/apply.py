@@ -230,6 +230,7 @@ def apply_rows(
     x: Any,
     *,
     output: Result,
+    lazy: bool = False,
     rows: RowLabels | None = None,
     provenance: Mapping[str, Any] | None = None,
     out: str | os.PathLike[str] | None = None,
@@ -240,7 +241,7 @@ def apply_rows(
 
     Rows at which the values are a guess give a TrustWarning with their number, block by block where results are lazy.
 
-    numpy gives numpy, a dask array a dask array, a zarr array or the path of one a lazy dask array. With `rows`, the
+    Rows in memory give numpy, unless the result is to be `lazy`; others give a lazy dask array. With `rows`, the
     labels of the rows of x, the result is an xarray.DataArray with their dimensions and coordinates, lazy where x is
     not in memory. With `out`, values are written to a new zarr group at that path or URL, of one array and its
     coordinates with the `provenance` as attributes, and None is returned.
@@ -257,9 +258,9 @@ def apply_rows(
     labels, reader = RowLabels((ROW,), (source.n,)) if rows is None else rows, source.readers["x"]
     labels = labels.without(output.names)
     if out is not None:
-        refuse_input(out, reader.name if isinstance(reader, ZarrReader) else None)
+        refuse_input(out, next((part.name for part in reader.parts if isinstance(part, ZarrReader)), None))
         return _write(function, source, output, labels, provenance or {}, os.fspath(out), overwrite)
-    if isinstance(reader, ArrayReader) and not isinstance(x, (loaded("zarr.Array"), str, os.PathLike)):
+    if isinstance(reader, ArrayReader) and not lazy:
         run = Run(source, _plan(source, function), None, "transform", function.device)
         found = run.map(MapRows(function))
         assert found is not None
@@ -268,10 +269,10 @@ def apply_rows(
     else:
         import dask.array as da
 
-        lazy = lazy_rows(reader)
-        chunks, meta = (lazy.chunks[0], (function.columns,)), np.empty((0, 0), function.dtype)
+        blocks = lazy_rows(reader)
+        chunks, meta = (blocks.chunks[0], (function.columns,)), np.empty((0, 0), function.dtype)
         own = {"dtype": function.dtype, "chunks": chunks, "meta": meta, "token": "apply"}
-        values = output.lazily(da.map_blocks(_LazyRows(function), lazy, **own))
+        values = output.lazily(da.map_blocks(_LazyRows(function), blocks, **own))
     return values if rows is None else labelled_rows(values, output, rows)
 
 

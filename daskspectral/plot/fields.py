@@ -50,7 +50,8 @@ def _over_rows(estimator: SpectralDecomposition, X: Any, components: Sequence[in
     import xarray as xr
 
     rows, view = Rows.of(X), View(estimator)
-    stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=vars(estimator)["layout_"])
+    layout, wanted = vars(estimator)["layout_"], estimator._columns_wanted()
+    stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=layout, wanted=wanted)
     if stacked is None or len(stacked.rows.sizes) != 2:
         return []
     labels = stacked.rows

@@ -10,10 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import as_lattice, at_landmarks
+from daskspectral.data.columns import ColumnNames
 from daskspectral.data.labelled import stack_rows
+from daskspectral.data.readers import ArrayReader
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation, Source, open_source
 from daskspectral.engine.sampling import draw_rows
+from daskspectral.estimators.reading import aligned
 from daskspectral.plot.canvas import Canvas, Values, canvas_of
 from daskspectral.plot.common import shown, with_unit
 
@@ -47,21 +50,27 @@ class View:
 
     @property
     def names(self) -> list[str]:
-        """A name for each column, with its unit where the data have one; of the second view numbers."""
+        """A name for each column, with its unit where the data have one."""
         layout, names = self._layout, [f"column {i}" for i in range(self.width)]
         if layout is not None:
             attrs = [v.attrs for v in layout.variables for _ in range(v.width)]
             attrs = attrs if layout.kept is None else [a for a, kept in zip(attrs, layout.kept, strict=True) if kept]
             names = [with_unit(name, of) for name, of in zip(layout.names, attrs, strict=True)]
-        elif not self.right:
-            names = [str(name) for name in vars(self.estimator).get("feature_names_in_", names)]
+        elif self._columns is not None:
+            names = self._columns.texts
         chosen = self.preparation.columns
         return [shown(name) for name in (names if chosen is None else [names[i] for i in chosen])]
+
+    @property
+    def _columns(self) -> ColumnNames | None:
+        found: ColumnNames | None = vars(self.estimator).get(f"{self._side}columns_")
+        return found
 
     def along(self, X: Any, numbers: Array) -> tuple[str, Any]:
         """Where rows of these numbers lie, and its name: the one coordinate of the rows, or their numbers."""
         rows = Rows.of(X)
-        stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=self._layout)
+        wanted = self.estimator._columns_wanted(self._side)
+        stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=self._layout, wanted=wanted)
         if stacked is not None and len(stacked.rows.dims) == 1 and stacked.rows.dims[0] in stacked.rows.coords:
             places = np.asarray(stacked.rows.coords[stacked.rows.dims[0]])
             if places.dtype.kind in "iufM":  # numbers or times
@@ -70,9 +79,10 @@ class View:
 
     def source(self, X: Any) -> Source:
         """The rows of X as they were laid out at the fit. Raises ValueError for another number of columns."""
-        rows = Rows.of(X)
-        stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=self._layout)
-        source = open_source(Rows(rows.data if stacked is None else stacked.reader, on_invalid="skip"))
+        rows, wanted = Rows.of(X), self.estimator._columns_wanted(self._side)
+        stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=self._layout, wanted=wanted)
+        data = aligned(self.estimator, rows.data if stacked is None else stacked.reader, "X", wanted)
+        source = open_source(Rows(data, on_invalid="skip"))
         if source.n_features_in != self.width:
             what = "the second view" if self.right else "X"
             raise ValueError(f"{what} has {source.n_features_in} columns, the model was fitted on {self.width}")
@@ -88,17 +98,12 @@ class View:
     def like_fit(self, points: Array) -> Any:
         """Rows (m, columns of the fit) with these points (..., d) in the columns that are used, 0 in the others.
 
-        They are a data frame where the fit had one, so that scikit-learn does not miss the names.
+        They have the names of the fit's columns.
         """
         columns = self.preparation.columns
         rows = np.zeros((int(np.prod(points.shape[:-1])), self.width))
         rows[:, slice(None) if columns is None else list(columns)] = points.reshape(len(rows), -1)
-        names = vars(self.estimator).get("feature_names_in_")
-        if names is None or self.right:
-            return rows
-        import pandas as pd  # type: ignore[import-untyped]  # xarray brings it
-
-        return pd.DataFrame(rows, columns=names)
+        return rows if self._columns is None else ArrayReader(rows).named(self._columns)
 
     def evaluate(self, points: Array) -> Array:
         """The eigenfunctions (..., k) at points (..., d), of labelled data as they were laid out."""

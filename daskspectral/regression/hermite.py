@@ -99,7 +99,7 @@ class HermiteRegressor(Regressor):
     gcv_curve_ : (g, 2), the penalties and these scores
     rank_ : int, directions that the sums resolve
     degrees_of_freedom_ : float, the trace of the hat matrix
-    moments_, basis_, kernel_, n_features_in_, feature_names_in_ (of a data frame)
+    moments_, basis_, kernel_, n_features_in_, feature_names_in_ (if named)
 
     Examples
     --------
@@ -169,7 +169,6 @@ class HermiteRegressor(Regressor):
         the pass is sent, and OSError for data that are damaged or change meanwhile.
         """
         session = self._session(X, y, gradients, sample_weight, progress)
-        self._keep_names(X.data)
         self._fit_session(session, checkpoint, checkpoint_every)
         self.choice_ = replace(self.choice_, parameters={**self.choice_.parameters, "alpha": self.alpha_})
         return self

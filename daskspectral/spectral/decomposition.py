@@ -119,7 +119,7 @@ class SpectralDecomposition(SpectralFunctions):
     sets_ : MetastableSets, the last that were found
     passage_ : FirstPassage, the last that was measured; `first_passage`, `committor`, `passage_time`
     layout_ : Layout of data with labels, which tells the names and places of the columns; right_layout_ of y in Cross
-    moments_, basis_, right_basis_, kernel_, n_features_in_, n_right_features_in_, feature_names_in_ (of a data frame)
+    moments_, basis_, right_basis_, kernel_, n_features_in_, n_right_features_in_, feature_names_in_ (if named)
 
     Examples
     --------
@@ -188,7 +188,6 @@ class SpectralDecomposition(SpectralFunctions):
         """
         session = self._session(X, None, None, sample_weight, progress)
         self._check_several(session.source)
-        self._keep_names(X.data, alike=session.operator.lag is not None)
         self._fit_session(session, checkpoint, checkpoint_every)
         solver = self.solver_
         values, ends = vars(self)[solver.values], vars(self)[solver.errors]

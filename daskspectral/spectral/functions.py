@@ -20,12 +20,12 @@ from daskspectral.data.files import open_labelled
 from daskspectral.data.labelled import ROW, stack_rows
 from daskspectral.data.layout import Layout, free_names, plain
 from daskspectral.data.loaded import loaded
-from daskspectral.data.readers import Reader, lazy_rows
+from daskspectral.data.readers import ParquetTable, lazy_rows
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation
 from daskspectral.engine.accelerators import chosen_device, device_here
 from daskspectral.estimators.base import MeasuredEstimator
-from daskspectral.estimators.reading import LAYOUTS, reads
+from daskspectral.estimators.reading import LABELS, reads
 from daskspectral.estimators.records import provenance, remembered
 from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.moments import Moments
@@ -124,7 +124,7 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
 
     def _with(self, moments: Moments, solution: Mapping[str, Any], kept: Set[str]) -> Self:
         """This estimator with a solution of these moments, and what is `kept` of another."""
-        known = {*kept, *LAYOUTS, "feature_names_in_"}
+        known = {*kept, *LABELS, "feature_names_in_"}
         for name in [name for name in vars(self) if name.endswith("_") and name not in known]:
             delattr(self, name)  # of an earlier fit, perhaps by another solver
         for name, value in solution.items():
@@ -366,8 +366,8 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
         if several and len(found.data.data_vars) != 1:
             names = sorted(map(str, found.data.data_vars))
             raise ValueError(f"F has the variables {names}, and values of the functions are one of them: give it")
-        if isinstance(found.data, Reader):
-            return lazy_rows(found.data)
+        if isinstance(found.data, ParquetTable):
+            return lazy_rows(found.data.reader())
         return next(iter(found.data.data_vars.values())) if several else found.data
 
     @available_if(_shows("right_coefficients_"))  # type: ignore[untyped-decorator]
@@ -568,7 +568,9 @@ def hilbert_dataset(estimator: Any, X: Any, count: int) -> xr.Dataset:
     import xarray as xr
 
     rows = Rows.of(X)
-    stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=_layout(estimator))
+    stacked = stack_rows(
+        rows.data, sample_dims=rows.sample_dims, layout=_layout(estimator), wanted=estimator._columns_wanted()
+    )
     labels = None if stacked is None else stacked.rows
     if labels is not None and len(labels.dims) != 1:
         raise ValueError(f"an analytic signal follows one dimension of rows; X has {labels.dims}")
@@ -603,5 +605,10 @@ def in_the_field(
     layout = _layout(estimator)
     if layout is not None:
         return layout.spread(values, dims, coords, unweighted=True, taken=taken)
-    names = vars(estimator).get("feature_names_in_", np.arange(values.shape[-1]))
-    return {"x": xr.DataArray(values, {"feature": names, **(coords or {})}, (*dims, "feature"), name="x")}
+    names = vars(estimator).get("columns_")
+    known = {"feature": np.arange(values.shape[-1])} if names is None else names.coordinates("feature")
+    levels = free_names([] if names is None or names.levels is None else known, {*dims, *(coords or {}), *taken})
+    own = {levels.get(key, key): value for key, value in known.items()}
+    found = xr.DataArray(values, {**own, **(coords or {})}, (*dims, "feature"), name="x")
+    index: Any = {"feature": [*levels.values()]} if levels else {}
+    return {"x": found.set_index(index)}

@@ -59,9 +59,10 @@ MISTAKES: dict[str, tuple[Callable[[Fits, Path], Any], str]] = {
     "no such path": (lambda m, p: model().fit(p / "none.zarr"), "none.zarr: the path does not exist"),
     "few rows": (lambda m, p: model().fit(X[:5]), "20 landmarks .* has 5 rows: lower their count"),
     "no such column": (lambda m, p: model().fit(dsp.Rows(X, columns=[5])), r"from 0 to 1; got \[5\]"),
+    "names of none": (lambda m, p: model().fit(dsp.Rows(X, columns=["a"])), "have no names. .* numbers, from 0 to 1"),
     "names of columns": (
-        lambda m, p: model().fit(dsp.Rows(pd.DataFrame(X, columns=["a", "b"]), columns=["b"])),
-        r"from 0 to 1; got \['b'\]: of a frame take X\[\['b'\]\]",
+        lambda m, p: model().fit(dsp.Rows(pd.DataFrame(X, columns=["a", "b"]), columns=["c"])),
+        r"no columns \['c'\]; its columns are 'a', 'b'",
     ),
     "kernel for functions": (lambda m, p: model(basis="gaussian:3").fit(X), r"give Landmarks\('gaussian:3'\)"),
     "angles": (

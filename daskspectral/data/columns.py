@@ -1,0 +1,188 @@
+"""Names of columns, and the places of wanted columns among those of other data."""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.registry import Registered
+
+Array = NDArray[Any]
+Label = str | int | float | tuple[Any, ...]
+MOST_SHOWN = 5
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnNames(Registered):
+    """The names of columns: text or numbers, or tuples of these with the names of their `levels` (a MultiIndex)."""
+
+    labels: tuple[Label, ...]
+    levels: tuple[str | None, ...] | None = None
+
+    @classmethod
+    def of(cls, labels: Iterable[Any], levels: Iterable[Any] | None = None) -> Self | None:
+        """The names of columns with these labels; None if the labels are only the numbers of the columns."""
+        found = tuple(map(_plain, labels))
+        if found == tuple(range(len(found))):
+            return None
+        return cls(found, None if levels is None else tuple(None if name is None else str(name) for name in levels))
+
+    @property
+    def texts(self) -> list[str]:
+        """The names as text."""
+        return [
+            ", ".join(map(str, label)) if isinstance(label, tuple) else str(label) for label in map(_plain, self.labels)
+        ]
+
+    def coordinates(self, dim: str) -> dict[str, Any]:
+        """The names as coordinates of a dimension for xarray, level by level."""
+        if self.levels is None:
+            return {dim: [*self.texts] if self.feature_names is None else [*self.labels]}
+        columns = zip(*self.labels, strict=True)
+        return {level: (dim, [*values]) for level, values in zip(self.level_names, columns, strict=True)}
+
+    @property
+    def level_names(self) -> list[str]:
+        """The names of the levels, numbered if they have none."""
+        return [name or f"level_{i}" for i, name in enumerate(self.levels or ())]
+
+    @property
+    def feature_names(self) -> Array | None:
+        """The names as scikit-learn keeps them; None unless all are text."""
+        if not all(isinstance(label, str) for label in self.labels):
+            return None
+        return np.array(self.labels, dtype=object)
+
+    def taken(self, places: Iterable[int]) -> ColumnNames:
+        """The names of the columns at these places."""
+        return ColumnNames(tuple(self.labels[place] for place in places), self.levels)
+
+    def check_distinct(self, what: str) -> None:
+        """Raise ValueError if several columns have the same name."""
+        several = [label for label, count in Counter(self.labels).items() if count > 1]
+        if several:
+            raise ValueError(
+                f"several columns of {what} are named {several[0]!r}, and names identify columns: rename them, or "
+                f"give the numbers without names, such as {what}.to_numpy()"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """The columns that a call reads: those with the `names`, in their order; by default all.
+
+    Of these the numbers `used` must be there, by default all; others may be missing, or hold no numbers. Names that
+    are `asked` for by the user are an error for data without names, which are otherwise taken by position.
+    """
+
+    names: ColumnNames | None = None
+    used: tuple[int, ...] | None = None
+    asked: bool = False
+
+    @classmethod
+    def by_user(cls, columns: Any) -> Self:
+        """The columns that `Rows(columns=...)` asks for by name or number."""
+        return cls(ColumnNames(tuple(columns)), asked=True) if are_names(columns) else cls(used=_numbers(columns))
+
+    def uses(self, number: int, width: int) -> bool:
+        """Whether the column of this number, out of `width`, is used."""
+        return self.used is None or number in self.used or number - width in self.used
+
+    def places(self, own: ColumnNames | None, width: int, what: str) -> Sequence[int | None]:
+        """Return the place of each wanted column among `width` columns named `own`; None for missing unused ones.
+
+        It is a range if all columns are taken as they are, however many a file declares.
+
+        Raises ValueError, which names them, for columns that are missing, and for names where `own` is None.
+        """
+        if self.names is None or (own is None and not self.asked):
+            return range(width)
+        if own is None:
+            raise ValueError(
+                f"columns={[*self.names.labels]} are names, and the {width} columns of {what} have no names. Give "
+                f"their numbers, from 0 to {width - 1}"
+            )
+        own.check_distinct(what)
+        known = {label: place for place, label in enumerate(own.labels)}
+        labels = [_plain(label) for label in self.names.labels]
+        missing = [label for j, label in enumerate(labels) if label not in known and self.uses(j, len(labels))]
+        if missing and self.asked:
+            raise ValueError(f"{what} has no columns {missing}; its columns are {_few(own.labels)}")
+        if missing:
+            raise ValueError(_mismatch(labels, own.labels, missing, what))
+        return [known.get(label) for label in labels]
+
+
+def _mismatch(wanted: Sequence[Label], came: Sequence[Label], missing: Sequence[Label], what: str) -> str:
+    """The message of scikit-learn for columns that are missing, which names them."""
+    strange = sorted({*came} - {*wanted}, key=str)
+    parts = [("Feature names unseen at fit time", strange)] if len(came) <= len(wanted) else []
+    parts += [("Feature names seen at fit time, yet now missing", sorted(missing, key=str))]
+    told = "".join(
+        f"{title}:\n" + "".join(f"- {name}\n" for name in names[:MOST_SHOWN]) + ("- ...\n" * (len(names) > MOST_SHOWN))
+        for title, names in parts
+        if names
+    )
+    return (
+        f"The feature names should match those that were passed during fit.\n{told}"
+        f"{what} needs the columns of the fit, in any order; rename its columns to those of the fit"
+    )
+
+
+def _few(labels: Sequence[Label]) -> str:
+    shown = ", ".join(map(repr, labels[:20]))
+    return f"{shown} and {len(labels) - 20} more" if len(labels) > 20 else shown
+
+
+def are_names(columns: Any) -> bool:
+    """Whether these columns are given by name."""
+    return isinstance(columns, (list, tuple, np.ndarray)) and any(isinstance(c, (str, tuple)) for c in columns)
+
+
+def _numbers(columns: Any) -> tuple[int, ...] | None:
+    """The numbers of columns, which `check_columns` looks at; None for anything else."""
+    try:
+        return None if columns is None else tuple(map(operator.index, columns))
+    except TypeError:
+        return None
+
+
+def _plain(label: Any) -> Any:
+    """A label as files keep it: text, a number, or a tuple of these."""
+    if isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, tuple):
+        return tuple(map(_plain, label))
+    return label if isinstance(label, (str, int, float)) else str(label)
+
+
+def check_columns(columns: Sequence[int | str] | None, d: int) -> tuple[int, ...] | None:
+    """Column numbers from 0 to d - 1, given from either end. Raises ValueError for anything else."""
+    if columns is None:
+        return None
+    try:
+        given = [*columns]
+        chosen = [operator.index(c) for c in given if not isinstance(c, (bool, np.bool_))]  # type: ignore[arg-type]
+    except TypeError:
+        given, chosen = [], []
+    distinct = {c % d for c in chosen}
+    if not given or len(distinct) < len(given) or any(not -d <= c < d for c in chosen):
+        raise ValueError(
+            f"columns must be a list of distinct numbers or names of the {d} columns of X, numbers from 0 to {d - 1}; "
+            f"got {columns!r}"
+        )
+    return tuple(c % d for c in chosen)
+
+
+def taken(block: Array, places: Sequence[int | None]) -> Array:
+    """The columns (c, d) at these places of rows, 0 for None."""
+    found: Array = block[:, [0 if place is None else place for place in places]]
+    if None in places:
+        found[:, [place is None for place in places]] = 0
+    return found

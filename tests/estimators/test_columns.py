@@ -1,0 +1,330 @@
+"""Columns with names: matched by name between any two containers, selected by name, kept with the model."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import xarray as xr
+import zarr
+
+import daskspectral as dsp
+from daskspectral import Rows
+from daskspectral.basis import Landmarks
+from daskspectral.data.containers import FRAMES
+from daskspectral.data.convert import _OPENERS, convert
+from daskspectral.data.files import NETCDF, PARQUET
+from daskspectral.data.readers import Reader
+from daskspectral.kernels import Gaussian
+from daskspectral.operators import Cross, Transfer
+from tests.common import doubtful
+
+rng = np.random.default_rng(0)
+NAMES = ["malt", "ash", "iron"]
+X = rng.standard_normal((120, 3)) @ [[1, 0.5, 0], [0, 2, 0], [0, 0, 4]]
+FRAME = pd.DataFrame(X, columns=NAMES)
+WANTED: dict[str, np.ndarray] = {}
+
+
+def dataset(frame: pd.DataFrame) -> xr.Dataset:
+    return xr.Dataset({name: ("time", frame[name].to_numpy()) for name in frame})
+
+
+def data_array(frame: pd.DataFrame) -> xr.DataArray:
+    return xr.DataArray(frame.to_numpy(), {"part": frame.columns.to_numpy(dtype=str)}, ("time", "part"), name="x")
+
+
+def parquet(frame: pd.DataFrame, folder: Path) -> Path:
+    frame.to_parquet(folder / "x.parquet", row_group_size=50)
+    return folder / "x.parquet"
+
+
+def netcdf(frame: pd.DataFrame, folder: Path) -> str:
+    dataset(frame).to_netcdf(folder / "x.nc", engine="h5netcdf")
+    return str(folder / "x.nc")
+
+
+def group(frame: pd.DataFrame, folder: Path) -> Path:
+    dataset(frame).chunk(time=50).to_zarr(folder / "group.zarr", zarr_format=3, consolidated=False)
+    return folder / "group.zarr"
+
+
+def converted(frame: pd.DataFrame, folder: Path) -> Path:
+    convert(parquet(frame, folder), folder / "x.zarr", chunk_rows=50)
+    return folder / "x.zarr"
+
+
+def from_csv(frame: pd.DataFrame, folder: Path) -> zarr.Array[Any]:
+    frame.to_csv(folder / "x.csv", index=False)
+    convert(folder / "x.csv", folder / "csv.zarr", chunk_rows=50)
+    return zarr.open_array(folder / "csv.zarr", mode="r")
+
+
+def in_store(frame: pd.DataFrame, folder: Path) -> zarr.Array[Any]:
+    array = zarr.create_array({}, data=frame.to_numpy(), attributes={"columns": [*frame.columns]})
+    return array
+
+
+KINDS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
+    "pandas.DataFrame": lambda frame, folder: frame,
+    "polars.DataFrame": lambda frame, folder: pl.from_pandas(frame),
+    "pyarrow.Table": lambda frame, folder: pa.Table.from_pandas(frame),
+    "pyarrow.RecordBatch": lambda frame, folder: pa.RecordBatch.from_pandas(frame),
+    "Dataset": lambda frame, folder: dataset(frame),
+    "Dataset, chunked": lambda frame, folder: dataset(frame).chunk(time=50),
+    "DataArray": lambda frame, folder: data_array(frame),
+    "DataArray, chunked": lambda frame, folder: data_array(frame).chunk(time=50),
+    ".parquet": parquet,
+    ".nc": netcdf,
+    "zarr group": group,
+    "zarr by convert": converted,
+    "zarr of .csv": from_csv,
+    "zarr in memory": in_store,
+}
+NAMELESS = {"JoinedReader", "TakenReader", "ColumnsReader", "_Ends", "_Outcomes"}
+"""Readers of other readers."""
+
+
+def test_all_containers_are_in_the_table(tmp_path: Path) -> None:
+    assert {f"{home}.{name}" for home, names in FRAMES.items() for name in names} <= {*KINDS}
+    assert {".nc", ".parquet"} == {NETCDF[0], PARQUET[0]}
+    assert {*_OPENERS} == {".npy", ".npz", ".h5", ".hdf5", ".nc", ".parquet", ".pq", ".csv", ".tsv"}, "add it to KINDS"
+    readers, found = [*Reader.__subclasses__()], set()
+    for kind, make in KINDS.items():
+        (tmp_path / kind).mkdir()
+        found.add(type(opened(make(FRAME, tmp_path / kind))).__name__)
+    assert {cls.__name__ for cls in readers} - NAMELESS == found
+
+
+def opened(data: Any) -> Reader:
+    from daskspectral.data.containers import reader_of
+    from daskspectral.data.labelled import stack_rows
+
+    stacked = stack_rows(data)
+    return reader_of(data, "X") if stacked is None else stacked.reader
+
+
+def model(operator: Any = None, **options: Any) -> dsp.SpectralDecomposition:
+    given = {"basis": Landmarks(Gaussian(2.0), 12), "n_components": 3, "folds": None, "random_state": 0}
+    return dsp.SpectralDecomposition(operator, **given | options)
+
+
+def values(found: Any) -> np.ndarray:
+    return np.asarray(found.compute() if hasattr(found, "compute") else found)
+
+
+CASES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "same": lambda frame: frame,
+    "reversed": lambda frame: frame[frame.columns[::-1]],
+    "extra": lambda frame: frame.assign(zinc=1.0)[["iron", "zinc", "malt", "ash"]],
+    "renamed": lambda frame: frame.rename(columns={"ash": "asche"}),
+    "missing": lambda frame: frame.drop(columns="ash"),
+}
+
+
+@doubtful
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_are_matched_by_name(kind: str, case: str, tmp_path: Path) -> None:
+    (tmp_path / "fit").mkdir()
+    fitted, wanted = model().fit(KINDS[kind](FRAME, tmp_path / "fit")), model().fit(X).transform(X)
+    assert sorted(fitted.feature_names_in_) == sorted(NAMES)  # the order in a zarr group is that of its folders
+    for other, make in KINDS.items():
+        (tmp_path / other).mkdir()
+        new = make(CASES[case](FRAME), tmp_path / other)
+        if case in ("renamed", "missing"):
+            with pytest.raises(ValueError, match="ash") as caught:
+                values(fitted.transform(new))
+            assert case == "missing" or "asche" in str(caught.value)
+        else:
+            np.testing.assert_allclose(values(fitted.transform(new)), wanted, rtol=1e-12, atol=1e-12, err_msg=other)
+
+
+# -- other methods, several containers, fields -------------------------------------------------------------------------
+
+TURNED = FRAME[NAMES[::-1]]
+Y = np.sin(X[:, 0]) + X[:, 1]
+WALKS = [pd.DataFrame(rng.standard_normal((60, 3)).cumsum(axis=0), columns=NAMES) for _ in range(2)]
+
+
+@doubtful
+@pytest.mark.parametrize("kind", ["pandas.DataFrame", ".parquet", "Dataset, chunked", "zarr by convert"])
+def test_scores_and_updates_match_columns_by_name(kind: str, tmp_path: Path) -> None:
+    first, later = ((tmp_path / name) for name in ("first", "later"))
+    first.mkdir(), later.mkdir()
+    fitted, wanted = model().fit(KINDS[kind](FRAME[:100], first)), model().fit(X[:100])
+    new = KINDS[kind](TURNED, later)
+    np.testing.assert_allclose(fitted.score(new), wanted.score(X), rtol=1e-12)
+    np.testing.assert_allclose(fitted.update(new).eigenvalues_, wanted.update(X).eigenvalues_, rtol=1e-9, atol=1e-12)
+    with pytest.raises(ValueError, match="asche"):
+        fitted.score(KINDS[kind](CASES["renamed"](FRAME), tmp_path))
+
+
+def test_regressors_match_columns_by_name(tmp_path: Path) -> None:
+    slopes = np.column_stack([np.cos(X[:, 0]), np.ones(120), np.zeros(120)])
+    fitted = dsp.HermiteRegressor(Landmarks(Gaussian(2.0), 30), alpha=1e-3, random_state=0).fit(FRAME, Y, slopes)
+    for new in (TURNED, pl.from_pandas(TURNED), dataset(TURNED), parquet(TURNED, tmp_path)):
+        np.testing.assert_allclose(values(fitted.predict(new)), fitted.predict(FRAME), rtol=1e-12)
+        assert fitted.score(new, Y) == pytest.approx(fitted.score(FRAME, Y))
+    np.testing.assert_allclose(fitted.predict_gradient(TURNED), fitted.predict_gradient(FRAME), rtol=1e-12)
+    with pytest.raises(ValueError, match="asche"):
+        fitted.predict(CASES["renamed"](FRAME))
+
+
+@doubtful
+def test_trajectories_have_the_columns_of_the_first(tmp_path: Path) -> None:
+    first, second = WALKS
+    wanted = model(Transfer(1)).fit([first.to_numpy(), second.to_numpy()])
+    for other in (second[NAMES[::-1]], pl.from_pandas(second[NAMES[::-1]]), dataset(second[NAMES[::-1]])):
+        fitted = model(Transfer(1)).fit([first, other])
+        np.testing.assert_allclose(fitted.singular_values_, wanted.singular_values_, rtol=1e-12)
+        score = fitted.score([other, first])
+        assert score == pytest.approx(wanted.score([second.to_numpy(), first.to_numpy()]))
+    with pytest.raises(ValueError, match="asche"):
+        model(Transfer(1)).fit([first, CASES["renamed"](second)])
+
+
+@doubtful
+def test_both_views_are_matched_by_name() -> None:
+    f, g = FRAME, (FRAME**2).add_prefix("square of ")
+    turned = g[g.columns[::-1]]
+    fitted, wanted = model(Cross()).fit((f, g)), model(Cross()).fit((f.to_numpy(), g.to_numpy()))
+    right = wanted.transform_right(g.to_numpy())
+    np.testing.assert_allclose(fitted.transform_right(turned), right, rtol=1e-12, atol=1e-12)
+    assert fitted.score((TURNED, turned)) == pytest.approx(wanted.score((f.to_numpy(), g.to_numpy())))
+    with pytest.raises(ValueError, match="square of ash"):
+        fitted.transform_right(g.drop(columns="square of ash"))
+
+
+@doubtful
+def test_entries_of_fields_are_matched_by_their_coordinates() -> None:
+    where = {"lat": [-60.0, 0.0, 60.0], "lon": [0.0, 90.0]}
+    field = xr.DataArray(rng.standard_normal((60, 3, 2)), where, ("time", "lat", "lon"), name="t")
+    fitted = model().fit(field)
+    wider = xr.concat([field, field.assign_coords(lat=field.lat + 10)], "lat")
+    for new in (field[:, ::-1], field.sortby("lon", ascending=False).chunk(time=20), wider):
+        np.testing.assert_allclose(fitted.transform(new), fitted.transform(field), rtol=1e-12, atol=1e-12)
+    flat = field.stack(place=("lat", "lon"))
+    stacked = model().fit(flat)
+    for new in (flat[:, ::-1], flat.chunk(time=20).isel(place=[1, 0, 3, 2, 4, 5])):
+        np.testing.assert_allclose(stacked.transform(new), stacked.transform(flat), rtol=1e-12, atol=1e-12)
+
+
+@doubtful
+def test_an_index_of_several_levels_survives() -> None:
+    columns = pd.MultiIndex.from_tuples([("wind", 10), ("wind", 100), ("rain", 10)], names=["what", "height"])
+    frame = pd.DataFrame(X, columns=columns)
+    stacked = xr.DataArray(X, dims=("time", "part")).assign_coords(
+        xr.Coordinates.from_pandas_multiindex(columns, "part")
+    )
+    for data, dim in ((frame, "feature"), (stacked, "part")):
+        fitted = model(dsp.operators.Covariance(), basis=None).fit(data)
+        for new in (frame.iloc[:, ::-1], stacked[:, ::-1]):
+            np.testing.assert_allclose(values(fitted.transform(new)), values(fitted.transform(data)), rtol=1e-12)
+        assert fitted.to_xarray()["x_pattern"].indexes[dim].equals(columns)
+        with pytest.raises(ValueError, match="rain"):
+            fitted.transform(frame.rename(columns={"rain": "snow"}))
+
+
+@doubtful
+def test_labels_that_are_numbers_are_matched_too() -> None:
+    frame = pd.DataFrame(X, columns=[2020, 2010, 2000])
+    fitted = model().fit(frame)
+    assert not hasattr(fitted, "feature_names_in_")
+    np.testing.assert_array_equal(fitted.transform(frame[[2000, 2010, 2020]]), fitted.transform(frame))
+    with pytest.raises(ValueError, match="2010"):
+        fitted.transform(frame.rename(columns={2010: 2011}))
+
+
+@doubtful
+def test_names_are_saved_and_a_refit_forgets_them(tmp_path: Path) -> None:
+    fitted = model().fit(FRAME)
+    fitted.save(tmp_path / "model.zarr")
+    again = dsp.load(tmp_path / "model.zarr")
+    np.testing.assert_array_equal(again.transform(TURNED), fitted.transform(FRAME))
+    with pytest.raises(ValueError, match="asche"):
+        again.transform(CASES["renamed"](FRAME))
+    with pytest.raises(dsp.InvalidRowError):
+        fitted.fit(pd.DataFrame(X * np.nan, columns=["a", "b", "c"]))
+    assert fitted.feature_names_in_.tolist() == NAMES
+    assert not hasattr(fitted.fit(X), "feature_names_in_")
+
+
+@doubtful
+def test_data_without_names_are_read_in_the_order_of_the_fit() -> None:
+    fitted = model().fit(FRAME)
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        np.testing.assert_array_equal(fitted.transform(X), fitted.transform(FRAME))
+
+
+# -- columns by name, and columns that are no numbers ------------------------------------------------------------------
+
+
+@doubtful
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_are_chosen_by_name(kind: str, tmp_path: Path) -> None:
+    whole = KINDS[kind](FRAME, tmp_path)
+    fitted, wanted = model().fit(Rows(whole, columns=["iron", "malt"])), model().fit(X[:, [2, 0]])
+    assert fitted.feature_names_in_.tolist() == ["iron", "malt"]
+    for new in (whole, Rows(whole, columns=["iron", "malt"]), TURNED, FRAME[["malt", "iron"]]):
+        np.testing.assert_allclose(
+            values(fitted.transform(new)), wanted.transform(X[:, [2, 0]]), rtol=1e-12, atol=1e-12
+        )
+    for columns, told in ((["iron", "zinc"], "zinc"), (["ash", "malt"], "ash")):
+        with pytest.raises(ValueError, match=told):
+            fitted.transform(Rows(whole, columns=columns))
+    with pytest.raises(ValueError, match="zinc"):
+        model().fit(Rows(whole, columns=["malt", "zinc"]))
+
+
+def with_text(frame: pd.DataFrame) -> pd.DataFrame:
+    days = pd.date_range("2000", periods=len(frame))
+    return frame.assign(city="Ulm", day=days)[["malt", "city", "ash", "day", "iron"]]
+
+
+TABLES: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
+    **{kind: KINDS[kind] for kind in (*KINDS,)[:6]},
+    ".parquet": parquet,
+}
+
+
+@doubtful
+@pytest.mark.parametrize("kind", TABLES)
+def test_columns_that_are_not_chosen_may_hold_text(kind: str, tmp_path: Path) -> None:
+    whole = TABLES[kind](with_text(FRAME), tmp_path)
+    with pytest.raises(TypeError, match=r"city.*day"):
+        model().fit(whole)
+    fitted, wanted = model().fit(Rows(whole, columns=["malt", "iron"])), model().fit(X[:, [0, 2]])
+    np.testing.assert_allclose(values(fitted.transform(whole)), wanted.transform(X[:, [0, 2]]), rtol=1e-12, atol=1e-12)
+    if "Dataset" not in kind:
+        numbered = model().fit(Rows(whole, columns=[0, 4]))
+        np.testing.assert_allclose(values(numbered.transform(whole)), values(fitted.transform(whole)), rtol=1e-12)
+    with pytest.raises(TypeError, match="city"):
+        model().fit(Rows(whole, columns=["malt", "city"]))
+    named = model().fit(FRAME)
+    np.testing.assert_allclose(values(named.transform(whole)), named.transform(FRAME), rtol=1e-12, atol=1e-12)
+
+
+def test_names_of_columns_of_data_without_names_are_refused() -> None:
+    for data in (X, xr.DataArray(X)):
+        with pytest.raises(ValueError, match="malt"):
+            model().fit(Rows(data, columns=["malt"]))
+
+
+@doubtful
+def test_columns_are_selected_where_rows_are_read(tmp_path: Path) -> None:
+    fitted = model().fit(FRAME)
+    lazy = fitted.transform(converted(TURNED, tmp_path))
+    assert lazy.chunks is not None
+    assert lazy.numblocks[0] == 3
+    seen: list[int] = []
+    chunked = (
+        dataset(TURNED).chunk(time=40).map(lambda v: v.copy(data=v.data.map_blocks(lambda b: seen.append(1) or b)))
+    )
+    seen.clear()
+    assert fitted.transform(chunked).chunks is not None
+    assert not seen
