@@ -135,7 +135,28 @@ def test_spectrum_has_intervals_held_out_values_and_trust():
     shown = np.concatenate([estimator.eigenvalue_errors_[1:][some[1:]] for some in (trusted, ~trusted)])
     np.testing.assert_allclose(ends, shown)
     low, high = axes.get_ylim()
-    assert low < 0 < estimator.eigenvalues_[-1] < high
+    assert low < min(0, *ends.ravel())
+    assert max(estimator.eigenvalues_[-1], *ends.ravel()) < high
+    estimator.eigenvalue_errors_ = estimator.eigenvalue_errors_.copy()
+    estimator.eigenvalue_errors_[2] = -1e9, 1e9
+    estimator.eigenvalue_errors_[3] = -np.inf, np.nan
+    axes = plot.spectrum(estimator)
+    marks = {line.get_marker(): line.get_xdata().tolist() for line in axes.lines if line.get_marker() in ("v", "^")}
+    assert marks == {"v": [2, 3], "^": [2]}
+    assert axes.get_ylim()[1] < 20 * estimator.eigenvalues_.max()
+
+
+@doubtful
+def test_by_default_the_first_function_that_is_no_constant_is_drawn():
+    x = np.random.default_rng(0).standard_normal((300, 2)) * [3, 1]
+    components = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=2).fit(x)
+    single = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=1).fit(x)
+    functions = fitted(x, 40, 3, scale=1.0)
+    for model, number in ((components, 0), (single, 0), (functions, 1)):
+        for draw in (plot.series, plot.eigenfunction):
+            assert draw(model, x).get_title() == draw(model, x, number).get_title()
+        values = plot.series(model, x).lines[-1].get_ydata()
+        np.testing.assert_allclose(values, model.transform(x)[:, number], atol=1e-12)
 
 
 @doubtful

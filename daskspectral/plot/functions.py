@@ -39,7 +39,7 @@ CLASSES = 6  # distinct labels that have a colour each
 def eigenfunction(
     estimator: SpectralDecomposition,
     X: Any = None,
-    component: int = 1,
+    component: int | None = None,
     *,
     right: bool = False,
     ax: Axes | None = None,
@@ -48,6 +48,8 @@ def eigenfunction(
     random_state: Any = 0,
 ) -> Axes:
     """Draw one eigenfunction over a sample of the rows of X, with axes, units and a colour bar.
+
+    It is the first that is not a constant, or the `component` with this number, counted from 0.
 
     One column: a line over a histogram of the data. Two: level lines where there are data. Three on the unit sphere:
     level lines in matplotlib's Mollweide projection (`ax` must have it), the third axis upward. Otherwise the sample in
@@ -62,7 +64,7 @@ def eigenfunction(
     without X where the model knows no places, and for right functions of another operator.
     """
     check_fitted(estimator)
-    check_component(estimator, component)
+    component = checked_component(estimator, component)
     if right and not has_right_view(estimator):
         raise ValueError(f"right functions of other variables are those of Cross; the model is {estimator}")
     if maps := [] if right else maps_of(estimator, X, [component], max_points):
@@ -82,7 +84,7 @@ def eigenfunction(
 def series(
     estimator: SpectralDecomposition,
     X: Any,
-    component: int = 1,
+    component: int | None = None,
     *,
     ax: Axes | None = None,
     start: int = 0,
@@ -90,11 +92,12 @@ def series(
 ) -> Axes:
     """Draw an eigenfunction along `length` rows of X that follow one another, from the row `start` on.
 
-    X is one trajectory; across are the numbers of its rows, or the numbers or times that are their coordinate. Raises
-    as `eigenfunction` does.
+    It is the first that is not a constant, or the `component` with this number, counted from 0. X is one trajectory;
+    across are the numbers of its rows, or the numbers or times that are their coordinate. Raises as `eigenfunction`
+    does.
     """
     check_fitted(estimator)
-    check_component(estimator, component)
+    component = checked_component(estimator, component)
     view = View(estimator)
     source = view.source(X)
     stop = min(source.n, start + length)
@@ -209,11 +212,17 @@ def _draw_embedding(estimator: SpectralDecomposition, canvas: Canvas, shown: ran
     return figure
 
 
-def check_component(estimator: SpectralDecomposition, component: int) -> None:
-    """Raise ValueError for a function that there is not."""
+def checked_component(estimator: SpectralDecomposition, component: int | None) -> int:
+    """Return the number of a function, by default of the first that is not a constant.
+
+    Raises ValueError for a number that the fit does not have.
+    """
     count = len(values_of(estimator))
+    if component is None:
+        return min(estimator.constants_, count - 1)
     if not 0 <= component < count:
         raise ValueError(f"component is 0 to {count - 1}, the functions of the fit; it is {component}")
+    return component
 
 
 def embedding(

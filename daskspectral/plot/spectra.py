@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.floating[Any]]
 LARGEST = 4000  # functions of which the Gram matrix's eigenvalues are computed for a picture
 MARKED = 8  # lags that each have a tick
+WIDEST = 5  # times the range of the values, beyond which the ends of intervals are marks
 
 
 def spectrum(
@@ -126,11 +127,15 @@ def _draw_errors(
     known = np.flatnonzero(~np.isnan(held) & ~constant)
     if len(known):
         axes.plot(known, held[known], "_", color=INK, markersize=2 * _size(k), markeredgewidth=1.0, label="held out")
-    # an interval may be far wider than all values: the values decide what is shown
-    seen = np.concatenate([values, held[known], intervals[trusted].ravel()])
-    low, high = _ends(seen)
-    room = max(high, float(np.nanmax(np.fmin(intervals[:, 1], high + 0.3 * (high - low))))) + 0.06 * (high - low)
-    axes.set(xlim=(-0.6, k - 0.4), ylim=(low - 0.04 * (high - low), room))
+    low, high = _ends(np.concatenate([values, held[known]]))
+    most = WIDEST * (high - low)  # an interval may be far wider than all values, and goes on behind a mark
+    shown = intervals[~constant]
+    ends = np.array(_ends(np.clip(np.append(shown[np.isfinite(shown)], [low, high]), low - most, high + most)))
+    room = 0.06 * (ends[1] - ends[0])
+    for column, sign, mark in ((0, -1, "v"), (1, 1, "^")):
+        beyond = np.flatnonzero((sign * intervals[:, column] > sign * ends[column]) & ~constant)
+        axes.plot(beyond, np.full(len(beyond), ends[column]), mark, color=BLUE, markersize=_size(k), clip_on=False)
+    axes.set(xlim=(-0.6, k - 0.4), ylim=(ends[0] - room, ends[1] + room))
 
 
 def _ends(values: Array) -> tuple[float, float]:
