@@ -41,6 +41,11 @@ def _whole(text: str) -> int:
     return int(number)
 
 
+def _count_or_share(text: str) -> float:
+    number = float(text)
+    return number if 0 < number < 1 else _whole(text)
+
+
 def _lag(text: str) -> int | str:
     from daskspectral.operators.lags import lag_of
 
@@ -97,6 +102,7 @@ def number_or(*words: str) -> OptionType:
 
 
 COUNT = OptionType("count", _whole, "not a number")
+COUNT_OR_SHARE = OptionType("count|share", _count_or_share, "no number of components, nor a share such as 0.95")
 LAG = OptionType("rows|time", _lag, "no number of rows, nor a time such as 6h or 1D")
 COUNT_OR_AUTO = OptionType("count", _whole, "not a number", "auto")
 FOLDS = OptionType("folds", _folds, "no folds")

@@ -217,7 +217,7 @@ OPTIONS = (
         kinds.NEURONS,
     ),
     # the solution
-    Value("--components", f"{COMPONENTS}.", kinds.COUNT, 16),
+    Value("--components", f"{COMPONENTS}; covariance: or a share of the variance.", kinds.COUNT_OR_SHARE, 16),
     Value("--rotate", "covariance: turn as many components to patterns large in few places, by varimax.", kinds.COUNT),
     Value(
         "--solver",

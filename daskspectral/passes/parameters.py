@@ -26,6 +26,22 @@ def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) 
         raise ValueError(f"{name} must be a whole number of {most} or less; it is {value!r}")
 
 
+def check_components(value: Any, operator: Operator) -> None:
+    """Raise ValueError unless n_components is a positive whole number or, of principal components, a share."""
+    if not is_share(value):
+        check_whole("n_components", value)
+    elif not operator.solver.by_norm:
+        raise ValueError(
+            f"n_components must be a whole number of 1 or more for the operator {operator.name}; it is {value!r}, and "
+            "shares of the variance are those of Covariance()"
+        )
+
+
+def is_share(value: Any) -> bool:
+    """Return whether this is a number between 0 and 1, such as a share of the explained variance."""
+    return is_number(value) and 0 < value < 1
+
+
 def check_amount(name: str, value: Any) -> None:
     """Raise ValueError unless the value is a finite number of 0 or more."""
     if not is_number(value) or value < 0:

@@ -19,7 +19,7 @@ from daskspectral.moments import NUMBER, Moments
 from daskspectral.moments.lattice import DENSE, dense, lattice_of, of_functions, on_lattice
 from daskspectral.moments.solution import SpanScore, check_rows, score_span
 from daskspectral.passes.apply import RowFunction
-from daskspectral.passes.parameters import check_whole
+from daskspectral.passes.parameters import check_components, is_share
 from daskspectral.passes.scale import Added, Spread
 from daskspectral.passes.sums import Discretisation, measure, plan_sums
 from daskspectral.passes.targets import levelled
@@ -32,7 +32,7 @@ class Decomposed(Protocol):
     """The parts of a fitted `SpectralDecomposition` that a score needs, besides the functions that its solver gives."""
 
     moments_: Moments
-    n_components: int
+    n_components: float
     device: str
 
     @property
@@ -48,12 +48,14 @@ def measure_score(
     lowest invalid row (on_invalid="raise"), and OSError where the data changed meanwhile.
     """
     fitted = model.moments_
-    check_whole("n_components", model.n_components)
     functions = {side: getattr(model, name) for name, side in model.solver_.functions.items()}
     operator = fitted.operator.scoring
+    check_components(model.n_components, fitted.operator)
+    found = min(c.shape[1] for c in functions.values())
+    wanted = found if is_share(model.n_components) else int(model.n_components)
     source = open_data(operator, rows, weight=sample_weight, progress=progress)
     check_widths(fitted, source)
-    least = min(model.n_components, *(c.shape[1] for c in functions.values()))
+    least = min(wanted, found)
     check_rows(source.n, least, f"X has {source.rows}")
     discretisation = Discretisation.of(fitted)
     moments = measure(
@@ -66,8 +68,8 @@ def measure_score(
     )
     if on_lattice(moments) and lattice_of(moments).size > DENSE:
         span = of_functions(moments, lattice_of(moments), functions["right"])
-        return score_span(fitted.operator, span, {"right": np.eye(least)}, model.n_components)
-    return score_span(fitted.operator, dense(moments), functions, model.n_components)
+        return score_span(fitted.operator, span, {"right": np.eye(least)}, wanted)
+    return score_span(fitted.operator, dense(moments), functions, wanted)
 
 
 def _compared(function: RowFunction, field: str, unit: float, batch: Mapping[str, Array]) -> dict[str, Spread]:

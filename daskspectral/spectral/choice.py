@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,10 +20,11 @@ from daskspectral.choosing.side import Open, Side
 from daskspectral.data.source import Source
 from daskspectral.engine.sampling import draw_rows, take_rows
 from daskspectral.errors import DensityWarning, warn_user
-from daskspectral.kernels import DotKernel, Kernel, RadialKernel
+from daskspectral.kernels import DotKernel, Kernel, Linear, RadialKernel
 from daskspectral.moments.lattice import check_cut_size
 from daskspectral.operators import Operator
 from daskspectral.operators.diffusion import Generator
+from daskspectral.passes.parameters import is_share
 from daskspectral.passes.scale import centered, standardized
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import Training
@@ -241,7 +243,8 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
     if operator.center and not operator.solver.two_sided:
         raise ValueError(f"center is for operators with singular values, and {operator.name} is not")
     functions = Landmarks() if compares or given is None else given
-    left = Side.of(functions, "", "x", operator, estimator.n_components)
+    components = sys.maxsize if is_share(estimator.n_components) else estimator.n_components
+    left = Side.of(functions, "", "x", operator, components)
     own, network = left.landmarks, left.functions.untrained
     if operator.default_kernel is not None and own is not None and own.kernel == "auto" and not left.functions.vanishes:
         left = replace(left, functions=replace(own, kernel=operator.default_kernel))
@@ -259,10 +262,15 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
     if other is not None or operator.own_right_basis:
         if other is None:
             other = functions if network is not None or left.lattice is not None else _alike(left.landmarks)
-        right = Side.of(other, "right_", operator.right_view, operator, estimator.n_components)
+        right = Side.of(other, "right_", operator.right_view, operator, components)
         _check_networks(network, right.functions.untrained)
     solver = solving(estimator.solver)
-    return Choice(operator, left, right, estimator.n_components, solver, estimator.dtype, compares)
+    if is_share(estimator.n_components) and (left.landmarks is None or type(left.landmarks.kernel) is not Linear):
+        raise ValueError(
+            f"n_components={estimator.n_components!r} is a share of the variance of columns, and the components are "
+            "those of a kernel: give a whole number, or leave basis out"
+        )
+    return Choice(operator, left, right, components, solver, estimator.dtype, compares)
 
 
 def _alike(left: Landmarks | None) -> Landmarks:

@@ -13,7 +13,7 @@ from scipy.sparse.linalg import svds
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import check_even, check_widths, open_data
 from daskspectral.engine.sampling import take_rows
-from daskspectral.errors import InvalidRowError
+from daskspectral.errors import InvalidRowError, RankWarning, warn_user
 from daskspectral.kernels import Linear
 from daskspectral.moments import Moments
 from daskspectral.moments.intervals import pattern_ends
@@ -22,13 +22,14 @@ from daskspectral.moments.problem import Posed
 from daskspectral.passes.sums import Discretisation
 from daskspectral.solve.rotation import varimax
 from daskspectral.solve.whitening import fix_signs
-from daskspectral.solvers import solving
+from daskspectral.solvers import Solving, solving
 
 Array = NDArray[np.floating[Any]]
 
 MOST_NUMBERS = 10**8  # of rows that surrogates are made of, in memory
 FEWEST_ROWS = 10
 LEVEL = 0.05
+ROUNDING = 1e-9  # of shares that add up to 1
 FEW = 0.2  # of all singular values, up to which Lanczos is quicker
 
 
@@ -60,6 +61,27 @@ def rotated(model: Any, count: int) -> Any:
     }
     vars(found).update(values)
     return found
+
+
+# -- a share of the variance ---------------------------------------------------------------------------------------
+
+
+def components_of(moments: Moments, share: float, solver: Solving) -> int:
+    """Return the number of components that explain more than a share of the variance, as scikit-learn's PCA does.
+
+    Warns with a RankWarning if all of them explain less. Raises ValueError for components of a kernel.
+    """
+    if linear_landmarks(moments) is None:
+        raise ValueError(
+            f"n_components={share!r} is a share of the variance of columns, and these are moments of components of a "
+            "kernel: give a whole number"
+        )
+    posed = Posed(moments, moments.basis.size, None, solver)
+    explained = np.cumsum(patterns_of(moments, posed.left.spread(posed.whole.left)).explained)
+    if not len(explained) or explained[-1] < share * (1 - ROUNDING):
+        found = f"{len(explained)} components explain {explained[-1] if len(explained) else 0:.3g} of the variance"
+        warn_user(f"{found}, less than n_components={share!r}: give more rows, or a smaller share", RankWarning)
+    return max(1, min(int(np.searchsorted(explained, share, "right")) + 1, len(explained)))
 
 
 # -- intervals of patterns ---------------------------------------------------------------------------------------------

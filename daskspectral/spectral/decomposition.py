@@ -18,7 +18,7 @@ from daskspectral.estimators.reading import reads
 from daskspectral.moments.trust import UNCERTAIN, advise_update, uncertainty
 from daskspectral.operators import Operator
 from daskspectral.passes.folds import FoldRequest, checked_folds, continued_folds
-from daskspectral.passes.parameters import check_fit, check_whole, checked_operator
+from daskspectral.passes.parameters import check_components, check_fit, checked_operator
 from daskspectral.passes.session import Session, Training
 from daskspectral.passes.sums import Discretisation
 from daskspectral.solve import resolve_cut
@@ -56,8 +56,9 @@ class SpectralDecomposition(SpectralFunctions):
         The right functions of an operator with singular values. Where they take other variables than the left ones
         (Cross), they have the same kernel and landmark method by default, at landmarks among their own points;
         otherwise (Transfer) they are the left functions.
-    n_components : int
-        Functions wanted; fewer come, with a RankWarning, when the rank is less.
+    n_components : int or float
+        Number of functions; if the rank is less, there are fewer, with a RankWarning. For `Covariance` of columns, a
+        number between 0 and 1 stands for the fewest components that explain more than this share of the variance.
     solver : Penalised or Cut, optional
         In which functions the solution is sought (`help(daskspectral.solvers)`): by default `Penalised("auto")`, those
         that are smoothest for what the data see of them.
@@ -142,7 +143,7 @@ class SpectralDecomposition(SpectralFunctions):
         basis: Basis | Landmarks | str | None = None,
         *,
         right_basis: Basis | Landmarks | str | None = None,
-        n_components: int = 16,
+        n_components: float = 16,
         solver: Solving | None = None,
         folds: Any = 10,
         dtype: str = "float64",
@@ -248,7 +249,7 @@ class SpectralDecomposition(SpectralFunctions):
         return super().fit_transform(X, y, **options)
 
     def _check_parameters(self, operator: Operator) -> None:
-        check_whole("n_components", self.n_components)
+        check_components(self.n_components, operator)
         check_fit(self)
         solver = solving(self.solver)
         resolve_cut(solver.rtol, self.dtype)

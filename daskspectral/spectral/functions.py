@@ -38,13 +38,20 @@ from daskspectral.operators import Operator
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.apply import Result, RowFunction, labelled_rows
 from daskspectral.passes.functions import FittedValues, SpanValues
-from daskspectral.passes.parameters import check_whole, checked_operator
+from daskspectral.passes.parameters import check_whole, checked_operator, is_share
 from daskspectral.passes.score import measure_score
 from daskspectral.solve import Solver
 from daskspectral.solve.whitening import solving_on
 from daskspectral.solvers import Penalised, solving
 from daskspectral.spectral.committors import FirstPassage
-from daskspectral.spectral.components import Significance, linear_landmarks, pattern_errors, rotated, significance
+from daskspectral.spectral.components import (
+    Significance,
+    components_of,
+    linear_landmarks,
+    pattern_errors,
+    rotated,
+    significance,
+)
 from daskspectral.spectral.dynamics import DYNAMICS, Dynamics, dynamic_coordinates, dynamic_variables
 from daskspectral.spectral.hilbert import analytic_rows, complex_components
 from daskspectral.spectral.metastable import MetastableSets
@@ -153,9 +160,10 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
             selection = selection.with_parameters({**self.given_params(), **fixed})
             return self._with(moments, {**found, "choice_": selection}, set())
         with solving_on(device_here(self.device)):
+            share = is_share(self.n_components)
             solution = solve_moments(
                 moments,
-                count=self.n_components,
+                count=components_of(moments, self.n_components, solver) if share else int(self.n_components),
                 solver=solver,
                 penalty=solver.resolved(1.0 if moments.penalty is None else moments.penalty),
                 compared=basis is None or getattr(basis, "automatic", isinstance(basis, str)),
@@ -285,9 +293,9 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
         and phases. Raises ValueError for rows of several dimensions, for rows that are left out, for a kernel, and for
         gaps in the times of rows that have some, or times that do not increase.
         """
-        count = self.n_components if count is None else count
+        count = len(self.fitted().eigenvalues_) if count is None else count
         check_whole("count", count)
-        if linear_landmarks(self.fitted().moments_) is None:
+        if linear_landmarks(self.moments_) is None:
             raise ValueError(
                 "an analytic signal is of columns, and this model has components of a kernel: leave basis out"
             )

@@ -13,6 +13,7 @@ import scipy.special
 import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.decomposition import PCA
 
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
@@ -258,3 +259,44 @@ def test_anomalies_that_left_out_land_are_taken_as_the_fit_took_them() -> None:
     model = components(2).fit(rows)
     assert model.hilbert(rows).sizes["component"] == 2
     assert model.significance(rows, surrogates=9).count >= 0
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.8, 0.95, 0.999])
+@pytest.mark.parametrize("standardize", [False, True])
+def test_a_share_of_the_variance_is_that_of_scikit_learn(share: float, standardize: bool, tmp_path: Path) -> None:
+    x = np.random.default_rng(0).standard_normal((200, 6)) * [4, 3, 2, 1.5, 1, 0.5] + 10
+    given = (x - x.mean(axis=0)) / x.std(axis=0) if standardize else x
+    wanted = PCA(share).fit(given)
+    model = components(share).fit(dsp.Rows(x, standardize=standardize))
+    assert len(model.eigenvalues_) == wanted.n_components_
+    np.testing.assert_allclose(model.explained_variance_ratio_, wanted.explained_variance_ratio_, rtol=1e-8)
+    assert model.score(x) == pytest.approx(model.eigenvalues_.sum(), rel=1e-6)
+    assert model.hilbert(x).sizes["component"] == wanted.n_components_
+    model.save(tmp_path / "model.zarr")
+    assert dsp.load(tmp_path / "model.zarr").fit_moments(model.moments_).n_components == share
+
+
+def test_a_share_of_wide_data_and_of_labelled_ones() -> None:
+    x = np.random.default_rng(0).standard_normal((40, 300)) * np.geomspace(10, 0.1, 300)
+    assert len(components(0.9).fit(x).eigenvalues_) == PCA(0.9).fit(x).n_components_
+    field = xr.DataArray(x.reshape(40, 10, 30), dims=("time", "lat", "lon"), coords={"lat": np.linspace(-80, 80, 10)})
+    weighted = (field * np.sqrt(np.cos(np.deg2rad(field.lat)))).transpose(*field.dims).values.reshape(40, -1)
+    model = components(0.9).fit(dsp.Rows(field, latitude="lat"))
+    assert len(model.eigenvalues_) == PCA(0.9).fit(weighted).n_components_
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 1.5, -0.5, 0, True, "0.5"])
+def test_shares_that_are_none(value: Any) -> None:
+    with pytest.raises(ValueError, match="n_components"):
+        components(value).fit(X)
+
+
+def test_operators_without_a_share_of_the_variance() -> None:
+    for model in (
+        dsp.SpectralDecomposition(n_components=0.9),
+        dsp.SpectralDecomposition(dsp.operators.Transfer(1), n_components=0.9),
+        components(0.9, basis=Landmarks(Gaussian(5.0), 20)),
+        dsp.DiffusionMap(n_components=0.9),
+    ):
+        with pytest.raises(ValueError, match="n_components"):
+            model.fit(X)
