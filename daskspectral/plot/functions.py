@@ -219,7 +219,7 @@ def checked_component(estimator: SpectralDecomposition, component: int | None) -
     """
     count = len(values_of(estimator))
     if component is None:
-        return min(estimator.constants_, count - 1)
+        return min(int(estimator.constants_), count - 1)
     if not 0 <= component < count:
         raise ValueError(f"component is 0 to {count - 1}, the functions of the fit; it is {component}")
     return component
