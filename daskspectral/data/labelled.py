@@ -599,8 +599,8 @@ def _latitude(data: Any, name: str, samples: tuple[Hashable, ...], what: str, *,
     inside = set(angles.dims) & set(samples)
     if not angles.ndim or (inside and inside != set(angles.dims)):
         raise ValueError(
-            f"latitude={name!r} has the dimensions {angles.dims}, and the rows have {samples}: it must belong to the "
-            "rows alone, or to the columns alone"
+            f"latitude={name!r} has the dimensions {angles.dims}, and the rows have sample_dims={samples}: it must "
+            "belong to the rows alone, or to the columns alone"
         )
     values = np.asarray(angles.values)
     if values.dtype.kind not in "fiu" or not np.all(np.abs(values) <= 90 + 1e-6):

@@ -165,30 +165,31 @@ class Layout(Registered):
                 found.append(f"{name}[{inside}]" if inside else name)
         return found if self.kept is None else [name for name, kept in zip(found, self.kept, strict=True) if kept]
 
+    @property
+    def units(self) -> Any:
+        """What values in weighted columns are multiplied by to be in the units of the data, (d,) or 1."""
+        if self.weights is None:
+            return 1.0
+        return np.divide(1.0, self.weights, out=np.full_like(self.weights, np.nan), where=self.weights > 0)
+
     def spread(
         self,
         values: Any,
         dims: tuple[Hashable, ...] = (),
         coords: Mapping[Any, Any] | None = None,
         *,
-        unweighted: bool = False,
         taken: Collection[Any] = (),
     ) -> dict[str, xr.DataArray]:
         """Return values in the columns that are used, (..., d) with leading `dims`, as an array of each variable.
 
-        Each has its own dimensions and coordinates again, NaN at columns that were left out; `unweighted` divides by
-        the weights, for values in the units of the data. A variable without a name is called x. A dimension or a
-        coordinate with the name of a leading one, of its `coords`, or of those `taken`, is called x_... . Values may be
-        a dask array: they are then spread lazily.
+        Each has its own dimensions and coordinates again, NaN at columns that were left out. A variable without a name
+        is called x. A dimension or a coordinate with the name of a leading one, of its `coords`, or of those `taken`,
+        is called x_... . Values may be a dask array: they are then spread lazily.
         """
         import xarray as xr
 
         if values.shape[-1] != self.width:
             raise ValueError(f"values have {values.shape[-1]} columns, and the layout has {self.width}")
-        if unweighted and self.weights is not None:
-            with np.errstate(divide="ignore"):
-                inverse = np.where(self.weights > 0, 1 / self.weights, np.nan)
-            values = values * inverse
         if self.kept is not None:
             values = placed(values, self.kept)
         start, found = 0, {}

@@ -117,6 +117,11 @@ class Rows:
             raise ValueError(f"detrend is the degree of a polynomial, 1 to {MOST_DEGREE}; it is {self.detrend!r}")
         if not isinstance(self.fields, (Mapping, type(None))):
             raise TypeError(f"fields is a mapping of names to arrays; it is {type(self.fields).__name__}")
+        if self.fields and self.on_invalid == "pairwise":
+            raise ValueError(
+                f"fields={[*self.fields]} and on_invalid='pairwise' exclude each other: no operator that reads fields "
+                "takes rows with gaps. Leave fields out, or pass on_invalid='skip'"
+            )
 
     @classmethod
     def of(cls, data: Any) -> Rows:

@@ -155,7 +155,8 @@ class Source:
 
     `views` are further fields of points in the space of x, prepared as x is; `apart` are fields of points in spaces
     of their own, with their preparations. `by_tasks` tells that its rows will be dealt to folds in whole tasks,
-    `standardize` that a fit is to scale the columns, and `factors` (d,), by view, what multiplies the scaled ones.
+    `standardize` that a fit is to scale the columns, and `factors` (d,), by view, that their columns were multiplied by
+    these, as scaled ones are again.
     Passes over them treat invalid rows as `on_invalid` says: "raise", "skip", "pairwise" or "keep" (rows are not
     checked); their `progress` None shows a bar on a terminal only, and none beside a bar of dask's.
     """
@@ -289,7 +290,7 @@ def _source(readers: dict[str, Reader], rows: Rows, **options: Any) -> Source:
     """Fields as the rows say that they are read."""
     prepared = Preparation(check_columns(rows.columns, readers["x"].shape[1]))
     found = Source(aligned(readers), prepared, standardize=rows.standardize, on_invalid=rows.on_invalid, **options)
-    if not (rows.standardize and isinstance(rows, StackedLabels)):
+    if not isinstance(rows, StackedLabels):
         return found
     sides = {"x": rows.factors, **dict.fromkeys(found.apart, rows.right_factors)}
     return replace(

@@ -65,6 +65,11 @@ class Patterns:
         maps, single, total = raw(self.maps * scale), raw(self.single * scale), raw(self.total * scale**2)
         return replace(self, mean=mean, maps=maps, single=single, total=total)
 
+    def times(self, factors: Any) -> Patterns:
+        """The same for columns in other units, multiplied by these factors (d,)."""
+        maps, single, total = self.maps * factors, self.single * factors, self.total * factors**2
+        return replace(self, mean=self.mean * factors, maps=maps, single=single, total=total)
+
 
 class MissingSumsError(ValueError, AttributeError):
     """The pass did not sum what patterns take: the attribute is missing, as scikit-learn's displays understand it."""

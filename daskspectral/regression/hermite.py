@@ -261,10 +261,11 @@ class HermiteRegressor(Regressor):
     def _session_of(self, source: Source, operator: Any, folds: FoldRequest | None) -> Session:
         side, asked = self._side(source, operator)
         side.check_against(source, int(operator.gradients), operator)
-        if source.standardize and side.has_periods:
+        if (source.standardize or source.factors) and side.has_periods:
+            option, name = ("standardize=True", "standardize") if source.standardize else ("latitude=", "latitude")
             raise ValueError(
-                "standardize=True would change the units of X, and periods are in them; scale the columns of X before, "
-                "without standardize"
+                f"{option} would change the units of X, and periods are in them; scale the columns of X before, "
+                f"without {name}"
             )
 
         def choose(source: Source, training: Training) -> Discretisation:

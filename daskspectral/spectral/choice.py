@@ -100,8 +100,8 @@ class Choice(Open):
         self.left.check_against(source, left if self.right is not None else max(left, right), self.operator)
         if self.right is not None:
             self.right.check_against(source, right, self.operator)
-        if source.standardize:
-            self._check_units()
+        if source.standardize or source.factors:
+            self._check_units("standardize=True" if source.standardize else "latitude=")
         if source.on_invalid == "pairwise":
             self._check_gaps(source)
 
@@ -119,13 +119,15 @@ class Choice(Open):
                 f"are {width}: choose some by columns=, coarsen the field, or take on_invalid='skip'"
             )
 
-    def _check_units(self) -> None:
-        """Raise ValueError where the units of X are in the operator or in the functions."""
+    def _check_units(self, option: str) -> None:
+        """Raise ValueError if the operator or the functions are in the units of X, which this option changes."""
         scaled, bound = fields_at_derivatives(self.operator), units_of(self.operator)
         why = ""
         if scaled:
-            why = f"not the units of {', '.join(scaled)}, which the operator {self.operator.name} multiplies with "
-            why += "derivatives; scale both before"
+            why = (
+                f"not the units of the fields {', '.join(scaled)}, which the operator {self.operator.name} multiplies "
+            )
+            why += "with derivatives; scale both before"
         elif any(side.has_periods for side in self.sides):
             why = "periods are in them; scale the columns of X before"
         elif any(side.functions.vanishes for side in self.sides):
@@ -133,7 +135,8 @@ class Choice(Open):
         elif bound:
             why = f"{self.operator.title} {bound}; scale the columns of X before, and what depends on their units"
         if why:
-            raise ValueError(f"standardize=True would change the units of X, and {why}, without standardize")
+            name = option.partition("=")[0]
+            raise ValueError(f"{option} would change the units of X, and {why}, without {name}")
 
     def discretise(self, source: Source, random_state: Any, *, training: Training | None = None) -> Discretisation:
         """Choose the scaling of columns, the landmarks and the bases, by a pass and draws of rows where needed.

@@ -107,7 +107,8 @@ def pattern_errors(model: Any) -> Array:
     ends, columns = ends * scale, slice(None) if own.columns is None else list(own.columns)
     result = np.zeros((*found.shape, 2))
     result[:, columns] = ends
-    return result
+    layout = vars(model).get("layout_")
+    return result if layout is None else result * np.reshape(layout.units, (-1, 1))
 
 
 # -- significance ------------------------------------------------------------------------------------------------------

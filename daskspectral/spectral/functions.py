@@ -224,12 +224,14 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
     def patterns_(self) -> Patterns:
         """What the columns of X do where a function is large: their regression on the functions of `transform`.
 
-        In the units of X, 0 in columns that were left out; see `Patterns` for the arrays that it holds. Raises
-        ValueError where the pass did not sum what it takes: on a Fourier lattice, and for several views of a row.
+        In the units of X, without its weights by latitude, 0 in columns that were left out; see `Patterns` for the
+        arrays that it holds. Raises ValueError where the pass did not sum what it takes: on a Fourier lattice, and for
+        several views of a row.
         """
         found = patterns_of(self.fitted().moments_, self.coefficients_)
         own = self.preparation_
-        return found.in_columns(self.n_features_in_, own.columns, own.mean, own.scale)
+        found = found.in_columns(self.n_features_in_, own.columns, own.mean, own.scale)
+        return found.times(units_of_columns(self))
 
     @property
     def pattern_errors_(self) -> Array:
@@ -498,11 +500,12 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
         dataset["explained_variance_ratio"] = COMPONENT, estimator.patterns_.explained
     layout: Layout | None = vars(estimator).get("layout_")
     if layout is not None and (own := layout.baseline) is not None:
-        group, labels = own.anomaly or "constant", {own.anomaly or "constant": list(own.labels)}
+        units, table = layout.units, np.asarray(own.climatology) * layout.units
+        group: dict[str, Any] = {} if own.anomaly is None else {own.anomaly: list(own.labels)}
         degree, powers = "degree", {"degree": np.arange(1, own.degree + 1)}
         scale = {"centre": own.centre, "half": own.half, "unit of time": "(days since 1970-01-01 - centre) / half"}
-        fields += [_Fields("climatology", own.climatology, (group,), labels)]
-        fields += [_Fields("trend", own.trend, (degree,), powers, scale)]
+        fields += [_Fields("climatology", table if group else table[0], (*group,), group)]
+        fields += [_Fields("trend", np.asarray(own.trend) * units, (degree,), powers, scale)]
     functions: dict[str, Any] = {}
     if X is not None:
         functions = {"eigenfunction": estimator._functions("", estimator.coefficients_, X)}  # whatever is asked for
@@ -588,6 +591,7 @@ def hilbert_dataset(estimator: Any, X: Any, count: int) -> xr.Dataset:
     raw[:, slice(None) if own.columns is None else list(own.columns)] = patterns * (
         1 if own.scale is None else own.scale
     )
+    raw *= units_of_columns(estimator)
     found: dict[str, Any] = {
         "variance": (COMPONENT, 2 * fitted.eigenvalues_[some]),
         "variance_lower": (COMPONENT, 2 * fitted.eigenvalue_errors_[some, 0]),
@@ -601,6 +605,12 @@ def hilbert_dataset(estimator: Any, X: Any, count: int) -> xr.Dataset:
     return _with_fields(dataset, estimator, [_Fields("pattern", raw, (COMPONENT,))], {"score": score})
 
 
+def units_of_columns(estimator: Any) -> Any:
+    """Return what values in the columns of X are multiplied by to be in the units of the data, (d,) or 1."""
+    layout = _layout(estimator)
+    return 1.0 if layout is None else layout.units
+
+
 def in_the_field(
     estimator: Any, values: Any, dims: tuple[Any, ...] = (), coords: Any = None, taken: Collection[Any] = ()
 ) -> dict[str, xr.DataArray]:
@@ -612,7 +622,7 @@ def in_the_field(
 
     layout = _layout(estimator)
     if layout is not None:
-        return layout.spread(values, dims, coords, unweighted=True, taken=taken)
+        return layout.spread(values, dims, coords, taken=taken)
     names = vars(estimator).get("columns_")
     known = {"feature": np.arange(values.shape[-1])} if names is None else names.coordinates("feature")
     levels = free_names([] if names is None or names.levels is None else known, {*dims, *(coords or {}), *taken})

@@ -1,0 +1,346 @@
+"""Every pair of the options of `Rows`, with weights, float32 and containers, against a model by numpy."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.linalg
+import xarray as xr
+
+import daskspectral as dsp
+from daskspectral.forms import form, grad, inner
+from daskspectral.operators import Covariance, Transfer
+from daskspectral.operators.base import Operator
+from daskspectral.solve import Symmetric
+
+pytestmark = pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")
+
+N, OLD = 240, 168
+TIMES = pd.date_range("2001-03-01", periods=N, freq="MS")
+LAT = [-70.0, 5.0, 40.0]
+
+
+def field(seed: int = 0) -> xr.DataArray:
+    """Noise of unlike spreads about 20, with seasons and a trend."""
+    rng = np.random.default_rng(seed)
+    years, phase = np.arange(N) / 12, 2 * np.pi * np.arange(N) / 12
+    x = rng.standard_normal((N, 3, 2)) * rng.uniform(0.5, 20, (3, 2)) + 20
+    x += np.multiply.outer(np.cos(phase), 3 * rng.standard_normal((3, 2)))
+    x += np.multiply.outer(years / 4, rng.standard_normal((3, 2)))
+    return xr.DataArray(x, {"time": TIMES, "lat": LAT}, ("time", "lat", "lon"), name="t")
+
+
+FIELD = field()
+HOLES = FIELD.where(np.random.default_rng(3).uniform(size=FIELD.shape) > 0.1)
+HOLES[:, 0, 1] = np.nan
+GAPS = FIELD.where(np.random.default_rng(4).uniform(size=FIELD.shape) > 0.2)
+POTENTIAL = xr.DataArray(np.random.default_rng(5).uniform(1, 3, N), {"time": TIMES}, ("time",))
+WEIGHTS = xr.DataArray(np.random.default_rng(6).integers(1, 4, N).astype(float), {"time": TIMES}, ("time",))
+
+OPTIONS: dict[str, Any] = {
+    "columns": [-1, 0],
+    "standardize": True,
+    "sample_dims": ("time", "lat"),
+    "latitude": "lat",
+    "anomaly": "month",
+    "detrend": 1,
+    "fields": "potential",
+    "on_invalid=skip": "skip",
+    "on_invalid=pairwise": "pairwise",
+    "allow_missing": True,
+    "storage_options": {"block_size": 1 << 20},
+    "sample_weight": True,
+    "float32": True,
+    "chunks": True,
+    "zarr": True,
+}
+EXCLUSIVE = [{"on_invalid=skip", "on_invalid=pairwise"}, {"chunks", "zarr"}, {"allow_missing", "chunks"}]
+MANY = [
+    ("columns", "standardize", "latitude", "anomaly", "detrend", "on_invalid=skip", "sample_weight", "zarr"),
+    ("standardize", "latitude", "anomaly", "detrend", "on_invalid=pairwise", "sample_weight", "chunks"),
+    ("columns", "standardize", "sample_dims", "latitude", "anomaly", "detrend", "fields", "sample_weight"),
+    ("columns", "latitude", "anomaly", "on_invalid=skip", "allow_missing", "storage_options", "float32"),
+    ("standardize", "sample_dims", "latitude", "anomaly", "on_invalid=skip", "chunks"),
+]
+ILLEGAL = [{"fields", "on_invalid=pairwise"}]
+PAIRS: list[tuple[str, ...]] = [pair for pair in combinations(OPTIONS, 2) if {*pair} not in EXCLUSIVE + ILLEGAL]
+
+
+class Potential(Operator):
+    """E[v f g] against E[f g]."""
+
+    name = "potential"
+    solver = Symmetric()
+
+    @property
+    def form(self) -> Any:
+        return weighted
+
+
+@form
+def weighted(f: Any, g: Any, x: Any) -> Any:
+    return inner(f, g, weight=x.potential)
+
+
+class Bent(Potential):
+    """E[v <grad f, grad g>] against E[f g]."""
+
+    @property
+    def form(self) -> Any:
+        return bent
+
+
+@form
+def bent(f: Any, g: Any, x: Any) -> Any:
+    return inner(grad(f), grad(g), weight=x.potential)
+
+
+class ByHand:
+    """Rows prepared by numpy: weighted, less the baseline, of some columns, standardized."""
+
+    def __init__(self, data: xr.DataArray, options: dict[str, Any]):
+        self.options, self.samples = options, options.get("sample_dims", ("time",))
+        x, rows = self.stacked(data)
+        keep = ~np.isnan(x).all(axis=0)
+        self.kept = keep if options.get("on_invalid") == "skip" else np.ones_like(keep)
+        self.column = self.by_latitude(data)[self.kept]
+        w = self.row_weights(data)
+        z, valid = x[:, self.kept] * self.column, np.ones(len(x), bool)
+        columns = np.array(options.get("columns", range(z.shape[1])))
+        if options.get("on_invalid") == "skip":
+            valid = ~np.isnan(z[:, columns]).any(axis=1)
+        self.groups, self.middle = np.unique(rows["time"].dt.month), TIMES[OLD // 2]
+        self.baseline = np.zeros((self.design(rows["time"]).shape[1], z.shape[1]))
+        if {"anomaly", "detrend"} & options.keys():
+            design = self.design(rows["time"])
+            for i, column in enumerate(z.T):
+                here = valid & ~np.isnan(column)
+                root = np.sqrt(w[here])
+                self.baseline[:, i] = np.linalg.lstsq(design[here] * root[:, None], column[here] * root)[0]
+        z = (z - self.design(rows["time"]) @ self.baseline)[:, columns]
+        self.columns, self.mean, self.scale = columns, np.zeros(len(columns)), np.ones(len(columns))
+        if options.get("standardize"):
+            for i, column in enumerate(z.T):
+                here = valid & ~np.isnan(column)
+                self.mean[i] = np.average(column[here], weights=w[here])
+                self.scale[i] = np.sqrt(np.average((column[here] - self.mean[i]) ** 2, weights=w[here]))
+            self.scale = self.scale / self.column[columns]
+
+    def stacked(self, data: xr.DataArray) -> tuple[Any, Any]:
+        own = data.transpose(*self.samples, ...)
+        n = int(np.prod([own.sizes[dim] for dim in self.samples]))
+        time = own.time.broadcast_like(own.isel({d: 0 for d in own.dims if d not in self.samples}, drop=True))
+        return np.asarray(own.values, float).reshape(n, -1), {
+            "time": time.transpose(*self.samples).stack(row=self.samples)
+        }
+
+    def by_latitude(self, data: xr.DataArray) -> Any:
+        sizes = [data.sizes[dim] for dim in data.dims if dim not in self.samples]
+        if "latitude" not in self.options or "lat" in self.samples:
+            return np.ones(int(np.prod(sizes)))
+        return np.repeat(np.sqrt(np.cos(np.radians(data.lat.values))), data.sizes["lon"])
+
+    def row_weights(self, data: xr.DataArray) -> Any:
+        weights = WEIGHTS.sel(time=data.time) if "sample_weight" in self.options else xr.ones_like(data.time, float)
+        weights = weights.expand_dims(lat=data.lat) if "lat" in self.samples else weights
+        if "latitude" in self.options and "lat" in self.samples:
+            weights = weights * np.cos(np.radians(data.lat))
+        return weights.transpose(*self.samples).values.ravel()
+
+    def design(self, time: Any) -> Any:
+        parts = [np.ones(len(time))]
+        if self.options.get("anomaly"):
+            parts = [np.asarray(time.dt.month.values == g, float) for g in self.groups]
+        if self.options.get("detrend"):
+            parts.append((time.values - np.datetime64(self.middle)) / np.timedelta64(3000, "D"))
+        return np.column_stack(parts)
+
+    def __call__(self, data: xr.DataArray) -> Any:
+        x, rows = self.stacked(data)
+        z = x[:, self.kept] * self.column - self.design(rows["time"]) @ self.baseline
+        return (z[:, self.columns] - self.mean) / self.scale
+
+    def restored(self, z: Any) -> Any:
+        """Anomalies in the units of the data, NaN in columns that are left out."""
+        found = np.full((len(z), len(self.kept)), np.nan)
+        used = np.flatnonzero(self.kept)[self.columns]
+        found[:, used] = (z * self.scale + self.mean) / self.column[self.columns]
+        return found
+
+    def maps(self, z: Any) -> Any:
+        """Values in the units of the data, 0 in columns that are not used and NaN in those without a number."""
+        found = np.full((len(z), len(self.kept)), np.nan)
+        used = np.zeros((len(z), int(self.kept.sum())))
+        used[:, self.columns] = z / self.column[self.columns]
+        found[:, self.kept] = used
+        return found
+
+
+def second_moments(z: Any, w: Any, pairwise: bool) -> tuple[Any, Any]:
+    """Means and covariances, of whole rows or by pairs of columns without negative eigenvalues."""
+    if not pairwise:
+        whole = ~np.isnan(z).any(axis=1)
+        return np.average(z[whole], axis=0, weights=w[whole]), np.cov(z[whole].T, ddof=0, aweights=w[whole])
+    d = z.shape[1]
+    mean, found = np.empty(d), np.empty((d, d))
+    for i in range(d):
+        here = ~np.isnan(z[:, i])
+        mean[i] = np.average(z[here, i], weights=w[here])
+        for j in range(d):
+            both = ~np.isnan(z[:, i] + z[:, j])
+            found[i, j] = np.cov(z[both][:, [i, j]].T, ddof=0, aweights=w[both])[0, 1] if i != j else 0
+        found[i, i] = np.average((z[here, i] - mean[i]) ** 2, weights=w[here])
+    values, vectors = np.linalg.eigh(found)
+    return mean, (vectors * np.maximum(values, 0)) @ vectors.T
+
+
+def given(pair: tuple[str, ...]) -> tuple[xr.DataArray, dict[str, Any]]:
+    """The data of a pair, and its options as `ByHand` has them."""
+    options: dict[str, Any] = {name.partition("=")[0]: OPTIONS[name] for name in pair}
+    data = {"skip": HOLES, "pairwise": GAPS}.get(options.get("on_invalid", ""), FIELD)
+    if "float32" in pair:
+        data = data.astype("float32")
+    if "allow_missing" in pair:
+        data = data.copy()
+        data[60:90] = np.nan if "on_invalid" in options else 0
+    return data, options
+
+
+def contained(data: xr.DataArray, pair: tuple[str, ...], path: Path) -> Any:
+    """The data in a container; with `allow_missing` in a store without the chunk that holds its fill values."""
+    if "chunks" in pair:
+        return data.chunk({"time": 50, "lon": 1})
+    if not {"zarr", "allow_missing"} & {*pair}:
+        return data
+    lost = "on_invalid=skip" in pair or "on_invalid=pairwise" in pair
+    encoding = {"t": {"chunks": (30, 3, 2), "fill_value": np.nan if lost else 0.0}}
+    data.to_dataset().to_zarr(path, encoding=encoding, consolidated=False, zarr_format=3)
+    if "allow_missing" in pair:
+        shutil.rmtree(path / "t" / "c" / "2", ignore_errors=True)
+    return path
+
+
+def rows_of(data: Any, options: dict[str, Any], pair: tuple[str, ...], times: slice) -> tuple[dsp.Rows, dict[str, Any]]:
+    known = {"columns", "standardize", "latitude", "anomaly", "detrend", "on_invalid", "allow_missing"}
+    own = {name: value for name, value in options.items() if name in known | {"storage_options"}}
+    own["sample_dims"] = options.get("sample_dims", "time")
+    broad = "lat" in own["sample_dims"]
+    if "fields" in options:
+        potential = POTENTIAL[times]
+        own["fields"] = {"potential": potential.expand_dims(lat=LAT, axis=1) if broad else potential}
+    fit = {}
+    if "sample_weight" in options:
+        weight = WEIGHTS[times]
+        fit["sample_weight"] = weight.expand_dims(lat=LAT, axis=1) if broad else weight
+    return dsp.Rows(data, **own), fit
+
+
+def model(options: dict[str, Any]) -> dsp.SpectralDecomposition:
+    dtype = "float32" if "float32" in options else "float64"
+    used = 2 if {"columns", "sample_dims"} & options.keys() else 5 if options.get("on_invalid") == "skip" else 6
+    common: dict[str, Any] = {"n_components": used, "folds": None, "dtype": dtype}
+    if "fields" in options:
+        basis = dsp.basis.Landmarks(dsp.kernels.Linear(), constant=True)
+        common["n_components"] = 3
+        return dsp.SpectralDecomposition(Potential(), basis, solver=dsp.solvers.Cut(), **common)
+    return dsp.SpectralDecomposition(Covariance(), **common)
+
+
+@pytest.mark.parametrize("pair", [*PAIRS, *MANY], ids=" ".join)
+def test_a_pair_of_options(pair: tuple[str, ...], tmp_path: Path) -> None:
+    """In a fit, in `transform` of new rows, in what comes back, in a Dataset, and in an update."""
+    data, options = given(pair)
+    old, new = data[:OLD], data[OLD:]
+    rows, fit = rows_of(contained(old, pair, tmp_path / "old.zarr"), options, pair, slice(OLD))
+    found = model(options).fit(rows, **fit)
+    tolerance = 2e-4 if "float32" in pair else 1e-8
+    for later in (False, True):
+        hand, whole = ByHand(old, options), data if later else old
+        if later:
+            rows, fit = rows_of(contained(data, pair, tmp_path / "all.zarr"), options, pair, slice(None))
+            found.update(rows, **fit)
+        z, w = hand(whole), hand.row_weights(whole)
+        if "fields" in options:
+            check_potential(found, hand, z, w, whole, new, tolerance)
+            continue
+        mean, covariance = second_moments(z, w, options.get("on_invalid") == "pairwise")
+        values, vectors = np.linalg.eigh(covariance)
+        values, vectors = values[::-1], vectors[:, ::-1]
+        np.testing.assert_allclose(found.eigenvalues_, values, rtol=tolerance)
+        total = np.trace(covariance)
+        if options.get("on_invalid") == "pairwise":
+            total = sum(np.cov(c[~np.isnan(c)], ddof=0, aweights=w[~np.isnan(c)]) for c in z.T)
+        np.testing.assert_allclose(found.explained_variance_ratio_, values / total, rtol=tolerance)
+        fresh = FIELD[OLD:]
+        wanted = (hand(fresh) - mean) @ vectors / np.sqrt(values)
+        scores = found.transform(fresh)
+        signs = np.sign(np.sum(wanted * scores.values.reshape(wanted.shape), axis=0))
+        atol = 50 * tolerance
+        np.testing.assert_allclose(scores.values.reshape(wanted.shape), wanted * signs, atol=atol)
+        back = found.inverse_transform(scores).transpose(*hand.samples, ...).values.reshape(len(wanted), -1)
+        np.testing.assert_allclose(back, hand.restored(hand(fresh)), atol=atol * 50)
+        np.testing.assert_allclose(found.inverse_transform(scores.values.reshape(wanted.shape)), back[:, hand.kept])
+        dataset = found.to_xarray(fresh)
+        np.testing.assert_allclose(dataset.eigenfunction, scores, atol=atol)
+        maps = hand.maps((vectors * np.sqrt(values) * signs).T * hand.scale)
+        np.testing.assert_allclose(dataset.t_pattern.values.reshape(maps.shape), maps, atol=atol * 50)
+        mean = hand.maps((mean * hand.scale + hand.mean)[None])[0]
+        np.testing.assert_allclose(dataset.t_mean.values.ravel(), mean, atol=atol * 50)
+
+
+def check_potential(found: Any, hand: ByHand, z: Any, w: Any, whole: Any, new: Any, tolerance: float) -> None:
+    v = POTENTIAL.sel(time=whole.time)
+    v = v.expand_dims(lat=whole.lat).transpose(*hand.samples) if "lat" in hand.samples else v
+    valid = ~np.isnan(z).any(axis=1)
+    phi = np.column_stack([np.ones(len(z)), z])[valid]
+    form_, gram = (phi.T @ (phi * (weight[valid] / w[valid].sum())[:, None]) for weight in (w * v.values.ravel(), w))
+    values, vectors = scipy.linalg.eigh(form_, gram)
+    np.testing.assert_allclose(found.eigenvalues_, values[: len(found.eigenvalues_)], rtol=10 * tolerance)
+    fresh = FIELD[OLD:]
+    wanted = (np.column_stack([np.ones(len(hand(fresh))), hand(fresh)]) @ vectors)[:, : len(found.eigenvalues_)]
+    scores = found.transform(fresh).values.reshape(wanted.shape)
+    np.testing.assert_allclose(np.abs(scores), np.abs(wanted), atol=500 * tolerance)
+
+
+LINEAR = dsp.basis.Landmarks(dsp.kernels.Linear(), points=np.eye(6)[:2], periods={0: 360.0})
+SERIES, UNDATED = [FIELD, FIELD], FIELD.drop_vars("time")
+
+
+def spectral(operator: Any = None, basis: Any = None) -> dsp.SpectralDecomposition:
+    return dsp.SpectralDecomposition(operator, basis, n_components=1, folds=None)
+
+
+EXCLUDED: dict[tuple[str, str], Callable[[], Any]] = {
+    ("fields", "on_invalid"): lambda: dsp.Rows(GAPS, fields={"v": POTENTIAL}, on_invalid="pairwise"),
+    ("standardize", "fields"): lambda: spectral(Bent()).fit(
+        dsp.Rows(FIELD, standardize=True, fields={"potential": POTENTIAL})
+    ),
+    ("standardize", "periods"): lambda: spectral(None, LINEAR).fit(dsp.Rows(FIELD, standardize=True)),
+    ("latitude", "periods"): lambda: spectral(None, LINEAR).fit(dsp.Rows(FIELD, latitude="lat")),
+    ("latitude", "sample_dims"): lambda: spectral().fit(
+        dsp.Rows(FIELD.assign_coords(at=FIELD.lat * xr.ones_like(FIELD.time, float)), latitude="at")
+    ),
+    ("anomaly", "sample_dims"): lambda: spectral().fit(dsp.Rows(UNDATED, anomaly="month")),
+    ("detrend", "sample_dims"): lambda: spectral().fit(dsp.Rows(UNDATED, detrend=1)),
+    ("anomaly", "trajectories"): lambda: spectral(Transfer()).fit(dsp.Rows(SERIES, anomaly="month")),
+    ("latitude", "trajectories"): lambda: spectral(Transfer()).fit(
+        dsp.Rows(SERIES, sample_dims=("time", "lat"), latitude="lat")
+    ),
+    ("latitude", "sample weights"): lambda: dsp.DiffusionMap().fit(
+        dsp.Rows(FIELD, sample_dims=("time", "lat"), latitude="lat")
+    ),
+}
+
+
+@pytest.mark.parametrize("names", EXCLUDED, ids=" ".join)
+def test_options_that_exclude_each_other_are_errors_that_name_both(names: tuple[str, str]) -> None:
+    with pytest.raises(ValueError, match=names[0]) as error:
+        EXCLUDED[names]()
+    assert names[1] in str(error.value)
