@@ -95,7 +95,7 @@ def test_columns_of_latitudes_are_weighted_by_the_root_of_their_cosine() -> None
     np.testing.assert_allclose(rows(stacked), wanted.values.reshape(TIMES, -1), rtol=1e-14)
     assert stacked.weights is None
     np.testing.assert_allclose(
-        stacked.layout.spread(rows(stacked), ("time",), unweighted=True)["t2m"], VALUES, rtol=1e-14
+        stacked.layout.spread(rows(stacked) * stacked.layout.units, ("time",))["t2m"], VALUES, rtol=1e-14
     )
     slopes = laid_out(field(), layout=stacked.layout, unweighted=True)
     np.testing.assert_allclose(rows(slopes), VALUES.reshape(TIMES, -1) / stacked.layout.weights, rtol=1e-14)
