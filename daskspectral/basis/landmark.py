@@ -262,8 +262,8 @@ class LandmarkBasis(Basis):
 
     @cached_property
     def centre(self) -> Array:
-        """The landmarks' mean, subtracted from points and landmarks of a radial kernel."""
-        if isinstance(self.kernel, RadialKernel):
+        """The landmarks' mean, subtracted from points and landmarks of a stationary kernel."""
+        if self.kernel.stationary:
             found: Array = self.landmarks.mean(axis=0)
             return found
         return np.zeros(self.dimension, like=self.landmarks)
@@ -298,8 +298,8 @@ class LandmarkBasis(Basis):
 
     @cached_property
     def embedded(self) -> LandmarkBasis:
-        """The inner kernel at the embedded landmarks."""
-        return self._of(self.kernel.inner, self.kernel.embedded(self.landmarks))
+        """The inner kernel at the embedded landmarks, less the centre."""
+        return self._of(self.kernel.inner, self.kernel.embedded(self.centred))
 
     @cached_property
     def metric(self) -> LandmarkBasis:
@@ -500,7 +500,7 @@ class _EmbeddedEvaluation(_LandmarkEvaluation):
         super().__init__(basis, block, gradient)
         kernel = basis.kernel
         assert isinstance(kernel, EmbeddedKernel)
-        self.kernel, self.points = kernel, kernel.embedded(block.x)
+        self.kernel, self.points = kernel, kernel.embedded(block.x - basis.centre)
         there = replace(block, fields={block.points: self.points})
         self.there = _family(kernel.inner)(basis.embedded, there, gradient)
         self.q, self.t, self.s = (getattr(self.there, name, None) for name in ("q", "t", "s"))
@@ -523,7 +523,7 @@ class _EmbeddedEvaluation(_LandmarkEvaluation):
         return self.there.value
 
     def along(self, direction: Array) -> Array:
-        return self.there.along(self.kernel.pushed(self.block.x, direction))
+        return self.there.along(self.kernel.pushed(self.block.x - self.basis.centre, direction))
 
     def partial(self, alpha: MultiIndex) -> Array:
         return Evaluation.partial(self, alpha) if sum(alpha) == 1 else super().partial(alpha)
@@ -609,7 +609,8 @@ class SpanGradient:
         """The gradients at points x (c, d), (c, m, d)."""
         kernel, a = self.basis.kernel, self.coefficients
         if isinstance(kernel, Mahalanobis):
-            found: Array = SpanGradient(self.basis.embedded, a)(kernel.embedded(x)) @ kernel.root.T
+            points = kernel.embedded(x - self.basis.centre)
+            found: Array = SpanGradient(self.basis.embedded, a)(points) @ kernel.root.T
             return found
         if isinstance(kernel, RadialKernel):
             x, y = x - self.basis.centre, self.basis.centred

@@ -140,7 +140,7 @@ def _search(pilot: Pilot, wanted: Open, rng: np.random.Generator) -> Search:
     def drawn(side: Side, kernel: Kernel) -> Family:
         found = Family.of(kernel, side, pilot, rng, pool)
         if found.median == 0:
-            points = kernel.embedded(pilot.points(side.view))
+            points = pilot.points(side.view)
             raise ValueError(
                 f"expected rows that differ, received {len(points)} that are all {points[0].tolist()}: a constant has "
                 "no spectrum; choose other columns or rows"

@@ -83,7 +83,7 @@ def choose_landmarks(
             advise_copies(raw, source)
     points = preparation(raw)
     if kernel.needs_median:
-        distance = median_distance(kernel.embedded(points), rng, size=MEDIAN_SAMPLE)
+        distance = median_distance(kernel.embedded_about(points), rng, size=MEDIAN_SAMPLE)
         logger.info("median distance %.6g taken as the kernel's scale", distance)
         kernel = kernel.resolve(distance)
     given = given_points(wanted, source, view)
@@ -124,7 +124,7 @@ def rows_by(method: str, points: Array, count: int, kernel: Kernel, rng: np.rand
     """The numbers of the points that a method chooses as landmarks of a kernel."""
     return choose(
         method,
-        points if method in BY_KERNEL else kernel.embedded(points),
+        points if method in BY_KERNEL else kernel.embedded_about(points),
         count,
         rng,
         gram=kernel,
@@ -245,12 +245,14 @@ def _centred(sums: Array, directions: Array) -> Array:
 def moved(points: Array, kernel: Kernel, spread: float) -> Array:
     """Landmarks (p, d) moved off the data by J = `spread` scales of the kernel, in directions that they decide alone.
 
+    The order of the landmarks in each column decides, which is the same in any units and from any origin.
+
     y_i + J l g_i / sqrt(d) with standard normal g_i: functions at such landmarks have gradients across a submanifold on
     which the data lie, and extend the functions along it in more ways than functions at landmarks on it.
     """
     if not spread:
         return points
-    digest = hashlib.sha256(np.ascontiguousarray(points, dtype=float).tobytes()).digest()
+    digest = hashlib.sha256(np.argsort(points, axis=0, kind="stable").astype("<i8").tobytes()).digest()
     noise = np.random.default_rng(list(digest)).standard_normal(points.shape)
     return kernel.moved(points, spread * length_of(kernel) / np.sqrt(points.shape[1]) * noise)
 

@@ -84,7 +84,7 @@ class Family:
         """
         landmarks, points = side.landmarks, pilot.points(side.view)
         assert landmarks is not None
-        embedded = kernel.embedded(points)
+        embedded = kernel.embedded_about(points)
         median = median_of_distinct(embedded, rng)
         given = given_points(landmarks, pilot.source, side.view)
         if given is not None:

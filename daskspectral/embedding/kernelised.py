@@ -146,10 +146,10 @@ class KernelEmbedding(Transformer):
             points = points_in_memory(source)[0]
         rng = np.random.default_rng(self.random_state)
         if kernel.needs_median:
-            kernel = kernel.resolve(median_distance(kernel.embedded(points), rng))
+            kernel = kernel.resolve(median_distance(kernel.embedded_about(points), rng))
         self.bandwidth_ = None
         if kernel.has_scale("auto"):
-            rows = open_source(kernel.embedded(points), progress=progress)
+            rows = open_source(kernel.embedded_about(points), progress=progress)
             self.bandwidth_ = chosen_bandwidth(rows, self.bandwidth, rng)
             kernel = kernel.resolve(self.bandwidth_ / math.sqrt(2), "auto")
         distinct, first, group, counts = _distinct(points)

@@ -101,6 +101,15 @@ class Kernel(Parameterised, ABC):
         return np.asarray(x + step)
 
     @property
+    def stationary(self) -> bool:
+        """Whether k(x + t, y + t) = k(x, y), so that points may be taken about any center, where they lose no digits."""
+        return False
+
+    def embedded_about(self, x: Array) -> Array:
+        """Return the points (c, e) of x (c, d) less their mean, if the kernel is stationary, else of x."""
+        return self.embedded(x - x.mean(axis=0)) if self.stationary and len(x) else self.embedded(x)
+
+    @property
     def inner(self) -> Kernel:
         """The kernel of the embedded points: this one where points are not mapped."""
         return self

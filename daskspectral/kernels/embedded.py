@@ -17,7 +17,10 @@ from daskspectral.kernels.base import LEAST_SCALE, Array, Kernel, MultiIndex, is
 
 @dataclass
 class EmbeddedKernel(Kernel):
-    """kernel(e(x), e(y)) for a map e, `embedded`, whose derivative along directions is `pushed`."""
+    """kernel(e(x), e(y)) for a map e, `embedded`, whose derivative along directions is `pushed`.
+
+    Moving both points moves neither distances of e(x) and e(y), so that it is stationary as its kernel is.
+    """
 
     expects: ClassVar = {"kernel": Kernel}
 
@@ -30,6 +33,17 @@ class EmbeddedKernel(Kernel):
     @property
     def inner(self) -> Kernel:
         return self.kernel
+
+    @property
+    def stationary(self) -> bool:
+        return self.kernel.stationary
+
+    def pair(self, x: Array, y: Array) -> tuple[Array, Array]:
+        """Points x (c, d) and y (p, d) about the mean of y, if the kernel is stationary."""
+        if not self.stationary:
+            return x, y
+        center = y.mean(axis=0)
+        return x - center, y - center
 
     @abstractmethod
     def pushed(self, x: Array, direction: Array) -> Array:
@@ -44,17 +58,19 @@ class EmbeddedKernel(Kernel):
         return np.zeros_like(self.embedded(x))
 
     def values(self, x: Array, y: Array) -> Array:
+        x, y = self.pair(x, y)
         return self.kernel.values(self.embedded(x), self.embedded(y))
 
     def diagonal(self, x: Array) -> Array:
         return self.kernel.diagonal(self.embedded(x))
 
     def along(self, x: Array, y: Array, direction: Array) -> Array:
+        x, y = self.pair(x, y)
         return self.kernel.along(self.embedded(x), self.embedded(y), self.pushed(x, direction))
 
     def second(self, x: Array, y: Array, matrix: Array | None = None) -> Array:
         # sum_ab M_ab (J_a . Hess k J_b + d_a d_b e . grad k)
-        d = x.shape[1]
+        d, (x, y) = x.shape[1], self.pair(x, y)
         eye = np.asarray(np.eye(d), like=x)
         matrix = np.broadcast_to(eye, (len(x), d, d)) if matrix is None else matrix
         units = np.broadcast_to(eye[:, None], (d, *x.shape))
@@ -66,6 +82,7 @@ class EmbeddedKernel(Kernel):
 
     def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
         self.check_derivative(alpha, x)
+        x, y = self.pair(x, y)
         ex, ey = self.embedded(x), self.embedded(y)
         factors: dict[MultiIndex, Array] = defaultdict(lambda: np.zeros(len(x), like=x))
         for (beta, powers), coefficient in self._terms(alpha, ex.shape[1]).items():
@@ -106,8 +123,8 @@ class EmbeddedKernel(Kernel):
 class Mahalanobis(EmbeddedKernel):
     """kernel(x A, y A) for a matrix A (d, e): distances are √((x - y) A Aᵀ (x - y)ᵀ), one scale for each direction.
 
-    A symmetric A is the root of the metric A Aᵀ. Derivatives are taken in x. The rows of A are given as nested lists,
-    and points have d columns. Raises ValueError for a matrix that is none, and for points of other columns.
+    A symmetric A is the root of the metric A Aᵀ. Derivatives are taken in x. A is an array, kept as nested lists, and
+    points have d columns. Raises ValueError for a matrix that is none, and for points of other columns.
 
     Examples
     --------
@@ -124,13 +141,18 @@ class Mahalanobis(EmbeddedKernel):
 
     def check(self) -> None:
         super().check()
+        given: Any = self.matrix
+        if not isinstance(given, (tuple, list)):
+            given = np.asarray(given) if np.ndim(given) == 2 else []
+        if any(isinstance(row, np.ndarray) for row in given):
+            self.matrix = [np.asarray(row).tolist() for row in given]
         nested = isinstance(self.matrix, (tuple, list)) and all(isinstance(row, (tuple, list)) for row in self.matrix)
         even = nested and len({len(row) for row in self.matrix}) == 1
         kinds = {type(a) for row in self.matrix for a in row} if even else {str}
         numbers = all(issubclass(one, (int, float, np.integer, np.floating)) and one is not bool for one in kinds)
         if not numbers or not np.isfinite(self.root).all() or not self.root.any():
             raise ValueError(
-                "Mahalanobis takes a matrix (d, e) as nested lists of finite numbers, not all 0, such as "
+                "Mahalanobis takes a matrix (d, e) of finite numbers, not all 0, such as "
                 f"[[1.0, 0.0], [0.0, 0.1]]; it got {self.matrix!r}"
             )
 

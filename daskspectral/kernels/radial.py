@@ -29,6 +29,8 @@ class RadialKernel(ProfileKernel):
     array([1.   , 0.368])
     """
 
+    stationary = True
+
     @property
     @abstractmethod
     def smoothness(self) -> float:

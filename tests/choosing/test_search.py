@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist, pdist, squareform
+from sklearn.base import clone
 from sklearn.datasets import load_wine, make_blobs, make_moons
 
 import daskspectral as dsp
@@ -30,6 +31,7 @@ from daskspectral.kernels import Gaussian, Matern
 from daskspectral.moments.trial import Trial
 from daskspectral.operators import Cross, Laplacian, Operator, Transfer
 from daskspectral.spectral import choice as sides
+from tests.common import doubtful
 
 RNG = np.random.default_rng(0)
 LINE = RNG.uniform(0, np.pi, (400, 1))
@@ -199,3 +201,18 @@ def test_fewer_rows_of_a_pilot_are_half_others_at_least() -> None:
     found, kept = pilot.thinned(100, chosen, np.random.default_rng(0))
     assert (len(kept), np.count_nonzero(chosen[kept])) == (100, 50)
     np.testing.assert_array_equal(found.points("x")[:, 0], kept)
+
+
+@doubtful
+@pytest.mark.parametrize("unit", [1.0, *(pytest.param(2.0**k, marks=pytest.mark.slow) for k in (-30, 30))])
+def test_the_choice_is_the_same_from_any_origin_and_in_any_unit(unit: float) -> None:
+    """Times in seconds since 1970 within a minute, beside another column, against times from their middle."""
+    rng = np.random.default_rng(0)
+    t, y = rng.uniform(0, 60, 400), 15 * rng.standard_normal(400)
+    x = np.round(np.column_stack([t, y + t / 3]) * 2**12) / 2**12
+    model = dsp.SpectralDecomposition(n_components=4, random_state=0)
+    near, far = (clone(model).fit(points) for points in (x, (x + [1.7e9, -3.0]) * unit))
+    np.testing.assert_allclose(far.eigenvalues_ * unit**2, near.eigenvalues_, rtol=1e-6, atol=1e-9)
+    assert [c.kernel.partition("(")[0] for c in far.choice_.candidates] == [
+        c.kernel.partition("(")[0] for c in near.choice_.candidates
+    ]

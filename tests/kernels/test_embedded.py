@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -10,6 +11,7 @@ from daskspectral.basis import LandmarkBasis
 from daskspectral.errors import SmoothnessError
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Linear, Mahalanobis, Matern, Periodic, Polynomial
 from daskspectral.testing import check_kernel
+from tests.common import assert_close
 
 KERNELS: dict[str, tuple[Kernel, tuple[float | None, ...]]] = {
     "gaussian": (Gaussian(0.8), (4.0,)),
@@ -89,3 +91,35 @@ def test_derivatives_follow_from_the_chain_rule(kernel: Gaussian | Matern, matri
 def test_points_have_a_row_of_the_matrix_for_each_column() -> None:
     with pytest.raises(ValueError, match="it has 1, and the points have 2 columns"):
         Mahalanobis(Gaussian(1.0), [[1.0]]).embedded(np.zeros((1, 2)))
+
+
+def test_a_metric_far_from_the_origin() -> None:
+    """Points a multiple of 2^-20 apart, about 0 and about 1.7e9: the difference is exact, and so is the kernel."""
+    rng = np.random.default_rng(0)
+    x, y = (np.round(rng.standard_normal((n, 2)) * 2**20) / 2**20 for n in (40, 7))
+    far, a = np.array([1.7e9, -3.0]), np.array([[1.0, 0.3], [-0.2, 0.5]])
+    for kernel in (
+        Mahalanobis(Gaussian(1.0), a),
+        Mahalanobis(Matern(2.5, 0.7), a),
+        Periodic(Gaussian(1.0), (6.0, None)),
+    ):
+        near, there = LandmarkBasis(kernel, y), LandmarkBasis(kernel, y + far)
+        assert_close(there.values(x + far), near.values(x), 1e-12)
+        assert_close(kernel.values(x + far, y + far), near.values(x), 1e-12)
+        for alpha in ((1, 0), (0, 2)):
+            wanted = kernel.partial(x, y, alpha)
+            assert_close(kernel.partial(x + far, y + far, alpha), wanted, 1e-11)
+        weights = rng.standard_normal((7, 2))
+        assert_close(there.span_gradient(weights)(x + far), near.span_gradient(weights)(x), 1e-11)
+        assert_close(kernel.second(x + far, y + far), kernel.second(x, y), 1e-11)
+
+
+def test_a_metric_is_given_as_an_array() -> None:
+    rows = [[1.0, 0.0], [0.25, 0.5], [0.0, 2.0]]
+    for given in (np.array(rows), np.array(rows, dtype="float32"), pd.DataFrame(rows), [np.array(row) for row in rows]):
+        kernel = Mahalanobis(Gaussian(1.0), given)
+        assert kernel == Mahalanobis(Gaussian(1.0), rows)
+        assert clone(kernel, safe=False) == kernel
+    for wrong in (np.eye(2)[0], np.full((2, 2), np.nan), np.array([["a"]]), np.zeros((2, 2)), np.ones((2, 2)) > 0):
+        with pytest.raises(ValueError, match="matrix"):
+            Mahalanobis(Gaussian(1.0), wrong)
