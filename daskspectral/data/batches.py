@@ -150,6 +150,8 @@ class Batches:
         for name, dtype in self.rows.digested.items():
             values = np.ascontiguousarray(found[name], dtype)
             self.checksums[name] = zlib.crc32(values.data, self.checksums.get(name, 0))
+        if "weight" in found:  # sums of whole numbers would wrap, of half precision overflow
+            found["weight"] = np.asarray(found["weight"], dtype=float)
         return found
 
     def _clean(self, batch: dict[str, Array]) -> dict[str, Array]:

@@ -93,8 +93,8 @@ def _spread(moments: Moments) -> bool:
     """Whether there are gradients, or the values differ by more than rounding."""
     if "value_squares" not in moments.arrays or "slope_squares" in moments.arrays:
         return True
-    squares, sums = moments.arrays["value_squares"], moments.arrays["value_sums"]
-    return bool(float((squares - sums**2 / moments.weight).sum()) > CUT * float(squares.sum()))
+    squares, means = moments.mean("value_squares"), moments.mean("value_sums")
+    return bool(float((squares - means**2).sum()) > CUT * float(squares.sum()))
 
 
 def _advise_few(moments: Moments, solution: InvariantSolution, found: CrossValidation | None) -> None:

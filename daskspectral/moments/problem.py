@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -19,6 +18,7 @@ from daskspectral.moments.folds import Folds
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.pairwise import PRESENT
 from daskspectral.operators import Operator
+from daskspectral.operators.weights import check_total
 from daskspectral.solve import (
     Penalty,
     Pencil,
@@ -229,10 +229,7 @@ def relation_of(operator: Operator, sums: Mapping[str, Real], norm: Real | None 
 
 def checked_means(moments: Moments) -> dict[str, NDArray[np.floating[Any]]]:
     """The means of all sums over the rows. Raises ValueError where they are not finite, or the weights sum to 0."""
-    if moments.weight <= 0:
-        raise ValueError(f"the total sample weight is {moments.weight:g}; some row needs a weight above zero")
-    if not math.isfinite(moments.weight):
-        raise ValueError("the sample weights sum to infinity; give them in another unit")
+    check_total(moments.weight)
     means = {name: moments.mean(name) for name in moments.arrays if name not in moments.operator.counts}
     if not all(np.isfinite(mean).all() for mean in means.values()):
         raise ValueError(

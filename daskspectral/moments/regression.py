@@ -106,10 +106,9 @@ def cross_validate(
 
 def _spread(moments: Moments) -> float:
     """The mean square of values about their mean over the rows of all other folds, or over all rows without folds."""
-    weight, first, squares = moments.weight, moments.arrays["value_sums"], moments.arrays["value_squares"]
-    folds = moments.folds
+    weight, folds = moments.weight, moments.folds
     if folds is None:
-        return max(float(np.sum(squares - first**2 / weight)), 0.0) / weight
+        return max(float(np.sum(moments.mean("value_squares") - moments.mean("value_sums") ** 2)), 0.0)
     own = folds.weight[: folds.number]
     judged = float(own[(own > 0) & (weight - own > 0)].sum())
     return float(sum(_spreads_by_fold(moments))) / judged if judged else 0.0

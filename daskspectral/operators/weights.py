@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 BORDERS = (2.0**-300, 2.0**300)
 SHIFTS = np.array([600, 0, -600])
+LEAST_TOTAL = 1e-305
 
 
 def banded_squares(weights: Array | int) -> Array:
@@ -24,6 +25,16 @@ def banded_squares(weights: Array | int) -> Array:
     w = np.asarray(weights, dtype=float)
     band = np.searchsorted(BORDERS, w)
     return np.bincount(band, np.ldexp(w, SHIFTS[band]) ** 2, minlength=len(SHIFTS))
+
+
+def check_total(weight: float) -> None:
+    """Raise ValueError unless the sum of weights is positive, finite and far enough from 0 for products with it."""
+    if not weight > 0:
+        raise ValueError(f"the total sample weight is {weight:g}; some row needs a weight above zero")
+    if not math.isfinite(weight):
+        raise ValueError("the sample weights sum to infinity; give them in another unit")
+    if weight < LEAST_TOTAL:
+        raise ValueError(f"the sample weights sum to {weight:g}, where sums lose digits; give them in another unit")
 
 
 def row_weights(fields: Mapping[str, Array]) -> Array:

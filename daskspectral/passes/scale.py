@@ -15,6 +15,7 @@ from daskspectral.data.source import Source, label_of
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.sampling import take_rows
 from daskspectral.moments import NUMBER
+from daskspectral.operators.weights import check_total
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
@@ -106,8 +107,7 @@ def standardized(source: Source) -> Source:
     spreads: Mapping[str, Any] = run.reduce(Added(partial(_spreads, views, source.on_invalid == "pairwise"))).sums
     for view in views:
         spread = spreads[view]
-        if np.max(spread.weight) <= 0:
-            raise ValueError(f"the total sample weight is {np.max(spread.weight):g}; some row needs one above zero")
+        check_total(float(np.max(spread.weight)))
         deviation = np.sqrt(spread.squares / np.where(spread.weight, spread.weight, 1.0))
         if not np.isfinite(deviation).all():
             raise ValueError(f"the squares of the columns overflow; divide {label_of(view)} by a constant first")

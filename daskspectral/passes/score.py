@@ -18,6 +18,7 @@ from daskspectral.errors import renumbered
 from daskspectral.moments import NUMBER, Moments
 from daskspectral.moments.lattice import DENSE, dense, lattice_of, of_functions, on_lattice
 from daskspectral.moments.solution import SpanScore, check_rows, score_span
+from daskspectral.operators.weights import check_total
 from daskspectral.passes.apply import RowFunction
 from daskspectral.passes.parameters import check_components, is_share
 from daskspectral.passes.scale import Added, Spread
@@ -110,7 +111,6 @@ def explained(function: RowFunction, source: Source, field: str = "y", unit: flo
     snapshot.check_unchanged()
     if total.count < 2:
         raise ValueError(f"R^2 compares with the spread of y, and {total.count} of {source.rows} is left; give more")
-    if not total.weight > 0:
-        raise ValueError(f"the total sample weight is {total.weight:g}; some row needs a weight above zero")
+    check_total(total.weight)
     found: Spread = total.sums["spread"]
     return found.explained
