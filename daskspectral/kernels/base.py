@@ -102,7 +102,7 @@ class Kernel(Parameterised, ABC):
 
     @property
     def stationary(self) -> bool:
-        """Whether k(x + t, y + t) = k(x, y), so that points may be taken about any center, where they lose no digits."""
+        """Whether k(x + t, y + t) = k(x, y), so that points may be taken about any center, to lose no digits."""
         return False
 
     def embedded_about(self, x: Array) -> Array:

@@ -211,7 +211,7 @@ def test_the_choice_is_the_same_from_any_origin_and_in_any_unit(unit: float) -> 
     t, y = rng.uniform(0, 60, 400), 15 * rng.standard_normal(400)
     x = np.round(np.column_stack([t, y + t / 3]) * 2**12) / 2**12
     model = dsp.SpectralDecomposition(n_components=4, random_state=0)
-    near, far = (clone(model).fit(points) for points in (x, (x + [1.7e9, -3.0]) * unit))
+    near, far = (clone(model).fit(points) for points in (x, (x + np.array([1.7e9, -3.0])) * unit))
     np.testing.assert_allclose(far.eigenvalues_ * unit**2, near.eigenvalues_, rtol=1e-6, atol=1e-9)
     assert [c.kernel.partition("(")[0] for c in far.choice_.candidates] == [
         c.kernel.partition("(")[0] for c in near.choice_.candidates
