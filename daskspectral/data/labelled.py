@@ -391,11 +391,12 @@ def _table(
     names = wanted.names or ColumnNames(table.names)
     rows = RowLabels((ROW,), (reader.shape[0],))
     if layout is None:
-        return StackedRows(reader.named(names), Layout((ROW,), tuple(Variable(n, (), ()) for n in names.texts)), rows)
+        own = Layout((ROW,), tuple(Variable(n, (), ()) for n in names.texts))
+        return StackedRows(reader.named(names).timed(table.times()), own, rows)
     values = chosen_columns(reader, layout, unweighted)
     if layout.baseline is not None and not unweighted:
         values = layout.baseline.removed(values, rows, what)
-    return StackedRows(reader_of(values, what).named(layout.used_names), layout, rows)
+    return StackedRows(reader_of(values, what).named(layout.used_names).timed(table.times()), layout, rows)
 
 
 def _taken(values: Any, places: Sequence[int | None]) -> Any:

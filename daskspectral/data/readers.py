@@ -463,6 +463,17 @@ class ParquetTable:
     """For each column its type and the file with this type, one that holds no real numbers first."""
     borders: Array
     paths: tuple[str, ...]
+    index: str | None = None
+    """The column with the times of the rows, the index of a frame of pandas that was written."""
+
+    def times(self) -> RowTimes | None:
+        """Return the times of the rows, for which their column is read."""
+        if self.index is None:
+            return None
+        pandas = importlib.import_module("pandas")
+        found = [group.to_table(columns=[self.index]).column(self.index).to_pandas() for group in self.groups]
+        index = pandas.Index(pandas.concat(found, ignore_index=True))
+        return RowTimes.of(index, "index" if self.index.startswith("__index_level_") else self.index)
 
     @property
     def unfit(self) -> list[str]:
@@ -493,7 +504,8 @@ def parquet_table(paths: Sequence[str], columns: Sequence[str] | None = None) ->
     Raises ValueError for files without rows or without the columns of the first, and ImportError without pyarrow.
     """
     data = _parquet_dataset(paths)
-    names = [n for n in data.schema.names if not n.startswith("__index_level_")] if columns is None else [*columns]
+    index = [n for n in (data.schema.pandas_metadata or {}).get("index_columns", []) if isinstance(n, str)]
+    names = [n for n in data.schema.names if n not in index] if columns is None else [*columns]
     kinds: dict[str, tuple[Any, str]] = {}
     for fragment in data.get_fragments():
         own = fragment.physical_schema
@@ -512,7 +524,8 @@ def parquet_table(paths: Sequence[str], columns: Sequence[str] | None = None) ->
     borders = np.cumsum([0, *(part.row_groups[0].num_rows for part in groups)])
     scheme = paths[0].partition("://")[0] + "://" if is_url(paths[0]) else ""
     files = tuple(scheme + path for path in data.files)
-    return ParquetTable(tuple(groups), tuple(names), kinds, borders, files)
+    times = len(index) == 1 and library("pyarrow").types.is_temporal(data.schema.field(index[0]).type)
+    return ParquetTable(tuple(groups), tuple(names), kinds, borders, files, index[0] if times else None)
 
 
 def open_parquet(paths: Sequence[str], columns: Sequence[str] | None = None) -> ParquetReader:

@@ -142,6 +142,32 @@ def test_frames_are_paired_by_their_index(name: str) -> None:
     assert found_pairs([frame], 2) == by_calendar(index, 2)
 
 
+@pytest.mark.parametrize("name", [None, "when"])
+@pytest.mark.parametrize("freq", ["D", "MS"])
+def test_tables_keep_their_times(name: str | None, freq: str, tmp_path: Path) -> None:
+    times, index = winters(freq)
+    frame = pd.DataFrame({"a": np.arange(float(len(index))), "b": 0.0}, index=times.rename(name))
+    frame.to_parquet(tmp_path / "x.parquet", row_group_size=7)
+    found = stack_rows(str(tmp_path / "x.parquet"))
+    assert found is not None
+    assert found.layout.names == ["a", "b"]
+    assert found_pairs(str(tmp_path / "x.parquet"), 2) == by_calendar(index, 2)
+
+
+@doubtful
+def test_chosen_columns_keep_their_times(tmp_path: Path) -> None:
+    times, index = winters("D")
+    x = np.column_stack([walk(len(index)), walk(len(index), seed=1)])
+    frame = pd.DataFrame(x, times, ["a", "b"])
+    frame.to_parquet(tmp_path / "x.parquet")
+    field = xr.DataArray(x, {"time": times, "name": ["a", "b"]}, ("time", "name"))
+    model = dsp.SpectralDecomposition(Transfer(2), dsp.basis.MonomialBasis(1, 1), n_components=2, random_state=0)
+    for data in (frame, [frame], field, field.chunk(), [field], str(tmp_path / "x.parquet")):
+        count = model.fit(dsp.Rows(data, columns=["b"])).moments_.count
+        assert count == len(by_calendar(index, 2))
+        assert model.fit(dsp.Rows(data, columns=[1], standardize=True)).moments_.count == count
+
+
 def test_a_coordinate_of_times_counts_where_the_rows_have_another_index() -> None:
     times, index = CALENDARS["daily"]
     x = field(times).rename(time="frame").drop_vars("frame").assign_coords(time=("frame", times))
@@ -308,3 +334,37 @@ def test_a_lag_in_time_needs_rows_with_times(X: Any) -> None:
 def test_lags_that_are_none(lag: Any) -> None:
     with pytest.raises(ValueError, match=r"lag"):
         Transfer(lag)
+
+
+@doubtful
+def test_passages_follow_rows_without_gaps() -> None:
+    """Where a row is missing, what follows it is not known, and rows before are not followed across it."""
+    x = walk(3000, 0.95)
+    times, low = pd.date_range("2000", periods=3000, freq="D"), x[:, 0] < -1
+    kept = np.delete(np.arange(3000), np.arange(50, 3000, 50))
+    data = xr.DataArray(x, {"time": times}, ("time", "place"))
+    basis = dsp.basis.MonomialBasis(1, 3)
+    cut = dsp.SpectralDecomposition(Transfer("1D"), basis, n_components=2, random_state=0).fit(data[kept])
+    parts = np.split(kept, np.flatnonzero(np.diff(kept) > 1) + 1)
+    whole = dsp.SpectralDecomposition(Transfer(1), basis, n_components=2, random_state=0).fit([x[p] for p in parts])
+    np.testing.assert_allclose(cut.timescales_, whole.timescales_, rtol=1e-9)
+    cut.first_passage(data[kept], low[kept], lag="5D")
+    whole.first_passage([x[p] for p in parts], [low[p] for p in parts], lag=5)
+    np.testing.assert_allclose(cut.passage_time(x), whole.passage_time(x), rtol=1e-6)
+    assert cut.forecast_score(data[kept]) == pytest.approx(whole.forecast_score([x[p] for p in parts]), rel=0.02)
+
+
+@doubtful
+def test_rows_are_appended_to_a_series_with_gaps() -> None:
+    x, kept = walk(2000), some(2000, 0.9)
+    data = xr.DataArray(x[kept], {"time": pd.date_range("2000", periods=2000)[kept]}, ("time", "place"))
+    basis = dsp.basis.MonomialBasis(1, 1)
+    model = dsp.SpectralDecomposition(Transfer("3D", further=(2,)), basis, n_components=2, folds=None)
+    whole = dsp.SpectralDecomposition(Transfer(3, further=(2,)), basis, n_components=2, folds=None).fit(data)
+    model.fit(data[:1000]).update(data)
+    np.testing.assert_allclose(model.timescales_, whole.timescales_, rtol=1e-9)
+    assert model.moments_.count == len(by_calendar_of_all(kept.tolist(), (3, 6)))
+
+
+def by_calendar_of_all(index: list[int], lags: tuple[int, ...]) -> list[int]:
+    return [a for a in index if all(a + lag in {*index} for lag in lags)]
