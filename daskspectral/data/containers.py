@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from daskspectral.data.columns import ColumnNames, Wanted
 from daskspectral.data.loaded import loaded
-from daskspectral.data.readers import ArrayReader, DaskReader, Reader, zarr_reader
+from daskspectral.data.readers import ArrayReader, DaskReader, Reader, SparseReader, zarr_reader
 from daskspectral.data.times import RowTimes
 
 if TYPE_CHECKING:
@@ -102,12 +102,17 @@ def frame_names(frame: Any) -> ColumnNames | None:
     return ColumnNames.of(names, levels if names and isinstance(names[0], tuple) else None)
 
 
+def is_sparse(value: Any) -> bool:
+    """Whether this is a sparse matrix or array, such as those of scipy."""
+    return hasattr(value, "tocsr") and hasattr(value, "toarray")
+
+
 def refuse_unfit(value: Any, what: str) -> None:
     """Raise TypeError for a query of polars, whose rows are not there yet, and for sparse arrays."""
     library, kind = type(value).__module__.partition(".")[0], type(value).__name__
     if library == "polars" and kind == "LazyFrame":
         raise TypeError(f"{what} is a polars LazyFrame, whose rows are not in memory; give {what}.collect()")
-    if hasattr(value, "tocsr") and hasattr(value, "toarray"):
+    if is_sparse(value):
         raise TypeError(f"{what} is a sparse {kind}, and rows of numbers are wanted; give {what}.toarray()")
 
 
@@ -261,6 +266,7 @@ def _library(value: Any) -> str:
     return next((home for home in homes if home in FRAMES), "")
 
 
+ROUNDING = 1e-8  # by which entries of a symmetric matrix may differ, relative to the largest
 DASK_TABLES = ("DataFrame", "Series", "Index")
 FILES = ("h5py", "netCDF4", "tables")  # libraries whose arrays are read from a file when they are sliced
 _XARRAY_BLOCK = 1 << 24  # bytes of a block of an xarray object that is not chunked
@@ -317,6 +323,23 @@ def array_like(value: Any) -> tuple[Reader, Array | None]:
     return reader, reader.array if plain else None  # type: ignore[attr-defined]
 
 
+def is_symmetric(value: Any) -> bool:
+    """Whether rows in memory, dense or sparse, are a symmetric matrix (n, n) of more than two rows."""
+    values = value.array if isinstance(value, ArrayReader) else value
+    values = value.matrix if isinstance(value, SparseReader) else values
+    if not isinstance(values, np.ndarray) and not is_sparse(values):
+        return False
+    if values.ndim != 2 or values.shape[0] != values.shape[1] or values.shape[0] < 3:
+        return False
+    if is_sparse(values):
+        return bool(abs(values - values.T).max() <= ROUNDING * abs(values).max())
+    if values.dtype.kind not in "fiub":
+        return False
+    near, step = ROUNDING * float(np.max(np.abs(values[0]))), 512
+    blocks = range(0, len(values), step)
+    return all(np.allclose(values[i : i + step], values[:, i : i + step].T, rtol=ROUNDING, atol=near) for i in blocks)
+
+
 def is_lazy(value: Any) -> bool:
     """Whether rows of this are read when they are used: of a dask or zarr array, a path, a chunked xarray object."""
     return is_dask_collection(value) or isinstance(value, (loaded("zarr.Array", "zarr.Group"), str, os.PathLike))
@@ -326,7 +349,7 @@ def _is_table(part: Any) -> bool:
     """Whether this is an array of rows or the path of one, rather than one row."""
     if isinstance(part, (np.ndarray, Reader, loaded("zarr.Array", "dask.array.Array", "xarray.DataArray"))):
         return bool(part.ndim > 1)
-    return is_frame(part) or isinstance(part, (str, os.PathLike))
+    return is_frame(part) or is_sparse(part) or isinstance(part, (str, os.PathLike))
 
 
 def as_reader(value: Any, what: str) -> Reader:
@@ -359,6 +382,11 @@ def reader_of(value: Any, what: str) -> Reader:
         return DaskReader(_checked_blocks(value, what))
     if is_frame(value):
         return frame_reader(value, what, Wanted())
+    if is_sparse(value) and value.ndim == 2:
+        refuse_kind(value.dtype, what, objects=False)
+        matrix = value.tocsr()
+        matrix.sum_duplicates()
+        return SparseReader(matrix)
     found = in_memory(value, what)
     if not isinstance(found, (list, tuple)) and not hasattr(found, "__array__"):
         raise TypeError(

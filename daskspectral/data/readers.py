@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 DAMAGE = (ValueError, RuntimeError, OSError, EOFError, zlib.error, lzma.LZMAError)  # what codecs raise
 AWAY = (FileNotFoundError, PermissionError, ConnectionError)  # of a store, and no damage
+DENSE_BYTES = 1 << 22  # of the rows of a sparse matrix that are made dense together
 MOST_CHUNKS = 10_000_000  # along the rows: their borders take 80 MB
 COLUMNS = "columns"  # the attribute of a zarr array that holds the names of its columns
 FILL_MEANT = (
@@ -50,6 +51,8 @@ class Reader(ABC):
     """The times of the rows, or the numbers of their index; None for rows without."""
     column_names: ColumnNames | None = None
     """The names of the columns; None if they have none."""
+    in_memory: bool = False
+    """Whether all rows are in the memory of this process."""
 
     @property
     @abstractmethod
@@ -127,6 +130,7 @@ class ArrayReader(Reader):
 
     array: Array
     first: int = 0
+    in_memory = True
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -160,6 +164,43 @@ class ArrayReader(Reader):
         rows = max(1, (1 << 24) // max(1, self.array[:1].nbytes))
         for start in range(0, len(self.array), rows):
             digest.update(np.ascontiguousarray(self.array[start : start + rows]).data.cast("B"))
+        return {**super().identity, "contents": digest.hexdigest()}
+
+
+@dataclass(frozen=True, eq=False)
+class SparseReader(Reader):
+    """Rows of a sparse matrix of scipy in memory (CSR), which are dense where they are read."""
+
+    matrix: Any
+    first: int = 0
+    in_memory = True
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (self.first + self.matrix.shape[0], self.matrix.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        dtype: np.dtype[Any] = self.matrix.dtype
+        return dtype
+
+    @property
+    def edges(self) -> Array:
+        rows = max(1, DENSE_BYTES // max(1, self.dtype.itemsize * self.shape[1]))
+        return np.append(np.arange(0, self.shape[0], rows), self.shape[0])
+
+    def read(self, start: int, stop: int) -> Array:
+        return np.asarray(self.matrix[start - self.first : stop - self.first].toarray())
+
+    def localise(self, start: int, stop: int) -> Reader:
+        return SparseReader(self.matrix[start - self.first : stop - self.first], start)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """With a digest of the contents."""
+        digest = hashlib.sha256()
+        for part in (self.matrix.indptr, self.matrix.indices, self.matrix.data):
+            digest.update(np.ascontiguousarray(part).data.cast("B"))
         return {**super().identity, "contents": digest.hexdigest()}
 
 
@@ -384,6 +425,10 @@ class ColumnsReader(Reader):
     @property
     def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
         return self.reader.dtype
+
+    @property
+    def in_memory(self) -> bool:  # type: ignore[override]
+        return self.reader.in_memory
 
     @property
     def paths(self) -> tuple[str, ...]:  # type: ignore[override]

@@ -32,8 +32,9 @@ class Rows:
     Parameters
     ----------
     data
-        A numpy (also memory-mapped), dask, zarr or xarray array (n, d), a data frame of numbers (pandas, polars,
-        Arrow), or the path or URL of a zarr array; a tuple of them, row by row, for an operator between views; for
+        A numpy (also memory-mapped), dask, zarr or xarray array (n, d), a sparse matrix of scipy, a data frame of
+        numbers (pandas, polars, Arrow), or the path or URL of a zarr array; a tuple of them, row by row, for an
+        operator between views; for
         Transfer one trajectory, or a list of several. It may have labels: an xarray DataArray of any dimensions or
         Dataset, a zarr group, NetCDF files (a path, a pattern with *, a list) or Parquet files, which are read lazily.
     columns : sequence of int or str, optional

@@ -331,6 +331,9 @@ def aligned(readers: dict[str, Reader]) -> dict[str, Reader]:
             readers[name] = replace(reader, array=reader.array.rechunk({0: rows}))
         elif name == "x" and isinstance(reader, ArrayReader):
             readers[name] = DaskReader(da.from_array(reader.array, chunks=(rows, -1)))
+        elif name == "x" and reader.in_memory:
+            meta = np.empty((0, 0), reader.dtype)
+            readers[name] = DaskReader(da.from_array(reader, chunks=(rows, -1), asarray=False, meta=meta))
         elif name == "x" and not isinstance(reader, DaskReader):
             raise TypeError("X is a zarr array and another field a dask array: give X as dask.array.from_zarr(...)")
     readers["x"].timed(times)  # which another reader of the same rows does not know

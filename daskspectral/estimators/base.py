@@ -97,6 +97,11 @@ class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[
     def fitted_attributes(self) -> tuple[str, ...]:
         """The attributes that are saved; `restored` makes all others from them."""
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def restored(self) -> Self:
         """This estimator with the attributes that follow from the saved attributes."""
         return self

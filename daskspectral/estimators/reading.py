@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.data.columns import ColumnNames, Wanted, are_names
-from daskspectral.data.containers import array_like, as_reader, named_reader, names_of
+from daskspectral.data.containers import array_like, as_reader, is_symmetric, named_reader, names_of
 from daskspectral.data.files import is_files
 from daskspectral.data.labelled import StackedRows, stack_field, stack_gradients, stack_rows, with_target
 from daskspectral.data.layout import Layout
@@ -56,6 +56,8 @@ def reads(method: Call) -> Call:
         del values[next(iter(values))]
         values |= values.pop("options", {})  # the method's own **options
         known = {} if learns else {name: vars(self)[name] for name in LABELS if name in vars(self)}
+        if values.get("y") is not None and self._pairs_y(learns) and not isinstance(rows.data, tuple):
+            rows, values["y"] = replace(rows, data=(rows.data, Rows.of(values["y"]).data)), None
         rows, wanted = wanted_columns(rows, None if learns else self)
         given = {"sample_dims": rows.sample_dims, "latitude": rows.latitude}
         fits = method.__name__ == "fit"
@@ -68,6 +70,12 @@ def reads(method: Call) -> Call:
             if layouts is None:
                 refuse_names(rows, known.get("layout_"))
             values["X"], columns = call.named(values["X"])
+            if fits and is_symmetric(values["X"]):
+                warn_user(
+                    "X is a symmetric matrix, as affinities, kernels or distances between points are, and its rows are "
+                    "taken as points. Give the points themselves",
+                    UserWarning,
+                )
             read = {"data": values["X"], "fields": values.pop("fields"), **UNNAMED}
             values["X"] = replace(rows, **read) if layouts is None else _stacked_labels(replace(rows, **read), layouts)
             try:
@@ -462,6 +470,10 @@ class NamedColumns(ABC):
 
     feature_names_in_: NDArray[Any]
     n_features_in_: int
+
+    def _pairs_y(self, learns: bool) -> bool:
+        """Whether y is the second view of each row, by the operator that is to be fitted (`learns`), or was."""
+        return False
 
     @final
     def _columns_wanted(self, side: str = "") -> Wanted:

@@ -23,7 +23,7 @@ from daskspectral.data.integrity import Snapshot, check_whole_source
 from daskspectral.data.labelled import ROW
 from daskspectral.data.layout import Layout, RowLabels, placed
 from daskspectral.data.loaded import loaded
-from daskspectral.data.readers import ArrayReader, ZarrReader, lazy_rows
+from daskspectral.data.readers import ZarrReader, lazy_rows
 from daskspectral.data.source import Preparation, Source, open_source
 from daskspectral.data.writing import Grid, create_dataset, default_chunk_rows, refuse_input
 from daskspectral.engine import Plan, Run, plan_rows
@@ -260,7 +260,7 @@ def apply_rows(
     if out is not None:
         refuse_input(out, next((part.name for part in reader.parts if isinstance(part, ZarrReader)), None))
         return _write(function, source, output, labels, provenance or {}, os.fspath(out), overwrite)
-    if isinstance(reader, ArrayReader) and not lazy:
+    if reader.in_memory and not lazy:
         run = Run(source, _plan(source, function), None, "transform", function.device)
         found = run.map(MapRows(function))
         assert found is not None

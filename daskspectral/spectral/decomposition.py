@@ -176,8 +176,9 @@ class SpectralDecomposition(SpectralFunctions):
 
         X is a numpy (also memory-mapped), dask, zarr or xarray array, a data frame of numbers, the path or URL of a
         zarr array or of data with labels, or `Rows`, which tell how such data are read; a tuple of them, row by row,
-        for an operator between views, fit((x, y)); for Transfer one trajectory, or a list of several with lists of
-        weights and fields. `y` is ignored. `sample_weight` (n,) are frequency weights.
+        for an operator between views, fit((x, y)), where fit(x, y) does the same for two; for Transfer one trajectory,
+        or a list of several with lists of weights and fields. `y` is ignored otherwise. Sparse matrices of scipy are
+        made dense in each task, its own rows only. `sample_weight` (n,) are frequency weights.
 
         With `checkpoint`, a directory or URL, the sums are kept there every `checkpoint_every` seconds, by one live run
         at a time, and the same call goes on from them after a stop, on a device of the same kind, to the same bits.
@@ -215,7 +216,15 @@ class SpectralDecomposition(SpectralFunctions):
         return Session(source, operator, choose, self.dtype, chosen_device(self.device), folds, expected, choosing)
 
     @reads
-    def update(self, X: Any, *, sample_weight: Any = None, folds: Any = None, progress: bool | None = None) -> Self:
+    def update(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        folds: Any = None,
+        progress: bool | None = None,
+    ) -> Self:
         """Fold in rows that were appended to X since it was fitted: only these are summed, and the rest is solved anew.
 
         X holds all rows, old and new; for trajectories rows are appended to the last one, and new trajectories after

@@ -117,6 +117,10 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
         """The parts of a `Summary`."""
         return told(self)
 
+    def _pairs_y(self, learns: bool) -> bool:
+        operator = checked_operator(self.operator) if learns else self.fitted().moments_.operator
+        return operator.lag is None and len(operator.views) == 2
+
     def restored(self) -> Self:
         moments = super().restored().moments_
         if moments.right_basis is not None:
@@ -439,19 +443,20 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
     ) -> float:
         """How good the first `n_components` functions are on rows X that they were not fitted to; larger is better.
 
-        One pass measures the functions there; `y` is ignored. The score is minus the sum of their Ritz values: by
-        min-max at most minus the sum of the least eigenvalues, so that kernels, scales and bases compare. For singular
-        values, and for Transfer, it is VAMP-2, the sum of their squares on the new rows; for generators the sum of the
-        Ritz values' real parts (`help(daskspectral.moments.solution)`). It is -inf for fewer than `n_components`
-        functions, and with a RankWarning where the new rows do not tell them apart. Rows of the fit flatter it.
+        One pass measures the functions there; `y` is the second view if the operator has two, else ignored.
+        The score is minus the sum of their Ritz values: by min-max at most minus the sum of the least eigenvalues, so
+        that kernels, scales and bases compare. For singular values, and for Transfer, it is VAMP-2, the sum of their
+        squares on the new rows; for generators the sum of the Ritz values' real parts
+        (`help(daskspectral.moments.solution)`). It is -inf for fewer than `n_components` functions, and with a
+        RankWarning where the new rows do not tell them apart. Rows of the fit flatter it.
 
         Raises ValueError for no more rows than functions, and for rows of other columns than those of the fit. `scored`
         gives the values behind it, too.
         """
-        return self.scored(X, sample_weight=sample_weight, progress=progress).score
+        return self.scored(X, y, sample_weight=sample_weight, progress=progress).score
 
     @reads
-    def scored(self, X: Any, *, sample_weight: Any = None, progress: bool | None = None) -> SpanScore:
+    def scored(self, X: Any, y: Any = None, *, sample_weight: Any = None, progress: bool | None = None) -> SpanScore:
         """The `score` on rows X with what it is the sum of: the functions' values there, and the number of rows.
 
         Arguments and errors are those of `score`.

@@ -98,8 +98,10 @@ def test_what_is_said_of_columns_has_their_names(kind: str) -> None:
 def test_what_is_no_table_of_numbers() -> None:
     with pytest.raises(TypeError, match=r"X is a polars LazyFrame, whose rows are not in memory; give X.collect\(\)"):
         as_reader(pl.LazyFrame({"a": [1.0]}), "X")
-    with pytest.raises(TypeError, match=r"X is a sparse csr_array, and rows of numbers are wanted; give X.toarray"):
-        as_reader(scipy.sparse.csr_array(np.eye(3)), "X")
+    with pytest.raises(
+        TypeError, match=r"points is a sparse csr_array, and rows of numbers are wanted; give .*toarray"
+    ):
+        in_memory(scipy.sparse.csr_array(np.eye(3)), "points")
 
 
 PATIENCE = 30.0  # seconds after which another thread is taken to hang

@@ -85,8 +85,8 @@ KINDS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
     "zarr of .csv": from_csv,
     "zarr in memory": in_store,
 }
-NAMELESS = {"JoinedReader", "TakenReader", "ColumnsReader", "_Ends", "_Outcomes"}
-"""Readers of other readers."""
+NAMELESS = {"SparseReader", "JoinedReader", "TakenReader", "ColumnsReader", "_Ends", "_Outcomes"}
+"""Readers of data that have no names, and of other readers."""
 
 
 def test_all_containers_are_in_the_table(tmp_path: Path) -> None:
