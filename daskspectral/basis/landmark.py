@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
 from daskspectral.basis.base import Array, Basis, GivenFunctions, GradientSum
@@ -25,6 +26,8 @@ from daskspectral.kernels.names import named
 from daskspectral.kernels.radial import clean_distances
 from daskspectral.landmarks import METHODS
 from daskspectral.registry import Parameterised, Written
+
+RIDGE = 1e-10  # of k(x, x), on the diagonal of Gram matrices of kernels, which are singular to rounding
 
 
 class OpenKernel(Written, Parameterised, GivenFunctions):
@@ -252,6 +255,16 @@ class LandmarkBasis(Basis):
 
     def norm(self, gram: Array) -> Array:
         return self.kernel.values(self.landmarks, self.landmarks)
+
+    def reach(self, gram: Array) -> float:
+        """Return the mean share of the squared norm of k(., x) that these functions represent, of a radial kernel.
+
+        tr(K_YY^-1 G) / k(x, x) for the means G (p, p) of products of the functions over rows x.
+        """
+        own = self.norm(gram)
+        size = float(own[0, 0])
+        own = own + RIDGE * size * np.eye(self.size)
+        return float(np.trace(scipy.linalg.solve(own, gram, assume_a="pos"))) / size
 
     @property
     def slope_norm(self) -> float | None:

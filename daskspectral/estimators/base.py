@@ -48,6 +48,7 @@ from daskspectral.groups import Group
 from daskspectral.kernels import Kernel
 from daskspectral.manifolds import Manifold
 from daskspectral.moments import Moments
+from daskspectral.moments.trust import advise_reach
 from daskspectral.operators import Operator
 from daskspectral.passes.apply import Result, RowFunction, apply_rows
 from daskspectral.passes.folds import FoldRequest, checked_folds, saved_folds
@@ -395,7 +396,9 @@ class MeasuredEstimator(Estimator):
         """
         before = self.moments_
         if not before.of_rows:
-            return self.fit_moments(measured_further(before, source, folds, chosen_device(self.device)))
+            moments = measured_further(before, source, folds, chosen_device(self.device))
+            advise_reach(before, moments)
+            return self.fit_moments(moments)
         check_appended(before, source, Snapshot(source))
         labelled = folds is not None and folds.labels is not None
         folds = folds if labelled else checked_folds(getattr(self, "folds", None))

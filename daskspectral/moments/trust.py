@@ -17,7 +17,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, at_landmarks
+from daskspectral.basis import Basis, LandmarkBasis, at_landmarks
 from daskspectral.errors import ManifoldWarning, RankWarning, TrustWarning, column_name, warn_user
 from daskspectral.kernels import Linear, Periodic, Polynomial, RadialKernel
 from daskspectral.moments.counting import kurtosis_of, order_of, share_between_tasks, spreads_of, unlike_columns
@@ -40,6 +40,7 @@ MOST_CLIPPED = 0.05  # of the eigenvalues by pairs of columns, that are negative
 CHANGE = 0.1  # of a value, by which the basis must not decide it
 LOW_RANK, FEW_DIRECTIONS = 0.25, 5  # below this share of p, and below so many times the number of values
 LEFT = 0.75  # of the directions, which must give the same values
+LEAST_REACH = 0.8  # of what landmarks represent of earlier rows, that they must of rows that are added
 OVERFITTED = 1.1  # VAMP-2 of the fit over VAMP-2 of rows held out
 UNCERTAIN, ROUGH = 0.2, 0.15  # half of an interval, of its value: in the median, and of the best third
 ROUNDING = 1e-5  # of single precision, a hundredfold
@@ -279,6 +280,27 @@ def advise_update(before: float, after: float) -> None:
             "new rows are not like those for which kernel, scale and landmarks were chosen; fit all rows again",
             TrustWarning,
         )
+
+
+def advise_reach(before: Moments, after: Moments) -> None:
+    """Warn if landmarks of radial kernels lie farther from the rows that were added than from the earlier ones."""
+    for basis, name in ((before.basis, "gram"), (before.right_basis, "right_gram")):
+        own: Any = None if basis is None else basis.parts[-1]
+        if not isinstance(own, LandmarkBasis) or not isinstance(own.kernel.inner, RadialKernel):
+            continue
+        if name not in before.arrays or before.count <= own.size:
+            continue
+        last, added = slice(-own.size, None), after.arrays[name] - before.arrays[name]
+        then = own.reach(before.arrays[name][last, last] / before.weight)
+        then = (then * before.count - own.size) / (before.count - own.size)  # landmarks reach themselves
+        now = own.reach(added[last, last] / max(after.weight - before.weight, 1e-300))
+        if now < LEAST_REACH * then:
+            warn_user(
+                f"the landmarks represent {100 * now:.3g} % of the kernel at the rows that were added, and "
+                f"{100 * then:.3g} % at the earlier ones: functions are nearly 0 where no landmark is near. Fit all "
+                "rows together",
+                TrustWarning,
+            )
 
 
 def _started(operator: Operator, starts: Starts) -> str:

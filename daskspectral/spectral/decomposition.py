@@ -248,7 +248,8 @@ class SpectralDecomposition(SpectralFunctions):
         known, fitted = self._excess(), copy.copy(self)
         self._update_source(source, found)
         self._turn_like(fitted)
-        advise_update(known, self._excess())
+        if not before.of_rows:
+            advise_update(known, self._excess())
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:

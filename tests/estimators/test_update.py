@@ -119,3 +119,15 @@ def test_moments_of_several_arrays(tmp_path: Path) -> None:
     for model in (both, dsp.load(tmp_path / "both.zarr")):
         with pytest.raises(ValueError, match=r"added up from several arrays"):
             model.update(X)
+
+
+@doubtful
+@pytest.mark.parametrize("operator", [dsp.operators.Covariance(), None], ids=repr)
+@pytest.mark.parametrize(("shift", "warns"), [(0.0, False), (1.0, False), (8.0, True)])
+def test_rows_beyond_the_landmarks_are_warned_of(operator: Any, shift: float, warns: bool) -> None:
+    rows, basis = (
+        np.vstack([X[:400], X[400:1000] + np.array([shift, 0])]),
+        dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 60),
+    )
+    model = dsp.SpectralDecomposition(operator, basis, n_components=3, folds="random", random_state=0).fit(rows[:400])
+    assert any("landmarks represent" in doubt for doubt in model.update(rows).doubts_) == warns
