@@ -101,7 +101,7 @@ def pattern_errors(model: Any) -> Array:
         return np.full((*found.shape, 2), np.nan)
     posed = Posed(moments, len(found), None, solving(model.solver))
     ends, own = pattern_ends(posed, moments.folds, model.groups_, landmarks), model.preparation_
-    turned = np.sum(posed.whole.left * model.coefficients_, axis=0) < 0  # by an update, which keeps signs
+    turned = np.sum(posed.left.spread(posed.whole.left) * model.coefficients_, axis=0) < 0  # by an update
     ends[turned] = -ends[turned][..., ::-1]
     scale = 1.0 if own.scale is None else own.scale[:, None]
     ends, columns = ends * scale, slice(None) if own.columns is None else list(own.columns)
