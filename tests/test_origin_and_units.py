@@ -12,7 +12,16 @@ import numpy as np
 import pytest
 
 import daskspectral as dsp
-from daskspectral.basis import Landmarks, MonomialBasis
+from daskspectral.basis import (
+    Concatenated,
+    ConstantBasis,
+    FourierBasis,
+    LandmarkBasis,
+    Landmarks,
+    MonomialBasis,
+    SoftCells,
+)
+from daskspectral.kernels import Gaussian, Linear, Polynomial
 from daskspectral.operators import Covariance, Cross, Laplacian, Transfer
 from tests.common import doubtful
 
@@ -202,3 +211,37 @@ def test_an_update_keeps_the_center() -> None:
     center = model.preparation_.mean
     np.testing.assert_allclose(model.update(x).eigenvalues_, wanted.eigenvalues_, rtol=1e-12)
     np.testing.assert_array_equal(model.preparation_.mean, center)
+
+
+MIXED = Concatenated((MonomialBasis(2, 2), LandmarkBasis(Gaussian(3.0), walk(10) + 4096.0)))
+
+
+def test_moments_of_functions_at_places_add() -> None:
+    """Of monomials beside kernels at points: the same functions about each center."""
+    x = walk(400) + 4096.0
+    one, two, whole = (fitted(Laplacian(), part, MIXED, n_components=4) for part in (x[:200], x[200:], x))
+    model = one.fit_moments(one.moments_ + two.moments_)
+    np.testing.assert_allclose(model.eigenvalues_, whole.eigenvalues_, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(np.abs(model.transform(x)), np.abs(whole.transform(x)), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "basis",
+    [
+        MonomialBasis(2, 3),
+        MonomialBasis(2, 3, constant=False, scale=2.0),
+        LandmarkBasis(Linear(), walk(3)),
+        LandmarkBasis(Gaussian(2.0), walk(3)),
+        LandmarkBasis(Gaussian(2.0) * Polynomial(2), walk(3), centered=True),
+        FourierBasis(walk(4)),
+        SoftCells(walk(4), 1.0),
+        MIXED,
+        Concatenated((LandmarkBasis(Linear(), walk(3)), ConstantBasis(2), MonomialBasis(2, 2, constant=False))),
+    ],
+    ids=lambda basis: basis.description,
+)
+def test_functions_of_moved_points(basis: Any) -> None:
+    x, delta = walk(20), np.array([1.5, -0.7])
+    found = basis.translated(delta)
+    expected = found.turn @ basis.values(x) + found.rest[:, None]
+    np.testing.assert_allclose(found.basis.values(x + delta), expected, rtol=1e-9, atol=1e-9)

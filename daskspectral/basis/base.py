@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
@@ -22,6 +22,25 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.floating[Any]]
 VALUE = Atom("value")
+
+
+@dataclass(frozen=True, eq=False)
+class Translation:
+    """A `basis` of functions g of points x + delta, g(x + delta) = T f(x) + t with `turn` (p, p) and `rest` (p,)."""
+
+    basis: Basis
+    turn: Array
+    rest: Array
+
+    @classmethod
+    def same(cls, basis: Basis) -> Translation:
+        """That of functions that move with the points."""
+        return cls(basis, np.eye(basis.size), np.zeros(basis.size))
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the functions move with the points."""
+        return not self.rest.any() and np.array_equal(self.turn, np.eye(len(self.rest)))
 
 
 class GradientSum(Protocol):
@@ -139,12 +158,17 @@ class Basis(Registered, GivenFunctions, ABC):
         """Whether a constant function is among them, so that an estimator adds none."""
         return False
 
-    def translation(self, delta: Array) -> tuple[Array, Array] | None:
-        """T (p, p) and t (p,) with f(x + delta) = T f(x) + t for the functions f and a vector delta (d,).
+    def translated(self, delta: Array) -> Translation | None:
+        """The basis of the same span of points x + delta, for a vector delta (d,).
 
-        None if there are none: the span of the functions and the constant depends on the origin, or is not known.
+        None if there is none: the span of the functions and the constant depends on the origin, or is not known.
         """
         return None
+
+    @property
+    def leads_with_constant(self) -> bool:
+        """Whether the first function is 1."""
+        return False
 
     def norm(self, gram: Array) -> Array:
         """K (p, p), by which aᵀ K a is the squared norm of sum a_i φ_i in its function space.

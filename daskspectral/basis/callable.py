@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from daskspectral.basis.base import Array, Basis, unit_points
+from daskspectral.basis.base import Array, Basis, Translation, unit_points
 from daskspectral.basis.evaluation import Block, Evaluation
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import Atom
@@ -228,6 +228,9 @@ class SoftCells(Differentiated):
     @property
     def size(self) -> int:
         return len(self.centres)
+
+    def translated(self, delta: Array) -> Translation:
+        return Translation.same(replace(self, centres=self.centres + delta))
 
     @property
     def dimension(self) -> int:

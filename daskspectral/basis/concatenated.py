@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from daskspectral.basis.base import Array, Basis, Contraction, evaluated
+from daskspectral.basis.base import Array, Basis, Contraction, Translation, evaluated
 from daskspectral.basis.edges import Edge
 from daskspectral.basis.evaluation import Arena, Block, ConcatenatedEvaluation, Evaluation
 from daskspectral.devices import filled
@@ -33,6 +33,7 @@ class ConstantBasis(Basis):
     order = math.inf
     description = "the constant"
     holds_constant = True
+    leads_with_constant = True
     slope_norm = 0.0
     portable = True
 
@@ -42,8 +43,8 @@ class ConstantBasis(Basis):
     def dimension(self) -> int:
         return self.d
 
-    def translation(self, delta: Array) -> tuple[Array, Array] | None:
-        return np.eye(1), np.zeros(1)
+    def translated(self, delta: Array) -> Translation:
+        return Translation.same(self)
 
     def norm(self, gram: Array) -> Array:
         return np.zeros((1, 1))
@@ -126,17 +127,18 @@ class Concatenated(Basis):
     def holds_constant(self) -> bool:
         return any(b.holds_constant for b in self.bases)
 
-    def translation(self, delta: Array) -> tuple[Array, Array] | None:
-        found = [b.translation(delta) for b in self.bases]
+    def translated(self, delta: Array) -> Translation | None:
+        found = [b.translated(delta) for b in self.bases]
         parts = [part for part in found if part is not None]
         if len(parts) < len(found):
             return None
-        turn, shift = block_diag(*(t for t, _ in parts)), np.concatenate([s for _, s in parts])
-        if self.holds_constant:  # the first function of the first part that holds it
-            ahead = next(k for k, b in enumerate(self.bases) if b.holds_constant)
-            turn[:, sum(b.size for b in self.bases[:ahead])] += shift
-            shift = np.zeros_like(shift)
-        return turn, shift
+        turn, rest = block_diag(*(part.turn for part in parts)), np.concatenate([part.rest for part in parts])
+        places = np.cumsum([0, *(b.size for b in self.bases)])
+        ones = [k for k, b in zip(places, self.bases, strict=False) if b.leads_with_constant]
+        if ones:
+            turn[:, ones[0]] += rest
+            rest = np.zeros_like(rest)
+        return Translation(Concatenated(tuple(part.basis for part in parts)), turn, rest)
 
     def norm(self, gram: Array) -> Array:
         own = slices_of(b.size for b in self.bases)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from daskspectral.basis.base import Array, Basis, GradientSum
+from daskspectral.basis.base import Array, Basis, GradientSum, Translation
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.devices import filled
 from daskspectral.forms import Atom
@@ -59,6 +59,11 @@ class FourierBasis(Basis):
             )
         object.__setattr__(self, "frequencies", frequencies)
         object.__setattr__(self, "variance", positive("variance, the kernel's value at x = y,", self.variance))
+
+    def translated(self, delta: Array) -> Translation:
+        angles = self.frequencies @ delta
+        cosine, sine = np.diag(np.cos(angles)), np.diag(np.sin(angles))
+        return Translation(self, np.block([[cosine, -sine], [sine, cosine]]), np.zeros(self.size))
 
     @classmethod
     def draw(

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from daskspectral.basis.base import Array, Basis, GivenFunctions, GradientSum
+from daskspectral.basis.base import Array, Basis, GivenFunctions, GradientSum, Translation
 from daskspectral.basis.evaluation import Arena, Block, Evaluation, kept
 from daskspectral.devices import filled, largest
 from daskspectral.forms import Atom
@@ -180,6 +180,7 @@ def check_periods(periods: Any) -> None:
 
 
 PANEL_ROWS = 32
+FAR = 4.0  # times as far as the farthest landmark from their mean
 PANEL_BYTES = 1 << 18  # of one buffer; the fastest of 64 kB to 256 kB with an L2 cache of 512 kB
 MANY_COLUMNS = 64  # of points, whose products with landmarks cost more than to write them
 ACCELERATOR_PANEL_BYTES = 1 << 26  # there each panel costs some launches
@@ -188,6 +189,9 @@ ACCELERATOR_PANEL_BYTES = 1 << 26  # there each panel costs some launches
 @dataclass(frozen=True, eq=False)
 class LandmarkBasis(Basis):
     """phi_i(x) = k(x, y_i) for landmarks y (p, d).
+
+    If it is `centered`, sums and products of radial with dot-product kernels are taken about the landmarks' mean, so
+    that their span does not depend on the origin.
 
     Examples
     --------
@@ -202,6 +206,7 @@ class LandmarkBasis(Basis):
 
     kernel: Kernel
     landmarks: Array
+    centered: bool = False
 
     def __post_init__(self) -> None:
         kernel: Any = self.kernel
@@ -250,11 +255,16 @@ class LandmarkBasis(Basis):
     def local(self) -> NDArray[np.bool_]:
         return np.full(self.size, isinstance(self.kernel.inner, RadialKernel))
 
-    def translation(self, delta: Array) -> tuple[Array, Array] | None:
-        return (np.eye(self.size), self.landmarks @ delta) if type(self.kernel) is Linear else None
+    def translated(self, delta: Array) -> Translation | None:
+        kernel = self.kernel
+        if type(kernel) is Linear:
+            return Translation(self, np.eye(self.size), self.landmarks @ delta)
+        if kernel.stationary or (self.centered and kernel.mixes_origin):
+            return Translation.same(replace(self, landmarks=self.landmarks + delta))
+        return None
 
     def norm(self, gram: Array) -> Array:
-        return self.kernel.values(self.landmarks, self.landmarks)
+        return self.kernel.values(self.centred, self.centred)
 
     def reach(self, gram: Array) -> float:
         """Return the mean share of the squared norm of k(., x) that these functions represent, of a radial kernel.
@@ -275,11 +285,19 @@ class LandmarkBasis(Basis):
 
     @cached_property
     def centre(self) -> Array:
-        """The landmarks' mean, subtracted from points and landmarks of a stationary kernel."""
-        if self.kernel.stationary:
-            found: Array = self.landmarks.mean(axis=0)
-            return found
-        return np.zeros(self.dimension, like=self.landmarks)
+        """The landmarks' mean, subtracted from points and landmarks; 0 for kernels that are bound to the origin.
+
+        Of stationary kernels this changes no value. Dot-product kernels, and sums and products with these, are about it if
+        the origin is far from all landmarks, where their functions would be all but constants.
+        """
+        kernel = self.kernel
+        found: Array = self.landmarks.mean(axis=0)
+        about = kernel.stationary or (self.centered and kernel.mixes_origin)
+        if not about and len(self.landmarks) > 1 and type(kernel) is not Linear:
+            spread = np.abs(self.landmarks - found).max(axis=0)
+            far = bool((np.abs(found) > FAR * spread).any())
+            about = far and (isinstance(kernel, DotKernel) or kernel.mixes_origin)
+        return found if about else np.zeros_like(found)
 
     @cached_property
     def centred(self) -> Array:
@@ -325,6 +343,7 @@ class LandmarkBasis(Basis):
         found = object.__new__(LandmarkBasis)  # these landmarks were checked, and may lie on a device
         object.__setattr__(found, "kernel", kernel)
         object.__setattr__(found, "landmarks", landmarks)
+        object.__setattr__(found, "centered", self.centered)
         return found
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
@@ -335,7 +354,7 @@ class LandmarkBasis(Basis):
         if isinstance(self.kernel, RadialKernel):
             return RadialGradientSum(self.kernel, self.centred, dtype, arena)
         if isinstance(self.kernel, DotKernel):
-            return DotGradientSum(self.kernel, self.landmarks, dtype, arena)
+            return DotGradientSum(self.kernel, self.centred, dtype, arena)
         if isinstance(self.kernel, Mahalanobis) and isinstance(self.kernel.inner, RadialKernel):
             return RadialGradientSum(self.kernel.inner, self.metric.centred, dtype, arena)
         return None
@@ -359,7 +378,7 @@ class _LandmarkEvaluation(Evaluation):
 
     @property
     def _pairs(self) -> tuple[Array, Array]:
-        return self.block.x.astype(float, copy=False), self.basis.landmarks
+        return self.block.x.astype(float, copy=False) - self.basis.centre, self.basis.centred
 
     @property
     def value(self) -> Array:
@@ -487,7 +506,8 @@ class _DotEvaluation(_ProfileEvaluation):
         assert isinstance(kernel, DotKernel)
         self.kernel, dtype = kernel, block.dtype
         rate, offset = kernel.affine if gradient else (1.0, 0.0)
-        points, left = block.x, basis.landmarks if rate == 1 else rate * basis.landmarks
+        points = block.x - basis.centre if basis.centre.any() else block.x
+        left = basis.centred if rate == 1 else rate * basis.centred
         if offset:
             points = np.column_stack([points, filled(len(points), 1, points)])
             left = np.column_stack([left, filled(basis.size, offset, left)])
@@ -502,7 +522,7 @@ class _DotEvaluation(_ProfileEvaluation):
     def along(self, direction: Array) -> Array:
         if self.t is None:
             return super().along(direction)
-        y = (self.kernel.slope * self.basis.landmarks).astype(self.block.dtype, copy=False)
+        y = (self.kernel.slope * self.basis.centred).astype(self.block.dtype, copy=False)
         return self._along(y, direction.astype(self.block.dtype, copy=False), None, self.t)
 
 
@@ -625,15 +645,14 @@ class SpanGradient:
             points = kernel.embedded(x - self.basis.centre)
             found: Array = SpanGradient(self.basis.embedded, a)(points) @ kernel.root.T
             return found
+        x, y = x - self.basis.centre, self.basis.centred
         if isinstance(kernel, RadialKernel):
-            x, y = x - self.basis.centre, self.basis.centred
             t = 2 * kernel.profiled(kernel.argument(x, y), 1)
             return x[:, None] * (t.T @ a)[:, :, None] - _pulled(t, a, y)
         if isinstance(kernel, DotKernel):
-            y = self.basis.landmarks
             return _pulled(kernel.profiled(kernel.argument(x, y), 1), a, y)
         d = self.basis.dimension
-        partials = (kernel.partial(x, self.basis.landmarks, unit_index(axis, d)) for axis in range(d))
+        partials = (kernel.partial(x, y, unit_index(axis, d)) for axis in range(d))
         return np.stack([partial.T @ a for partial in partials], axis=2)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import comb
 
-from daskspectral.basis.base import Array, Basis, GradientSum
+from daskspectral.basis.base import Array, Basis, GradientSum, Translation
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.devices import largest
 from daskspectral.forms import Atom
@@ -58,6 +58,10 @@ class MonomialBasis(Basis):
         return self.constant
 
     @property
+    def leads_with_constant(self) -> bool:
+        return self.constant
+
+    @property
     def lead(self) -> int:
         """Where the functions start among all monomials, of which the constant is the first."""
         return 0 if self.constant else 1
@@ -75,13 +79,13 @@ class MonomialBasis(Basis):
         """The multi-index of each function, (p, d)."""
         return _table(self.d, self.degree)[0][self.lead :]
 
-    def translation(self, delta: Array) -> tuple[Array, Array] | None:
+    def translated(self, delta: Array) -> Translation:
         # ((x + delta) / scale)^e by the binomial theorem
         exponents, _, _ = _table(self.d, self.degree)
         powers = np.maximum(exponents[:, None] - exponents, 0)
         found: Array = np.prod(comb(exponents[:, None], powers) * (delta / self.scale) ** powers, axis=2)
         found[(exponents[:, None] < exponents).any(axis=2)] = 0.0
-        return found[self.lead :, self.lead :], found[self.lead :, : self.lead].sum(axis=1)
+        return Translation(self, found[self.lead :, self.lead :], found[self.lead :, : self.lead].sum(axis=1))
 
     def kills(self, atom: Atom) -> bool:
         return all(leaf.order > self.degree for leaf in atom.leaves)

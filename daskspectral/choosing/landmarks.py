@@ -51,7 +51,7 @@ class Found:
     @property
     def basis(self) -> LandmarkBasis:
         """The functions."""
-        return LandmarkBasis(self.kernel, self.points)
+        return LandmarkBasis(self.kernel, self.points, centered=self.kernel.mixes_origin)
 
 
 def choose_landmarks(

@@ -132,7 +132,7 @@ class SideFunctions:
         basis = self.side.basis
         if basis is None:
             kernel, points = self.kernel(setting), self.family(setting).points[:size]
-            basis = self.side.at(LandmarkBasis(kernel, moved(points, kernel, spread)))
+            basis = self.side.at(LandmarkBasis(kernel, moved(points, kernel, spread), centered=True))
         return self.side.completed(basis)
 
 

@@ -127,8 +127,8 @@ class Side:
                 return False
             known = LandmarkBasis(own.kernel, np.ones((1, dimension)))
         assert known is not None
-        found = self.completed(known).translation(np.ones(dimension)) if known.takes(dimension) else None
-        return found is not None and (operator.center or not found[1].any())
+        found = self.completed(known).translated(np.ones(dimension)) if known.takes(dimension) else None
+        return found is not None and not found.is_same and (operator.center or not found.rest.any())
 
     @property
     def drawn(self) -> int:
@@ -204,7 +204,11 @@ class Side:
         Fewer landmarks than their count are no warning where this is `at_most`. Principal components are found with the
         folds of the rows, by the `fold_rule`.
         """
-        basis, again = self.basis, None
+        basis, again, preparation = self.basis, None, source.preparations[self.view]
+        if basis is not None and preparation.mean is not None and preparation.scale is None:
+            found = basis.translated(-preparation.mean)
+            assert found is not None
+            basis = found.basis
         if self.lattice is not None:
             basis = boxed(self.lattice, source, operator, rng, periods=self.periods_in(source, operator))
         elif basis is None:

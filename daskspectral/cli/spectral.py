@@ -24,6 +24,9 @@ from daskspectral.cli.options import BASIS, LABELLED, OPERATOR, RUN, SAVED, VALI
 from daskspectral.cli.running import bar, finish, planned, refuse, saving, say_plan, scheduler
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from daskspectral.basis import Basis
     from daskspectral.moments import Moments
 
 
@@ -166,7 +169,17 @@ def _functions_of(path: str, options: dict[str, Any]) -> dict[str, Any]:
     names, options["columns"] = getattr(model, "columns_", None), moments.preparation["columns"]
     if names is not None and names.feature_names is not None and options["columns"] is None:
         options["columns"] = [*names.labels]
-    return {"basis": moments.basis} | ({} if moments.right_basis is None else {"right_basis": moments.right_basis})
+    right = moments.preparation.get("right") or moments.preparation
+    given = {"basis": _in_columns(moments.basis, moments.preparation)}
+    if moments.right_basis is not None:
+        given["right_basis"] = _in_columns(moments.right_basis, right)
+    return given
+
+
+def _in_columns(basis: Basis, preparation: Mapping[str, Any]) -> Basis:
+    """Functions of the columns themselves that span what the basis spans of columns about a center."""
+    found = None if preparation["mean"] is None else basis.translated(preparation["mean"])
+    return basis if found is None else found.basis
 
 
 def _moments(what: Any, path: str) -> Moments:

@@ -39,6 +39,24 @@ class ComposedKernel(Kernel):
         return min(float(part.order) for part in self.parts)
 
     @property
+    def stationary(self) -> bool:
+        return all(part.stationary for part in self.parts)
+
+    @property
+    def mixes_origin(self) -> bool:
+        parts: list[Any] = [self]
+        dot: list[bool] = []
+        while parts:
+            part = parts.pop()
+            if isinstance(part, ComposedKernel):
+                parts += part.parts
+            elif isinstance(part.inner, (DotKernel, RadialKernel)):
+                dot.append(isinstance(part.inner, DotKernel))
+            else:
+                return False
+        return any(dot) and not all(dot)
+
+    @property
     def smoothness(self) -> float:
         """Of a combination of radial kernels."""
         return min(float(part.smoothness) for part in self.parts)

@@ -110,6 +110,11 @@ class Kernel(Parameterised, ABC):
         return self.embedded(x - x.mean(axis=0)) if self.stationary and len(x) else self.embedded(x)
 
     @property
+    def mixes_origin(self) -> bool:
+        """Whether it is made of kernels of differences and of dot products, which hold to the origin."""
+        return False
+
+    @property
     def inner(self) -> Kernel:
         """The kernel of the embedded points: this one where points are not mapped."""
         return self

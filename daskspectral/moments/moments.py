@@ -278,8 +278,7 @@ class Moments(Registered):
         if isinstance(own, Regression) and isinstance(their, Regression) and own.origin != their.origin:
             other = with_origin(other, own.origin)
         if digest_of(self.preparation) != digest_of(other.preparation):
-            right = self.preparation.get("right") or {}
-            other = about(other, self.preparation.get("mean"), right.get("mean")) or other
+            other = about(other, self)
         return other
 
     def __radd__(self, other: int) -> Moments:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.basis.base import Translation
 from daskspectral.moments.pairwise import POINTS, PRESENT, SQUARES, SUMS, moved
+from daskspectral.registry import digest_of, encode
 
 if TYPE_CHECKING:
     from daskspectral.basis import Basis
@@ -26,11 +28,10 @@ def columns_of_order(d: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class _Shift:
-    """f(x + delta) = T f(x) + t for the functions f of one side: `delta` (d,), T = `turn` (p, p), t = `rest` (p,)."""
+    """What becomes of the functions of one side when points move by `delta` (d,)."""
 
     delta: Array
-    turn: Array
-    rest: Array
+    to: Translation
 
     @classmethod
     def of(cls, basis: Basis, before: Mapping[str, Any], mean: Array | None) -> _Shift | None:
@@ -40,31 +41,47 @@ class _Shift:
             delta -= mean
         if before.get("scale") is not None:
             delta /= before["scale"]
-        found = basis.translation(delta)
-        return None if found is None else cls(delta, *found)
+        found = basis.translated(delta)
+        return None if found is None else cls(delta, found)
 
     def first(self, first: Array, weight: float) -> Array:
         """The sums of the functions there, from those here."""
-        return np.asarray(self.turn @ first + weight * self.rest)
+        return np.asarray(self.to.turn @ first + weight * self.to.rest)
+
+    def basis(self, other: Basis) -> Basis:
+        """The functions there, or the other ones, if rounding of their places is all by which these differ."""
+        rounding = 64 * float(np.finfo(float).eps * np.abs(self.delta).max(initial=0.0))
+        return other if _near(encode(self.to.basis), encode(other), rounding) else self.to.basis
 
 
-def about(moments: Moments, mean: Array | None, right_mean: Array | None) -> Moments | None:
-    """The moments with the points about other means of the columns; None if they do not follow.
+def _near(one: Any, other: Any, rounding: float) -> bool:
+    """Whether two encoded objects are equal but for entries of arrays that differ by no more than rounding."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_near(one[key], other[key], rounding) for key in one)
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(_near(a, b, rounding) for a, b in zip(one, other, strict=True))
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return one.shape == other.shape and bool((np.abs(one - other) <= rounding).all())
+    return digest_of(one) == digest_of(other)
+
+
+def about(moments: Moments, wanted: Moments) -> Moments:
+    """The moments with the points about the centers of the columns of others; the same if they do not follow.
 
     Of the order of rows what is known of squares of columns does not follow, and is NaN.
     """
     preparation, right = dict(moments.preparation), moments.preparation.get("right")
+    mean, right_basis = wanted.preparation.get("mean"), moments.right_basis
+    right_mean = (wanted.preparation.get("right") or {}).get("mean")
     shift = other = _Shift.of(moments.basis, preparation, mean)
-    if right is not None:
-        preparation["right"] = {**right, "mean": right_mean}
-    if moments.right_basis is not None:
-        own = (preparation, mean) if right is None else (right, right_mean)
-        other = _Shift.of(moments.right_basis, *own)
+    if right_basis is not None:
+        other = _Shift.of(right_basis, *((preparation, mean) if right is None else (right, right_mean)))
     if shift is None or other is None:
-        return None
+        return moments
     names = {*moments.operator.forms, *moments.operator.functionals}
-    if (shift.rest.any() or other.rest.any()) and not names <= {"gram", "right_gram", "form", "first", "right_first"}:
-        return None
+    has_rest = shift.to.rest.any() or other.to.rest.any()
+    if has_rest and not names <= {"gram", "right_gram", "form", "first", "right_first"}:
+        return moments
     shifted = _Shifted(moments, shift, other)
     arrays, folds = shifted(moments.arrays, moments.weight), moments.folds
     if folds is not None:
@@ -77,7 +94,13 @@ def about(moments: Moments, mean: Array | None, right_mean: Array | None) -> Mom
         order[3:, m:] = np.nan
         order[[4, 6], :m] += 2 * delta * order[3, :m] + order[0, :m] * delta**2
         order[3, :m] += order[0, :m] * delta
-    measured = replace(moments.measured, preparation=preparation | {"mean": mean})
+    preparation["mean"] = mean
+    if right is not None:
+        preparation["right"] = {**right, "mean": right_mean}
+    basis = shift.basis(wanted.basis)
+    if right_basis is not None and wanted.right_basis is not None:
+        right_basis = other.basis(wanted.right_basis)
+    measured = replace(moments.measured, preparation=preparation, basis=basis, right_basis=right_basis)
     return replace(moments, arrays=arrays, measured=measured, folds=folds, order=order, digests=None)
 
 
@@ -94,24 +117,26 @@ class _Shifted:
         if PRESENT in sums:
             deltas = [left.delta, right.delta] if "right_gram" in sums else [left.delta]
             return moved(sums, np.concatenate(deltas))
-        firsts = {"first": left.first(sums["first"], 0.0)} if "first" in sums else {}
-        if "right_first" in sums:
-            firsts["right_first"] = right.first(sums["right_first"], 0.0)
+        firsts = {name: sums[name] for name in ("first", "right_first") if name in sums}
         for name in operator.forms.keys() & sums.keys() | {"gram", "right_gram"} & sums.keys():
-            one, two = {"gram": (left, left), "right_gram": (right, right)}.get(name, (left, right))
-            value = one.turn @ sums[name] @ two.turn.T
-            if one.rest.any() or two.rest.any():
-                a = firsts["right_first" if name == "right_gram" and "right_first" in firsts else "first"]
-                b = firsts["first" if name == "gram" or "right_first" not in firsts else "right_first"]
-                value += np.outer(a, two.rest) + np.outer(one.rest, b) + weight * np.outer(one.rest, two.rest)
-            found[name] = value
+            sides = {"gram": (left, left), "right_gram": (right, right)}.get(name, (left, right))
+            found[name] = self._form(sums[name], *sides, firsts, weight)
         for name in operator.functionals.keys() & sums.keys() | firsts.keys():
-            own = right if name == "right_first" else left
-            found[name] = own.first(sums[name], weight) if name in ("first", "right_first") else own.turn @ sums[name]
+            own, known = (right if name == "right_first" else left), name in firsts
+            found[name] = own.first(sums[name], weight) if known else own.to.turn @ sums[name]
         if POINTS in sums:
-            products = left.turn @ sums[POINTS] + np.outer(left.rest, sums[SUMS])
+            products = left.to.turn @ sums[POINTS] + np.outer(left.to.rest, sums[SUMS])
             found[POINTS] = products + np.outer(left.first(sums["first"], weight), left.delta)
         if SUMS in sums:
             found[SQUARES] = sums[SQUARES] + left.delta * (2 * sums[SUMS] + weight * left.delta)
             found[SUMS] = sums[SUMS] + weight * left.delta
         return found
+
+    def _form(self, form: Array, one: _Shift, two: _Shift, firsts: Mapping[str, Array], weight: float) -> Array:
+        """The sums of a form between two sides; without a constant in these, of products of values."""
+        value = one.to.turn @ form @ two.to.turn.T
+        if one.to.rest.any() or two.to.rest.any():
+            other = firsts.get("right_first", firsts["first"])
+            a, b = (firsts["first"] if own is self.left else other for own in (one, two))
+            value += np.outer(one.first(a, weight), two.to.rest) + np.outer(one.to.rest, two.first(b, 0.0))
+        return np.asarray(value)
