@@ -181,6 +181,8 @@ class Transfer(Operator):
 
     ranking = "modulus"
 
+    placed = False  # rows follow one another wherever they are
+
     @property
     def _goes_on(self) -> bool:
         """Whether eigenvalues, which no further lag tests, are tested at twice the lag within each batch."""
