@@ -287,8 +287,8 @@ class LandmarkBasis(Basis):
     def centre(self) -> Array:
         """The landmarks' mean, subtracted from points and landmarks; 0 for kernels that are bound to the origin.
 
-        Of stationary kernels this changes no value. Dot-product kernels, and sums and products with these, are about it if
-        the origin is far from all landmarks, where their functions would be all but constants.
+        Of stationary kernels this changes no value. Dot-product kernels, and sums and products with these, are about it
+        if the origin is far from all landmarks, where their functions would be all but constants.
         """
         kernel = self.kernel
         found: Array = self.landmarks.mean(axis=0)

@@ -39,10 +39,6 @@ class ComposedKernel(Kernel):
         return min(float(part.order) for part in self.parts)
 
     @property
-    def stationary(self) -> bool:
-        return all(part.stationary for part in self.parts)
-
-    @property
     def mixes_origin(self) -> bool:
         parts: list[Any] = [self]
         dot: list[bool] = []
