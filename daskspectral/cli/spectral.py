@@ -98,7 +98,8 @@ def fit(points: str, **options: Any) -> None:
 def update(model: str, points: str, trust: tuple[str, ...], **options: Any) -> None:
     """Fold the rows appended to POINTS since MODEL was fitted into a new model.
 
-    Only these are read, and chunks that were written since: rows that are not as they were are an error.
+    Only these are read, and chunks that were written since: rows that are not as they were are an error. All rows are
+    read if MODEL has linear functions of fewer rows than columns.
     """
     from daskspectral.spectral import SpectralDecomposition
     from daskspectral.store import load

@@ -263,7 +263,9 @@ class _Call:
             check_baseline(known, self.rows)
             return found
         try:
-            own = self._with_baseline(found, what)
+            own = self._with_baseline(
+                found, what, self.rows if layout == "layout_" else replace(self.rows, columns=None)
+            )
         except InvalidRowError as error:
             tell_place(error, found)
             raise
@@ -272,7 +274,7 @@ class _Call:
             return found
         return stack_rows(x, what, layout=own, weigh=weigh, wanted=self.wanted_of_layout)
 
-    def _with_baseline(self, found: StackedRows, what: str) -> Layout:
+    def _with_baseline(self, found: StackedRows, what: str, rows: Rows) -> Layout:
         """The layout with the baseline of the anomalies that are asked for, fitted to rows by their weights."""
         weight = self.values.get("sample_weight")
         if weight is not None:
@@ -282,7 +284,7 @@ class _Call:
         if self.cosines is not None:
             weight = _times(self.cosines, weight)
         reader, weight = _alike([found.reader, weight])
-        return with_baseline(replace(found, reader=reader), self.rows, what, weight, read=self.fits)
+        return with_baseline(replace(found, reader=reader), rows, what, weight, read=self.fits)
 
     def _lay_views(self, views: Sequence[Any], apart: bool) -> dict[str, Layout] | None:
         """The views of each row: those in the space of the first by its layout, others by one of their own."""

@@ -24,7 +24,9 @@ Long runs and growing data
 --------------------------
 `fit(x, checkpoint="run.checkpoint")` keeps the sums so far, every 60 seconds; a stopped run goes on from them, to the
 same bits. `update` sums only the rows appended since the fit. The others must be as they were, or it is an error that
-names the first rows that are not: of stored arrays only chunks that were written since are read again.
+names the first rows that are not: of stored arrays only chunks that were written since are read again. Principal
+components, and other linear functions, of fewer rows than columns are an exception: they span these rows only, so that
+`update` makes them of all rows, and their moments do not add.
 
 >>> import tempfile
 >>> import zarr

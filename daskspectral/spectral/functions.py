@@ -509,6 +509,7 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
         group: dict[str, Any] = {} if own.anomaly is None else {own.anomaly: list(own.labels)}
         degree, powers = "degree", {"degree": np.arange(1, own.degree + 1)}
         scale = {"centre": own.centre, "half": own.half, "unit of time": "(days since 1970-01-01 - centre) / half"}
+        scale |= {"calendar": own.calendar}
         fields += [_Fields("climatology", table if group else table[0], (*group,), group)]
         fields += [_Fields("trend", np.asarray(own.trend) * units, (degree,), powers, scale)]
     functions: dict[str, Any] = {}

@@ -16,7 +16,7 @@ import xarray as xr
 
 import daskspectral as dsp
 from daskspectral.forms import form, grad, inner
-from daskspectral.operators import Covariance, Transfer
+from daskspectral.operators import Covariance, Cross, Transfer
 from daskspectral.operators.base import Operator
 from daskspectral.solve import Symmetric
 
@@ -307,6 +307,30 @@ def check_potential(found: Any, hand: ByHand, z: Any, w: Any, whole: Any, new: A
     wanted = (np.column_stack([np.ones(len(hand(fresh))), hand(fresh)]) @ vectors)[:, : len(found.eigenvalues_)]
     scores = found.transform(fresh).values.reshape(wanted.shape)
     np.testing.assert_allclose(np.abs(scores), np.abs(wanted), atol=500 * tolerance)
+
+
+VIEWS = ["columns", "standardize", "latitude", "anomaly", "detrend", "sample_weight", "chunks"]
+
+
+@pytest.mark.parametrize("pair", [*combinations(VIEWS, 2), tuple(VIEWS)], ids=" ".join)
+def test_two_views_are_prepared_each_for_itself(pair: tuple[str, ...], tmp_path: Path) -> None:
+    """Columns are chosen of the first alone."""
+    data, options = given(pair)
+    other = field(1).rename("u")
+    rows, fit = rows_of((contained(data, pair, tmp_path), contained(other, pair, tmp_path)), options, pair, slice(None))
+    gaussian = dsp.basis.Landmarks(dsp.kernels.Gaussian(3.0 if "standardize" in pair else 30.0), 8, method="uniform")
+
+    def model(x: Any, **options: Any) -> dsp.SpectralDecomposition:
+        cross = dsp.SpectralDecomposition(Cross(center=True), gaussian, n_components=2, folds=None, random_state=0)
+        return cross.fit(x, **options)
+
+    found, hand = model(rows, **fit), ByHand(data, options)
+    right = ByHand(other, {name: value for name, value in options.items() if name != "columns"})
+    weight = {"sample_weight": hand.row_weights(data)} if fit else {}
+    wanted = model((hand(data), right(other)), **weight)
+    np.testing.assert_allclose(found.singular_values_, wanted.singular_values_, rtol=1e-6)
+    np.testing.assert_allclose(found.transform(data), wanted.transform(hand(data)), atol=2e-4)
+    np.testing.assert_allclose(found.transform_right(other), wanted.transform_right(right(other)), atol=2e-4)
 
 
 LINEAR = dsp.basis.Landmarks(dsp.kernels.Linear(), points=np.eye(6)[:2], periods={0: 360.0})

@@ -101,6 +101,25 @@ def test_a_rotation_is_of_weighted_columns_and_is_saved(tmp_path: Path) -> None:
     assert loaded.status_ == found.status_
 
 
+@pytest.mark.parametrize("standardize", [False, True])
+def test_what_is_in_the_units_of_weighted_fields(standardize: bool) -> None:
+    """Patterns with their intervals, and complex patterns: as of columns that were prepared by numpy."""
+    root = np.sqrt(np.cos(np.deg2rad(np.repeat([-60.0, -20, 20, 60], 3))))
+    x = X * np.geomspace(0.5, 20, 12) + 7
+    coords = {"time": np.arange(N), "lat": [-60.0, -20, 20, 60]}
+    field = xr.DataArray(x.reshape(N, 4, 3), coords, ("time", "lat", "lon"), name="t")
+    model = components(folds="blocks").fit(dsp.Rows(field, latitude="lat", standardize=standardize))
+    scale = x.std(axis=0) / root if standardize else 1 / root
+    plain = components(folds="blocks").fit(x / scale)
+    assert_close(model.patterns_.single, plain.patterns_.single * scale, 1e-9)
+    assert_close(model.pattern_errors_, plain.pattern_errors_ * scale[:, None], 1e-8)
+    shown, wanted = model.hilbert(field), plain.hilbert(x / scale)
+    assert_close(shown.variance.values, wanted.variance.values, 1e-9)
+    maps = wanted.x_pattern.values * scale
+    assert_close(np.abs(shown.t_pattern.values.reshape(maps.shape)), np.abs(maps), 1e-8)
+    assert_close(model.significance(field, random_state=0).explained, plain.explained_variance_ratio_, 1e-9)
+
+
 def test_shares_are_of_the_columns_that_are_fitted() -> None:
     x = X * np.geomspace(0.1, 100, 12)
     model = components().fit(dsp.Rows(x, standardize=True))

@@ -228,3 +228,6 @@ def test_leading_directions_of_many_rows_and_columns(
     assert_close(np.abs(found.patterns_.maps), np.abs(wanted.patterns_.maps), 1e-6)
     again = components().set_params(**found.choice_.parameters).fit(x, sample_weight=weights)
     assert_close(again.eigenvalues_, found.eigenvalues_, 1e-9)
+    first = components().fit(x[:100], sample_weight=None if weights is None else weights[:100])
+    assert first.moments_.of_rows
+    assert_close(first.update(x, sample_weight=weights).eigenvalues_, wanted.eigenvalues_, 1e-9)
