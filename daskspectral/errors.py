@@ -8,10 +8,11 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
+from enum import IntEnum
 from types import FrameType
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "InvalidRowError",
     "ManifoldWarning",
     "PointError",
+    "Rank",
     "RankWarning",
     "SmoothnessError",
     "Stopped",
@@ -31,6 +33,7 @@ __all__ = [
     "overheard",
     "printable",
     "raise_on_signals",
+    "ranked",
     "redacted",
     "renumbered",
     "warn_user",
@@ -79,6 +82,15 @@ class TrustWarning(UserWarning):
     """The values, or their error bars, may be wrong by more than they say, or are too uncertain to be of use."""
 
 
+class Rank(IntEnum):
+    """The order in which doubts count: causes before their consequences, and what has a remedy first."""
+
+    DATA = 0  # the rows or their units, of which other doubts are the consequence
+    ORDER = 1  # how rows depend on each other, by which all error bars may be wrong
+    METHOD = 2  # the functions
+    UNCERTAINTY = 3  # too few rows for what is asked
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint at the known name that is nearest to a mistyped one, to be put behind it; empty where none is near."""
     near = get_close_matches(name, list(known), n=1, cutoff=0.5)
@@ -97,16 +109,16 @@ def printable(text: str) -> str:
     return redacted(shown)
 
 
-_listening: ContextVar[tuple[list[str], ...]] = ContextVar("listening", default=())
-_waiting: ContextVar[list[str] | None] = ContextVar("waiting", default=None)
+_listening: ContextVar[tuple[dict[str, Rank], ...]] = ContextVar("listening", default=())
+_waiting: ContextVar[dict[str, Rank] | None] = ContextVar("waiting", default=None)
 _named: ContextVar[Callable[[], Sequence[str]]] = ContextVar("named", default=list)
 _SEARCHED = ("_fit_and_score", "_score")  # of scikit-learn, in every search and cross-validation
 
 
 @contextmanager
-def overheard() -> Iterator[list[str]]:
-    """What `warn_user` is told inside, as "Category: message", each once, whatever filters do with the warnings."""
-    heard: list[str] = []
+def overheard() -> Iterator[dict[str, Rank]]:
+    """Yield the ranks of what `warn_user` warns of inside, by "Category: message", whatever filters do with it."""
+    heard: dict[str, Rank] = {}
     token = _listening.set((*_listening.get(), heard))
     try:
         yield heard
@@ -132,11 +144,11 @@ def column_name(number: int) -> str:
 
 @contextmanager
 def one_doubt() -> Iterator[None]:
-    """What is doubted inside is one TrustWarning, of the first doubt, which says how many others there are."""
+    """What is doubted inside is one TrustWarning, of the doubt of first rank, which says how many others there are."""
     if _waiting.get() is not None:
         yield
         return
-    doubts: list[str] = []
+    doubts: dict[str, Rank] = {}
     token = _waiting.set(doubts)
     try:
         yield
@@ -144,23 +156,27 @@ def one_doubt() -> Iterator[None]:
         _waiting.reset(token)
     if doubts:
         more = f". {len(doubts) - 1} more in doubts_" if len(doubts) > 1 else ""
-        _warn(doubts[0] + more, TrustWarning)
+        _warn(ranked(doubts)[0] + more, TrustWarning)
 
 
-def warn_user(message: str, category: type[Warning]) -> None:
+def ranked(doubts: Mapping[str, Rank]) -> list[str]:
+    """Return the doubts by rank, those of one rank as they came."""
+    return sorted(doubts, key=lambda text: doubts[text])
+
+
+def warn_user(message: str, category: type[Warning], rank: Rank = Rank.METHOD) -> None:
     """Warn at the line outside this package, and outside scikit-learn, that called into it, however deep it is.
 
     Not of fits within a search or a cross-validation of scikit-learn, and of doubts within `one_doubt` at its end.
     """
     text = f"{category.__name__}: {message}"
     for heard in _listening.get():
-        if text not in heard:
-            heard.append(text)
+        heard.setdefault(text, rank)
     doubts = _waiting.get()
     if category is not TrustWarning or doubts is None:
         _warn(message, category)
-    elif message not in doubts:
-        doubts.append(message)
+    else:
+        doubts.setdefault(message, rank)
 
 
 def _warn(message: str, category: type[Warning]) -> None:

@@ -19,7 +19,7 @@ from daskspectral.choosing.search import PENALTIES, TIMES, TRIAL_LANDMARKS, Fami
 from daskspectral.choosing.side import Open, Side
 from daskspectral.data.source import Source
 from daskspectral.engine.memory import local_threads
-from daskspectral.errors import TrustWarning, warn_user
+from daskspectral.errors import Rank, TrustWarning, warn_user
 from daskspectral.kernels import Kernel
 from daskspectral.moments.trial import Setting, half_splits
 from daskspectral.operators import Operator
@@ -29,9 +29,8 @@ from daskspectral.solvers import Penalised
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 BLOCK_ROWS = 2048  # of the basis functions' buffers
-LEAST_DISTINCT = 0.5  # of the rows
 LEAST_HALVED = 4000  # rows of a pilot, of which half train a network
-LEAST_ROWS = 40  # of a pilot: with fewer there is nothing to compare by
+LEAST_ROWS, LEAST_DISTINCT = 40, 20  # of a pilot, and of those that differ: with fewer there is nothing to compare by
 PLAIN = 0.5  # of the median distance, where nothing can be compared
 TWO_SIDED = (*PENALTIES, 0.01, 100.0)
 
@@ -52,15 +51,21 @@ def decide(source: Source, wanted: Open, rng: np.random.Generator) -> Selection:
     if hidden and pilot.rows >= LEAST_HALVED:
         halves = Halves.of(pilot, rng)
         pilot = halves.seen
-    if operator.derivative_order > 0:
-        _advise_distinct(pilot)
+    if pilot.repeated is not None:
+        warn_user(
+            f"of {pilot.rows} rows only {pilot.distinct} differ, and equal rows tell nothing of slopes: kernels are "
+            "compared at points that they did not see, so that the values are those of a smooth distribution of "
+            "which the rows are rounded. Leave out columns of categories; give copies of rows once, with sample_weight",
+            TrustWarning,
+            Rank.DATA,
+        )
     search = _search(pilot, wanted, rng)
     candidates: tuple[Candidate, ...] = ()
     edge = why = ""
     if operator.comparable is None:
         why = f"{operator.name} has no score"
-    elif pilot.rows < LEAST_ROWS or pilot.folds < 2:
-        why = f"{pilot.rows} rows are too few, {LEAST_ROWS} at least are needed"
+    elif pilot.rows < LEAST_ROWS or pilot.distinct < LEAST_DISTINCT or pilot.folds < 2:
+        why = f"{pilot.rows} rows, {pilot.distinct} of them distinct, are too few: {LEAST_ROWS} at least are needed"
     if why:
         setting = Setting(0, PLAIN, search.penalties[0])
         logger.info("nothing was compared (%s): %s", why, search.leading.kernel(setting))
@@ -82,7 +87,7 @@ def decide(source: Source, wanted: Open, rng: np.random.Generator) -> Selection:
         side = functions.side
         if side.landmarks is not None:
             kernel = functions.kernel(setting)
-            raw = functions.family(setting).raw(kernel, side, pilot, rng, filled=True)
+            raw = functions.family(setting).raw(kernel, side, pilot, rng, filled=pilot.repeated is None)
             parameters[f"{side.prefix}basis"] = side.given_at(raw, kernel, 0.0 if side.prefix else search.spread)
     undercut = None if why else search.undercut(judged)
     return Selection(candidates, parameters, pilot.rows, search.leading.families[0].median, edge, why, undercut)
@@ -135,7 +140,8 @@ def _search(pilot: Pilot, wanted: Open, rng: np.random.Generator) -> Search:
     seem better than it is. Raises ValueError where all rows are equal.
     """
     operator = pilot.operator
-    pool = np.sort(rng.permutation(pilot.rows)[: (pilot.rows + 1) // 2])
+    chosen = rng.permutation(pilot.distinct)[: (pilot.distinct + 1) // 2]
+    pool = np.sort(chosen) if pilot.repeated is None else np.flatnonzero(np.isin(pilot.repeated, chosen))
 
     def drawn(side: Side, kernel: Kernel) -> Family:
         found = Family.of(kernel, side, pilot, rng, pool)
@@ -159,16 +165,3 @@ def _search(pilot: Pilot, wanted: Open, rng: np.random.Generator) -> Search:
     landmark = np.zeros(pilot.rows, dtype=bool)
     landmark[pool] = any(side.drawn for side in wanted.sides)
     return Search(pilot, wanted, left, right, landmark, partial(drawn, wanted.left), penalties)
-
-
-def _advise_distinct(pilot: Pilot) -> None:
-    """Warn where rows coincide: eigenvalues of isolated points are all 0."""
-    points = np.ascontiguousarray(pilot.points("x"))
-    distinct = len(np.unique(points.view(np.dtype((np.void, points.strides[0])))))
-    if distinct < LEAST_DISTINCT * pilot.rows:
-        warn_user(
-            f"of {pilot.rows} rows only {distinct} differ: a function may take any values at separate points without a "
-            "slope at one of them, and eigenvalues fall to 0 as the kernel narrows. Leave out columns of categories; "
-            "rows that are copies of others are better given once, with sample_weight",
-            TrustWarning,
-        )

@@ -21,7 +21,7 @@ from daskspectral.data.containers import in_memory
 from daskspectral.data.source import Source, label_of
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.sampling import draw_rows, take_rows
-from daskspectral.errors import RankWarning, TrustWarning, warn_user
+from daskspectral.errors import Rank, RankWarning, TrustWarning, warn_user
 from daskspectral.kernels import Kernel, Linear, Periodic
 from daskspectral.landmarks import BY_KERNEL, choose, median_distance
 from daskspectral.moments.folds import FoldRule, distinct_rows
@@ -286,6 +286,7 @@ def advise_copies(x: NDArray[Any], source: Source) -> None:
             "take them for other rows: they come out too good. Give each row once, with sample_weight, or labels "
             "that copies share, folds=labels",
             TrustWarning,
+            Rank.DATA,
         )
 
 

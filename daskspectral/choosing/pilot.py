@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from daskspectral.passes.sums import measure_of
 Array = NDArray[np.floating[Any]]
 ROWS = 10_000
 FOLDS = 10
+LEAST_DISTINCT = 0.5  # of the rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +69,8 @@ class Pilot:
         elif blocks:
             fold = np.arange(m) * folds // m
         else:  # copies of a row judge each other by no more than their weight
-            rows = distinct_rows(source.preparation.selected(raw["x"]))
+            rows = cls(source, operator, fields, raw, np.zeros(m, np.int64), 1).repeated
+            rows = distinct_rows(source.preparation.selected(raw["x"])) if rows is None else rows
             number = int(rows.max()) + 1
             folds = min(folds, number)
             fold = rng.permutation(np.arange(number) * folds // number)[rows]
@@ -77,6 +80,22 @@ class Pilot:
     def rows(self) -> int:
         """The number of rows m."""
         return len(self.fold)
+
+    @cached_property
+    def repeated(self) -> NDArray[np.intp] | None:
+        """Numbers (m,), equal for equal points, if most rows have equal ones and the operator takes slopes; else None.
+
+        Equal rows tell nothing of slopes: candidates are judged at points that they did not see.
+        """
+        if self.operator.derivative_order == 0:
+            return None
+        points, numbers = np.unique(self.points("x"), axis=0, return_inverse=True)
+        return numbers.reshape(self.rows) if len(points) < LEAST_DISTINCT * self.rows else None
+
+    @property
+    def distinct(self) -> int:
+        """The number of distinct points, if most rows have equal ones; else of all rows."""
+        return self.rows if self.repeated is None else int(self.repeated.max()) + 1
 
     @property
     def repeats(self) -> float:

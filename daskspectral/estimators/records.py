@@ -12,7 +12,7 @@ import numpy as np
 
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.source import Source
-from daskspectral.errors import one_doubt, overheard
+from daskspectral.errors import one_doubt, overheard, ranked
 from daskspectral.registry import digest_of, encode
 
 
@@ -56,13 +56,13 @@ WARNINGS = "doubts_"
 
 
 def remembered(method: Call) -> Call:
-    """Make a `fit`, `update` or `fit_moments` keep what it warns of as `doubts_`, "Category: message" each."""
+    """Make a `fit`, `update` or `fit_moments` keep what it warns of as `doubts_`, "Category: message" each, by rank."""
 
     @wraps(method)
     def remembering(self: Any, *arguments: Any, **options: Any) -> Any:
         with overheard() as heard, one_doubt():
             result = method(self, *arguments, **options)
-        self.doubts_ = heard
+        self.doubts_ = ranked(heard)
         return result
 
     return cast(Call, remembering)

@@ -14,6 +14,7 @@ from daskspectral.basis import Basis, as_lattice
 from daskspectral.moments.digests import Digests
 from daskspectral.moments.folds import Folds
 from daskspectral.moments.pairwise import CLIPPED, POINTS, PRESENT, SQUARES, SUMS, Pairs
+from daskspectral.moments.sample import Sample
 from daskspectral.moments.shifting import about
 from daskspectral.operators import Operator
 from daskspectral.registry import Registered, digest_of, encode
@@ -107,7 +108,8 @@ class Moments(Registered):
     other functions had lower values on rows held out when these were chosen. `order` are the sums over runs of
     neighbouring rows, which depend on the chunks (`moments.counting`), None where they were not measured. `a + b` is
     the moments of both data together; it has folds where both have them. Functions that are `of_rows` are combinations
-    of the rows that were measured: such moments do not add.
+    of the rows that were measured: such moments do not add. `sample` are rows drawn at random, None if the operator
+    needs none.
 
     Examples
     --------
@@ -127,7 +129,13 @@ class Moments(Registered):
     True
     """
 
-    expects: ClassVar = {"summed": SummedRows, "measured": Measured, "folds": Folds, "digests": Digests}
+    expects: ClassVar = {
+        "summed": SummedRows,
+        "measured": Measured,
+        "folds": Folds,
+        "digests": Digests,
+        "sample": Sample,
+    }
 
     arrays: Mapping[str, Array]
     summed: SummedRows
@@ -139,6 +147,7 @@ class Moments(Registered):
     undercut: Array | None = None
     order: Array | None = None
     of_rows: bool = False
+    sample: Sample | None = None
 
     @property
     def weight(self) -> float:
@@ -267,6 +276,7 @@ class Moments(Registered):
             folds=None if self.folds is None or other.folds is None else self.folds + other.folds,
             order=None if self.order is None or other.order is None else self.order + other.order,
             undercut=_lower(self.undercut, other.undercut),
+            sample=None if self.sample is None or other.sample is None else self.sample + other.sample,
         )
 
     def _alike(self, other: Moments) -> Moments:

@@ -86,7 +86,13 @@ class Posed:
         return within
 
     def solve(
-        self, means: Mapping[str, Real], rows: float, span: Whitening | None = None, part: bool = False
+        self,
+        means: Mapping[str, Real],
+        rows: float,
+        span: Whitening | None = None,
+        part: bool = False,
+        *,
+        count: int = 0,
     ) -> Solution:
         """The spectrum for these means over rows that count as so many; coefficients are of the functions kept."""
         operator = self.operator
@@ -94,7 +100,7 @@ class Posed:
         return operator.solver.solve(
             SpectralProblem(
                 **vars(relation_of(operator, means, self.left.norm if operator.solver.by_norm else None)),
-                count=self.count,
+                count=count or self.count,
                 cut=self.least_cut if isinstance(within, Penalty) else self.cut,
                 ridge=self.solver.ridge,
                 within=within,
@@ -121,6 +127,13 @@ class Posed:
         """The spectrum over all rows."""
         span = None if self._pencil is None else self._pencil.leading(self.means["gram"])
         return self.solve(self.means, self.rows, span)
+
+    def leading(self, count: int) -> Solution:
+        """Return the spectrum over all rows, also of more values than are wanted."""
+        found = self.whole
+        if self._pencil is not None and len(found.values) == self.count < count:
+            found = self.solve(self.means, self.rows, self._pencil.leading(self.means["gram"]), count=count)
+        return found
 
     def reduced(self, folds: Folds) -> Folds:
         """The sums of each group on the functions in which parts of the data are solved (`span`)."""

@@ -101,7 +101,8 @@ def about(moments: Moments, wanted: Moments) -> Moments:
     if right_basis is not None and wanted.right_basis is not None:
         right_basis = other.basis(wanted.right_basis)
     measured = replace(moments.measured, preparation=preparation, basis=basis, right_basis=right_basis)
-    return replace(moments, arrays=arrays, measured=measured, folds=folds, order=order, digests=None)
+    sample = None if moments.sample is None else moments.sample.shifted(shift.delta)
+    return replace(moments, arrays=arrays, measured=measured, folds=folds, order=order, digests=None, sample=sample)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from daskspectral.basis import LandmarkBasis, at_landmarks
 from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Linear
 from daskspectral.moments.counting import advise_weights
-from daskspectral.moments.intervals import errors_of, held_out_by_folds, trusted_by
+from daskspectral.moments.intervals import NEGLIGIBLE, errors_of, held_out_by_folds, trusted_by
 from daskspectral.moments.lags import CONSTANT, LagMatrices, is_lagged, resolved
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.pairwise import SQUARES, SUMS
@@ -22,12 +22,15 @@ from daskspectral.moments.problem import Posed, checked_means, relation_of
 from daskspectral.moments.starts import Starts, starts_of
 from daskspectral.moments.trust import Solved, advise_clipped, advise_manifold, advise_rank
 from daskspectral.operators import Operator
+from daskspectral.solve.neighbors import energy_ratios
 from daskspectral.solve.ritz import ritz, ritz_singular
 from daskspectral.solvers import Cut, Solving
 
 Array = NDArray[np.floating[Any]]
 LEAST_HALVED = 16  # landmarks, below which half of them tell nothing
 LEAST_LEFT = 1e-9  # of the variance of the columns
+JUDGED = 4  # functions at least that are compared with those of a graph
+BLOCK_ROWS = 256  # of a sample, at which all functions of a basis are evaluated at a time
 
 
 def _is_approximate(basis: LandmarkBasis, moments: Moments) -> bool:
@@ -102,7 +105,8 @@ def solve_moments(
         contradicted = LagMatrices.of(moments, shown["right"]).contradicted
     shared = operator.lag and (own.two_sided or "imbalance" in moments.arrays) and moments.right_basis is None
     starts = starts_of(moments, shown["left"]) if shared and shown["left"].size else Starts()
-    solved = Solved(posed, moments, spectrum, errors, approximation, certain, constants, starts, contradicted)
+    ratios = _ratios_to_graph(posed, moments)
+    solved = Solved(posed, moments, spectrum, errors, approximation, certain, constants, starts, contradicted, ratios)
     solved.advise(compared=compared)
     return {
         own.values: shown_values,
@@ -121,6 +125,23 @@ def solve_moments(
         "trusted_": solved.trusted,
         "constants_": constants,
     }
+
+
+def _ratios_to_graph(posed: Posed, moments: Moments) -> Array:
+    """Return how far the energies of the slowest functions exceed those of a graph of sampled rows, (q,).
+
+    Empty for moments without a sample.
+    """
+    if moments.sample is None:
+        return np.empty(0)
+    points, weights = moments.sample.distinct
+    found = posed.leading(JUDGED)
+    functions = posed.right.spread(found.right)
+    blocks = range(0, len(points), BLOCK_ROWS)
+    values = [moments.basis.values(points[start : start + BLOCK_ROWS]).T @ functions for start in blocks]
+    ratios = energy_ratios(points, np.concatenate(values), weights) if values else np.empty(0)
+    sizes = np.abs(found.values[len(found.values) - len(ratios) :])
+    return np.where(sizes > NEGLIGIBLE * sizes.max(initial=0.0), ratios, np.minimum(ratios, 1.0))
 
 
 def _leading_constant(moments: Moments, functions: Any) -> int:

@@ -15,6 +15,7 @@ from daskspectral.moments.folds import ALL, COUNT, FOLD, WEIGHT, Groups, name_in
 from daskspectral.moments.measure import Measure, numbered
 from daskspectral.moments.modes import ModeMeasure
 from daskspectral.moments.pairwise import SQUARES, SUMS, zero_filled
+from daskspectral.moments.sample import SAMPLE, Drawn, Sample
 from daskspectral.operators import Operator
 
 Array = NDArray[Any]
@@ -28,6 +29,7 @@ class SumTask:
     With `groups` the sums of each group that has rows come apart, under the names `folds.name_in(group, name)`, with
     the weight and the number of rows of all groups. The sums over `runs` of rows, whatever their groups, come under the
     name `counting.ORDER`; beside modes, which cost less than these sums, of the first rows of each batch.
+    Rows that are `drawn` come under the name `sample.SAMPLE`.
     With `gaps` points have NaN where they are missing, and the sums of `moments.pairwise` come too.
     Targets are prepared with the scale and columns of X given here.
     """
@@ -39,19 +41,24 @@ class SumTask:
     groups: Groups | None = None
     runs: Runs | None = None
     gaps: bool = False
+    drawn: Drawn | None = None
 
-    def __call__(self, batches: Iterable[Rows], state: Any = None) -> dict[str, Array]:
+    def __call__(self, batches: Iterable[Rows], state: Any = None) -> dict[str, Any]:
         """The sums over the rows of these batches. Raises PointError for a point that the operator does not accept."""
         arena = self.measure.arena()
         with arena.device.guarded():
             return self._sums(batches, arena)
 
-    def _sums(self, batches: Iterable[Rows], arena: Arena) -> dict[str, Array]:
+    def _sums(self, batches: Iterable[Rows], arena: Arena) -> dict[str, Any]:
         groups = self.groups
         order = None if self.runs is None else RunSums(self.runs)
         parts: dict[int, _GroupSums] = {} if groups is not None else {0: _GroupSums(self, arena)}
         weight, count = np.zeros((2, groups.number if groups else 1))
+        sample: Sample | None = None
         for batch in batches:
+            more = None if self.drawn is None else self.drawn.of_batch(batch)
+            if more is not None:
+                sample = more if sample is None else sample + more
             with numbered(batch):
                 self.operator.check_points(batch["x"])
             if order is not None:
@@ -64,7 +71,8 @@ class SumTask:
                 count[group] += len(rows["x"])
                 weight[group] += rows["weight"].sum() if "weight" in rows else len(rows["x"])
                 parts[group].add({k: v for k, v in rows.items() if k != FOLD}, whole=len(rows["x"]) == len(batch["x"]))
-        sums: dict[str, Array] = {} if order is None else {ORDER: order.result()}
+        sums: dict[str, Any] = {} if order is None else {ORDER: order.result()}
+        sums |= {} if sample is None else {SAMPLE: sample}
         if groups is None:
             return sums | parts[0].result()
         sums |= {WEIGHT: weight, COUNT: count}

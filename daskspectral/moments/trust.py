@@ -1,10 +1,11 @@
 """What is trusted (`trusted_`), and doubts as warnings that name their cause and a remedy; a good answer gets none.
 
 Values that are known no better than to a fifth are the mildest doubt, and the consequence of most others. So only the
-first of these is told: rows far out decide; the basis decides, by its rank or by the number of its landmarks; singular
-values do not hold up on rows that they were not fitted to; the values are uncertain. In place of these, but the first,
-columns of unlike units are. Rows that are alike in their order make the error bars themselves wrong, and are told
-beside any of them.
+first of these is told: rows far out decide; columns are of unlike units; the basis decides, by its rank, because
+functions of neighboring rows are slower, or by the number of its landmarks; singular values do not hold up on rows that
+they were not fitted to; the values are uncertain. Rows that are alike in their order make the error bars themselves
+wrong, and are told after any of the first two, and before the others. `errors.Rank` has this order for all doubts of a
+fit, of which the first is shown.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, LandmarkBasis, at_landmarks
-from daskspectral.errors import ManifoldWarning, RankWarning, TrustWarning, column_name, warn_user
+from daskspectral.errors import ManifoldWarning, Rank, RankWarning, TrustWarning, column_name, warn_user
 from daskspectral.kernels import Linear, Periodic, Polynomial, RadialKernel
 from daskspectral.moments.counting import kurtosis_of, order_of, share_between_tasks, spreads_of, unlike_columns
 from daskspectral.moments.intervals import NEGLIGIBLE, Errors, trusted_words
@@ -44,6 +45,7 @@ LEAST_REACH = 0.8  # of what landmarks represent of earlier rows, that they must
 OVERFITTED = 1.1  # VAMP-2 of the fit over VAMP-2 of rows held out
 UNCERTAIN, ROUGH = 0.2, 0.15  # half of an interval, of its value: in the median, and of the best third
 ROUNDING = 1e-5  # of single precision, a hundredfold
+SLOWER, SOMEWHAT = 2.1, 1.5  # of energies over those of the slowest functions of a graph; good fits have 1.2 to 1.7
 SMALL_SINGULAR = 0.25  # of the largest: smaller singular values are judged relative to this
 
 
@@ -52,7 +54,9 @@ class Solved:
     """A solved problem, with its error bars and how much half of the landmarks change its values, (k,).
 
     `certain` (k,) are values whose residuals let them be told from others, and `constants` so many come first. `starts`
-    is the test of whether trajectories start in equilibrium, and a longer lag `contradicted` values (k,).
+    is the test of whether trajectories start in equilibrium, and a longer lag `contradicted` values (k,). `ratios` (q,)
+    are the energies of functions beyond the constants over those of the slowest functions of a graph of neighboring
+    rows, ascending.
     """
 
     posed: Posed
@@ -64,6 +68,7 @@ class Solved:
     constants: int = 0
     starts: Starts = field(default_factory=Starts)
     contradicted: NDArray[np.bool_] | bool = False
+    ratios: Array = field(default_factory=lambda: np.empty(0))
 
     @property
     def change(self) -> Array:
@@ -80,16 +85,33 @@ class Solved:
         """
         null = np.arange(len(self.spectrum.values)) < self.constants
         sampled = not self.starts.out_of_equilibrium and not order_matters(self.moments)
-        agreed = ~(self.change > CHANGE) & self.certain & ~np.asarray(self.contradicted) & sampled
+        agreed = ~(self.change > CHANGE) & self.certain & ~np.asarray(self.contradicted) & sampled & ~self.slower
         return np.asarray(self.errors.trusted & (agreed | null))
+
+    @property
+    def slower(self) -> NDArray[np.bool_]:
+        """Return the values that slower functions of a graph of neighboring rows call in question, (k,).
+
+        All values, if two functions of the graph are much slower; with one, only those that it exceeds somewhat.
+        """
+        far, nulls = int(np.count_nonzero(self.ratios > SLOWER)), max(1, self.constants)
+        found = (np.arange(len(self.spectrum.values)) >= nulls) & (far > 1)
+        if far == 1:
+            known = self.ratios[: len(found) - nulls]
+            found[nulls : nulls + len(known)] = known > SOMEWHAT
+        return np.asarray(found)
 
     def advise(self, *, compared: bool) -> None:
         """Warn of the first doubt; a low rank is none where kernels were `compared` on rows held out."""
         if text := order_matters(self.moments):
-            warn_user(text, TrustWarning)
+            warn_user(text, TrustWarning, Rank.ORDER)
         if not len(self.spectrum.values):
             return
         folds = self.moments.folds
+        far = "" if self.errors.reason else self.far_out()
+        units = "" if far or folds is None else self.unlike()
+        if text := far or units:  # the values may be right all the same
+            warn_user(text, TrustWarning, Rank.DATA)
         if folds is not None and folds.rule == "labels" and (folds.weight[: folds.number] == 0).any():
             empty = folds.labels[int(np.argmin(folds.weight[: folds.number]))]
             warn_user(
@@ -102,9 +124,10 @@ class Solved:
                 f"{self.errors.reason}, and nothing tells how far the {len(self.spectrum.values)} values are off: take "
                 "more rows, and folds and landmarks that leave rows to judge by",
                 TrustWarning,
+                Rank.UNCERTAINTY,
             )
         if self.starts.out_of_equilibrium:
-            warn_user(_started(self.posed.operator, self.starts), TrustWarning)
+            warn_user(_started(self.posed.operator, self.starts), TrustWarning, Rank.ORDER)
         if (wrong := self.contradicted & self.errors.trusted)[self.constants :].any():
             warn_user(
                 f"a longer lag contradicts {np.count_nonzero(wrong)} of {len(wrong)} values, which are not trusted: "
@@ -112,17 +135,14 @@ class Solved:
                 "ones as in np.hstack([x[1:], x[:-1]]), columns that are missing, more functions or a longer lag",
                 TrustWarning,
             )
-        if self.errors.reason:
+        if self.errors.reason or far or units:
             return
-        if text := self.far_out():
+        if rank := "" if compared else self.low_rank():
+            warn_user(rank, RankWarning)
+        elif text := self.missed() or self.few_landmarks() or self.overfitted():
             warn_user(text, TrustWarning)
-            return
-        rank = "" if compared else self.low_rank()
-        units = self.unlike()
-        if text := rank or self.few_landmarks() or self.overfitted() or self.uncertain():
-            warn_user(units or text, RankWarning if rank and not units else TrustWarning)
-        elif units:  # the values may be right all the same
-            warn_user(units, TrustWarning)
+        elif text := self.uncertain():
+            warn_user(text, TrustWarning, Rank.UNCERTAINTY)
 
     def far_out(self) -> str:
         """Whether the columns have heavy tails, and a few rows decide some function."""
@@ -172,6 +192,17 @@ class Solved:
             f"the rank is {rank} of {size} functions, and it decides the values: without the last quarter of the "
             f"directions half of them change by {_percent(change)} or more. The kernel {kernels[0]} is too wide for "
             "these data, or there are too few rows: narrow it, or let kernel='auto' compare scales"
+        )
+
+    def missed(self) -> str:
+        """Return that functions of neighboring rows are slower than fitted ones that would be trusted, if so."""
+        if not (self.slower & self.errors.trusted).any():
+            return ""
+        return (
+            f"functions of a graph of neighboring rows have up to {self.ratios.max():.2g} times less energy than the "
+            "fitted ones, so that values may be missing below those found: the rows lie in clusters, or on a sheet "
+            "whose turns come close to each other, and the functions do not tell these apart. Use more rows, and then "
+            "more landmarks with a narrower kernel"
         )
 
     def few_landmarks(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.errors import TrustWarning, warn_user
+from daskspectral.errors import Rank, TrustWarning, warn_user
 from daskspectral.passes.folds import saved_folds
 from daskspectral.registry import Registered
 
@@ -105,6 +105,7 @@ class Selection(Registered):
             f"the best scale of the kernel is the {self.edge} that was tried ({shortened(best.kernel)}), and a better "
             f"one may lie beyond: {advice[self.edge]}",
             TrustWarning,
+            Rank.UNCERTAINTY,
         )
 
     def __len__(self) -> int:

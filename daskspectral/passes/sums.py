@@ -33,6 +33,7 @@ from daskspectral.engine.memory import (
 )
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.forms import Atom
+from daskspectral.kernels import Periodic
 from daskspectral.modes.nufft import available_there
 from daskspectral.modes.sums import bytes_there, rows_at_once
 from daskspectral.moments import DENSE_ROWS, Digests, Measure, Measured, Moments, SummedRows
@@ -40,6 +41,7 @@ from daskspectral.moments.counting import ORDER, Runs
 from daskspectral.moments.folds import Coincidence, DealtFolds, FoldRule, Groups, gathered
 from daskspectral.moments.modes import ModeMeasure, Outside, weights_of
 from daskspectral.moments.patterns import MEASURED
+from daskspectral.moments.sample import SAMPLE, Drawn, sample_size
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators import Operator
 from daskspectral.passes.folds import FoldRequest, dealt_plan
@@ -49,7 +51,7 @@ from daskspectral.registry import Registered
 Array = NDArray[np.floating[Any]]
 SHARE_SAMPLE = 256
 MODE_FLOPS = 2e4  # what a row of modes counts as: a million rows are a task
-MOST_DROPPED = 0.1
+MOST_DROPPED, MOST_APART = 0.1, 0.75  # of the rows, that coincide with landmarks
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,15 +121,23 @@ class Discretisation(Registered):
 
         Where rows are all different, as many as there are landmarks coincide with these; more only where rows repeat.
         """
-        test, p = self.coincidence, self.basis.size
-        if test is None:
+        if self.coincidence is None:
             return True
-        _, points = draw_rows(source, SHARE_SAMPLE, np.random.default_rng(0))
-        share, m = float(test(points).mean()), len(points)
-        once = min(1.0, p / source.n)
+        share, m = self._touching(source)
+        once = min(1.0, self.basis.size / source.n)
         if share <= once + 3 * math.sqrt(once * (1 - once) / m) + 1 / m:
             return once <= MOST_DROPPED
         return share + 2 * math.sqrt(share * (1 - share) / m) <= MOST_DROPPED
+
+    def leaves_some(self, source: Source) -> bool:
+        """Return whether a quarter of the rows are no landmarks: fewer cannot judge functions, if rows repeat."""
+        return self.coincidence is None or self._touching(source)[0] <= MOST_APART
+
+    def _touching(self, source: Source) -> tuple[float, int]:
+        """Return the share of rows that coincide with landmarks, of so many drawn ones."""
+        _, points = draw_rows(source, SHARE_SAMPLE, np.random.default_rng(0))
+        assert self.coincidence is not None
+        return float(self.coincidence(points).mean()), len(points)
 
     @classmethod
     def of(cls, moments: Moments) -> Discretisation:
@@ -316,7 +326,7 @@ def measure(
     sums, total = dict(total.sums), replace(total, sums={})
     if checkpoint is not None:
         checkpoint.total = total  # its sums are written; those of many folds are large
-    order = sums.pop(ORDER)
+    order, sample = sums.pop(ORDER), sums.pop(SAMPLE, None)
     folds = None
     if fold_rule is not None and groups is not None:
         apart = groups.landmarks is not None
@@ -339,6 +349,7 @@ def measure(
         undercut=None if discretisation.selection is None else discretisation.selection.undercut,
         order=order,
         of_rows=discretisation.of_rows,
+        sample=sample,
     )
 
 
@@ -391,7 +402,10 @@ def _run_of(
         basis, right, operator, dtype, device=device, patterns=True, products=not discretisation.spanning
     )
     runs = Runs.of(basis, max(stop - start for start, stop in plan.ranges.ranges))
-    task = SumTask(measured, operator, prepared.scale, prepared.columns, groups, runs, source.on_invalid == "pairwise")
+    gaps, drawn = source.on_invalid == "pairwise", None
+    if operator.has_graph and not _is_bound(basis) and (size := sample_size(basis.dimension)):
+        drawn = Drawn.of(plan.ranges.ranges[0][0], source.n, size)
+    task = SumTask(measured, operator, prepared.scale, prepared.columns, groups, runs, gaps, drawn)
     dtypes = {name: reader.dtype.newbyteorder("<").str for name, reader in source.readers.items()}
     if after is not None and after.digests is not None:
         dtypes = {name: after.digests.dtypes.get(name, dtype) for name, dtype in dtypes.items()}
@@ -399,6 +413,12 @@ def _run_of(
     dropped: Any = touching if rows == "dropped" else None if lattice is None else Outside(lattice)
     keyed = fold_rule is not None and fold_rule.keyed
     return Run(source, plan.ranges, dropped, description, device, dtypes, keyed), task
+
+
+def _is_bound(basis: Basis) -> bool:
+    """Return whether functions are periodic, or 0 at the ends of the data."""
+    periodic = basis.periodic or any(isinstance(b.kernel, Periodic) for b in at_landmarks(basis))
+    return periodic or basis.vanishes
 
 
 def chunk_bytes(source: Source, rows: int, device: str = "cpu") -> int:

@@ -83,7 +83,7 @@ class Choice(Open):
 
         They are "dropped" where it is asked for, or where the kernel has a kink, and the form has derivatives; never
         more than a tenth of the rows: of more landmarks they are summed "apart". By default they are "apart" too while
-        there are fewer than 100 rows to a landmark, else "kept".
+        there are fewer than 100 rows to a landmark, else "kept"; so are they if few rows are none.
         """
         landmarks = self.left.landmarks
         if landmarks is None or landmarks.exclude is False:
@@ -223,6 +223,8 @@ class Choice(Open):
             treatment = self.landmark_rows(source, basis.size - self.left.constant)
             if treatment == "dropped" and not found.leaves_most(source):
                 treatment = "apart"
+            if treatment == "apart" and not found.leaves_some(source):
+                treatment = "kept"
             found = replace(found, landmark_rows=treatment)
         if self.right is not None:
             right, again = self.right.choose(source, rng, self.operator)

@@ -288,3 +288,59 @@ def test_defaults_on_clean_data_are_right_and_quiet(name: str) -> None:
     with quiet():
         model = dsp.SpectralDecomposition(n_components=6, random_state=0).fit(x)
     np.testing.assert_allclose(model.eigenvalues_, wanted, rtol=0.15, atol=1e-8)
+
+
+def roll(n: int, tightness: float = 6.0, width: float = 12.0, seed: int = 0) -> Any:
+    """A rolled sheet whose turns come close to each other."""
+    rng = np.random.default_rng(seed)
+    angle = rng.uniform(1.5 * np.pi, 4.5 * np.pi, n)
+    radius = (angle + 0.1 * rng.standard_normal(n)) / tightness
+    return np.column_stack([radius * np.sin(angle), radius * np.cos(angle), rng.uniform(0, width, n)])
+
+
+@pytest.mark.parametrize("components", [2, 4, 11])
+def test_values_that_a_tight_roll_hides_are_not_trusted(components: int) -> None:
+    """True are .053, .069, .121, .236; .065 is the first that functions of one scale find."""
+    model = dsp.SpectralDecomposition(n_components=components, random_state=0)
+    with pytest.warns(TrustWarning, match="values may be missing below those found"):
+        model.fit(roll(2000))
+    assert not model.trusted_[1:].any()
+    assert model.eigenvalues_[1] > 0.06
+
+
+@pytest.mark.parametrize(
+    ("ratios", "wanted"),
+    [
+        ([1.4, 2.0, 2.0], [0, 0, 0, 0]),
+        ([1.4, 1.6, 2.2], [0, 0, 1, 1]),
+        ([2.2, 1.4, 1.6], [0, 1, 0, 1]),
+        ([1.4, 2.2, 2.2], [0, 1, 1, 1]),
+        ([2.2, 2.2], [0, 1, 1, 1]),
+        ([], [0, 0, 0, 0]),
+    ],
+)
+def test_which_values_slower_functions_call_in_question(ratios: list[float], wanted: list[int]) -> None:
+    found = replace(solved(), ratios=np.array(ratios))
+    np.testing.assert_array_equal(found.slower, np.array(wanted, bool))
+    np.testing.assert_array_equal(found.trusted, ~found.slower)
+
+
+def test_functions_that_see_single_points_of_rounded_rows_are_not_trusted() -> None:
+    """Their values fall to 0 as the kernel narrows, and folds by number hold the same points."""
+    x = np.random.default_rng(0).random((3000, 2)).round(1)
+    model = dsp.SpectralDecomposition(basis=Landmarks(Gaussian(0.03), 100), n_components=6, random_state=0)
+    with pytest.warns(TrustWarning):
+        model.fit(x)
+    assert not model.trusted_[1:].any()
+    assert model.eigenvalues_[1] < 1
+
+
+def test_the_doubt_with_a_remedy_in_the_data_comes_first() -> None:
+    """Rows of raw units in the order of some group: standardize=True first, then the order of the rows."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((180, 3)) + 3 * np.repeat(np.arange(3), 60)[:, None]
+    model = dsp.SpectralDecomposition(n_components=4, random_state=0)
+    with pytest.warns(TrustWarning, match="standard deviations of the columns") as caught:
+        model.fit(x * [1.0, 1.0, 1e3])
+    assert len(caught) == 1
+    assert [doubt.split(": ")[1][:9] for doubt in model.doubts_[:2]] == ["the stand", "the order"]
