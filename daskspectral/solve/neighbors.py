@@ -75,7 +75,7 @@ def _laplacian(points: Array, weights: Array | None) -> tuple[Any, Array]:
     if weights is not None:
         root = np.sqrt(weights / weights.mean())
         edges *= root[:, None] * root[neighbors]
-    graph = scipy.sparse.csr_matrix((edges.ravel(), (np.repeat(np.arange(m), k), neighbors.ravel())), (m, m))
+    graph: Any = scipy.sparse.csr_matrix((edges.ravel(), (np.repeat(np.arange(m), k), neighbors.ravel())), (m, m))
     graph = (graph + graph.T) / 2
     laplacian = scipy.sparse.diags(np.asarray(graph.sum(axis=1)).ravel()) - graph
     scale = scipy.sparse.diags(1 / root)
@@ -88,7 +88,7 @@ def _nearest(points: Array, k: int) -> tuple[Array, NDArray[np.intp]]:
     if d <= TREE:
         from scipy.spatial import KDTree
 
-        distances, found = KDTree(points).query(points, k + 1)
+        distances, found = (np.asarray(part) for part in KDTree(points).query(points, k + 1))
         others = found != np.arange(m)[:, None]
         others[others.all(axis=1), -1] = False  # of points that coincide another one came first
         return distances[others].reshape(m, k), found[others].reshape(m, k)
