@@ -64,7 +64,7 @@ def chosen_bandwidth(source: Source, bandwidth: str | float, random_state: Any) 
     rng = np.random.default_rng(random_state)
     points = draw_rows(source, SAMPLE, rng)[1]
     if not len(points):
-        raise ValueError("no rows are left: every row is invalid; mend the data")
+        raise ValueError(f"no rows are left: every row is invalid. {source.remedy(1.0)}")
     distinct = np.unique(points, axis=0)
     if len(distinct) < 2:
         raise ValueError(

@@ -103,7 +103,7 @@ class Run:
         if total is None or not total.count:
             invalid, read = total.skipped if total else 0, sum(stop - start for start, stop in self.plan.ranges)
             others = f", and the others are {self.dropped}" if self.dropped is not None and invalid < read else ""
-            raise ValueError(f"no rows are left: {invalid} of {read} are invalid{others}")
+            raise ValueError(f"no rows are left: {invalid} of {read} are invalid{others}. {self.source.remedy(1.0)}")
         return total
 
     def map(
@@ -152,8 +152,7 @@ class Run:
         if bad.error is not None:
             return PointError(bad.error.before, row, of + bad.error.after, bad.field)
         return InvalidRowError(
-            f"{which}: {bad.reason}. Mend the data, or leave such rows out with Rows(X, "
-            "on_invalid='skip') (--on-invalid skip in the shell)",
+            f"{which}: {bad.reason}. {self.source.remedy(bad.share, bad.sparse)}",
             row,
             bad.column,
         )

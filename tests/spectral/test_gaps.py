@@ -1,0 +1,80 @@
+"""Errors of rows with missing values propose what works for these data and this operator."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import daskspectral as dsp
+from daskspectral.basis import Landmarks
+from daskspectral.kernels import Gaussian, Linear
+from daskspectral.operators import Covariance, Cross, Laplacian
+
+RNG = np.random.default_rng(0)
+HOLED = np.where(RNG.random((600, 12)) < 0.2, np.nan, RNG.standard_normal((600, 12)))
+ONE_ROW = np.vstack([np.full(12, np.nan), RNG.standard_normal((300, 12))])
+TWO_COLUMNS = RNG.standard_normal((300, 12))
+TWO_COLUMNS[:, 3] = TWO_COLUMNS[:200, 5] = np.nan
+FIELD = xr.DataArray(
+    HOLED[:, :6].reshape(600, 2, 3), dims=("time", "lat", "lon"), coords={"time": np.arange(600)}, name="t"
+)
+LINEAR = Landmarks(Linear())
+
+
+def fit(data: Any, operator: Any, basis: Any = None, **options: Any) -> dsp.SpectralDecomposition:
+    model = dsp.SpectralDecomposition(operator, basis, n_components=2, random_state=0)
+    with warnings.catch_warnings(action="ignore"):
+        return model.fit(dsp.Rows(data, **options))
+
+
+@pytest.mark.parametrize(
+    ("data", "operator", "basis", "options"),
+    [
+        (HOLED, Covariance(), None, {}),
+        (HOLED, Covariance(), LINEAR, {}),
+        ((HOLED, HOLED[:, ::-1]), Cross(center=True), LINEAR, {}),
+        (FIELD, Covariance(), None, {"sample_dims": "time"}),
+        (ONE_ROW, Covariance(), None, {}),
+        (ONE_ROW, Laplacian(), None, {}),
+    ],
+)
+def test_the_option_that_an_error_proposes_works(data: Any, operator: Any, basis: Any, options: Any) -> None:
+    with pytest.raises(dsp.InvalidRowError) as caught:
+        fit(data, operator, basis, **options)
+    proposed = re.findall(r"on_invalid='(\w+)'", str(caught.value))
+    assert proposed == ["skip" if data is ONE_ROW else "pairwise"]
+    model = fit(data, operator, basis, **options, on_invalid=proposed[0])
+    assert model.moments_.count >= 300
+
+
+@pytest.mark.parametrize(
+    ("operator", "basis"), [(Laplacian(), None), (Covariance(), Landmarks(Gaussian(1.0), 20)), (Cross(), LINEAR)]
+)
+def test_options_that_would_be_refused_are_not_proposed(operator: Any, basis: Any) -> None:
+    data = (HOLED, HOLED) if isinstance(operator, Cross) else HOLED
+    with pytest.raises(dsp.InvalidRowError) as caught:
+        fit(data, operator, basis)
+    assert "on_invalid" not in str(caught.value)
+    with pytest.raises(ValueError, match="pairwise"):
+        fit(data, operator, basis, on_invalid="pairwise")
+
+
+def test_columns_without_numbers_are_named() -> None:
+    with pytest.raises(dsp.InvalidRowError, match="leave out column 3, column 5 ") as caught:
+        fit(TWO_COLUMNS, Covariance())
+    assert caught.value.row == 0
+    assert fit(TWO_COLUMNS, Covariance(), columns=[0, 1, 2, 4, *range(6, 12)]).moments_.count == 300
+
+
+def test_rows_that_are_all_left_out_have_a_remedy() -> None:
+    holed = HOLED.copy()
+    holed[np.arange(600), np.arange(600) % 12] = np.nan
+    with pytest.raises(ValueError, match="on_invalid='pairwise'"):
+        fit(holed, Covariance(), on_invalid="skip")
+    with pytest.raises(ValueError, match="fill their gaps"):
+        fit(holed, Laplacian(), on_invalid="skip")
