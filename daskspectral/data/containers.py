@@ -88,13 +88,6 @@ def is_frame(value: Any) -> bool:
     return _of(value, FRAMES)
 
 
-def names_of(value: Any) -> list[str]:
-    """The names of the columns of a data frame, or of the first of several; [] where it has none that are text."""
-    first = value[0] if isinstance(value, (list, tuple)) and value else value
-    names = frame_names(first) if is_frame(first) else None
-    return [] if names is None or names.feature_names is None else names.texts
-
-
 def frame_names(frame: Any) -> ColumnNames | None:
     """The names of the columns of a data frame; None if they are only their numbers."""
     levels = getattr(frame.columns, "names", None) if _library(frame) == "pandas" else None

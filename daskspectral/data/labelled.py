@@ -312,7 +312,8 @@ def stack_gradients(value: Any, points: StackedRows) -> Any:
     if found is None:
         return value
     data, dims = found.data, layout.variables[0].dims
-    if not isinstance(data, loaded("xarray.DataArray")) or {*rows.dims, *layout.dims} == {*data.dims}:
+    single = isinstance(data, loaded("xarray.DataArray"))
+    if not single or {*rows.dims, *layout.dims} == {*data.dims} or _has_columns(data, layout, rows):
         own = stack_rows(value, "gradients", layout=layout, unweighted=True)
         return value if own is None else own.reader
     behind = [dim for dim in data.dims if dim not in rows.dims]
@@ -330,6 +331,15 @@ def stack_gradients(value: Any, points: StackedRows) -> Any:
     if len(behind) == len(dims):
         return parts[0]
     return da.stack(parts, axis=1) if isinstance(values, da.Array) else np.stack(parts, axis=1)
+
+
+def _has_columns(data: xr.DataArray, layout: Layout, rows: RowLabels) -> bool:
+    """Whether an array has the names of the columns of a layout along its one dimension beside the rows."""
+    names, along = layout.column_names, _labelled_dim(data, layout, rows.dims)
+    if names is None or along is None or data.ndim != len(rows.dims) + 1:
+        return False
+    own = ColumnNames.of(data.coords[along].values)
+    return own is not None and {*own.labels} == {*names.labels}
 
 
 def with_target(layout: Layout, target: xr.DataArray | None, rows: RowLabels) -> Layout:

@@ -509,11 +509,14 @@ def in_order(times: RowTimes | None) -> bool:
     return times is not None and times.of_clock and times.before == 1
 
 
+LABELED = ("zarr.Array", "zarr.Group", "xarray.DataArray", "xarray.Dataset")
+
+
 def is_several(x: Any) -> bool:
     """Whether this is a list of arrays or paths, rather than one array written as a list of rows."""
     if not isinstance(x, (list, tuple)) or not x:
         return False
-    arrays = (np.ndarray, Reader, str, os.PathLike, loaded("dask.array.Array", "zarr.Array", "xarray.DataArray"))
+    arrays = (np.ndarray, Reader, str, os.PathLike, loaded("dask.array.Array", *LABELED))
     return any(isinstance(part, arrays) or is_frame(part) for part in x) or np.ndim(x[0]) > 1
 
 

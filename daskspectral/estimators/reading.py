@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.data.columns import ColumnNames, Wanted, are_names
-from daskspectral.data.containers import array_like, as_reader, is_symmetric, named_reader, names_of
+from daskspectral.data.containers import array_like, as_reader, is_frame, is_symmetric, named_reader
 from daskspectral.data.files import is_files
 from daskspectral.data.labelled import StackedRows, stack_field, stack_gradients, stack_rows, with_target
 from daskspectral.data.layout import Layout
@@ -70,6 +70,9 @@ def reads(method: Call) -> Call:
             if layouts is None:
                 refuse_names(rows, known.get("layout_"))
             values["X"], columns = call.named(values["X"])
+            names = columns.get("columns_", wanted[""].names)
+            call.name_fields(names)
+            told = [] if names is None or names.feature_names is None else names.texts
             if fits and is_symmetric(values["X"]):
                 warn_user(
                     "X is a symmetric matrix, as affinities, kernels or distances between points are, and its rows are "
@@ -80,15 +83,15 @@ def reads(method: Call) -> Call:
             values["X"] = replace(rows, **read) if layouts is None else _stacked_labels(replace(rows, **read), layouts)
             try:
                 with (
-                    columns_named(lambda: names_of(rows.data) if layouts is None else layouts["layout_"].names),
+                    columns_named(lambda: told if layouts is None else layouts["layout_"].names),
                     _with_columns(self, columns) if fits else nullcontext(),
                 ):
                     result = called(self, **values)
             except InvalidRowError as error:
                 if layouts is not None:
                     tell_place(error, call.stacked)
-                elif error.column is not None and (names := names_of(rows.data)):
-                    error.args = (f"{error}. Column {error.column} is {names[error.column]!r}", *error.args[1:])
+                elif error.column is not None and told:
+                    error.args = (f"{error}. Column {error.column} is {told[error.column]!r}", *error.args[1:])
                 raise
         if fits:
             for name in LAYOUTS:
@@ -110,6 +113,34 @@ def _stacked_labels(rows: Rows, layouts: Mapping[str, Layout]) -> StackedLabels:
 def _names_of(side: str, reader: Any) -> dict[str, ColumnNames]:
     names = reader.column_names if isinstance(reader, Reader) else None
     return {} if names is None else {f"{side}columns_": names}
+
+
+def _by_columns(value: Any, what: str, names: ColumnNames) -> Any:
+    """Return an array along the columns of X in the order of their names if it has these, else as it is."""
+    if isinstance(value, loaded("xarray.DataArray", "xarray.Dataset")):
+        flat = value.ndim == 2 if isinstance(value, loaded("xarray.DataArray")) else True
+        stacked = stack_rows(value, what) if flat else None
+        reader: Any = value if stacked is None else stacked.reader
+    else:
+        reader = named_reader(value, what, Wanted()) if is_frame(value) else value
+    own = reader.column_names if isinstance(reader, Reader) else None
+    if own is None or {*own.labels} != {*names.labels}:
+        return value
+    return named_reader(reader, what, Wanted(names))
+
+
+def _is_along(value: Any, width: int) -> bool:
+    """Whether an array without names has an entry for each column of X."""
+    shape = tuple(getattr(value, "shape", ()))
+    named = isinstance(value, Reader) and value.column_names is not None
+    return not named and len(shape) > 1 and shape[-1] == width
+
+
+def _own_names(data: Any) -> ColumnNames | None:
+    """The names of the columns of data in their order there."""
+    stacked = None if isinstance(data, Reader) else stack_rows(data)
+    reader = named_reader(data, "X", Wanted()) if stacked is None else stacked.reader
+    return reader.column_names if isinstance(reader, Reader) else None
 
 
 @contextmanager
@@ -247,6 +278,28 @@ class _Call:
                 wanted[side] = replace(wanted[side], names=own[f"{side}columns_"], asked=False)
             readers.append(found)
         return type(X)(readers), names
+
+    def name_fields(self, names: ColumnNames | None) -> None:
+        """Bring gradients, and fields with the names of the columns of X, to the order of these.
+
+        Raises ValueError for such arrays without names beside X with its columns in another order than the fit.
+        """
+        if names is None or is_several(self.rows.data):
+            return
+        given = {"gradients": self.values.get("gradients"), **(self.values.get("fields") or {})}
+        found = {what: _by_columns(value, what, names) for what, value in given.items() if value is not None}
+        if not self.learns and any(_is_along(value, len(names.labels)) for value in found.values()):
+            own = _own_names(self.rows.data)
+            if own is not None and own.labels != names.labels:
+                what = next(what for what, value in found.items() if _is_along(value, len(names.labels)))
+                raise ValueError(
+                    f"X has its columns in another order than the fit, and {what} have no names of columns. Give X in "
+                    f"the order of the fit, {names.texts[:5]}, or {what} with names"
+                )
+        if "gradients" in found:
+            self.values["gradients"] = found.pop("gradients")
+        if found:
+            self.values["fields"] = {**self.values["fields"], **found}
 
     @property
     def _folds(self) -> Any:

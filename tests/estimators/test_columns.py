@@ -21,6 +21,7 @@ from daskspectral.data.files import NETCDF, PARQUET
 from daskspectral.data.readers import Reader
 from daskspectral.kernels import Gaussian
 from daskspectral.operators import Cross, Transfer
+from daskspectral.plot.views import View
 from tests.common import doubtful
 
 rng = np.random.default_rng(0)
@@ -259,6 +260,41 @@ def test_data_without_names_are_read_in_the_order_of_the_fit() -> None:
     fitted = model().fit(FRAME)
     with pytest.warns(UserWarning, match="X does not have valid feature names"):
         np.testing.assert_array_equal(fitted.transform(X), fitted.transform(FRAME))
+
+
+def test_gradients_and_fields_are_matched_to_the_columns() -> None:
+    slopes = pd.DataFrame(np.column_stack([np.cos(X[:, 0]), np.ones(120), np.zeros(120)]), columns=NAMES)
+    regressor = dsp.HermiteRegressor(Landmarks(Gaussian(2.0), 30), alpha=1e-3, random_state=0)
+    wanted = regressor.fit(X, Y, slopes.to_numpy()).predict(X)
+    for x, given in ((FRAME, slopes[NAMES[::-1]]), (dataset(FRAME), data_array(slopes[NAMES[::-1]]))):
+        np.testing.assert_allclose(values(regressor.fit(x, Y, given).predict(x)), wanted, rtol=1e-9)
+    regressor.fit(FRAME[:100], Y[:100], slopes[:100])
+    for new in (TURNED, dataset(TURNED)):
+        with pytest.raises(ValueError, match="gradients have no names"):
+            regressor.update(new, Y, slopes.to_numpy())
+    found = regressor.update(TURNED, Y, slopes).predict(TURNED)
+    plain = regressor.fit(X[:100], Y[:100], slopes[:100].to_numpy()).update(X, Y, slopes.to_numpy())
+    np.testing.assert_allclose(found, plain.predict(X), rtol=1e-9)
+
+
+@doubtful
+def test_vectors_among_the_fields_are_matched_to_the_columns() -> None:
+    operator = dsp.operators.Generator(diffusion=1.0)
+    wanted = model(operator).fit(Rows(X, fields={"drift": -X})).eigenvalues_
+    found = model(operator).fit(Rows(FRAME, fields={"drift": -TURNED})).eigenvalues_
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+@doubtful
+def test_errors_and_pictures_have_the_names_of_the_columns_of_the_fit() -> None:
+    fitted, broken = model().fit(FRAME), TURNED.copy()
+    broken.loc[3, "malt"] = np.nan
+    with pytest.raises(dsp.InvalidRowError, match="'malt'") as caught:
+        fitted.score(broken)
+    assert (caught.value.row, caught.value.column) == (3, 0)
+    view = View(fitted)
+    np.testing.assert_array_equal(view.sample(TURNED, 50), view.sample(FRAME, 50))
+    assert view.names == NAMES
 
 
 # -- columns by name, and columns that are no numbers ------------------------------------------------------------------
