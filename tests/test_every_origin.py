@@ -171,6 +171,10 @@ BOUND = {  # to a place, or trained by steps that depend on rounding
     *(bases.HarmonicBasis, bases.InvariantBasis, bases.EquivariantBasis),
     *(bases.NeuralBasis, bases.JaxBasis, bases.Trainable),
 }
+POLYNOMIAL = ("polynomial", "monomials", "monomials beside the constant", "kernel and monomials")
+ROOTED: list[tuple[type[Any], tuple[str, ...]]] = [
+    (Covariance, POLYNOMIAL),  # whose norm has an origin
+]
 MOVES = [Move(2.0**11), Move(2.0**27), Move(unit=2.0**-40), Move(unit=2.0**40)]
 NEAR = {"float64": 1e-5, "float32": 2e-2}
 
@@ -202,6 +206,8 @@ def check(case: tuple[Any, Fields, float], name: str, move: Move, dtype: str) ->
     operator, fields, power = case
     if isinstance(operator, Covariance) and name != "linear":
         power = 0  # the norm has the units of the functions
+    if move.origin and any(isinstance(operator, kind) and name in names for kind, names in ROOTED):
+        pytest.skip("depends on the origin, as is documented")
     try:
         base = fitted(operator, fields, name, Move(), dtype)
     except ValueError as error:
@@ -213,6 +219,9 @@ def check(case: tuple[Any, Fields, float], name: str, move: Move, dtype: str) ->
     np.testing.assert_allclose(found * move.unit**-power, wanted, rtol=near, atol=near * np.abs(wanted).max())
     assert (model.rank_, model.trusted_.tolist()) == (base.rank_, base.trusted_.tolist())
     functions, others = (np.abs(m.transform(x)) for m, x in ((model, move(X)), (base, X)))
+    told = np.abs(wanted) > 0.01 * np.abs(wanted).max()  # functions of the value 0 are any
+    if operator.solver.largest_first or operator.solver.two_sided:
+        functions, others = functions[:, told], others[:, told]
     np.testing.assert_allclose(functions, others, atol=100 * near)
 
 

@@ -245,3 +245,12 @@ def test_functions_of_moved_points(basis: Any) -> None:
     found = basis.translated(delta)
     expected = found.turn @ basis.values(x) + found.rest[:, None]
     np.testing.assert_allclose(found.basis.values(x + delta), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("unit", [2.0**-1000, 2.0**500])
+@pytest.mark.parametrize("basis", [LINEAR, MonomialBasis(2, 2)], ids=["linear", "monomials"])
+def test_columns_whose_squares_leave_the_range_of_numbers(basis: Any, unit: float) -> None:
+    x, y = normal(), second(normal())
+    near, far = (fitted(Cross(center=True), (x * [1.0, s], y), basis) for s in (1.0, unit))
+    np.testing.assert_allclose(values(far), values(near), rtol=1e-9)
+    assert (far.rank_, far.trusted_.tolist()) == (near.rank_, near.trusted_.tolist())

@@ -165,6 +165,10 @@ class Basis(Registered, GivenFunctions, ABC):
         """
         return None
 
+    def in_units(self, units: Array) -> Basis:
+        """The same span, of functions in the range of float32 for columns of these magnitudes (d,), if they can be."""
+        return self
+
     @property
     def leads_with_constant(self) -> bool:
         """Whether the first function is 1."""

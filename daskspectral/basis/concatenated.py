@@ -127,6 +127,9 @@ class Concatenated(Basis):
     def holds_constant(self) -> bool:
         return any(b.holds_constant for b in self.bases)
 
+    def in_units(self, units: Array) -> Basis:
+        return Concatenated(tuple(b.in_units(units) for b in self.bases))
+
     def translated(self, delta: Array) -> Translation | None:
         found = [b.translated(delta) for b in self.bases]
         parts = [part for part in found if part is not None]

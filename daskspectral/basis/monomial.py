@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -18,13 +18,16 @@ from daskspectral.devices import largest
 from daskspectral.forms import Atom
 from daskspectral.kernels.base import MultiIndex, check_flag, positive, unit_index, whole
 
+MOST_STEPS = 30  # powers of two by which the highest powers of columns may differ from 1
+
 
 @dataclass(frozen=True)
 class MonomialBasis(Basis):
     """(x / scale)^e for every multi-index e of total degree up to `degree` in d variables, by ascending degree.
 
-    p = C(d + degree, degree), one less without the constant. `scale` is a length in the units of the data; choose it
-    near the largest coordinate, so that powers stay near 1. Points too far out for it raise ValueError (overflow).
+    p = C(d + degree, degree), one less without the constant. `scale` is a length in the units of the data, or a tuple
+    of one for each column, as a fit makes it for columns whose powers would leave the range of numbers; choose it near
+    the largest coordinate, so that powers stay near 1. Points too far out for it raise ValueError (overflow).
 
     Examples
     --------
@@ -41,13 +44,33 @@ class MonomialBasis(Basis):
     d: int
     degree: int
     constant: bool = True
-    scale: float = 1.0
+    scale: float | tuple[float, ...] = 1.0
 
     def __post_init__(self) -> None:
         for name in ("d", "degree"):
             object.__setattr__(self, name, whole(f"{name} of MonomialBasis", getattr(self, name)))
         check_flag("constant of MonomialBasis", self.constant)
-        object.__setattr__(self, "scale", positive("scale of MonomialBasis", self.scale))
+        given: Any = self.scale
+        if isinstance(given, (tuple, list)):
+            if len(given) != self.d:
+                raise ValueError(f"scale of MonomialBasis has one length for each of {self.d} columns; got {given!r}")
+            scale: Any = tuple(positive("scale of MonomialBasis", one) for one in given)
+        else:
+            scale = positive("scale of MonomialBasis", given)
+        object.__setattr__(self, "scale", scale)
+
+    @property
+    def lengths(self) -> Array:
+        """The scale of each column, (d,)."""
+        return np.array(np.broadcast_to(self.scale, self.d), dtype=float)
+
+    def in_units(self, units: Array) -> MonomialBasis:
+        lengths = self.lengths
+        steps = np.where(units > 0, np.log2(np.where(units > 0, units, 1.0) / lengths), 0.0)
+        if self.degree * np.abs(steps).max() <= MOST_STEPS:
+            return self
+        lengths = lengths * np.exp2(8 * np.rint(steps / 8))  # coarse: data alike have the same
+        return replace(self, scale=tuple(lengths.tolist()))
 
     @property
     def size(self) -> int:
@@ -83,7 +106,7 @@ class MonomialBasis(Basis):
         # ((x + delta) / scale)^e by the binomial theorem
         exponents, _, _ = _table(self.d, self.degree)
         powers = np.maximum(exponents[:, None] - exponents, 0)
-        found: Array = np.prod(comb(exponents[:, None], powers) * (delta / self.scale) ** powers, axis=2)
+        found: Array = np.prod(comb(exponents[:, None], powers) * (delta / self.lengths) ** powers, axis=2)
         found[(exponents[:, None] < exponents).any(axis=2)] = 0.0
         return Translation(self, found[self.lead :, self.lead :], found[self.lead :, : self.lead].sum(axis=1))
 
@@ -102,11 +125,12 @@ class _MonomialEvaluation(Evaluation):
 
     def __init__(self, basis: MonomialBasis, block: Block):
         self.basis, self.block = basis, block
-        points = (block.x.astype(float, copy=False) / basis.scale).T.copy()
+        scale: Any = np.asarray(basis.scale, like=block.x) if isinstance(basis.scale, tuple) else basis.scale
+        points = (block.x.astype(float, copy=False) / scale).T.copy()
         largest_coordinate = largest(np.abs(points))
         if largest_coordinate > (float(np.finfo(block.dtype).max) / 1e12) ** (0.5 / basis.degree):
             raise ValueError(
-                f"the coordinates reach {largest_coordinate * basis.scale:.6g}, and sums of squares of their power "
+                f"the coordinates reach {largest(np.abs(block.x)):.6g}, and sums of squares of their power "
                 f"{basis.degree} overflow {block.dtype}; give MonomialBasis a scale near that number, or standardize "
                 "the columns"
             )
@@ -138,7 +162,7 @@ class _MonomialEvaluation(Evaluation):
     def _partial(self, alpha: MultiIndex) -> tuple[Integers, Array]:
         """The monomials whose derivative is not 0, (r,), and its values, (r, c)."""
         rows, sources, factors = _derivative(self.basis.d, self.basis.degree, alpha)
-        factors = factors / self.basis.scale ** sum(alpha)
+        factors = factors / float(np.prod(self.basis.lengths ** np.array(alpha)))
         there, factors = np.asarray(sources, like=self.table), np.asarray(factors, like=self.table)
         return np.asarray(rows, like=self.table), self.table[there] * factors[:, None].astype(self.table.dtype)
 
@@ -162,8 +186,9 @@ class _MonomialGradientSum:
         for axis in range(basis.d):
             found = _derivative(basis.d, basis.degree, unit_index(axis, basis.d))
             rows, sources, factors = (np.asarray(v, like=whole) for v in found)
+            factors = factors / basis.lengths[axis]
             total[rows[:, None], rows] += factors[:, None] * factors * whole[sources[:, None], sources]
-        part: Array = total[lead:, lead:] / basis.scale**2
+        part: Array = total[lead:, lead:]
         return part
 
 

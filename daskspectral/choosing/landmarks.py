@@ -32,6 +32,7 @@ Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 MEDIAN_SAMPLE = 1000
 MOST_LANDMARKS = 500  # by default
+MOST_STEPS = 400  # powers of two by which a column may differ from 1
 MOST_SPANNING = 2000  # columns, or rows, of which a linear kernel takes all
 SKETCHES, POWERS, OVERSAMPLED = 10, 2, 10  # groups of folds, power iterations, and directions beyond those wanted
 
@@ -157,11 +158,12 @@ def given_points(wanted: Asked, source: Source, view: str = "x") -> Array | None
     return np.array(array, dtype=float)
 
 
-def spanning_landmarks(source: Source, *, view: str, centred: bool) -> Found:
+def spanning_landmarks(source: Source, *, view: str, centred: bool, units: Array | None = None) -> Found:
     """Orthonormal landmarks (r, d) of the linear kernel, whose functions are all linear ones on the data.
 
     They are unit vectors, or combinations of all rows where these are fewer; with `centred` the rows are taken less
-    their mean, so that what they have in common does not hide how they differ.
+    their mean, so that what they have in common does not hide how they differ. Unit vectors are divided by the `units`
+    (d,) of columns whose squares leave the range of numbers.
     """
     d = source.dimension_at(view)
     if source.n < d and source.on_invalid != "pairwise":
@@ -170,7 +172,10 @@ def spanning_landmarks(source: Source, *, view: str, centred: bool) -> Found:
             raise ValueError(f"no rows are left: every row is invalid. {source.remedy(1.0)}")
         rows = np.asarray(source.preparations[view](raw), dtype=float)
         return _linear(source, _orthonormal(rows - rows.mean(axis=0) if centred else rows), view)
-    return _linear(source, np.eye(d), view)
+    if units is None or source.on_invalid == "pairwise":
+        return _linear(source, np.eye(d), view)
+    steps = np.rint(np.log2(np.where(units > 0, units, 1.0)))
+    return _linear(source, np.diag(np.exp2(np.where(np.abs(steps) > MOST_STEPS, -steps, 0.0))), view)
 
 
 def _orthonormal(rows: Array) -> Array:

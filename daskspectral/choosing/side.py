@@ -50,6 +50,7 @@ class Side:
 
     `view` is the field of points on which they are evaluated; `constant` adds the constant function. The landmarks of a
     linear kernel that are `spanning` give all its functions; those that are `leading` so many principal components.
+    `units` (d,) are the magnitudes of columns whose unit does not matter.
     """
 
     prefix: str
@@ -58,6 +59,7 @@ class Side:
     constant: bool
     spanning: bool = False
     leading: int = 0
+    units: Array | None = None
 
     @classmethod
     def of(cls, functions: Any, prefix: str, view: str, operator: Operator, outputs: int) -> Side:
@@ -209,6 +211,8 @@ class Side:
             found = basis.translated(-preparation.mean)
             assert found is not None
             basis = found.basis
+        if basis is not None and self.units is not None:
+            basis = basis.in_units(self.units)
         if self.lattice is not None:
             basis = boxed(self.lattice, source, operator, rng, periods=self.periods_in(source, operator))
         elif basis is None:
@@ -227,7 +231,8 @@ class Side:
     ) -> tuple[Basis, GivenFunctions]:
         assert self.landmarks is not None
         if self.spanning:
-            found = spanning_landmarks(source, view=self.view, centred=self.constant)
+            units = None if operator.solver.by_norm else self.units
+            found = spanning_landmarks(source, view=self.view, centred=self.constant, units=units)
         elif self.leading:
             found = leading_landmarks(source, rng, self.leading, fold_rule, view=self.view)
         else:

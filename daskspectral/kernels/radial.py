@@ -180,7 +180,7 @@ class HalfIntegerBessel(RadialKernel):
 
     @property
     def slope(self) -> float:
-        return {0: self.rate**2, 1: -(self.rate**2)}.get(self.degree, 1.0)
+        return -(self.rate**2) if self.degree == 1 else self.rate**2
 
     @property
     def smoothness(self) -> float:
@@ -207,6 +207,7 @@ class HalfIntegerBessel(RadialKernel):
     def pair(self, s: Array, q: Array, t: Array, *, touching: bool = True) -> None:
         if self.degree > 1:
             super().pair(s, q, t, touching=touching)
+            t *= 1 / self.slope
             return
         z = np.sqrt(s, out=t) if self.degree == 0 else np.sqrt(s)  # exp once
         if self.degree == 0:  # T = -q / (scale^2 z)

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 
 from daskspectral.basis import Basis, LandmarkBasis, at_landmarks
 from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Linear
+from daskspectral.manifolds.product import slices_of
 from daskspectral.moments.counting import correlation_time, counted_rows
 from daskspectral.moments.folds import Folds
 from daskspectral.moments.moments import Moments
@@ -277,10 +279,15 @@ class _Side:
 
         That of linear functions is their variance, whatever the units of columns, if no value is held against it.
         """
-        norm, linear = self.basis.norm(self.gram), self.linear
-        norm[linear] = 0.0
-        norm[:, linear] = 0.0
-        norm[linear, linear] = self.variances[linear]
+        if not self.linear.any():
+            norm = self.basis.norm(self.gram)
+        else:
+            own = slices_of(part.size for part in self.basis.parts)
+            every = [
+                np.diag(self.variances[i]) if self.linear[i].all() else part.norm(self.gram[i, i])
+                for part, i in zip(self.basis.parts, own, strict=True)
+            ]
+            norm = np.asarray(block_diag(*every))
         return norm if self.kept.all() else np.asarray(norm[np.ix_(self.kept, self.kept)])
 
     @cached_property

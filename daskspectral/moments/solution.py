@@ -37,8 +37,8 @@ def _is_approximate(basis: LandmarkBasis, moments: Moments) -> bool:
     """Whether more landmarks would give more functions of the kernel on the data."""
     if not isinstance(basis.kernel, Linear):
         return True
-    if basis.size == basis.dimension and np.array_equal(basis.landmarks, np.eye(basis.size)):
-        return False  # the columns themselves
+    if basis.size == basis.dimension and np.array_equal(basis.landmarks != 0, np.eye(basis.size, dtype=bool)):
+        return False  # the columns themselves, each in a unit
     if SQUARES not in moments.arrays or basis is not moments.basis.parts[-1]:
         return bool(np.linalg.matrix_rank(basis.landmarks) < basis.dimension)
     return not moments.spanned and _left_of_columns(basis, moments) > LEAST_LEFT

@@ -126,12 +126,14 @@ PLACES, RUN = 3, 16  # of the rows that give a center, and rows at each
 FAR = 4.0  # times as far as the farthest of these rows from it
 
 
-def centered(source: Source, views: Iterable[str]) -> Source:
-    """The source with the points of some views about a center, if their origin is farther away than they spread.
+def centered(source: Source, views: Iterable[str]) -> tuple[Source, dict[str, Array]]:
+    """The source with the points of some views about a center, if the origin is farther away than they spread.
 
     Sums about it lose no digits to a large mean. It is the median of a few rows, one of their values in each column, so
-    that it moves with them to the last digit; any center within some deviations of the mean would do.
+    that it moves with them to the last digit; any center within some deviations of the mean would do. The largest
+    distances from it, (d,), come by view.
     """
+    units: dict[str, Array] = {}
     for view in views:
         if source.preparations[view].mean is not None:
             continue
@@ -139,9 +141,11 @@ def centered(source: Source, views: Iterable[str]) -> Source:
         numbers = np.unique(starts[:, None] + np.arange(min(RUN, source.n)))
         _, points = take_rows(replace(source, on_invalid="keep", progress=False), numbers, view=view)
         center = np.array([_center(column) for column in points.T])
+        distances = np.abs(np.where(np.isfinite(points), points - center, 0.0))
+        units[view] = distances.max(axis=0, initial=0.0)
         if center.any():
             source = source.with_preparation(view, mean=center)
-    return source
+    return source, units
 
 
 def _center(values: Array) -> float:

@@ -153,12 +153,15 @@ class Choice(Open):
         A network is trained on rows of folds that are not reserved, as the `training` tells.
         """
         source, rng, choice = standardized(source), np.random.default_rng(random_state), self
-        source = centered(source, self._movable(source))
+        source, units = centered(source, self._movable(source))
+        places = (side.view if side.view in source.apart else "x" for side in self.sides)
+        left, *right = (replace(side, units=units.get(view)) for side, view in zip(self.sides, places, strict=True))
+        choice = replace(self, left=left, right=right[0] if right else None)
         estimated: dict[str, Any] = {}
         if self.operator.exponent and self.operator.estimate is None:
             periods = self.left.periods_in(source, self.operator)
             estimated = {"operator": with_density(self.operator, source, rng, periods=periods)}
-            choice = replace(self, **estimated)
+            choice = replace(choice, **estimated)
         selection = decide(source, choice, rng) if choice.automatic else None
         if selection is not None:
             choice = choice._closed(selection.parameters)
