@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from daskspectral.data.columns import ColumnNames, Wanted
 from daskspectral.data.loaded import loaded
-from daskspectral.data.readers import ArrayReader, DaskReader, Reader, SparseReader, zarr_reader
+from daskspectral.data.readers import ArrayReader, DaskReader, Reader, SparseReader, index_columns, zarr_reader
 from daskspectral.data.times import RowTimes
 
 if TYPE_CHECKING:
@@ -116,7 +116,8 @@ def matrix(frame: Any, what: str, places: Sequence[int | None] | None = None, wa
     holds no real numbers. Columns of one numpy type stay as they are. Raises TypeError or ValueError, which names them
     all, for used columns of text, dates, categories, or complex numbers.
     """
-    names, columns = zip(*_columns(frame), strict=True) if frame.shape[1] else ((), ())
+    given = [*_columns(frame)]
+    names, columns = zip(*given, strict=True) if given else ((), ())
     places, wanted = [*range(len(names))] if places is None else places, wanted or Wanted()
     if _library(frame) == "pandas" and None not in places:
         own = {dtype for dtype in frame.dtypes if isinstance(dtype, np.dtype)}
@@ -158,7 +159,7 @@ def frame_reader(frame: Any, what: str, wanted: Wanted) -> Reader:
     own = frame_names(frame)
     if own is not None:
         own.check_distinct(what)
-    places = wanted.places(own, frame.shape[1], what)
+    places = wanted.places(own, sum(1 for _ in _columns(frame)), what)
     reader = ArrayReader(matrix(frame, what, places, wanted))
     if own is not None and None not in places:
         reader.named(own.taken(place for place in places if place is not None))
@@ -245,7 +246,8 @@ def _columns(frame: Any) -> Iterator[tuple[Any, Any]]:
         return ((name, frame.iloc[:, number]) for number, name in enumerate(frame.columns))
     if _library(frame) == "polars":
         return zip(frame.columns, frame.get_columns(), strict=True)
-    return zip(frame.column_names, frame.columns, strict=True)
+    index = index_columns(frame.schema)
+    return ((name, column) for name, column in zip(frame.column_names, frame.columns, strict=True) if name not in index)
 
 
 def _of(value: Any, kinds: dict[str, tuple[str, ...]]) -> bool:

@@ -549,7 +549,7 @@ def parquet_table(paths: Sequence[str], columns: Sequence[str] | None = None) ->
     Raises ValueError for files without rows or without the columns of the first, and ImportError without pyarrow.
     """
     data = _parquet_dataset(paths)
-    index = [n for n in (data.schema.pandas_metadata or {}).get("index_columns", []) if isinstance(n, str)]
+    index = index_columns(data.schema)
     names = [n for n in data.schema.names if n not in index] if columns is None else [*columns]
     kinds: dict[str, tuple[Any, str]] = {}
     for fragment in data.get_fragments():
@@ -609,6 +609,16 @@ def _parts(path: str) -> Iterator[str]:
     yield path
     for folder, _, names in os.walk(path):
         yield from (os.path.join(folder, name) for name in names if name.endswith((".parquet", ".pq")))
+
+
+def index_columns(schema: Any) -> list[str]:
+    """The columns of an Arrow table that hold the index of the frame of pandas that it was made of."""
+    try:
+        known = schema.pandas_metadata["index_columns"]
+    except (TypeError, KeyError, ValueError):  # none, or no metadata of pandas
+        known = []
+    named = [name for name in known if isinstance(name, str) and name in schema.names]
+    return named or [name for name in schema.names if name.startswith("__index_level_")]
 
 
 def _is_real(kind: Any) -> bool:

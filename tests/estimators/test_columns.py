@@ -345,6 +345,17 @@ def test_columns_that_are_not_chosen_may_hold_text(kind: str, tmp_path: Path) ->
     np.testing.assert_allclose(values(named.transform(whole)), named.transform(FRAME), rtol=1e-12, atol=1e-12)
 
 
+@doubtful
+def test_an_index_is_no_column(tmp_path: Path) -> None:
+    frame = FRAME.set_index(pd.Index(np.arange(120) * 7, name="number"))
+    frame.to_parquet(tmp_path / "x.parquet")
+    wanted = model().fit(frame).eigenvalues_
+    for data in (tmp_path / "x.parquet", pa.Table.from_pandas(frame), pa.Table.from_pandas(frame.rename_axis(None))):
+        found = model().fit(data)
+        assert found.feature_names_in_.tolist() == NAMES
+        np.testing.assert_allclose(found.eigenvalues_, wanted, rtol=1e-12)
+
+
 def test_names_of_columns_of_data_without_names_are_refused() -> None:
     for data in (X, xr.DataArray(X)):
         with pytest.raises(ValueError, match="malt"):
