@@ -140,7 +140,7 @@ def test_an_object_that_is_changed_in_place_changes_no_fitted_model() -> None:
 @pytest.mark.parametrize("name", ["constant", "exclude"])
 def test_a_regression_refuses_what_only_operators_take(name: str) -> None:
     model = dsp.HermiteRegressor(Landmarks(Gaussian(1.0), 10, **{name: True}))  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="a regression adds no constant function and leaves out no rows"):
+    with pytest.raises(ValueError, match="constant and exclude"):
         model.plan(X, X[:, 0])
 
 

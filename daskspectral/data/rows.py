@@ -40,17 +40,18 @@ class Rows:
     columns : sequence of int or str, optional
         The columns that are used, of X and of views in its space; all by default. Names select columns of any data
         that have some, as X[["a", "b"]] does of a frame: the model knows only these. Numbers keep the others, which may
-        then hold text in a table.
+        then hold text in a table; of a field with on_invalid="skip" they count the columns without empty ones (land).
     standardize : bool
         Bring each column to mean 0 and standard deviation 1 first, in one more pass of the fit. Derivatives, and so the
         Laplacian, are then in standardized units; operators tied to the units of X, for instance by a potential, are
-        refused. Anomalies are taken before, and the weights of a `latitude` multiply standardized columns.
+        refused. Anomalies are taken before.
     sample_dims : str or sequence of str, optional
         Of data with labels: the dimensions whose entries are rows, such as ("time",) or ("time", "lat", "lon"); all
         others are stacked to columns, variable by variable. The first dimension by default.
     latitude : str, optional
         A coordinate of such data in degrees. Where it belongs to the columns, these are multiplied by the square root
-        of its cosine; where it belongs to the rows, the cosine is a sample weight.
+        of its cosine, after `standardize`, and functions with periods or units of X are refused; where it belongs to
+        the rows, the cosine is a sample weight.
     anomaly : {"month", "season", "dayofyear", "hour"}, optional
         Of data with labels and times along their rows, numpy's or those of any calendar (cftime): subtract the mean of
         each column over all rows of each of these, by their weights, in one more pass of the fit; members of an

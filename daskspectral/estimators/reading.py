@@ -329,6 +329,8 @@ class _Call:
 
     def _with_baseline(self, found: StackedRows, what: str, rows: Rows) -> Layout:
         """The layout with the baseline of the anomalies that are asked for, fitted to rows by their weights."""
+        if rows.anomaly is None and rows.detrend is None:
+            return found.layout
         weight = self.values.get("sample_weight")
         if weight is not None:
             weight = stack_field(weight, found.rows, "sample_weight")[0]

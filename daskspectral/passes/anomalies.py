@@ -33,8 +33,6 @@ def with_baseline(stacked: StackedRows, rows: Rows, what: str, weight: Any, *, r
     checked. Raises ValueError where times are missing or few and where a group of them has no weight, and
     InvalidRowError for an invalid row (on_invalid="raise").
     """
-    if rows.anomaly is None and rows.detrend is None:
-        return stacked.layout
     baseline = Baseline.of(stacked.rows, what, rows.anomaly, rows.detrend or 0)
     if not read:
         return stacked.layout
