@@ -65,7 +65,8 @@ def decide(source: Source, wanted: Open, rng: np.random.Generator) -> Selection:
     if operator.comparable is None:
         why = f"{operator.name} has no score"
     elif pilot.rows < LEAST_ROWS or pilot.distinct < LEAST_DISTINCT or pilot.folds < 2:
-        why = f"{pilot.rows} rows, {pilot.distinct} of them distinct, are too few: {LEAST_ROWS} at least are needed"
+        what, least = ("rows", LEAST_ROWS) if pilot.repeated is None else ("distinct rows", LEAST_DISTINCT)
+        why = f"{pilot.distinct} {what} are too few, {least} at least are needed"
     if why:
         setting = Setting(0, PLAIN, search.penalties[0])
         logger.info("nothing was compared (%s): %s", why, search.leading.kernel(setting))

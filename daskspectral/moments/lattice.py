@@ -46,6 +46,7 @@ Arrays = Mapping[str, NDArray[Any]]
 SPAN = 400  # leading functions that are kept
 DENSE = 5041  # functions, up to which matrices are dense
 LOWEST = 300  # functions of lowest frequency that tell the scale of the last value
+FEWER = (0.5, 0.75)  # of the frequencies, by which it is told how much more of them would change
 COARSE = 2500  # functions of the block that preconditions, and of the lattice of the error bars
 TOLERANCE, ITERATIONS = 1e-6, 100
 WORKERS = 2
@@ -230,12 +231,13 @@ def solve_modes(
         return solve_large(moments, lattice, kernel, penalty, count, lower)
     weighed = Weighed(moments, kernel, lattice)
     span, rank = weighed.span(penalty, count)
-    half = None
-    if penalty is not None and moments.folds is not None:
-        below = lattice.truncated(tuple(max(1, order // 2) for order in lattice.orders))
+    fewer: list[tuple[float, Moments]] = []
+    for share in FEWER if penalty is not None and moments.folds is not None else ():
+        below = lattice.truncated(tuple(max(1, int(share * order)) for order in lattice.orders))
         coarser = Weighed(moments, kernel, below)
-        half = coarser.reduced(coarser.span(penalty, count)[0])
-    found = solve_moments(weighed.reduced(span), count=count, half=half, **options)
+        width = (below.size / size) ** (1 / lattice.dimension)
+        fewer.append((width, coarser.reduced(coarser.span(penalty, count)[0])))
+    found = solve_moments(weighed.reduced(span), count=count, fewer=fewer, **options)
     for name in moments.operator.solver.functions:
         found[name] = among_all(weighed.scale[:, None] * (span @ found[name]), moments, lattice)
     if penalty is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +28,7 @@ from daskspectral.solvers import Cut, Solving
 
 Array = NDArray[np.floating[Any]]
 LEAST_HALVED = 16  # landmarks, below which half of them tell nothing
+MOST_STEEP = 6.0  # the power with which errors fall as frequencies are added
 LEAST_LEFT = 1e-9  # of the variance of the columns
 JUDGED = 4  # functions at least that are compared with those of a graph
 BLOCK_ROWS = 256  # of a sample, at which all functions of a basis are evaluated at a time
@@ -60,13 +61,14 @@ def solve_moments(
     solver: Solving,
     penalty: float | None,
     compared: bool = False,
-    half: Moments | None = None,
+    fewer: Sequence[tuple[float, Moments]] = (),
 ) -> dict[str, Any]:
     """The attributes of an estimator from moments of its operator, under the names that the operator's solver gives.
 
     `penalty` is c of a penalised `solver`, None for one by rank cut; `compared` says that the
-    kernel and its scale were chosen on rows held out. `half` are the same moments of fewer functions, by which it is
-    told how much the number of functions decides; otherwise half of the landmarks tell it. Warns of what makes the
+    kernel and its scale were chosen on rows held out. `fewer` are the same moments of fewer functions, with their
+    share of the frequencies, the least first, by which it is told how much the number of functions decides; otherwise
+    half of the landmarks tell it. Warns of what makes the
     answer less than it seems (`moments.trust`).
 
     Raises ValueError where every function of a side vanishes, the sums are not finite, or the weights are all zero.
@@ -90,12 +92,19 @@ def solve_moments(
     shown = {"left": left.spread(spectrum.left), "right": right.spread(spectrum.right)}
     halved = [b for b in approximate if b.size >= LEAST_HALVED]
     approximation = np.full(len(spectrum.values), np.nan)
-    fewer = moments if half is None else half
-    if (halved or half is not None) and not errors.reason and fewer.folds is not None:
+    half = bool(halved) and not fewer
+    parts = [(0.5, moments)] if half else [(share, part) for share, part in fewer if part.folds is not None]
+    if parts and not errors.reason:
         every = Cut(solver.rtol, 0.0, solver.ridge)
-        beyond = held_out_by_folds(Posed(fewer, count, penalty, every, half=half is None), fewer.folds)
-        known = min(len(beyond), len(approximation))
-        approximation[:known] = np.abs(beyond[:known] - errors.held_out[:known])
+        changes = np.full((len(parts), len(approximation)), np.nan)
+        for change, (_, part) in zip(changes, parts, strict=True):
+            assert part.folds is not None
+            beyond = held_out_by_folds(Posed(part, count, penalty, every, half=half), part.folds)
+            known = min(len(beyond), len(change))
+            change[:known] = beyond[:known] - errors.held_out[:known]
+        approximation = extrapolated([share for share, _ in parts], changes)
+        if not half:  # fewer functions do not have all values
+            approximation = np.where(np.isnan(approximation), np.abs(errors.held_out), approximation)
     constants = min(posed.nulls, len(spectrum.values)) or _leading_constant(moments, shown["left"])
     certain = np.ones(len(spectrum.values), bool)
     if dynamic and is_lagged(moments):
@@ -125,6 +134,24 @@ def solve_moments(
         "trusted_": solved.trusted,
         "constants_": constants,
     }
+
+
+def extrapolated(shares: Sequence[float], changes: Array) -> Array:
+    """Return by how much values change without some of the frequencies, or would change with more of them, (k,).
+
+    `changes` (1 or 2, k) are those without all but each of the `shares`, the least first. Of two the error is taken as
+    C m^-q of m frequencies, with the q that follows from both, and what is left of it at m is returned; the first
+    change if they do not fall.
+    """
+    first = np.abs(changes[0])
+    if len(changes) < 2 or not shares[0] < shares[1] < 1:
+        return np.asarray(first)
+    steeper = np.linspace(0.1, MOST_STEEP, 100)
+    growth = [np.expm1(-steeper * np.log(share)) for share in shares]
+    ratio = np.divide(first, np.abs(changes[1]), out=np.full_like(first, np.inf), where=changes[1] != 0)
+    power = np.interp(ratio, growth[0] / growth[1], steeper)
+    left = np.minimum(first, first / np.expm1(-power * np.log(shares[0])))
+    return np.asarray(np.where(np.isnan(changes).any(axis=0), np.nan, left))
 
 
 def _ratios_to_graph(posed: Posed, moments: Moments) -> Array:

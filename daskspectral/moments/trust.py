@@ -221,8 +221,8 @@ class Solved:
             what = f"value {certain[0]} changes by {_percent(float(change[certain[0]]))}{size.removesuffix(',')}"
         if not at_landmarks(self.moments.basis):  # leading functions of a lattice
             return (
-                f"{what} when the higher half of the frequencies is left out, so that more of them would change it "
-                "again, beyond the error bars: use a larger m, or a larger margin"
+                f"{what} as more frequencies are added, extrapolated from half and three quarters of them, beyond the "
+                "error bars: use a larger m, or a larger margin"
             )
         return (
             f"{what} when the second half of the landmarks is left out, so that more of them would change it again, "

@@ -18,7 +18,7 @@ from daskspectral.manifolds import FlatTorus, Sphere
 from daskspectral.moments import Digests, Measured, Moments, SummedRows, digests
 from daskspectral.moments.patterns import MissingSumsError, patterns_of
 from daskspectral.moments.regression import CrossValidation
-from daskspectral.moments.solution import check_rows, score_span
+from daskspectral.moments.solution import check_rows, extrapolated, score_span
 from daskspectral.moments.trust import advise_manifold
 from daskspectral.operators import Cross, Generator, Laplacian
 from daskspectral.operators.laplacian import OFF
@@ -233,3 +233,13 @@ def test_digests_of_stretches_are_polynomials_in_those_of_tasks(monkeypatch: pyt
     both = digests_of(0, 2) + replace(digests_of(1, 2), dtypes={"y": "<f4", "z": "<f8"})
     assert list(both.dtypes) == ["y", "z", "x"]
     assert both.table[:2, 2].tolist() == both.table[2:, 3].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 2.0, 4.0])
+def test_what_more_functions_would_change_follows_from_two_changes(power: float) -> None:
+    """Errors C m^-q of m functions: what is left at m = 1 is C."""
+    shares, left = (0.5, 0.75), np.array([0.3, -0.02])
+    changes = np.array([left * (share**-power - 1) for share in shares])
+    found = extrapolated(shares, changes)
+    np.testing.assert_allclose(found, np.minimum(np.abs(left), np.abs(changes[0])), rtol=0.03)
+    np.testing.assert_array_equal(extrapolated(shares[:1], changes[:1]), np.abs(changes[0]))

@@ -2,6 +2,7 @@
 
 import math
 import sys
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -177,3 +178,22 @@ def test_without_finufft_modes_are_summed_by_products(monkeypatch: pytest.Monkey
     np.testing.assert_array_equal(dsp.load(tmp_path / "model.zarr").transform(X), model.transform(X))
     with pytest.raises(ImportError, match=r"pip install 'daskspectral\[lattice\]', or"):
         make(basis=FourierLattice(5, method="nufft")).fit(X)
+
+
+def test_the_change_by_more_frequencies_is_that_of_more_frequencies() -> None:
+    """On a square .23 of a value is lost with half of the frequencies, and all of them are right to .02."""
+    x = np.random.default_rng(0).random((20_000, 2))
+    model = dsp.SpectralDecomposition(basis=FourierLattice(m=8), n_components=6, random_state=0)
+    with warnings.catch_warnings(action="error"):
+        model.fit(x)
+    assert model.trusted_.all()
+    assert (model.approximation_[1:] < 0.05 * model.eigenvalues_[1:]).all()
+
+
+@doubtful
+def test_values_that_fewer_frequencies_do_not_have_are_not_trusted() -> None:
+    x = 3 * np.random.default_rng(0).random((3000, 1))
+    model = dsp.SpectralDecomposition(basis=FourierLattice(m=4), n_components=8, random_state=0).fit(x)
+    assert model.trusted_[:4].all()
+    assert not model.trusted_[6:].any()
+    assert abs(model.eigenvalues_[7] / (7 * np.pi / 3) ** 2 - 1) > 0.3
