@@ -236,7 +236,8 @@ def stack_rows(
     reader = reader_of(values, what)
     reader = found.behind(reader, [array.name for array in arrays])
     by_model = first and places is not None and not wanted.asked
-    reader.named(wanted.names if by_model else layout.used_names)
+    known = named is not None or all(dim in arrays[0].coords for dim in layout.dims)
+    reader.named(wanted.names if by_model else layout.used_names if known else None)
     return StackedRows(reader.timed(times_of(rows)), layout, rows, cosines)
 
 

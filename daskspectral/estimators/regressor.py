@@ -56,7 +56,7 @@ class Regressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
         return self._rows(function, X, output=self._target(targets), out=out, **options)
 
     def predict_gradient(self, X: Any, *, out: str | os.PathLike[str] | None = None, **options: Any) -> Any:
-        """The gradient of f at the rows of X, in the columns of X: (n, d), or (n, m, d) for m targets, float64.
+        """The gradient of f at the rows of X, by the columns of the fit: (n, d), or (n, m, d) for m targets, float64.
 
         It is 0 along columns that are not used, and tangent to the manifold where there is one. Containers and options
         are as in `predict`. By columns with labels it has their dimensions, and is by their values before weights, NaN

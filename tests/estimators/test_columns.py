@@ -260,6 +260,10 @@ def test_data_without_names_are_read_in_the_order_of_the_fit() -> None:
     fitted = model().fit(FRAME)
     with pytest.warns(UserWarning, match="X does not have valid feature names"):
         np.testing.assert_array_equal(fitted.transform(X), fitted.transform(FRAME))
+    labelled = model().fit(data_array(FRAME))
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        found = labelled.transform(data_array(FRAME).drop_vars("part"))
+    np.testing.assert_allclose(found, fitted.transform(FRAME), rtol=1e-9)
 
 
 def test_gradients_and_fields_are_matched_to_the_columns() -> None:
