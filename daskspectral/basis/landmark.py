@@ -25,7 +25,7 @@ from daskspectral.kernels.embedded import EmbeddedKernel
 from daskspectral.kernels.names import named
 from daskspectral.kernels.radial import clean_distances
 from daskspectral.landmarks import METHODS
-from daskspectral.registry import Parameterised, Written
+from daskspectral.registry import Parameterised, Written, arguments_of
 
 RIDGE = 1e-10  # of k(x, x), on the diagonal of Gram matrices of kernels, which are singular to rounding
 
@@ -140,6 +140,12 @@ class Landmarks(OpenKernel):
     def automatic(self) -> bool:
         """Whether the data decide the kernel or its scale."""
         return not isinstance(self.kernel, Kernel) or self.kernel.automatic
+
+    @property
+    def plain(self) -> bool:
+        """Whether all arguments have their defaults."""
+        arrays = self.points is not None or self.periods is not None
+        return not arrays and arguments_of(self) == arguments_of(type(self)())
 
     @property
     def drawn(self) -> bool:

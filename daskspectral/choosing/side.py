@@ -307,7 +307,7 @@ class Open:
     """The left and right functions for an operator, as the parameters of an estimator leave them to the data.
 
     `right` is None where the right functions are the left ones. With `compares_bases` functions of other kinds are
-    compared with landmarks.
+    compared with landmarks, and none if landmarks are `given` with options of their own.
     """
 
     operator: Operator
@@ -317,6 +317,7 @@ class Open:
     solver: Solving
     dtype: str = "float64"
     compares_bases: bool = False
+    given: bool = False
 
     @property
     def sides(self) -> tuple[Side, ...]:
@@ -332,7 +333,8 @@ class Open:
     def alone(self) -> bool:
         """Whether nothing of the functions is given, so that those of other kinds may take part."""
         own = self.left.landmarks
-        return own is not None and own.kernel == "auto" and not self.left.functions.vanishes and self.right is None
+        open_ = own is not None and own.kernel == "auto" and not self.left.functions.vanishes
+        return open_ and self.right is None and not self.given
 
 
 # -- functions that are to vanish at the ends of the data --------------------------------------------------------------

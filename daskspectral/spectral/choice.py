@@ -287,7 +287,8 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
             f"n_components={estimator.n_components!r} is a share of the variance of columns, and the components are "
             "those of a kernel: give a whole number, or leave basis out"
         )
-    return Choice(operator, left, right, components, solver, estimator.dtype, compares)
+    options = isinstance(functions, Landmarks) and not functions.plain
+    return Choice(operator, left, right, components, solver, estimator.dtype, compares, options)
 
 
 def _alike(left: Landmarks | None) -> Landmarks:
