@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -9,9 +10,10 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import at_landmarks
 from daskspectral.data.rows import Rows
-from daskspectral.data.source import open_data, open_trajectories
+from daskspectral.data.source import Source, open_data, open_trajectories
 from daskspectral.engine.accelerators import chosen_device
 from daskspectral.engine.sampling import draw_rows
+from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.estimators.reading import reads
 from daskspectral.kernels import Periodic
 from daskspectral.kernels.base import whole
@@ -22,7 +24,8 @@ from daskspectral.moments.starts import stationary
 from daskspectral.passes.apply import Result
 from daskspectral.passes.functions import SpanValues
 from daskspectral.passes.score import explained
-from daskspectral.spectral.metastable import MetastableSets, metastable_sets
+from daskspectral.spectral.cores import visits_of
+from daskspectral.spectral.metastable import MetastableSets, as_probabilities, metastable_sets, passage_times
 
 Array = NDArray[np.floating[Any]]
 SAMPLED = 20_000  # rows, among which the vertices of memberships are sought
@@ -94,8 +97,9 @@ class Dynamics:
         """m sets between which jumps are rare, by PCCA+ in the constant and m - 1 slow functions; kept as `sets_`.
 
         The vertices of the memberships are among at most 20 000 rows drawn from X (a trajectory, or a list of them),
-        without X among the landmarks. `memberships` gives them at any points. Raises ValueError for m = 1, for more
-        sets than functions, and for complex functions, before anything is read.
+        without X among the landmarks. Passage times are of visits of X to the cores of the sets, by one pass.
+        `memberships` gives them at any points. Warns if the data bear out fewer sets. Raises ValueError for m = 1, for
+        more sets than functions, and for complex functions, before anything is read.
         """
         matrices, m = self._square_matrices(), whole("the number of sets m", m, 2)
         functions = matrices.processes[: m - 1]
@@ -108,18 +112,34 @@ class Dynamics:
                 f"{m} sets are of real functions, and among the values {np.round(values, 4)} some are complex: the "
                 "process circulates. Take fewer sets, or fit Transfer(lag, reversible=True) where it does not"
             )
-        timescales, propagator = self.timescales_[0], matrices.propagators(functions)[0, 0].real
+        timescales, propagators = self.timescales_[0], matrices.propagators(functions)[:, 0].real
         if X is None and not at_landmarks(self.basis_):
             raise ValueError("the functions sit at no landmarks: give rows X, among which the sets are sought")
-        points = [at_landmarks(self.basis_)[0].landmarks] * 2 if X is None else self._drawn(X)
+        source = None if X is None else self._opened(X)
+        points = [at_landmarks(self.basis_)[0].landmarks] * 2 if source is None else _drawn(source)
         values, others = (self._span(functions, np.eye(m)[:, 1:]).of_prepared(x)[0] for x in points)
-        self.sets_ = metastable_sets(values, others, functions, propagator, timescales, int(self.lags_[0]))
+        lag, factor = int(self.lags_[0]), matrices.factor
+        self.sets_ = found = metastable_sets(values, others, functions, propagators, timescales, lag, factor)
+        if source is not None:
+            rates = visits_of(source, self._span(functions, found.weights)).rates
+            times = found.passage_times if rates is None else passage_times(rates)
+            self.sets_ = replace(found, passage_times=times)
+        if found.borne_out < m:
+            warn_user(
+                f"the transitions between {m} sets are no probabilities, by {found.moved:.2g}, more than their errors: "
+                f"the data bear out {found.borne_out} sets. Take fewer sets, a longer lag or more functions",
+                TrustWarning,
+            )
         return self.sets_
 
     def memberships(self, X: Any, **options: Any) -> Any:
-        """The memberships (n, m) of the rows of X in the last `metastable_sets`; options as in `transform`."""
+        """The memberships (n, m) of the rows of X in the last `metastable_sets`; options as in `transform`.
+
+        Rows beyond the vertices are brought to the nearest probabilities.
+        """
         sets, estimator = self._known_sets(), cast(Any, self)
-        return estimator._rows(self._span(sets.functions, sets.weights), X, name="membership", **options)
+        output = replace(Result.of_components("membership", sets.count), finish=as_probabilities)
+        return estimator._rows(self._span(sets.functions, sets.weights), X, output=output, **options)
 
     def forecast(self, X: Any, steps: int = 1) -> Any:
         """The mean of the columns of X so many lags after each of its rows: (n, d), or in the dimensions of its labels.
@@ -206,12 +226,11 @@ class Dynamics:
         return SpanValues(basis, coefficients, means, device=device, preparation=self.preparation_)
 
     @reads
-    def _drawn(self, X: Any) -> list[Array]:
-        """Two samples of prepared rows of X that have a future."""
+    def _opened(self, X: Any) -> Source:
+        """The prepared rows of X that have a future."""
         rows: Rows = cast(Any, self)._as_fitted(X)
         source = open_data(self.moments_.operator.scoring, rows, weight=None)
-        source = source.with_preparation(mean=self.preparation_.mean, scale=self.preparation_.scale)
-        return [draw_rows(source, SAMPLED, np.random.default_rng(seed))[1] for seed in (0, 1)]
+        return source.with_preparation(mean=self.preparation_.mean, scale=self.preparation_.scale)
 
     def _transfer(self, attribute: str) -> Moments:
         """The moments of a transfer operator. Raises AttributeError for those of others."""
@@ -242,6 +261,11 @@ class Dynamics:
         solver = self.solver_
         known = None if np.iscomplexobj(getattr(self, solver.values)) else getattr(self, solver.errors)
         return self._matrices().timescales(known)
+
+
+def _drawn(source: Source) -> list[Array]:
+    """Two samples of rows."""
+    return [draw_rows(source, SAMPLED, np.random.default_rng(seed))[1] for seed in (0, 1)]
 
 
 def _positive(weights: Array) -> Array:

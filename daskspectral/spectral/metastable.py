@@ -15,6 +15,7 @@ import scipy.linalg
 import scipy.optimize
 from numpy.typing import NDArray
 
+from daskspectral.moments.intervals import jackknife_ends
 from daskspectral.moments.lags import with_constant
 from daskspectral.registry import Registered
 
@@ -28,12 +29,14 @@ class MetastableSets(Registered):
     """m sets between which jumps are rare: memberships chi = (1, f) A of the `functions` f, numbers (m - 1,).
 
     `weights` is A (m, m). `probabilities` (m,) are those of the sets, `transitions` (m, m) from set to set in one lag,
-    `rates` (m, m) the generator with these transitions, a row for the set that is left, and `passage_times` (m, m) the
-    mean first passage times of its jumps, both in rows. `gap` is the timescale of the fastest process between sets over
-    that of the slowest within them, and `suggested` the m for which it is widest; what is faster than the lag counts as
-    the lag. Of the rows that were sampled a share
-    `negative` beyond the vertices has some membership below 0.
-    Of more sets than the gap suggests some rates may be negative: no chain of jumps between them has these transitions.
+    rows that are probabilities, and `rates` (m, m) the generator with these transitions, or that nearest to it, a row
+    for the set that is left. `passage_times` (m, m) are mean first passage times from set to set, from rows of
+    trajectories by the cores that they visit (`spectral.cores`), else of jumps with these rates; infinite to a set that
+    is not reached. Rates and times are in rows. `gap` is the timescale of the fastest process between sets over that of
+    the slowest within them, and `suggested` the m for which it is widest; what is faster than the lag counts as the
+    lag. Of the rows that were sampled a share `negative` beyond the vertices has some membership below 0, before
+    memberships are brought to probabilities. `moved` is by how much an entry of the transitions was negative or above 1
+    at most, and `borne_out` the number of sets that the data bear out: m - 1 if that is more than its error.
     """
 
     functions: NDArray[np.int64]
@@ -45,6 +48,8 @@ class MetastableSets(Registered):
     gap: float
     suggested: int
     negative: float
+    moved: float = 0.0
+    borne_out: int = 0
 
     @property
     def count(self) -> int:
@@ -53,14 +58,21 @@ class MetastableSets(Registered):
 
 
 def metastable_sets(
-    values: Array, others: Array, functions: NDArray[np.int64], propagator: Array, timescales: Array, lag: int
+    values: Array,
+    others: Array,
+    functions: NDArray[np.int64],
+    propagators: Array,
+    timescales: Array,
+    lag: int,
+    factor: float = 0.0,
 ) -> MetastableSets:
     """The sets of m - 1 `functions` with these values (n, m - 1) at rows, and at `others` that tell of negative shares.
 
-    `propagator` (m - 1, m - 1) is the operator in their span, and `timescales` are of all processes. Raises ValueError
-    where the propagator has no generator.
+    `propagators` (S, m - 1, m - 1) are the operator in their span, over all rows and without each fold, whose
+    jackknife's variance has the `factor`, and `timescales` are of all processes. Raises ValueError where the propagator
+    has no generator.
     """
-    m = len(functions) + 1
+    m, propagator = len(functions) + 1, propagators[0]
     weights = crisp(beside_constant(values))
     whole = with_constant(propagator)
     found = np.linalg.eigvals(propagator)
@@ -70,20 +82,43 @@ def metastable_sets(
             "positive ones: take fewer sets, or a shorter lag"
         )
     inverse = np.linalg.inv(weights)
-    rates = inverse @ (scipy.linalg.logm(whole).real / lag) @ weights
+    rates = as_rates(inverse @ (scipy.linalg.logm(whole).real / lag) @ weights)
+    samples = (inverse @ with_constant(propagators) @ weights).real
+    transitions = as_probabilities(samples[0])
+    moved = np.abs(transitions - samples[0])
+    errors = np.nan_to_num(np.diff(jackknife_ends(samples, factor), axis=-1)[..., 0] / 2)
     ratios = gaps(np.maximum(timescales, lag))
     memberships = beside_constant(others) @ weights
     return MetastableSets(
         functions,
         weights,
         weights[0],
-        (inverse @ whole @ weights).real,
+        transitions,
         rates,
         passage_times(rates),
         float(ratios[m - 2]) if m - 2 < len(ratios) else np.nan,
         int(np.argmax(ratios)) + 2 if len(ratios) else m,
         float((memberships < -NEGATIVE).any(axis=1).mean()),
+        float(moved.max()),
+        m - 1 if (moved > errors + NEGATIVE).any() else m,
     )
+
+
+def as_probabilities(rows: Array) -> Array:
+    """Return the nearest rows (n, m) of numbers of 0 or more that sum to 1 (Duchi and others 2008)."""
+    rows = np.asarray(rows, dtype=float)
+    if rows.min(initial=0.0) >= 0 and np.abs(rows.sum(axis=1) - 1).max(initial=0.0) < NEGATIVE:
+        return rows
+    ordered = -np.sort(-rows, axis=1)
+    beyond = (np.cumsum(ordered, axis=1) - 1) / np.arange(1, rows.shape[1] + 1)
+    last = np.maximum((ordered > beyond).sum(axis=1), 1) - 1
+    return np.maximum(rows - beyond[np.arange(len(rows)), last][:, None], 0)
+
+
+def as_rates(found: Array) -> Array:
+    """Return a generator (m, m) with no negative rates: each of 0 in its place."""
+    jumps = np.maximum(found - np.diag(np.diag(found)), 0)
+    return found if (jumps == found)[~np.eye(len(found), dtype=bool)].all() else jumps - np.diag(jumps.sum(axis=1))
 
 
 def beside_constant(values: Array) -> Array:
@@ -137,10 +172,20 @@ def feasible(inner: Array, functions: Array) -> Array:
 
 
 def passage_times(rates: Array) -> Array:
-    """Mean first passage times (m, m), from a row's set to a column's, of jumps with these rates (m, m)."""
+    """Mean first passage times (m, m), from a row's set to a column's, of jumps with these rates (m, m).
+
+    They are infinite from sets that jumps may lead where the other is not reached.
+    """
     m = len(rates)
     found = np.zeros((m, m))
     for target in range(m):
-        others = np.delete(np.arange(m), target)
-        found[others, target] = np.linalg.solve(rates[np.ix_(others, others)], -np.ones(m - 1))
+        jumps = (rates > 0) | np.eye(m, dtype=bool)
+        jumps[target] = False
+        jumps[target, target] = True
+        reached = np.linalg.matrix_power(jumps.astype(float), m) > 0
+        sure = ~(reached & ~reached[:, target]).any(axis=1)
+        others = np.setdiff1d(np.flatnonzero(sure), [target])
+        found[:, target] = np.where(sure, 0, np.inf)
+        times = np.linalg.solve(rates[np.ix_(others, others)], -np.ones(len(others)))
+        found[others, target] = np.maximum(times, 0)
     return found

@@ -118,7 +118,9 @@ def dynamic_facts(model: Any) -> dict[str, str]:
     found = {"timescales": f"in rows, {'; '.join(told)}"}
     if (sets := getattr(model, "sets_", None)) is not None:
         shares = ", ".join(f"{share:.3g}" for share in sets.probabilities)
-        found["sets"] = f"{sets.count} metastable sets of the probabilities {shares}; the gap suggests {sets.suggested}"
+        fewer = f", the data bear out {sets.borne_out}" if 0 < sets.borne_out < sets.count else ""
+        what = f"{sets.count} metastable sets of the probabilities {shares}"
+        found["sets"] = f"{what}; the gap suggests {sets.suggested}{fewer}"
     return found
 
 

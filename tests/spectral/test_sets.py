@@ -1,0 +1,136 @@
+"""Metastable sets: probabilities are probabilities, visits to cores add up, and the sets that data bear out."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+
+import daskspectral as dsp
+from daskspectral.basis import SoftCells
+from daskspectral.operators import Transfer
+from daskspectral.spectral.cores import CORE, Visits
+from daskspectral.spectral.metastable import as_probabilities, as_rates, passage_times
+
+Array = NDArray[Any]
+
+
+def walk(n: int, seed: int) -> Array:
+    """n rows of dX = -V' dt + 2^(1/2) dW between three wells, at -1.2, 0 and 1.2."""
+    rng, step = np.random.default_rng(seed), 0.01
+    kicks = np.sqrt(2 * step) * rng.standard_normal(5 * n)
+    x, found = 0.0, np.empty(n)
+    for i, kick in enumerate(kicks):
+        x += -step * (10.5 * np.sin(2 * np.pi * x / 1.2) + 5 * (x / 1.6) ** 7) + kick
+        found[i // 5] = x
+    return found[:, None]
+
+
+# -- visits ------------------------------------------------------------------------------------------------------------
+
+
+def by_a_loop(memberships: Array, trajectories: Array) -> tuple[Array, Array]:
+    m = memberships.shape[1]
+    jumps, rows, state, before = np.zeros((m, m)), np.zeros(m), -1, None
+    for chi, trajectory in zip(memberships, trajectories, strict=True):
+        state = state if trajectory == before else -1
+        now = int(chi.argmax()) if chi.max() >= CORE else state
+        if state >= 0 and now != state:
+            jumps[state, now] += 1
+        if now >= 0:
+            rows[now] += 1
+        state, before = now, trajectory
+    return jumps, rows
+
+
+@given(st.data())
+def test_visits_of_parts_add_up_to_those_of_all_rows(data: st.DataObject) -> None:
+    n = data.draw(st.integers(2, 30))
+    rng = np.random.default_rng(data.draw(st.integers(0, 10_000)))
+    memberships = rng.dirichlet([0.2] * 3, n)
+    trajectories = np.sort(rng.integers(0, 4, n))
+    cuts = [0, *sorted(data.draw(st.sets(st.integers(1, n - 1), max_size=4))), n]
+    parts = [Visits.of(memberships[a:b], trajectories[a:b]) for a, b in pairwise(cuts)]
+    whole, together = Visits.of(memberships, trajectories), parts[0]
+    for part in parts[1:]:
+        together = together + part
+    for found in (whole, together):
+        for values, wanted in zip((found.jumps, found.rows), by_a_loop(memberships, trajectories), strict=True):
+            np.testing.assert_array_equal(values, wanted)
+    assert {**vars(whole), "jumps": 0, "rows": 0} == {**vars(together), "jumps": 0, "rows": 0}
+
+
+# -- probabilities, rates and times ------------------------------------------------------------------------------------
+
+
+@given(arrays(float, (4, 3), elements=st.floats(-3, 3)))
+def test_probabilities_are_the_nearest(rows: Array) -> None:
+    found = as_probabilities(rows)
+    assert found.min() >= 0
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    np.testing.assert_allclose(as_probabilities(found), found, atol=1e-12)
+    others = np.random.default_rng(0).dirichlet([1.0] * 3, (50, 4))
+    assert (np.linalg.norm(rows - found, axis=1) <= np.linalg.norm(rows - others, axis=2) + 1e-9).all()
+
+
+@given(arrays(float, (4, 4), elements=st.floats(-1, 1)))
+def test_rates_and_times_are_not_negative(values: Array) -> None:
+    rates = as_rates(values - np.diag(values.sum(axis=1)))
+    assert (rates[~np.eye(4, dtype=bool)] >= 0).all()
+    np.testing.assert_allclose(rates.sum(axis=1), 0, atol=1e-12)
+    times = passage_times(as_rates(np.where(np.abs(rates) < 1e-3, 0, rates)))
+    assert (times >= 0).all()
+
+
+def test_a_set_that_is_not_reached_is_infinitely_far() -> None:
+    rates = np.array([[-1.0, 1.0, 0.0], [1.0, -1.0, 0.0], [0.0, 2.0, -2.0]])
+    np.testing.assert_allclose(passage_times(rates), [[0, 1, np.inf], [1, 0, np.inf], [1.5, 0.5, 0]])
+
+
+# -- three wells -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def wells() -> tuple[dsp.SpectralDecomposition, list[Array]]:
+    paths = [walk(10_000, seed) for seed in range(2)]
+    basis = SoftCells.draw(paths[0][::5], 15, random_state=0)
+    model = dsp.SpectralDecomposition(Transfer(1, reversible=True), basis, n_components=5)
+    return model.fit(paths), paths
+
+
+def test_three_wells_are_three_sets(wells: Any) -> None:
+    model, paths = wells
+    sets = model.metastable_sets(3, paths)
+    assert sets.borne_out == sets.suggested == 3
+    memberships = [np.asarray(model.memberships(path)) for path in paths]
+    cores = [np.where(chi.max(axis=1) > CORE, chi.argmax(axis=1), -1) for chi in memberships]
+    order = np.argsort(np.asarray(model.memberships(np.array([[-1.2], [0.0], [1.2]]))).argmax(axis=1))
+    assert sorted(order.tolist()) == [0, 1, 2]
+    for i in range(3):
+        for j in range(3):  # the time until core j from rows after core i, by looking ahead
+            waits = []
+            for core in cores:
+                ends = np.flatnonzero(core == j)
+                visited = np.maximum.accumulate(np.where(core >= 0, np.arange(len(core)), -1))
+                starts = np.flatnonzero((visited >= 0) & (core[visited] == i) & (np.arange(len(core)) < ends[-1]))
+                waits.append(ends[np.searchsorted(ends, starts)] - starts)
+            if i != j:
+                assert sets.passage_times[i, j] == pytest.approx(np.concatenate(waits).mean(), rel=0.35)
+
+
+@pytest.mark.parametrize("count", [4, 5])
+def test_more_sets_than_wells_are_told_and_are_probabilities(wells: Any, count: int) -> None:
+    model, paths = wells
+    with pytest.warns(dsp.TrustWarning, match=f"bear out {count - 1} sets"):
+        sets = model.metastable_sets(count, paths)
+    assert sets.borne_out == count - 1
+    for found in (sets.transitions, np.asarray(model.memberships(np.linspace(-4, 4, 50)[:, None]))):
+        assert found.min() >= 0
+        np.testing.assert_allclose(found.sum(axis=1), 1)
+    assert (sets.passage_times >= 0).all()
+    assert (sets.rates[~np.eye(count, dtype=bool)] >= 0).all()
+    assert "bear out" in model._summary().facts["sets"]
