@@ -30,7 +30,8 @@ class FirstPassage(Registered):
 
     `coefficients` (1 + S, p, 2) are those of the committor to b and of the time until a or b, of all rows and without
     each of S folds, whose jackknife's variance has the `factor`. `shares` (3,) of the rows are outside of the sets, in
-    a, and in b, None where that is not counted. The functions are of the `basis`, None for that of the model.
+    a, and in b, None where that is not counted. The functions are of the `basis`, None for that of the model. By the
+    `excess` the committor of one of 100 rows goes beyond 0 or 1, before it is cut off.
     """
 
     expects: ClassVar = {"basis": (Basis, type(None))}
@@ -40,6 +41,7 @@ class FirstPassage(Registered):
     shares: Array | None
     both: bool
     basis: Any = None
+    excess: float = 0.0
 
 
 def stopped_passage(moments: Moments, cut: float, *, both: bool) -> FirstPassage:

@@ -118,7 +118,8 @@ def as_probabilities(rows: Array) -> Array:
 def as_rates(found: Array) -> Array:
     """Return a generator (m, m) with no negative rates: each of 0 in its place."""
     jumps = np.maximum(found - np.diag(np.diag(found)), 0)
-    return found if (jumps == found)[~np.eye(len(found), dtype=bool)].all() else jumps - np.diag(jumps.sum(axis=1))
+    valid = (jumps == found)[~np.eye(len(found), dtype=bool)].all()
+    return found if valid else np.asarray(jumps - np.diag(jumps.sum(axis=1)))
 
 
 def beside_constant(values: Array) -> Array:

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from daskspectral.basis import Edge, as_lattice
 from daskspectral.basis.outside import outside_of
 from daskspectral.data.integrity import Snapshot
-from daskspectral.data.source import lag_in_rows, open_data
+from daskspectral.data.source import Source, lag_in_rows, open_data
 from daskspectral.data.stopped import open_stopped
 from daskspectral.engine.accelerators import chosen_device
+from daskspectral.engine.sampling import draw_rows, take_rows
+from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.estimators.reading import reads
 from daskspectral.moments import Moments
 from daskspectral.moments.intervals import jackknife_ends
@@ -30,6 +32,8 @@ from daskspectral.spectral.committors import FirstPassage, passage_of_generator,
 
 Array = NDArray[np.floating[Any]]
 PARTS = ["value", "lower", "upper"]
+SAMPLED = 5000  # rows, on which the excess of a committor is measured
+LARGE_EXCESS = 0.1
 
 
 class Passages:
@@ -79,8 +83,7 @@ class Passages:
                 )
             source = open_stopped(rows, lag, (a, b), weight=sample_weight, progress=progress)
             moments = self._measured(source, Stopped(), found)
-            self.passage_ = stopped_passage(moments, cut, both=both)
-            return self.passage_
+            return self._kept(stopped_passage(moments, cut, both=both), source, "outcome")
         if not operator.kills_constants or operator.views != ("x",) or operator.solver.by_norm:
             raise ValueError(f"{operator.title} is no generator of a process: fit Transfer, Generator or Laplacian")
         if wrong := [s for s in sets if not isinstance(s, Edge)]:
@@ -92,15 +95,15 @@ class Passages:
             raise ValueError(f"{operator.title} has no lag: leave it out")
         source = open_data(operator, rows, weight=sample_weight, progress=progress)
         found = replace(found, basis=outside_of(sets, self.basis_), landmark_rows="kept")
-        self.passage_ = passage_of_generator(self._measured(source, operator, found), cut, both=both)
-        return self.passage_
+        return self._kept(passage_of_generator(self._measured(source, operator, found), cut, both=both), source)
 
     def committor(self, X: Any, **options: Any) -> Any:
         """The chance of entering b before a, from each row of X, (n, 3): with the ends of its 95 % interval.
 
-        Of the last `first_passage`. Within a it is 0 and within b 1 where a generator knows the sets; sets of a
-        trajectory are labels of its rows, and what comes for rows within them means nothing. Options as in
-        `transform`. Raises ValueError where none was measured between two sets.
+        What is below 0 or above 1 in the span of the basis is cut off; `passage_.excess` is by how much. Of the last
+        `first_passage`. Within a it is 0 and within b 1 where a generator knows the sets; sets of a trajectory are
+        labels of its rows, and what comes for rows within them means nothing. Options as in `transform`. Raises
+        ValueError where none was measured between two sets.
         """
         if not self._known_passage().both:
             raise ValueError("a committor is between two sets, and the first passage was to one: give a and b")
@@ -109,9 +112,30 @@ class Passages:
     def passage_time(self, X: Any, **options: Any) -> Any:
         """The mean time until a or b is entered, from each row of X, (n, 3): with the ends of its 95 % interval.
 
-        In rows of a trajectory, or in the time of the generator. As `committor`.
+        In rows of a trajectory, or in the time of the generator, cut off at 0. As `committor`.
         """
         return self._passage(1, X, "passage_time", options)
+
+    def _kept(self, found: FirstPassage, source: Source, outcome: str | None = None) -> FirstPassage:
+        """Keep a first passage, with the excess of its committor on rows of the source that are in neither set."""
+        self.passage_ = found
+        if not found.both:
+            return found
+        source = source.with_preparation(mean=self.preparation_.mean, scale=self.preparation_.scale)
+        numbers, x = draw_rows(source, SAMPLED, np.random.default_rng(0), description="committor")
+        if outcome is not None:
+            x = x[take_rows(source, numbers, view=outcome)[1][:, 0] > 0]
+        basis = self.basis_ if found.basis is None else found.basis
+        values = SpanValues(basis, found.coefficients[0, :, :1]).of_prepared(x)[0][:, 0]
+        excess = float(np.quantile(np.maximum(values - 1, -values), 0.99)) if len(values) else 0.0
+        self.passage_ = replace(found, excess=max(excess, 0.0))
+        if excess > LARGE_EXCESS:
+            warn_user(
+                f"the committor is a chance, and goes beyond 0 or 1 by {excess:.2g} for one of 100 rows, which is cut "
+                "off: the functions do not resolve it. Use more landmarks, a longer lag or larger sets",
+                TrustWarning,
+            )
+        return self.passage_
 
     def _known_passage(self) -> FirstPassage:
         if not hasattr(self, "passage_"):
@@ -121,8 +145,9 @@ class Passages:
     def _passage(self, which: int, X: Any, name: str, options: Any) -> Any:
         known, device = self._known_passage(), chosen_device(self.device)
         basis = self.basis_ if known.basis is None else known.basis
+        coefficients, highest = known.coefficients[:, :, which].T, (1.0, np.inf)[which]
         function = SpanInterval(
-            basis, known.coefficients[:, :, which].T, known.factor, device=device, preparation=self.preparation_
+            basis, coefficients, known.factor, highest, device=device, preparation=self.preparation_
         )
         output = Result(name, (3,), ("part",), {"part": PARTS})
         return cast(Any, self)._rows(function, X, output=output, **options)
@@ -141,11 +166,13 @@ class Passages:
 class SpanInterval(SpanFunction):
     """A function in the span of a basis with the ends of its 95 % interval, (c, 3), by a jackknife.
 
+    The function is from 0 to `highest`, what is beyond being cut off, and the interval holds it.
     `coefficients` (p, 1 + S) are those of all rows, and without each of S folds, whose variance has the `factor`.
     """
 
     coefficients: Array
     factor: float
+    highest: float
     columns = 3
 
     @cached_property
@@ -156,3 +183,5 @@ class SpanInterval(SpanFunction):
         found = np.empty((len(x), self.coefficients.shape[1]))
         self._samples.block(x, found)
         out[:, 0], out[:, 1:] = found[:, 0], jackknife_ends(found.T, self.factor)
+        np.clip(out[:, 0], 0.0, self.highest, out=out[:, 0])
+        out[:, 1], out[:, 2] = np.minimum(out[:, 1], out[:, 0]), np.maximum(out[:, 2], out[:, 0])

@@ -18,6 +18,7 @@ DEALT = {
     "labels": "rows by their labels",
 }
 LOPSIDED = 0.2  # (up - down) / (up + down) of an interval, from which both ends are shown
+SHOWN_EXCESS = 0.01  # of a committor beyond 0 or 1
 SLOWEST = 3  # processes whose timescales are told
 NAMED = 8  # runs of doubted values that a verdict names
 
@@ -132,7 +133,8 @@ def passage_facts(model: Any) -> dict[str, str]:
     names = ("outside", "in a", "in b")[: 3 if passage.both else 2]
     shares = () if passage.shares is None else zip(passage.shares, names, strict=False)
     told = ", ".join(f"{100 * share:.3g} % of the rows {name}" for share, name in shares)
-    return {"first passage": f"into {'a or b' if passage.both else 'a'}{told and ': '}{told}"}
+    cut = f"; the committor is cut off, by {passage.excess:.2g}" if passage.excess > SHOWN_EXCESS else ""
+    return {"first passage": f"into {'a or b' if passage.both else 'a'}{told and ': '}{told}{cut}"}
 
 
 def _interval(time: float, ends: Any) -> str:

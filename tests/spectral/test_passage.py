@@ -237,3 +237,29 @@ def test_what_generators_cannot_be_asked(walks: list[Any]) -> None:
     principal = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=1).fit(x)
     with pytest.raises(ValueError, match="is no generator of a process"):
         principal.first_passage(x, LEFT, RIGHT)
+
+
+def test_a_committor_is_a_chance_and_a_time_is_not_negative() -> None:
+    """Of a line between two far sets few monomials leave [0, 1]: what is beyond is cut off, and told."""
+    steps = np.random.default_rng(0).standard_normal(4000)
+    path = np.empty(4000)
+    path[0] = 0.0
+    for t in range(1, 4000):
+        path[t] = np.clip(path[t - 1] + 0.5 * steps[t], -5, 5)
+    est = dsp.SpectralDecomposition(dsp.operators.Transfer(1), dsp.basis.MonomialBasis(1, 1), n_components=2)
+    est.fit(path[:, None])
+    with pytest.warns(dsp.TrustWarning, match="the committor is a chance"):
+        found = est.first_passage(
+            path[:, None], lambda x: np.abs(x[:, 0] + 1) < 0.3, lambda x: np.abs(x[:, 0] - 1) < 0.3
+        )
+    raw = est.basis_.values(path[:, None]).T @ found.coefficients[0]
+    free = np.abs(np.abs(path) - 1) >= 0.3
+    beyond = np.quantile(np.maximum(raw[free, 0] - 1, -raw[free, 0]), 0.99)
+    assert found.excess == pytest.approx(beyond, rel=0.01)
+    chances, times = est.committor(path[:, None]), est.passage_time(path[:, None])
+    np.testing.assert_allclose(chances[:, 0], np.clip(raw[:, 0], 0, 1))
+    np.testing.assert_allclose(times[:, 0], np.maximum(raw[:, 1], 0))
+    for values, lower, upper in (chances.T, times.T):
+        assert (lower <= values).all()
+        assert (values <= upper).all()
+    assert "the committor is cut off" in est._summary().facts["first passage"]
