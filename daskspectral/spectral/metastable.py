@@ -112,7 +112,7 @@ def as_probabilities(rows: Array) -> Array:
     ordered = -np.sort(-rows, axis=1)
     beyond = (np.cumsum(ordered, axis=1) - 1) / np.arange(1, rows.shape[1] + 1)
     last = np.maximum((ordered > beyond).sum(axis=1), 1) - 1
-    return np.maximum(rows - beyond[np.arange(len(rows)), last][:, None], 0)
+    return np.asarray(np.maximum(rows - beyond[np.arange(len(rows)), last][:, None], 0))
 
 
 def as_rates(found: Array) -> Array:
