@@ -130,6 +130,7 @@ if TYPE_CHECKING:
     from daskspectral.embedding import DiffusionMap, KernelEmbedding, SDPEmbedding
     from daskspectral.errors import (
         DensityWarning,
+        ExtrapolationWarning,
         FitWarning,
         InvalidRowError,
         ManifoldWarning,
@@ -150,6 +151,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "DensityWarning": "errors",
     "DiffusionMap": "embedding",
+    "ExtrapolationWarning": "errors",
     "FitWarning": "errors",
     "HermiteRegressor": "regression",
     "InvalidRowError": "errors",
@@ -216,6 +218,7 @@ __all__ = [  # what a user calls first comes first
     "guides",
     "FitWarning",
     "TrustWarning",
+    "ExtrapolationWarning",
     "RankWarning",
     "DensityWarning",
     "ManifoldWarning",

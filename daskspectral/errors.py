@@ -14,9 +14,11 @@ from contextvars import ContextVar
 from difflib import get_close_matches
 from enum import IntEnum
 from types import FrameType
+from typing import Any
 
 __all__ = [
     "DensityWarning",
+    "ExtrapolationWarning",
     "FitWarning",
     "InvalidRowError",
     "ManifoldWarning",
@@ -80,6 +82,17 @@ class WeightWarning(UserWarning):
 
 class TrustWarning(UserWarning):
     """The values, or their error bars, may be wrong by more than they say, or are too uncertain to be of use."""
+
+
+class ExtrapolationWarning(TrustWarning):
+    """Rows so far from those of the fit that values there are extrapolated: `count` of `rows`."""
+
+    def __init__(self, message: str, count: int = 0, rows: int = 0):
+        super().__init__(message)
+        self.count, self.rows = count, rows
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.count, self.rows)
 
 
 class Rank(IntEnum):
@@ -164,7 +177,7 @@ def ranked(doubts: Mapping[str, Rank]) -> list[str]:
     return sorted(doubts, key=lambda text: doubts[text])
 
 
-def warn_user(message: str, category: type[Warning], rank: Rank = Rank.METHOD) -> None:
+def warn_user(message: str | Warning, category: type[Warning], rank: Rank = Rank.METHOD) -> None:
     """Warn at the line outside this package, and outside scikit-learn, that called into it, however deep it is.
 
     Not of fits within a search or a cross-validation of scikit-learn, and of doubts within `one_doubt` at its end.
@@ -176,10 +189,10 @@ def warn_user(message: str, category: type[Warning], rank: Rank = Rank.METHOD) -
     if category is not TrustWarning or doubts is None:
         _warn(message, category)
     else:
-        doubts.setdefault(message, rank)
+        doubts.setdefault(str(message), rank)
 
 
-def _warn(message: str, category: type[Warning]) -> None:
+def _warn(message: str | Warning, category: type[Warning]) -> None:
     frame: FrameType | None = sys._getframe(1)
     level = 2
     while frame is not None and _passed(frame):

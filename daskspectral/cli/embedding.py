@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MAPS = {  # the options that each map reads, of those that not all of them read
     "sdp": (
         *("components", "method", "landmarks", "landmark_method", "landmark_sample", "accuracy", "cache", "cache_path"),
-        *("device", "columns", "standardize", "on_uncovered", "tolerance", "max_passes"),
+        *("device", "columns", "standardize", "tolerance", "max_passes"),
         *("checkpoint", "checkpoint_every"),
     ),
     "diffusion": ("components", "method", "landmarks", "landmark_method", "time", "density"),
@@ -29,7 +29,7 @@ MAPS = {  # the options that each map reads, of those that not all of them read
 @verb(
     "POINTS",
     f"bandwidth map method landmarks accuracy landmark-method landmark-sample {LABELLED} tolerance max-passes columns "
-    f"standardize cache cache-path device components time density kernel regularization on-uncovered seed {VALID} "
+    f"standardize cache cache-path device components time density kernel regularization extrapolate seed {VALID} "
     f"{SAVED} out embedding {RUN}",
     examples=[
         "embed points.zarr --landmarks 100 --out embedder.zarr --embedding coordinates.zarr",
@@ -53,8 +53,8 @@ def embed(points: str, **options: Any) -> None:
         estimator.fit(rows, **(saving(options) if options["kind"] == "sdp" else {"progress": progress}))
         finish(estimator, options)
         if embedding is not None:
-            uncovered = given(options, "on_uncovered")
-            estimator.transform(rows, out=embedding, overwrite=overwrite, progress=progress, **uncovered)
+            far = given(options, "extrapolate")
+            estimator.transform(rows, out=embedding, overwrite=overwrite, progress=progress, **far)
             shape = open_zarr(embedding).shape
             written("embedding", embedding, f", {shape[0]} rows, {shape[1]} components")
 

@@ -20,7 +20,7 @@ METHODS = ("uniform", "kmeans++", "cholesky", "farthest", "leverage")
 INVALID = "A row with NaN or infinity: an error,"
 LEFT_OUT = ("raise", "skip", "pairwise")
 ANOMALIES = ("month", "season", "dayofyear", "hour")
-UNCOVERED = ("nearest", "nan", "raise")
+EXTRAPOLATE = ("nearest", "nan", "raise")
 SAMPLES = (
     *("two-moons", "sphere", "circle", "gaussian", "torus", "torus-surface", "swiss-roll", "uniform", "ou"),
     *("langevin", "torsions", "blobs", "double-well"),
@@ -47,7 +47,7 @@ RARE = (
     "lag further sets committor passage-time equilibrium trajectory manifold density drift diffusion direction "
     "coefficient view latitude anomaly detrend allow-missing landmark-method landmark-sample exclude-landmarks "
     "spread functions-of rotate constant lattice-box lattice-margin network ridge rtol gradient-weight dtype "
-    "device smoothness functions tolerance max-passes cache cache-path time regularization on-uncovered trust "
+    "device smoothness functions tolerance max-passes cache cache-path time regularization extrapolate trust "
     "checkpoint-every plot connect-timeout threads storage-option json quiet log-file"
 )
 """Options that few need, left to --help-all."""
@@ -297,10 +297,10 @@ OPTIONS = (
     Value("embed --density", f"{DENSITY}; diffusion: before its kernel is normalised; 0 by default.", float),
     Value("--regularization", "kernel: weight of its penalty; 0.0001 by default.", float),
     Value(
-        "--on-uncovered",
-        "sdp: what becomes of points that no row of the fit is within reach of: the direction of their nearest row, "
-        "NaN, or an error; nearest by default.",
-        UNCOVERED,
+        "--extrapolate",
+        "Values at points far from the rows of the fit: those of the nearest place of the fit, NaN, or an error; "
+        "nearest by default.",
+        EXTRAPOLATE,
     ),
     Call("--embedding", "A new zarr array for the coordinates of every row."),
     # arrays to work on

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @verb(
     "MODEL POINTS",
-    f"out right sets committor passage-time equilibrium on-uncovered trust {VALID} {RUN}",
+    f"out right sets committor passage-time equilibrium extrapolate trust {VALID} {RUN}",
     examples=[
         "transform model.zarr points.zarr --out functions.zarr",
         "transform koopman.zarr path.zarr --sets 2 --out memberships.zarr",
@@ -41,18 +41,14 @@ def transform(
     """Evaluate the functions of MODEL, or what follows of them for metastable or given sets, at every row of POINTS."""
     from sklearn.base import TransformerMixin
 
-    from daskspectral.embedding import SDPEmbedding
-
     out = options["out"]
     refuse(options, model, points)
-    estimator, uncovered = loaded(model, trust), given(options, "on_uncovered")
+    estimator, far = loaded(model, trust), given(options, "extrapolate")
     if not isinstance(estimator, TransformerMixin):
         raise ValueError(
             f"{model} holds {type(estimator).__name__}, which predicts: `daskspectral predict {model} {points} "
             f"--out {out}`"
         )
-    if uncovered and not isinstance(estimator, SDPEmbedding):
-        raise click.UsageError(f"--on-uncovered is for models of `daskspectral embed --map sdp`, and {model} is none")
     asked = [right, sets is not None, bool(committor), bool(passage_time), equilibrium]
     if sum(asked) > 1:
         raise click.UsageError("--right, --sets, --committor, --passage-time and --equilibrium: give one of them")
@@ -63,7 +59,7 @@ def transform(
         functions = _of_transfer(estimator, "--equilibrium").equilibrium_weights
     if committor or passage_time:
         functions = _passage(estimator, committor, passage_time, rows_of(points, options))
-    shape = _write(functions, points, options, **uncovered)
+    shape = _write(functions, points, options, **far)
     *rows, columns = shape if len(shape) > 1 else (*shape, 1)
     written("embedding", out, f", {prod(rows)} rows, {columns} components", rows=prod(rows), components=columns)
 

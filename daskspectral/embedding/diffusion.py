@@ -171,7 +171,10 @@ class DiffusionMap(Transformer):
         self._check_components(values)
         skips = source.on_invalid == "skip"
         run = _run(replace(source, on_invalid="keep") if skips else source, functions, "embedding")
-        embedding = run.map(MapRows(Coordinates(functions, functions.width, nan_rows=skips)))
+        far = "nan" if skips else "raise"
+        embedding = run.map(
+            MapRows(Coordinates(functions, functions.width, functions.kernel, functions.points, extrapolate=far))
+        )
         assert embedding is not None
         signs = positive(embedding)
         self.embedding_, self.functions_ = embedding * signs, replace(functions, weights=functions.weights * signs)
@@ -188,11 +191,11 @@ class DiffusionMap(Transformer):
     def transform(self, X: Any, **options: Any) -> Any:
         """The coordinates at the rows of X, (n, k) float64, by Nystrom's formula: `embedding_` at rows of the fit.
 
-        Containers, `out` and the other options are as in `SpectralDecomposition.transform`. Points where the kernel
-        vanishes, so that coordinates are undefined, raise ValueError, or become NaN with `Rows(X, on_invalid="skip")`.
+        Containers, `out`, `extrapolate` and the other options are as in `SpectralDecomposition.transform`.
         """
         check_is_fitted(self)
-        function = Coordinates(self.functions_, self._n_features_out)
+        own = self.functions_
+        function = Coordinates(own, self._n_features_out, own.kernel, own.points)
         return self._rows(function, X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options)
 
     def _exact(self, source: Source, kernel: Gaussian) -> tuple[Array, DiffusionFunctions]:

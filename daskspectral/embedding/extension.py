@@ -17,6 +17,7 @@ from daskspectral.embedding.problems import Masses
 from daskspectral.engine.tasks import Tally
 from daskspectral.kernels import Kernel
 from daskspectral.passes.apply import Guessed, RowFunction
+from daskspectral.passes.support import beyond_reach, nearest_points, vanishing
 from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]
@@ -52,8 +53,8 @@ class Extension(Registered, RowFunction):
     (c, columns). Each of the `stages`, numbers of columns that add up to r, has its own length |u(x)|; `kept` of the
     columns are returned. Kernel values below `cut` count as 0.
 
-    Where the mass is below 1e-3, no row is within reach: x gets the direction of its nearest row with `uncovered`
-    "nearest", NaN with "nan", or is refused with "raise".
+    Where the mass is below 1e-3, no row is within reach: x gets the direction of its nearest row, unless it is NaN or
+    refused as `extrapolate` says.
     """
 
     expects: ClassVar = {"kernel": Kernel, "masses": Masses, "cover": Cover, "preparation": Preparation}
@@ -74,7 +75,6 @@ class Extension(Registered, RowFunction):
     kept: int
     cover: Cover | None = None
     cut: float = 0.0
-    uncovered: str = "nearest"
 
     @property
     def columns(self) -> int:
@@ -105,7 +105,7 @@ class Extension(Registered, RowFunction):
         m, u = self._sums(x)
         lengths = self._lengths(u)
         reached = (m >= REACHED) & (lengths > 0).all(axis=1)
-        if not reached.all() and self.uncovered == "nearest":
+        if not reached.all() and self.extrapolate == "nearest":
             u[~reached] = self._sums(self._nearest(x[~reached]))[1]
             lengths[~reached] = self._lengths(u[~reached])
         bound, longest = np.ones_like(m), self.masses.longest
@@ -114,28 +114,18 @@ class Extension(Registered, RowFunction):
             bound[reached] = np.clip(self.masses.bound(m[reached]), 0.0, longest)
         size = np.sqrt(bound)[:, None] / np.where(lengths > 0, lengths, 1.0)
         values = u * np.repeat(size, self.stages, axis=1)
-        if self.uncovered != "nearest":
-            values[~reached] = np.nan
         out[:] = values[:, : self.kept]
-        return Guessed(np.zeros_like(reached) if self.uncovered == "raise" else ~reached)
+        return Guessed(~reached)
 
     def whole(self, x: Array) -> list[Array]:
         """The columns of each stage at prepared points, (c, rank) each, whatever `kept` is."""
-        function = replace(self, kept=sum(self.stages), uncovered="nearest")
+        function = replace(self, kept=sum(self.stages), extrapolate="nearest")
         return np.split(function.of_prepared(x)[0], np.cumsum(self.stages)[:-1], axis=1)
 
-    def undefined(self, x: Array, count: int) -> str:
-        return (
-            f"no row of the fit is within reach of {len(x)} of {count} rows, the first of them "
-            f"{x[0, :4].tolist()}{' and so on' if x.shape[1] > 4 else ''}: their kernel mass is below {REACHED:g}. "
-            "Fit on rows like these, widen the bandwidth, or take the direction of the nearest row with "
-            "on_uncovered='nearest', or NaN with on_uncovered='nan'"
-        )
-
     def doubt(self, found: Tally, count: int) -> str:
-        given = "are NaN" if self.uncovered == "nan" else "have the direction of their nearest row"
+        there = {"nearest": " have the direction of their nearest row", "nan": " are NaN"}.get(self.extrapolate, "")
         return (
-            f"{found.count} of {count} rows {given}: no row of the fit is within reach, their kernel mass is below "
+            f"{found.count} of {count} rows{there}: no row of the fit is within reach, their kernel mass is below "
             f"{REACHED:g}. Fit on rows like these, or widen the bandwidth"
         )
 
@@ -168,39 +158,45 @@ class Extension(Registered, RowFunction):
 
     def _nearest(self, x: Array) -> Array:
         """The nearest rows (c, d) of the fit."""
-        rows = self.points if self.cover is None else self.cover.rows
-        squares = np.square(rows).sum(axis=1)
-        step = max(1, BLOCK // len(rows))
-        parts = [(squares - 2 * (x[i : i + step] @ rows.T)).argmin(axis=1) for i in range(0, len(x), step)]
-        return np.asarray(rows[np.concatenate(parts)])
+        return nearest_points(x, self.points if self.cover is None else self.cover.rows)
 
     def state(self) -> dict[str, Any]:
-        found = super().state() | {"nan_rows": False, "uncovered": "nearest"}
-        return {name: value for name, value in found.items() if name != "device"}  # of a run, not of a model
+        found = super().state() | {"nan_rows": False}
+        return {
+            name: value for name, value in found.items() if name not in ("device", "extrapolate")
+        }  # of a run, not of a model
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Coordinates(RowFunction):
-    """Coordinates of rows, (c, width) float64, by a function of points (c, d) that gives NaN where it is undefined."""
+    """Coordinates of rows, (c, width) float64, by a function of points (c, d) with a `kernel` at `points` (p, d).
+
+    Rows at which all kernel values are below 1e-6 of those of equal points, or the function is NaN, have the
+    coordinates of the nearest of the points.
+    """
 
     function: Callable[[Array], Array]
     width: int
+    kernel: Kernel
+    points: Array
 
     @property
     def columns(self) -> int:
         return self.width
 
     @property
-    def rows(self) -> None:
-        return None
+    def rows(self) -> int:
+        return max(16, BLOCK // len(self.points))
 
-    def block(self, x: Array, out: Array) -> None:
+    def block(self, x: Array, out: Array) -> Guessed | None:
         out[:] = self.function(x)
+        far = beyond_reach(self.kernel, self.points, x)
+        lost = np.isnan(out).any(axis=1)
+        far = lost if far is None else far | lost
+        if far.any() and self.extrapolate == "nearest":
+            out[far] = self.function(nearest_points(x[far], self.points, self.kernel))
+        return Guessed(far)
 
-    def undefined(self, x: Array, count: int) -> str:
-        return (
-            f"{len(x)} of {count} points, the first of them {x[0]}, are so far from the points of the fit that the "
-            "kernel vanishes and their coordinates are undefined: widen the bandwidth, fit on data that reach there, "
-            "or make them NaN with Rows(X, on_invalid='skip')"
-        )
+    def doubt(self, found: Tally, count: int) -> str:
+        return vanishing(found, count, self.there)

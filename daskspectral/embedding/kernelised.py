@@ -201,7 +201,8 @@ class KernelEmbedding(Transformer):
         Containers, `out` and the other options are as in `SpectralDecomposition.transform`.
         """
         check_is_fitted(self)
-        features = Coordinates(self.learned_kernel_.features, self._n_features_out)
+        own = self.learned_kernel_
+        features = Coordinates(own.features, self._n_features_out, own.kernel, own.points)
         return self._rows(features, X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options)
 
     def restored(self) -> Self:

@@ -43,7 +43,6 @@ from daskspectral.solvers import Ascent
 
 Array = NDArray[np.floating[Any]]
 METHODS = ("auto", "exact", "sparse", "lowrank")
-UNCOVERED = ("nearest", "nan", "raise")
 FREE = ("solver", "cache")  # may change from one start to the next
 
 
@@ -220,26 +219,24 @@ class SDPEmbedding(Transformer):
         return labelled_rows(self.embedding_, output, stacked.rows)
 
     @framed
-    def transform(self, X: Any, *, diagonal: Any = None, on_uncovered: str = "nearest", **options: Any) -> Any:
+    def transform(self, X: Any, *, diagonal: Any = None, **options: Any) -> Any:
         """The embedding of the rows of X by the extension (1.5), (n, rank) float64; at the points of the fit, E itself.
 
-        `diagonal` (n,) are the bounds at these points, where the fit was given bounds. Points that no row of the fit is
-        within reach of, kernel mass below 1e-3, which a row 2.6 bandwidths away gives, get the direction of their
-        nearest row, or NaN where `on_uncovered` is "nan", with a TrustWarning that counts them; or a ValueError, of
-        "raise". Containers and options are as in `SpectralDecomposition.transform`.
+        `diagonal` (n,) are the bounds at these points, where the fit was given bounds. Points are far from the rows of
+        the fit if their kernel mass is below 1e-3, which a row 2.6 bandwidths away gives; the nearest row gives the
+        direction. Containers, `extrapolate` and the other options are as in `SpectralDecomposition.transform`.
         """
         check_is_fitted(self)
-        check_one_of("on_uncovered", on_uncovered, UNCOVERED)
-        return self._extended(X, diagonal, on_uncovered, **options)
+        return self._extended(X, diagonal, **options)
 
-    def _extended(self, X: Any, diagonal: Any, on_uncovered: str = "nearest", **options: Any) -> Any:
+    def _extended(self, X: Any, diagonal: Any, **options: Any) -> Any:
         """The embedding of the rows of X, in X's container."""
         if (diagonal is None) == self.extension_.unit:
             needs = "needs diagonal, the bounds at these points" if self.extension_.unit else "takes no diagonal"
             raise ValueError(f"transform {needs}: the fit was given {'one' if self.extension_.unit else 'none'}")
         if diagonal is not None and options.get("out") is not None:
             raise ValueError("out takes no diagonal: write transform(X, diagonal=...) yourself, such as by to_zarr")
-        function = replace(self.extension_, uncovered=on_uncovered, device=chosen_device(self.device))
+        function = replace(self.extension_, device=chosen_device(self.device))
         found = self._rows(function, X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options)
         if diagonal is None:
             return found

@@ -221,7 +221,7 @@ def _idleness(workers: Mapping[str, Any], silent: list[str]) -> str:
     )
 
 
-def warn_from_task(message: str, category: type[Warning]) -> None:
+def warn_from_task(message: str | Warning, category: type[Warning]) -> None:
     """Warn the user from inside a task: at the caller's line, or through the clients of the worker that runs it."""
     module = sys.modules.get("distributed.worker")
     try:

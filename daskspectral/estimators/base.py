@@ -52,7 +52,7 @@ from daskspectral.moments.trust import advise_reach
 from daskspectral.operators import Operator
 from daskspectral.passes.apply import Result, RowFunction, apply_rows
 from daskspectral.passes.folds import FoldRequest, checked_folds, saved_folds
-from daskspectral.passes.parameters import check_whole
+from daskspectral.passes.parameters import EXTRAPOLATE, check_one_of, check_whole
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import Session, check_appended, measured_further
 from daskspectral.passes.sums import Discretisation, PassPlan
@@ -244,6 +244,7 @@ class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[
         name: str = "eigenfunction",
         output: Result | None = None,
         side: str = "",
+        extrapolate: str = "nearest",
         out: Path | None = None,
         overwrite: bool = False,
         progress: bool | None = None,
@@ -254,6 +255,7 @@ class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[
         the `side` "right_" have columns of their own.
         """
         rows = Rows.of(X)
+        check_one_of("extrapolate", extrapolate, EXTRAPOLATE)
         with using(rows.storage_options, rows.allow_missing or None):
             if out is not None:
                 refuse_existing(out, overwrite)
@@ -272,7 +274,7 @@ class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[
                 raise ValueError("on_invalid='pairwise' is for models that were fitted with it: take 'skip'")
             X = aligned(self, rows.data if stacked is None else stacked.reader, "X", wanted)
             return apply_rows(
-                replace(function, nan_rows=rows.on_invalid != "raise"),
+                replace(function, nan_rows=rows.on_invalid != "raise", extrapolate=extrapolate),
                 self._like_fit(X, vars(self)[RIGHT] if side else None),
                 lazy=is_lazy(rows.data),
                 output=output,

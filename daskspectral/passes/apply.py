@@ -29,7 +29,7 @@ from daskspectral.data.writing import Grid, create_dataset, default_chunk_rows, 
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.scheduler import warn_from_task
 from daskspectral.engine.tasks import Counted, Tally
-from daskspectral.errors import InvalidRowError, TrustWarning, renumbered, warn_user
+from daskspectral.errors import ExtrapolationWarning, InvalidRowError, renumbered, warn_user
 from daskspectral.moments import NUMBER
 
 if TYPE_CHECKING:
@@ -58,14 +58,16 @@ class Guessed:
 class RowFunction(ABC):
     """A function from raw rows (c, n_features) to values (c, columns): rows are prepared, then evaluated in blocks.
 
-    With `nan_rows`, invalid rows and rows where the function is undefined become NaN instead of an error. What costs
-    is computed on the `device`.
+    With `nan_rows`, invalid rows and rows where the function is undefined become NaN instead of an error. Rows that are
+    far from those of a fit are treated as `extrapolate` says: they get the value at the "nearest" place of the fit, or
+    "nan", or "raise" an error. What costs is computed on the `device`.
     """
 
     preparation: Preparation = field(default_factory=Preparation)
     gaps: ClassVar[bool] = False
     """Whether the function takes rows of which some entries are missing."""
     nan_rows: bool = False
+    extrapolate: str = "nearest"
     device: str = "cpu"
 
     @property
@@ -98,6 +100,11 @@ class RowFunction(ABC):
         """The warning for values that are a guess at those `found` out of `count` rows."""
         return f"the values are a guess at {found.count} of {count} rows"
 
+    @property
+    def there(self) -> str:
+        """What rows far from those of the fit get, in words."""
+        return {"nearest": "have the values of the nearest of its points", "nan": "are NaN"}.get(self.extrapolate, "")
+
     @final
     def __call__(self, rows: Any) -> tuple[Array, Tally]:
         """The values (c, columns) at raw rows, and at how many they are a guess.
@@ -127,8 +134,13 @@ class RowFunction(ABC):
                 guessed = self.block(x, out)
             lost = valid & np.isnan(out).any(axis=1)
             if guessed is not None:
-                found += guessed.tally(valid)
+                tally, far = guessed.tally(valid), guessed.rows & valid
+                found += tally
                 lost &= ~guessed.rows
+                if tally.count and self.extrapolate == "raise":
+                    raise ValueError(f"{self.doubt(tally, len(x))}. The first of them is {_shown(x[far.argmax()])}")
+                if self.extrapolate == "nan":
+                    out[far] = np.nan
             if lost.any() and not self.nan_rows:
                 raise ValueError(self.undefined(x[lost], len(x)))
             out[~valid] = np.nan
@@ -174,7 +186,7 @@ class _LazyRows:
             values, found = self.function(rows)
         if found.count:
             block = f"rows {start} to {start + len(rows)}: {self.function.doubt(found, len(rows))}"
-            warn_from_task(block, TrustWarning)
+            warn_from_task(ExtrapolationWarning(block, found.count, len(rows)), ExtrapolationWarning)
         return values
 
 
@@ -239,7 +251,8 @@ def apply_rows(
 ) -> Any:
     """The values of a function at every row of x, (n, *shape) of the `output`.
 
-    Rows at which the values are a guess give a TrustWarning with their number, block by block where results are lazy.
+    Rows at which the values are a guess give an ExtrapolationWarning with their number, block by block if results are
+    lazy.
 
     Rows in memory give numpy, unless the result is to be `lazy`; others give a lazy dask array. With `rows`, the
     labels of the rows of x, the result is an xarray.DataArray with their dimensions and coordinates, lazy where x is
@@ -339,8 +352,13 @@ def data_fingerprint(snapshot: Snapshot) -> str:
 
 
 def _tell(function: RowFunction, run: Run) -> None:
-    if run.counted.count:
-        warn_user(function.doubt(run.counted, run.source.n), TrustWarning)
+    count, rows = run.counted.count, run.source.n
+    if count:
+        warn_user(ExtrapolationWarning(function.doubt(run.counted, rows), count, rows), ExtrapolationWarning)
+
+
+def _shown(x: Array) -> str:
+    return f"{x[:4].tolist()}{' and so on' if len(x) > 4 else ''}"
 
 
 def slopes_of(target: Result, layout: Layout | None, x: Any, width: int) -> Result:

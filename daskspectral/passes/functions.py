@@ -10,7 +10,17 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Arena, Basis, Block, EquivariantBasis, Evaluation, as_lattice
+from daskspectral.basis import (
+    Arena,
+    Basis,
+    Block,
+    ConstantBasis,
+    EquivariantBasis,
+    Evaluation,
+    LandmarkBasis,
+    as_lattice,
+    at_landmarks,
+)
 from daskspectral.basis.base import VALUE, evaluated
 from daskspectral.data.batches import usable
 from daskspectral.devices import HOST, Device, device_of, least_rows
@@ -18,10 +28,11 @@ from daskspectral.engine.tasks import Tally
 from daskspectral.forms import Atom
 from daskspectral.kernels.base import unit_index
 from daskspectral.manifolds import Eigenspace
+from daskspectral.manifolds.product import slices_of
 from daskspectral.modes.functions import NUFFT_ROWS, LatticeValues
 from daskspectral.moments import DENSE_ROWS
 from daskspectral.passes.apply import Guessed, RowFunction
-from daskspectral.passes.support import Support
+from daskspectral.passes.support import FAR, Support, beyond_reach, nearest_points, vanishing
 
 Array = NDArray[Any]
 EVERYWHERE = Support()
@@ -45,7 +56,8 @@ class SpanFunction(RowFunction):
         return max(least_rows(self.device), DENSE_ROWS if lattice is None else NUFFT_ROWS)
 
     def doubt(self, found: Tally, count: int) -> str:
-        return self.support.doubt(found, count, *self.told)
+        told = self.support.doubt(found, count, *self.told)
+        return f"{told}; they are NaN" if self.extrapolate == "nan" else told
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what was computed once, such as the basis on a device."""
@@ -91,15 +103,49 @@ class SpanValues(SpanFunction):
     def block(self, x: Array, out: Array) -> Guessed | None:
         guessed, judged, lattice = None, self.support.coverage is not None, as_lattice(self.basis)
         if lattice is not None and self._modes is not None:
-            out[:] = self._modes(lattice.angles(lattice.nearest(x)[0])) + self.coefficients[0]
+            points = lattice.nearest(x)[0]
+            out[:] = self._modes(lattice.angles(points)) + self.coefficients[0]
+            beyond = np.max(np.abs(points - x) / lattice.period, axis=1) if len(x) else np.zeros(0)
+            guessed = Guessed(beyond > FAR, beyond)
         else:
             device, basis, coefficients = self._there
             feature = _features(basis, self.support.nearest(x), device)
             out[:] = device.get(feature.T @ coefficients)
             guessed = self.support.guessed(x, _leverage(self.support, device.get(feature)) if judged else None)
+            if guessed is None and (far := self._far(x, feature, device)) is not None:
+                guessed = Guessed(far)
+                if far.any() and self.extrapolate == "nearest":
+                    own = at_landmarks(self.basis)
+                    near = nearest_points(x[far], np.concatenate([b.landmarks for b in own]), own[0].kernel)
+                    out[far] = device.get(_features(basis, near, device).T @ coefficients)
         if self.means is not None:
             out -= self.means
         return guessed
+
+    def _far(self, x: Array, feature: Array, device: Device) -> NDArray[np.bool_] | None:
+        """Return at which rows all functions vanish; None if some are neither constant nor at landmarks."""
+        found: NDArray[np.bool_] | None = None
+        for part, own in zip(self.basis.parts, slices_of(b.size for b in self.basis.parts), strict=True):
+            if isinstance(part, ConstantBasis):
+                continue
+            if not isinstance(part, LandmarkBasis):
+                return None
+            values = device.get(feature[own].max(axis=0))[None]
+            far = beyond_reach(part.kernel, part.landmarks, x, values)
+            if far is None:
+                return None
+            found = far if found is None else found & far
+        return found
+
+    def doubt(self, found: Tally, count: int) -> str:
+        if as_lattice(self.basis) is not None:
+            return (
+                f"{found.count} of {count} rows lie outside the box of the lattice by more than {FAR:.0%} of its "
+                f"width (the farthest by {found.most:.3g} times its width){', and ' if self.there else ''}{self.there}"
+            )
+        if self.support != EVERYWHERE:
+            return super().doubt(found, count)
+        return vanishing(found, count, self.there)
 
 
 @final

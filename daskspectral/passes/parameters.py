@@ -15,6 +15,7 @@ from daskspectral.manifolds import Manifold
 from daskspectral.operators import Laplacian, Operator
 
 Array = NDArray[np.floating[Any]]
+EXTRAPOLATE = ("nearest", "nan", "raise")  # what becomes of rows far from those of the fit
 SMOOTHNESS = 2.0  # of Sobolev functions, where it is above half the dimension
 
 

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import EquivariantBasis, InvariantBasis
 from daskspectral.engine.tasks import Tally
+from daskspectral.kernels import Kernel, RadialKernel
+from daskspectral.kernels.embedded import EmbeddedKernel
 from daskspectral.manifolds import Manifold
 from daskspectral.passes.apply import Guessed
 from daskspectral.registry import Registered
@@ -19,6 +21,8 @@ Array = NDArray[Any]
 FUNCTIONS = 100  # by which rows are judged
 ROWS_OF_A_FUNCTION = 10  # at least, where new rows are judged
 FLOOR = 1e-12  # of the eigenvalues of the Gram matrix, relative to the largest
+VANISHED = 1e-6  # of the kernel of equal points: a Gaussian at 5.3 scales
+BLOCK = 1 << 22  # distances that are computed at once
 FAR = 0.01  # of an interval's width, by which the least and the largest of other rows go beyond it as a rule
 
 
@@ -107,6 +111,33 @@ class Support:
         """By how many widths between the ends rows are beyond them, (c,)."""
         assert self.ends is not None
         return np.asarray(np.max(np.abs(self.nearest(x) - x) / np.ptp(self.ends, axis=0), axis=1))
+
+
+def beyond_reach(kernel: Kernel, points: Array, x: Array, values: Array | None = None) -> NDArray[np.bool_] | None:
+    """Return at which rows x (c, d) the kernel with all points (p, d) vanishes; None for kernels that do not decay.
+
+    It does below 1e-6 of its value at equal points. Its `values` (p, c) may be given.
+    """
+    if not isinstance(kernel.inner if isinstance(kernel, EmbeddedKernel) else kernel, RadialKernel):
+        return None
+    values = kernel.values(x, points) if values is None else values
+    return np.asarray(values.max(axis=0) < VANISHED * float(kernel.values(points[:1], points[:1])[0, 0]))
+
+
+def nearest_points(x: Array, points: Array, kernel: Kernel | None = None) -> Array:
+    """Return the nearest of the points (p, d) to each row of x (c, d), in the metric of a kernel if it is given."""
+    rows, places = (points, x) if kernel is None else (kernel.embedded(points), kernel.embedded(x))
+    squares, step = np.square(rows).sum(axis=1), max(1, BLOCK // len(rows))
+    parts = [(squares - 2 * (places[i : i + step] @ rows.T)).argmin(axis=1) for i in range(0, len(x), step)]
+    return np.asarray(points[np.concatenate(parts)])
+
+
+def vanishing(found: Tally, count: int, there: str) -> str:
+    """Return the warning of rows at which the kernel vanishes, and what they get `there`."""
+    return (
+        f"{found.count} of {count} rows are so far from those of the fit that the kernel vanishes"
+        f"{', and ' if there else ''}{there}: fit on rows like these, or widen the kernel"
+    )
 
 
 def leading(basis: InvariantBasis | EquivariantBasis, most: int) -> int:

@@ -212,6 +212,9 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
         zarr group at that path or URL, which plain `xarray.open_zarr` opens: one array with its coordinates, the values
         with their intervals, and what made it as attributes. It appears whole or not at all (an existing one is
         replaced with `overwrite`), and None is returned.
+        Rows far from those of the fit, where all kernels at landmarks vanish, or outside the box of a lattice, have the
+        values at the nearest landmark or place in the box, or NaN with `extrapolate="nan"`, with an
+        ExtrapolationWarning that counts them; "raise" raises ValueError. Functions that do not decay are extrapolated.
         Invalid rows raise InvalidRowError, or become NaN with `Rows(X, on_invalid="skip")`; of a model that was fitted
         with "pairwise", `Rows(X, on_invalid="pairwise")` fits the functions to the entries that are present by least
         squares, NaN where they are too few. `Rows(..., storage_options=...)` is for all URLs of the call; columns and

@@ -70,7 +70,6 @@ USAGE = {  # exit code 2: the line itself does not do
     f"{REGRESS} --gradient-weight 2": "--gradient-weight is for --gradients",
     f"{INVARIANT} --manifold sphere --alpha 1 --solver projection": "for --solver least-squares",
     "transform d.zarr points.zarr --right --out o.zarr": "d.zarr holds DiffusionMap",
-    "transform m.zarr points.zarr --on-uncovered nan --out o.zarr": "--on-uncovered is for models of",
     "score m.zarr points.zarr --targets y.zarr": "--targets is for regressors, and m.zarr",
     "plot m.zarr --kind functions --out o.png": "--kind functions needs POINTS",
     "plan": "Missing argument",

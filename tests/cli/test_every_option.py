@@ -100,7 +100,7 @@ OTHER: dict[str, tuple[str, ...]] = {
         "transform koopman.zarr path.zarr --committor low.zarr,high.zarr | transform koopman.zarr path.zarr",
         "transform koopman.zarr path.zarr --equilibrium | transform koopman.zarr path.zarr",
         "transform koopman.zarr path.zarr --passage-time low.zarr | transform koopman.zarr path.zarr",
-        "transform sdp.zarr far.zarr --on-uncovered nan | transform sdp.zarr far.zarr",
+        "transform sdp.zarr far.zarr --extrapolate nan | transform sdp.zarr far.zarr",
     ),
     "predict": ("--gradient",),
     "score": (
@@ -135,7 +135,7 @@ LEAVES = {  # an option, and what it prints or leaves
     "fit": {"--plot picture.png": "picture.png"},
     "embed": {
         "--cache-path cache.zarr": "cache.zarr",
-        "--on-uncovered nan --embedding e.zarr": "e.zarr",
+        "--extrapolate nan --embedding e.zarr": "e.zarr",
     },
     "regress": {"--device auto": "held out"},
     "info": {"--details": "residual", "--settings": "command: fit"},

@@ -17,6 +17,7 @@ from daskspectral.data.convert import Part, convert
 from daskspectral.datasets import SAMPLES, write
 from daskspectral.embedding import bandwidth, diffusion, sdp
 from daskspectral.invariance.levels import InvariantSolver
+from daskspectral.passes import parameters
 from daskspectral.passes.score import measure_score
 
 BEHIND: dict[str, list[Callable[..., Any]]] = {
@@ -130,7 +131,7 @@ def test_words_of_options_are_those_of_the_package() -> None:
     solvers = tuple(name.replace("_", "-") for name in InvariantSolver.family())
     wanted = {
         **dict.fromkeys([("fit", "landmark_method"), ("embed", "landmark_method")], landmarks.METHODS),
-        **dict.fromkeys([("embed", "on_uncovered"), ("transform", "on_uncovered")], sdp.UNCOVERED),
+        **dict.fromkeys([("embed", "extrapolate"), ("transform", "extrapolate")], parameters.EXTRAPOLATE),
         **{("embed", "method"): sdp.METHODS, ("invariant", "solver"): solvers},
         ("sample", "name"): tuple(SAMPLES),
     }

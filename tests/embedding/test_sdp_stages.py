@@ -137,10 +137,10 @@ def test_points_far_from_every_row(method: str) -> None:
     with pytest.warns(TrustWarning, match=r"rows 0 to 6: 2 of 6 rows have the direction"):
         np.testing.assert_array_equal(found.transform(da.from_array(z, chunks=(6, 2))).compute(), after)
     with pytest.warns(TrustWarning, match=r"2 of 6 rows are NaN: no row of the fit is within reach"):
-        missing = found.transform(z, on_uncovered="nan")
+        missing = found.transform(z, extrapolate="nan")
     np.testing.assert_array_equal(np.isnan(missing).all(axis=1), [False] * 4 + [True] * 2)
-    with pytest.raises(ValueError, match=r"no row of the fit is within reach of 2 of 6 rows, the first .*1000.0, 0.0"):
-        found.transform(z, on_uncovered="raise")
+    with pytest.raises(ValueError, match=r"2 of 6 rows: no row of the fit is within reach.*1000.0, 0.0"):
+        found.transform(z, extrapolate="raise")
 
 
 @pytest.mark.parametrize("method", ["exact", "lowrank"])

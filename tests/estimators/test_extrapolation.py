@@ -1,0 +1,99 @@
+"""Rows far from those of the fit: one rule for all estimators, one parameter, and one warning that counts them."""
+
+import pickle
+import warnings
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+import xarray as xr
+
+import daskspectral as dsp
+from daskspectral.basis import FourierLattice, Landmarks
+from daskspectral.kernels import Exponential, Gaussian, Mahalanobis, Matern
+from tests.common import doubtful
+
+pytestmark = pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")
+X = np.random.default_rng(0).uniform(0, 1, (200, 2))
+FAR = np.array([[40.0, 0.5], [0.5, -60.0]])
+NEAR = X[:3]
+NEW = np.vstack([NEAR, FAR])
+KERNELS = (Gaussian(0.4), Matern(1.5, 0.4), Exponential(0.4), Mahalanobis(Gaussian(1.0), np.eye(2) / 0.16))
+
+
+def decomposition(basis: Any) -> Any:
+    return dsp.SpectralDecomposition(basis=basis, n_components=3, random_state=0)
+
+
+MANY = Landmarks(count=60)
+MODELS: dict[str, Any] = {
+    **{type(k).__name__: lambda k=k: decomposition(Landmarks(k, 40)) for k in KERNELS},
+    "lattice": lambda: decomposition(FourierLattice(4)),
+    "HermiteRegressor": lambda: dsp.HermiteRegressor(basis=Landmarks(Gaussian(0.4), 40), random_state=0),
+    "SDPEmbedding": lambda: dsp.SDPEmbedding(bandwidth=0.5, method="exact"),
+    "DiffusionMap": lambda: dsp.DiffusionMap(bandwidth=0.5, method="exact"),
+    "DiffusionMap of landmarks": lambda: dsp.DiffusionMap(
+        bandwidth=0.5, method="lowrank", landmarks=Landmarks(count=60)
+    ),
+    "KernelEmbedding": lambda: dsp.KernelEmbedding(bandwidth=0.5),
+}
+
+
+def fitted(name: str) -> Any:
+    """A fitted model, and its function of rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = MODELS[name]()
+        if not hasattr(model, "transform"):
+            return model.fit(X, np.sin(3 * X[:, 0]) + X[:, 1]).predict
+        return model.fit(X).transform
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_far_rows_have_values_of_a_place_of_the_fit(name: str) -> None:
+    values = fitted(name)
+    with warnings.catch_warnings(action="error"):
+        known = values(X)
+    with pytest.warns(dsp.ExtrapolationWarning) as caught:
+        found = values(NEW)
+    (warned,) = [w.message for w in caught if isinstance(w.message, dsp.ExtrapolationWarning)]
+    assert (warned.count, warned.rows) == (2, 5)
+    np.testing.assert_allclose(found[:3], known[:3], atol=1e-9)
+    assert np.isfinite(found).all()
+    assert np.abs(found).max() < 2 * np.abs(known).max()
+    with pytest.warns(dsp.ExtrapolationWarning):
+        gone = values(NEW, extrapolate="nan")
+    np.testing.assert_allclose(gone[:3], known[:3], atol=1e-9)
+    assert np.isnan(gone[3:]).all()
+    with pytest.raises(ValueError, match=r"2 of 5 rows.*40\.0, 0\.5"):
+        values(NEW, extrapolate="raise")
+    with pytest.raises(ValueError, match="extrapolate must be"):
+        values(NEW, extrapolate="guess")
+    lazy = values(da.from_array(NEW, chunks=(5, 2)))
+    with pytest.warns(dsp.ExtrapolationWarning) as caught:
+        np.testing.assert_allclose(lazy.compute(), found, atol=1e-12)
+    assert caught[0].message.count == 2  # type: ignore[union-attr]
+
+
+def test_the_nearest_landmark_stands_for_far_rows() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dsp.TrustWarning)
+        model = decomposition(Landmarks(Gaussian(0.4), 40)).fit(X)
+    points = model.basis_.parts[-1].landmarks
+    wanted = [points[np.argmin(np.sum((points - row) ** 2, axis=1))] for row in FAR]
+    with pytest.warns(dsp.ExtrapolationWarning):
+        found = model.transform(xr.DataArray(FAR, dims=("row", "column")))
+    np.testing.assert_allclose(found, model.transform(np.array(wanted)), atol=1e-12)
+
+
+@doubtful
+def test_functions_that_do_not_decay_are_extrapolated() -> None:
+    model = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=2).fit(X)
+    found = model.transform(FAR, extrapolate="raise")
+    np.testing.assert_allclose(found, (FAR - X.mean(axis=0)) @ np.linalg.pinv(model.patterns_.maps), atol=1e-8)
+
+
+def test_the_warning_travels_with_its_numbers() -> None:
+    again = pickle.loads(pickle.dumps(dsp.ExtrapolationWarning("2 of 5 rows", 2, 5)))
+    assert (str(again), again.count, again.rows) == ("2 of 5 rows", 2, 5)
