@@ -191,9 +191,7 @@ class Coordinates(RowFunction):
 
     def block(self, x: Array, out: Array) -> Guessed | None:
         out[:] = self.function(x)
-        far = beyond_reach(self.kernel, self.points, x)
-        lost = np.isnan(out).any(axis=1)
-        far = lost if far is None else far | lost
+        far = beyond_reach(self.kernel, self.points, x) | np.isnan(out).any(axis=1)
         if far.any() and self.extrapolate == "nearest":
             out[far] = self.function(nearest_points(x[far], self.points, self.kernel))
         return Guessed(far)

@@ -32,7 +32,16 @@ from daskspectral.manifolds.product import slices_of
 from daskspectral.modes.functions import NUFFT_ROWS, LatticeValues
 from daskspectral.moments import DENSE_ROWS
 from daskspectral.passes.apply import Guessed, RowFunction
-from daskspectral.passes.support import FAR, Support, beyond_reach, nearest_points, vanishing
+from daskspectral.passes.support import (
+    FAR,
+    VANISHED,
+    Support,
+    beyond_reach,
+    decays,
+    nearest_points,
+    peak,
+    vanishing,
+)
 
 Array = NDArray[Any]
 EVERYWHERE = Support()
@@ -103,16 +112,17 @@ class SpanValues(SpanFunction):
     def block(self, x: Array, out: Array) -> Guessed | None:
         guessed, judged, lattice = None, self.support.coverage is not None, as_lattice(self.basis)
         if lattice is not None and self._modes is not None:
-            points = lattice.nearest(x)[0]
+            points, outside = lattice.nearest(x)
             out[:] = self._modes(lattice.angles(points)) + self.coefficients[0]
-            beyond = np.max(np.abs(points - x) / lattice.period, axis=1) if len(x) else np.zeros(0)
-            guessed = Guessed(beyond > FAR, beyond)
+            if outside is not None:
+                beyond = np.where(outside, np.abs(points - x) / lattice.period, 0.0).max(axis=1)
+                guessed = Guessed(beyond > FAR, beyond)
         else:
             device, basis, coefficients = self._there
             feature = _features(basis, self.support.nearest(x), device)
             out[:] = device.get(feature.T @ coefficients)
             guessed = self.support.guessed(x, _leverage(self.support, device.get(feature)) if judged else None)
-            if guessed is None and (far := self._far(x, feature, device)) is not None:
+            if guessed is None and (far := self._far(x, out)) is not None:
                 guessed = Guessed(far)
                 if far.any() and self.extrapolate == "nearest":
                     own = at_landmarks(self.basis)
@@ -122,20 +132,27 @@ class SpanValues(SpanFunction):
             out -= self.means
         return guessed
 
-    def _far(self, x: Array, feature: Array, device: Device) -> NDArray[np.bool_] | None:
-        """Return at which rows all functions vanish; None if some are neither constant nor at landmarks."""
-        found: NDArray[np.bool_] | None = None
+    def _far(self, x: Array, out: Array) -> NDArray[np.bool_] | None:
+        """Return at which rows all functions at landmarks vanish; None if others than these and constants take part.
+
+        There the values `out` are those of the constants, so that kernels are taken at few other rows.
+        """
+        parts, constant, most = [], 0.0, 0.0
         for part, own in zip(self.basis.parts, slices_of(b.size for b in self.basis.parts), strict=True):
             if isinstance(part, ConstantBasis):
-                continue
-            if not isinstance(part, LandmarkBasis):
+                constant = constant + self.coefficients[own].sum(axis=0)
+            elif isinstance(part, LandmarkBasis) and decays(part.kernel):
+                parts.append(part)
+                most = most + np.abs(self.coefficients[own]).sum(axis=0) * peak(part.kernel, part.landmarks)
+            else:
                 return None
-            values = device.get(feature[own].max(axis=0))[None]
-            far = beyond_reach(part.kernel, part.landmarks, x, values)
-            if far is None:
-                return None
-            found = far if found is None else found & far
-        return found
+        if not parts:
+            return None
+        far = np.all(np.abs(out - constant) <= 2 * VANISHED * most, axis=1)
+        for part in parts:
+            rows = np.flatnonzero(far)
+            far[rows] = beyond_reach(part.kernel, part.landmarks, x[rows]) if len(rows) else False
+        return np.asarray(far)
 
     def doubt(self, found: Tally, count: int) -> str:
         if as_lattice(self.basis) is not None:

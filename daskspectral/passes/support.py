@@ -113,15 +113,24 @@ class Support:
         return np.asarray(np.max(np.abs(self.nearest(x) - x) / np.ptp(self.ends, axis=0), axis=1))
 
 
-def beyond_reach(kernel: Kernel, points: Array, x: Array, values: Array | None = None) -> NDArray[np.bool_] | None:
-    """Return at which rows x (c, d) the kernel with all points (p, d) vanishes; None for kernels that do not decay.
+def decays(kernel: Kernel) -> bool:
+    """Return whether the kernel falls with the distance."""
+    return isinstance(kernel.inner if isinstance(kernel, EmbeddedKernel) else kernel, RadialKernel)
 
-    It does below 1e-6 of its value at equal points. Its `values` (p, c) may be given.
+
+def peak(kernel: Kernel, points: Array) -> float:
+    """Return the value of the kernel at equal points."""
+    return float(kernel.values(points[:1], points[:1])[0, 0])
+
+
+def beyond_reach(kernel: Kernel, points: Array, x: Array) -> NDArray[np.bool_]:
+    """Return at which rows x (c, d) the kernel with all points (p, d) vanishes; at none if it does not decay.
+
+    It does below 1e-6 of its value at equal points.
     """
-    if not isinstance(kernel.inner if isinstance(kernel, EmbeddedKernel) else kernel, RadialKernel):
-        return None
-    values = kernel.values(x, points) if values is None else values
-    return np.asarray(values.max(axis=0) < VANISHED * float(kernel.values(points[:1], points[:1])[0, 0]))
+    if not decays(kernel):
+        return np.zeros(len(x), bool)
+    return np.asarray(kernel.values(x, points).max(axis=0) < VANISHED * peak(kernel, points))
 
 
 def nearest_points(x: Array, points: Array, kernel: Kernel | None = None) -> Array:
