@@ -216,11 +216,11 @@ class Result:
 
     @property
     def names(self) -> set[Any]:
-        """The names of these values, their dimensions and coordinates."""
-        return {self.name, *self.dims, *self.coords}
+        """The names of these values and their dimensions, which rows cannot have."""
+        return {self.name, *self.dims}
 
     def coords_at(self, rows: RowLabels) -> dict[Any, Any]:
-        """Return the coordinates of these values, and of the rows, whose names are others."""
+        """Return the coordinates of these values, and of the rows, which stay if both have one."""
         return {**self.coords, **rows.coords}
 
     def lazily(self, values: da.Array) -> da.Array:
@@ -260,9 +260,9 @@ def apply_rows(
     coordinates with the `provenance` as attributes, and None is returned.
 
     Raises InvalidRowError for an invalid row unless the function makes it NaN, OSError for a chunk of a zarr array that
-    is missing and not meant to be. A dimension or coordinate of the rows with a name that the result has is called
-    x_... . With `out`, raises OSError where the data changed meanwhile. Lazy results raise when they are computed;
-    whether the data changed until then is not known.
+    is missing and not meant to be. A dimension or coordinate of the rows with the name of the result, or of one of its
+    dimensions, is called x_... . With `out`, raises OSError where the data changed meanwhile. Lazy results raise when
+    they are computed; whether the data changed until then is not known.
     """
     source = open_source(x, progress=progress)
     check_whole_source(source)
