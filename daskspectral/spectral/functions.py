@@ -572,8 +572,8 @@ def _with_fields(
             found[f"{name}_{part.kind}"] = values.assign_attrs(**said, **part.attrs)
     for name, values in functions.items():
         along = {dim for dim in values.dims if dim in (COMPONENT, "part")}
-        values = values.drop_vars([key for key in values.coords if along & {*values[key].dims}])
-        rows = free_names([*(dim for dim in values.dims if dim not in along), *values.coords], taken)
+        values = values.drop_vars([key for key in values.coords if COMPONENT in values[key].dims])
+        rows = free_names([name for name in (*values.dims, *values.coords) if name not in along], taken)
         found[name] = values.rename({key: new for key, new in rows.items() if key != new})
     return dataset.assign(found)
 
