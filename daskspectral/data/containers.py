@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -163,7 +164,7 @@ def frame_reader(frame: Any, what: str, wanted: Wanted) -> Reader:
     reader = ArrayReader(matrix(frame, what, places, wanted))
     if own is not None and None not in places:
         reader.named(own.taken(place for place in places if place is not None))
-    return reader.timed(_index_times(frame.index)) if _library(frame) == "pandas" else reader
+    return reader.timed(_index_times(frame))
 
 
 def vector(column: Any) -> Array:
@@ -394,10 +395,16 @@ def reader_of(value: Any, what: str) -> Reader:
         raise ValueError(f"{what} cannot be made an array: {error}") from None
 
 
-def _index_times(index: Any) -> RowTimes | None:
-    """Return the times, or the numbers, of the index of a frame of pandas; None for the numbers of all rows."""
-    default = type(index).__name__ == "RangeIndex"
-    return None if default or index.nlevels > 1 else RowTimes.of(index, str(index.name or "index"))
+def _index_times(frame: Any) -> RowTimes | None:
+    """Return the times, or the numbers, of the index of a frame; None for the numbers of all rows, and without one."""
+    index = getattr(frame, "index", None)
+    if _library(frame) == "pyarrow":
+        names = index_columns(frame.schema)
+        pandas = importlib.import_module("pandas") if len(names) == 1 else None
+        index = None if pandas is None else pandas.Index(frame.column(names[0]).to_pandas())
+    elif _library(frame) != "pandas" or type(index).__name__ == "RangeIndex":
+        return None
+    return None if index is None or index.nlevels > 1 else RowTimes.of(index, str(index.name or "index"))
 
 
 def _refuse_fetching(value: Any, what: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import xarray as xr
 from numpy.typing import NDArray
@@ -140,6 +141,8 @@ def test_frames_are_paired_by_their_index(name: str) -> None:
     frame = pd.DataFrame({"a": np.arange(float(len(index))), "b": 0.0}, index=times)
     assert found_pairs(frame, 2) == by_calendar(index, 2)
     assert found_pairs([frame], 2) == by_calendar(index, 2)
+    if name != "periods":
+        assert found_pairs(pa.Table.from_pandas(frame), 2) == by_calendar(index, 2)
 
 
 @pytest.mark.parametrize("name", [None, "when"])
