@@ -62,7 +62,9 @@ routing. `help(dsp.model_selection)` tells how to hold out blocks of a trajector
     Rows(x, fields={"potential": v})                further arrays, row by row, that the operator reads
     Rows(x, allow_missing=True)                     read fill values where a chunk of a zarr array is missing
 
-In `fit(x, sample_weight=w)` weight 2 is the row twice; what is chosen by default does not depend on the weights' unit.
+In `fit(x, sample_weight=w)` weight 2 is the row twice in all sums, and in the penalties that shrink with the number of
+rows. What is chosen by default (landmarks, kernel, penalty) is chosen from draws and folds of the rows as they are
+given, whatever the unit of the weights: weights and repeated rows have the same fit where these are given.
 
 What may be told
 ----------------

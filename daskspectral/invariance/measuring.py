@@ -22,8 +22,7 @@ from daskspectral.invariance.problem import problem_of
 from daskspectral.manifolds import Interval, Manifold
 from daskspectral.manifolds.base import MOST_FUNCTIONS
 from daskspectral.moments import Measured, Moments, SummedRows
-from daskspectral.moments.counting import counted_rows
-from daskspectral.moments.folds import FOLD, Groups, LabelledFolds, gathered
+from daskspectral.moments.folds import FOLD, Groups, LabelledFolds, distinct_rows, gathered
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.parameters import check_amount, check_whole, sobolev_order
@@ -56,7 +55,7 @@ class Levels:
     """Numbers that each row tells of a function."""
     tolerance: float = TOLERANCE
     counted: float | None = None
-    """How many rows these count as by their weights; None for as many."""
+    """How many of the rows differ and have weight; None for all."""
 
     def of(self, most: int) -> InvariantBasis:
         """The invariant functions of as many whole levels as have at most `most` functions together."""
@@ -314,11 +313,11 @@ def decide_levels(
         return levels.first, levels
     rows, fields = draw_fields(source, PILOT, np.random.default_rng(0))
     weight = fields.get("weight", np.ones(len(rows)))
-    drawn = counted_rows(weight) if len(rows) else 0.0
-    if drawn:
-        levels = replace(levels, counted=levels.rows * drawn / len(rows))
+    heavy = fields["x"][weight > 0]
+    if len(heavy):  # rows that are repeated, or weigh more, tell of no more functions
+        levels = replace(levels, counted=levels.rows * (distinct_rows(heavy).max() + 1.0) / len(rows))
     first = basis = levels.first
-    if not drawn or not levels.more(basis):
+    if not len(heavy) or not levels.more(basis):
         return basis, levels  # what is wrong with the rows is told when they are measured
     labels = np.unique(fields.pop(FOLD), return_inverse=True)[1].ravel() if FOLD in fields else np.arange(len(rows))
     if folded:
