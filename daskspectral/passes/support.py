@@ -135,7 +135,10 @@ def beyond_reach(kernel: Kernel, points: Array, x: Array) -> NDArray[np.bool_]:
 
 def nearest_points(x: Array, points: Array, kernel: Kernel | None = None) -> Array:
     """Return the nearest of the points (p, d) to each row of x (c, d), in the metric of a kernel if it is given."""
-    rows, places = (points, x) if kernel is None else (kernel.embedded(points), kernel.embedded(x))
+    center = points.mean(axis=0) if kernel is None or kernel.stationary else 0.0  # far from 0 distances lose digits
+    rows, places = points - center, x - center
+    if kernel is not None:
+        rows, places = kernel.embedded(rows), kernel.embedded(places)
     squares, step = np.square(rows).sum(axis=1), max(1, BLOCK // len(rows))
     parts = [(squares - 2 * (places[i : i + step] @ rows.T)).argmin(axis=1) for i in range(0, len(x), step)]
     return np.asarray(points[np.concatenate(parts)])
