@@ -82,7 +82,8 @@ class Landmarks(OpenKernel):
         The periods of columns of X by their numbers, as in {0: 2 * numpy.pi} for angles; the kernel is made periodic in
         them (`kernels.Periodic`).
     constant : bool, optional
-        Add the constant function; by default where the operator kills it. To functions of your own it is added by
+        Add the constant function; by default if the operator kills it, and to linear functions, whose span would
+        depend on the origin without, unless their means are subtracted. To functions of your own it is added by
         Concatenated((ConstantBasis(d), basis)).
     exclude : bool, optional
         Whether rows that coincide with landmarks are left out of the sums where the form has derivatives, as long as

@@ -23,7 +23,9 @@ class Covariance(Operator):
     Rows with single missing values count with what they have by `Rows(x, on_invalid="pairwise")`; a field less its
     climatology and trend is `Rows(x, anomaly="month", detrend=1)`.
 
-    Columns with a variance of their own units decide; `Rows(x, standardize=True)` makes them alike.
+    Columns with a variance of their own units decide; `Rows(x, standardize=True)` makes them alike. The origin of the
+    columns decides nothing for linear functions and stationary kernels; polynomials and dot-product kernels, whose norm
+    has an origin, have it at the center of the data if these lie far from zero.
 
     Examples
     --------
