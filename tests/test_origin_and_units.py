@@ -16,13 +16,14 @@ from daskspectral.basis import (
     Concatenated,
     ConstantBasis,
     FourierBasis,
+    FourierLattice,
     LandmarkBasis,
     Landmarks,
     MonomialBasis,
     SoftCells,
 )
 from daskspectral.kernels import Gaussian, Linear, Polynomial
-from daskspectral.operators import Covariance, Cross, Laplacian, Transfer
+from daskspectral.operators import Covariance, Cross, Laplacian, Schroedinger, Transfer
 from tests.common import doubtful
 
 pytestmark = doubtful
@@ -254,3 +255,20 @@ def test_columns_whose_squares_leave_the_range_of_numbers(basis: Any, unit: floa
     near, far = (fitted(Cross(center=True), (x * [1.0, s], y), basis) for s in (1.0, unit))
     np.testing.assert_allclose(values(far), values(near), rtol=1e-9)
     assert (far.rank_, far.trusted_.tolist()) == (near.rank_, near.trusted_.tolist())
+
+
+@pytest.mark.parametrize("unit", [2.0**-40, 2.0**40])
+def test_weights_of_modes_have_no_units(unit: float) -> None:
+    """One transform sums two weights, of which one is 1 and the other a potential in the unit of the columns."""
+    x, v = normal(), exact(np.random.default_rng(5).uniform(1, 2, 600))
+    models = [
+        fitted(Schroedinger(), dsp.Rows(x * s, fields={"potential": v / s**2}), FourierLattice(3), n_components=3)
+        for s in (1.0, unit)
+    ]
+    np.testing.assert_allclose(models[1].eigenvalues_ * unit**2, models[0].eigenvalues_, rtol=1e-6)
+
+
+def test_a_density_has_no_origin() -> None:
+    x = normal()
+    near, far = (fitted(Laplacian(density=1.0), x + t, Landmarks(Gaussian(1.0), 12)) for t in (0.0, 2.0**28))
+    np.testing.assert_allclose(far.eigenvalues_, near.eigenvalues_, rtol=1e-6, atol=1e-9)

@@ -30,6 +30,8 @@ from daskspectral.modes.tensor import (
 MATMUL_MODES = {1: (0, 0, 21), 2: (25, 25, 169), 3: (2197, 729, 2197)}
 LEAST_ROWS, MOST_ROWS = 2**15, 2**18  # of a call
 
+FAR = 20  # powers of two from 1, beyond which a weight is summed in a unit of its own
+
 
 class ModeSum(ABC):
     """C_w(j) = sum_i w_i exp(-i j.t_i) for |j_a| <= orders[a], of one weight or several, over any number of calls.
@@ -114,7 +116,7 @@ class MatmulSum(ModeSum):
 
 
 class NufftSum(ModeSum):
-    """Sums by type 1; two real weights share one complex transform."""
+    """Sums by type 1; two real weights share one complex transform, each in a unit in which neither hides the other."""
 
     def __init__(self, orders: tuple[int, ...], eps: float, arena: Arena | None = None):
         super().__init__(orders)
@@ -125,7 +127,7 @@ class NufftSum(ModeSum):
     def _allocate(self, weights: int) -> None:
         shape = tuple(2 * order + 1 for order in self.orders)
         self._sums = self._device.zeros(((weights + 1) // 2, *shape), complex)
-        self._count = weights
+        self._count, self._steps, self._seen = weights, np.zeros(weights), np.zeros(weights, dtype=bool)
         self._strengths = self._device.empty(0, complex)
 
     def _add(self, angles: Array, weights: Array | None) -> None:
@@ -135,6 +137,15 @@ class NufftSum(ModeSum):
         if len(self._strengths) != len(angles):
             self._strengths = device.empty(len(angles), complex)
         strengths = self._strengths
+        if weights is not None:
+            largest = np.array([float(np.abs(w).max()) if len(w) else 0.0 for w in weights])
+            steps = np.rint(np.log2(np.where(largest > 0, largest, 1.0)))
+            first = ~self._seen & (largest > 0)  # what is added later is in the unit of the first rows
+            self._steps[first] = np.where(np.abs(steps) > FAR, steps, 0.0)[first]
+            self._seen |= first
+            weights = (
+                weights * np.asarray(np.exp2(-self._steps)[:, None], like=weights) if self._steps.any() else weights
+            )
         for k, sums in enumerate(self._sums):
             strengths.real[...] = 1.0 if weights is None else weights[2 * k]
             strengths.imag[...] = weights[2 * k + 1] if weights is not None and 2 * k + 1 < len(weights) else 0.0
@@ -149,7 +160,8 @@ class NufftSum(ModeSum):
         first.real, first.imag = sums.real + mirrored.real, sums.imag - mirrored.imag
         second.real, second.imag = sums.imag + mirrored.imag, mirrored.real - sums.real
         out *= 0.5
-        return out[: self._count]
+        found = out[: self._count]
+        return found * np.exp2(self._steps).reshape(-1, *[1] * len(self.orders)) if self._steps.any() else found
 
 
 def mode_sum(orders: tuple[int, ...], method: str, eps: float = 1e-9, arena: Arena | None = None) -> ModeSum:

@@ -149,6 +149,10 @@ def estimate_density(
     e, w = embedded(x, periods)[w > 0], w[w > 0]
     if len(e) < 2 or not np.ptp(e, axis=0).any():
         raise ValueError("the density of the data cannot be estimated: all rows of the sample are the same point")
+    if periods is None and (np.abs(e[0]) > 4 * np.ptp(e, axis=0)).any():  # about a row, means lose no digits
+        options: dict[str, Any] = {"weights": weights, "clip": clip}
+        found = estimate_density(x - e[0], exponent, rng, **options)
+        return replace(found, centres=found.centres + e[0])
     centres, counts = _cells(e, w, rng)
     heights = _sums(centres, e, w, chosen_bandwidth(e, w, rng))
     heights = np.maximum(heights, heights[heights > 0].min(initial=np.inf)) if heights.any() else np.ones(len(heights))
