@@ -3,7 +3,6 @@
 import datetime
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -52,31 +51,6 @@ def some(n: int, share: float, seed: int = 0) -> Array:
     return np.flatnonzero(np.random.default_rng(seed).uniform(size=n) < share)
 
 
-class Calendar(SimpleNamespace):
-    """A time of a calendar of 365 days, as cftime has them."""
-
-    calendar = "noleap"
-    LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-
-    @classmethod
-    def of(cls, day: int) -> "Calendar":
-        year, left = divmod(day, 365)
-        month = 0
-        while left >= cls.LENGTHS[month]:
-            left -= cls.LENGTHS[month]
-            month += 1
-        return cls(number=day, year=1900 + year, month=month + 1, day=left + 1, daysinmonth=cls.LENGTHS[month])
-
-    def __sub__(self, other: "Calendar") -> datetime.timedelta:
-        return datetime.timedelta(days=self.number - other.number)
-
-
-def objects(values: list[Any]) -> Array:
-    found = np.empty(len(values), object)
-    found[:] = values
-    return found
-
-
 def winters(freq: str) -> tuple[pd.DatetimeIndex, list[int]]:
     whole = pd.date_range("1990-01-01", "1999-12-31", freq=freq)
     kept = [i for i, t in enumerate(whole) if t.month in (12, 1, 2)]
@@ -92,7 +66,11 @@ def dated(first: str, count: int, freq: str) -> pd.DatetimeIndex:
     return pd.date_range(first, periods=count, freq=freq)
 
 
-FIRSTS = np.cumsum([0, *(Calendar.LENGTHS * 20)])[:-1]
+def of_cftime(calendar: str, count: int, freq: str) -> Any:
+    times = xr.date_range("1900-01-01", periods=count, freq=freq, calendar=calendar, use_cftime=True)
+    return np.asarray(times, dtype=object)
+
+
 ZONE = "Europe/Paris"
 CALENDARS: dict[str, tuple[Any, list[Any]]] = {
     "daily": winters("D"),
@@ -114,9 +92,11 @@ CALENDARS: dict[str, tuple[Any, list[Any]]] = {
     "one in between": (np.sort(np.append(np.arange(300.0), 0.5)), [0, 0.5, *range(1, 300)]),
     "jittered": (np.arange(300) + np.random.default_rng(0).uniform(-0.1, 0.1, 300), list(range(300))),
     "a slow clock": thinned(1.000003 * np.arange(3000), 0.9),
-    "days without leap days": thinned(objects([Calendar.of(day) for day in range(1000)])),
-    "months of a calendar": thinned(objects([Calendar.of(int(day)) for day in FIRSTS])),
-    "dates of Python": thinned(objects([datetime.date(2000, 2, 1) + datetime.timedelta(days=k) for k in range(60)])),
+    "days without leap days": thinned(of_cftime("noleap", 1000, "D")),
+    "months of 30 days": thinned(of_cftime("360_day", 240, "MS")),
+    "ends of months of a calendar": thinned(of_cftime("julian", 240, "ME")),
+    "months of a calendar": thinned(of_cftime("noleap", 240, "MS")),
+    "dates of Python": thinned(np.array([datetime.date(2000, 2, 1) + datetime.timedelta(days=k) for k in range(60)])),
     "with a zone": thinned(pd.date_range("2000-03-25", periods=99, freq="h", tz=ZONE)),
 }
 
