@@ -28,7 +28,12 @@ one problem. PYTHONPATH runs the script with the package of another checkout:
     python examples/benchmarks/first_fit.py --problem square --n 2000 --set solver=cut --set basis__kernel=gaussian:0.3
     python examples/benchmarks/first_fit.py --problem normal-2 --set basis=monomial:2:4  # its own eigenfunctions
 
-The problems are `FIRST_FIT`, the twelve, and `HARD` in `problems.py`; `spectra.py` computes their eigenvalues.
+The problems are `FIRST_FIT`, the twelve, and `HARD` in `problems.py`; `spectra.py` computes their eigenvalues. Further
+sets: `FOLDED`, tight rolls, spirals and rings whose values are wrong, where "wrong" counts those that are trusted
+nevertheless; and `ROUNDED`, rows of few distinct points:
+
+    python examples/benchmarks/first_fit.py --problems folded --n 2000 --seeds 2
+    python examples/benchmarks/first_fit.py --problems rounded --n 1000 --n 10000 --seeds 2
 """
 
 from __future__ import annotations
@@ -42,12 +47,12 @@ import click
 import numpy as np
 from common import Rows, options, report, table
 from fitting import Fit, Settings, classes, fit, parallel, processes_option, settings_option, told
-from problems import FIRST_FIT, HARD, chosen, relative_errors
+from problems import FIRST_FIT, FOLDED, HARD, ROUNDED, chosen, relative_errors
 
 Array = np.ndarray
 SIZES = (1000, 10_000, 100_000)
-SETS = {"twelve": FIRST_FIT, "hard": HARD, "all": FIRST_FIT | HARD}
-PROBLEMS = SETS["all"]
+SETS = {"twelve": FIRST_FIT, "hard": HARD, "all": FIRST_FIT | HARD, "folded": FOLDED, "rounded": ROUNDED}
+PROBLEMS = SETS["all"] | FOLDED | ROUNDED
 CLOSE, WRONG = 0.10, 0.15  # errors of a value that deserves trust, and of one that does not
 MEANS = "geometric mean"
 

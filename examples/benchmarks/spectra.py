@@ -113,6 +113,25 @@ def swiss_roll(count: int) -> Array:
     return sums([roll[:count], (np.pi * np.arange(count) / 21) ** 2], count)
 
 
+def roll(tightness: float, width: float, count: int) -> Array:
+    """The strip t in [1.5 pi, 4.5 pi], h in [0, width], t and h uniform, rolled to the radius t / tightness."""
+
+    def energy(t: Array) -> Array:
+        return tightness**2 / (1 + t**2)
+
+    around = sturm_liouville((1.5 * np.pi, 4.5 * np.pi), np.ones_like, energy, degree=2 * count + 40)
+    return sums([around[:count], (np.pi * np.arange(count) / width) ** 2], count)
+
+
+def spiral(pitch: float, turns: float, count: int) -> Array:
+    """The curve of radius .5 + pitch t / (2 pi) at the angle t, uniform in [0, 2 pi turns]."""
+
+    def energy(t: Array) -> Array:
+        return 1 / ((0.5 + pitch * t / (2 * np.pi)) ** 2 + (pitch / (2 * np.pi)) ** 2)
+
+    return sturm_liouville((0, 2 * np.pi * turns), np.ones_like, energy, degree=2 * count + 40)[:count]
+
+
 def annulus(count: int) -> Array:
     """f = R(r) T(angle): -((1 + .8 cos) T')' = m (1 + .8 cos) T, and R with the potential m / r^2."""
     angle = np.linspace(0, 2 * np.pi, 1024, endpoint=False)
