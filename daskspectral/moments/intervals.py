@@ -5,7 +5,8 @@ those of the whole. The spread of the turned values gives standard errors s (del
 functions, each measured on the fold that it was not fitted to, give held-out values h. By min-max h lies beyond the
 fitted value l, which is too good by overfitting, and the interval reaches from one to the other, widened by the
 jackknife: √(l h) exp(+-(1.15 t s / l + |ln(h / l)| / 2)). Where
-other functions had lower values on rows held out when these were chosen, it goes down to them.
+other functions had lower values on rows held out when these were chosen, it goes down to them; and where half of the
+landmarks change values, below them by as much (`moments.solution`).
 """
 
 from __future__ import annotations

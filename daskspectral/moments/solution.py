@@ -20,7 +20,7 @@ from daskspectral.moments.moments import Moments
 from daskspectral.moments.pairwise import SQUARES, SUMS
 from daskspectral.moments.problem import Posed, checked_means, relation_of
 from daskspectral.moments.starts import Starts, starts_of
-from daskspectral.moments.trust import Solved, advise_clipped, advise_manifold, advise_rank
+from daskspectral.moments.trust import Solved, advise_clipped, advise_manifold, advise_rank, maximised
 from daskspectral.operators import Operator
 from daskspectral.solve.neighbors import energy_ratios
 from daskspectral.solve.ritz import ritz, ritz_singular
@@ -28,6 +28,7 @@ from daskspectral.solvers import Cut, Solving
 
 Array = NDArray[np.floating[Any]]
 LEAST_HALVED = 16  # landmarks, below which half of them tell nothing
+LOWERED = 1.5  # the power of the factor by which half of the functions change values, of the lower ends of intervals
 MOST_STEEP = 6.0  # the power with which errors fall as frequencies are added
 LEAST_LEFT = 1e-9  # of the variance of the columns
 JUDGED = 4  # functions at least that are compared with those of a graph
@@ -105,6 +106,9 @@ def solve_moments(
         approximation = extrapolated([share for share, _ in parts], changes)
         if not half:  # fewer functions do not have all values
             approximation = np.where(np.isnan(approximation), np.abs(errors.held_out), approximation)
+    if half and own.needs_symmetry and not dynamic and not maximised(operator, spectrum.values):
+        errors = replace(errors, intervals=_lowered(errors.intervals, spectrum.values.real, approximation))
+        intervals = np.sort(operator.presented(errors.intervals), axis=1)
     constants = min(posed.nulls, len(spectrum.values)) or _leading_constant(moments, shown["left"])
     certain = np.ones(len(spectrum.values), bool)
     if dynamic and is_lagged(moments):
@@ -134,6 +138,16 @@ def solve_moments(
         "trusted_": solved.trusted,
         "constants_": constants,
     }
+
+
+def _lowered(intervals: Array, values: Array, approximation: Array) -> Array:
+    """Return intervals (k, 2) of values that more functions would lower: down by what half of them change, and more."""
+    size = np.abs(values)
+    change = np.nan_to_num(approximation / (size + NEGLIGIBLE * size.max(initial=0.0) + 1e-300))
+    found, nearest = intervals.copy(), np.abs(intervals).argmin(axis=1)
+    same_sign = np.sign(intervals).prod(axis=1) > 0
+    found[np.arange(len(found)), nearest] *= np.where(same_sign, (1 + change) ** -LOWERED, 1.0)
+    return np.asarray(found)
 
 
 def extrapolated(shares: Sequence[float], changes: Array) -> Array:

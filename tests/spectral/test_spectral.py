@@ -175,3 +175,14 @@ def test_intervals_cover_and_held_out_values_have_no_bias() -> None:
     held_out = np.array([fit.held_out_[1] for fit in fits])
     assert np.count_nonzero((low <= 1) & (high >= 1)) >= binom.ppf(1e-6, 200, 0.95)
     assert abs(held_out.mean() - 1) < 5 * held_out.std() / np.sqrt(200)
+
+
+def test_intervals_go_down_to_what_more_landmarks_would_find() -> None:
+    """Of a torus in six columns a tenth of the values goes with half of the landmarks: 4 of 10 were in intervals."""
+    angles = np.random.default_rng(0).uniform(0, 2 * np.pi, (1000, 3))
+    x = np.stack([np.cos(angles), np.sin(angles)], axis=2).reshape(1000, 6)
+    model = dsp.SpectralDecomposition(n_components=11, random_state=0)
+    with warnings.catch_warnings(action="ignore"):
+        model.fit(x)
+    wanted, (lower, upper) = np.repeat([1.0, 2.0], [6, 4]), model.eigenvalue_errors_[1:].T
+    assert np.count_nonzero((lower <= wanted) & (wanted <= upper)) >= 8
