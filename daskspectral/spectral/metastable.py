@@ -92,7 +92,7 @@ def metastable_sets(
     return MetastableSets(
         functions,
         weights,
-        weights[0],
+        as_probabilities(weights[:1])[0],
         transitions,
         rates,
         passage_times(rates),
@@ -128,8 +128,9 @@ def beside_constant(values: Array) -> Array:
 
 
 def gaps(timescales: Array) -> Array:
-    """The ratios t_i / t_{i+1} of timescales, the first for two sets."""
-    return np.asarray(timescales[:-1] / timescales[1:])
+    """The ratios t_i / t_{i+1} of timescales, the first for two sets; 1 of infinite ones."""
+    slow, fast = timescales[:-1], timescales[1:]
+    return np.divide(slow, fast, out=np.ones_like(slow), where=np.isfinite(fast))
 
 
 def crisp(functions: Array) -> Array:

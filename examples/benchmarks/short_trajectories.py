@@ -16,7 +16,12 @@ up to the grid's spacing, but with trajectories and population scores that are e
 - four wells: V = 2 (x² - 1)² + 2 (y² - 1)² + .6 x y, σ = .76, .49, .37.
 - Mueller-Brown: at temperature 15, σ = .995, .79, .68, .48.
 
+With `--starts`, runs from equilibrium, from one side of the slowest function, and with twice the weight there: the
+share of the fits, singular and reversible, of which is said that they do not start in equilibrium, and of those that
+are off by more than their interval but trusted.
+
     python examples/benchmarks/short_trajectories.py --processes 2 --json short_trajectories.json
+    python examples/benchmarks/short_trajectories.py --processes 2 --starts --seeds 50
 """
 
 from __future__ import annotations
@@ -108,10 +113,11 @@ class Chain:
         jumps = np.maximum((functions / root[:, None] * self.values) @ self.weighted.T, 0)
         self.cumulated = np.cumsum(jumps / jumps.sum(axis=1, keepdims=True), axis=1)
 
-    def draw(self, n: int, seed: int) -> Array:
-        """n successive rows (n, d) from equilibrium."""
+    def draw(self, n: int, seed: int, side: float = 1.0) -> Array:
+        """n successive rows (n, d) from equilibrium, or with `side` times the weight where the slowest function < 0."""
         rng = np.random.default_rng(seed)
-        cells = [int(rng.choice(len(self.x), p=self.weight))]
+        start = self.weight * np.where(self.weighted[:, 1] < 0, side, 1)
+        cells = [int(rng.choice(len(self.x), p=start / start.sum()))]
         for chance in rng.random(n - 1):
             cells.append(min(int(np.searchsorted(self.cumulated[cells[-1]], chance)), len(self.x) - 1))
         return self.x[cells] + self.spacing * (rng.random((n, len(self.spacing))) - 0.5)
@@ -189,8 +195,40 @@ def best(found: list[dict[tuple, list[float]]]) -> Iterator[tuple[str, str, Arra
         yield space, f"{count} x {width:g}" if count else "", means[key]
 
 
+STARTS = {"equilibrium": 1.0, "one side": 0.0, "twice": 2.0}
+RUNS = ((1, 4000), (20, 200), (200, 40))  # how many, of how many rows
+
+
+def started(name: str, runs: int, n: int, start: str, seed: int, settings: Settings) -> tuple[list[bool], list[str]]:
+    """Whether a singular and a reversible fit are said to start out of equilibrium, and are off but trusted."""
+    process, found, said = chain(name), [], []
+    x = [process.draw(n, 1000 * seed + run, STARTS[start]) for run in range(runs)]
+    for operator in (Transfer(1), Transfer(1, reversible=True)):
+        done = fit(x, **{"operator": operator, "random_state": 0, "n_components": 3} | settings)
+        if done.model is None:
+            raise click.ClickException("; ".join(done.said))
+        low, high = done.model.timescale_errors_[0, 0]
+        off = not low <= -1 / np.log(process.values[1]) <= high
+        said += done.said
+        alarm = any("equilibrium" in str(doubt) for doubt in done.model.doubts_)
+        found += [alarm, bool(off and done.model.trusted_[done.model.constants_])]
+    return found, said
+
+
+def starts_table(names: tuple[str, ...], seeds: int, processes: int, settings: Settings) -> Rows:
+    """The shares of alarms and of fits that are off but trusted, by process, start, and runs."""
+    rows: Rows = []
+    for name, (runs, n), start in ((name, size, start) for name in names for size in RUNS for start in STARTS):
+        jobs = [(name, runs, n, start, seed, settings) for seed in range(seeds)]
+        done = np.mean([found for found, _ in parallel(started, jobs, processes, f"{name}, {start}")], axis=0)
+        shares = dict(zip(("alarm", "wrong", "alarm reversible", "wrong reversible"), done.tolist(), strict=True))
+        rows.append({"process": name, "runs": runs, "rows": n, "start": start} | shares)
+    return rows
+
+
 @click.command(help=__doc__)
 @options(repeats=None)
+@click.option("--starts", is_flag=True, help="runs that start out of equilibrium")
 @click.option("--process", "names", multiple=True, type=click.Choice(list(PROCESSES)), default=tuple(PROCESSES))
 @click.option("--n", "sizes", multiple=True, type=int, default=(1000, 3000, 10_000, 30_000), show_default=True)
 @click.option("--seeds", default=30, show_default=True, help="trajectories of each process and length")
@@ -199,6 +237,7 @@ def best(found: list[dict[tuple, list[float]]]) -> Iterator[tuple[str, str, Arra
 def main(
     quick: bool,
     json_path: Path | None,
+    starts: bool,
     names: tuple[str, ...],
     sizes: tuple[int, ...],
     seeds: int,
@@ -208,6 +247,9 @@ def main(
     """Fit every trajectory, and compare in the population."""
     if quick:
         names, sizes, seeds = ("well",), (600,), 1
+    if starts:
+        report("starts out of equilibrium", starts_table(names, seeds, processes, settings), json_path)
+        return
     rows: Rows = []
     said: list[str] = []
     start = time.perf_counter()
