@@ -33,6 +33,7 @@ __all__ = [
     "nearest",
     "one_doubt",
     "overheard",
+    "plain_name",
     "printable",
     "raise_on_signals",
     "ranked",
@@ -122,6 +123,11 @@ def printable(text: str) -> str:
     return redacted(shown)
 
 
+def plain_name(name: str) -> str:
+    """Return a name from data for a message, with line feeds and control characters as \\x1b."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
+
+
 _listening: ContextVar[tuple[dict[str, Rank], ...]] = ContextVar("listening", default=())
 _waiting: ContextVar[dict[str, Rank] | None] = ContextVar("waiting", default=None)
 _named: ContextVar[Callable[[], Sequence[str]]] = ContextVar("named", default=list)
@@ -152,7 +158,7 @@ def columns_named(names: Callable[[], Sequence[str]]) -> Iterator[None]:
 def column_name(number: int) -> str:
     """A column of X for a message, by its number and its name, such as "column 3 (ash)"."""
     names = _named.get()()
-    return f"column {number} ({names[number]})" if number < len(names) else f"column {number}"
+    return f"column {number} ({plain_name(names[number])})" if number < len(names) else f"column {number}"
 
 
 @contextmanager

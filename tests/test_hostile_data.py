@@ -271,8 +271,11 @@ def test_links_to_regular_files_are_read(tmp_path: Path) -> None:
 
 SIZES: dict[str, tuple[str, Callable[[Path], Path]]] = {
     "too many chunks": (f"1 to {MOST_CHUNKS} chunks", lambda p: v3(p, shape=[10**9, 2], chunks=[1, 2])),
-    "beyond counting": (f"1 to {MOST_CHUNKS} chunks", lambda p: v3(p, shape=[10**30, 10**30], chunks=[1, 1])),
-    "chunks of no rows": (f"1 to {MOST_CHUNKS} chunks", lambda p: v3(p, chunks=[0, 2])),
+    "beyond counting": (
+        r"hostile\.zarr.* more than any array has",
+        lambda p: v3(p, shape=[10**30, 10**30], chunks=[1, 1]),
+    ),
+    "chunks of no rows": (r"hostile\.zarr.* lengths are 1 or more", lambda p: v3(p, chunks=[0, 2])),
     "many chunks": ("1000000 of 1000000 chunks", lambda p: v3(p, shape=[10**6, 2], chunks=[1, 2])),
     "many columns": ("this run needs", lambda p: v3(p, shape=[2, 10**9], chunks=[1, 1])),
     "one chunk": ("this run needs", lambda p: v3(p, shape=[10**13, 1])),

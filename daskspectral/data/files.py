@@ -108,10 +108,12 @@ def _hdf5(source: Any, name: str, h5py: Any) -> Iterator[Any]:
 
 def _is_phantom(dataset: Any) -> bool:
     """Whether a dataset stands for a NetCDF dimension without coordinates, and so holds no values."""
-    label = dataset.attrs.get("NAME", b"") if dataset.attrs.get("CLASS") == b"DIMENSION_SCALE" else b""
-    return isinstance(label, bytes) and label.startswith(b"This is a netCDF dimension but not a netCDF variable")
+    scale, label = (dataset.attrs.get(key) for key in ("CLASS", "NAME"))
+    texts = isinstance(scale, bytes) and isinstance(label, bytes)
+    return texts and scale == b"DIMENSION_SCALE" and label.startswith(PHANTOM)
 
 
+PHANTOM = b"This is a netCDF dimension but not a netCDF variable"
 NETCDF = (".nc", ".nc4", ".cdf", ".netcdf")
 PARQUET = (".parquet", ".pq")
 _PACKED = ("scale_factor", "add_offset", "missing_value", "_Unsigned")
@@ -222,8 +224,6 @@ def need_netcdf(what: str) -> None:
 
 def _netcdf(paths: list[str], what: str, sample_dims: Sequence[str] | None) -> xr.Dataset:
     """One Dataset of all files, by xarray.open_mfdataset."""
-    import xarray as xr
-
     need_netcdf(what)
     remote = [path for path in paths if "://" in path]
     sources: Any = [opened_file(path) for path in paths] if remote else paths
@@ -240,6 +240,22 @@ def _netcdf(paths: list[str], what: str, sample_dims: Sequence[str] | None) -> x
         "decode_timedelta": False,
         **({"engine": "h5netcdf"} if remote else {}),
     }
+    found = _opened(paths, sources, remote, what, sample_dims, options)
+    check_attributes(found, ", ".join(paths[:3]))
+    return found
+
+
+def _opened(
+    paths: list[str],
+    sources: Any,
+    remote: list[str],
+    what: str,
+    sample_dims: Sequence[str] | None,
+    options: Mapping[str, Any],
+) -> xr.Dataset:
+    """Open files as one Dataset. Raises OSError that names a damaged file, ValueError if they do not go together."""
+    import xarray as xr
+
     try:
         try:
             return xr.open_mfdataset(sources, combine="by_coords", **options)
@@ -248,15 +264,20 @@ def _netcdf(paths: list[str], what: str, sample_dims: Sequence[str] | None) -> x
                 raise
             along = list(sample_dims or [])[:1] or [_first_dimension(paths[0])]
             return xr.open_mfdataset(sources, combine="nested", concat_dim=along[0], **options)
-    except (ValueError, OSError) as error:
+    except Exception as error:  # of any kind: the files are what they say
         damaged = [path for path in paths if path not in remote and not _is_readable(path)]
         if damaged and not isinstance(error, PermissionError):
             raise OSError(
                 f"{damaged[0]} cannot be read as NetCDF: the file is damaged or cut short, or of another format "
-                f"({str(error).splitlines()[0]})"
+                f"({str(error)[:200]!a})"
             ) from error
-        if isinstance(error, OSError):
+        if isinstance(error, (OSError, ImportError, MemoryError)):
             raise
+        if len(paths) == 1:
+            raise OSError(
+                f"{paths[0]} cannot be decoded ({type(error).__name__}: {str(error)[:200]!a}): mend its attributes, or "
+                "open it yourself, and give the Dataset"
+            ) from error
         raise ValueError(
             f"{what} is {len(paths)} NetCDF files that do not go together as one Dataset ({error}): they must have the "
             "same coordinates but along one dimension, along which they follow one another; open them yourself by "
@@ -271,7 +292,7 @@ def _is_readable(path: str) -> bool:
     try:
         with xr.open_dataset(path, decode_times=False, decode_timedelta=False):
             return True
-    except (ValueError, OSError):
+    except Exception:  # of any kind: the file is what it says
         return False
 
 
@@ -301,27 +322,31 @@ def _group(group: zarr.Group, name: str) -> LabelledData | None:
     import zarr
     from zarr.storage import LocalStore, MemoryStore
 
-    from daskspectral.data.stores import MAIN, CheckedFolder, data_arrays
+    from daskspectral.data.stores import CheckedFolder, data_arrays, main_name, metadata_of
 
-    arrays = data_arrays(group)
+    with metadata_of(name):
+        arrays = data_arrays(group)
     if not arrays:
         return None
     import xarray as xr
 
     store = CheckedFolder(group.store.root) if isinstance(group.store, LocalStore) else group.store
     unmasked = [str(key) for key, member in group.members() if isinstance(member, zarr.Array) and _has_no_mask(member)]
-    data = xr.open_zarr(  # noqa: TID251  # its arrays have been looked at in `data_arrays`
-        store,
-        group=group.path or None,
-        chunks={},
-        consolidated=group.metadata.consolidated_metadata is not None,
-        decode_coords="all",
-        decode_timedelta=False,
-        mask_and_scale=dict.fromkeys(unmasked, False),  # by variable
-    )
+    main = main_name(group)
+    with metadata_of(name):
+        data = xr.open_zarr(  # noqa: TID251  # its arrays have been looked at in `data_arrays`
+            store,
+            group=group.path or None,
+            chunks={},
+            consolidated=group.metadata.consolidated_metadata is not None,
+            decode_coords="all",
+            decode_timedelta=False,
+            mask_and_scale=dict.fromkeys(unmasked, False),  # by variable
+        )
     for key in unmasked:
         data.variables[key].attrs.pop("_FillValue", None)
-    main, root = group.attrs.get(MAIN), name.rstrip("/")
+    check_attributes(data, name)
+    root = name.rstrip("/")
     files = {
         key: replace(
             ZarrReader.of(array, f"{root}/{key}"), allow_missing=fill_is_meant() or _reads_as_nan(array, data[key])
@@ -334,6 +359,25 @@ def _group(group: zarr.Group, name: str) -> LabelledData | None:
     key = next(iter(arrays)) if len(arrays) == 1 else str(main)
     direct = None if _packed(data[key]) else zarr_reader(arrays[key], f"{root}/{key}")
     return LabelledData(data[key], direct, files)
+
+
+def check_attributes(data: xr.Dataset, name: str) -> None:
+    """Raise OSError if attributes by which values are decoded are not numbers, as they have to be.
+
+    xarray decodes values when they are read: without this, the error comes in a task and does not name the file.
+    """
+    for key, variable in data.variables.items():
+        found = {**variable.attrs, **variable.encoding}
+        numbers_only = variable.dtype.kind in "fiub"
+        for attribute in ("scale_factor", "add_offset", *(("_FillValue", "missing_value") if numbers_only else ())):
+            value: Any = found.get(attribute)
+            kind = "f" if value is None else np.asarray(value).dtype.kind
+            single = np.size(value) == 1 or attribute == "missing_value"
+            if kind not in "fiub" or not single or (attribute == "scale_factor" and value is not None and not value):
+                raise OSError(
+                    f"{str(key)!a} of {name} has {attribute}={str(value)[:80]!a}, and a number is expected: mend the "
+                    "attribute, or remove it"
+                )
 
 
 def _has_no_mask(array: zarr.Array[Any]) -> bool:

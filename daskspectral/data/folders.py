@@ -70,9 +70,15 @@ class Directory:
             return file.read(MOST_READ)
 
     def create(self, name: str, data: bytes) -> None:
-        """Write a new file. Raises FileExistsError where there is one."""
-        with room_at(self.path), (self.path / name).open("xb") as file:
-            file.write(data)
+        """Write a new file, or leave none. Raises FileExistsError where there is one."""
+        with room_at(self.path):
+            file = (self.path / name).open("xb")
+            try:
+                with file:
+                    file.write(data)
+            except BaseException:
+                self.delete(name)
+                raise
 
     def touch(self, name: str) -> None:
         """Make a file one that was changed just now. Raises FileNotFoundError where there is none."""

@@ -548,14 +548,23 @@ def parquet_table(paths: Sequence[str], columns: Sequence[str] | None = None) ->
 
     Raises ValueError for files without rows or without the columns of the first, and ImportError without pyarrow.
     """
-    data = _parquet_dataset(paths)
-    index = index_columns(data.schema)
+    try:
+        data = _parquet_dataset(paths)
+        index = index_columns(data.schema)
+    except library("pyarrow").lib.ArrowException as error:  # such as names that are not distinct
+        raise OSError(
+            f"{', '.join(paths[:3])} cannot be read: it is damaged, no Parquet, or has columns of one name "
+            f"({str(error)[:200]!a}). Restore it, or write it again"
+        ) from error
     names = [n for n in data.schema.names if n not in index] if columns is None else [*columns]
     kinds: dict[str, tuple[Any, str]] = {}
     for fragment in data.get_fragments():
         own = fragment.physical_schema
         if len({*names}) < len(names) or not {*names} <= {*own.names}:
-            raise ValueError(f"{', '.join(names)} are not distinct columns of {fragment.path}: {', '.join(own.names)}.")
+            raise ValueError(
+                f"{', '.join(map(repr, names))} are not distinct columns of {fragment.path}: "
+                f"{', '.join(map(repr, own.names))}."
+            )
         for name in names:
             kind = own.field(name).type
             if name not in kinds or not _is_real(kind):
@@ -617,6 +626,7 @@ def index_columns(schema: Any) -> list[str]:
         known = schema.pandas_metadata["index_columns"]
     except (TypeError, KeyError, ValueError):  # none, or no metadata of pandas
         known = []
+    known = known if isinstance(known, list) else []
     named = [name for name in known if isinstance(name, str) and name in schema.names]
     return named or [name for name in schema.names if name.startswith("__index_level_")]
 

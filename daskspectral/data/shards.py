@@ -22,7 +22,7 @@ from zarr.core.sync import sync
 from zarr.storage import MemoryStore
 
 from daskspectral.data.readers import DAMAGE
-from daskspectral.data.stores import open_array
+from daskspectral.data.stores import metadata_of, open_array
 
 Index = tuple[int, ...]
 SHARDING = "sharding_indexed"
@@ -187,7 +187,8 @@ def _entries(
         "attributes": {},
     }
     held = {"zarr.json": prototype.buffer.from_bytes(json.dumps(document).encode()), **sync(all_fetched())}
-    indices = open_array(MemoryStore(held))
+    with metadata_of(where):
+        indices = open_array(MemoryStore(held))
 
     def decoded(shard: Shard, place: tuple[slice, ...]) -> NDArray[np.uint64]:
         try:

@@ -16,6 +16,7 @@ import math
 import os
 import re
 import stat
+import struct
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,22 +39,26 @@ from daskspectral.data.folders import refuse_absent
 from daskspectral.data.remote import Location, connect, kind_at, local_path, opening, options_in_force, reaching
 from daskspectral.errors import redacted
 
-NO_DATA_TYPE = ("No Zarr data type found", "object arrays are not supported")  # in errors of zarr
+UNUSABLE = (
+    *(ValueError, TypeError, AttributeError, LookupError, ArithmeticError, AssertionError, RuntimeError),
+    struct.error,
+)
+"""What zarr and xarray raise for metadata that are not as they expect."""
 METADATA = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
 
 
 @contextmanager
 def metadata_of(path: str | os.PathLike[str]) -> Iterator[None]:
-    """An error that zarr raises inside for unreadable metadata becomes an OSError that names the path."""
+    """Whatever zarr or xarray raises inside for metadata that it cannot use becomes an OSError that names the path."""
     try:
         yield
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        known = (json.JSONDecodeError, UnicodeDecodeError, AttributeError, RecursionError)  # no JSON, text or mapping
-        if not isinstance(error, known) and not any(text in str(error) for text in NO_DATA_TYPE):
-            raise
+    except OSError:  # of files that are not there, among others
+        raise
+    except UNUSABLE as error:
+        reason = str(error)[:200]
         raise OSError(
-            f"{os.fspath(path)} is damaged, and no zarr metadata can be read from it ({error}): it was cut "
-            "short or overwritten. Restore it, or write the store again"
+            f"{os.fspath(path)} is damaged, and no zarr metadata can be read from it ({type(error).__name__}: "
+            f"{reason!a}): it was cut short or overwritten. Restore it, or write the store again"
         ) from error
 
 
@@ -258,6 +263,7 @@ CODECS = (
 )
 """Codecs of zarr and numcodecs that compute, and execute nothing."""
 MOST_METADATA = 100_000_000  # bytes of one metadata document
+MOST_ENTRIES = 1 << 60  # of an array
 DENSEST = {
     **{"astype": 16, "fixedscaleoffset": 16, "packbits": 8},
     **{"blosc": 1 << 15, "bz2": 1 << 18, "gzip": 1032, "lz4": 255, "lzma": 1 << 13, "zlib": 1032, "zstd": 1 << 15},
@@ -363,8 +369,9 @@ def open_node(location: Location, *, zarr_format: Literal[3] | None = None) -> z
     raises where there is nothing, and as `reaching` does.
     """
     text = os.fspath(location)
+    store = store_at(text, read_only=True)
     with metadata_of(local_path(text) or text), reaching(text):
-        return zarr.open(store_at(text, read_only=True), mode="r", zarr_format=zarr_format)
+        return zarr.open(store, mode="r", zarr_format=zarr_format)
 
 
 def open_array(store: str | Store, path: str = "", *, mode: Literal["r", "r+"] = "r") -> zarr.Array[Any]:
@@ -399,7 +406,35 @@ def refuse_codecs(metadata: Mapping[str, Any], where: str) -> None:
             "read. Write it again as numbers or text"
         )
     for name, member in _members(metadata):
+        if not isinstance(member, Mapping):
+            raise OSError(f"{where} has no metadata of {name!a}, but {type(member).__name__}: restore it")
         refuse_codecs(member, f"{where}: {name}")
+
+
+def refuse_sizes(metadata: Mapping[str, Any], where: str) -> None:
+    """Raise OSError for an array, chunks or shards in a metadata document whose lengths cannot be those of an array."""
+    grid, configurations = metadata.get("chunk_grid"), [codec.get("configuration") for codec in codecs_of(metadata)]
+    configurations += [grid.get("configuration")] if isinstance(grid, Mapping) else []
+    shapes = [inside.get("chunk_shape") for inside in configurations if isinstance(inside, Mapping)]
+    for shape, least in (
+        (metadata.get("shape"), 0),
+        (metadata.get("chunks"), 0 if 0 in _sequence(metadata.get("shape")) else 1),
+        *((shape, 1) for shape in shapes),
+    ):
+        lengths = _sequence(shape)
+        if any(isinstance(n, int) and n < least for n in lengths):
+            raise OSError(f"{where} declares {str(shape)[:80]} entries, and lengths are {least} or more: restore it")
+        if all(isinstance(n, int) for n in lengths) and math.prod(lengths) > MOST_ENTRIES:
+            raise OSError(
+                f"{where} declares {str(shape)[:80]} entries, more than any array has ({MOST_ENTRIES}): restore it"
+            )
+    for name, member in _members(metadata):
+        if isinstance(member, Mapping):
+            refuse_sizes(member, f"{where}: {name!a}")
+
+
+def _sequence(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, (list, tuple)) else ()
 
 
 def _members(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -490,8 +525,13 @@ def _checked(found: Buffer | None, path: str) -> Buffer | None:
     if found is not None and path.rpartition("/")[2] in METADATA:
         with metadata_of(path):
             metadata = json.loads(found.to_bytes())
+            for part in (metadata, metadata.get("attributes", {}) if isinstance(metadata, Mapping) else {}):
+                if not isinstance(part, Mapping):
+                    raise TypeError(f"metadata and attributes are mappings, got {type(part).__name__}")
             refuse_codecs(metadata, path)
-        if (within := bounded(metadata)) != metadata:
+            refuse_sizes(metadata, path)
+            within = bounded(metadata)
+        if within != metadata:
             return type(found).from_bytes(json.dumps(within).encode())
     return found
 
@@ -555,10 +595,24 @@ def dimensions(array: zarr.Array[Any]) -> tuple[str, ...] | None:
     return None if any(name is None for name in named) else tuple(map(str, named))
 
 
+def main_name(group: zarr.Group) -> str | None:
+    """Return the name of the main array of a group, None if it names none. Raises OSError for a name that is no text.
+
+    The name is that of a member: a path would lead elsewhere.
+    """
+    name = group.attrs.get(MAIN)
+    if name is None or (isinstance(name, str) and "/" not in name):
+        return name
+    raise OSError(
+        f"{array_name(group) or 'the zarr group'} names its main array by {str(name)[:80]!a}, and the name of one of "
+        f"its arrays is expected: mend the attribute {MAIN}, or name an array"
+    )
+
+
 def main_array(group: zarr.Group) -> zarr.Array[Any] | None:
     """The array that is meant by the group: the one that it names, or its only array of data; None for others."""
-    name = group.attrs.get(MAIN)
-    if isinstance(name, str) and isinstance(group.get(name), zarr.Array):
+    name = main_name(group)
+    if name is not None and isinstance(group.get(name), zarr.Array):
         return group[name]  # type: ignore[return-value]
     found = data_arrays(group)
     return next(iter(found.values())) if len(found) == 1 else None
