@@ -116,6 +116,7 @@ def group(path: Path, values: Any) -> Path:
     return path
 
 
+@pytest.mark.filterwarnings("ignore::daskspectral.errors.ExtrapolationWarning")  # few landmarks
 def test_a_missing_chunk_of_a_group_of_numbers_is_an_error(tmp_path: Path) -> None:
     path = group(tmp_path / "x.zarr", RNG.integers(1, 50, (80, 3, 2)).astype("int16"))
     model = fitted(path, UNIFORM)
@@ -128,6 +129,7 @@ def test_a_missing_chunk_of_a_group_of_numbers_is_an_error(tmp_path: Path) -> No
     assert np.isfinite(model.transform(dsp.Rows(path, allow_missing=True))).all()
 
 
+@pytest.mark.filterwarnings("ignore::daskspectral.errors.ExtrapolationWarning")  # few landmarks
 def test_chunks_of_land_are_not_missed(tmp_path: Path) -> None:
     """xarray writes no chunk that holds nothing but NaN."""
     values = RNG.uniform(1, 50, (80, 3, 2))
