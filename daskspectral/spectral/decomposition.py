@@ -77,8 +77,7 @@ class SpectralDecomposition(SpectralFunctions):
     device : {"cpu", "cuda", "auto"}
         Where functions are evaluated and multiplied, in the pass, in `transform` and in `score`: "cuda" is a GPU (extra
         `gpu`) of this process, or of each worker; "auto" takes one where there is one. The other steps stay on the CPU,
-        but for eigenvectors of more than 2000 functions. Tested on a stand-in for CuPy's arrays, and not measured on a
-        GPU yet (deploy/README.md, "GPUs").
+        but for eigenvectors of more than 2000 functions (deploy/README.md, "GPUs").
     random_state : int, Generator or None
         Decides the pilot and the landmarks, with the global order of the rows, and for the pilot of more than 256
         chunks with these: the same rows in other chunks, or in memory, may then choose another kernel or penalty.
