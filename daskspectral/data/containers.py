@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 
 from daskspectral.data.columns import ColumnNames, Wanted
 from daskspectral.data.loaded import loaded
-from daskspectral.data.readers import ArrayReader, DaskReader, Reader, SparseReader, index_columns, zarr_reader
+from daskspectral.data.readers import (
+    ArrayReader,
+    DaskReader,
+    Reader,
+    SparseReader,
+    arrow_times,
+    index_columns,
+    is_date,
+    zarr_reader,
+)
 from daskspectral.data.times import RowTimes
 
 if TYPE_CHECKING:
@@ -164,7 +173,7 @@ def frame_reader(frame: Any, what: str, wanted: Wanted) -> Reader:
     reader = ArrayReader(matrix(frame, what, places, wanted))
     if own is not None and None not in places:
         reader.named(own.taken(place for place in places if place is not None))
-    return reader.timed(_index_times(frame))
+    return reader.timed(_frame_times(frame, places))
 
 
 def vector(column: Any) -> Array:
@@ -395,16 +404,24 @@ def reader_of(value: Any, what: str) -> Reader:
         raise ValueError(f"{what} cannot be made an array: {error}") from None
 
 
-def _index_times(frame: Any) -> RowTimes | None:
-    """Return the times, or the numbers, of the index of a frame; None for the numbers of all rows, and without one."""
-    index = getattr(frame, "index", None)
+def _frame_times(frame: Any, places: Sequence[int | None]) -> RowTimes | None:
+    """Return the times, or the numbers, of the index of a frame; else those of its only column of dates.
+
+    None for the numbers of all rows. A column at one of the `places` is one of X.
+    """
+    others = [(name, column) for place, (name, column) in enumerate(_columns(frame)) if place not in places]
     if _library(frame) == "pyarrow":
-        names = index_columns(frame.schema)
-        pandas = importlib.import_module("pandas") if len(names) == 1 else None
-        index = None if pandas is None else pandas.Index(frame.column(names[0]).to_pandas())
-    elif _library(frame) != "pandas" or type(index).__name__ == "RangeIndex":
-        return None
-    return None if index is None or index.nlevels > 1 else RowTimes.of(index, str(index.name or "index"))
+        dates = [name for name, column in others if is_date(column.type)]
+        return arrow_times(lambda names: [frame.select([*names])], index_columns(frame.schema), dates)
+    found = None
+    if _library(frame) == "pandas" and type(frame.index).__name__ != "RangeIndex":
+        found = RowTimes.of(frame.index, str(frame.index.name or "index"))
+    dates = [(name, column) for name, column in others if str(column.dtype).lower().startswith("date")]
+    if (found is None or not found.of_clock) and len(dates) == 1:
+        name, column = dates[0]
+        index = column.to_numpy() if _library(frame) == "polars" else importlib.import_module("pandas").Index(column)
+        return RowTimes.of(index, str(name))
+    return found
 
 
 def _refuse_fetching(value: Any, what: str) -> None:

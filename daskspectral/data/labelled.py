@@ -403,11 +403,11 @@ def _table(
     rows = RowLabels((ROW,), (reader.shape[0],))
     if layout is None:
         own = Layout((ROW,), tuple(Variable(n, (), ()) for n in names.texts))
-        return StackedRows(reader.named(names).timed(table.times()), own, rows)
+        return StackedRows(reader.named(names).timed(table.times(places)), own, rows)
     values = chosen_columns(reader, layout, unweighted)
     if layout.baseline is not None and not unweighted:
         values = layout.baseline.removed(values, rows, what)
-    return StackedRows(reader_of(values, what).named(layout.used_names).timed(table.times()), layout, rows)
+    return StackedRows(reader_of(values, what).named(layout.used_names).timed(table.times(places)), layout, rows)
 
 
 def _taken(values: Any, places: Sequence[int | None]) -> Any:

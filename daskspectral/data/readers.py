@@ -9,7 +9,7 @@ import lzma
 import os
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -508,17 +508,21 @@ class ParquetTable:
     """For each column its type and the file with this type, one that holds no real numbers first."""
     borders: Array
     paths: tuple[str, ...]
-    index: str | None = None
-    """The column with the times of the rows, the index of a frame of pandas that was written."""
+    index: tuple[str, ...] = ()
+    """The columns of the index of a frame of pandas that was written."""
 
-    def times(self) -> RowTimes | None:
-        """Return the times of the rows, for which their column is read."""
-        if self.index is None:
-            return None
-        pandas = importlib.import_module("pandas")
-        found = [group.to_table(columns=[self.index]).column(self.index).to_pandas() for group in self.groups]
-        index = pandas.Index(pandas.concat(found, ignore_index=True))
-        return RowTimes.of(index, "index" if self.index.startswith("__index_level_") else self.index)
+    def times(self, places: Sequence[int | None] | None = None) -> RowTimes | None:
+        """Return the times of the rows, for which their columns are read: the index, or the one column of dates.
+
+        A column of dates that is at one of the `places` is a column of X.
+        """
+        places = range(len(self.names)) if places is None else places
+        dates = [n for j, n in enumerate(self.names) if j not in places and is_date(self.kinds[n][0])]
+
+        def read(columns: Sequence[str]) -> list[Any]:
+            return [group.to_table(columns=[*columns]) for group in self.groups]
+
+        return arrow_times(read, self.index, dates)
 
     @property
     def unfit(self) -> list[str]:
@@ -578,8 +582,7 @@ def parquet_table(paths: Sequence[str], columns: Sequence[str] | None = None) ->
     borders = np.cumsum([0, *(part.row_groups[0].num_rows for part in groups)])
     scheme = paths[0].partition("://")[0] + "://" if is_url(paths[0]) else ""
     files = tuple(scheme + path for path in data.files)
-    times = len(index) == 1 and library("pyarrow").types.is_temporal(data.schema.field(index[0]).type)
-    return ParquetTable(tuple(groups), tuple(names), kinds, borders, files, index[0] if times else None)
+    return ParquetTable(tuple(groups), tuple(names), kinds, borders, files, tuple(index))
 
 
 def open_parquet(paths: Sequence[str], columns: Sequence[str] | None = None) -> ParquetReader:
@@ -629,6 +632,38 @@ def index_columns(schema: Any) -> list[str]:
     known = known if isinstance(known, list) else []
     named = [name for name in known if isinstance(name, str) and name in schema.names]
     return named or [name for name in schema.names if name.startswith("__index_level_")]
+
+
+def is_date(kind: Any) -> bool:
+    """Return whether a type of Arrow is one of dates."""
+    types = library("pyarrow").types
+    return bool(types.is_date(kind) or types.is_timestamp(kind))
+
+
+NUMBERED = "__null_dask_index__"  # the index that dask writes, which starts anew with each partition
+
+
+def arrow_times(
+    read: Callable[[Sequence[str]], Sequence[Any]], index: Sequence[str], dates: Sequence[str]
+) -> RowTimes | None:
+    """Return the times of Arrow tables behind one another: those of their index, or of their only column of `dates`.
+
+    `read` returns columns of these tables.
+    """
+    own = [name for name in index if name != NUMBERED]
+    found = _arrow_index(read(own)) if own else None
+    if (found is None or not found.of_clock) and len(dates) == 1:
+        return _arrow_index(read(dates))
+    return found
+
+
+def _arrow_index(tables: Sequence[Any]) -> RowTimes | None:
+    pandas = importlib.import_module("pandas")
+    found = pandas.concat([table.to_pandas(ignore_metadata=True) for table in tables], ignore_index=True)
+    names = ["index" if name.startswith("__index_level_") else name for name in found.columns]
+    levels = [found.iloc[:, i] for i in range(len(names))]
+    index = pandas.MultiIndex.from_arrays(levels, names=names) if len(names) > 1 else pandas.Index(levels[0])
+    return RowTimes.of(index, names[0])
 
 
 def _is_real(kind: Any) -> bool:

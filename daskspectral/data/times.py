@@ -49,12 +49,42 @@ class RowTimes:
 
     @classmethod
     def of(cls, index: Any, label: str, before: int = 1, behind: int = 1) -> Self | None:
-        """Return the times of an index of pandas, those of a zone in UTC; None for text and other labels."""
+        """Return the times of an index of pandas, those of a zone in UTC; None for text and other labels.
+
+        Of several levels the one that holds times, or is named time, counts.
+        """
+        if getattr(index, "nlevels", 1) > 1:
+            return cls._of_levels(index, before, behind)
         values = np.asarray(index if getattr(index, "tz", None) is None else index.tz_convert(None))
         if values.dtype.kind in "mM" or are_dates(values):
             return cls(label, values, _ticks(values), before, behind)
         numbers = values.astype(float) if values.dtype.kind == "u" else values
         return cls(label, values, numbers, before, behind) if values.dtype.kind in "fiu" else None
+
+    @classmethod
+    def _of_levels(cls, index: Any, before: int, behind: int) -> Self:
+        """Return the times of an index of several levels, whose other levels are several trajectories."""
+        levels = range(index.nlevels)
+        names = [str(index.names[i] or f"level_{i}") for i in levels]
+        found = {i: cls.of(index.get_level_values(i), names[i], before, behind) for i in levels}
+        timed = {i: own for i, own in found.items() if own is not None and (own.of_clock or names[i] == "time")}
+        if len(timed) != 1:
+            return cls(", ".join(names))
+        ((level, own),) = timed.items()
+        others = index.droplevel(level).factorize()[0]
+        if own.values is None or own.ticks is None or not len(others):
+            return own
+        inner = int(np.argmax(np.append(own.ticks[1:] != own.ticks[:-1], True))) + 1
+        outer = own.ticks[::inner]
+        length = int(np.argmax(np.append(outer[1:] == outer[0], True))) + 1
+        copies, left = divmod(len(others), length * inner)
+        if left:
+            return own
+        ticks, others = own.ticks.reshape(copies, length, inner), others.reshape(copies, length, inner)
+        if not (np.all(ticks == ticks[:1, :, :1]) and np.all(others == others[:, :1])):
+            return own
+        values = own.values.reshape(copies, length, inner)[0, :, 0]
+        return cls(own.label, values, ticks[0, :, 0], before * copies, inner * behind)
 
     @property
     def of_clock(self) -> bool:

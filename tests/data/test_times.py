@@ -1,18 +1,22 @@
 """Rows with times are paired by them: a pair spans the lag in time, or is no pair."""
 
 import datetime
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 import xarray as xr
 from numpy.typing import NDArray
 
 import daskspectral as dsp
+from daskspectral.data.columns import Wanted
+from daskspectral.data.containers import named_reader
 from daskspectral.data.labelled import stack_rows
 from daskspectral.data.source import lag_in_rows, open_trajectories
 from daskspectral.operators import Transfer
@@ -351,3 +355,71 @@ def test_rows_are_appended_to_a_series_with_gaps() -> None:
 
 def by_calendar_of_all(index: list[int], lags: tuple[int, ...]) -> list[int]:
     return [a for a in index if all(a + lag in {*index} for lag in lags)]
+
+
+TWO = {"member, time": [[0, 1], "times"], "time, member": ["times", [0, 1]]}
+
+
+def of_members(order: str, times: Any) -> tuple[Array, pd.MultiIndex]:
+    """Rows of two members whose first column is 100 times the member plus the number of the time."""
+    names = order.split(", ")
+    index = pd.MultiIndex.from_product([times if own == "times" else own for own in TWO[order]], names=names)
+    number = pd.Index(times).get_indexer(index.get_level_values("time"))
+    return number + 1000.0 * index.get_level_values("member").to_numpy(), index
+
+
+@pytest.mark.parametrize("order", TWO)
+@pytest.mark.parametrize("kind", ["pandas", "arrow", "parquet", "stacked"])
+def test_levels_of_an_index_are_several_trajectories(order: str, kind: str, tmp_path: Path) -> None:
+    times, numbers = winters("D")
+    first, index = of_members(order, times)
+    frame = pd.DataFrame({"a": first, "b": 0.0}, index)
+    wanted = by_calendar(numbers, 2)
+    wanted += [(1000 + i, 1000 + j) for i, j in wanted]
+    data: Any = frame
+    if kind == "arrow":
+        data = pa.Table.from_pandas(frame)
+    elif kind == "parquet":
+        frame.to_parquet(tmp_path / "x.parquet", row_group_size=100)
+        data = str(tmp_path / "x.parquet")
+    elif kind == "stacked":
+        data = xr.DataArray(frame.to_numpy(), dims=("sample", "place")).assign_coords(
+            xr.Coordinates.from_pandas_multiindex(index, "sample")
+        )
+    assert sorted(found_pairs(data, 2)) == wanted
+
+
+def test_levels_that_are_no_trajectories_of_the_same_times_are_refused() -> None:
+    times, _ = winters("D")
+    first, index = of_members("time, member", times)
+    frame = pd.DataFrame({"a": first, "b": 0.0}, index)
+    with pytest.raises(ValueError, match="time"):
+        found_pairs(frame.iloc[1:], 1)
+    with pytest.raises(ValueError, match="time"):
+        found_pairs(frame.iloc[[0, 1, 3, 2, *range(4, len(frame))]], 1)
+    frame.index = frame.index.set_levels(range(len(times)), level=0).set_names("step", level=0)
+    with pytest.raises(ValueError, match="step"):
+        found_pairs(frame, 1)
+
+
+KINDS = [*itertools.product(["pandas", "arrow", "batch", "parquet"], ["index", "column", "numbers"])]
+
+
+@pytest.mark.parametrize(("kind", "where"), [*KINDS, ("polars", "column"), ("parquet of polars", "column")])
+def test_tables_are_paired_by_their_index_or_their_dates(kind: str, where: str, tmp_path: Path) -> None:
+    times, numbers = winters("D")
+    frame = pd.DataFrame({"a": np.arange(float(len(times))), "b": 0.0}, times.rename("day"))
+    if where == "numbers":
+        frame.index = pd.Index(86400 * np.array(numbers), name="seconds")
+    rows: dict[str, Any] = {}
+    if where == "column":
+        frame, rows = frame.reset_index()[["a", "day", "b"]], {"wanted": Wanted.by_user(["a", "b"])}
+    if "parquet" in kind:
+        path = tmp_path / "x.parquet"
+        frame.to_parquet(path, row_group_size=100) if kind == "parquet" else pl.from_pandas(frame).write_parquet(path)
+        assert found_pairs(str(path), 2, **rows) == by_calendar(numbers, 2)
+        return
+    makers: dict[str, Any] = {"polars": pl.from_pandas, "arrow": pa.Table.from_pandas}
+    makers |= {"batch": pa.RecordBatch.from_pandas, "pandas": lambda own: own}
+    data = named_reader(makers[kind](frame), "X", rows.get("wanted", Wanted()))
+    assert found_pairs(data, 2) == by_calendar(numbers, 2)
