@@ -29,9 +29,18 @@ class ColumnNames(Registered):
     def of(cls, labels: Iterable[Any], levels: Iterable[Any] | None = None) -> Self | None:
         """The names of columns with these labels; None if the labels are only the numbers of the columns."""
         found = tuple(map(_plain, labels))
-        if found == tuple(range(len(found))):
-            return None
-        return cls(found, None if levels is None else tuple(None if name is None else str(name) for name in levels))
+        names = cls(found, None if levels is None else tuple(None if name is None else str(name) for name in levels))
+        return None if names.numbered else names
+
+    @classmethod
+    def numbers(cls, count: int) -> Self:
+        """The numbers of columns without names."""
+        return cls(tuple(range(count)))
+
+    @property
+    def numbered(self) -> bool:
+        """Whether these are the numbers of the columns in order, as those without names have."""
+        return self.labels == tuple(range(len(self.labels)))
 
     @property
     def texts(self) -> list[str]:
@@ -87,7 +96,9 @@ class Wanted:
 
     @classmethod
     def by_user(cls, columns: Any) -> Self:
-        """The columns that `Rows(columns=...)` asks for by name or number."""
+        """Return the columns that `Rows(columns=...)` asks for. Raises ValueError for a name that is there twice."""
+        if are_names(columns) and len({*columns}) < len(columns):
+            raise ValueError(f"columns must be distinct; got {columns!r}")
         return cls(ColumnNames(tuple(columns)), asked=True) if are_names(columns) else cls(used=_numbers(columns))
 
     def uses(self, number: int, width: int) -> bool:
@@ -102,6 +113,8 @@ class Wanted:
         Raises ValueError, which names them, for columns that are missing, and for names where `own` is None.
         """
         if self.names is None or (own is None and not self.asked):
+            return range(width)
+        if own is not None and self.names.numbered and {*own.labels} != {*self.names.labels}:
             return range(width)
         if own is None:
             raise ValueError(
@@ -174,7 +187,7 @@ def check_columns(columns: Sequence[int | str] | None, d: int) -> tuple[int, ...
     distinct = {c % d for c in chosen}
     if not given or len(distinct) < len(given) or any(not -d <= c < d for c in chosen):
         raise ValueError(
-            f"columns must be a list of distinct numbers of the {d} columns of X, from 0 to {d - 1}; got {columns!r}"
+            f"columns must be a list of distinct names, or of distinct numbers from 0 to {d - 1}; got {columns!r}"
         )
     return tuple(c % d for c in chosen)
 

@@ -169,7 +169,10 @@ def frame_reader(frame: Any, what: str, wanted: Wanted) -> Reader:
     own = frame_names(frame)
     if own is not None:
         own.check_distinct(what)
-    places = wanted.places(own, sum(1 for _ in _columns(frame)), what)
+    width = sum(1 for _ in _columns(frame))
+    if own is None and wanted.names is not None and {*wanted.names.labels} == {*range(width)}:
+        own = ColumnNames.numbers(width)
+    places = wanted.places(own, width, what)
     reader = ArrayReader(matrix(frame, what, places, wanted))
     if own is not None and None not in places:
         reader.named(own.taken(place for place in places if place is not None))

@@ -437,6 +437,10 @@ def _by_name(
     along = None if len(arrays) > 1 else _labelled_dim(arrays[0], layout, hint)
     if along is None:
         own = [array.name for array in arrays]
+        if None in own and wanted.asked:
+            wanted.places(
+                None, int(np.prod(arrays[0].shape[1:], dtype=int)), what
+            )  # which says that they have no names
         if None in own or (len(arrays) == 1 and arrays[0].ndim > 1 and not wanted.asked):
             return None
         places = wanted.places(ColumnNames(tuple(map(str, own))), len(own), what)
@@ -454,9 +458,12 @@ def _by_name(
         arrays = [array.isel({along: [place for place in places if place is not None]})]
         others = tuple(dim for dim in array.dims if dim != along)
         samples = tuple(hint) if hint is not None and set(hint) == set(others) else others
-        if layout is None and dims is not None and set(dims) != set(others):
-            return None
         wide = False
+        if layout is None and wanted.asked:
+            samples = dims or others[:1]
+            wide = {*samples} != {*others} and {*samples} <= {*others}
+        elif layout is None and dims is not None and set(dims) != set(others):
+            return None
     if wide:
         return (arrays, samples, [*range(sum(_width(array, samples) for array in arrays))]) if wanted.asked else None
     numbers = iter(range(len(places)))

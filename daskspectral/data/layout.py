@@ -133,9 +133,12 @@ class Layout(Registered):
                 zip(*(self.coords[k].variable().values.tolist() for k in levels), strict=True), levels
             )
         coordinate = self.coords.get(dims[0])
-        if coordinate is None or not (coordinate.dtype == "text" or coordinate.dtype[1:2] in ("i", "u")):
+        if coordinate is None or not (coordinate.dtype == "text" or coordinate.dtype[1:2] in ("f", "i", "u")):
             return None
-        return ColumnNames.of(coordinate.variable().values)
+        values = coordinate.variable().values
+        if coordinate.dtype != "text" and len(np.unique(values[np.isfinite(values)])) < len(values):
+            return None
+        return ColumnNames.of(values)
 
     @property
     def used_names(self) -> ColumnNames | None:

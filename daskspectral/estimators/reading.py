@@ -167,10 +167,16 @@ def wanted_columns(rows: Rows, model: Any = None) -> tuple[Rows, dict[str, Wante
     """
     own = {} if model is None else vars(model)
     names, used = own.get("columns_"), getattr(own.get("preparation_"), "columns", None)
+    layout, count = own.get("layout_"), getattr(model, "n_features_in_", None)
     right = Wanted(own.get("right_columns_"))
     if not are_names(rows.columns):
-        return rows, {"": Wanted.by_user(rows.columns) if model is None else Wanted(names, used), "right_": right}
+        known = ColumnNames.numbers(count) if names is None and count else names
+        return rows, {"": Wanted.by_user(rows.columns) if model is None else Wanted(known, used), "right_": right}
     unnamed = replace(rows, columns=None)
+    if names is None and layout is not None:
+        if {*rows.columns} != {variable.name for variable in layout.variables}:  # type: ignore[misc]
+            raise ValueError(f"columns={[*rows.columns]} are not those of the fit, {layout.names[:5]}: leave them out")  # type: ignore[misc]
+        return unnamed, {"": Wanted(used=used), "right_": right}
     if names is None:
         return unnamed, {"": Wanted.by_user(rows.columns), "right_": right}
     fitted = (names if used is None else names.taken(used)).labels
@@ -261,21 +267,22 @@ class _Call:
         Several trajectories, and views in the space of the first, have the columns of the first.
         """
         if not is_several(X) or isinstance(X, Reader):
-            found = aligned(self.estimator, X, "X", self.wanted[""])
+            chosen = self.stacked is not None and self.wanted[""].asked
+            found = aligned(self.estimator, X, "X", Wanted() if chosen else self.wanted[""])
             return found, _names_of("", found)
         operator = getattr(self.estimator, "operator", None)
         apart = len(X) - 1 if isinstance(X, tuple) and operator is not None and operator.own_right_basis else None
         readers: list[Any] = []
         names: dict[str, ColumnNames] = {}
-        wanted = dict(self.wanted)
+        sides = dict(self.wanted)
         for i, part in enumerate(X):
             side = "right_" if i == apart else ""
-            stacked = None if isinstance(part, Reader) else stack_rows(part, f"X[{i}]", wanted=wanted[side])
+            stacked = None if isinstance(part, Reader) else stack_rows(part, f"X[{i}]", wanted=sides[side])
             part = part if stacked is None else stacked.reader
-            found = aligned(self.estimator, part, f"X[{i}]", wanted[side])
+            found = aligned(self.estimator, part, f"X[{i}]", sides[side])
             if self.learns and (own := _names_of(side, found)) and not (names.keys() & own.keys()):
                 names |= own
-                wanted[side] = replace(wanted[side], names=own[f"{side}columns_"], asked=False)
+                sides[side] = replace(sides[side], names=own[f"{side}columns_"], asked=False)
             readers.append(found)
         return type(X)(readers), names
 

@@ -379,3 +379,65 @@ def test_columns_are_selected_where_rows_are_read(tmp_path: Path) -> None:
     seen.clear()
     assert fitted.transform(chunked).chunks is not None
     assert not seen
+
+
+NUMBERED: dict[str, tuple[Callable[[list[float]], Any], Callable[[list[float]], Any]]] = {
+    "numbers of pandas": (lambda own: pd.DataFrame(X), lambda own: pd.DataFrame(X).iloc[:, ::-1]),
+    "turned numbers of pandas": (lambda own: pd.DataFrame(X).iloc[:, ::-1], lambda own: pd.DataFrame(X)),
+    "numbers of xarray": (lambda own: numbered(own), lambda own: pd.DataFrame(X).iloc[:, ::-1]),
+    "numbers for xarray": (lambda own: pd.DataFrame(X), lambda own: numbered(own)[:, ::-1]),
+    "depths of xarray": (lambda own: numbered(own), lambda own: pd.DataFrame(X, columns=own).iloc[:, ::-1]),
+    "depths for xarray": (lambda own: pd.DataFrame(X, columns=own), lambda own: numbered(own)[:, ::-1]),
+}
+
+
+def numbered(labels: list[float]) -> xr.DataArray:
+    return xr.DataArray(X, {"depth": labels}, ("time", "depth"))
+
+
+@pytest.mark.parametrize("name", NUMBERED)
+def test_columns_with_numbers_for_names_are_matched(name: str) -> None:
+    labels: list[float] = [0.5, 10.0, 20.0] if "depths" in name else [0, 1, 2]
+    first, later = (make(labels) for make in NUMBERED[name])
+    fitted = model().fit(first)
+    np.testing.assert_allclose(np.asarray(fitted.transform(later)), np.asarray(fitted.transform(first)), atol=1e-12)
+
+
+def test_columns_without_names_are_those_of_any_names() -> None:
+    fitted = model().fit(pd.DataFrame(X))
+    np.testing.assert_array_equal(fitted.transform(FRAME), fitted.transform(X))
+
+
+@pytest.mark.parametrize(
+    "columns", [pd.Index(["iron", "malt"]), pd.Series(["iron", "malt"]), np.array(["iron", "malt"])]
+)
+def test_columns_may_be_chosen_by_any_sequence_of_names(columns: Any) -> None:
+    assert model().fit(Rows(FRAME, columns=columns)).feature_names_in_.tolist() == ["iron", "malt"]
+
+
+def test_a_column_is_chosen_once() -> None:
+    for data in (FRAME, dataset(FRAME), data_array(FRAME)):
+        with pytest.raises(ValueError, match="distinct"):
+            model().fit(Rows(data, columns=["malt", "malt"]))
+
+
+def test_variables_of_several_dimensions_are_chosen_by_name() -> None:
+    own = {name: (("time", "lat"), X[:, 1:] / (5 + k)) for k, name in enumerate(["u", "v", "w"])}
+    data = xr.Dataset(own, {"lat": [0.0, 60.0]})
+    for new in (data, data.chunk(time=50)):
+        fitted, wanted = model().fit(Rows(new, columns=["w", "u"])), model().fit(data[["w", "u"]])
+        np.testing.assert_array_equal(fitted.transform(new), wanted.transform(data))
+        np.testing.assert_array_equal(fitted.transform(Rows(new, columns=["w", "u"])), wanted.transform(data))
+        with pytest.raises(ValueError, match="v"):
+            fitted.transform(Rows(new, columns=["v"]))
+    with pytest.raises(ValueError, match="z"):
+        model().fit(Rows(data, columns=["z"]))
+
+
+@pytest.mark.parametrize("dims", [None, "time"])
+def test_entries_of_one_dimension_of_several_are_chosen_by_name(dims: str | None) -> None:
+    values = rng.standard_normal((60, 2, 3))
+    data = xr.DataArray(values, {"part": NAMES}, ("time", "lat", "part"), name="x")
+    fitted = model().fit(Rows(data, columns=["iron", "malt"], sample_dims=dims))
+    wanted = model().fit(data.sel(part=["iron", "malt"]))
+    np.testing.assert_allclose(fitted.transform(data), wanted.transform(data), atol=1e-12)
