@@ -106,8 +106,9 @@ class Rows:
     def __post_init__(self) -> None:
         if isinstance(self.data, Rows):
             raise TypeError("Rows(...) takes data, and was given Rows: set what is to differ with dataclasses.replace")
-        if hasattr(self.columns, "tolist"):  # an index or a series of pandas, an array
-            object.__setattr__(self, "columns", self.columns.tolist())
+        columns: Any = self.columns
+        if hasattr(columns, "tolist"):  # an index or a series of pandas, an array
+            object.__setattr__(self, "columns", columns.tolist())
         for name, allowed in {
             "standardize": (False, True),
             "allow_missing": (False, True),

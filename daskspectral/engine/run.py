@@ -151,8 +151,9 @@ class Run:
             which = f"row {row}{of} cannot be used"
         if bad.error is not None:
             return PointError(bad.error.before, row, of + bad.error.after, bad.field)
+        share = bad.share if bad.field in ("x", *self.source.views, *self.source.apart) else 0.0
         return InvalidRowError(
-            f"{which}: {bad.reason}. {self.source.remedy(bad.share, bad.sparse)}",
+            f"{which}: {bad.reason}. {self.source.remedy(share, bad.sparse)}",
             row,
             bad.column,
         )
