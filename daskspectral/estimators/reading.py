@@ -284,7 +284,7 @@ class _Call:
                 names |= own
                 sides[side] = replace(sides[side], names=own[f"{side}columns_"], asked=False)
             readers.append(found)
-        return type(X)(readers), names
+        return readers if isinstance(X, list) else tuple(readers), names
 
     def name_fields(self, names: ColumnNames | None) -> None:
         """Bring gradients, and fields with the names of the columns of X, to the order of these.
