@@ -257,6 +257,56 @@ def test_columns_whose_squares_leave_the_range_of_numbers(basis: Any, unit: floa
     assert (far.rank_, far.trusted_.tolist()) == (near.rank_, near.trusted_.tolist())
 
 
+@pytest.mark.parametrize("unit", [2.0**-90, 2.0**90])
+@pytest.mark.parametrize("operator", [Cross(center=True), Transfer(1)], ids=str)
+def test_columns_whose_squares_leave_the_range_of_float32(operator: Any, unit: float) -> None:
+    x, y = walk(), second(walk())
+    near, far = (
+        fitted(operator, data if operator.lag else (data, y), LINEAR, dtype="float32") for data in (x, x * unit)
+    )
+    np.testing.assert_allclose(values(far), values(near), rtol=1e-6)
+    assert far.rank_ == near.rank_
+
+
+@pytest.mark.parametrize(("unit", "dtype"), [(2.0**-535, "float64"), (2.0**-1000, "float64"), (2.0**-90, "float32")])
+def test_variances_that_no_number_holds_are_refused(unit: float, dtype: str) -> None:
+    with pytest.raises(ValueError, match="whose square is no number"):
+        fitted(Covariance(), normal() * unit, dtype=dtype)
+
+
+STANDARDIZED = {
+    "squares underflow": lambda x: x * [1.0, 2.0**-1000],
+    "10^13 deviations from zero": lambda x: np.rint(x * 2**10) + np.array([2.0**53, 0]),
+    "a constant": lambda x: np.column_stack([x, np.full(len(x), 288.15)]),
+    "a constant but for rounding": lambda x: np.column_stack([x, 1.0 + 2.0**-52 * (x[:, 0] > 0)]),
+}
+
+
+@pytest.mark.parametrize("name", STANDARDIZED)
+def test_standardized_columns_of_any_unit_and_origin(name: str) -> None:
+    x = normal()
+    wanted = np.linalg.eigvalsh(np.corrcoef(x.T))[::-1]
+    model = fitted(Covariance(), dsp.Rows(STANDARDIZED[name](x), standardize=True))
+    np.testing.assert_allclose(model.eigenvalues_, wanted, rtol=1e-2 if "10^13" in name else 1e-9)
+    assert model.rank_ == 2
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("operator", [Laplacian(), Cross(center=True)], ids=str)
+def test_rows_follow_from_functions_in_float32_far_from_zero(operator: Any, weighted: bool) -> None:
+    x, basis = walk(600), Landmarks(Gaussian(8.0), 12)
+    weights = np.random.default_rng(4).uniform(1, 2, 600) if weighted else None
+    found = []
+    for offset in (0.0, 2.0**24):
+        options = {"right_basis": basis} if isinstance(operator, Cross) else {}
+        model = dsp.SpectralDecomposition(
+            operator, basis, n_components=3, folds="random", random_state=0, dtype="float32", **options
+        )
+        model.fit((x + offset, second(x)) if options else x + offset, sample_weight=weights)
+        found.append(model.inverse_transform(model.transform(x + offset)) - offset)
+    np.testing.assert_allclose(found[1], found[0], atol=2e-3)
+
+
 @pytest.mark.parametrize("unit", [2.0**-40, 2.0**40])
 def test_weights_of_modes_have_no_units(unit: float) -> None:
     """One transform sums two weights, of which one is 1 and the other a potential in the unit of the columns."""

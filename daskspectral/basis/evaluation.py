@@ -309,19 +309,22 @@ def pair_with_field(evaluation: Evaluation, pairing: Pairing, block: Block, d: i
     """
     if isinstance(evaluation, ConcatenatedEvaluation):  # part by part: no copy of all features
         return np.concatenate([pair_with_field(part, pairing, block, d) for part in evaluation.parts])
-    target: Array = filled(len(block.x), 1, block.x) if pairing.target is None else block.field(pairing.target)
-    if pairing.weight is not None:
-        target = (target.T * block.field(pairing.weight)).T
-    if block.scale is not None:
-        target = (target.T * block.scale).T
-    target = target.astype(block.dtype, copy=False)
+    ones: Array = filled(len(block.x), 1, block.x)
+    target = ones if pairing.target is None else block.field(pairing.target)
     atom = pairing.atom
     if atom.kind != "gradient":
         feature = scalar_feature({atom.view: evaluation}, atom, block)
         if feature.shape[1] > len(target):
-            target = target.T.reshape(-1, 1)
-        found: Array = feature @ target
+            found: Array = feature @ _weighted(target, pairing, block).T.reshape(-1, 1)
+        elif block.dtype == np.float64 or pairing.target is None or not len(target):
+            found = feature @ _weighted(target, pairing, block)
+        else:  # float32 has no digits for both the level of a field and what varies
+            level = target[0].astype(float)
+            sums = (feature @ _weighted(ones, pairing, block)).astype(float)
+            found = (feature @ _weighted(target - level, pairing, block)).astype(float)
+            found += sums * level if target.ndim == 1 else sums[:, None] * level
         return found.astype(float, copy=False)
+    target = _weighted(target, pairing, block)
     if target.ndim != 2 or target.shape[1] != d:
         raise ValueError(
             f"the gradient pairs with a field of vectors of shape (n, {d}); the field has rows of shape "
@@ -329,3 +332,12 @@ def pair_with_field(evaluation: Evaluation, pairing: Pairing, block: Block, d: i
         )
     axes = zip(_coordinates(atom, block, d), target.T, strict=True)
     return reduce(add, ((evaluation.feature(partial) @ column).astype(float) for partial, column in axes))
+
+
+def _weighted(target: Array, pairing: Pairing, block: Block) -> Array:
+    """A target (c, ...) times the weight of a pairing and the roots of sample weights, in the block's dtype."""
+    if pairing.weight is not None:
+        target = (target.T * block.field(pairing.weight)).T
+    if block.scale is not None:
+        target = (target.T * block.scale).T
+    return target.astype(block.dtype, copy=False)

@@ -32,7 +32,7 @@ Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 MEDIAN_SAMPLE = 1000
 MOST_LANDMARKS = 500  # by default
-MOST_STEPS = 400  # powers of two by which a column may differ from 1
+COARSE = 64  # powers of two from one unit of columns to the next, so that data alike have the same
 MOST_SPANNING = 2000  # columns, or rows, of which a linear kernel takes all
 SKETCHES, POWERS, OVERSAMPLED = 10, 2, 10  # groups of folds, power iterations, and directions beyond those wanted
 
@@ -163,7 +163,7 @@ def spanning_landmarks(source: Source, *, view: str, centred: bool, units: Array
 
     They are unit vectors, or combinations of all rows where these are fewer; with `centred` the rows are taken less
     their mean, so that what they have in common does not hide how they differ. Unit vectors are divided by the `units`
-    (d,) of columns whose squares leave the range of numbers.
+    (d,) of columns whose squares leave the range of float32.
     """
     d = source.dimension_at(view)
     if source.n < d and source.on_invalid != "pairwise":
@@ -174,8 +174,8 @@ def spanning_landmarks(source: Source, *, view: str, centred: bool, units: Array
         return _linear(source, _orthonormal(rows - rows.mean(axis=0) if centred else rows), view)
     if units is None or source.on_invalid == "pairwise":
         return _linear(source, np.eye(d), view)
-    steps = np.rint(np.log2(np.where(units > 0, units, 1.0)))
-    return _linear(source, np.diag(np.exp2(np.where(np.abs(steps) > MOST_STEPS, -steps, 0.0))), view)
+    steps = np.log2(np.where(units > 0, units, 1.0))
+    return _linear(source, np.diag(np.exp2(-COARSE * np.rint(steps / COARSE).clip(-15, 15))), view)
 
 
 def _orthonormal(rows: Array) -> Array:

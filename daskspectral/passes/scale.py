@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.data.source import Source, label_of
+from daskspectral.data.source import Source
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.sampling import take_rows
 from daskspectral.moments import NUMBER
@@ -19,6 +19,7 @@ from daskspectral.operators.weights import check_total
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
+ROUNDED = 4 * float(np.finfo(float).eps)  # deviations of so many units in the last place are rounding
 SAMPLE = 50_000
 TAIL = 1e-3
 FAR = 3.0  # full width over the width between quantiles, beyond which it is cut
@@ -27,15 +28,16 @@ BEYOND = 0.25  # of the width between quantiles, by which a range that is cut go
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """The weight of rows, the mean (m,) of their columns, and sums of squares: about the mean, and of residuals.
+    """The weight of rows, the mean (m,) of their columns, the norms of these about it, and sums of squared residuals.
 
-    The weight is (m,) where entries are missing.
-    Sums about the mean add by the formula of Chan, Golub and LeVeque (1983), which loses no digits to a large mean.
+    The weight is (m,) where entries are missing. A norm is the root of a sum of squares, which may leave the range of
+    numbers. The norm of a constant column is 0.
+    Squares about the mean add by the formula of Chan, Golub and LeVeque (1983), which loses no digits to a large mean.
     """
 
     weight: Any
     mean: Array
-    squares: Array
+    norms: Array
     residuals: Array
 
     def __add__(self, other: Spread) -> Spread:
@@ -44,7 +46,7 @@ class Spread:
         return Spread(
             weight,
             self.mean + share * apart,
-            self.squares + other.squares + share * self.weight * apart**2,
+            np.hypot(np.hypot(self.norms, other.norms), np.sqrt(share * self.weight) * apart),
             self.residuals + other.residuals,
         )
 
@@ -52,25 +54,39 @@ class Spread:
     def of(cls, x: Array, weights: Array | None, predicted: Array | None = None) -> Spread:
         """The spread of rows x (c, m) about their mean and about a prediction, if there is one, with weights (c,)."""
         w = np.ones(len(x)) if weights is None else np.asarray(weights, dtype=float)
-        total, first = float(w.sum()), 0.0 if predicted is None else x[0]  # the mean of constant targets is exact
-        mean = first + (w @ (x - first) / total if total else np.zeros(x.shape[1]))
+        total = float(w.sum())
+        mean = x[0] + (w @ (x - x[0]) / total if total else np.zeros(x.shape[1]))  # exact for a constant column
         residuals = np.zeros_like(mean) if predicted is None else w @ (x - predicted) ** 2
-        return cls(total, mean, w @ (x - mean) ** 2, residuals)
+        return cls(total, mean, _norms(x - mean, w[:, None]), residuals)
 
     @classmethod
     def of_present(cls, x: Array, weights: Array | None) -> Spread:
         """The spread of what is present of each column of rows x (c, m), NaN where it is missing."""
-        w = ~np.isnan(x) * (1.0 if weights is None else np.asarray(weights, dtype=float)[:, None])
+        present = ~np.isnan(x)
+        w = present * (1.0 if weights is None else np.asarray(weights, dtype=float)[:, None])
         x, total = np.nan_to_num(x), w.sum(axis=0)
-        mean = (w * x).sum(axis=0) / np.where(total, total, 1.0)
-        return cls(total, mean, (w * (x - mean) ** 2).sum(axis=0), np.zeros_like(mean))
+        first = np.take_along_axis(x, present.argmax(axis=0)[None], axis=0)[0]
+        mean = first + (w * (x - first)).sum(axis=0) / np.where(total, total, 1.0)
+        return cls(total, mean, _norms(x - mean, w), np.zeros_like(mean))
+
+    @property
+    def squares(self) -> Array:
+        """The sums of squares about the mean, (m,)."""
+        return self.norms**2
 
     @property
     def explained(self) -> float:
         """R^2 = 1 - residuals / squares, averaged over the columns; of a constant one 1 where it is met, else 0."""
-        constant = self.squares == 0
+        constant = self.norms == 0
         ratio = self.residuals / np.where(constant, 1.0, self.squares)
         return float(np.mean(np.where(constant, np.where(self.residuals == 0, 1.0, 0.0), 1 - ratio)))
+
+
+def _norms(deviations: Array, weights: Array) -> Array:
+    """The roots of weighted sums of squares of columns (c, m), without an overflow or underflow of the squares."""
+    largest = np.abs(deviations).max(axis=0, where=weights > 0, initial=0.0)
+    unit = np.where(largest > 0, largest, 1.0)
+    return np.asarray(unit * np.sqrt((weights * (deviations / unit) ** 2).sum(axis=0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +112,10 @@ def _spreads(views: tuple[str, ...], gaps: bool, batch: Mapping[str, Array]) -> 
 def standardized(source: Source) -> Source:
     """The source with columns brought to mean 0 and standard deviation 1 (ddof 0), in one pass, where it is asked for.
 
-    Rows count by their sample weights. Scaled columns are multiplied by the source's factors. A constant column keeps
-    its scale. Views in the space of x are scaled as x is; points in a space of their own have their own mean and scale.
-    Raises InvalidRowError (on_invalid="raise"), and ValueError if the weights are all zero or squares overflow.
+    Rows count by their sample weights. Scaled columns are multiplied by the source's factors. A constant column, whose
+    deviations are the rounding of its values, keeps its scale. Views in the space of x are scaled as x is; points in a
+    space of their own have their own mean and scale.
+    Raises InvalidRowError (on_invalid="raise"), and ValueError if the weights are all zero.
     """
     if not source.standardize:
         return source
@@ -108,10 +125,8 @@ def standardized(source: Source) -> Source:
     for view in views:
         spread = spreads[view]
         check_total(float(np.max(spread.weight)))
-        deviation = np.sqrt(spread.squares / np.where(spread.weight, spread.weight, 1.0))
-        if not np.isfinite(deviation).all():
-            raise ValueError(f"the squares of the columns overflow; divide {label_of(view)} by a constant first")
-        constant = deviation <= 1e-12 * np.abs(spread.mean)
+        deviation = spread.norms / np.sqrt(np.where(spread.weight, spread.weight, 1.0))
+        constant = deviation <= ROUNDED * np.abs(spread.mean)
         if constant.any():
             logger.info("%d of %d columns are constant; their scale stays 1", constant.sum(), len(constant))
         scale = np.where(constant, 1.0, deviation)

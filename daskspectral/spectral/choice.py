@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from daskspectral.basis import Landmarks, Trainable
 from daskspectral.basis.names import named
@@ -17,7 +18,7 @@ from daskspectral.choosing.landmarks import MOST_LANDMARKS
 from daskspectral.choosing.lattice import has_modes
 from daskspectral.choosing.networks import Rounds, reserved_folds, train
 from daskspectral.choosing.side import Open, Side
-from daskspectral.data.source import Source
+from daskspectral.data.source import Source, label_of
 from daskspectral.engine.sampling import draw_rows, take_rows
 from daskspectral.errors import DensityWarning, warn_user
 from daskspectral.kernels import DotKernel, Kernel, Linear, RadialKernel
@@ -133,9 +134,7 @@ class Choice(Open):
         scaled, bound = fields_at_derivatives(self.operator), units_of(self.operator)
         why = ""
         if scaled:
-            why = (
-                f"not the units of the fields {', '.join(scaled)}, which the operator {self.operator.name} multiplies "
-            )
+            why = f"not the units of {', '.join(scaled)} in fields, which the operator {self.operator.name} multiplies "
             why += "with derivatives; scale both before"
         elif any(side.has_periods for side in self.sides):
             why = "periods are in them; scale the columns of X before"
@@ -154,6 +153,8 @@ class Choice(Open):
         """
         source, rng, choice = standardized(source), np.random.default_rng(random_state), self
         source, units = centered(source, self._movable(source))
+        if self.operator.solver.by_norm and self.left.spanning:
+            self._check_squares(units)
         places = (side.view if side.view in source.apart else "x" for side in self.sides)
         left, *right = (replace(side, units=units.get(view)) for side, view in zip(self.sides, places, strict=True))
         choice = replace(self, left=left, right=right[0] if right else None)
@@ -174,6 +175,17 @@ class Choice(Open):
             own = {} if found.selection is None else found.selection.parameters
             selection = replace(selection, parameters={**selection.parameters, **own, **estimated})
         return replace(found, selection=selection, reserved=reserved, **estimated)
+
+    def _check_squares(self, units: Mapping[str, NDArray[np.floating[Any]]]) -> None:
+        """Raise ValueError where the squares of all columns are too small for the numbers that hold variances."""
+        numbers = np.finfo(self.dtype)
+        for view, sizes in units.items():
+            largest = float(sizes.max(initial=0.0))
+            if 0 < largest < np.sqrt(float(numbers.tiny) / float(numbers.eps)):
+                raise ValueError(
+                    f"the columns of {label_of(view)} vary by {largest:.1g}, whose square is no number of dtype="
+                    f"'{self.dtype}' to all digits: multiply them by a constant"
+                )
 
     def _movable(self, source: Source) -> list[str]:
         """The views whose points may be about a center: those of functions whose span has no origin."""
