@@ -315,7 +315,8 @@ class PairContraction(Contraction):
                     continue
                 right = scalar_feature(rights, b, block)
                 if product.weight is not None:
-                    left = left * block.field(product.weight).astype(left.dtype, copy=False)
+                    weight = block.field(product.weight).astype(left.dtype, copy=False)
+                    left, right = (left * weight, right) if block.host is not None else _weighted(left, right, weight)
                 np.matmul(left, right.T, out=self.buffer)
                 np.add(total, self.buffer, out=total)
         for product, shortcut in self.gradients.items():
@@ -326,6 +327,14 @@ class PairContraction(Contraction):
         for product, shortcut in self.gradients.items():
             results[product] = shortcut.result(self.sums[_gram_of(product)])
         return {p: self.device.get(results[p]) if p in results else np.zeros(self.shape) for p in self.products}
+
+
+def _weighted(left: Array, right: Array, weight: Array) -> tuple[Array, Array]:
+    """Features (p, c) and (q, c) times the weights (c,) on the left; without rows of weight 0 if most are."""
+    kept = weight.nonzero()[0]
+    if 2 * len(kept) < len(weight):
+        left, right, weight = left[:, kept], right[:, kept], weight[kept]
+    return left * weight, right
 
 
 def _is_dirichlet(product: AtomProduct) -> bool:

@@ -138,7 +138,7 @@ class Measurement:
             self._functionals[name] = side, functional
             self._pairings.update(dict.fromkeys((side, pairing) for pairing in functional.pairings))
             self._atoms[side].update(dict.fromkeys(pairing.atom for pairing in functional.pairings))
-        self._shifts: Mapping[str, int] = {} if measure.operator is None else measure.operator.shifts
+        self._shifts: Mapping[str, int] = {} if measure.operator is None else measure.operator.view_shifts
         dtype = np.dtype(measure.dtype)
         self._narrow = dtype != np.float64
         self._exponent: int | None = None

@@ -116,7 +116,7 @@ def solve_moments(
     contradicted = np.zeros(len(certain), bool)
     if operator.lag and not own.two_sided and len(certain):
         contradicted = LagMatrices.of(moments, shown["right"]).contradicted
-    shared = operator.lag and (own.two_sided or "imbalance" in moments.arrays) and moments.right_basis is None
+    shared = operator.lag and (own.two_sided or "followed" in moments.arrays) and moments.right_basis is None
     starts = starts_of(moments, shown["left"]) if shared and shown["left"].size else Starts()
     ratios = _ratios_to_graph(posed, moments)
     solved = Solved(posed, moments, spectrum, errors, approximation, certain, constants, starts, contradicted, ratios)

@@ -95,14 +95,20 @@ def _both_ends(moments: Moments, functions: Matrices) -> tuple[Matrices, Matrice
     operator: Any = moments.operator
     reduced = Reduced(moments)
     form, gram = reduced("form", functions, functions), reduced("gram", functions, functions)
-    if operator.reversible:  # E (f(x) - f(y)) (g(x) + g(y)), of which both parts vanish in equilibrium
-        moved = reduced("imbalance", functions, functions)
-        turned = moved.swapaxes(1, 2)
-        half = (moved + turned) / 4
-        starts, pairs, ends = gram + half, gram - form + (moved - turned) / 4, gram - half
+    means = reduced("first", functions)
+    starts: Matrices
+    ends: Matrices
+    if operator.reversible:
+        ends = reduced("end_gram", functions, functions)
+        starts, constant = 2 * gram - ends, constant_of(means[0], gram[0])
+        followed = reduced("followed", functions, functions) / reduced.share("tested")[:, None, None]
+        turned = (followed - followed.swapaxes(1, 2)) / 2  # 0 in equilibrium
+        if constant is not None:  # known of all pairs
+            turned[:, constant] = (ends - starts)[:, constant] / 2
+            turned[:, :, constant] = -turned[:, constant]
+        pairs = gram - form + turned
     else:
         starts, pairs, ends = gram, form, reduced("right_gram", functions, functions)
-    means = reduced("first", functions)
     if not operator.center:
         return starts, pairs, ends, constant_of(means[0], starts[0]), reduced.factor
     after = reduced("right_first", functions)

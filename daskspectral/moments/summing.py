@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Arena
 from daskspectral.moments.counting import ORDER, Runs, RunSums
-from daskspectral.moments.folds import ALL, COUNT, FOLD, WEIGHT, Groups, name_in
-from daskspectral.moments.measure import Measure, numbered
+from daskspectral.moments.folds import ALL, COUNT, FOLD, WEIGHT, Groups, mixed, name_in
+from daskspectral.moments.measure import NUMBER, Measure, numbered
 from daskspectral.moments.modes import ModeMeasure
 from daskspectral.moments.pairwise import SQUARES, SUMS, zero_filled
 from daskspectral.moments.sample import SAMPLE, Drawn, Sample
 from daskspectral.operators import Operator
+from daskspectral.operators.base import TESTED
 
 Array = NDArray[Any]
 Rows = Mapping[str, Array]
@@ -29,7 +30,8 @@ class SumTask:
     With `groups` the sums of each group that has rows come apart, under the names `folds.name_in(group, name)`, with
     the weight and the number of rows of all groups. The sums over `runs` of rows, whatever their groups, come under the
     name `counting.ORDER`; beside modes, which cost less than these sums, of the first rows of each batch.
-    Rows that are `drawn` come under the name `sample.SAMPLE`.
+    Rows that are `drawn` come under the name `sample.SAMPLE`. A share `tested` of the rows is in further products by
+    which operators test the fit.
     With `gaps` points have NaN where they are missing, and the sums of `moments.pairwise` come too.
     Targets are prepared with the scale and columns of X given here.
     """
@@ -42,6 +44,7 @@ class SumTask:
     runs: Runs | None = None
     gaps: bool = False
     drawn: Drawn | None = None
+    tested: float = 1.0
 
     def __call__(self, batches: Iterable[Rows], state: Any = None) -> dict[str, Any]:
         """The sums over the rows of these batches. Raises PointError for a point that the operator does not accept."""
@@ -64,6 +67,9 @@ class SumTask:
             if order is not None:
                 x = _bridged(batch["x"]) if self.gaps else batch["x"]
                 order.add(x, spread=self.measure.brief)
+            if TESTED in self.operator.derived:
+                drawn = self.tested >= 1 or mixed(batch[NUMBER]) < self.tested * 2.0**64
+                batch = {**batch, TESTED: np.broadcast_to(np.asarray(drawn, float), len(batch["x"]))}
             fields = self.operator.prepared(batch, self.scale, self.columns)
             for group, rows in ((0, fields),) if groups is None else groups.split(fields):
                 if group not in parts:

@@ -19,6 +19,7 @@ from daskspectral.solve import Solver, Symmetric
 Array = NDArray[np.floating[Any]]
 
 RESERVED = frozenset({"weight", "fold"})  # fields that the pass itself reads
+TESTED = "tested"  # the field that is 1 for the share of rows by which an operator tests a fit, and 0 for others
 
 
 class Operator(Written, ABC):
@@ -86,6 +87,11 @@ class Operator(Written, ABC):
     def shifts(self) -> Mapping[str, int]:
         """Rows from `x` to each other view of a trajectory."""
         return {}
+
+    @property
+    def view_shifts(self) -> Mapping[str, int]:
+        """Rows from `x` to each view at which functions are evaluated, those of derived fields among them."""
+        return self.shifts
 
     @property
     def briefer(self) -> Operator | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from daskspectral.forms import Field, Form, Functional, at, form, functional, gram_at, inner
 from daskspectral.kernels.base import check_flag, whole
-from daskspectral.operators.base import RESERVED, Operator, chosen_solver
+from daskspectral.operators.base import RESERVED, TESTED, Operator, chosen_solver
 from daskspectral.operators.lags import lag_of
 from daskspectral.solve import Singular
 
@@ -159,6 +159,10 @@ class Transfer(Operator):
         return {"future": self.lag, **{f"future_{m}": m * self.lag for m in self.multiples[1:]}}
 
     @property
+    def view_shifts(self) -> Mapping[str, int]:
+        return {**self.shifts, **({"later": 2 * self.lag} if self._goes_on else {})}
+
+    @property
     def views(self) -> tuple[str, ...]:
         return ("x", "future", *(f"future_{m}" for m in self.multiples[1:]))
 
@@ -172,7 +176,7 @@ class Transfer(Operator):
     def forms(self) -> dict[str, Form]:
         ends = {} if self.solver.two_sided else {"future_gram": gram_at("future")}
         if self.reversible:
-            ends = {"imbalance": imbalance}
+            ends = {"followed": followed, "end_gram": gram_at("future")}
         elif self._goes_on:
             ends["later"] = later
         return super().forms | ends | {f"form_{m}": self._form_at(f"future_{m}") for m in self.multiples[1:]}
@@ -190,7 +194,9 @@ class Transfer(Operator):
 
     @property
     def derived(self) -> Mapping[str, frozenset[str]]:
-        return {"later": frozenset({"x"}), "follows": frozenset({"x"})}
+        if not (self.reversible or self._goes_on):
+            return {}
+        return {"later": frozenset({"x"}), "follows": frozenset({"x"}), TESTED: frozenset()}
 
     def prepared(self, fields: Mapping[str, Any], scale: Any, columns: Any) -> Mapping[str, Any]:
         if not self._goes_on or "future" not in fields:
@@ -199,12 +205,14 @@ class Transfer(Operator):
         lag = min(self.lag, len(x))  # the row that ends a pair and begins another is one row
         follows = np.zeros(len(x))
         follows[: len(x) - lag] = (x[lag:] == future[: len(x) - lag]).all(axis=1)
+        follows *= fields[TESTED]
         return {**fields, "later": np.concatenate([future[lag:], future[len(x) - lag :]]), "follows": follows}
 
     def statistics(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         found = super().statistics(fields)
-        if "follows" in fields:
-            found["follows"] = np.array([np.sum(fields["follows"] * fields.get("weight", 1.0))])
+        for name in ("follows", TESTED):
+            if name in fields:
+                found[name] = np.array([np.sum(fields[name] * fields.get("weight", 1.0))])
         return found
 
     @property
@@ -233,18 +241,14 @@ def both_ends(f: Any, g: Any, x: Any) -> Any:
 
 
 @form
-def imbalance(f: Any, g: Any, x: Any) -> Any:
-    """E[(f(x) - f(y)) (g(x) + g(y))], which is 0 in the equilibrium of a reversible process.
-
-    The symmetric part is the Gram matrix of the starts less that of the ends, the other what the sums of pairs change
-    by if time is reversed.
-    """
-    return inner(f - at(f, x.future), g + at(g, x.future))
+def followed(f: Any, g: Any, x: Any) -> Any:
+    """E[f(x) g(y)] over the pairs that are tested, symmetric in the equilibrium of a reversible process."""
+    return inner(f, at(g, x.future), weight=x.tested)
 
 
 @form
 def later(f: Any, g: Any, x: Any) -> Any:
-    """E[f(x) g(z)] over the pairs whose end x + lag begins another, which ends in z."""
+    """E[f(x) g(z)] over the pairs that are tested and whose end x + lag begins another, which ends in z."""
     return inner(f, at(g, x.later), weight=x.follows)
 
 

@@ -50,6 +50,7 @@ from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]
 SHARE_SAMPLE = 256
+TESTED_ROWS, TESTED_SHARE = 8000, 1 / 32  # at least, by which fits of transfer operators are tested
 MODE_FLOPS = 2e4  # what a row of modes counts as: a million rows are a task
 MOST_DROPPED, MOST_APART = 0.1, 0.75  # of the rows, that coincide with landmarks
 
@@ -405,7 +406,8 @@ def _run_of(
     gaps, drawn = source.on_invalid == "pairwise", None
     if operator.has_graph and not _is_bound(basis) and (size := sample_size(basis.dimension)):
         drawn = Drawn.of(plan.ranges.ranges[0][0], source.n, size)
-    task = SumTask(measured, operator, prepared.scale, prepared.columns, groups, runs, gaps, drawn)
+    tested = min(1.0, max(TESTED_SHARE, TESTED_ROWS / source.n))
+    task = SumTask(measured, operator, prepared.scale, prepared.columns, groups, runs, gaps, drawn, tested)
     dtypes = {name: reader.dtype.newbyteorder("<").str for name, reader in source.readers.items()}
     if after is not None and after.digests is not None:
         dtypes = {name: after.digests.dtypes.get(name, dtype) for name, dtype in dtypes.items()}

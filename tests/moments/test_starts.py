@@ -2,14 +2,17 @@
 
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 import daskspectral as dsp
 from daskspectral.basis import CallableBasis
+from daskspectral.moments.folds import mixed
 from daskspectral.moments.starts import _both_ends, starts_of
 from daskspectral.operators import Transfer
+from daskspectral.passes import sums
 from tests.common import doubtful
 
 Array = NDArray[Any]
@@ -105,11 +108,31 @@ def test_a_process_that_is_not_reversible_is_in_equilibrium_for_singular_values_
 
 
 @doubtful
+@pytest.mark.parametrize("chunk", [7, 100, 4000])
+def test_a_share_of_the_pairs_is_tested_whatever_the_chunks(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sums, "TESTED_ROWS", 500)
+    x = walks(TWO, 1, 2003, 5)[0]
+    stored = da.from_array(x, chunks=(chunk, 1))
+    reversible, eigen = (fit(op, stored) for op in (Transfer(3, reversible=True), Transfer(3, "eigen")))
+    kept, f = [mixed(np.arange(n)) < 500 / n * 2.0**64 for n in (1997, 2000)], reversible.basis_.values(x)
+    later = kept[1][:1997]
+    assert 400 < kept[0].sum() < 600
+    found = reversible.moments_.arrays
+    np.testing.assert_allclose(found["tested"], kept[0].sum())
+    np.testing.assert_allclose(found["followed"], f[:, :1997][:, kept[0]] @ f[:, 3:2000][:, kept[0]].T, atol=1e-9)
+    found, f = eigen.moments_.arrays, eigen.basis_.values(x)
+    np.testing.assert_allclose(found["follows"], later.sum())
+    np.testing.assert_allclose(found["later"], f[:, :1997][:, later] @ f[:, 6:][:, later].T, atol=1e-9)
+
+
+@doubtful
 @pytest.mark.slow
+@pytest.mark.parametrize("rows", [300, 10**6])
 @pytest.mark.parametrize("operator", OPERATORS)
 @pytest.mark.parametrize("jumps", [TWO, JUMPS], ids=["two", "three"])
-def test_false_alarms_are_few(operator: Transfer, jumps: Array) -> None:
+def test_false_alarms_are_few(operator: Transfer, jumps: Array, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """2 % are expected; a chain that is not reversible is none of `reversible=True`."""
+    monkeypatch.setattr(sums, "TESTED_ROWS", rows)
     if operator.reversible:
         jumps = (jumps + (jumps.T * stationary(jumps)) / stationary(jumps)[:, None]) / 2
     alarms = []
