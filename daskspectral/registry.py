@@ -247,8 +247,8 @@ def encode(value: Any) -> Any:
         return value if isinstance(value, float) and np.isfinite(value) else {_NUMBER: repr(value)}
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    if isinstance(value, Mapping) and all(isinstance(key, str) and not key.startswith("$") for key in value):
-        return {key: encode(item) for key, item in value.items()}
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {f"${key}" if key.startswith("$") else key: encode(item) for key, item in value.items()}
     if isinstance(value, tuple):
         return {_TUPLE: [encode(item) for item in value]}
     if isinstance(value, list):
@@ -324,7 +324,10 @@ def _decode(data: Any, expected: Any, known: Mapping[str, Any], expects: Mapping
         if _NUMBER in data:
             return _number(data[_NUMBER])
         expects = expects or {}
-        return {key: _decode(item, expects.get(key, expected), known, expects) for key, item in data.items()}
+        return {
+            key.removeprefix("$"): _decode(item, expects.get(key, expected), known, expects)
+            for key, item in data.items()
+        }
     if isinstance(data, list):
         return [_decode(item, expected, known, expects) for item in data]
     return data

@@ -66,6 +66,9 @@ class Variable(Registered):
         return int(np.prod(self.sizes, dtype=int))
 
 
+NAMED = ("coords", "target_coords", "stacked")  # the mappings of a layout whose keys are names of the data
+
+
 @dataclass(frozen=True, eq=False)
 class Layout(Registered):
     """How labelled data became rows and columns, kept with a model to label its results.
@@ -91,6 +94,16 @@ class Layout(Registered):
     stacked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     expects: ClassVar = {"target": Variable, "baseline": Baseline}
+
+    def state(self) -> dict[str, Any]:
+        """Return the arguments, mappings by names of the data as pairs: a name may be that of an argument."""
+        named = {key: tuple(getattr(self, key).items()) for key in NAMED}
+        return {**super().state(), **named}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Layout:
+        """Return the layout with this state."""
+        return cls(**{**state, **{key: dict(state[key]) for key in NAMED if key in state}})
 
     @property
     def size(self) -> int:

@@ -117,3 +117,17 @@ def test_stacked_dimensions_stay_stacked(rows: bool, lazy: bool, tmp_path: Any) 
             assert found.sst_pattern.dims == wanted
             if not rows:
                 assert found.sst_pattern.unstack("place").sel(lat=10.0, lon=2.0).dims == ("component",)
+
+
+@pytest.mark.parametrize("name", ["target", "baseline", "coords", "state", "$class", "$tuple", "a/b", "x" * 300])
+def test_models_of_any_names_are_saved(name: str, tmp_path: Any) -> None:
+    data = xr.DataArray(V.reshape(120, 2, 3), {name: [10.0, 20.0], "lon": [0, 1, 2]}, ("time", name, "lon"), name="sst")
+    data.attrs = {name: 1, "units": "K"}
+    model = fitted(data)
+    model.save(tmp_path / "model.zarr")
+    found = dsp.load(tmp_path / "model.zarr")
+    xr.testing.assert_identical(found.to_xarray(data), model.to_xarray(data))
+    values = xr.DataArray(V[:, :2], {name: ["u", "v"]}, ("time", name))
+    regressor = dsp.HermiteRegressor(dsp.basis.Landmarks(dsp.kernels.Gaussian(5.0), 20), folds=None).fit(data, values)
+    regressor.save(tmp_path / "regressor.zarr")
+    xr.testing.assert_identical(dsp.load(tmp_path / "regressor.zarr").predict(data), regressor.predict(data))
