@@ -56,9 +56,14 @@ def reads(method: Call) -> Call:
         del values[next(iter(values))]
         values |= values.pop("options", {})  # the method's own **options
         known = {} if learns else {name: vars(self)[name] for name in LABELS if name in vars(self)}
+        chosen = None
         if values.get("y") is not None and self._pairs_y(learns) and not isinstance(rows.data, tuple):
-            rows, values["y"] = replace(rows, data=(rows.data, Rows.of(values["y"]).data)), None
+            second, values["y"] = second_view(values["y"], rows), None
+            rows = replace(rows, data=(rows.data, second.data))
+            chosen = second.columns
         rows, wanted = wanted_columns(rows, None if learns else self)
+        if chosen is not None:
+            wanted["right_"] = _of_second(chosen, wanted["right_"])
         given = {"sample_dims": rows.sample_dims, "latitude": rows.latitude}
         fits = method.__name__ == "fit"
         with using(rows.storage_options, rows.allow_missing or None):
@@ -183,6 +188,33 @@ def wanted_columns(rows: Rows, model: Any = None) -> tuple[Rows, dict[str, Wante
     if {*fitted} != {*rows.columns}:  # type: ignore[misc]
         raise ValueError(f"columns={[*rows.columns]} are not those of the fit, {[*fitted]}: leave them out")  # type: ignore[misc]
     return unnamed, {"": Wanted(names, used), "right_": right}
+
+
+def second_view(value: Any, first: Rows) -> Rows:
+    """Return the second view of each row that is given as y.
+
+    Raises ValueError for options of it, other than names of columns, that are not those of X, by which both are read.
+    """
+    rows, plain = Rows.of(value), Rows(None)
+    for name in (option.name for option in fields(Rows)[1:]):
+        own, of_first = getattr(rows, name), getattr(first, name)
+        if (name == "columns" and are_names(own)) or own is getattr(plain, name) or own is of_first:
+            continue
+        if name == "fields" or own != of_first:
+            raise ValueError(
+                f"{name}= is given for y alone, and y is read as X is. Give it to X by Rows(X, {name}=...), or prepare "
+                "y before"
+            )
+    return rows
+
+
+def _of_second(columns: Sequence[Any], fitted: Wanted) -> Wanted:
+    """Return the columns of a second view of these names. Raises ValueError for others than those of the fit."""
+    if fitted.names is None:
+        return Wanted.by_user(columns)
+    if {*fitted.names.labels} != {*columns}:
+        raise ValueError(f"columns={[*columns]} are not those of the fit, {[*fitted.names.labels]}: leave them out")
+    return fitted
 
 
 def aligned(model: Any, part: Any, what: str, wanted: Wanted) -> Any:

@@ -441,3 +441,26 @@ def test_entries_of_one_dimension_of_several_are_chosen_by_name(dims: str | None
     fitted = model().fit(Rows(data, columns=["iron", "malt"], sample_dims=dims))
     wanted = model().fit(data.sel(part=["iron", "malt"]))
     np.testing.assert_allclose(fitted.transform(data), wanted.transform(data), atol=1e-12)
+
+
+def test_columns_of_the_second_view_are_chosen_by_name() -> None:
+    g = (FRAME**2).add_prefix("square of ")
+    chosen = ["square of iron", "square of malt"]
+    wanted = model(Cross()).fit((X, (X**2)[:, [2, 0]])).singular_values_
+    for first, second in ((FRAME, g), (dataset(FRAME), dataset(g)), (FRAME, dataset(g)), (dataset(FRAME), g)):
+        fitted = model(Cross()).fit(first, Rows(second, columns=chosen))
+        np.testing.assert_allclose(fitted.singular_values_, wanted, rtol=1e-12)
+        assert fitted.score(FRAME, Rows(g, columns=chosen[::-1])) == pytest.approx(fitted.score((FRAME, g)))
+        with pytest.raises(ValueError, match="square of ash"):
+            fitted.score(FRAME, Rows(g, columns=["square of ash"]))
+
+
+@pytest.mark.parametrize(
+    "options", [{"standardize": True}, {"on_invalid": "skip"}, {"columns": [0, 1]}, {"fields": {"potential": X}}]
+)
+def test_options_of_the_second_view_alone_are_refused(options: dict[str, Any]) -> None:
+    (name,) = options
+    with pytest.raises(ValueError, match=name):
+        model(Cross()).fit(FRAME, Rows(FRAME**2, **options))
+    if name == "on_invalid":
+        model(Cross()).fit(Rows(FRAME, **options), Rows(FRAME**2, **options))
