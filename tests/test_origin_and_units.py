@@ -318,6 +318,20 @@ def test_weights_of_modes_have_no_units(unit: float) -> None:
     np.testing.assert_allclose(models[1].eigenvalues_ * unit**2, models[0].eigenvalues_, rtol=1e-6)
 
 
+@pytest.mark.parametrize("unit", [2.0**-100, 2.0**-900, 2.0**900])
+def test_weights_of_modes_beside_zeros_have_no_units(unit: float) -> None:
+    """The slope along one column is 0 everywhere, and shares a transform with that along the other."""
+    x = normal(200)
+    slopes = np.column_stack([np.cos(x[:, 0]), np.zeros(len(x))])
+    near, far = (
+        dsp.HermiteRegressor(FourierLattice(4), folds="random", random_state=0)
+        .fit(x, np.sin(x[:, 0]), gradients=slopes, sample_weight=np.full(len(x), weight))
+        .predict(x)
+        for weight in (1.0, unit)
+    )
+    np.testing.assert_allclose(far, near, atol=1e-9)
+
+
 def test_a_density_has_no_origin() -> None:
     x = normal()
     near, far = (fitted(Laplacian(density=1.0), x + t, Landmarks(Gaussian(1.0), 12)) for t in (0.0, 2.0**28))

@@ -31,6 +31,7 @@ MATMUL_MODES = {1: (0, 0, 21), 2: (25, 25, 169), 3: (2197, 729, 2197)}
 LEAST_ROWS, MOST_ROWS = 2**15, 2**18  # of a call
 
 FAR = 20  # powers of two from 1, beyond which a weight is summed in a unit of its own
+MOST = 1000  # powers of two of such a unit
 
 
 class ModeSum(ABC):
@@ -138,18 +139,26 @@ class NufftSum(ModeSum):
             self._strengths = device.empty(len(angles), complex)
         strengths = self._strengths
         if weights is not None:
-            largest = np.array([float(np.abs(w).max()) if len(w) else 0.0 for w in weights])
-            steps = np.rint(np.log2(np.where(largest > 0, largest, 1.0)))
-            first = ~self._seen & (largest > 0)  # what is added later is in the unit of the first rows
-            self._steps[first] = np.where(np.abs(steps) > FAR, steps, 0.0)[first]
-            self._seen |= first
-            weights = (
-                weights * np.asarray(np.exp2(-self._steps)[:, None], like=weights) if self._steps.any() else weights
-            )
+            self._take_units(np.array([float(np.abs(w).max()) if len(w) else 0.0 for w in weights]))
+            if self._steps.any():
+                weights = weights * np.asarray(np.exp2(-self._steps)[:, None], like=weights)
         for k, sums in enumerate(self._sums):
             strengths.real[...] = 1.0 if weights is None else weights[2 * k]
             strengths.imag[...] = weights[2 * k + 1] if weights is not None and 2 * k + 1 < len(weights) else 0.0
             sums += self._plan.execute(strengths)
+
+    def _take_units(self, largest: Array) -> None:
+        """The units of weights of these sizes: of a weight far from 1 that of its first rows, or of far larger ones."""
+        steps = np.rint(np.log2(np.where(largest > 0, largest, 1.0))).clip(-MOST, MOST)
+        changed = (largest > 0) & ((steps - self._steps > FAR) | (~self._seen & (steps < -FAR)))
+        if changed.any():
+            sums = self._result()
+            self._steps[changed] = steps[changed]
+            sums = sums * np.exp2(-self._steps).reshape(-1, *[1] * len(self.orders))
+            packed = sums[::2].copy()
+            packed[: len(sums) // 2] += 1j * sums[1::2]
+            self._sums = self._device.put(packed)
+        self._seen |= largest > 0
 
     def _result(self) -> ComplexArray:
         sums = self._device.get(self._sums)
@@ -161,7 +170,10 @@ class NufftSum(ModeSum):
         second.real, second.imag = sums.imag + mirrored.imag, mirrored.real - sums.real
         out *= 0.5
         found = out[: self._count]
-        return found * np.exp2(self._steps).reshape(-1, *[1] * len(self.orders)) if self._steps.any() else found
+        if not self._steps.any():
+            return found
+        units = np.where(self._seen, np.exp2(self._steps), 0.0)  # beside a weight of zeros there is only rounding
+        return found * units.reshape(-1, *[1] * len(self.orders))
 
 
 def mode_sum(orders: tuple[int, ...], method: str, eps: float = 1e-9, arena: Arena | None = None) -> ModeSum:
