@@ -126,8 +126,8 @@ class Dynamics:
             self.sets_ = replace(found, passage_times=times)
         if found.borne_out < m:
             warn_user(
-                f"the transitions between {m} sets are no probabilities, by {found.moved:.2g}, more than their errors: "
-                f"the data bear out {found.borne_out} sets. Take fewer sets, a longer lag or more functions",
+                f"the transitions between {m} sets are not known, or no probabilities, by {found.moved:.2g}: the data "
+                f"bear out {found.borne_out} sets. Take fewer sets, a longer lag or more functions",
                 TrustWarning,
             )
         return self.sets_

@@ -22,6 +22,8 @@ from daskspectral.registry import Registered
 Array = NDArray[np.floating[Any]]
 OPTIMISED: Any = {"xatol": 1e-8, "fatol": 1e-12, "maxiter": 20_000, "maxfev": 20_000}
 NEGATIVE = 1e-9  # below 0, from which on a membership is not rounding
+MOST_MOVED = 0.1  # of a transition, whatever its error
+UNKNOWN = 0.5  # half of the interval of a transition, from which on it is any probability
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +38,8 @@ class MetastableSets(Registered):
     the slowest within them, and `suggested` the m for which it is widest; what is faster than the lag counts as the
     lag. Of the rows that were sampled a share `negative` beyond the vertices has some membership below 0, before
     memberships are brought to probabilities. `moved` is by how much an entry of the transitions was negative or above 1
-    at most, and `borne_out` the number of sets that the data bear out: m - 1 if that is more than its error.
+    at most, and `borne_out` the number of sets that the data bear out: m - 1 if that is more than its error
+    or 0.1, or if the interval of a transition is longer than 1.
     """
 
     functions: NDArray[np.int64]
@@ -87,6 +90,7 @@ def metastable_sets(
     transitions = as_probabilities(samples[0])
     moved = np.abs(transitions - samples[0])
     errors = np.nan_to_num(np.diff(jackknife_ends(samples, factor), axis=-1)[..., 0] / 2)
+    unsound = (moved > np.minimum(errors, MOST_MOVED) + NEGATIVE) | (errors > UNKNOWN)
     ratios = gaps(np.maximum(timescales, lag))
     memberships = beside_constant(others) @ weights
     return MetastableSets(
@@ -100,7 +104,7 @@ def metastable_sets(
         int(np.argmax(ratios)) + 2 if len(ratios) else m,
         float((memberships < -NEGATIVE).any(axis=1).mean()),
         float(moved.max()),
-        m - 1 if (moved > errors + NEGATIVE).any() else m,
+        m - 1 if unsound.any() else m,
     )
 
 

@@ -14,7 +14,7 @@ import daskspectral as dsp
 from daskspectral.basis import SoftCells
 from daskspectral.operators import Transfer
 from daskspectral.spectral.cores import CORE, Visits
-from daskspectral.spectral.metastable import as_probabilities, as_rates, passage_times
+from daskspectral.spectral.metastable import as_probabilities, as_rates, metastable_sets, passage_times
 
 Array = NDArray[Any]
 
@@ -89,6 +89,25 @@ def test_rates_and_times_are_not_negative(values: Array) -> None:
 def test_a_set_that_is_not_reached_is_infinitely_far() -> None:
     rates = np.array([[-1.0, 1.0, 0.0], [1.0, -1.0, 0.0], [0.0, 2.0, -2.0]])
     np.testing.assert_allclose(passage_times(rates), [[0, 1, np.inf], [1, 0, np.inf], [1.5, 0.5, 0]])
+
+
+@pytest.mark.parametrize(("noise", "borne_out"), [(0.01, 2), (1.0, 1), (4.0, 1)])
+def test_transitions_that_are_not_known_bear_no_sets_out(noise: float, borne_out: int) -> None:
+    values, folds = np.repeat([[-1.0], [1.0]], 20, axis=0), np.resize([-1.0, 1.0], 10)
+    propagators = (0.9 + noise * np.append(0, folds) / 3)[:, None, None]
+    sets = metastable_sets(values, values, np.array([1]), propagators, np.array([10.0]), 1, 0.9)
+    np.testing.assert_allclose(sets.transitions, [[0.95, 0.05], [0.05, 0.95]])
+    assert sets.borne_out == borne_out
+
+
+def test_transitions_far_from_probabilities_bear_no_sets_out_whatever_their_errors() -> None:
+    values, folds = np.array([[-1.0, 0.3], [1.0, 0.3], [0.0, -0.6]]), np.resize([-1.0, 1.0], 10)
+    matrix = np.array([[0.9, 0.0], [2.0, 0.5]])
+    propagators = matrix + 0.5 * np.append(0, folds)[:, None, None] * [[0, 0], [1, 0]]
+    sets = metastable_sets(values, values, np.array([1, 2]), propagators, np.array([10.0, 2.0]), 1, 0.9)
+    assert sets.moved > 0.1
+    assert sets.borne_out == 2
+    assert sets.transitions.min() >= 0
 
 
 # -- three wells -------------------------------------------------------------------------------------------------------
