@@ -30,7 +30,7 @@ from daskspectral.operators.regression import Regression
 from daskspectral.passes.folds import FoldRequest, checked_folds, continued_folds
 from daskspectral.passes.functions import SpanValues
 from daskspectral.passes.parameters import check_amount, check_fit, check_one_of
-from daskspectral.passes.scale import standardized
+from daskspectral.passes.scale import centered, standardized
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import Session, Training
 from daskspectral.passes.sums import Discretisation, Outline
@@ -295,6 +295,8 @@ class HermiteRegressor(Regressor):
     def _discretised(self, source: Source, side: Side, operator: Regression, *, at_most: bool) -> Discretisation:
         """The basis and the scaling of columns, from passes and a draw of rows."""
         source = standardized(source)
+        if side.movable(source.dimension, operator):
+            source, _ = centered(source, ["x"])
         operator = replace(levelled(operator, source, shifted=True), intercept=True)
         rng = np.random.default_rng(self.random_state)
         selection = Selection((), {})

@@ -258,7 +258,9 @@ class RidgeProblem:
             raise ValueError("every basis function is zero on every point; widen the kernel's scale")
         # A is like K^2: directions of relative size sqrt(cut), where A reaches rounding, weigh the same in A and
         # alpha K
-        anchor = float(np.sqrt(cut) * np.trace(form) / np.trace(self.penalty)) if alpha is None else alpha
+        paid = np.diag(self.penalty) > 0  # a constant beside linear functions costs nothing
+        own = np.diag(form)[paid].sum() or np.trace(form)
+        anchor = float(np.sqrt(cut) * own / np.trace(self.penalty)) if alpha is None else alpha
         pencil, alphas = _Pencil.at(anchor, self, cut), np.array([anchor])
         if alpha is None:
             low, high = np.log10(1e-3 * anchor), np.log10(100 * pencil.largest)
@@ -424,18 +426,20 @@ def fold_errors(problem: RidgeProblem, shares: Array, alphas: Array, cut: float)
     One eigendecomposition a fold serves all penalties, in
     functions S that are orthonormal in the norm K. Of these, sums with a relative rounding of `cut` tell those of more
     than its root apart: the others, of which A is like K², would be rounding, and matter for penalties below it alone.
-    None where fewer than two folds can be left out.
+    A constant that costs nothing is fitted first. None where fewer than two folds can be left out.
     """
     judged = judges(shares)
     if not judged:
         return None
     s, observed = inverse_root(symmetric_part(problem.penalty), float(np.sqrt(cut)), driver="evd"), problem.observed
     form, target = summed(observed)
+    free = np.flatnonzero((np.diag(problem.penalty) == 0) & (np.diag(form) > 0))
+    s = np.hstack([np.eye(len(form))[:, free], s])
     form, target = symmetric_part(s.T @ form @ s), s.T @ target
     total = np.zeros((len(alphas), len(observed)))
     for k in judged:
         parts, share = [kind.part(k).turned(s) for kind in observed], float(shares[k])
-        a = _ridge(*others(form, target, parts, share), alphas)
+        a = _ridge(*others(form, target, parts, share), alphas, len(free))
         for j, part in enumerate(own.left_out(share) for own in parts):
             image, norm = (part.form @ a.reshape(len(a), -1)).reshape(a.shape), float(part.squares.sum())
             error = norm - np.einsum("rgm,rgm->g", a, 2 * part.target[:, None] - image)
@@ -443,8 +447,15 @@ def fold_errors(problem: RidgeProblem, shares: Array, alphas: Array, cut: float)
     return total / float(shares[judged].sum())
 
 
-def _ridge(form: Array, target: Array, alphas: Array) -> Array:
-    """(form + alpha)^(-1) target for all penalties, (r, g, m)."""
+def _ridge(form: Array, target: Array, alphas: Array, free: int = 0) -> Array:
+    """(form + alpha)^(-1) target for all penalties, (r, g, m); the first functions, so many, are `free` of them."""
+    if free:
+        own, shared = form[:free, :free], form[:free, free:]
+        known = scipy.linalg.pinvh(own)
+        rest = symmetric_part(form[free:, free:] - shared.T @ known @ shared)
+        a = _ridge(rest, target[free:] - shared.T @ known @ target[:free], alphas)
+        first = known @ (target[:free, None] - np.tensordot(shared, a, 1)).reshape(free, -1)
+        return np.concatenate([first.reshape(free, *a.shape[1:]), a])
     if len(alphas) == 1 and alphas[0] > 0:
         try:
             factor = scipy.linalg.cho_factor(form + alphas[0] * np.eye(len(form)))

@@ -98,3 +98,28 @@ def test_rows_without_weight_do_not_decide_the_origin() -> None:
     found = make(alpha=1e-3).fit(X, y, sample_weight=absent)
     wanted = make(alpha=1e-3).fit(X[200:], Y[200:])
     np.testing.assert_allclose(found.predict(NEW) - FAR, wanted.predict(NEW), atol=1e-6)
+
+
+@pytest.mark.parametrize("origin", [0.0, 10.0, 2.0**20, 2.0**27])
+@pytest.mark.parametrize("unit", [1.0, 2.0**-30, 2.0**30])
+def test_linear_functions_have_no_origin(origin: float, unit: float) -> None:
+    """As least squares with a column of ones, on folds that are left out too."""
+    rng = np.random.default_rng(0)
+    x = np.rint(rng.standard_normal((200, 2)) * 2**14) / 2**14
+    y, labels = x @ [1.0, 2.0] + 0.1 * rng.standard_normal(200) + 5, np.arange(200) % 4
+    design, errors = np.column_stack([np.ones(200), x]), np.zeros(200)
+    for k in range(4):
+        others = labels != k
+        found = np.linalg.lstsq(design[others], y[others], rcond=None)[0]
+        errors[~others] = (y - design @ found)[~others] ** 2
+    points = (x + origin) * unit
+    model = dsp.HermiteRegressor(Landmarks("linear"), folds=labels).fit(points, y)
+    assert model.cv_ == pytest.approx(errors.mean(), rel=1e-6)
+    np.testing.assert_allclose(model.predict(points), design @ np.linalg.lstsq(design, y, rcond=None)[0], atol=1e-6)
+    np.testing.assert_allclose(model.predict_gradient(points)[0] * unit, [1, 2], atol=0.05)
+    first, second = (
+        dsp.HermiteRegressor(Landmarks("linear"), folds="blocks").fit(points[part], y[part])
+        for part in (slice(100), slice(100, None))
+    )
+    together = first.fit_moments(first.moments_ + second.moments_)
+    np.testing.assert_allclose(together.predict(points), model.predict(points), atol=1e-6)
