@@ -18,6 +18,7 @@ from daskspectral.basis import (
     EquivariantBasis,
     Evaluation,
     LandmarkBasis,
+    SoftCells,
     as_lattice,
     at_landmarks,
 )
@@ -26,6 +27,7 @@ from daskspectral.data.batches import usable
 from daskspectral.devices import HOST, Device, device_of, least_rows
 from daskspectral.engine.tasks import Tally
 from daskspectral.forms import Atom
+from daskspectral.kernels import Gaussian
 from daskspectral.kernels.base import unit_index
 from daskspectral.manifolds import Eigenspace
 from daskspectral.manifolds.product import slices_of
@@ -64,7 +66,37 @@ class SpanFunction(RowFunction):
         lattice = as_lattice(self.basis)
         return max(least_rows(self.device), DENSE_ROWS if lattice is None else NUFFT_ROWS)
 
+    def _outside(self, x: Array) -> Guessed | None:
+        """Return which rows are outside the box of a lattice, or so far that all functions but constants vanish.
+
+        None if neither can be told.
+        """
+        lattice = as_lattice(self.basis)
+        if lattice is not None:
+            points, outside = lattice.nearest(x)
+            if outside is None:
+                return None
+            beyond = np.where(outside, np.abs(points - x) / lattice.period, 0.0).max(axis=1)
+            return Guessed(beyond > FAR, beyond)
+        parts = [part for part in self.basis.parts if not isinstance(part, ConstantBasis)]
+        far = np.ones(len(x), bool)
+        for part in parts:
+            if isinstance(part, SoftCells):
+                far &= beyond_reach(Gaussian(part.width), part.centres, x)
+            elif isinstance(part, LandmarkBasis) and decays(part.kernel):
+                far &= beyond_reach(part.kernel, part.landmarks, x)
+            else:
+                return None
+        return Guessed(far) if parts else None
+
     def doubt(self, found: Tally, count: int) -> str:
+        if as_lattice(self.basis) is not None:
+            return (
+                f"{found.count} of {count} rows lie outside the box of the lattice by more than {FAR:.0%} of its "
+                f"width (the farthest by {found.most:.3g} times its width){', and ' if self.there else ''}{self.there}"
+            )
+        if self.support == EVERYWHERE:
+            return vanishing(found, count, self.there)
         told = self.support.doubt(found, count, *self.told)
         return f"{told}; they are NaN" if self.extrapolate == "nan" else told
 
@@ -112,17 +144,17 @@ class SpanValues(SpanFunction):
     def block(self, x: Array, out: Array) -> Guessed | None:
         guessed, judged, lattice = None, self.support.coverage is not None, as_lattice(self.basis)
         if lattice is not None and self._modes is not None:
-            points, outside = lattice.nearest(x)
+            points, _ = lattice.nearest(x)
             out[:] = self._modes(lattice.angles(points)) + self.coefficients[0]
-            if outside is not None:
-                beyond = np.where(outside, np.abs(points - x) / lattice.period, 0.0).max(axis=1)
-                guessed = Guessed(beyond > FAR, beyond)
+            guessed = self._outside(x)
         else:
             device, basis, coefficients = self._there
             feature = _features(basis, self.support.nearest(x), device)
             out[:] = device.get(feature.T @ coefficients)
             guessed = self.support.guessed(x, _leverage(self.support, device.get(feature)) if judged else None)
-            if guessed is None and (far := self._far(x, out)) is not None:
+            if guessed is None and isinstance(self.basis, SoftCells):
+                guessed = self._outside(x)  # where the values are those of the nearest cell
+            elif guessed is None and (far := self._far(x, out)) is not None:
                 guessed = Guessed(far)
                 if far.any() and self.extrapolate == "nearest":
                     own = at_landmarks(self.basis)
@@ -153,16 +185,6 @@ class SpanValues(SpanFunction):
             rows = np.flatnonzero(far)
             far[rows] = beyond_reach(part.kernel, part.landmarks, x[rows]) if len(rows) else False
         return np.asarray(far)
-
-    def doubt(self, found: Tally, count: int) -> str:
-        if as_lattice(self.basis) is not None:
-            return (
-                f"{found.count} of {count} rows lie outside the box of the lattice by more than {FAR:.0%} of its "
-                f"width (the farthest by {found.most:.3g} times its width){', and ' if self.there else ''}{self.there}"
-            )
-        if self.support != EVERYWHERE:
-            return super().doubt(found, count)
-        return vanishing(found, count, self.there)
 
 
 @final
@@ -276,6 +298,10 @@ class SpanSlopes(SpanFunction):
     n_features: int
 
     @property
+    def there(self) -> str:
+        return {"nearest": "have the gradient 0", "nan": "are NaN"}.get(self.extrapolate, "")
+
+    @property
     def columns(self) -> int:
         return int(self.coefficients.shape[1]) * self.n_features
 
@@ -317,7 +343,8 @@ class SpanSlopes(SpanFunction):
         found, guessed = self._partials(x) if self._gradient is None else (self._gradient(x), None)
         slopes[:, :, slice(None) if columns is None else list(columns)] = found if scale is None else found / scale
         out[:] = slopes.reshape(len(x), -1)
-        return guessed
+        held = self.extrapolate == "nearest" and as_lattice(self.basis) is not None  # gradients of values at the box
+        return guessed if held or self.support != EVERYWHERE else self._outside(x)
 
 
 def _features(basis: Basis, points: Array, device: Device = HOST) -> Array:
