@@ -336,3 +336,12 @@ def test_a_density_has_no_origin() -> None:
     x = normal()
     near, far = (fitted(Laplacian(density=1.0), x + t, Landmarks(Gaussian(1.0), 12)) for t in (0.0, 2.0**28))
     np.testing.assert_allclose(far.eigenvalues_, near.eigenvalues_, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("origin", [0.0, 2.0**52])
+def test_cells_of_states_have_no_origin(origin: float) -> None:
+    """Cells of states that are near the least distance that numbers tell apart there."""
+    states = np.random.default_rng(0).integers(0, 6, (200, 1)).astype(float)
+    cells = SoftCells.draw(states + origin, 6, random_state=0)
+    assert cells.width > 0.5
+    np.testing.assert_array_equal(np.sort(cells.centres[:, 0]) - origin, np.arange(6))

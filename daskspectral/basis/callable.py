@@ -214,6 +214,8 @@ class SoftCells(Differentiated):
         Fewer than p where fewer rows differ. Raises ValueError for p outside 2..m, and where all rows are equal.
         """
         rows, rng = np.asarray(x, dtype=float), np.random.default_rng(random_state)
+        center = rows[:1].copy()  # means of rows far from zero lose digits
+        rows = rows - center
         centres = rows[kmeans_plus_plus(rows, p, rng)]
         for _ in range(ROUNDS):
             cell = cdist(rows, centres, "sqeuclidean").argmin(axis=1)
@@ -223,7 +225,7 @@ class SoftCells(Differentiated):
         near = np.sort(cdist(centres, centres), axis=1)[:, 1 : 1 + NEIGHBOURS]
         if not near.size:
             raise ValueError(f"cells need two rows that differ, and p of 2 or more; p is {p}, and x {rows.shape}")
-        return cls(centres, ratio * float(np.median(near.mean(axis=1))))
+        return cls(centres + center, ratio * float(np.median(near.mean(axis=1))))
 
     @property
     def size(self) -> int:
