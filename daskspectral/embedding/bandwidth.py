@@ -68,8 +68,8 @@ def chosen_bandwidth(source: Source, bandwidth: str | float, random_state: Any) 
     distinct = np.unique(points, axis=0)
     if len(distinct) < 2:
         raise ValueError(
-            f"expected rows that differ, received {len(points)} that are all equal: no bandwidth can be chosen; choose "
-            "other columns or rows, or give a number"
+            f"expected rows that differ, received {len(points)} that are all {points[0].tolist()}: no bandwidth can be "
+            "chosen; choose other columns or rows, or give a number"
         )
     if bandwidth == "median":
         found = median_of_distinct(points, rng)
