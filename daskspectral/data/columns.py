@@ -187,7 +187,7 @@ def check_columns(columns: Sequence[int | str] | None, d: int) -> tuple[int, ...
     distinct = {c % d for c in chosen}
     if not given or len(distinct) < len(given) or any(not -d <= c < d for c in chosen):
         raise ValueError(
-            f"columns must be a list of distinct names, or of distinct numbers from 0 to {d - 1}; got {columns!r}"
+            f"columns must be a list of distinct numbers of the {d} columns of X, from 0 to {d - 1}; got {columns!r}"
         )
     return tuple(c % d for c in chosen)
 

@@ -309,9 +309,10 @@ class _Call:
         sides = dict(self.wanted)
         for i, part in enumerate(X):
             side = "right_" if i == apart else ""
+            chosen = isinstance(part, Reader) and sides[side].asked  # where it was stacked
             stacked = None if isinstance(part, Reader) else stack_rows(part, f"X[{i}]", wanted=sides[side])
             part = part if stacked is None else stacked.reader
-            found = aligned(self.estimator, part, f"X[{i}]", sides[side])
+            found = aligned(self.estimator, part, f"X[{i}]", Wanted() if chosen else sides[side])
             if self.learns and (own := _names_of(side, found)) and not (names.keys() & own.keys()):
                 names |= own
                 sides[side] = replace(sides[side], names=own[f"{side}columns_"], asked=False)

@@ -464,3 +464,21 @@ def test_options_of_the_second_view_alone_are_refused(options: dict[str, Any]) -
         model(Cross()).fit(FRAME, Rows(FRAME**2, **options))
     if name == "on_invalid":
         model(Cross()).fit(Rows(FRAME, **options), Rows(FRAME**2, **options))
+
+
+def test_variables_of_several_trajectories_and_views_are_chosen_by_name() -> None:
+    own = {name: (("time", "lat"), X[:, 1:] / (5 + k)) for k, name in enumerate(["u", "v", "w"])}
+    data = xr.Dataset(own, {"lat": [0.0, 60.0]})
+    parts, second = [data.isel(time=slice(60)), data.isel(time=slice(60, None))], dataset(FRAME)
+    fitted = model(Transfer(1)).fit(Rows(parts, columns=["w"]))
+    wanted = model(Transfer(1)).fit([part.w.values for part in parts])
+    np.testing.assert_allclose(fitted.singular_values_, wanted.singular_values_, rtol=1e-12)
+    wanted = model(Cross()).fit((data.w.values, X))
+    for found in (
+        model(Cross()).fit(Rows((data, second), columns=["w"])),
+        model(Cross()).fit(Rows(data, columns=["w"]), second),
+    ):
+        np.testing.assert_allclose(found.singular_values_, wanted.singular_values_, rtol=1e-12)
+    wanted = model(Cross()).fit((X, data.w.values))
+    found = model(Cross()).fit(second, Rows(data, columns=["w"]))
+    np.testing.assert_allclose(found.singular_values_, wanted.singular_values_, rtol=1e-12)
