@@ -162,7 +162,7 @@ class Source:
     these, as scaled ones are again.
     Passes over them treat invalid rows as `on_invalid` says: "raise", "skip", "pairwise" or "keep" (rows are not
     checked); their `progress` None shows a bar on a terminal only, and none beside a bar of dask's. A fit that
-    `takes_gaps` may use rows "pairwise".
+    `takes_gaps` may use rows "pairwise", and one that `keeps_rows` leaves none out.
     """
 
     readers: Mapping[str, Reader]
@@ -176,9 +176,12 @@ class Source:
     on_invalid: str = "raise"
     progress: bool | None = False
     takes_gaps: bool = False
+    keeps_rows: bool = False
 
     def remedy(self, share: float, sparse: Sequence[int] = ()) -> str:
         """Return what to do about invalid rows, if a `share` of all are, but fewer without some `sparse` columns."""
+        if share <= MOST_INVALID and self.keeps_rows:
+            return "Mend the data, or drop such rows before, such as by X[numpy.isfinite(X).all(axis=1)]"
         if share <= MOST_INVALID:
             return (
                 "Mend the data, or leave such rows out with Rows(X, on_invalid='skip') (--on-invalid skip in the shell)"

@@ -193,3 +193,22 @@ def test_a_symmetric_matrix_is_taken_as_rows_with_a_hint(make: Any) -> None:
         warnings.filterwarnings("error", message=".*affinities")
         model().fit(make(SQUARE + np.triu(SQUARE)))
         model().fit(make(SQUARE[:, :-1]))
+
+
+@doubtful
+@pytest.mark.parametrize(
+    "estimator",
+    [dsp.SpectralDecomposition(), dsp.DiffusionMap(), dsp.SDPEmbedding(), dsp.KernelEmbedding()],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_what_is_proposed_for_an_invalid_row_works(estimator: Any) -> None:
+    x = np.random.default_rng(0).standard_normal((60, 2))
+    x[3, 1] = np.nan
+    with pytest.raises(dsp.InvalidRowError) as caught:
+        estimator.fit(x)
+    proposal = str(caught.value)
+    if "on_invalid='skip'" in proposal:
+        estimator.fit(dsp.Rows(x, on_invalid="skip"))
+    else:
+        assert "X[numpy.isfinite(X).all(axis=1)]" in proposal
+        estimator.fit(x[np.isfinite(x).all(axis=1)])
