@@ -65,8 +65,14 @@ def starts_of(moments: Moments, functions: Matrices) -> Starts:
         return Starts(imbalance)
 
     def errors(samples: Matrices) -> Array:
-        return _errors(samples, factor)
+        return np.asarray(np.sqrt(factor * np.sum(np.abs(samples[1:] - samples[1:].mean(axis=0)) ** 2, axis=0)))
 
+    if moments.operator.reversible:  # what time reversed would change, beyond noise, which moves near values apart
+        turned = (pairs - pairs.swapaxes(1, 2)) / 2
+        kept = np.abs(turned[0]) > CERTAIN * errors(turned)
+        if constant is not None:
+            kept[constant] = kept[:, constant] = True
+        pairs = pairs - np.where(kept, 0, turned)
     moved = (starts - ends)[:, slow]
     moved = np.hstack([moved[:, range(len(slow)), slow], *([] if constant is None else [moved[..., constant]])])
     drift = float(np.max(np.abs(moved[0]) / (errors(moved) + 1e-12)))
@@ -101,11 +107,8 @@ def _both_ends(moments: Moments, functions: Matrices) -> tuple[Matrices, Matrice
     if operator.reversible:
         ends = reduced("end_gram", functions, functions)
         starts, constant = 2 * gram - ends, constant_of(means[0], gram[0])
-        tested = reduced.share("tested")
-        followed = reduced("followed", functions, functions) / tested[:, None, None]
-        turned = (followed - followed.swapaxes(1, 2)) / 2  # 0 in equilibrium
-        noise = math.sqrt(max(0.0, 1 - tested[0])) * _errors(turned, reduced.factor)  # of the pairs that are left out
-        turned = np.where(np.abs(turned[0]) >= CERTAIN * noise, turned, 0)
+        followed = reduced("followed", functions, functions) / reduced.share("tested")[:, None, None]
+        turned = (followed - followed.swapaxes(1, 2)) / 2
         if constant is not None:  # known of all pairs
             turned[:, constant] = (ends - starts)[:, constant] / 2
             turned[:, :, constant] = -turned[:, constant]
@@ -118,11 +121,6 @@ def _both_ends(moments: Moments, functions: Matrices) -> tuple[Matrices, Matrice
     sides = (starts, means, means), (pairs, means, after), (ends, after, after)
     starts, pairs, ends = (_after_constant(*side) for side in sides)
     return starts, pairs, ends, 0, reduced.factor
-
-
-def _errors(samples: Matrices, factor: float) -> Array:
-    """The standard errors of the first of some samples (S, ...), from the others, each without a fold."""
-    return np.asarray(np.sqrt(factor * np.sum(np.abs(samples[1:] - samples[1:].mean(axis=0)) ** 2, axis=0)))
 
 
 def _after_constant(products: Matrices, left: Matrices, right: Matrices) -> Matrices:

@@ -107,6 +107,24 @@ def test_a_process_that_is_not_reversible_is_in_equilibrium_for_singular_values_
     assert starts_of(reversible.moments_, reversible.coefficients_).imbalance < 0.1
 
 
+def waves(x: Array) -> Array:
+    return np.stack([np.ones(len(x)), *(f(m * x[:, 0]) for m in (1, 2) for f in (np.cos, np.sin))])
+
+
+@doubtful
+@pytest.mark.parametrize("runs", [1, 20])
+def test_equal_values_of_a_circle_raise_few_alarms(runs: int) -> None:
+    """Its two slowest functions have one value, which noise without symmetry makes complex."""
+    operator, alarms = Transfer(2, reversible=True), []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        steps = 0.2 * rng.standard_normal((runs, 6000 // runs))
+        x = list((rng.uniform(0, 2 * np.pi, (runs, 1)) + np.cumsum(steps, axis=1))[:, :, None])
+        model = dsp.SpectralDecomposition(operator, CallableBasis(waves, d=1), n_components=5).fit(x)
+        alarms.append(starts_of(model.moments_, model.coefficients_).out_of_equilibrium)
+    assert np.mean(alarms) <= 0.05
+
+
 @doubtful
 @pytest.mark.parametrize("chunk", [7, 100, 4000])
 def test_a_share_of_the_pairs_is_tested_whatever_the_chunks(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
