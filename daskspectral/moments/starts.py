@@ -67,7 +67,7 @@ def starts_of(moments: Moments, functions: Matrices) -> Starts:
     def errors(samples: Matrices) -> Array:
         return np.asarray(np.sqrt(factor * np.sum(np.abs(samples[1:] - samples[1:].mean(axis=0)) ** 2, axis=0)))
 
-    if moments.operator.reversible:  # what time reversed would change, beyond noise, which moves near values apart
+    if not moments.operator.solver.two_sided:  # by what reversed time changes beyond noise
         turned = (pairs - pairs.swapaxes(1, 2)) / 2
         kept = np.abs(turned[0]) > CERTAIN * errors(turned)
         if constant is not None:
