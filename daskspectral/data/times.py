@@ -12,8 +12,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.operators.lags import time_parts
-
 Array = NDArray[Any]
 TICK = np.timedelta64(1, "us")
 CALENDAR = 28 * np.timedelta64(1, "D") / TICK  # steps from here on are counted in calendar months
@@ -222,6 +220,8 @@ class Clock:
 
     def steps(self, lag: str) -> int:
         """Return the number of steps in a lag in time. Raises ValueError unless it is a whole number of them."""
+        from daskspectral.operators.lags import time_parts  # with it comes scipy, which reading does without
+
         count, unit = time_parts(lag)
         if not self.of_clock:
             raise ValueError(f"the lag is {lag!r}, and the times of X are numbers without a unit: give it in rows")

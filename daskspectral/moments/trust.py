@@ -84,9 +84,13 @@ class Solved:
         None but constants where error bars take rows as independent that are not, or rows start out of equilibrium.
         """
         null = np.arange(len(self.spectrum.values)) < self.constants
+        return np.asarray(self.errors.trusted & (self._agreed & ~self.slower | null))
+
+    @property
+    def _agreed(self) -> NDArray[np.bool_]:
+        """Return the values that no test but that of the graph calls in question, (k,)."""
         sampled = not self.starts.out_of_equilibrium and not order_matters(self.moments)
-        agreed = ~(self.change > CHANGE) & self.certain & ~np.asarray(self.contradicted) & sampled & ~self.slower
-        return np.asarray(self.errors.trusted & (agreed | null))
+        return np.asarray(~(self.change > CHANGE) & self.certain & ~np.asarray(self.contradicted) & sampled)
 
     @property
     def slower(self) -> NDArray[np.bool_]:
@@ -196,7 +200,7 @@ class Solved:
 
     def missed(self) -> str:
         """Return that functions of neighboring rows are slower than fitted ones that would be trusted, if so."""
-        if not (self.slower & self.errors.trusted).any():
+        if not (self.slower & self.errors.trusted & self._agreed).any():
             return ""
         return (
             f"functions of a graph of neighboring rows have up to {self.ratios.max():.2g} times less energy than the "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 from scipy.spatial import KDTree
 
+from daskspectral.errors import ExtrapolationWarning
 from daskspectral.plot.style import BLUE, FAINT, LINE, Scale, axes_of, dots, globe, plain
 
 if TYPE_CHECKING:
@@ -39,7 +41,18 @@ def canvas_of(points: Array, values: Values, *, names: Sequence[str], unit: Arra
     kind = Globe if on_sphere(points) else Line if d == 1 else Plane if d == 2 else Pairs
     lengths = np.ones(d) if unit is None else unit
     lengths = fitting(points, lengths) if d == 2 else lengths
-    return kind(points, values, values(points), tuple(names), lengths, **look)
+    return kind(points, _between(values), values(points), tuple(names), lengths, **look)
+
+
+def _between(values: Values) -> Values:
+    """Return the values without warnings of places far from the data, which a grid between the points has."""
+
+    def found(places: Array) -> Array:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExtrapolationWarning)
+            return values(places)
+
+    return found
 
 
 def on_sphere(points: Array) -> bool:

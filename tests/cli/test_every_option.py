@@ -57,7 +57,7 @@ OTHER: dict[str, tuple[str, ...]] = {
     "fit": (
         *BASIS,
         *("--operator covariance", "--operator covariance --rotate 2 | --operator covariance", "--no-constant"),
-        "--operator covariance --components 0.5 | --operator covariance --components 2",
+        "fit points.zarr --operator covariance --components 0.5 | fit points.zarr --operator covariance --components 2",
         "fit path.zarr --operator transfer:1 --constant | fit path.zarr --operator transfer:1 --no-constant",
         "fit path.zarr --operator transfer --lag 2 | fit path.zarr --operator transfer --lag 1",
         "fit path.zarr --operator transfer:1:reversible --further 2,5 | fit path.zarr --operator transfer:1:reversible",
