@@ -17,7 +17,8 @@ Array = NDArray[np.floating[Any]]
 SAMPLE = "sample"
 """The name by which tasks send sampled rows."""
 
-ROWS, WIDE_ROWS = 2000, 1200  # of a sample; above `FEW` columns
+ROWS, WIDE_ROWS = 2000, 1200  # of one graph; above `FEW` columns
+GRAPHS = 2  # that a sample is enough for
 FEW = 3
 MOST_NUMBERS = 2**20  # of a sample
 LEAST_ROWS = 300  # below which wide rows are not sampled
@@ -25,8 +26,13 @@ LEAST_ROWS = 300  # below which wide rows are not sampled
 
 def sample_size(dimension: int) -> int:
     """Return the number of rows of so many columns that a sample has, 0 for very many columns."""
-    rows = min(ROWS if dimension <= FEW else WIDE_ROWS, MOST_NUMBERS // dimension)
+    rows = min(GRAPHS * graph_size(dimension), MOST_NUMBERS // dimension)
     return rows if rows >= LEAST_ROWS else 0
+
+
+def graph_size(dimension: int) -> int:
+    """Return the number of points of so many columns that a graph has at most."""
+    return ROWS if dimension <= FEW else WIDE_ROWS
 
 
 @dataclass(frozen=True, eq=False)

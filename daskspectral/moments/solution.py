@@ -19,6 +19,7 @@ from daskspectral.moments.lags import CONSTANT, LagMatrices, is_lagged, resolved
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.pairwise import SQUARES, SUMS
 from daskspectral.moments.problem import Posed, checked_means, relation_of
+from daskspectral.moments.sample import graph_size
 from daskspectral.moments.starts import Starts, starts_of
 from daskspectral.moments.trust import Solved, advise_clipped, advise_manifold, advise_rank, maximised
 from daskspectral.operators import Operator
@@ -171,7 +172,8 @@ def extrapolated(shares: Sequence[float], changes: Array) -> Array:
 def _ratios_to_graph(posed: Posed, moments: Moments) -> Array:
     """Return how far the energies of the slowest functions exceed those of a graph of sampled rows, (q,).
 
-    Empty for moments without a sample.
+    Empty for moments without a sample. A sample of more points than a graph has makes two graphs, and the lesser excess
+    counts: one sample in some hundreds leaves a gap where the rows have none.
     """
     if moments.sample is None:
         return np.empty(0)
@@ -180,7 +182,11 @@ def _ratios_to_graph(posed: Posed, moments: Moments) -> Array:
     functions = posed.right.spread(found.right)
     blocks = range(0, len(points), BLOCK_ROWS)
     values = [moments.basis.values(points[start : start + BLOCK_ROWS]).T @ functions for start in blocks]
-    ratios = energy_ratios(points, np.concatenate(values), weights) if values else np.empty(0)
+    if not values:
+        return np.empty(0)
+    parts = [slice(None)] if len(points) <= graph_size(points.shape[1]) else [slice(k, None, 2) for k in range(2)]
+    by_graph = [energy_ratios(points[part], np.concatenate(values)[part], weights[part]) for part in parts]
+    ratios = np.min([found[: min(map(len, by_graph))] for found in by_graph], axis=0)
     sizes = np.abs(found.values[len(found.values) - len(ratios) :])
     return np.where(sizes > NEGLIGIBLE * sizes.max(initial=0.0), ratios, np.minimum(ratios, 1.0))
 
