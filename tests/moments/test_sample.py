@@ -57,7 +57,7 @@ def test_samples_add_in_any_order_and_keep_the_lowest_keys() -> None:
 
 def test_the_sample_of_a_fit_does_not_depend_on_chunks_or_scheduler() -> None:
     wanted = fitted(X).moments_.sample
-    assert wanted.points.shape == (2000, 2)
+    assert wanted.points.shape == (4000, 2)
     for chunks, scheduler in ((700, "threads"), (1250, "synchronous")):
         with dask.config.set(scheduler=scheduler):
             assert_same(fitted(da.from_array(X, chunks=(chunks, 2))).moments_.sample, wanted)

@@ -202,7 +202,7 @@ def test_a_network_wins_where_it_is_better_and_the_fit_repeats(monkeypatch: pyte
     """Two moons, and eight columns of noise."""
     monkeypatch.setattr(pilot, "ROWS", 4000)
     monkeypatch.setattr(deciding, "LEAST_HALVED", 1000)
-    monkeypatch.setattr(network_trial, "NeuralBasis", partial(NeuralBasis, (48, 48, 48), steps=1000, checks=5))
+    monkeypatch.setattr(network_trial, "NeuralBasis", partial(NeuralBasis, (48, 48, 48), steps=2000, checks=5))
     noise = 0.3 * np.random.default_rng(0).standard_normal((10_000, 8))
     x = np.hstack([make_moons(10_000, noise=0.05, random_state=0)[0], noise])
     model = dsp.SpectralDecomposition(basis="auto", n_components=5, random_state=0).fit(x)
