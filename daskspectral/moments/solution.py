@@ -188,7 +188,7 @@ def _ratios_to_graph(posed: Posed, moments: Moments) -> Array:
     by_graph = [energy_ratios(points[part], np.concatenate(values)[part], weights[part]) for part in parts]
     ratios = np.min([found[: min(map(len, by_graph))] for found in by_graph], axis=0)
     sizes = np.abs(found.values[len(found.values) - len(ratios) :])
-    return np.where(sizes > NEGLIGIBLE * sizes.max(initial=0.0), ratios, np.minimum(ratios, 1.0))
+    return np.asarray(np.where(sizes > NEGLIGIBLE * sizes.max(initial=0.0), ratios, np.minimum(ratios, 1.0)))
 
 
 def _leading_constant(moments: Moments, functions: Any) -> int:
