@@ -32,7 +32,7 @@ Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 MEDIAN_SAMPLE = 1000
 MOST_LANDMARKS = 500  # by default
-COARSE = 64  # powers of two from one unit of columns to the next, so that data alike have the same
+COARSE = 32  # powers of two from one unit of columns to the next, within which float32 holds squares
 MOST_SPANNING = 2000  # columns, or rows, of which a linear kernel takes all
 SKETCHES, POWERS, OVERSAMPLED = 10, 2, 10  # groups of folds, power iterations, and directions beyond those wanted
 
@@ -175,7 +175,7 @@ def spanning_landmarks(source: Source, *, view: str, centred: bool, units: Array
     if units is None or source.on_invalid == "pairwise":
         return _linear(source, np.eye(d), view)
     steps = np.log2(np.where(units > 0, units, 1.0))
-    return _linear(source, np.diag(np.exp2(-COARSE * np.rint(steps / COARSE).clip(-15, 15))), view)
+    return _linear(source, np.diag(np.exp2(-COARSE * np.trunc(steps / COARSE).clip(-30, 30))), view)
 
 
 def _orthonormal(rows: Array) -> Array:

@@ -21,7 +21,7 @@ from daskspectral.moments.pairwise import SQUARES, SUMS
 from daskspectral.moments.problem import Posed, checked_means, relation_of
 from daskspectral.moments.sample import graph_size
 from daskspectral.moments.starts import Starts, starts_of
-from daskspectral.moments.trust import Solved, advise_clipped, advise_manifold, advise_rank, maximised
+from daskspectral.moments.trust import SLOWER, Solved, advise_clipped, advise_manifold, advise_rank, maximised
 from daskspectral.operators import Operator
 from daskspectral.solve.neighbors import energy_ratios
 from daskspectral.solve.ritz import ritz, ritz_singular
@@ -172,21 +172,25 @@ def extrapolated(shares: Sequence[float], changes: Array) -> Array:
 def _ratios_to_graph(posed: Posed, moments: Moments) -> Array:
     """Return how far the energies of the slowest functions exceed those of a graph of sampled rows, (q,).
 
-    Empty for moments without a sample. A sample of more points than a graph has makes two graphs, and the lesser excess
-    counts: one sample in some hundreds leaves a gap where the rows have none.
+    Empty for moments without a sample. Of a sample of more points than a graph has, the other half makes a second graph
+    if the first one calls values in question, and the lesser excess counts: one sample in some hundreds leaves a gap
+    where the rows have none.
     """
     if moments.sample is None:
         return np.empty(0)
     points, weights = moments.sample.distinct
-    found = posed.leading(JUDGED)
+    found, enough = posed.leading(JUDGED), len(points) <= graph_size(points.shape[1])
     functions = posed.right.spread(found.right)
-    blocks = range(0, len(points), BLOCK_ROWS)
-    values = [moments.basis.values(points[start : start + BLOCK_ROWS]).T @ functions for start in blocks]
-    if not values:
-        return np.empty(0)
-    parts = [slice(None)] if len(points) <= graph_size(points.shape[1]) else [slice(k, None, 2) for k in range(2)]
-    by_graph = [energy_ratios(points[part], np.concatenate(values)[part], weights[part]) for part in parts]
-    ratios = np.min([found[: min(map(len, by_graph))] for found in by_graph], axis=0)
+    ratios: Array = np.empty(0)
+    for part in [slice(None)] if enough else [slice(0, None, 2), slice(1, None, 2)]:
+        own = points[part]
+        blocks = range(0, len(own), BLOCK_ROWS)
+        values = [moments.basis.values(own[start : start + BLOCK_ROWS]).T @ functions for start in blocks]
+        again = energy_ratios(own, np.concatenate(values), weights[part]) if values else np.empty(0)
+        shared = min(len(again), len(ratios)) if len(ratios) else len(again)
+        ratios = np.minimum(again[:shared], ratios[:shared]) if len(ratios) else again
+        if not (ratios > SLOWER).any():
+            break
     sizes = np.abs(found.values[len(found.values) - len(ratios) :])
     return np.asarray(np.where(sizes > NEGLIGIBLE * sizes.max(initial=0.0), ratios, np.minimum(ratios, 1.0)))
 
