@@ -462,6 +462,10 @@ def test_a_netcdf_dimension_without_coordinates_declares_no_bytes(tmp_path: Path
         dimension.make_scale("This is a netCDF dimension but not a netCDF variable. 1000000000")
     refuse_external(tmp_path / "x.nc", "x.nc")
     refuse_incomplete(tmp_path / "x.nc", "x.nc")
+    with h5py.File(tmp_path / "x.nc", "a") as file:  # the same length with coordinates is refused
+        file.create_dataset("coordinates", (10**9, 2), "f8", chunks=(1000, 2))[:1] = 1.0
+    with pytest.raises(OSError, match="coordinates"):
+        refuse_incomplete(tmp_path / "x.nc", "x.nc")
 
 
 @pytest.mark.parametrize("ending", [".h5", ".nc"])

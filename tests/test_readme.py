@@ -105,7 +105,7 @@ def test_the_readme_runs_from_top_to_bottom(reader: dict[str, Any], folder: Path
     values = dsp.load(folder / "model.zarr").eigenvalues_
     found = [*values[:6], *values[-2:]]
     told = re.search(
-        r"eigenvalue (\S+) tells.*?along them, (\S+), (\S+), (\S+), (\S+), ..., (\S+), (\S+) for", text, re.S
+        r"eigenvalue (\S+) separates.*?along them, (\S+), (\S+), (\S+), (\S+), ..., (\S+), (\S+) for", text, re.S
     )
     assert told is not None
     np.testing.assert_allclose(found[1:], [float(number) for number in told.groups()], rtol=0.01)
