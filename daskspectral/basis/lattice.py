@@ -31,6 +31,7 @@ from daskspectral.kernels.radial import HalfIntegerBessel
 Interval = tuple[float, float]
 ORDERS = {1: 200, 2: 15, 3: 5, 4: 2}  # m by default, by the number of variables
 FEWEST_ROWS = 4  # to a function, by default
+MOST_FUNCTIONS = 5041  # whose matrices fit a gigabyte, and are solved in some seconds
 MARGIN, WIDEST_MARGIN = 0.2, 0.5
 WAVES_ACROSS = 1.15  # shortest wavelengths that fit between opposite edges of the data, by default
 METHODS = ("matmul", "nufft")
@@ -51,7 +52,7 @@ class FourierLattice(OpenKernel, Basis):
     m : int or tuple of int, optional
         Highest frequency, for each variable or all; by default 200, 15, 5, 2 in one to four dimensions, for a spectrum
         less where the functions would be more than a quarter of the rows; where matrices are summed, of at most 250
-        functions.
+        functions. There are at most 5041 functions.
     box : sequence of (lower, upper), optional
         The ends of the data by prepared column, None for a periodic one. By default they are found in a pass over the
         data. They are part of what moments are measured with: machines whose moments are to be added need the same box
@@ -132,6 +133,11 @@ class FourierLattice(OpenKernel, Basis):
             return
         orders = self.m if isinstance(self.m, tuple) else (self.m,) * dimension
         object.__setattr__(self, "m", orders)
+        if self.size > MOST_FUNCTIONS:
+            raise ValueError(
+                f"m={orders} needs {self.size} functions, and a Fourier lattice has at most {MOST_FUNCTIONS}. "
+                f"Lower m to {shrunk_orders(orders, MOST_FUNCTIONS)}."
+            )
         closed = self.periods or (None,) * dimension
         if self.margin is None and (self.box is not None or all(closed)):
             least = min((o for o, p in zip(orders, closed, strict=True) if not p), default=max(orders))
@@ -290,6 +296,15 @@ class FourierLattice(OpenKernel, Basis):
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         points = block.x.astype(float, copy=False) - self.centre
         return Waves(self, block, self.frequencies[1 : len(self.half) + 1], points, math.sqrt(2), constants=1)
+
+
+def shrunk_orders(orders: Sequence[int], most: int) -> tuple[int, ...]:
+    """Lower frequencies along all axes in proportion, until there are at most `most` functions."""
+    found, share = tuple(orders), 1.0
+    while math.prod(2 * order + 1 for order in found) > most:
+        share *= 0.98
+        found = tuple(max(1, round(share * order)) for order in orders)
+    return found
 
 
 def _interval(side: Any) -> Interval:

@@ -5,11 +5,6 @@ data and their smoothness determine: the leading v of A v = θ (A + t B) v, A = 
 hundred of them hold the Ritz space of all rows and, to far below the errors, of nine tenths of the rows. The form, the
 Gram matrix and their folds are reduced to these functions; error bars, groups and doubts follow from the small
 matrices.
-
-Of more functions than matrices hold, values and functions are those of all frequencies, by the block iteration of
-`solve.iterative`, with products by fast Fourier transforms. Folds keep the modes of lower frequencies alone: the
-relative width of intervals, the groups and the held-out values are of a lattice of up to 2500 functions, solved for the
-same prior and penalty.
 """
 
 from __future__ import annotations
@@ -26,17 +21,14 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import FourierLattice, as_lattice
 from daskspectral.basis.lattice import SpanBasis, WeighedLattice
-from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Kernel
-from daskspectral.modes import ModeWeight, form_matrix, functional_vector, pairing_terms_of, terms_of, truncated
-from daskspectral.modes.products import FormProducts, SymbolInverse
+from daskspectral.modes import form_matrix, functional_vector, pairing_terms_of, terms_of
 from daskspectral.moments.counting import counted_rows
-from daskspectral.moments.modes import MODES, fold_orders, outside_rows, weights_of
+from daskspectral.moments.modes import MODES, outside_rows, weights_of
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import PRECISION
 from daskspectral.moments.solution import solve_moments
 from daskspectral.operators import Operator
-from daskspectral.solve.iterative import Coarse, leading_iterative
 from daskspectral.solve.pencil import CERTAIN, leading_by_cholesky, ritz_size, scale_of
 from daskspectral.solve.whitening import inverse_root
 from daskspectral.solvers import Solving
@@ -44,12 +36,8 @@ from daskspectral.solvers import Solving
 Array = NDArray[np.floating[Any]]
 Arrays = Mapping[str, NDArray[Any]]
 SPAN = 400  # leading functions that are kept
-DENSE = 5041  # functions, up to which matrices are dense
 LOWEST = 300  # functions of lowest frequency that tell the scale of the last value
 FEWER = (0.5, 0.75)  # of the frequencies, by which it is told how much more of them would change
-COARSE = 2500  # functions of the block that preconditions, and of the lattice of the error bars
-TOLERANCE, ITERATIONS = 1e-6, 100
-WORKERS = 2
 CUT_SIZE = 1331  # functions, up to which a solution without a penalty is dense
 
 
@@ -70,7 +58,7 @@ def lattice_of(moments: Moments) -> FourierLattice:
 
 
 def expanded(lattice: FourierLattice, operator: Operator, arrays: Arrays) -> dict[str, Array]:
-    """The sums of the forms (p, p) and functionals (p,) of an operator, from modes by name; other sums as they are."""
+    """Return the sums of forms (p, p) and functionals (p,) or (p, m) from modes; other sums unchanged."""
     if "gram" in arrays:
         return dict(arrays)
     modes = {w: arrays[MODES + w.name] for w in weights_of(operator, lattice.dimension)}
@@ -78,21 +66,12 @@ def expanded(lattice: FourierLattice, operator: Operator, arrays: Arrays) -> dic
         name: form_matrix(lattice, terms_of(form.expression, lattice.dimension), modes)
         for name, form in operator.forms.items()
     }
-    return forms | vectors_of(lattice, operator, modes) | _others(arrays)
-
-
-def vectors_of(lattice: FourierLattice, operator: Operator, modes: Mapping[ModeWeight, Any]) -> dict[str, Array]:
-    """The sums of the functionals (p,) of an operator, or right-hand sides (p, m), from the modes of its weights."""
-    found = {
+    vectors = {
         name: functional_vector(lattice, pairing_terms_of(functional.expression, lattice.dimension), modes)
         for name, functional in operator.functionals.items()
     }
-    return operator.together(found)
-
-
-def _others(arrays: Arrays) -> dict[str, Array]:
-    """The sums that are no modes."""
-    return {name: values for name, values in arrays.items() if not name.startswith(MODES)}
+    others = {name: values for name, values in arrays.items() if not name.startswith(MODES)}
+    return forms | operator.together(vectors) | others
 
 
 class Weighed:
@@ -186,16 +165,11 @@ class Weighed:
         return float(values[min(count, len(values)) - 1])
 
     def reduced(self, span: Array) -> Moments:
-        """The moments of the functions of a span (p, r), by fold too.
-
-        Where folds have the lower frequencies alone, theirs are the sums of what the functions have of these.
-        """
+        """The moments of the functions of a span (p, r), by fold too."""
         functions, lattice, folds = self.scale[:, None] * span, self.basis.lattice, self.moments.folds
         if folds is not None:
-            lower = lattice.truncated(fold_orders(lattice_of(self.moments)))
-            few = functions if lower == lattice else functions[lattice.places(lower)]
-            parts = (expanded(lower, self.operator, folds.of(group)) for group in range(len(folds.count)))
-            folds = replace(folds, arrays=stacked(self._reduced(part, few) for part in parts))
+            parts = (expanded(lattice, self.operator, folds.of(group)) for group in range(len(folds.count)))
+            folds = replace(folds, arrays=stacked(self._reduced(part, functions) for part in parts))
         whole = self._reduced(self.sums, functions)
         measured = replace(self.moments.measured, basis=SpanBasis(self.basis, span))
         return replace(self.moments, arrays=whole, measured=measured, folds=folds)
@@ -224,11 +198,6 @@ def solve_modes(
     options: dict[str, Any] = {"solver": solver, "penalty": penalty, "compared": compared}
     lattice = lattice_of(moments) if orders is None else lattice_of(moments).truncated(orders)
     size = lattice.size
-    if size > DENSE and penalty is not None:
-        lower = solve_modes(
-            moments, kernel=kernel, orders=shrunk_orders(lattice.orders, COARSE), count=count, **options
-        )
-        return solve_large(moments, lattice, kernel, penalty, count, lower)
     weighed = Weighed(moments, kernel, lattice)
     span, rank = weighed.span(penalty, count)
     fewer: list[tuple[float, Moments]] = []
@@ -284,16 +253,10 @@ def check_cut_size(size: int) -> None:
 
 
 def dense(moments: Moments) -> Moments:
-    """The matrices of forms in place of modes; other moments as they are. Raises ValueError for too many functions."""
+    """Return moments with the matrices of forms in place of modes; other moments unchanged."""
     if not on_lattice(moments):
         return moments
-    lattice = lattice_of(moments)
-    if lattice.size > DENSE:
-        raise ValueError(
-            f"the matrices of {lattice.size} functions are too large to be written out: up to {DENSE} are; take a "
-            "basis of fewer frequencies"
-        )
-    return replace(moments, arrays=expanded(lattice, moments.operator, moments.arrays), folds=None)
+    return replace(moments, arrays=expanded(lattice_of(moments), moments.operator, moments.arrays), folds=None)
 
 
 def written_out(moments: Moments, lattice: FourierLattice) -> Moments:
@@ -304,97 +267,3 @@ def written_out(moments: Moments, lattice: FourierLattice) -> Moments:
         folds = replace(folds, arrays=stacked(parts))
     measured = replace(moments.measured, basis=lattice)
     return replace(moments, arrays=expanded(lattice, operator, moments.arrays), measured=measured, folds=folds)
-
-
-def mean_modes(moments: Moments, lattice: FourierLattice) -> dict[ModeWeight, Any]:
-    """The means of the modes of all weights, for the frequencies of a lattice."""
-    wanted = weights_of(moments.operator, lattice.dimension)
-    return {w: truncated(moments.arrays[MODES + w.name], lattice.orders) / moments.weight for w in wanted}
-
-
-def shrunk_orders(orders: Sequence[int], most: int) -> tuple[int, ...]:
-    """Lower frequencies, along all axes in proportion, of which there are no more than so many functions."""
-    found, share = tuple(orders), 1.0
-    while math.prod(2 * order + 1 for order in found) > most:
-        share *= 0.98
-        found = tuple(max(1, round(share * order)) for order in orders)
-    return found
-
-
-def solve_large(
-    moments: Moments, lattice: FourierLattice, kernel: Kernel, penalty: float, count: int, lower: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The attributes of an estimator for all functions of a lattice, with the error bars of `lower` ones.
-
-    Warns where the residuals stay above the tolerance. Raises ValueError for operators that are not symmetric.
-    """
-    operator, d = moments.operator, lattice.dimension
-    if not operator.solver.needs_symmetry:
-        raise ValueError(
-            f"{operator.name} is solved by {operator.solver!r}, which takes matrices, and those of {lattice.size} "
-            "functions are too large: lower m"
-        )
-    modes, weighed = mean_modes(moments, lattice), WeighedLattice(lattice, kernel)
-    sign = -1 if operator.descending else 1
-    gram, energy = terms_of(operator.gram.expression, d), terms_of(operator.form.expression, d)
-    energy = tuple(replace(term, factor=sign * term.factor) for term in energy)
-    products = FormProducts(lattice, [gram, energy], modes, workers=WORKERS)
-    scale = np.sqrt(weighed.weights)
-    diagonals = products.diagonals()
-    squares = operator.slopes_squared(d)
-    kappa = float(diagonals[1] @ scale**2) if squares is None else squares * weighed.slope_norm
-    mu = penalty * kappa / counted_rows(moments)
-    null = all(any(term.left) and any(term.right) for term in energy)
-    block = lattice.truncated(shrunk_orders(lattice.orders, COARSE))
-    places = lattice.places(block)
-    order = np.argsort(-scale[places], kind="stable")
-    order = order[places[order] > 0] if null else order
-    among, coarse = np.ix_(order, order), places[order]
-    span = leading_iterative(
-        products,
-        scale,
-        mu,
-        null=null,
-        count=ritz_size(count),
-        coarse=Coarse(coarse, *(form_matrix(block, terms, modes)[among] for terms in (gram, energy))),
-        fine=SymbolInverse(lattice, modes[ModeWeight()], scale, diagonals[1], mu, coarse, workers=WORKERS),
-        tolerance=TOLERANCE,
-        iterations=ITERATIONS,
-    )
-    if not span.converged:
-        warn_user(
-            f"the solution of {lattice.size} functions has {span.status}: the last values may be off by more than "
-            "their intervals. A larger penalty, fewer components or a lower m converge sooner",
-            RankWarning,
-        )
-    found = span.spectrum(count)
-    values = sign * found.values
-    known = min(len(values), len(lower["eigenvalues_"]))
-    return {
-        **lower,
-        **_with_errors(np.asarray(values[:known].real), lower),
-        "coefficients_": among_all(found.right[:, :known], moments, lattice),
-        "residuals_": found.residuals[:known],
-        "rank_": lattice.size,
-        "status_": f"{known} of the {count} values wanted; {span.status}; error bars of {block.size} functions",
-        "support_": _support(vectors_of(lattice, operator, modes)["first"], diagonals[0], moments, lattice),
-    }
-
-
-def _with_errors(values: Array, lower: Mapping[str, Any]) -> dict[str, Array]:
-    """Values with the relative errors of a lower lattice."""
-    base = lower["eigenvalues_"][: len(values)]
-    ratio = np.divide(values, base, out=np.ones_like(values), where=np.abs(base) > 1e-12 * np.abs(base).max(initial=0))
-    relative = ("eigenvalue_errors_", "standard_errors_", "held_out_", "approximation_")
-    given = {name: lower[name][: len(values)] for name in (*relative, "groups_", "function_errors_", "trusted_")}
-    return {"eigenvalues_": values} | given | {name: (given[name].T * ratio).T for name in relative}
-
-
-def of_functions(moments: Moments, lattice: FourierLattice, functions: Array) -> Moments:
-    """The moments of k functions with coefficients (p, k), by products: (k, k) forms."""
-    operator, d = moments.operator, lattice.dimension
-    names = list(operator.forms)
-    forms = [terms_of(operator.forms[name].expression, d) for name in names]
-    images = FormProducts(lattice, forms, mean_modes(moments, lattice), workers=WORKERS)(functions)
-    arrays = {name: moments.weight * (functions.T @ image) for name, image in zip(names, images, strict=True)}
-    return replace(moments, arrays=arrays | _others(moments.arrays), folds=None)

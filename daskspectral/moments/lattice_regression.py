@@ -11,27 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, cg
 
-from daskspectral.basis.lattice import WeighedLattice
-from daskspectral.errors import FitWarning, warn_user
+from daskspectral.basis.lattice import WeighedLattice, shrunk_orders
 from daskspectral.kernels import Gaussian, Kernel, Matern
-from daskspectral.modes import form_matrix, terms_of
-from daskspectral.modes.products import FormProducts
-from daskspectral.moments.lattice import (
-    COARSE,
-    DENSE,
-    Arrays,
-    among_all,
-    expanded,
-    lattice_of,
-    mean_modes,
-    shrunk_orders,
-    stacked,
-    vectors_of,
-)
+from daskspectral.moments.lattice import Arrays, among_all, expanded, lattice_of, stacked
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.prior_choice import FACTORS, LARGEST_FACTOR, families_of, kernel_of
 from daskspectral.moments.regression import ridge_problem
@@ -41,7 +25,6 @@ from daskspectral.solve.ridge import RidgeFit, RidgeProblem, solve_diagonal, sum
 Array = NDArray[np.floating[Any]]
 GAUSSIAN = Gaussian("auto")
 
-TOLERANCE, ITERATIONS = 1e-8, 2000  # of conjugate gradients
 INTERCEPT = 10.0  # root of the constant's prior variance; that of all other functions together is 1
 TRIED, EXACT = 450, 1000  # functions of the lattices on which kernels are compared, and penalties
 Judged = tuple[float, float, Array]
@@ -165,57 +148,7 @@ def _compared(
 
 
 def _direct(moments: Moments, basis: WeighedLattice, alpha: float, gradient_weight: float) -> Array:
-    """The coefficients (p, m) of a lattice's functions at one penalty: by Cholesky, of many by conjugate gradients."""
-    if basis.size > DENSE:
-        return _iterated(moments, basis, alpha, gradient_weight)
+    """Return the coefficients (p, m) of a lattice's functions at one penalty, by a Cholesky factorization."""
     form, target = summed(problem_of(replace(moments, folds=None), basis, gradient_weight).observed)
     least = np.full(len(form), max(alpha, 1e-14 * float(np.trace(form))))
     return np.asarray(scale_of(basis)[:, None] * solve_diagonal(form, target, least))
-
-
-def _iterated(moments: Moments, basis: WeighedLattice, alpha: float, gradient_weight: float) -> Array:
-    """The same by conjugate gradients, products by fast Fourier transforms, preconditioned by the lower frequencies.
-
-    Warns where the relative residual stays above the tolerance.
-    """
-    lattice, scale, operator = basis.lattice, scale_of(basis), moments.operator
-    d, modes = lattice.dimension, mean_modes(moments, lattice)
-    terms = list(terms_of(operator.forms["gram"].expression, d))
-    weights = {"values": 1.0}
-    if gradient_weight and "dirichlet" in operator.forms:
-        slopes = terms_of(operator.forms["dirichlet"].expression, d)
-        terms += [replace(term, factor=gradient_weight * term.factor) for term in slopes]
-        weights["slopes"] = gradient_weight
-    sums = vectors_of(lattice, operator, modes)
-    target = np.sum([factor * sums[name].reshape(lattice.size, -1) for name, factor in weights.items()], axis=0)
-    if "first" in sums:
-        target = target - np.outer(sums["first"], target[0])  # of values about their mean
-    target = scale[:, None] * target
-    products = FormProducts(lattice, [terms], modes)
-    block = lattice.truncated(shrunk_orders(lattice.orders, COARSE))
-    places = lattice.places(block)
-    coarse = form_matrix(block, terms, modes) * scale[places, None] * scale[places]
-    coarse[np.diag_indices(len(coarse))] += alpha
-    factor = scipy.linalg.cho_factor(coarse, overwrite_a=True, check_finite=False)
-    diagonal = scale**2 * products.diagonals()[0] + alpha
-
-    def preconditioned(residual: Array) -> Array:
-        result = residual / diagonal
-        result[places] = scipy.linalg.cho_solve(factor, residual[places])
-        return np.asarray(result)
-
-    shape = (lattice.size, lattice.size)
-    applied = LinearOperator(shape, lambda v: scale * products(scale * v)[0] + alpha * v, dtype=float)
-    inverse = LinearOperator(shape, preconditioned, dtype=float)
-    columns = []
-    for b in target.T:
-        solution, failed = cg(applied, b, rtol=TOLERANCE, maxiter=ITERATIONS, M=inverse)
-        if failed:
-            residual = float(np.linalg.norm(applied @ solution - b) / np.linalg.norm(b))
-            warn_user(
-                f"the coefficients of {lattice.size} functions have a relative residual of {residual:.1g} after "
-                f"{ITERATIONS} iterations, above {TOLERANCE:g}: take a larger alpha or a lower m",
-                FitWarning,
-            )
-        columns.append(solution)
-    return np.asarray(scale[:, None] * np.column_stack(columns))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 from daskspectral.basis import Arena, Block, FourierLattice, as_lattice
 from daskspectral.devices import least_rows
 from daskspectral.modes import ModeWeight, pairing_terms_of, terms_of
-from daskspectral.modes.matrices import truncated
 from daskspectral.modes.sums import ModeSum, mode_sum, rows_at_once
 from daskspectral.moments.measure import Measuring, numbered
 from daskspectral.moments.moments import Moments
@@ -22,7 +20,6 @@ from daskspectral.operators import Operator
 Array = NDArray[Any]
 MODES = "modes "
 """The beginning of the names of modes in moments; the name of their weight follows."""
-MOST_BY_FOLD = 5000  # functions, of which folds keep the modes
 
 
 def weights_of(operator: Operator, dimension: int) -> tuple[ModeWeight, ...]:
@@ -41,14 +38,6 @@ def weights_of(operator: Operator, dimension: int) -> tuple[ModeWeight, ...]:
 def outside_rows(moments: Moments) -> int:
     """How many rows lie outside the box of the lattice, and count as absent."""
     return moments.rows - moments.count - moments.skipped if as_lattice(moments.basis) is not None else 0
-
-
-def fold_orders(lattice: FourierLattice) -> tuple[int, ...]:
-    """The frequencies of which folds keep modes: all of them for up to 5000 functions, else as many lower ones."""
-    orders = lattice.orders
-    while math.prod(2 * order + 1 for order in orders) > MOST_BY_FOLD:
-        orders = tuple(max(1, order - 1) if order == max(orders) else order for order in orders)
-    return orders
 
 
 @dataclass(frozen=True)
@@ -100,11 +89,8 @@ class ModeMeasure(Measuring):
         return max(least_rows(self.device), rows_at_once(str(self.left.method), self.left.orders))
 
     def by_fold(self, sums: dict[str, Array]) -> dict[str, Array]:
-        """The sums of a group of rows as folds keep them: of the lower frequencies, where there are many."""
-        orders = fold_orders(self.left)
-        if orders == self.left.orders:
-            return sums
-        return {name: truncated(v, orders) if name.startswith(MODES) else v for name, v in sums.items()}
+        """Return the sums of a group of rows as folds keep them: all."""
+        return sums
 
     def started(self, arena: Arena) -> ModeMeasurement:
         """The sums of one group of rows, none added yet."""

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.basis.lattice import shrunk_orders
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
 from daskspectral.moments.counting import repeats
-from daskspectral.moments.lattice import Weighed, lattice_of, shrunk_orders, written_out
+from daskspectral.moments.lattice import Weighed, lattice_of, written_out
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.trial import (
     Setting,

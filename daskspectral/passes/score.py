@@ -16,7 +16,7 @@ from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.accelerators import chosen_device
 from daskspectral.errors import renumbered
 from daskspectral.moments import NUMBER, Moments
-from daskspectral.moments.lattice import DENSE, dense, lattice_of, of_functions, on_lattice
+from daskspectral.moments.lattice import dense
 from daskspectral.moments.solution import SpanScore, check_rows, score_span
 from daskspectral.operators.weights import check_total
 from daskspectral.passes.apply import RowFunction
@@ -67,9 +67,6 @@ def measure_score(
         snapshot=Snapshot(source),
         description="score",
     )
-    if on_lattice(moments) and lattice_of(moments).size > DENSE:
-        span = of_functions(moments, lattice_of(moments), functions["right"])
-        return score_span(fitted.operator, span, {"right": np.eye(least)}, wanted)
     return score_span(fitted.operator, dense(moments), functions, wanted)
 
 

@@ -531,7 +531,7 @@ def mode_memory(
         each = bytes_there(orders, weights - 2, groups) if by_products else 8 * rows * (2 * weights + 4) + grid
         there = threads * (each if by_products else each + groups * modes)
     block = 8 * rows * (3 * lattice.dimension + 2 * weights + 3)
-    p = min(lattice.size, 5041)
+    p = lattice.size
     return Memory(
         now=resident(),
         tasks=threads * (block + grid + 2 * modes),

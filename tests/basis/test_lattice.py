@@ -90,7 +90,7 @@ def test_frequencies_that_are_left_open_suit_the_rows(d: int, rows: int, m: int)
         boxed = lattice.on_box(d, [(0, 1)] * d, None, rows)
         assert boxed.orders == (m,) * d
         assert boxed.size <= rows / 4 or m == 1
-    assert FourierLattice(7).on_box(d, None, None, rows).orders == (7,) * d
+    assert FourierLattice(3).on_box(d, None, None, rows).orders == (3,) * d
 
 
 def test_what_is_given_stays_and_what_cannot_work_is_refused() -> None:
@@ -100,6 +100,9 @@ def test_what_is_given_stays_and_what_cannot_work_is_refused() -> None:
         closed.on_box(2, None, (1.0, None))
     with pytest.raises(ValueError, match=r"1 to 4 variables, and 5 are asked for.*Choose columns, or take a kernel at"):
         FourierLattice((1,) * 5)
+    assert FourierLattice(35, periods=(1.0, 1.0)).size == 5041
+    with pytest.raises(ValueError, match=r"5183 functions"):
+        FourierLattice((35, 36), periods=(1.0, 1.0))
     with pytest.raises(ValueError, match=r"lower < upper for each column; one side is \(2, 1\)"):
         FourierLattice(box=[(0, 1), (2, 1)])
     with pytest.raises(ValueError, match="method must be 'matmul' or 'nufft'; it is 'fft'"):
@@ -110,7 +113,7 @@ def test_what_is_given_stays_and_what_cannot_work_is_refused() -> None:
 
 LINE = FourierLattice(300, box=[(0, 40)], margin=0.1)
 PLANE = FourierLattice(24, box=[(0, 16), (0, 14)], margin=0.1)
-SPACE = FourierLattice(9, box=[(0, 8)] * 3)
+SPACE = FourierLattice(8, box=[(0, 8)] * 3)
 OWN = Radial(lambda s: np.exp(-0.5 * s), [lambda s: -0.5 * np.exp(-0.5 * s)])
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from daskspectral.basis import FourierLattice, MonomialBasis
 from daskspectral.basis.lattice import prior_weights
-from daskspectral.errors import FitWarning
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.moments import Moments, lattice_regression
 from daskspectral.moments.lattice_regression import regress
@@ -133,19 +132,10 @@ def by_rows(lattice: FourierLattice, gradient_weight: float, alpha: float) -> An
     return np.linalg.solve(form + alpha * np.diag(scale**-2.0), target)
 
 
-@pytest.mark.parametrize(
-    ("way", "gradient_weight"), [("by the problem", 0.3), ("directly", 0.0), ("directly", 0.3), ("by iteration", 0.3)]
-)
+@pytest.mark.parametrize(("way", "gradient_weight"), [("by the problem", 0.3), ("directly", 0.0), ("directly", 0.3)])
 def test_a_regression_on_a_lattice(way: str, gradient_weight: float, monkeypatch: pytest.MonkeyPatch) -> None:
     if way == "directly":
-        monkeypatch.setattr(lattice_regression, "DENSE", LATTICE.size)
-        monkeypatch.setattr(lattice_regression, "ITERATIONS", 0)
-    if way != "by the problem":
         monkeypatch.setattr(lattice_regression, "EXACT", 9)
-    if way == "by iteration":
-        monkeypatch.setattr(lattice_regression, "DENSE", 9)
-        monkeypatch.setattr(lattice_regression, "COARSE", 9)
-        monkeypatch.setattr(lattice_regression, "TOLERANCE", 1e-12)
     moments = moments_of(LATTICE, ROWS, FOLD, OPERATOR)
     for orders in ((3, 2), (2, 2)):
         found = regress(moments, **options(gradient_weight=gradient_weight, orders=orders))
@@ -153,10 +143,6 @@ def test_a_regression_on_a_lattice(way: str, gradient_weight: float, monkeypatch
         wanted = by_rows(LATTICE.truncated(orders), gradient_weight, 1e-3)
         np.testing.assert_allclose(found.coefficients[places], wanted, atol=1e-7)
         assert not np.delete(found.coefficients, places, axis=0).any()
-    if way == "by iteration":
-        monkeypatch.setattr(lattice_regression, "ITERATIONS", 1)
-        with pytest.warns(FitWarning, match=r"of 35 functions have a relative residual of .* after 1 iterations, abov"):
-            regress(moments, **options())
 
 
 def test_folds_are_merged_in_turn() -> None:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import daskspectral as dsp
 from daskspectral.basis import Basis, FourierLattice, MonomialBasis
+from daskspectral.basis.lattice import shrunk_orders
 from daskspectral.kernels import Matern
 from daskspectral.moments import prior_choice
-from daskspectral.moments.lattice import shrunk_orders
 from daskspectral.moments.prior_choice import PriorSearch, choose_prior
 from daskspectral.moments.summing import SumTask
 from daskspectral.moments.trial import MISSING, Setting, Trial, compared, energy_scores, half_splits, merged, ranked
