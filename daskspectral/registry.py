@@ -15,15 +15,13 @@ import inspect
 import json
 import os
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daskspectral.errors import UntrustedError
 
@@ -76,14 +74,11 @@ class Registered:
     """An object that can be saved: `state` takes it apart, `from_state` puts it together again.
 
     A class that keeps its constructor's arguments under their names, as a dataclass does, needs neither. The state may
-    hold numbers, text, arrays, lists, tuples, mappings, functions and other registered objects. `expects` gives, for
-    each key of the state that holds an object or a function, the class it must have; `shapes` gives, for keys that hold
-    arrays of finite numbers, a letter for each dimension, the same letter for the same size; `part.key` is that of an
-    object. A file with anything else there is refused.
+    hold numbers, text, arrays, lists, tuples, mappings, functions and other registered objects. `expects` maps each key
+    of the state that holds an object or a function to the class it must have; a file with another one is refused.
     """
 
     expects: ClassVar[Mapping[str, Any]] = {}
-    shapes: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -100,10 +95,6 @@ class Registered:
         """The inverse of `state`."""
         return cls(**state)
 
-    def probe(self) -> NDArray[Any] | None:
-        """Values at a few fixed points, by which `decode` notices that a user's functions changed; None: no check."""
-        return None
-
     def _set(self, **attributes: Any) -> Self:
         """Set attributes of a frozen value, in its constructor."""
         for name, value in attributes.items():
@@ -117,10 +108,9 @@ class Parameterised(Registered):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The constructor's arguments by name; nested ones as `part__name` when `deep`."""
         params = arguments_of(self)
-        if deep:
-            for name, value in list(params.items()):
-                if isinstance(value, Parameterised):
-                    params.update({f"{name}__{k}": v for k, v in value.get_params().items()})
+        for name, value in list(params.items()):
+            if deep and isinstance(value, Parameterised):
+                params.update({f"{name}__{k}": v for k, v in value.get_params().items()})
         return params
 
     def set_params(self, **params: Any) -> Self:
@@ -137,9 +127,7 @@ class Parameterised(Registered):
                 own[head] = value
         for head, values in nested.items():
             if not isinstance(own[head], Parameterised):
-                raise ValueError(
-                    f"{head} of {type(self).__name__} is {own[head]!r}, which has no parameters of its own"
-                )
+                raise ValueError(f"{head} of {type(self).__name__} is {own[head]!r}, which has no parameters")
             own[head] = copy.deepcopy(own[head]).set_params(**values)
         made = vars(type(self)(**own))
         vars(self).clear()
@@ -166,17 +154,10 @@ class Written(Registered):
             fewer = {other: value for other, value in given.items() if other != name}
             with suppress(TypeError, ValueError):  # what has no default, or cannot be without others
                 made = arguments_of(type(self)(**fewer))
-                given = fewer if all(_alike(made[n], own[n]) for n in own) else given
+                alike = (type(made[n]) is type(own[n]) and np.array_equal(made[n], own[n]) for n in own)
+                given = fewer if all(alike) else given
         shown = (f"{n}=<array {v.shape}>" if isinstance(v, np.ndarray) else f"{n}={v!r}" for n, v in given.items())
         return f"{type(self).__name__}({', '.join(shown)})"
-
-
-def _alike(one: Any, other: Any) -> bool:
-    if one is other:
-        return True
-    return type(one) is type(other) and bool(
-        np.array_equal(one, other) if isinstance(one, np.ndarray) else one == other
-    )
 
 
 class Named(Registered):
@@ -234,9 +215,9 @@ def encode(value: Any) -> Any:
     Raises ValueError or TypeError for values that could not be restored.
     """
     if isinstance(value, Registered):
-        return _encode_object(value)
-    if isinstance(value, _FUNCTIONS) or callable(value):
-        return {_FUNCTION: name_of(value), "source": _source(value)}
+        return {_CLASS: name_of(type(value)), _STATE: encode(value.state())}
+    if callable(value):
+        return {_FUNCTION: name_of(value)}
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
         return value
     if isinstance(value, np.generic):
@@ -264,52 +245,32 @@ def foreign(data: Any) -> list[str]:
 
     Raises ValueError for malformed names, and for data nested deeper than any object is.
     """
-    with _bounded():
+    try:
         return sorted({name for name, own in _names(data) if not own})
+    except RecursionError:
+        raise _altered("the file is nested deeper than anything that is saved") from None
 
 
 def decode(data: Any, expected: type, trusted: Iterable[Trusted] = ()) -> Any:
     """The object that `encode` took apart, of a class that is or inherits from `expected`.
 
     `trusted` are names (`module.name`) of classes and functions that the data may ask for besides daskspectral's own,
-    or these classes and functions themselves. Raises UntrustedError, before anything is imported, where the data ask
-    for any other; ValueError for data that `encode` did not make, for a class or function of the wrong kind in its
-    place, and for functions whose values have changed since they were saved.
+    or these classes and functions themselves; they are known by their names alone, whatever their code says by now.
+    Raises UntrustedError, before anything is imported, if the data ask for any other, and ValueError for data that
+    `encode` did not make, or a class or function of the wrong kind in its place.
     """
     known = _by_name(trusted)
     unknown = [name for name in foreign(data) if name not in known]
     if unknown:
         raise UntrustedError(unknown)
-    with _bounded():
-        found = _decode(data, expected if isinstance(data, Mapping) and _CLASS in data else Registered, known)
+    found = _decode(data, expected if isinstance(data, Mapping) and _CLASS in data else Registered, known)
     if not isinstance(found, expected):
-        raise ValueError(
-            f"expected {_kind(expected)}, received {_kind(type(found))}: the file was altered after saving"
-        )
+        raise _altered(f"expected {_kind(expected)}, received {_kind(type(found))}")
     return found
 
 
-@contextmanager
-def _bounded() -> Iterator[None]:
-    """Data that are nested without end are a ValueError."""
-    try:
-        yield
-    except RecursionError:
-        raise ValueError("the file is nested deeper than anything that is saved: it was altered after saving") from None
-
-
-def _encode_object(value: Registered) -> dict[str, Any]:
-    cls = type(value)
-    data: dict[str, Any] = {_CLASS: name_of(cls), _STATE: encode(value.state())}
-    own = _own_name(cls) in _OWN
-    if not own:
-        data["source"] = _source(cls)
-    if not own or any(_functions_in(data[_STATE])):
-        data["probe"] = first = _probed(value)
-        if first is not None and not _same(first, _probed(value)):
-            names = " with ".join([data[_CLASS], *_functions_in(data[_STATE])])
-            raise ValueError(f"{names} has other values at the same points each time: what is random cannot be saved")
-    return data
+def _altered(what: str) -> ValueError:
+    return ValueError(f"{what}: the file was altered after saving")
 
 
 def _decode(data: Any, expected: Any, known: Mapping[str, Any], expects: Mapping[str, Any] | None = None) -> Any:
@@ -323,11 +284,8 @@ def _decode(data: Any, expected: Any, known: Mapping[str, Any], expects: Mapping
             return tuple(_decode(item, expected, known, expects) for item in data[_TUPLE])
         if _NUMBER in data:
             return _number(data[_NUMBER])
-        expects = expects or {}
-        return {
-            key.removeprefix("$"): _decode(item, expects.get(key, expected), known, expects)
-            for key, item in data.items()
-        }
+        kinds = expects or {}
+        return {key.removeprefix("$"): _decode(v, kinds.get(key, expected), known, kinds) for key, v in data.items()}
     if isinstance(data, list):
         return [_decode(item, expected, known, expects) for item in data]
     return data
@@ -339,53 +297,16 @@ def _decode_object(data: Mapping[str, Any], expected: Any, known: Mapping[str, A
     if not (isinstance(cls, type) and issubclass(cls, Registered)):
         raise ValueError(f"{name} cannot be made from a file: it does not inherit from a class of daskspectral")
     if not issubclass(cls, expected):
-        raise ValueError(f"the file has {name} where {_kind(expected)} belongs: it was altered after saving")
+        raise _altered(f"the file has {name} where {_kind(expected)} belongs")
     if not isinstance(state, Mapping):
-        raise ValueError(f"the file has a {name} without a state: it was altered after saving")
-    made = _made(name, cls, _decode(state, Registered, known, cls.expects))
-    if "source" in data:
-        _check_source(name, cls, data["source"])
-    saved = data.get("probe")
-    if isinstance(saved, np.ndarray) and not _same(saved, _probed(made)):
-        raise ValueError(
-            f"{' with '.join([name, *_functions_in(state)])} gives other values than when it was saved: the code has "
-            "changed. Load the file with the code that it was saved with, or fit again"
-        )
-    return made
-
-
-def _made(name: str, cls: type[Registered], state: Any) -> Registered:
-    """An object of its state; whatever a constructor raises for parts that are none of its own is a ValueError."""
-    for key, kind in cls.expects.items() if isinstance(state, Mapping) else ():
-        if isinstance(state.get(key), (bool, int, float, complex, np.ndarray, Mapping)):
-            what = type(state[key]).__name__
-            raise ValueError(f"{key} of {name} is {what} in the file, and {_kind(kind)} belongs there")
-    if isinstance(state, Mapping):
-        fitted = state.get("fitted")
-        _check_shapes(name, cls.shapes, fitted if isinstance(fitted, Mapping) else state)
+        raise _altered(f"the file has a {name} without a state")
+    parts = _decode(state, Registered, known, cls.expects)
     try:
-        return cls.from_state(state)
+        return cls.from_state(parts)
+    except ValueError:
+        raise
     except Exception as error:  # of any kind: the parts are what the file says
-        if isinstance(error, ValueError):
-            raise
-        what = f"{type(error).__name__}: {error}"
-        raise ValueError(f"{name} cannot be made of what the file has for it ({what}): it was not saved so") from error
-
-
-def _check_shapes(name: str, shapes: Mapping[str, str], state: Mapping[str, Any]) -> None:
-    sizes: dict[str, int] = {}
-    for key, letters in shapes.items():
-        head, _, part = key.partition(".")
-        found = getattr(state.get(head), part, None) if part else state.get(head)
-        if found is None:
-            continue
-        shape = np.shape(found) if isinstance(found, np.ndarray) and found.dtype.kind in "fiuc" else ()
-        alike = [sizes.setdefault(letter, size) == size > 0 for letter, size in zip(letters, shape, strict=False)]
-        if len(shape) != len(letters) or not all(alike) or not np.isfinite(found).all():
-            raise ValueError(
-                f"{key} of {name} is an array ({', '.join(letters)}) of finite numbers, and the file has something "
-                "else: it was altered after saving"
-            )
+        raise _altered(f"{name} cannot be made of what the file has for it ({error!r})") from error
 
 
 def _decode_function(data: Mapping[str, Any], expected: Any, known: Mapping[str, Any]) -> Any:
@@ -393,12 +314,9 @@ def _decode_function(data: Mapping[str, Any], expected: Any, known: Mapping[str,
     function = _resolved(name, known)
     kinds = expected if isinstance(expected, tuple) else (expected,)
     if Function not in kinds and Registered not in kinds:
-        raise ValueError(
-            f"the file has the function {name} where {_kind(expected)} belongs: it was altered after saving"
-        )
+        raise _altered(f"the file has the function {name} where {_kind(expected)} belongs")
     if not isinstance(function, _FUNCTIONS):
         raise ValueError(f"{name} is no function, and the file has it where a function belongs")
-    _check_source(name, function, data.get("source"))
     return function
 
 
@@ -409,9 +327,7 @@ def _names(data: Any) -> Iterator[tuple[str, bool]]:
             if key in data:
                 name = data[key]
                 if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(".")):
-                    raise ValueError(
-                        f"the file names {name!r}, which is no class or function: it was altered after saving"
-                    )
+                    raise _altered(f"the file names {name!r}, which is no class or function")
                 yield name, key == _CLASS and _is_own(name)
         for item in data.values():
             yield from _names(item)
@@ -468,47 +384,6 @@ def _contents(value: Any) -> Any:
         raise TypeError(f"there is no digest of {value!r}, which is no plain data")
     array = np.ascontiguousarray(value)
     return [array.shape, array.dtype.str, hashlib.sha256(array.tobytes()).hexdigest()]
-
-
-def _source(thing: Any) -> str | None:
-    """A digest of the source code, None where there is none to read."""
-    try:
-        return hashlib.sha256(inspect.getsource(thing).encode()).hexdigest()[:16]
-    except (OSError, TypeError):
-        return None
-
-
-def _check_source(name: str, thing: Any, saved: Any) -> None:
-    if saved is not None and saved != _source(thing):
-        warnings.warn(
-            f"the source code of {name} has changed since it was saved; where values were saved with it, they are "
-            "compared",
-            UserWarning,
-            stacklevel=2,
-        )
-
-
-def _probed(value: Registered) -> NDArray[Any] | None:
-    """The values of an object at its probe points; None where it has none, or a user's function fails there."""
-    try:
-        with np.errstate(all="ignore"):
-            values = value.probe()
-            return None if values is None else np.asarray(values)
-    except Exception:  # a user's function raises what it likes
-        return None
-
-
-def _same(saved: NDArray[Any], now: NDArray[Any] | None) -> bool:
-    return now is not None and saved.shape == now.shape and np.allclose(saved, now, 1e-9, 1e-12, equal_nan=True)
-
-
-def _functions_in(state: Any) -> Iterator[str]:
-    """The functions that an object holds directly, not within other objects."""
-    if isinstance(state, Mapping) and _FUNCTION in state:
-        yield state[_FUNCTION]
-    elif not isinstance(state, Mapping) or _CLASS not in state:
-        for item in state.values() if isinstance(state, Mapping) else state if isinstance(state, list) else ():
-            yield from _functions_in(item)
 
 
 def _number(text: Any) -> float | complex:

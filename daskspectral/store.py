@@ -63,8 +63,7 @@ def load(path: Path, *, trusted: Iterable[Trusted] = (), storage_options: Mappin
     would import: it runs with your rights.
 
     Raises UntrustedError, before anything is imported, where the file asks for any other; FileNotFoundError where
-    there is nothing; ValueError for a store of another kind, and for functions whose values have changed since they
-    were saved; OSError for a store that is damaged.
+    there is nothing; ValueError for a store of another kind; OSError for a store that is damaged.
     """
     _, data = read_state(path)
     with _of(path):

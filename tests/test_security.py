@@ -21,7 +21,7 @@ from daskspectral.cli import main
 from daskspectral.data import stores
 from daskspectral.errors import UntrustedError
 from daskspectral.manifolds import Implicit
-from daskspectral.store import load, read_state, save, untrusted, write_state
+from daskspectral.store import load, read_state, save, untrusted
 from tests.common import doubtful
 
 pytestmark = doubtful
@@ -32,22 +32,17 @@ from dataclasses import dataclass
 import numpy as np
 from daskspectral.kernels import RadialKernel
 
-STEEP = 1.0
-
 def q(s):
-    return np.exp(-STEEP * s)
+    return np.exp(-s)
 
 def slope(s):
-    return -STEEP * np.exp(-STEEP * s)
-
-def noise(s):
-    return np.random.default_rng().random(s.shape)
+    return -np.exp(-s)
 
 def features(x):
-    return np.concatenate([x.T, STEEP * x.T ** 2])
+    return np.concatenate([x.T, x.T ** 2])
 
 def slopes(x):
-    return np.concatenate([np.eye(2)[:, None] * np.ones((len(x), 1)), 2 * STEEP * np.eye(2)[:, None] * x])
+    return np.concatenate([np.eye(2)[:, None] * np.ones((len(x), 1)), 2 * np.eye(2)[:, None] * x])
 
 def normals(x):
     return x / np.linalg.norm(x, axis=1, keepdims=True)
@@ -61,7 +56,7 @@ class Bump(RadialKernel):
         return float("inf")
 
     def profile(self, s, order, out):
-        out[...] = (-STEEP / self.width) ** order * np.exp(-STEEP * s / self.width)
+        out[...] = (-1 / self.width) ** order * np.exp(-s / self.width)
         return out
 
 class Plain:
@@ -160,7 +155,7 @@ def test_loading_executes_nothing_that_a_file_names(name: str, tmp_path: Path, m
 
 KERNELS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "a function": (
-        {"$class": "kernels.Radial", "state": {"q": {"$function": "os.getcwd", "source": None}}},
+        {"$class": "kernels.Radial", "state": {"q": {"$function": "os.getcwd"}}},
         UntrustedError,
         r"os\.getcwd",
     ),
@@ -170,7 +165,7 @@ KERNELS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         r"manifolds\.Sphere where a Kernel belongs",
     ),
     "a class in the place of a function": (
-        {"$class": "kernels.Radial", "state": {"q": {"$function": "users_module.Plain", "source": None}}},
+        {"$class": "kernels.Radial", "state": {"q": {"$function": "users_module.Plain"}}},
         ValueError,
         r"users_module\.Plain is no function",
     ),
@@ -275,22 +270,6 @@ def test_every_edit_of_a_header_is_noticed(tmp_path: Path) -> None:
     assert edits > 25
 
 
-def test_functions_with_other_values_than_saved_are_refused_by_name(tmp_path: Path, mine: Any) -> None:
-    kernel = dsp.kernels.Radial(mine.q, [mine.slope])
-    small(kernel).save(tmp_path / "m.zarr")
-    small(mine.Bump(1.0)).save(tmp_path / "b.zarr")
-    mine.STEEP = 2.0
-    with pytest.raises(ValueError, match=r"Radial with users_module\.q with users_module\.slope gives other values"):
-        dsp.load(tmp_path / "m.zarr", trusted=[mine.q, mine.slope])
-    with pytest.raises(ValueError, match=r"users_module\.Bump gives other values than when it was saved"):
-        dsp.load(tmp_path / "b.zarr", trusted=[mine.Bump])
-
-
-def test_a_function_of_random_values_is_refused_when_it_is_saved(mine: Any) -> None:
-    with pytest.raises(ValueError, match=r"users_module\.noise has other values at the same points each time"):
-        registry.encode(dsp.kernels.Radial(mine.noise))
-
-
 @pytest.mark.parametrize("name", ["__class__", "fit", "_rows", "others_"])
 def test_a_file_sets_only_fitted_attributes(name: str, tmp_path: Path) -> None:
     small().save(tmp_path / "m.zarr")
@@ -326,21 +305,6 @@ def test_wrong_parts_of_a_file_are_value_errors(name: str) -> None:
         within[key] = whole
     assert refused > 10
     registry.decode(data, registry.Registered)
-
-
-@pytest.mark.parametrize("name", ["sdp", "spectral"])
-def test_arrays_of_other_numbers_or_shapes_are_refused(name: str, tmp_path: Path) -> None:
-    model = MODELS[name]()
-    parts = {"eigenvalues_": model} if name == "spectral" else {"spectrum_": model, "points": model.extension_}
-    for key, part in parts.items():
-        whole = getattr(part, key)
-        broken = np.where(np.arange(whole.size).reshape(whole.shape) == 1, np.nan, whole)
-        for wrong in (broken, whole[:0], whole[..., None], np.array(1.5)):
-            object.__setattr__(part, key, wrong)
-            write_state(tmp_path / "m.zarr", registry.name_of(type(model)), registry.encode(model), overwrite=True)
-            with pytest.raises(ValueError, match=rf"m\.zarr cannot be loaded: {key} of .* of finite numbers"):
-                load(tmp_path / "m.zarr")
-        object.__setattr__(part, key, whole)
 
 
 def test_attributes_that_are_nested_without_end_are_an_error_that_names_the_file(tmp_path: Path) -> None:

@@ -229,9 +229,6 @@ class Basis(Registered, GivenFunctions, ABC):
         block = Block({"x": x}, np.dtype(dtype), Arena())
         return self.at(block, [VALUE]).feature(VALUE)
 
-    def probe(self) -> Array:
-        return self.values(unit_points(3, self.dimension))
-
     def check_order(self, order: int, operator: str) -> None:
         """Raise SmoothnessError where `operator`, as messages call it, takes a derivative that the basis lacks."""
         if order > self.order:

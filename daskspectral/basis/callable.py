@@ -125,11 +125,6 @@ class CallableBasis(Differentiated):
             raise ValueError(_misshapen(role, function, values.shape, x.shape, f"{letters}, here {wanted}"))
         return values
 
-    def probe(self) -> Array:
-        x = unit_points(3, self.d)
-        parts = [self.evaluate(x)[:, :, None]] + ([] if self.gradient is None else [self.differentiate(x)])
-        return np.concatenate(parts, axis=2)
-
 
 def name_of(function: Callable[..., Any]) -> str:
     """What messages call a user's function."""
@@ -188,8 +183,6 @@ class SoftCells(Differentiated):
     array([[0.881, 0.5  , 0.   ],
            [0.119, 0.5  , 1.   ]])
     """
-
-    shapes: ClassVar = {"centres": "pd"}
 
     order = 1
     description = "soft cells"

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis.base import VALUE, Array, Basis, GivenFunctions, GradientSum, unit_points
+from daskspectral.basis.base import VALUE, Array, Basis, GivenFunctions, GradientSum
 from daskspectral.basis.edges import Edge, Function, GivenEdge
 from daskspectral.basis.evaluation import Arena, Block, ConcatenatedEvaluation, Evaluation, kept
 from daskspectral.basis.landmark import Landmarks
@@ -145,11 +145,6 @@ class Vanishing(Parameterised, Basis):
     def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum | None:
         inner = self.inner.gradient_sum(dtype, arena)
         return None if inner is None else _VanishingGradientSum(inner, self.size, dtype, arena)
-
-    def probe(self) -> NDArray[Any]:
-        x = unit_points(3, self.dimension if self.open_landmarks is None else 1)
-        orders = (self.edge.values, self.edge.gradient, self.edge.hessian)[: self.edge.order + 1]
-        return np.concatenate([values(x).ravel() for values in orders])
 
 
 class _VanishingEvaluation(Evaluation):

@@ -7,7 +7,7 @@ import itertools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +41,6 @@ class Preparation(Registered):
     Without a scale the mean is a center near the rows, about which sums lose no digits; with one the columns are
     standardized.
     """
-
-    shapes: ClassVar = {"mean": "d", "scale": "d"}
 
     columns: tuple[int, ...] | None = None
     mean: Array | None = None

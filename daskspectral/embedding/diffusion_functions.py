@@ -61,8 +61,6 @@ class DiffusionFunctions(Registered):
     """
 
     expects: ClassVar = {"kernel": Kernel}
-    shapes: ClassVar = {"points": "pd", "whitening": "pq", "first": "q", "second": "q", "weights": "qk"}
-
     kernel: Kernel
     points: Array
     whitening: Array | None

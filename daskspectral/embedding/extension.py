@@ -58,15 +58,6 @@ class Extension(Registered, RowFunction):
     """
 
     expects: ClassVar = {"kernel": Kernel, "masses": Masses, "cover": Cover, "preparation": Preparation}
-    shapes: ClassVar = {
-        "points": "nd",
-        "masses.weights": "n",
-        "coefficients": "nr",
-        "cover.whitening": "nq",
-        "cover.rows": "sd",
-        "cover.weights": "sr",
-    }
-
     kernel: Kernel
     points: Array
     masses: Masses

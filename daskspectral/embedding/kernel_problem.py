@@ -263,8 +263,6 @@ class LearnedKernel(Kernel):
     """
 
     expects: ClassVar = {"kernel": Kernel}
-    shapes: ClassVar = {"points": "nd", "whitening": "nq", "factor": "qr"}
-
     kernel: Kernel
     points: Array = field(repr=False)
     whitening: Array = field(repr=False)

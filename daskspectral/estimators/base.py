@@ -87,7 +87,6 @@ class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[
         "u": Function,
         "d": Function,
     }
-    shapes: ClassVar = {"spectrum_": "k", "eigenvalues_": "k"}
     saved: ClassVar[Mapping[str, Callable[[Any], Any]]] = {"folds": saved_folds}
     """What files keep of parameters that may be a path: a file sets no place that the next fit reads or writes."""
     parts: ClassVar[Mapping[str, Any]] = {}

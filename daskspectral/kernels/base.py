@@ -132,17 +132,6 @@ class Kernel(Parameterised, ABC):
     def state(self) -> dict[str, Any]:
         return self.get_params(deep=False)
 
-    def probe(self) -> Array | None:
-        """Values and first derivatives in the first number of variables, up to 3, that the kernel takes."""
-        for d in (1, 2, 3):
-            x, y = (np.linspace(a, a + 1, 3 * d).reshape(3, d) for a in (0.1, 0.4))
-            try:
-                partials = [self.partial(x, y, unit_index(a, d)) for a in range(d)] if self.order >= 1 else []
-                return np.stack([self.values(x, y), *partials])
-            except Exception:  # of another number of variables, or a scale is the word "median" yet
-                continue
-        return None
-
     def __call__(self, a: Array, b: Array) -> Array:
         """The matrix k(a_i, b_j), shape (len(a), len(b))."""
         return self.values(np.asarray(b, dtype=float), np.asarray(a, dtype=float))
@@ -234,10 +223,6 @@ class OwnProfile(ProfileKernel):
             )
         out[...] = (self.q, *self.derivatives)[order](s)
         return out
-
-    def probe(self) -> Array:
-        points = np.linspace(0.1, 3, 5)
-        return np.stack([np.asarray(function(points), dtype=float) for function in (self.q, *self.derivatives)])
 
 
 def is_number(value: object) -> bool:

@@ -64,13 +64,6 @@ class Implicit(Manifold):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         return {"normals": self._function, "ambient": self._ambient, "codimension": self._codimension}
 
-    def probe(self) -> Array | None:
-        x = np.linspace(0.2, 1.1, 3 * self._ambient).reshape(3, -1)
-        try:
-            return np.asarray(self._function(x), dtype=float)
-        except (ValueError, TypeError, IndexError, ArithmeticError):  # points off the manifold may have no normals
-            return None
-
     def _normals(self, x: Array) -> Array:
         normals = np.asarray(self._function(x))
         shape = (self._codimension, *x.shape)

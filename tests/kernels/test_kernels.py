@@ -364,14 +364,6 @@ def test_parameters_refused(make: Callable[[], Kernel], match: str) -> None:
 # parameters, names, states
 
 
-@pytest.mark.parametrize("d", [1, 2, 3])
-def test_a_function_is_known_by_its_values_at_points_of_as_many_variables_as_it_takes(d: int) -> None:
-    x, y = (np.linspace(a, a + 1, 3 * d).reshape(3, d) for a in (0.1, 0.4))
-    kernel = FunctionKernel(lambda x, y: y @ np.diag(np.arange(1.0, d + 1)) @ x.T, lambda x, y, axis: y @ x.T + axis)
-    found = kernel.probe()
-    assert_close(found, np.array([kernel.values(x, y), *(y @ x.T + axis for axis in range(d))]), 1e-14)
-
-
 def test_sums_and_products_stay_in_their_family() -> None:
     assert type(Gaussian() + Exponential()) is RadialSum
     assert type(Gaussian() * Exponential()) is RadialProduct
@@ -406,7 +398,7 @@ def test_parameters_by_name() -> None:
     [
         ({"scale": 1.0}, "RadialSum has no parameter 'scale'; it has left, right"),
         ({"left__scale": 2.0, "right__scale": -1.0}, "positive scale"),
-        ({"left__scale__x": 2.0}, "scale of Gaussian is 0.5, which has no parameters of its own"),
+        ({"left__scale__x": 2.0}, "scale of Gaussian is 0.5"),
     ],
 )
 def test_parameters_that_cannot_be_set_change_nothing(params: dict[str, Any], match: str) -> None:
