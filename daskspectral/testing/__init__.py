@@ -1,4 +1,4 @@
-"""Checks that users run on kernels, bases and forms of their own.
+"""Checks that users run on kernels, bases, forms, operators, solvers, manifolds, groups and estimators of their own.
 
 A kernel in ten lines (`profile` is q or one of its derivatives in s = |x - y|², written into `out`):
 
@@ -30,11 +30,23 @@ Functions with their gradients:
     >>> waves = CallableBasis(lambda x: np.sin(x).T, lambda x: np.cos(x).T[:, :, None] * np.eye(2)[:, None], d=2)
     >>> check_basis(waves)
 
-Each returns None, or raises AssertionError with what is wrong, where and by how much.
+`check_operator`, `check_solver`, `check_manifold`, `check_group` and `check_estimator` take one of these each. Each
+check returns None, or raises AssertionError with what is wrong, where and by how much.
 """
 
 from daskspectral.testing.basis import check_basis
 from daskspectral.testing.form import check_form
 from daskspectral.testing.kernel import check_kernel
+from daskspectral.testing.space import check_group, check_manifold
+from daskspectral.testing.spectrum import check_estimator, check_operator, check_solver
 
-__all__ = ["check_basis", "check_form", "check_kernel"]
+__all__ = [
+    "check_basis",
+    "check_estimator",
+    "check_form",
+    "check_group",
+    "check_kernel",
+    "check_manifold",
+    "check_operator",
+    "check_solver",
+]

@@ -1,0 +1,120 @@
+"""Checks of an operator, of a solver, and of an estimator."""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+
+from daskspectral.basis import ConstantBasis, LandmarkBasis
+from daskspectral.kernels import Gaussian
+from daskspectral.operators import Operator
+from daskspectral.solve import Solver, SpectralProblem
+from daskspectral.store import load, save, untrusted
+from daskspectral.testing.compare import check_copies, compare, require
+from daskspectral.testing.form import check_form, draw_fields, measure
+
+SAME = 1e-7  # relative, of answers that differ by rounding
+SINGLE = 1e-2  # likewise, of rows in single precision
+
+
+def check_operator(operator: Operator, d: int = 2, *, random_state: int = 0) -> None:
+    """Check an operator on functions of d variables, and of as many on the right.
+
+    Copies and the saved state are equal; each of its forms passes `check_form`; and if it says that it annihilates
+    constants, the form of a constant is 0. Raises AssertionError with what is wrong, where and by how much.
+
+    Examples
+    --------
+    >>> from daskspectral.operators import Schroedinger
+    >>> check_operator(Schroedinger())
+    """
+    rng = np.random.default_rng(random_state)
+    check_copies(operator, Operator)
+    operator.check(d, d)
+    left, right = (LandmarkBasis(Gaussian(scale), rng.standard_normal((4, d))) for scale in (1.0, 1.3))
+    for form in operator.forms.values():
+        check_form(form, left, right, random_state=random_state)
+    if operator.kills_constants and "form" in operator.forms:
+        batch = draw_fields(operator.form, d, d, {}, rng)
+        most = np.abs(measure(operator.form, left, ConstantBasis(d), batch)).max()
+        require(bool(most == 0), f"{operator} says that L 1 = 0, and <f, L 1> is up to {most:.3g}")
+
+
+def check_solver(solver: Solver, *, random_state: int = 0) -> None:
+    """Check a solver on a random problem of 6 functions: copies, residuals, and its answer in another basis.
+
+    Values are those of the operator, whatever functions span the space; so are the functions, up to their signs.
+    Raises AssertionError with what is wrong, where and by how much.
+
+    Examples
+    --------
+    >>> from daskspectral.solve import Symmetric
+    >>> check_solver(Symmetric())
+    """
+    rng, what = np.random.default_rng(random_state), f"the solver {solver}"
+    check_copies(solver, Solver)
+    form, mix = rng.standard_normal((6, 6)), rng.standard_normal((6, 6))
+    grams = [a @ a.T + np.eye(6) for a in rng.standard_normal((2, 6, 6))][: 1 + solver.two_sided]
+    if solver.needs_symmetry or solver.by_norm:
+        form = form @ form.T
+    found, other = (
+        solver.solve(SpectralProblem(m.T @ form @ m, *(m.T @ g @ m for g in grams), count=2, cut=1e-12))
+        for m in (np.eye(6), mix)
+    )
+    compare(f"{what}: values after a change of basis", other.values, found.values, SAME)
+    require(float(found.residuals.max()) < SAME, f"{what}: the residuals are {found.residuals}")
+    for gram, one, two in ((grams[0], found.left, mix @ other.left), (grams[-1], found.right, mix @ other.right)):
+        pairs = (one, two), (one, one), (two, two)
+        overlap, first, second = (np.abs(np.einsum("ik,ij,jk->k", f.conj(), gram, g)) for f, g in pairs)
+        compare(f"{what}: functions after a change of basis", overlap**2, first * second, SAME)
+
+
+def check_estimator(
+    estimator: Any, x: ArrayLike, y: ArrayLike | None = None, *, exchangeable: bool = True, random_state: int = 0
+) -> None:
+    """Check an estimator, whose functions are fixed, on rows x (n, d) with targets y: what its answer depends on.
+
+    That is not how rows are cut into chunks, nor single precision, nor, if rows are `exchangeable`, their order, or
+    whether a row is given twice or with the weight 2. A pickled, a saved and a loaded model answer the same.
+    Raises AssertionError with what is wrong, where and by how much.
+
+    Examples
+    --------
+    >>> import daskspectral as dsp
+    >>> x = dsp.datasets.gaussian(200)
+    >>> basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), points=x[:8])
+    >>> check_estimator(dsp.HermiteRegressor(basis, alpha=1e-3), x, x[:, 0])
+    """
+    import dask.array as da
+
+    rng, rows, what = np.random.default_rng(random_state), np.asarray(x, dtype=float), type(estimator).__name__
+    targets = () if y is None else (np.asarray(y, dtype=float),)
+
+    def answer(model: Any) -> Any:
+        return (model.predict if hasattr(model, "predict") else model.transform)(rows[:20])
+
+    def fitted(*given: Any, **options: Any) -> Any:
+        return answer(clone(estimator).fit(*given, **options))
+
+    model = clone(estimator).fit(rows, *targets)
+    wanted = answer(model)
+    compare(f"{what}: its pickled copy", answer(pickle.loads(pickle.dumps(model))), wanted, 0.0)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.zarr"
+        save(model, path)
+        compare(f"{what}: saved and loaded", answer(load(path, trusted=untrusted(path))), wanted, 0.0)
+    chunks = [da.from_array(part, chunks=(len(rows) // 3 + 1, *part.shape[1:])) for part in (rows, *targets)]
+    compare(f"{what}: of rows in chunks", fitted(*chunks), wanted, SAME)
+    compare(f"{what}: of rows in single precision", fitted(rows.astype("float32"), *targets), wanted, SINGLE)
+    if exchangeable:
+        order, counts = rng.permutation(len(rows)), rng.integers(1, 3, len(rows))
+        compare(f"{what}: of rows in another order", fitted(*(v[order] for v in (rows, *targets))), wanted, SAME)
+        twice = fitted(*(np.repeat(v, counts, axis=0) for v in (rows, *targets)))
+        weighted = fitted(rows, *targets, sample_weight=counts.astype(float))
+        compare(f"{what}: weights, against repeated rows", weighted, twice, SAME)
