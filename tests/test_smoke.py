@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import dask.array as da
-import h5py
 import numpy as np
 import pytest
 import xarray as xr
@@ -37,9 +36,7 @@ def spectral() -> dsp.SpectralDecomposition:
 @pytest.mark.slow  # the command is run in processes
 def test_from_a_file_to_an_embedding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with h5py.File("points.h5", "w") as file:
-        file["x"] = X
-    assert "2000 rows, 2 columns" in command("convert", "points.h5", "--out", "points.zarr", "--chunk-rows", "500")
+    zarr.create_array("points.zarr", data=X, chunks=(500, 2))
     model = spectral().fit("points.zarr", checkpoint="run")
     model.save("model.zarr")
     loaded = dsp.load("model.zarr")

@@ -25,7 +25,6 @@ EXPECTED = (ValueError, TypeError, OSError, ImportError, RuntimeError, MemoryErr
 STORES = ("adlfs", "aiobotocore", "aiohttp", "azure", "botocore", "gcsfs", "google", "s3fs")
 """Packages whose errors are about an object store: its credentials, its network, its permissions."""
 COMMANDS = {
-    "convert": ("data", "A .npy, .npz, Parquet, HDF5, NetCDF or CSV file as a zarr array."),
     "embed": ("embedding", "Coordinates of rows: SDP, diffusion map, learned kernel."),
     "fit": ("spectral", "Eigenvalues and eigenfunctions of an operator, from points."),
     "info": ("using", "What a saved model or saved moments hold."),

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 import os
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from dask.base import is_dask_collection
+from narwhals.dependencies import is_into_lazyframe
 from numpy.typing import NDArray
 
-from daskspectral.data.columns import ColumnNames, Wanted
+from daskspectral.data.columns import Wanted
+from daskspectral.data.frames import frame_reader, is_column, is_frame, matrix, real, refuse_kind, vector
 from daskspectral.data.loaded import loaded
-from daskspectral.data.readers import (
-    ArrayReader,
-    DaskReader,
-    Reader,
-    SparseReader,
-    arrow_times,
-    index_columns,
-    is_date,
-    zarr_reader,
-)
-from daskspectral.data.times import RowTimes
+from daskspectral.data.readers import ArrayReader, DaskReader, Reader, zarr_reader
 
 if TYPE_CHECKING:
     import dask.array as da
@@ -84,194 +74,17 @@ def _checked(block: Any, what: str, promised: np.dtype[Any], block_info: Any = N
     return np.asarray(values.astype(dtype).filled(np.nan))
 
 
-FRAMES = {"pandas": ("DataFrame",), "polars": ("DataFrame",), "pyarrow": ("Table", "RecordBatch")}
-COLUMNS = {"pandas": ("Series", "Index"), "polars": ("Series",), "pyarrow": ("ChunkedArray", "Array")}
-TIMES = ("date", "time", "duration", "period")
-REMEDY = (
-    "drop the column, or make numbers of it: dates as their distance from a first one, categories as columns of 0 and "
-    "1 (sklearn.preprocessing.OneHotEncoder)"
-)
-
-
-def is_frame(value: Any) -> bool:
-    """Whether this is a data frame in memory."""
-    return _of(value, FRAMES)
-
-
-def frame_names(frame: Any) -> ColumnNames | None:
-    """The names of the columns of a data frame; None if they are only their numbers."""
-    levels = getattr(frame.columns, "names", None) if _library(frame) == "pandas" else None
-    names = [name for name, _ in _columns(frame)]
-    return ColumnNames.of(names, levels if names and isinstance(names[0], tuple) else None)
-
-
 def is_sparse(value: Any) -> bool:
-    """Whether this is a sparse matrix or array, such as those of scipy."""
+    """Return whether this is a sparse matrix or array, such as those of scipy."""
     return hasattr(value, "tocsr") and hasattr(value, "toarray")
 
 
 def refuse_unfit(value: Any, what: str) -> None:
     """Raise TypeError for a query of polars, whose rows are not there yet, and for sparse arrays."""
-    library, kind = type(value).__module__.partition(".")[0], type(value).__name__
-    if library == "polars" and kind == "LazyFrame":
-        raise TypeError(f"{what} is a polars LazyFrame, whose rows are not in memory; give {what}.collect()")
+    if is_into_lazyframe(value):
+        raise TypeError(f"{what} is a {type(value).__name__}, whose rows are not in memory; give {what}.collect()")
     if is_sparse(value):
-        raise TypeError(f"{what} is a sparse {kind}, and rows of numbers are wanted; give {what}.toarray()")
-
-
-def matrix(frame: Any, what: str, places: Sequence[int | None] | None = None, wanted: Wanted | None = None) -> Array:
-    """The real numbers (n, d) of a data frame, missing entries as NaN: float32 where all columns are, else float64.
-
-    Of these are the columns at the `places`, by default all; 0 stands for None, and for a column that is not used and
-    holds no real numbers. Columns of one numpy type stay as they are. Raises TypeError or ValueError, which names them
-    all, for used columns of text, dates, categories, or complex numbers.
-    """
-    given = [*_columns(frame)]
-    names, columns = zip(*given, strict=True) if given else ((), ())
-    places, wanted = [*range(len(names))] if places is None else places, wanted or Wanted()
-    if _library(frame) == "pandas" and None not in places:
-        own = {dtype for dtype in frame.dtypes if isinstance(dtype, np.dtype)}
-        if len(own) == 1 and all(dtype in own for dtype in frame.dtypes) and next(iter(own)).kind in "fiub":
-            whole = frame if [*places] == [*range(len(names))] else frame.iloc[:, [*places]]
-            return np.ascontiguousarray(whole.to_numpy())  # as an array of these rows is, to the same bits
-    found: list[Array | None] = []
-    refused: dict[Any, Exception] = {}
-    for number, place in enumerate(places):
-        found.append(None)
-        if place is None:
-            continue
-        try:
-            found[-1] = _numbers(columns[place], f"column {names[place]!r} of {what}")
-        except (TypeError, ValueError) as error:
-            if wanted.uses(number, len(places)):
-                refused[names[place]] = error
-    if refused:
-        _refuse_columns(refused)
-    single = all(v.dtype.kind == "f" and v.dtype.itemsize <= 4 for v in found if v is not None)
-    out = np.zeros((frame.shape[0], len(places)), dtype=np.float32 if single and found else np.float64)
-    for number, values in enumerate(found):
-        if values is not None:
-            out[:, number] = values
-    return out
-
-
-def _refuse_columns(refused: dict[Any, Exception]) -> None:
-    """Raise the error of the first column that cannot be used, with the names of all others."""
-    (_, first), *others = refused.items()
-    if not others:
-        raise first
-    names = ", ".join(repr(name) for name, _ in others)
-    raise type(first)(f"{first}. Other columns that cannot be used: {names}; choose columns by Rows(X, columns=[...])")
-
-
-def frame_reader(frame: Any, what: str, wanted: Wanted) -> Reader:
-    """A Reader of the columns of a data frame that are wanted. Raises as `Wanted.places` and `matrix`."""
-    own = frame_names(frame)
-    if own is not None:
-        own.check_distinct(what)
-    width = sum(1 for _ in _columns(frame))
-    if own is None and wanted.names is not None and {*wanted.names.labels} == {*range(width)}:
-        own = ColumnNames.numbers(width)
-    places = wanted.places(own, width, what)
-    reader = ArrayReader(matrix(frame, what, places, wanted))
-    if own is not None and None not in places:
-        reader.named(own.taken(place for place in places if place is not None))
-    return reader.timed(_frame_times(frame, places))
-
-
-def vector(column: Any) -> Array:
-    """The values (n,) of a column: numbers with NaN for missing ones, anything else as objects with None for these."""
-    library = _library(column)
-    if library == "pyarrow":
-        column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
-        values = column.to_numpy(zero_copy_only=False)
-    elif library == "polars":
-        values = column.to_numpy() if column.dtype.is_numeric() else np.asarray(column.to_list(), dtype=object)
-    elif isinstance(column.dtype, np.dtype) and column.dtype.kind != "O":
-        values = column.to_numpy()
-    elif column.dtype.kind in "fiub":
-        values = column.to_numpy() if not column.hasnans else column.to_numpy(dtype=float, na_value=np.nan)
-    else:
-        values = column.to_numpy(dtype=object, na_value=None)
-    values = np.asarray(values)
-    return _plain(values) if values.dtype.kind == "O" and library != "pandas" else values
-
-
-def real(values: Array, what: str) -> Array:
-    """The numbers among objects, as float64; None is NaN. Raises TypeError for anything else among them."""
-    if values.dtype.kind != "O":
-        return values
-    missing = np.zeros(values.shape, dtype=bool)
-    for index, entry in np.ndenumerate(values):
-        if isinstance(entry, (str, bytes)):
-            raise TypeError(f"{what} holds text, such as {entry[:20]!r}, and real numbers are wanted; {REMEDY}")
-        if isinstance(entry, (complex, np.complexfloating)):
-            raise ValueError(_complex(what, "complex numbers"))
-        missing[index] = type(entry).__name__ == "NAType"  # of pandas
-    try:
-        found = values.copy()
-        found[missing] = None
-        return np.asarray(found.astype(np.float64))
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{what} holds objects that are no real numbers: {error}; {REMEDY}") from None
-
-
-def refuse_kind(dtype: Any, what: str, *, objects: bool = True) -> None:
-    """Raise ValueError for complex numbers, and TypeError for anything but real numbers and, if allowed, objects."""
-    kind = np.dtype(dtype).kind
-    if kind == "c":
-        raise ValueError(_complex(what, f"dtype {dtype}"))
-    if kind not in ("fiubO" if objects else "fiub"):
-        raise TypeError(
-            f"{what} has dtype {dtype}, and real numbers are wanted; convert it, for instance by .astype('float64')"
-        )
-
-
-def _complex(what: str, has: str) -> str:
-    return f"Complex data not supported: {what} has {has}; split real and imaginary parts into columns"
-
-
-def _numbers(column: Any, what: str) -> Array:
-    """The real numbers (n,) of a column."""
-    kind = str(column.type if _library(column) == "pyarrow" else column.dtype)
-    if kind == "category" or kind.startswith(("dictionary", "Categorical", "Enum")):
-        raise TypeError(f"{what} holds categories, and real numbers are wanted; {REMEDY}")
-    values = vector(column)
-    if values.dtype.kind in "mMO" and any(word in kind.lower() for word in TIMES):
-        raise TypeError(f"{what} holds dates or times ({kind}), and real numbers are wanted; {REMEDY}")
-    refuse_kind(values.dtype, what)
-    return real(values, what)
-
-
-def _plain(values: Array) -> Array:
-    """Objects that are all truth values as such, and all numbers and None as float64."""
-    kinds = set(map(type, values))
-    if kinds == {bool}:
-        return values.astype(bool)
-    if kinds <= {bool, int, float, type(None)} and kinds & {bool, int, float}:
-        return values.astype(np.float64)
-    return values
-
-
-def _columns(frame: Any) -> Iterator[tuple[Any, Any]]:
-    """The names of the columns and the columns."""
-    if _library(frame) == "pandas":
-        return ((name, frame.iloc[:, number]) for number, name in enumerate(frame.columns))
-    if _library(frame) == "polars":
-        return zip(frame.columns, frame.get_columns(), strict=True)
-    index = index_columns(frame.schema)
-    return ((name, column) for name, column in zip(frame.column_names, frame.columns, strict=True) if name not in index)
-
-
-def _of(value: Any, kinds: dict[str, tuple[str, ...]]) -> bool:
-    """Whether the class of the value, or one it inherits from, has one of these names in its library."""
-    return any(cls.__name__ in kinds.get(cls.__module__.partition(".")[0], ()) for cls in type(value).__mro__)
-
-
-def _library(value: Any) -> str:
-    """The library of the value: the first of these that one of its classes comes from."""
-    homes = [cls.__module__.partition(".")[0] for cls in type(value).__mro__]
-    return next((home for home in homes if home in FRAMES), "")
+        raise TypeError(f"{what} is a sparse {type(value).__name__}; give its rows as numbers, {what}.toarray()")
 
 
 ROUNDING = 1e-8  # by which entries of a symmetric matrix may differ, relative to the largest
@@ -328,13 +141,12 @@ def array_like(value: Any) -> tuple[Reader, Array | None]:
     """
     reader = points_reader(value, "X")
     plain = isinstance(reader, ArrayReader) and not isinstance(value, loaded("xarray.DataArray"))
-    return reader, reader.array if plain else None  # type: ignore[attr-defined]
+    return reader, reader.array if plain and not reader.is_sparse else None  # type: ignore[attr-defined]
 
 
 def is_symmetric(value: Any) -> bool:
     """Whether rows in memory, dense or sparse, are a symmetric matrix (n, n) of more than two rows."""
     values = value.array if isinstance(value, ArrayReader) else value
-    values = value.matrix if isinstance(value, SparseReader) else values
     if not isinstance(values, np.ndarray) and not is_sparse(values):
         return False
     if values.ndim != 2 or values.shape[0] != values.shape[1] or values.shape[0] < 3:
@@ -372,8 +184,14 @@ def reader_of(value: Any, what: str) -> Reader:
     if isinstance(value, Reader):
         return value
     if isinstance(value, (str, os.PathLike)):
-        from daskspectral.data.stores import open_zarr
+        from daskspectral.data.stores import open_zarr, refuse_irregular
 
+        if os.fspath(value).endswith(".npy") and os.path.exists(value):
+            refuse_irregular(os.fspath(value))
+            try:
+                return ArrayReader(np.load(value, mmap_mode="r", allow_pickle=False))
+            except ValueError as error:
+                raise ValueError(f"{os.fspath(value)} holds no array of numbers, or is cut short: {error}") from error
         array = open_zarr(value)
         return zarr_reader(array, f"{os.fspath(value).rstrip('/')}/{array.path}".rstrip("/"))
     if isinstance(value, loaded("zarr.Group")):
@@ -394,7 +212,7 @@ def reader_of(value: Any, what: str) -> Reader:
         refuse_kind(value.dtype, what, objects=False)
         matrix = value.tocsr()
         matrix.sum_duplicates()
-        return SparseReader(matrix)
+        return ArrayReader(matrix)
     found = in_memory(value, what)
     if not isinstance(found, (list, tuple)) and not hasattr(found, "__array__"):
         raise TypeError(
@@ -407,26 +225,6 @@ def reader_of(value: Any, what: str) -> Reader:
         raise ValueError(f"{what} cannot be made an array: {error}") from None
 
 
-def _frame_times(frame: Any, places: Sequence[int | None]) -> RowTimes | None:
-    """Return the times, or the numbers, of the index of a frame; else those of its only column of dates.
-
-    None for the numbers of all rows. A column at one of the `places` is one of X.
-    """
-    others = [(name, column) for place, (name, column) in enumerate(_columns(frame)) if place not in places]
-    if _library(frame) == "pyarrow":
-        dates = [name for name, column in others if is_date(column.type)]
-        return arrow_times(lambda names: [frame.select([*names])], index_columns(frame.schema), dates)
-    found = None
-    if _library(frame) == "pandas" and type(frame.index).__name__ != "RangeIndex":
-        found = RowTimes.of(frame.index, str(frame.index.name or "index"))
-    dates = [(name, column) for name, column in others if str(column.dtype).lower().startswith("date")]
-    if (found is None or not found.of_clock) and len(dates) == 1:
-        name, column = dates[0]
-        index = column.to_numpy() if _library(frame) == "polars" else importlib.import_module("pandas").Index(column)
-        return RowTimes.of(index, str(name))
-    return found
-
-
 def _refuse_fetching(value: Any, what: str) -> None:
     """Raise TypeError for data outside memory that numpy would fetch whole."""
     parts = {type(part): part for part in value}.values() if isinstance(value, (list, tuple)) else [value]
@@ -437,7 +235,7 @@ def _refuse_fetching(value: Any, what: str) -> None:
             library = "dask"
             give = f"{what}.to_dask_array(lengths=True)" if kind in DASK_TABLES else "a dask array"
         elif library in FILES:
-            give = f"dask.array.from_array({what}), or convert the file by `daskspectral convert`"
+            give = f"dask.array.from_array({what}), which reads it block by block"
         else:
             continue
         of = "" if part is value else f"{type(value).__name__} of "
@@ -453,7 +251,7 @@ def in_memory(value: Any, what: str) -> Any:
         value = value.compute()
     elif is_frame(value):
         return matrix(value, what)
-    elif _of(value, COLUMNS):  # of a data frame
+    elif is_column(value):  # of a data frame
         return vector(value)
     _refuse_fetching(value, what)
     refuse_unfit(value, what)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import glob
-import importlib
 import importlib.util
 import os
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,107 +13,74 @@ import numpy as np
 
 from daskspectral.data.folders import Directory, is_store
 from daskspectral.data.loaded import loaded
-from daskspectral.data.readers import DaskReader, Reader, ZarrReader, library, parquet_table, zarr_reader
+from daskspectral.data.readers import DaskReader, Reader, ZarrReader, zarr_reader
 from daskspectral.data.remote import connect, fill_is_meant, local_path, opened_file, reaching
+from daskspectral.data.tables import PARQUET, is_csv, library, open_table
 
 if TYPE_CHECKING:
     import xarray as xr
     import zarr
 
-DEFLATED = 1032  # bytes that a byte of a deflated stream can stand for
+PHANTOM = b"This is a netCDF dimension but not a netCDF variable"
 
 
-def refuse_external(source: Any, name: str) -> None:
-    """Raise OSError if an HDF5 file, open or given by its path, takes values or members from elsewhere.
+def check_hdf5(source: Any, name: str) -> None:
+    """Raise OSError if an HDF5 file, open or given by its path, takes values from elsewhere, or is not whole.
 
-    Elsewhere are other files, and for virtual datasets other datasets: a virtual dataset may be its own source. Also
-    raises OSError for a dataset of over 64 MB that is larger than its stored bytes can hold. A file of another format
-    is left to its reader. Raises ImportError without h5py.
-    """
-    from daskspectral.data.stores import refuse_inflated
-
-    h5py = library("h5py", f"{name} may be HDF5, which")
-
-    def others(node: Any) -> Iterator[str]:
-        if isinstance(node, h5py.Group):
-            links = (node.get(key, getlink=True) for key in node)
-            yield from (link.filename for link in links if isinstance(link, h5py.ExternalLink))
-        elif isinstance(node, h5py.Dataset):
-            yield from (part[0] for part in node.external or ())
-            sources = node.virtual_sources() if node.is_virtual else ()
-            yield from (part.file_name for part in sources if part.file_name != ".")
-
-    def look(path: str, node: Any) -> None:
-        for other in others(node):
-            raise OSError(
-                f"{name} takes values of {path!a} from another file, {other!a}, and only files that hold their values "
-                "are read. Where you trust it, copy them into one file, such as by h5py or h5repack"
-            )
-        if not isinstance(node, h5py.Dataset):
-            return
-        if node.is_virtual:
-            raise OSError(
-                f"{path!a} of {name} is a virtual dataset, and only datasets that hold their values are read. Where "
-                "you trust it, write its values as a plain dataset"
-            )
-        if not _is_phantom(node):
-            stored, where = node.id.get_storage_size(), f"{path!a} of {name}"
-            refuse_inflated(where, node.nbytes, stored, DEFLATED, "Write it again, with its fill values")
-
-    with _hdf5(source, name, h5py) as file:
-        if file is not None:
-            look("/", file)
-            file.visititems(look)
-
-
-def refuse_incomplete(source: Any, name: str) -> None:
-    """Raise OSError if an HDF5 file, open or given by its path, lacks chunks of the datasets in its root group.
-
-    HDF5 reads the fill value for a chunk that was never written; that is an error here unless the fill value stands for
-    missing values, or fill values are meant.
+    Elsewhere are other files, and for virtual datasets other datasets: a virtual dataset may be its own source. HDF5
+    reads the fill value for a chunk that was never written; that is an error for datasets in the root group unless the
+    fill value stands for missing values, or fill values are meant. A file of another format is left to its reader.
+    Raises ImportError without h5py.
     """
     h5py = library("h5py", f"{name} may be HDF5, which")
-    with _hdf5(source, name, h5py) as file:
-        for key, node in () if file is None or fill_is_meant() else file.items():
-            if not isinstance(node, h5py.Dataset) or not node.size or _is_phantom(node):
-                continue
-            fill = np.asarray(node.fillvalue)
-            meant = [np.asarray(node.attrs[a]).ravel() for a in ("_FillValue", "missing_value") if a in node.attrs]
-            if fill.dtype.kind not in "fiu" or fill != fill or any(fill.item() in values for values in meant):
-                continue
-            if node.id.get_space_status() != h5py.h5d.SPACE_STATUS_ALLOCATED:
-                raise OSError(
-                    f"{key!a} of {name} is not whole: some of its chunks were never written, and HDF5 would read them "
-                    f"as the fill value {fill}. Restore the file, or if fill values are meant, pass Rows(X, "
-                    "allow_missing=True) (--allow-missing in the shell)"
-                )
-
-
-@contextmanager
-def _hdf5(source: Any, name: str, h5py: Any) -> Iterator[Any]:
-    """Open an HDF5 file, None for a file of another format. Raises OSError that names it for damaged groups."""
     try:
         file = h5py.File(source, "r")
     except OSError:
-        yield None
         return
+
+    def check(path: str, node: Any) -> None:
+        if isinstance(node, h5py.Group):
+            links = (node.get(key, getlink=True) for key in node)
+            elsewhere = [link.filename for link in links if isinstance(link, h5py.ExternalLink)]
+        else:
+            elsewhere = [part[0] for part in getattr(node, "external", None) or ()]
+        if elsewhere or getattr(node, "is_virtual", False):
+            other = ascii(elsewhere[0]) if elsewhere else "other datasets"
+            raise OSError(
+                f"{path!a} of {name} takes values from {other}, and only datasets that hold their values are read. "
+                "Copy them into one file, such as by h5repack"
+            )
+        if isinstance(node, h5py.Dataset) and "/" not in path and not fill_is_meant() and _lacks_chunks(node, h5py):
+            raise OSError(
+                f"{path!a} of {name} is not whole: some of its chunks were never written, and HDF5 would read them as "
+                f"the fill value {node.fillvalue}. Restore the file, or if fill values are meant, pass Rows(X, "
+                "allow_missing=True) (--allow-missing in the shell)"
+            )
+
     with file:
         try:
-            yield file
+            check("/", file)
+            file.visititems(check)
         except (RuntimeError, KeyError) as error:
             raise OSError(f"{name} is damaged, and its HDF5 groups cannot be read: {error}. Restore it") from error
 
 
-def _is_phantom(dataset: Any) -> bool:
-    """Whether a dataset stands for a NetCDF dimension without coordinates, and so holds no values."""
-    scale, label = (dataset.attrs.get(key) for key in ("CLASS", "NAME"))
-    texts = isinstance(scale, bytes) and isinstance(label, bytes)
-    return texts and scale == b"DIMENSION_SCALE" and label.startswith(PHANTOM)
+def _lacks_chunks(dataset: Any, h5py: Any) -> bool:
+    """Return whether chunks were never written, and would read as numbers that do not stand for missing values.
+
+    A dataset that stands for a NetCDF dimension without coordinates holds no values.
+    """
+    label = dataset.attrs.get("NAME")
+    if not dataset.size or (dataset.is_scale and isinstance(label, bytes) and label.startswith(PHANTOM)):
+        return False
+    fill = np.asarray(dataset.fillvalue)
+    meant = [np.asarray(dataset.attrs[a]).ravel() for a in ("_FillValue", "missing_value") if a in dataset.attrs]
+    if fill.dtype.kind not in "fiu" or fill != fill or any(fill.item() in values for values in meant):
+        return False
+    return bool(dataset.id.get_space_status() != h5py.h5d.SPACE_STATUS_ALLOCATED)
 
 
-PHANTOM = b"This is a netCDF dimension but not a netCDF variable"
 NETCDF = (".nc", ".nc4", ".cdf", ".netcdf")
-PARQUET = (".parquet", ".pq")
 _PACKED = ("scale_factor", "add_offset", "missing_value", "_Unsigned")
 
 
@@ -142,9 +107,9 @@ def open_labelled(value: Any, what: str, sample_dims: Sequence[str] | None = Non
     """Data that have labels; None for arrays without them, and for what is no data at all.
 
     Labels have DataArrays, Datasets, zarr groups whose arrays have named dimensions, NetCDF files (a path, a pattern
-    with *, or a list of paths), and Parquet files. Nothing is read but coordinates and metadata. Raises ValueError for
-    files that do not go together, OSError for one that is damaged, FileNotFoundError for a pattern that matches none,
-    and ImportError without the library of a format.
+    with *, or a list of paths), Parquet and CSV files. Nothing is read but coordinates and metadata, of CSV the number
+    of rows. Raises ValueError for files that do not go together, OSError for one that is damaged, FileNotFoundError for
+    a pattern that matches none, and ImportError without the library of a format.
     """
     if isinstance(value, loaded("xarray.DataArray", "xarray.Dataset")):
         return LabelledData(value)
@@ -156,8 +121,8 @@ def open_labelled(value: Any, what: str, sample_dims: Sequence[str] | None = Non
     if all(_ends(path, NETCDF) for path in paths):
         found = _matching(paths, what)
         return LabelledData(_netcdf(found, what, sample_dims), paths=tuple(found))
-    if all(_ends(path, PARQUET) or _is_folder_of_parquet(path) for path in paths):
-        return LabelledData(parquet_table(_matching(paths, what)))
+    if all(_ends(path, PARQUET) or _is_folder_of_parquet(path) for path in paths) or is_csv(paths):
+        return LabelledData(open_table(_matching(paths, what)))
     if isinstance(value, (list, tuple)):
         return None
     return _store(paths[0], what)
@@ -168,7 +133,7 @@ def is_files(value: Any) -> bool:
     if not isinstance(value, (list, tuple)):
         return False
     paths = _paths(value)
-    return bool(paths) and (all(_ends(p, NETCDF) for p in paths) or all(_ends(p, PARQUET) for p in paths))
+    return bool(paths) and (any(all(_ends(p, of) for p in paths) for of in (NETCDF, PARQUET)) or is_csv(paths))
 
 
 def _paths(value: Any) -> list[str]:
@@ -216,20 +181,14 @@ def _matching(paths: list[str], what: str) -> list[str]:
     return found
 
 
-def need_netcdf(what: str) -> None:
-    """Raise ImportError where no library reads NetCDF."""
-    if not any(importlib.util.find_spec(engine) for engine in ("h5netcdf", "netCDF4")):
-        library("h5netcdf", f"{what} is NetCDF, which")
-
-
 def _netcdf(paths: list[str], what: str, sample_dims: Sequence[str] | None) -> xr.Dataset:
     """One Dataset of all files, by xarray.open_mfdataset."""
-    need_netcdf(what)
+    if not any(importlib.util.find_spec(engine) for engine in ("h5netcdf", "netCDF4")):
+        library("h5netcdf", f"{what} is NetCDF, which")
     remote = [path for path in paths if "://" in path]
     sources: Any = [opened_file(path) for path in paths] if remote else paths
     for path, source in zip(paths, sources, strict=True):
-        refuse_external(source, path)
-        refuse_incomplete(source, path)
+        check_hdf5(source, path)
     options: dict[str, Any] = {
         "chunks": {},
         "data_vars": "minimal",

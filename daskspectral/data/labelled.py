@@ -14,7 +14,8 @@ from daskspectral.data.containers import chunked, reader_of
 from daskspectral.data.files import LabelledData, open_labelled
 from daskspectral.data.layout import Coordinate, Layout, RowLabels, Variable, check_columns, check_rows, in_order, plain
 from daskspectral.data.loaded import loaded
-from daskspectral.data.readers import DaskReader, ParquetTable, Reader, lazy_rows
+from daskspectral.data.readers import DaskReader, Reader, lazy_rows
+from daskspectral.data.tables import Table
 from daskspectral.data.times import RowTimes
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ def stack_rows(
     ):
         return None
     first, wanted = layout is None, _of_layout(layout, wanted or Wanted())
-    if isinstance(found.data, ParquetTable):
+    if isinstance(found.data, Table):
         return _table(found.data, what, dims, latitude, layout, wanted, unweighted)
     named = _by_name(found.data, what, dims, layout, wanted)
     moved = named is not None
@@ -277,7 +278,7 @@ def stack_field(value: Any, rows: RowLabels, what: str) -> tuple[Any, xr.DataArr
     coordinates are not those of the rows.
     """
     found = open_labelled(value, what, tuple(map(str, rows.dims)))
-    if found is None or isinstance(found.data, ParquetTable):
+    if found is None or isinstance(found.data, Table):
         return (value if found is None else found.data.reader()), None
     data = found.data
     if isinstance(data, loaded("xarray.Dataset")):
@@ -382,7 +383,7 @@ def _of_layout(layout: Layout | None, wanted: Wanted) -> Wanted:
 
 
 def _table(
-    table: ParquetTable,
+    table: Table,
     what: str,
     dims: tuple[str, ...] | None,
     latitude: str | None,
@@ -391,7 +392,7 @@ def _table(
     unweighted: bool,
 ) -> StackedRows:
     if dims not in (None, (ROW,)) or latitude is not None:
-        raise ValueError(f"{what} is a Parquet table, whose rows are samples: leave sample_dims and latitude out")
+        raise ValueError(f"{what} is a table, whose rows are samples: leave sample_dims and latitude out")
     if layout is not None and wanted.names is None and not layout.trivial:
         raise ValueError(
             f"{what} has the columns {list(table.names)}, and the model was fitted on {layout.names[:5]}. Give data "

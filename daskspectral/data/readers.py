@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import lzma
 import os
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, product
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.data.columns import ColumnNames, Wanted, taken
-from daskspectral.data.remote import connect, fill_is_meant, is_url, reaching, refuse_nothing
+from daskspectral.data.columns import ColumnNames, taken
+from daskspectral.data.remote import fill_is_meant, reaching
 from daskspectral.data.times import RowTimes
 
 if TYPE_CHECKING:
@@ -126,34 +125,45 @@ class Reader(ABC):
 
 @dataclass(frozen=True, eq=False)
 class ArrayReader(Reader):
-    """An array in memory, or memory-mapped; `first` is the global number of its first row."""
+    """An array in memory or memory-mapped, or a sparse one (CSR) whose rows are dense when they are read.
 
-    array: Array
+    `first` is the global number of its first row.
+    """
+
+    array: Any
     first: int = 0
     in_memory = True
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
-        if not self.array.ndim:
-            return ()
-        return (self.first + self.array.shape[0], *self.array.shape[1:])
+        return (self.first + self.array.shape[0], *self.array.shape[1:]) if self.array.ndim else ()
 
     @property
     def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
-        return self.array.dtype
+        dtype: np.dtype[Any] = self.array.dtype
+        return dtype
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the array is sparse."""
+        return not isinstance(self.array, np.ndarray)
 
     @property
     def edges(self) -> Array:
-        return np.array([0, self.shape[0]])
+        n = self.shape[0]
+        rows = max(1, DENSE_BYTES // max(1, self.dtype.itemsize * self.shape[1])) if self.is_sparse else max(1, n)
+        return np.append(np.arange(0, n, rows), n) if n else np.array([0, 0])
 
     def read(self, start: int, stop: int) -> Array:
-        return np.asarray(self.array[start - self.first : stop - self.first])
+        rows = self.array[start - self.first : stop - self.first]
+        return np.asarray(rows.toarray() if self.is_sparse else rows)
 
     def localise(self, start: int, stop: int) -> Reader:
-        return ArrayReader(np.ascontiguousarray(self.read(start, stop)), start)
+        rows = self.array[start - self.first : stop - self.first]
+        return ArrayReader(rows if self.is_sparse else np.ascontiguousarray(rows), start)
 
     def _columns_at(self, places: tuple[int | None, ...]) -> Reader:
-        if isinstance(self.array, np.memmap):
+        if self.is_sparse or isinstance(self.array, np.memmap):
             return ColumnsReader(self, places)
         return ArrayReader(taken(self.array, places), self.first)
 
@@ -161,46 +171,13 @@ class ArrayReader(Reader):
     def identity(self) -> dict[str, Any]:
         """With a digest of the contents: one pass over them."""
         digest = hashlib.sha256()
-        rows = max(1, (1 << 24) // max(1, self.array[:1].nbytes))
-        for start in range(0, len(self.array), rows):
-            digest.update(np.ascontiguousarray(self.array[start : start + rows]).data.cast("B"))
-        return {**super().identity, "contents": digest.hexdigest()}
-
-
-@dataclass(frozen=True, eq=False)
-class SparseReader(Reader):
-    """Rows of a sparse matrix of scipy in memory (CSR), which are dense where they are read."""
-
-    matrix: Any
-    first: int = 0
-    in_memory = True
-
-    @property
-    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
-        return (self.first + self.matrix.shape[0], self.matrix.shape[1])
-
-    @property
-    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
-        dtype: np.dtype[Any] = self.matrix.dtype
-        return dtype
-
-    @property
-    def edges(self) -> Array:
-        rows = max(1, DENSE_BYTES // max(1, self.dtype.itemsize * self.shape[1]))
-        return np.append(np.arange(0, self.shape[0], rows), self.shape[0])
-
-    def read(self, start: int, stop: int) -> Array:
-        return np.asarray(self.matrix[start - self.first : stop - self.first].toarray())
-
-    def localise(self, start: int, stop: int) -> Reader:
-        return SparseReader(self.matrix[start - self.first : stop - self.first], start)
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """With a digest of the contents."""
-        digest = hashlib.sha256()
-        for part in (self.matrix.indptr, self.matrix.indices, self.matrix.data):
-            digest.update(np.ascontiguousarray(part).data.cast("B"))
+        parts = (
+            [getattr(self.array, name) for name in ("indptr", "indices", "data")] if self.is_sparse else [self.array]
+        )
+        for part in parts:
+            rows = max(1, (1 << 24) // max(1, part[:1].nbytes))
+            for start in range(0, len(part), rows):
+                digest.update(np.ascontiguousarray(part[start : start + rows]).data.cast("B"))
         return {**super().identity, "contents": digest.hexdigest()}
 
 
@@ -412,19 +389,29 @@ def _is_text(value: Any) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnsReader(Reader):
-    """The columns of a reader at some `places`, 0 for None, selected where the rows are read."""
+class _Over(Reader):
+    """Part of what another `reader` reads."""
 
     reader: Reader
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        return self.reader.dtype
+
+    @property
+    def parts(self) -> tuple[Reader, ...]:
+        return self.reader.parts
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnsReader(_Over):
+    """The columns of a reader at some `places`, 0 for None, selected when the rows are read."""
+
     places: tuple[int | None, ...]
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
         return (self.reader.shape[0], len(self.places))
-
-    @property
-    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
-        return self.reader.dtype
 
     @property
     def in_memory(self) -> bool:  # type: ignore[override]
@@ -444,10 +431,6 @@ class ColumnsReader(Reader):
     def localise(self, start: int, stop: int) -> Reader:
         return replace(self, reader=self.reader.localise(start, stop))
 
-    @property
-    def parts(self) -> tuple[Reader, ...]:
-        return self.reader.parts
-
     def within(self, start: int, stop: int) -> Iterator[tuple[Reader, int, int]]:
         return self.reader.within(start, stop)
 
@@ -458,243 +441,6 @@ class ColumnsReader(Reader):
     @property
     def identity(self) -> dict[str, Any]:
         return {**self.reader.identity, "columns": [*self.places]}
-
-
-@dataclass(frozen=True, eq=False)
-class ParquetReader(Reader):
-    """The columns `names` of Parquet files behind one another, 0 for None; `borders` are those of their row groups."""
-
-    groups: tuple[Any, ...]  # fragments of a pyarrow dataset, one row group each
-    names: tuple[str | None, ...]
-    borders: Array
-    dtype: np.dtype[Any]
-    paths: tuple[str, ...]
-
-    @property
-    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
-        return (int(self.borders[-1]), len(self.names))
-
-    @property
-    def edges(self) -> Array:
-        return self.borders
-
-    def read(self, start: int, stop: int) -> Array:
-        first, last = np.searchsorted(self.borders, [start, stop - 1], "right") - 1
-        result = np.zeros((stop - start, len(self.names)), self.dtype)
-        places = [j for j, name in enumerate(self.names) if name is not None]
-        names = [name for name in self.names if name is not None]
-        for i in range(int(first), int(last) + 1):
-            table = self.groups[i].to_table(columns=names)
-            low, high = int(self.borders[i]), int(self.borders[i + 1])
-            a, b = max(start, low), min(stop, high)
-            result[a - start : b - start, places] = numbers(table.slice(a - low, b - a), names, self.dtype)
-        return result
-
-    def _columns_at(self, places: tuple[int | None, ...]) -> Reader:
-        return replace(self, names=tuple(None if place is None else self.names[place] for place in places))
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        return {**super().identity, "columns": list(self.names)}
-
-
-@dataclass(frozen=True, eq=False)
-class ParquetTable:
-    """Parquet files of the same columns behind one another, of which no column is chosen yet."""
-
-    groups: tuple[Any, ...]
-    names: tuple[str, ...]
-    kinds: Mapping[str, tuple[Any, str]]
-    """For each column its type and the file with this type, one that holds no real numbers first."""
-    borders: Array
-    paths: tuple[str, ...]
-    index: tuple[str, ...] = ()
-    """The columns of the index of a frame of pandas that was written."""
-
-    def times(self, places: Sequence[int | None] | None = None) -> RowTimes | None:
-        """Return the times of the rows, for which their columns are read: the index, or the one column of dates.
-
-        A column of dates that is at one of the `places` is a column of X.
-        """
-        places = range(len(self.names)) if places is None else places
-        dates = [n for j, n in enumerate(self.names) if j not in places and is_date(self.kinds[n][0])]
-
-        def read(columns: Sequence[str]) -> list[Any]:
-            return [group.to_table(columns=[*columns]) for group in self.groups]
-
-        return arrow_times(read, self.index, dates)
-
-    @property
-    def unfit(self) -> list[str]:
-        """The columns that do not hold real numbers."""
-        return [name for name in self.names if not _is_real(self.kinds[name][0])]
-
-    def reader(self, places: Sequence[int | None] | None = None, used: Wanted | None = None) -> ParquetReader:
-        """Return a reader of the columns at these places, by default all.
-
-        Columns that are not used and hold no real numbers are not read. Raises TypeError, which names them all, for
-        used columns that hold no real numbers.
-        """
-        places, wanted, unfit = [*range(len(self.names))] if places is None else places, used or Wanted(), {*self.unfit}
-        names = [None if place is None else self.names[place] for place in places]
-        refused = [name for j, name in enumerate(names) if name in unfit and wanted.uses(j, len(names))]
-        if refused:
-            refuse_types({str(name): self.kinds[str(name)] for name in refused})
-        read = tuple(None if name in unfit else name for name in names)
-        kinds = [np.dtype(str(np.dtype(self.kinds[n][0].to_pandas_dtype()))) for n in read if n is not None]
-        kind = np.result_type(*kinds) if kinds and all(k.kind == "f" for k in kinds) else np.dtype(float)
-        found = ParquetReader(self.groups, read, self.borders, kind, self.paths)
-        return found.named(ColumnNames(tuple(names))) if None not in names else found  # type: ignore[arg-type]
-
-
-def parquet_table(paths: Sequence[str], columns: Sequence[str] | None = None) -> ParquetTable:
-    """Open files, or folders of files; nothing but their metadata is read.
-
-    Raises ValueError for files without rows or without the columns of the first, and ImportError without pyarrow.
-    """
-    try:
-        data = _parquet_dataset(paths)
-        index = index_columns(data.schema)
-    except library("pyarrow").lib.ArrowException as error:  # such as names that are not distinct
-        raise OSError(
-            f"{', '.join(paths[:3])} cannot be read: it is damaged, no Parquet, or has columns of one name "
-            f"({str(error)[:200]!a}). Restore it, or write it again"
-        ) from error
-    names = [n for n in data.schema.names if n not in index] if columns is None else [*columns]
-    kinds: dict[str, tuple[Any, str]] = {}
-    for fragment in data.get_fragments():
-        own = fragment.physical_schema
-        if len({*names}) < len(names) or not {*names} <= {*own.names}:
-            raise ValueError(
-                f"{', '.join(map(repr, names))} are not distinct columns of {fragment.path}: "
-                f"{', '.join(map(repr, own.names))}."
-            )
-        for name in names:
-            kind = own.field(name).type
-            if name not in kinds or not _is_real(kind):
-                kinds[name] = kind, fragment.path
-            elif _is_real(kinds[name][0]):
-                kinds[name] = _wider(kinds[name], (kind, fragment.path))
-    groups = [part for fragment in data.get_fragments() for part in fragment.split_by_row_group()]
-    groups = [part for part in groups if part.row_groups[0].num_rows]
-    if not groups or not names:
-        raise ValueError(f"{', '.join(paths)} has no rows of numbers: its columns are {data.schema.names}")
-    borders = np.cumsum([0, *(part.row_groups[0].num_rows for part in groups)])
-    scheme = paths[0].partition("://")[0] + "://" if is_url(paths[0]) else ""
-    files = tuple(scheme + path for path in data.files)
-    return ParquetTable(tuple(groups), tuple(names), kinds, borders, files, tuple(index))
-
-
-def open_parquet(paths: Sequence[str], columns: Sequence[str] | None = None) -> ParquetReader:
-    """Return a reader of the files, or folders of files. Raises as `parquet_table` and `ParquetTable.reader`."""
-    return parquet_table(paths, columns).reader()
-
-
-def library(name: str, what: str = "This format") -> Any:
-    """A module of the library of a format. Raises ImportError, which says how to install it, where it is missing."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        package = name.partition(".")[0]
-        raise ImportError(f"{what} needs {package}: pip install daskspectral[convert]") from error
-
-
-def _parquet_dataset(paths: Sequence[str]) -> Any:
-    """The pyarrow dataset of files, or of one folder of files, in a file system or an object store."""
-    from daskspectral.data.stores import refuse_irregular
-
-    dataset = library("pyarrow.dataset").dataset
-    if not is_url(paths[0]):
-        for path in chain.from_iterable(_parts(path) for path in paths):
-            refuse_irregular(path)
-        return dataset(paths[0] if len(paths) == 1 else list(paths), format="parquet")
-    files, _ = connect(paths[0])
-    roots = [str(files._strip_protocol(path)) for path in paths]
-    for path, root in zip(paths, roots, strict=True):
-        refuse_nothing(path, files, root)
-    with reaching(paths[0], files=files):
-        return dataset(roots[0] if len(roots) == 1 else roots, format="parquet", filesystem=files)
-
-
-def _parts(path: str) -> Iterator[str]:
-    """A file, or the Parquet files in a folder and in those within: pyarrow leaves out what it cannot open."""
-    yield path
-    for folder, _, names in os.walk(path):
-        yield from (os.path.join(folder, name) for name in names if name.endswith((".parquet", ".pq")))
-
-
-def index_columns(schema: Any) -> list[str]:
-    """The columns of an Arrow table that hold the index of the frame of pandas that it was made of."""
-    try:
-        known = schema.pandas_metadata["index_columns"]
-    except (TypeError, KeyError, ValueError):  # none, or no metadata of pandas
-        known = []
-    known = known if isinstance(known, list) else []
-    named = [name for name in known if isinstance(name, str) and name in schema.names]
-    return named or [name for name in schema.names if name.startswith("__index_level_")]
-
-
-def is_date(kind: Any) -> bool:
-    """Return whether a type of Arrow is one of dates."""
-    types = library("pyarrow").types
-    return bool(types.is_date(kind) or types.is_timestamp(kind))
-
-
-NUMBERED = "__null_dask_index__"  # the index that dask writes, which starts anew with each partition
-
-
-def arrow_times(
-    read: Callable[[Sequence[str]], Sequence[Any]], index: Sequence[str], dates: Sequence[str]
-) -> RowTimes | None:
-    """Return the times of Arrow tables behind one another: those of their index, or of their only column of `dates`.
-
-    `read` returns columns of these tables.
-    """
-    own = [name for name in index if name != NUMBERED]
-    found = _arrow_index(read(own)) if own else None
-    if (found is None or not found.of_clock) and len(dates) == 1:
-        return _arrow_index(read(dates))
-    return found
-
-
-def _arrow_index(tables: Sequence[Any]) -> RowTimes | None:
-    pandas = importlib.import_module("pandas")
-    found = pandas.concat([table.to_pandas(ignore_metadata=True) for table in tables], ignore_index=True)
-    names = ["index" if name.startswith("__index_level_") else name for name in found.columns]
-    levels = [found.iloc[:, i] for i in range(len(names))]
-    index = pandas.MultiIndex.from_arrays(levels, names=names) if len(names) > 1 else pandas.Index(levels[0])
-    return RowTimes.of(index, names[0])
-
-
-def _is_real(kind: Any) -> bool:
-    types = library("pyarrow").types
-    return bool(types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind))
-
-
-def _wider(one: tuple[Any, str], other: tuple[Any, str]) -> tuple[Any, str]:
-    """Of the types of a column in two files the one that holds the numbers of both: float64 unless both are equal."""
-    if one[0] == other[0]:
-        return one
-    return library("pyarrow").float64(), one[1]
-
-
-def refuse_types(kinds: Mapping[str, tuple[Any, str]]) -> None:
-    """Raise TypeError, which names them all, for columns that do not hold real numbers."""
-    (name, (kind, where)), *others = kinds.items()
-    also = f" Other columns that cannot be used: {', '.join(repr(other) for other, _ in others)}." if others else ""
-    raise TypeError(
-        f"Column {name!r} of {where} holds {kind}, but only real numbers can be columns: choose other columns "
-        f"(columns=), or encode it as numbers first.{also}"
-    )
-
-
-def numbers(table: Any, names: Sequence[str], dtype: Any = float) -> Array:
-    """The columns of an Arrow table or batch as numbers (c, d), missing values NaN."""
-    found = np.empty((table.num_rows, len(names)), dtype)
-    for j, name in enumerate(names):
-        column = table.column(name).cast("float64", safe=False)
-        found[:, j] = column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False)
-    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -821,14 +567,13 @@ class JoinedReader(Reader):
 
 
 @dataclass(frozen=True, eq=False)
-class TakenReader(Reader):
+class TakenReader(_Over):
     """Some rows of a reader, in order: runs of neighboring rows, of which `starts` (R,) are the first ones.
 
     `borders` (R + 1,) are the numbers of the first row of each run among all that are taken, and of the row after the
     last. Only the rows from the first to the last that are wanted are read; long gaps between runs are not.
     """
 
-    reader: Reader
     starts: Array
     borders: Array
 
@@ -837,19 +582,11 @@ class TakenReader(Reader):
         return (int(self.borders[-1]), *self.reader.shape[1:])
 
     @property
-    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
-        return self.reader.dtype
-
-    @property
     def edges(self) -> Array:
         edges = self.reader.edges
         run = np.maximum(np.searchsorted(self.starts, edges, "right") - 1, 0)
         inside = np.clip(edges - self.starts[run], 0, np.diff(self.borders)[run])
         return np.unique([self.borders[0], *(self.borders[run] + inside).tolist(), self.borders[-1]])
-
-    @property
-    def parts(self) -> tuple[Reader, ...]:
-        return self.reader.parts
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -25,18 +25,18 @@ class Rows:
     fit learns of it, the columns, their scaling and the layout of labels, is kept with the model, and applied to the
     rows that come later. `DiffusionMap`, `KernelEmbedding` and the invariant estimators take all columns as they are.
 
-    Columns with names (of frames, Parquet files, zarr arrays that `convert` wrote, xarray objects) are matched by name
-    between any two of these, in any order: further columns are ignored, and missing ones are a ValueError that names
-    them. Columns without names are matched by position.
+    Columns with names (of frames, Parquet and CSV files, xarray objects, zarr arrays with an attribute "columns") are
+    matched by name between any two of these, in any order: further columns are ignored, and missing ones are a
+    ValueError that names them. Columns without names are matched by position.
 
     Parameters
     ----------
     data
         A numpy (also memory-mapped), dask, zarr or xarray array (n, d), a sparse matrix of scipy, a data frame of
-        numbers (pandas, polars, Arrow), or the path or URL of a zarr array; a tuple of them, row by row, for an
-        operator between views; for
-        Transfer one trajectory, or a list of several. It may have labels: an xarray DataArray of any dimensions or
-        Dataset, a zarr group, NetCDF files (a path, a pattern with *, a list) or Parquet files, which are read lazily.
+        numbers (pandas, polars, Arrow), the path or URL of a zarr array, or the path of a .npy file; a tuple of them,
+        row by row, for an operator between views; for Transfer one trajectory, or a list of several. It may have
+        labels: an xarray DataArray of any dimensions or Dataset, a zarr group, NetCDF files (a path, a pattern with *,
+        a list), Parquet or CSV files, which are read lazily.
     columns : sequence of int or str, optional
         The columns that are used, of X and of views in its space; all by default. Names select columns of any data
         that have some, as X[["a", "b"]] does of a frame: the model knows only these. Numbers keep the others, which may

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.data.columns import check_columns
-from daskspectral.data.containers import as_reader, is_frame, points_reader
+from daskspectral.data.containers import as_reader, points_reader
+from daskspectral.data.frames import is_frame
 from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import ArrayReader, DaskReader, JoinedReader, Reader, TakenReader
 from daskspectral.data.rows import Rows, StackedLabels
@@ -354,7 +355,7 @@ def aligned(readers: dict[str, Reader]) -> dict[str, Reader]:
     for name, reader in readers.items():
         if isinstance(reader, DaskReader) and reader.array.chunks[0] != rows:
             readers[name] = replace(reader, array=reader.array.rechunk({0: rows}))
-        elif name == "x" and isinstance(reader, ArrayReader):
+        elif name == "x" and isinstance(reader, ArrayReader) and not reader.is_sparse:
             readers[name] = DaskReader(da.from_array(reader.array, chunks=(rows, -1)))
         elif name == "x" and reader.in_memory:
             meta = np.empty((0, 0), reader.dtype)

@@ -626,8 +626,7 @@ def open_existing(location: Location, what: str) -> zarr.Array[Any] | zarr.Group
     text, path = os.fspath(location), local_path(location)
     if path is not None and path.is_file():
         raise ValueError(
-            f"{text} is a file, and a {what} is wanted: convert it by `daskspectral convert {text} --out "
-            f"{path.stem}.zarr`"
+            f"{text} is a file, and a {what} is expected: help(daskspectral.guides.data) shows how to make one of it"
         )
     if path is not None and not path.exists():
         raise FileNotFoundError(f"there is no {what} at {text}: the path does not exist")

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import Landmarks
 from daskspectral.choosing.landmarks import choose_landmarks, given_points, of_kernel
-from daskspectral.data.containers import is_frame
+from daskspectral.data.frames import is_frame
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source
 from daskspectral.embedding.bandwidth import check_bandwidth, chosen_bandwidth

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.data.columns import ColumnNames, Wanted, are_names
-from daskspectral.data.containers import array_like, as_reader, is_frame, is_symmetric, named_reader
+from daskspectral.data.containers import array_like, as_reader, is_symmetric, named_reader
 from daskspectral.data.files import is_files
+from daskspectral.data.frames import is_frame
 from daskspectral.data.labelled import StackedRows, stack_field, stack_gradients, stack_rows, with_target
 from daskspectral.data.layout import Layout
 from daskspectral.data.loaded import loaded

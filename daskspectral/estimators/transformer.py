@@ -13,7 +13,8 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from daskspectral.data.containers import is_frame, is_lazy
+from daskspectral.data.containers import is_lazy
+from daskspectral.data.frames import is_frame
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.loaded import loaded
 from daskspectral.data.rows import Rows

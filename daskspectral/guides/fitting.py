@@ -43,10 +43,11 @@ frame) are paired by them, so that no pair spans a gap; a lag such as "6h" is co
 
 What it takes
 -------------
-A numpy array (also memory-mapped), a dask array, a `zarr.Array` or its path or URL, a data frame of pandas, polars or
-Arrow, or data with labels: an xarray DataArray or Dataset, a zarr group, NetCDF or Parquet files. A dask DataFrame goes
-in as `frame.to_dask_array(lengths=True)`. `transform` gives numpy for numpy, xarray with the rows' coordinates and the
-eigenvalues for labels (lazily if chunked), a lazy dask array for the rest, and a frame where `set_output` asks for it.
+A numpy array (also memory-mapped), a dask array, a `zarr.Array` or its path or URL, the path of a .npy file, a data
+frame of pandas, polars or Arrow, or data with labels: an xarray DataArray or Dataset, a zarr group, NetCDF, Parquet or
+CSV files. A dask DataFrame goes in as `frame.to_dask_array(lengths=True)`. `transform` gives numpy for numpy, xarray
+with the rows' coordinates and the eigenvalues for labels (lazily if chunked), a lazy dask array for the rest, and a
+frame if `set_output` asks for it.
 Every estimator passes scikit-learn's checks: pipelines, `clone`, grid search over `basis__kernel__scale`, metadata
 routing. `help(dsp.model_selection)` tells how to hold out blocks of a trajectory.
 
@@ -61,6 +62,17 @@ routing. `help(dsp.model_selection)` tells how to hold out blocks of a trajector
     Rows(field, anomaly="month", detrend=1)         subtract seasons and a trend, kept with the model
     Rows(x, fields={"potential": v})                further arrays, row by row, that the operator reads
     Rows(x, allow_missing=True)                     read fill values where a chunk of a zarr array is missing
+
+A CSV file (.csv, .tsv; its first line names the columns, an empty field is NaN) is parsed whole in one task. Other
+files become arrays, or zarr and Parquet, which many tasks read at once (`da` is dask.array, `ds` pyarrow.dataset):
+
+    x = np.load("x.npz")["x"]                       a .npz file
+    x = pd.read_csv("n.csv", header=None)           CSV without names
+    x = da.from_array(h5py.File("x.h5")["x"])       HDF5, read block by block, in this process alone
+    da.from_array(np.load("x.npy", mmap_mode="r"), chunks=(10_000, -1)).to_zarr("n.zarr")
+    da.from_array(h5py.File("x.h5")["x"], chunks=(10_000, -1)).to_zarr("h.zarr")
+    xr.open_dataset("x.nc", chunks={}).to_zarr("c.zarr")
+    ds.write_dataset(ds.dataset("x.csv", format="csv"), "x.parquet", format="parquet")
 
 In `fit(x, sample_weight=w)` weight 2 is the row twice in all sums, and in the penalties that shrink with the number of
 rows. What is chosen by default (landmarks, kernel, penalty) is chosen from draws and folds of the rows as they are

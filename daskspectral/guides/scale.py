@@ -15,10 +15,10 @@ beside an event loop it is `await asyncio.to_thread(est.fit, x)`.
 
 Object stores
 -------------
-Data, weights, models, outputs, checkpoints, pictures and the source of `convert` may be URLs
-(`s3://bucket/points.zarr`; extra `cloud`). `dsp.Rows(x, storage_options={"endpoint_url": ...})` is for all URLs of its
-call, as is `storage_options=` of `save`, `load` and other calls without rows, and `--storage-option endpoint_url=...`
-of a command; credentials come from the environment.
+Data, weights, models, outputs, checkpoints and pictures may be URLs (`s3://bucket/points.zarr`; extra `cloud`).
+`dsp.Rows(x, storage_options={"endpoint_url": ...})` is for all URLs of its call, as is `storage_options=` of `save`,
+`load` and other calls without rows, and `--storage-option endpoint_url=...` of a command; credentials come from the
+environment.
 
 Long runs and growing data
 --------------------------

@@ -4,8 +4,6 @@ In the order of a first session; `x.npy` and `y.npy` are any two arrays of as ma
 those of the README.
 
     daskspectral sample two-moons --noise 0.02 --n 1e4 --seed 1 --out new.zarr
-    daskspectral convert x.npy --out x.zarr
-    daskspectral convert y.npy --out y.zarr
     daskspectral verify points.zarr
     daskspectral plan --probe fit points.zarr --kernel gaussian:0.5 --landmarks 500
     daskspectral fit points.zarr --lattice 25 --out fast.zarr
@@ -13,16 +11,16 @@ those of the README.
     daskspectral fit points.zarr --config fast.zarr --out same.zarr
     daskspectral info model.zarr --details
     daskspectral score model.zarr new.zarr
-    daskspectral transform model.zarr x.zarr --out embedding.zarr
+    daskspectral transform model.zarr x.npy --out embedding.zarr
     daskspectral plot model.zarr points.zarr --out functions.svg
     daskspectral report model.zarr points.zarr --out report.html
     daskspectral update model.zarr points.zarr --out newer.zarr
-    daskspectral regress x.zarr y.zarr --landmarks 100 --out regressor.zarr
-    daskspectral predict regressor.zarr x.zarr --out predictions.zarr
-    daskspectral embed x.zarr --out sdp.zarr --embedding coordinates.zarr
+    daskspectral regress x.npy y.npy --landmarks 100 --out regressor.zarr
+    daskspectral predict regressor.zarr x.npy --out predictions.zarr
+    daskspectral embed x.npy --out sdp.zarr --embedding coordinates.zarr
 
-- `sample` writes test distributions of any size; `convert` reads .npy, .npz, .parquet, .csv, .tsv, .h5 and .nc files,
-  and checks them; `verify` looks at metadata, listing and checksums, and tells the range, mean and NaN of each column.
+- `sample` writes test distributions of any size; `verify` checks metadata, listing and checksums of a zarr store, and
+  shows the range, mean and NaN of each column. Commands read .npy, .parquet, .csv, .tsv and .nc files as they do zarr.
 - `plan` tells tasks and memory, and with `--probe` the time of the pass. `fit` goes on from `--checkpoint`.
   `--lattice` takes Fourier functions (two columns, a billion rows), `--network 96,96,96` a network of three hidden
   layers. Every operator has a name; arrays that it reads are named, `--operator generator --drift b.zarr --diffusion

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from daskspectral.basis import Basis, FourierLattice, as_lattice, at_landmarks
 from daskspectral.data.batches import READ_BYTES
 from daskspectral.data.integrity import Snapshot
-from daskspectral.data.readers import DaskReader, ParquetReader, Reader, ZarrReader
+from daskspectral.data.readers import DaskReader, Reader, ZarrReader
 from daskspectral.data.source import Preparation, Source
+from daskspectral.data.tables import TableReader
 from daskspectral.devices import ACCELERATOR_ROWS, least_rows
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
@@ -498,7 +499,7 @@ def _part_bytes(reader: Reader, rows: int, least: int) -> int:
     if isinstance(reader, DaskReader):
         block = max(rows, int(np.diff(reader.edges).max()))
         return block * row * (13 if reader.paths else 8 if reader.files else 6) // 5
-    if isinstance(reader, ParquetReader):
+    if isinstance(reader, TableReader):
         return 2 * int(np.diff(reader.edges).max()) * row
     if not isinstance(reader, ZarrReader):
         return 0

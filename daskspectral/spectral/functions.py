@@ -20,9 +20,10 @@ from daskspectral.data.files import open_labelled
 from daskspectral.data.labelled import ROW, stack_rows
 from daskspectral.data.layout import Layout, free_names, plain
 from daskspectral.data.loaded import loaded
-from daskspectral.data.readers import ParquetTable, lazy_rows
+from daskspectral.data.readers import lazy_rows
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation
+from daskspectral.data.tables import Table
 from daskspectral.engine.accelerators import chosen_device, device_here
 from daskspectral.estimators.base import MeasuredEstimator
 from daskspectral.estimators.reading import LABELS, reads
@@ -383,7 +384,7 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
         if several and len(found.data.data_vars) != 1:
             names = sorted(map(str, found.data.data_vars))
             raise ValueError(f"F has the variables {names}, and values of the functions are one of them: give it")
-        if isinstance(found.data, ParquetTable):
+        if isinstance(found.data, Table):
             return lazy_rows(found.data.reader())
         return next(iter(found.data.data_vars.values())) if several else found.data
 

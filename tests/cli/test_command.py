@@ -78,10 +78,7 @@ def test_options_reach_the_estimator() -> None:
         np.testing.assert_array_equal(model.eigenvalues_, again.eigenvalues_)
 
 
-def test_convert_and_samples() -> None:
-    np.save("x.npy", np.random.default_rng(0).standard_normal((50, 3)).astype("float32"))
-    assert "x.zarr: 50 rows, 2 columns" in done("convert x.npy --columns 2,0 --out x.zarr")
-    np.testing.assert_array_equal(zarr.open_array("x.zarr", mode="r")[:], np.load("x.npy")[:, [2, 0]])
+def test_samples() -> None:
     done("sample gaussian --n 1_000 --dimension 4 --dtype float32 --out g.zarr")
     sample = zarr.open_array("g.zarr", mode="r")
     assert (sample.shape, sample.dtype) == ((1000, 4), np.float32)
@@ -113,7 +110,7 @@ def test_what_is_no_result_is_never_replaced() -> None:
     Path("e.png").touch()
     np.save("x.npy", np.zeros((5, 2)))
     before = everything()
-    for job in (FIT, "sample gaussian --n 50", "convert x.npy"):
+    for job in (FIT, "sample gaussian --n 50"):
         for precious in ("notes", "x.npy"):
             with pytest.raises(FileExistsError, match="not a zarr store, so it is never replaced"):
                 done(f"{job} --out {precious} --overwrite")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ REGRESS = "regress points.zarr y.zarr --out o.zarr"
 INVARIANT = "invariant sphere.zarr y.zarr --out o.zarr"
 ERRORS = {  # exit code 1: what is there does not do
     "fit g.zarr --out o.zarr": "g.zarr is a zarr group, .* name one of its arrays: g.zarr/a, g.zarr/b",
-    "fit x.npy --out o.zarr": "x.npy is a file, .*`daskspectral convert x.npy --out x.zarr`",
+    "fit x.h5 --out o.zarr": "x.h5 is a file",
     "fit points.zarr --out no/o.zarr": "no, the directory for o.zarr, is missing",
     f"{FIT} --kernel rbf": "there is no kernel 'rbf'; the kernels are gaussian:scale, exp",
     f"{FIT} --kernel gaussian{'+gaussian' * 20_000}": "a kernel has at most 100 terms; got 20001: leave some out",
@@ -31,7 +32,6 @@ ERRORS = {  # exit code 1: what is there does not do
     "transform r.zarr points.zarr --out o.zarr": "HermiteRegressor, which predicts: `daskspectral predict r.zarr po",
     "transform moments.zarr points.zarr --out o.zarr": "holds moments, not a model",
     "predict d.zarr points.zarr --out o.zarr": "DiffusionMap, .* no regressor: `daskspectral transform d.zarr points",
-    "convert no.npy --out o.zarr": "no.npy does not exist",
     "sample gaussian --n -5 --out o.zarr": "n is a whole number of 1 or more; it is -5",
     "update d.zarr points.zarr --out o.zarr": "DiffusionMap, which cannot be updated",
     f"{EMBED} --embedding points.zarr --overwrite": "would replace the input",
@@ -91,7 +91,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         store(points=x, y=x[:, 0], sphere=sphere, ones=np.ones(60), few=x[:1])
         for name in "ab":
             zarr.open_group("g.zarr", mode="a").create_array(name, data=x)
-        np.save("x.npy", x)
+        Path("x.h5").touch()
         landmarks = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 20)
         model = dsp.SpectralDecomposition(basis=landmarks, n_components=2, folds=None, random_state=0).fit(x)
         model.save("m.zarr")

@@ -38,7 +38,6 @@ BASES = {
     "score": "score model.zarr points.zarr",
     "info": "info model.zarr",
     "sample": "sample two-moons --n 60",
-    "convert": "convert x.npy",
     "update": "update model.zarr more.zarr",
     "merge": "merge model.zarr other.zarr",
 }
@@ -112,10 +111,6 @@ OTHER: dict[str, tuple[str, ...]] = {
     "sample": (
         *("--n 50", "sample gaussian --n 60 --dimension 3", "--noise 0.1", "--dtype float32", "--chunk-rows 10"),
         "--seed 1",
-    ),
-    "convert": (
-        *("--columns 1", "--dtype float32", "--chunk-rows 10", "convert cube.npy --flatten"),
-        "convert x.npz --dataset b | convert x.npz --dataset a",
     ),
     "update": (
         "update regressor.zarr more.zarr --targets more-y.zarr",
@@ -227,10 +222,6 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         fields["wide-y"] = xr.DataArray(np.repeat(found["y"][:, None], 2, axis=1), dims=("time", "lat"))
         for name, array in fields.items():
             array.rename(name).to_dataset().to_zarr(f"{name}.zarr", zarr_format=2)
-        np.save("x.npy", found["more"])
-        np.save("bad.npy", np.concatenate([found["more"], [[np.nan, 0.0]]]))
-        np.save("cube.npy", found["more"].reshape(25, 2, 4))
-        np.savez("x.npz", a=found["more"], b=2 * found["more"])
         for line in (
             f"{BASES['fit']} --out model.zarr",
             f"{BASES['fit']} --out other.zarr",
@@ -358,7 +349,7 @@ WITH_DATA = [name for name in BASES if given(name) & {"--on-invalid", "--allow-m
 def test_the_options_of_rows_that_are_invalid_missing_or_weighted(name: str) -> None:
     needed = [words for words in ("--on-invalid skip", "--allow-missing") if words.split()[0] in given(name)]
     line = BASES[name]
-    for points, bad in {"points.": "bad.", "more.": "bad-more.", "x.npy": "bad.npy"}.items():
+    for points, bad in {"points.": "bad.", "more.": "bad-more."}.items():
         line = line.replace(f" {points}", f" {bad}")
     if name == "update":  # weights belong to all rows of a fit and its updates
         line = line.replace("model.zarr", "weighted.zarr") + " --weights more-weights.zarr"

@@ -13,7 +13,6 @@ import daskspectral as dsp
 from daskspectral import landmarks, plot
 from daskspectral.basis import Landmarks
 from daskspectral.cli import command, main
-from daskspectral.data.convert import Part, convert
 from daskspectral.datasets import SAMPLES, write
 from daskspectral.embedding import bandwidth, diffusion, sdp
 from daskspectral.invariance.levels import InvariantSolver
@@ -39,7 +38,6 @@ BEHIND: dict[str, list[Callable[..., Any]]] = {
     "score": [measure_score, dsp.HermiteRegressor.score, dsp.Rows],
     "info": [],
     "sample": [write],
-    "convert": [convert, Part],
 }
 OF_LANDMARKS = {"landmarks": "count", "landmark_method": "method", "landmark_sample": "sample"}
 PARTS: dict[str, dict[Callable[..., Any], tuple[str, ...]]] = {  # of estimators, with the options of each

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.slow]
 FIT = "fit points.zarr --kernel gaussian:1 --landmarks 30 --components 4 --allow-missing"
 INTERRUPTED = """
 import signal, sys, time
-import daskspectral.cli, daskspectral.data.batches, daskspectral.data.convert, daskspectral.datasets
+import daskspectral.cli, daskspectral.data.batches, daskspectral.datasets
 
 def slow(owner, name):
     function = getattr(owner, name)
@@ -36,7 +36,6 @@ def slow(owner, name):
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background job ignores
 slow(daskspectral.data.batches.Batches, "_clean")
 slow(daskspectral.datasets.Sample, "draw")
-slow(daskspectral.data.convert._CheckedRows, "_valid")
 daskspectral.cli.main(sys.argv[1:])
 """
 JOBS = {
@@ -44,13 +43,11 @@ JOBS = {
     f"{FIT} --standardize --out model.zarr --overwrite": "SIGTERM",
     "transform model.zarr points.zarr --allow-missing --out out.zarr": "SIGHUP",
     "sample gaussian --n 1e6 --chunk-rows 500 --out out.zarr": "SIGINT",
-    "convert x.npy --chunk-rows 50 --out out.zarr": "SIGTERM",
 }
 
 
 @pytest.mark.parametrize(("line", "name"), JOBS.items())
 def test_signals(line: str, name: str) -> None:
-    np.save("x.npy", np.zeros((5000, 2)))
     zarr.create_array("points.zarr", shape=(400_000, 2), chunks=(20_000, 2), dtype="float32", fill_value=0.5)
     x = np.random.default_rng(0).random((100, 2))
     landmarks = dsp.basis.Landmarks(count=20)

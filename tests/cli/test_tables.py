@@ -112,7 +112,6 @@ LINES = [  # the inputs do not exist: an error about them would come too late
     "transform no.zarr no.zarr --out OUT",
     "predict no.zarr no.zarr --out OUT",
     "sample gaussian --n 100 --out OUT",
-    "convert no.npy --out OUT",
 ]
 PLACES = {
     "file/a/out.png": (NotADirectoryError, r"file, the directory for .*out\.png, is a file: choose another path"),

@@ -116,7 +116,6 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
     "list of arrays": (lambda path: [X, X[:9]], "X is a list of 2 arrays, .*call this for each of them"),
     "unknown blocks": (unknown_blocks, r"blocks of unknown size; call X\.compute_chunk_sizes\(\) first"),
     "missing": (lambda path: path / "no.zarr", "no zarr array at .*no.zarr: the path does not exist"),
-    "file": (lambda path: str(memmap(path).filename), r"is a file, .*`daskspectral convert \S*x.npy --out x.zarr`"),
     "group": (group, r"g.zarr is a zarr group, .* one of its arrays: \S*/g.zarr/deep/x, \S*/g.zarr/top$"),
 }
 

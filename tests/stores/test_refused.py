@@ -9,7 +9,6 @@ import pytest
 
 import daskspectral as dsp
 from daskspectral.data import stores
-from daskspectral.data.convert import convert
 from tests.stores.conftest import NOWHERE, Server, estimator, forget, put
 
 X = np.random.default_rng(0).standard_normal((60, 2))
@@ -30,7 +29,7 @@ def reading(url: str, options: dict[str, Any], model: dsp.SpectralDecomposition,
         lambda: model.transform(dsp.Rows(f"{url}.zarr", storage_options=options)),
         lambda: model.score(dsp.Rows(f"{url}.zarr", storage_options=options)),
         lambda: dsp.load(f"{url}.zarr", storage_options=options),
-        lambda: convert(f"{url}.csv", folder / "c.zarr", storage_options=options),
+        lambda: estimator().fit(dsp.Rows(f"{url}.csv", storage_options=options)),
     ]
 
 

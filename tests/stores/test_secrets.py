@@ -14,7 +14,6 @@ from click.testing import CliRunner
 
 import daskspectral as dsp
 from daskspectral.cli import command
-from daskspectral.data.convert import convert
 from daskspectral.data.remote import checked_options, connect, local_path, refuse_secrets, using
 from daskspectral.data.source import open_source
 from daskspectral.errors import redacted
@@ -76,7 +75,6 @@ def test_a_credential_in_a_url_is_refused(url: str, tmp_path: Path) -> None:
         lambda: estimator().fit([[0.0, 1.0]] * 20, checkpoint=url),
         lambda: FITTED.save(url),
         lambda: FITTED.transform([[0.0, 1.0]], out=url),
-        lambda: convert(url, tmp_path / "c.zarr"),
     ):
         with pytest.raises(ValueError, match=r"://\*\*\* has a user part \(before @\) or a query") as refusal:
             call()

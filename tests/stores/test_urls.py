@@ -47,7 +47,6 @@ def test_workers_in_other_processes_read_and_write(server: Server, points: str, 
 
 FIT = "--kernel gaussian:1.0 --landmarks 20 --folds none --components 3"
 LINES = [
-    "convert URL/x.csv --out URL/x.zarr",
     "sample gaussian --n 50 --out URL/y.zarr --dimension 1",
     f"fit URL/x.zarr --out URL/m.zarr --checkpoint URL/run --plot URL/e.png {FIT}",
     "fit URL/x.zarr --config URL/m.zarr --out URL/again.zarr",
@@ -69,7 +68,7 @@ def called(line: str, server: Server) -> Result:
 
 
 def test_every_command(server: Server, x: np.ndarray) -> None:
-    server.client.put_object(Bucket="data", Key="x.csv", Body="\n".join(f"{a!r},{b!r}" for a, b in x.tolist()).encode())
+    put(server, "s3://data/x.zarr", x)
     put(server, "s3://data/w.zarr", x[:, 0])
     put(server, "s3://data/y2.zarr", np.concatenate([x, x]))
     for line in LINES:
