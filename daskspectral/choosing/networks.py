@@ -15,7 +15,6 @@ from daskspectral.choosing.pilot import Pilot
 from daskspectral.data.source import Source
 from daskspectral.engine.progress import Progress
 from daskspectral.engine.sampling import draw_fields
-from daskspectral.engine.scheduler import active_report
 from daskspectral.moments.folds import FOLD, KEY, FoldRule, mixed, row_keys
 from daskspectral.moments.measure import NUMBER, block_of
 from daskspectral.neural import Loss, Networks, Trainer, optax
@@ -154,7 +153,7 @@ def train(
         None if right is None else started(right, judge.right_view, outputs, seed + 1),
         shared,
     )
-    bar, done = Progress(left.steps, "training", source.progress, "steps", active_report()), [0]
+    bar, done = Progress(left.steps, "training", source.progress, "steps"), [0]
 
     def tell(step: int, loss: float) -> None:
         bar.advance(step - done[0], loss=f"{loss:.4g}")

@@ -24,13 +24,12 @@ from daskspectral.data.batches import Bad, Reading
 from daskspectral.data.readers import DaskReader
 from daskspectral.data.source import Source
 from daskspectral.devices import least_rows
-from daskspectral.engine.callbacks import pass_callbacks
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.progress import Progress
-from daskspectral.engine.scheduler import Scheduler, Stage, active_scheduler
+from daskspectral.engine.scheduler import Scheduler, active_scheduler
 from daskspectral.engine.tasks import MapTask, ReduceTask, Shared, Tally, Total, map_range, reduce_range, stopped
-from daskspectral.engine.threads import one_blas_thread, warn_slow_blas
+from daskspectral.engine.threads import one_blas_thread
 from daskspectral.errors import InvalidRowError, PointError, Stopped, raise_on_signals
 
 logger, planning = logging.getLogger(__name__), logging.getLogger("daskspectral.plan")
@@ -44,7 +43,7 @@ class Run:
 
     `reduce` leaves out rows for whose prepared points the test `dropped` holds, which says in words what they are.
     A bar of its progress has the `description` as its label. On a dashboard the tasks are named by it too, but
-    "sums" for "fit" and "apply" for "transform", sums of several are "tree"; and events tell what the bar shows.
+    "sums" for "fit" and "apply" for "transform"; sums of several are "tree".
     `counted` has the rows that the tasks of the last `map` counted. Tasks on an accelerator, the `device`, have larger
     batches, and a thread of each reads the next one meanwhile. Totals have digests of the fields `digested`, as values
     of the types given there. `keyed` batches have the keys of the rows.
@@ -58,10 +57,6 @@ class Run:
     digested: Mapping[str, str] = field(default_factory=dict)
     keyed: bool = False
     counted: Tally = field(default_factory=Tally, init=False)
-    _stage: Stage = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self._stage = Stage(self.description)
 
     def reduce(self, task: ReduceTask, state: Any = None, checkpoint: Checkpoint | None = None) -> Total:
         """The sum of what the task returns over all ranges, in a fixed order: same data and plan, same bits.
@@ -169,7 +164,6 @@ class Run:
         checkpoint: Checkpoint | None = None,
     ) -> Iterator[Iterator[list[Any]]]:
         """For each epoch what the function returns for its ranges, of `reduce_range` added by hands."""
-        warn_slow_blas()
         token = uuid.uuid4().hex
         tasks = f"{PREFIXES.get(self.description, self.description)}-{token}"
         blocks = _DaskBlocks(self.source)
@@ -192,14 +186,8 @@ class Run:
 
         with (
             one_blas_thread(),
-            pass_callbacks(done) as callbacks,
-            active_scheduler(callbacks.of_a_graph, place, self._stage, single=single and not callbacks) as scheduler,
-            Progress(
-                sum(sizes),
-                self.description,
-                False if self.source.progress is None and callbacks.bar_shown else self.source.progress,
-                report=scheduler.report,
-            ) as bar,
+            active_scheduler(done, place, single=single) as scheduler,
+            Progress(sum(sizes), self.description, self.source.progress) as bar,
         ):
             shared = scheduler.share(Shared(token, task, rows, edges, out, self.device != "cpu"), f"shared-{token}")
             state = scheduler.share(state, f"state-{token}")
@@ -214,7 +202,7 @@ class Run:
 
             def results() -> Iterator[list[Any]]:
                 bar.advance(sum(sizes[i] for epoch in epochs[:first] for i in epoch))
-                ahead = callbacks.over(graphs())
+                ahead = graphs()
                 for epoch in epochs[first:]:
                     missing = max(0, scheduler.in_flight(self.plan.epoch) - len(pending))
                     pending.extend(starmap(scheduler.submit, islice(ahead, missing)))

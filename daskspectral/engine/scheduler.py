@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 
 import dask
@@ -21,26 +20,22 @@ import dask.system
 import dask.threaded
 from dask.callbacks import add_callbacks
 
-from daskspectral.engine.callbacks import Functions
 from daskspectral.errors import warn_user
 
 logger = logging.getLogger(__name__)
 Graph = Mapping[Any, Any]
-Report = Callable[[dict[str, Any]], None]
+Done = Callable[[Any], None]
 DRIVERS = 8  # threads that each wait for one graph
-TOPIC = "daskspectral"  # of a cluster's structured events
 ASYNCHRONOUS = (
     "the active dask client is asynchronous, and this call would block the event loop that it waits for: call it in a "
     "thread, as in `await asyncio.to_thread(estimator.fit, x)`, or take a synchronous client"
 )
-REPORT_SECONDS = 5.0  # for the scheduler to take an event; without an answer no more are sent
 
 
 class Scheduler(ABC):
     """Runs raw dask graphs, several at once where it can."""
 
     shares_memory = True
-    report: Report | None = None
 
     def in_flight(self, tasks: int) -> int:
         """How many graphs of `tasks` tasks keep the workers busy while the driver adds the results of one."""
@@ -54,58 +49,44 @@ class Scheduler(ABC):
     def submit(self, graph: Graph, keys: list[Any]) -> Any:
         """Start a graph, and return a handle on the values of the keys."""
 
-    @abstractmethod
     def result(self, handle: Any) -> list[Any]:
-        """Wait for a handle's values."""
+        """Wait for a handle's values; a scheduler that computes at once has them already."""
+        return list(handle)
 
-    @abstractmethod
-    def stop(self, handles: list[Any]) -> None:
+    def stop(self, handles: list[Any]) -> None:  # noqa: B027  (nothing is under way between two calls of most)
         """Give up graphs that have been submitted."""
 
 
 class _Immediate(Scheduler):
     """The synchronous and the process scheduler, or a user's own `get`: one graph at a time."""
 
-    def __init__(self, get: Callable[..., Any], callback: Functions, shares_memory: bool):
-        self._get, self._callback, self.shares_memory = get, callback, shares_memory
+    def __init__(self, get: Callable[..., Any], done: Done, shares_memory: bool):
+        self._get, self._callback, self.shares_memory = get, _after(done), shares_memory
 
     def submit(self, graph: Graph, keys: list[Any]) -> list[Any]:
         with add_callbacks(self._callback):  # a user's own `get` may know no argument for them
             return list(self._get(graph, keys))
 
-    def result(self, handle: list[Any]) -> list[Any]:
-        return handle
-
-    def stop(self, handles: list[Any]) -> None:
-        """Nothing is under way between two calls."""
-
 
 class _Here(Scheduler):
     """The threaded scheduler for a run of one task, which is called in this thread: no pools, and no graph of dask."""
 
-    def __init__(self, callback: Functions):
-        self._done = callback[3]
+    def __init__(self, done: Done):
+        self._done = done
 
     def submit(self, graph: Graph, keys: list[Any]) -> list[Any]:
         function, shared, state, *rows = graph[keys[0]]
         value = function(graph[shared], graph[state], *rows)
-        if self._done is not None:
-            self._done(keys[0])
+        self._done(keys[0])
         return [value]
-
-    def result(self, handle: list[Any]) -> list[Any]:
-        return handle
-
-    def stop(self, handles: list[Any]) -> None:
-        """Nothing is under way between two calls."""
 
 
 class _Threads(Scheduler):
     """The threaded scheduler, several graphs on one pool."""
 
-    def __init__(self, pool: ThreadPoolExecutor, drivers: ThreadPoolExecutor, workers: int, callback: Functions):
+    def __init__(self, pool: ThreadPoolExecutor, drivers: ThreadPoolExecutor, workers: int, done: Done):
         self._pool, self._drivers, self._workers = pool, drivers, workers
-        self._callbacks = [callback]
+        self._callbacks = [_after(done)]
 
     def in_flight(self, tasks: int) -> int:
         return min(DRIVERS, 1 + math.ceil(self._workers / tasks))
@@ -128,7 +109,6 @@ class _Cluster(Scheduler):
 
     def __init__(self, client: Any, place: Callable[[Any], str]):
         self._client, self._place, self._address = client, place, client.scheduler.address
-        self.report = _report(client)
         self._silent: set[str] = set()
 
     def in_flight(self, tasks: int) -> int:
@@ -238,68 +218,43 @@ def _identity(value: Any) -> Any:
     return value
 
 
-@dataclass(eq=False)
-class Stage:
-    """One kind of pass, by its name on a dashboard: its span holds the tasks of all passes of the stage."""
-
-    name: str
-    _annotation: Any = None
-
-    @contextmanager
-    def span(self) -> Iterator[None]:
-        """Tasks submitted to a cluster within belong to the span ("daskspectral", name)."""
-        from distributed.spans import span
-
-        if self._annotation is None:
-            with span(TOPIC, self.name):
-                self._annotation = dask.base.get_annotations()["span"]
-                yield
-        else:  # opened anew, it would be another span
-            with dask.base.annotate(span=self._annotation):
-                yield
+def _after(done: Done) -> tuple[Any, ...]:
+    """Return the callback of dask that calls `done(key)` after each task."""
+    return None, None, None, lambda key, *others: done(key), None
 
 
 @contextmanager
-def active_scheduler(
-    callback: Functions, place: Callable[[Any], str], stage: Stage, *, single: bool = False
-) -> Iterator[Scheduler]:
+def active_scheduler(done: Done, place: Callable[[Any], str], *, single: bool = False) -> Iterator[Scheduler]:
     """The scheduler that any dask computation would use here and now; threads by default.
 
-    A local scheduler computes each graph with the dask `callback`; on a cluster the tasks belong to the span of the
-    `stage`, and errors name the rows of a task by `place(key)`; within a task of a cluster its thread is left to others
-    meanwhile. A run of a `single` task needs no threads. Raises RuntimeError where the active client is asynchronous,
-    or where there is none and dask's configuration asks for one.
+    A local scheduler calls `done(key)` after each task; on a cluster errors name the rows of a task by `place(key)`,
+    and within a task of it that task's thread is left to others meanwhile. A run of a `single` task needs no threads.
+    Raises RuntimeError if the active client is asynchronous, or if there is none and dask's configuration asks for one.
     """
     get = _active_get()
     client = _client_of(get)
     if client is not None:
-        with _thread_left_to_others(), stage.span():
+        with _thread_left_to_others():
             yield _Cluster(client, place)
     elif get is None or get is dask.threaded.get:
         workers = int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT)
         pool = dask.config.get("pool", None)
         if single and pool is None:
-            yield _Here(callback)
+            yield _Here(done)
             return
         with ThreadPoolExecutor(DRIVERS, thread_name_prefix="daskspectral-epoch") as drivers:
             if isinstance(pool, ThreadPoolExecutor):
-                yield _Threads(pool, drivers, workers, callback)
+                yield _Threads(pool, drivers, workers, done)
             else:
                 with ThreadPoolExecutor(workers, thread_name_prefix="daskspectral") as own:
-                    yield _Threads(own, drivers, workers, callback)
+                    yield _Threads(own, drivers, workers, done)
     else:
-        yield _Immediate(get, callback, shares_memory=get is dask.local.get_sync)
+        yield _Immediate(get, done, shares_memory=get is dask.local.get_sync)
 
 
 def active_client() -> Any:
     """The distributed client that work goes to here and now, or None. Raises as `active_scheduler` does."""
     return _client_of(_active_get())
-
-
-def active_report() -> Report | None:
-    """What takes events of work on the driver: the topic "daskspectral" of the active client; None without a client."""
-    client = active_client()
-    return None if client is None else _report(client)
 
 
 def _active_get() -> Any:
@@ -351,19 +306,3 @@ def _thread_left_to_others() -> Iterator[None]:
         yield
     finally:
         rejoin()  # type: ignore[no-untyped-call]
-
-
-def _report(client: Any) -> Report:
-    """Sends events to the scheduler of a client, until one is not taken."""
-    lost = False
-
-    def report(event: dict[str, Any]) -> None:
-        nonlocal lost
-        if lost or client.status != "running":
-            return
-        try:
-            client.sync(client.scheduler.log_event, topic=TOPIC, msg=event, callback_timeout=REPORT_SECONDS)
-        except (OSError, TimeoutError, RuntimeError):
-            lost = True
-
-    return report

@@ -58,23 +58,3 @@ def limit_worker() -> None:
     if not _drives and not called_here:
         _controller().limit(limits=1)
         logger.debug("BLAS limited to one thread in this worker")
-
-
-@cache
-def warn_slow_blas() -> None:
-    """Warn once where OpenBLAS uses AVX2 kernels on a processor with AVX-512."""
-    try:
-        with open("/proc/cpuinfo") as file:
-            flags = next((line for line in file if line.startswith("flags")), "")
-    except OSError:
-        return
-    if "avx512f" not in flags.split():
-        return
-    for library in _controller().info():
-        if library.get("internal_api") == "openblas" and library.get("architecture") in {"Haswell", "Zen"}:
-            logger.warning(
-                "OpenBLAS runs its %s kernels on a processor with AVX-512; set OPENBLAS_CORETYPE=SkylakeX in the "
-                "environment before Python starts for products 1.7 to 2 times as fast",
-                library["architecture"],
-            )
-            return

@@ -7,9 +7,9 @@ shell, `--scheduler tcp://scheduler:8786`). Workers open a zarr path or URL them
 system or object store as the caller. A script that starts workers needs `if __name__ == "__main__":`, since they import
 it. `deploy/` has scripts for SLURM, PBS, Kubernetes and plain hosts, and tells how many workers pay.
 
-The stages of a fit have names on the dashboard: `landmarks`, `sums` and their `tree`, `apply`. What a progress bar
-shows comes as events too, `client.get_events("daskspectral")`, and `dask.diagnostics.ProgressBar` sees a pass on
-threads as one computation; `examples/performance_report.py` writes a report of a fit.
+The stages of a fit have names on the dashboard: `landmarks`, `sums` and their `tree`, `apply`;
+`examples/performance_report.py` writes a report of a fit. Callbacks such as `dask.diagnostics.ProgressBar` see no pass:
+`progress=True` shows a bar of rows.
 `dask.config.set(scheduler="threads")` comes before a client, a fit inside a task goes to the cluster of its worker, and
 beside an event loop it is `await asyncio.to_thread(est.fit, x)`.
 

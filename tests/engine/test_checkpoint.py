@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 import daskspectral as dsp
-from daskspectral.data.readers import ArrayReader, ZarrReader
-from daskspectral.devices import Device
+from daskspectral.data.readers import ZarrReader
 from daskspectral.engine.checkpoint import Checkpoint, describe_checkpoint
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
@@ -79,25 +78,6 @@ def test_the_same_run_goes_on_and_another_is_refused(
     assert re.search(r"at epoch 4 of 8, after \d+ of 16000 rows", caplog.text)
     assert "epoch 5 of 8" in caplog.text
     assert_same_bits(found, fit(**first))
-
-
-@doubtful
-def test_sums_of_another_device_are_refused(run: Path, stand_in: Device) -> None:
-    """Their last bits differ, and so do the tasks."""
-    halted(run)
-    device = r"another run: parameter device \(then 'cpu', now 'cuda'\)\. Give what that run was given, to go on"
-    with pytest.raises(ValueError, match=device):
-        model(device="cuda").fit(X, checkpoint=run)
-    assert_same_bits(fit(run), fit())
-
-
-@doubtful
-def test_data_in_memory_are_digested_for_a_checkpoint_only(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ArrayReader(X).identity == ArrayReader(np.asfortranarray(np.repeat(X, 2, 0))[::2]).identity
-    monkeypatch.setattr(ArrayReader, "identity", property(lambda self: pytest.fail("digested")))
-    fit()
-    with pytest.raises(pytest.fail.Exception, match="digested"):
-        fit(run)
 
 
 def test_plans_of_the_same_number_of_ranges_are_told_apart(run: Path) -> None:

@@ -93,11 +93,6 @@ def test_blocks_count() -> None:
     assert large.tasks > small.tasks + 1_000_000 * 50 * 8
 
 
-def test_few_rows_take_no_buffers_of_many() -> None:
-    few, many = (model().plan(np.broadcast_to(X[:1, :1], (n, 3000))).memory for n in (200, 20_000))
-    assert few.tasks < many.tasks / 5
-
-
 def test_workers_with_too_little_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     memory, workers = Memory(now=0, tasks=800 << 20, sums=100 << 20, solver=0, threads=2), []
     monkeypatch.setattr(budget, "cluster_workers", lambda: workers)
@@ -107,13 +102,3 @@ def test_workers_with_too_little_memory_are_refused(monkeypatch: pytest.MonkeyPa
             check_memory(memory)
     workers[:] = [{"nthreads": 1, "memory_limit": 800 << 20}, {"nthreads": 1}]
     check_memory(memory)
-
-
-def test_memory_goes_back_to_the_system_before_large_runs_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    trims: list[int] = []
-    monkeypatch.setattr(budget, "release", lambda: trims.append(1))
-    small = Memory(now=0, tasks=10 << 20, sums=0, solver=0, threads=2)
-    assert budget.released(small).now > 0
-    assert not trims
-    budget.released(replace(small, tasks=1 << 30))
-    assert trims
