@@ -33,7 +33,6 @@
   far out decide, the best scale was the last one tried, or rows that follow one another are alike. The intervals are
   of chance, and go down to what other candidates of the choice have: on 37 problems with known spectra they hold .94
   of the exact values at 1000 and 10 000 rows, fewest where the functions are too few (a narrow gap) or tails are
-  heavy, and of the last singular values of short trajectories (`examples/benchmarks`, `first_fit.py`,
-  `interval_coverage.py`). How well the basis suits the operator is seen by comparing kernels, as the default does and
-  a kernel that is given does not.
+  heavy (`examples/benchmarks/first_fit.py`; of slow processes `slow_dynamics.py`). How well the basis suits the
+  operator is seen by comparing kernels, as the default does and a kernel that is given does not.
 """

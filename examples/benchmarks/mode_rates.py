@@ -1,16 +1,14 @@
 """Sums of modes on one thread, by matrix products and by the nonuniform FFT, next to the dense sums.
 
-Measured: rows in memory, uniform angles, one weight, (2 m + 1)^d functions, whose moments are made of the (4 m + 1)^d
-modes that are summed; million rows a second of `mode_sum`, in calls of `rows_at_once`, "matmul" and "nufft" at each eps
-(-: finufft has no four dimensions, or is not installed). "dense": the two matrices of the Laplacian summed with as many
-landmarks of a kernel (Matern 1.5), for up to --most-dense functions. "gain": the quicker of matmul and eps = 1e-9 over
-the dense sums in turn with it. "error": of the modes at eps = 1e-9 against the exact ones, of the number of rows.
-"values": million points a second at which 16 functions are evaluated, by the method that `evaluation_method` gives.
+Measured: rows in memory, uniform angles, (2 m + 1)^d functions, whose moments are made of the (4 m + 1)^d modes that
+are summed; million rows a second of `mode_sum`, in calls of `rows_at_once`, "matmul" and "nufft" at eps = 1e-9 (-:
+finufft has no four dimensions, or is not installed). "dense": the two matrices of the Laplacian summed with as many
+landmarks of a kernel (Matern 1.5), for up to 2500 functions. "gain": the quicker of both over the dense sums in turn
+with it. "error": of the modes of the nonuniform FFT against the exact ones, over the number of rows.
 
     python examples/benchmarks/mode_rates.py --json mode_rates.json
 
-Targets: matmul 0.9 (d = 1), 2.3 (d = 2, m = 15), 1.0 (d = 3, m = 5), 1.7 (d = 4, m = 2); a gain of 200 at d = 2,
-m = 15 and of 100 at d = 3, m = 5.
+Targets: a gain of 200 at d = 2, m = 15 and of 100 at d = 3, m = 5.
 """
 
 from __future__ import annotations
@@ -27,23 +25,21 @@ from common import alternate, measure, options, ratio, report
 
 from daskspectral.kernels import Matern
 from daskspectral.modes import nufft
-from daskspectral.modes.functions import LatticeValues
 from daskspectral.modes.sums import mode_sum, rows_at_once
 from daskspectral.moments import DENSE_ROWS
 
 CASES = ((1, 200), (2, 15), (2, 50), (3, 3), (3, 5), (3, 10), (4, 2), (4, 3))
-EPS = (1e-6, 1e-9, 1e-12)
+EPS = 1e-9
 SECONDS = 0.25  # of one measurement, about
-FUNCTIONS = 16
 
 
-def summing(angles: np.ndarray, m: int, method: str, eps: float) -> Callable[[], np.ndarray]:
-    """Sums of all rows, plans and room for blocks included."""
+def summing(angles: np.ndarray, m: int, method: str) -> Callable[[], np.ndarray]:
+    """Return a function that sums the modes of all rows, plans and memory for blocks included."""
     orders = (m,) * angles.shape[1]
-    doubled, step = tuple(2 * order for order in orders), rows_at_once(method, orders)
+    step = rows_at_once(method, orders)
 
     def run() -> np.ndarray:
-        sums = mode_sum(doubled, method, eps)
+        sums = mode_sum(tuple(2 * order for order in orders), method, EPS)
         for start in range(0, len(angles), step):
             sums.add(angles[start : start + step])
         return sums.result()
@@ -51,71 +47,52 @@ def summing(angles: np.ndarray, m: int, method: str, eps: float) -> Callable[[],
     return run
 
 
-def evaluating(angles: np.ndarray, m: int) -> Callable[[], np.ndarray]:
-    """Values of a few functions at all rows."""
-    orders = (m,) * angles.shape[1]
-    coefficients = np.random.default_rng(1).standard_normal(((2 * m + 1) ** len(orders), FUNCTIONS))
-    values = LatticeValues(orders, coefficients)
-    return lambda: values(angles)
-
-
 def dense(angles: np.ndarray, p: int) -> Callable[[], Any]:
-    """The dense sums of the Laplacian with p landmarks."""
-    landmarks = np.random.default_rng(2).uniform(-np.pi, np.pi, (p, angles.shape[1]))
-    sums = measure(Matern(1.5, 1.0), landmarks)
+    """Return a function that sums the matrices of the Laplacian with p landmarks."""
+    sums = measure(Matern(1.5, 1.0), np.random.default_rng(2).uniform(-np.pi, np.pi, (p, angles.shape[1])))
     return lambda: sums([{"x": angles}])
 
 
 def enough(run: Callable[[np.ndarray], Callable[[], Any]], angles: np.ndarray, least: int) -> np.ndarray:
-    """So many of the rows that a measurement is neither too short nor too long."""
-    first = angles[:least]
-    function = run(first)
+    """Return as many of the rows as take about `SECONDS`."""
+    function = run(angles[:least])
     function()
     start = time.perf_counter()
     function()
-    seconds = time.perf_counter() - start
-    return angles[: max(least, int(least * SECONDS / seconds))]
+    return angles[: max(least, int(least * SECONDS / (time.perf_counter() - start)))]
 
 
-def one_case(d: int, m: int, quick: bool, repeats: int, most_dense: int) -> dict[str, Any]:
-    """One line of the table."""
+def one_case(d: int, m: int, quick: bool, repeats: int) -> dict[str, Any]:
+    """Return one line of the table."""
     p = (2 * m + 1) ** d
     angles = np.random.default_rng(0).uniform(-np.pi, np.pi, (2**14 if quick else 2**20, d))
-    least = 2**10 if quick else 2**15
-    runs: dict[str, Callable[[np.ndarray], Callable[[], Any]]] = {"matmul": lambda x: summing(x, m, "matmul", 0)}
+    least = {"nufft": max(2**10 if quick else 2**15, rows_at_once("nufft", (m,) * d) if d < 4 else 0)}
+    runs: dict[str, Callable[[np.ndarray], Callable[[], Any]]] = {"matmul": lambda x: summing(x, m, "matmul")}
     if d <= nufft.DIMENSIONS and nufft.available():
-        runs |= {f"nufft {eps:.0e}": lambda x, eps=eps: summing(x, m, "nufft", eps) for eps in EPS}
-        least = min(len(angles), max(least, rows_at_once("nufft", (m,) * d)))
-    runs["values"] = lambda x: evaluating(x, m)
-    if p <= most_dense:
+        runs["nufft"] = lambda x: summing(x, m, "nufft")
+    if p <= (100 if quick else 2500):
         runs["dense"] = lambda x: dense(x, p)
-    given = {name: enough(run, angles, least if "nufft" in name else DENSE_ROWS) for name, run in runs.items()}
+    given = {name: enough(run, angles, min(len(angles), least.get(name, DENSE_ROWS))) for name, run in runs.items()}
     seconds = alternate({name: run(given[name]) for name, run in runs.items()}, repeats)
     rates = {name: len(given[name]) / min(seconds[name]) / 1e6 for name in runs}
-    best = max((name for name in ("matmul", "nufft 1e-09") if name in rates), key=rates.__getitem__)
-    line: dict[str, Any] = {"d": d, "m": m, "functions": p}
-    line |= {name: rates.get(name) for name in ("matmul", *(f"nufft {eps:.0e}" for eps in EPS), "values", "dense")}
-    line["gain"] = None
+    best = max((name for name in rates if name != "dense"), key=rates.__getitem__)
+    gain = error = None
     if "dense" in rates:
-        line["gain"] = len(given[best]) / len(given["dense"]) * ratio(seconds["dense"], seconds[best])
-    line["error"] = None
-    if "nufft 1e-09" in rates:
+        gain = len(given[best]) / len(given["dense"]) * ratio(seconds["dense"], seconds[best])
+    if "nufft" in rates:
         few = angles[: 2**15]
-        difference = summing(few, m, "nufft", 1e-9)() - summing(few, m, "matmul", 0)()
-        line["error"] = float(np.abs(difference).max() / len(few))
-    return line
+        error = float(np.abs(summing(few, m, "nufft")() - summing(few, m, "matmul")()).max() / len(few))
+    columns = {name: rates.get(name) for name in ("matmul", "nufft", "dense")}
+    return {"d": d, "m": m, "functions": p, **columns, "gain": gain, "error": error}
 
 
 @click.command(help=__doc__)
 @options(repeats=3)
-@click.option("--most-dense", default=2500, show_default=True, help="functions up to which the dense sums are measured")
-def main(quick: bool, repeats: int, json_path: Path | None, most_dense: int) -> None:
+def main(quick: bool, repeats: int, json_path: Path | None) -> None:
     """Measure each number of dimensions and each order."""
-    cases = CASES
-    if quick:
-        cases, repeats, most_dense = ((1, 20), (2, 3), (3, 2), (4, 1)), 1, 100
+    cases = ((1, 20), (2, 3), (3, 2), (4, 1)) if quick else CASES
     with threadpoolctl.threadpool_limits(1, user_api="blas"):
-        rows = [one_case(d, m, quick, repeats, most_dense) for d, m in cases]
+        rows = [one_case(d, m, quick, 1 if quick else repeats) for d, m in cases]
     report("sums of modes, one thread, million rows a second", rows, json_path)
 
 

@@ -1,25 +1,19 @@
-"""Problems with known spectra, shared by the benchmarks: a sampler and exact eigenvalues for each.
+"""Problems with known spectra for `first_fit.py`: a sampler and exact eigenvalues for each.
 
-`FIRST_FIT` holds the twelve distributions of `first_fit.py`, `SUBMANIFOLDS` the four of `submanifolds.py`, `HARD` more,
-written down before the automatic choice was tuned on any: narrow gaps, clusters that barely touch, columns that say
-nothing, scales far apart, copies, thin curves, heavy tails, many dimensions. Eigenvalues
-are of -div(rho grad f) = lambda rho f, along the submanifold where the rows lie on one; `spectra.py` computes them.
-
-Where the rows of the twelve have noise their density is one of the whole space, and its spectrum is the reference: S^2
-with noise .05 has 2.0049, 6.0142, ... for 2, 6, ... (and radial functions from 1 / .05^2 on), the two moons with noise
-.03 have 0, 0, 1.0018, 1.0018, 4.0067, ... for 0, 0, 1, 1, 4, ...
+`FIRST_FIT` holds twelve distributions, `HARD` more, written down before the automatic choice was tuned on any: narrow
+gaps, clusters that barely touch, columns without structure, scales far apart, copies, thin curves, heavy tails, many
+dimensions. Eigenvalues are of -div(rho grad f) = lambda rho f, along the submanifold on which the rows lie;
+`spectra.py` computes them. Rows with noise have a density on the whole space, whose spectrum is the reference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-import click
 import numpy as np
 import spectra
-from scipy.signal import lfilter
 
 from daskspectral.datasets import SAMPLES
 
@@ -127,23 +121,6 @@ def turned(part: tuple[Points, Spectrum], d: int) -> tuple[Points, Spectrum]:
     return rotated(part[0], d), part[1]
 
 
-def blurred(problem: Problem, noise: float) -> Problem:
-    """The same problem with normal noise in every coordinate; the eigenvalues stay those of the submanifold."""
-
-    def draw(n: int, rng: np.random.Generator) -> Array:
-        x = problem.points(n, rng)
-        return x + noise * rng.standard_normal(x.shape)
-
-    return Problem(f"{problem.name}, noise {noise:g}", draw, problem.spectrum, problem.even, problem.zeros)
-
-
-def autoregression(n: int, d: int, rho: float, rng: np.random.Generator) -> Array:
-    """A stationary trajectory (n, d) of independent columns, each standard normal with correlation rho between rows."""
-    kicks = rng.standard_normal((n, d))
-    kicks[1:] *= np.sqrt(1 - rho**2)
-    return lfilter([1.0], [1.0, -rho], kicks, axis=0)
-
-
 # -- problems --------------------------------------------------------------------------------------------------------
 
 
@@ -164,13 +141,6 @@ FIRST_FIT = by_name(
     Problem("two-moons", sample("two-moons", 2, 0.03), lambda k: spectra.two_moons(0.03, k), even=True, zeros=2),
     Problem("circles", circles, lambda k: spectra.circles((0.5, 1.0), k), even=True, zeros=2),
     Problem("swiss-roll", sample("swiss-roll", 3), spectra.swiss_roll),
-)
-
-SUBMANIFOLDS = by_name(
-    Problem("S^2 in R^3", sample("sphere", 3), lambda k: spectra.sphere(3, k), even=True),
-    Problem("S^4 in R^5", sample("sphere", 5), lambda k: spectra.sphere(5, k), even=True),
-    Problem("torus in R^4", sample("torus", 4), lambda k: spectra.torus((1.0, 1.0), k), even=True),
-    Problem("circle in R^10", rotated(around, 10), lambda k: spectra.circles((1.0,), k), even=True),
 )
 
 
@@ -308,64 +278,6 @@ HARD = by_name(
 )
 
 
-def roll(tightness: float, width: float, noise: float) -> tuple[Points, Spectrum]:
-    """A sheet rolled to the radius t / tightness, t in [1.5 pi, 4.5 pi], with noise of t."""
-
-    def draw(n: int, rng: np.random.Generator) -> Array:
-        angle = rng.uniform(1.5 * np.pi, 4.5 * np.pi, n)
-        radius = (angle + noise * rng.standard_normal(n)) / tightness
-        return np.column_stack([radius * np.sin(angle), radius * np.cos(angle), rng.uniform(0, width, n)])
-
-    return draw, lambda k: spectra.roll(tightness, width, k)
-
-
-def spiral(pitch: float, turns: float, noise: float) -> tuple[Points, Spectrum]:
-    def draw(n: int, rng: np.random.Generator) -> Array:
-        angle = rng.uniform(0, 2 * np.pi * turns, n)
-        radius = 0.5 + pitch * angle / (2 * np.pi)
-        x = radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
-        return x + noise * rng.standard_normal(x.shape)
-
-    return draw, lambda k: spectra.spiral(pitch, turns, k)
-
-
-def rings(gap: float) -> tuple[Points, Spectrum]:
-    radii = (1.0, 1.0 + gap)
-    return lambda n, rng: rng.choice(radii, n)[:, None] * around(n, rng), lambda k: spectra.circles(radii, k)
-
-
-def rounded(part: tuple[Points, Spectrum], step: float) -> tuple[Points, Spectrum]:
-    return lambda n, rng: step * np.round(part[0](n, rng) / step), part[1]
-
-
-FOLDED = by_name(
-    *(Problem(f"roll-{t}", *roll(t, 12, 0.1)) for t in (2, 4, 6, 8, 12)),
-    Problem("roll-6, narrow", *roll(6, 4, 0.1)),
-    Problem("roll-6, noisy", *roll(6, 12, 0.3)),
-    *(Problem(f"spiral-{pitch}", *spiral(pitch, 3, 0.02)) for pitch in (0.15, 0.3, 0.6)),
-    *(Problem(f"rings-{gap}", *rings(gap), even=True, zeros=2) for gap in (0.1, 0.2)),
-)
-"""Sheets and curves whose turns come close to each other, of which functions of one scale see none: a fit of few rows
-cannot be right, and must say so."""
-
-ROUNDED = by_name(  # rows of few distinct points
-    Problem("square, rounded", *rounded(beside(uniform(1), uniform(1)), 0.1), even=True),
-    Problem("interval, rounded", *rounded(uniform(3), 0.1), even=True),
-    Problem("normal-2, rounded", *rounded(normal(2), 0.1)),
-)
-
-CIRCLE = Problem("circle", around, lambda k: spectra.circles((1.0,), k), even=True)
-
-
-def chosen(names: Iterable[str], among: dict[str, Problem]) -> list[Problem]:
-    """The problems of these names, all of them for no name. Raises click.BadParameter for a name that is not there."""
-    names = list(names)
-    for name in names:
-        if name not in among:
-            raise click.BadParameter(f"there is no problem {name!r}; the problems are {', '.join(among)}")
-    return [among[name] for name in names or among]
-
-
 # -- errors ----------------------------------------------------------------------------------------------------------
 
 
@@ -378,14 +290,3 @@ def relative_errors(found: Array, problem: Problem, components: int) -> Array:
     filled = np.zeros(len(exact))
     filled[: len(found)] = found[: len(exact)]
     return np.abs(filled[problem.zeros :] / exact[problem.zeros :] - 1)
-
-
-def error_21(found: Array, exact: Array) -> float:
-    """Equation (21) of Cabannes and Bach over the eigenvalues after the constant's: sum |1/a - 1/b| / sum 1/a.
-
-    One that was not found counts as inf, which is a relative error of 1 of its inverse.
-    """
-    exact, filled = exact[1:], np.full(len(exact) - 1, np.inf)
-    found = found[1 : len(exact) + 1]
-    filled[: len(found)] = found
-    return float(np.abs(1 / exact - 1 / filled).sum() / (1 / exact).sum())

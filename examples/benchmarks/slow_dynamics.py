@@ -1,9 +1,10 @@
 """What one pass tells of a process, against a fine grid: how often the 95 % intervals hold the truth.
 
-Many trajectories of the processes of short_trajectories.py, whose operator is a matrix between cells of a grid. Fitted
-by `SpectralDecomposition(Transfer(1, reversible=True, further=(2, 5)))` with no other argument than those of `--set`;
-then `first_passage` between two sets, at the lags 1 and 10. A column is the share of the numbers that lie within their
-intervals, over all trajectories, and "width" the median of the intervals' half widths relative to the truth.
+The processes are reversible jumps between the cells of a grid, within which a row is uniform: dX = -V' dt + 2^(1/2) dW
+up to the grid's spacing, but with trajectories and values that are exact. Many trajectories of each are fitted by
+`SpectralDecomposition(Transfer(1, reversible=True, further=(2, 5)))` with no other argument than those of `--set`; then
+`first_passage` between two sets, at the lags 1 and 10. "share" is that of the numbers that lie within their intervals,
+over all trajectories.
 
 - timescale: of the slowest two processes, at the lag 1.
 - powers: the diagonal of what `chapman_kolmogorov` measures at the lags 2 and 5, in these processes.
@@ -15,41 +16,116 @@ intervals, over all trajectories, and "width" the median of the intervals' half 
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import click
 import numpy as np
-from common import Rows, options, report
-from fitting import Settings, first_words, fit, parallel, processes_option, settings_option, told
-from short_trajectories import PROCESSES, chain
+import scipy.linalg
+from common import Array, Rows, Settings, fit, options, parallel, processes_option, report, settings_option
 
 from daskspectral.operators import Transfer
 
-Array = np.ndarray
-SETS = {  # centres and radius
-    "well": ([-1.0], [1.0], 0.15),
-    "four wells": ([-1.0, 1.0], [1.0, -1.0], 0.35),
-    "Mueller-Brown": ([-0.56, 1.44], [0.62, 0.03], 0.2),
+COUNTED, LAGS, CELLS = 2, (1, 10), 20
+DEEPEST = 12.0  # of the potential, in units of the temperature, above which there are no cells of the grid
+
+
+def mueller_brown(x: Array, y: Array) -> Array:
+    """Return the potential at the temperature 15."""
+    found, heights = 0, (-200, -100, -170, 15)
+    exponents = ((-1, 0, -10), (-1, 0, -10), (-6.5, 11, -6.5), (0.7, 0.6, 0.7))
+    for height, (a, b, c), (u, v) in zip(heights, exponents, ((1, 0), (0, 0.5), (-0.5, 1.5), (-1, 1)), strict=True):
+        found = found + height / 15 * np.exp(a * (x - u) ** 2 + b * (x - u) * (y - v) + c * (y - v) ** 2)
+    return found
+
+
+@dataclass(frozen=True)
+class Process:
+    """A potential in units of the temperature, the time between rows, a grid, and two sets: centers and a radius.
+
+    The grid has lower, upper and cells by axis.
+    """
+
+    potential: Callable[..., Array]
+    lag: float
+    grid: tuple[tuple[float, float, int], ...]
+    first: tuple[float, ...]
+    second: tuple[float, ...]
+    radius: float
+
+
+def four_wells(x: Array, y: Array) -> Array:
+    return 2 * (x**2 - 1) ** 2 + 2 * (y**2 - 1) ** 2 + 0.6 * x * y
+
+
+PROCESSES = {
+    "well": Process(lambda x: 4 * (x**2 - 1) ** 2, 0.1, ((-2.2, 2.2, 300),), (-1.0,), (1.0,), 0.15),
+    "four wells": Process(four_wells, 1.0, ((-2, 2, 50), (-2, 2, 50)), (-1.0, 1.0), (1.0, -1.0), 0.35),
+    "Mueller-Brown": Process(mueller_brown, 0.05, ((-1.7, 1.3, 62), (-0.5, 2.2, 58)), (-0.56, 1.44), (0.62, 0.03), 0.2),
 }
-PROCESSES_COUNTED, LAGS, CELLS = 2, (1, 10), 20
+
+
+class Chain:
+    """Jumps between S cells: centres `x` (S, d), weights (S,), values and eigenfunctions of the transfer operator."""
+
+    def __init__(self, process: Process):
+        axes = [np.linspace(*line) for line in process.grid]
+        self.spacing = np.array([axis[1] - axis[0] for axis in axes])
+        points = np.stack([part.ravel() for part in np.meshgrid(*axes, indexing="ij")], axis=1)
+        potential = process.potential(*points.T)
+        there = potential - potential.min() < DEEPEST
+        self.x, weight = points[there], np.exp(potential.min() - potential[there])
+        self.weight = weight / weight.sum()
+        number = np.where(there, np.cumsum(there) - 1, -1).reshape([len(axis) for axis in axes])
+        rates, root = np.zeros((len(self.x),) * 2), np.sqrt(self.weight)
+        for axis, spacing in enumerate(self.spacing):
+            lower, upper = (np.moveaxis(number, axis, 0)[part].ravel() for part in (slice(-1), slice(1, None)))
+            near = (lower >= 0) & (upper >= 0)
+            rates[lower[near], upper[near]] = rates[upper[near], lower[near]] = spacing**-2
+        rates -= np.diag(rates @ root / root)
+        slow, vectors = scipy.linalg.eigh(rates)
+        values = np.exp(process.lag * np.minimum(slow[::-1], 0))
+        self.values, functions = values[values > 1e-6], vectors[:, ::-1][:, values > 1e-6]
+        jumps = np.maximum((functions / root[:, None] * self.values) @ (root[:, None] * functions).T, 0)
+        self.cumulated = np.cumsum(jumps / jumps.sum(axis=1, keepdims=True), axis=1)
+
+    def draw(self, n: int, seed: int) -> Array:
+        """Return n successive rows (n, d) from equilibrium."""
+        rng = np.random.default_rng(seed)
+        cells = [int(rng.choice(len(self.x), p=self.weight))]
+        for chance in rng.random(n - 1):
+            cells.append(min(int(np.searchsorted(self.cumulated[cells[-1]], chance)), len(self.x) - 1))
+        return self.x[cells] + self.spacing * (rng.random((n, len(self.spacing))) - 0.5)
+
+
+@lru_cache(1)
+def chain(name: str) -> Chain:
+    return Chain(PROCESSES[name])
 
 
 class Near:
-    """Whether the cells of rows have centres near a point."""
+    """Whether the cells of rows have centers near a point."""
 
-    def __init__(self, name: str, centre: list[float], radius: float):
+    def __init__(self, name: str, center: tuple[float, ...]):
         self.lower = np.array([line[0] for line in PROCESSES[name].grid])
-        self.spacing, self.centre, self.radius = chain(name).spacing, np.array(centre), radius
+        self.spacing, self.center, self.radius = chain(name).spacing, np.array(center), PROCESSES[name].radius
 
     def __call__(self, x: Array) -> Array:
         cells = self.lower + np.rint((x - self.lower) / self.spacing) * self.spacing
-        return np.linalg.norm(cells - self.centre, axis=1) < self.radius
+        return np.linalg.norm(cells - self.center, axis=1) < self.radius
+
+
+def sets(name: str) -> tuple[Near, Near]:
+    return Near(name, PROCESSES[name].first), Near(name, PROCESSES[name].second)
 
 
 def truth(name: str) -> tuple[Array, Array, Array]:
     """Twenty cells (20, d), the committor and the mean first passage time there."""
-    process, (first, second, radius) = chain(name), SETS[name]
-    a, b = (Near(name, centre, radius)(process.x) for centre in (first, second))
+    process = chain(name)
+    a, b = (near(process.x) for near in sets(name))
     jumps, free = np.diff(process.cumulated, axis=1, prepend=0), ~(a | b)
     left = np.eye(free.sum()) - jumps[np.ix_(free, free)]
     found = np.linalg.solve(left, np.column_stack([jumps[np.ix_(free, b)].sum(axis=1), np.ones(free.sum())]))
@@ -59,65 +135,48 @@ def truth(name: str) -> tuple[Array, Array, Array]:
     return process.x[free][some], found[some, 0], found[some, 1]
 
 
-def held(name: str, n: int, seed: int, settings: Settings) -> tuple[dict[str, tuple[Array, Array]], list[str]]:
-    """For one trajectory and each quantity, which numbers are within their intervals, and relative half widths."""
-    process, (first, second, radius) = chain(name), SETS[name]
-    x, values = process.draw(n, seed), process.values[1 : 1 + PROCESSES_COUNTED]
-    done = fit(x, **{"operator": Transfer(1, reversible=True, further=(2, 5)), "random_state": 0} | settings)
-    model = done.model
-    if model is None:
-        raise click.ClickException("; ".join(done.said))
-    found, some, said = {}, slice(PROCESSES_COUNTED), list(done.said)
+def held(name: str, n: int, seed: int, settings: Settings) -> dict[str, Array]:
+    """Return for one trajectory and each quantity which numbers are within their intervals."""
+    process, some = chain(name), slice(1, 1 + COUNTED)
+    x, values = process.draw(n, seed), process.values[some]
+    model = fit(x, **{"operator": Transfer(1, reversible=True, further=(2, 5)), "random_state": 0} | settings).model
 
-    def compared(quantity: str, ends: Array, true: Array) -> None:
-        low, high = np.moveaxis(np.asarray(ends), -1, 0)
-        found[quantity] = ((low <= true) & (true <= high)).ravel(), ((high - low) / (2 * np.abs(true))).ravel()
+    def within(ends: Array, true: Array) -> Array:
+        return ((ends[..., 0] <= true) & (true <= ends[..., 1])).ravel()
 
-    compared("timescale", model.timescale_errors_[0, some], -1 / np.log(values))
     test = model.chapman_kolmogorov()
-    ends = np.diagonal(test.measured_errors[:, some, some], axis1=1, axis2=2)  # (lags, 2, m)
-    compared("powers", ends.swapaxes(1, 2), values[None] ** test.lags[:, None])
+    ends = np.diagonal(test.measured_errors[:, :COUNTED, :COUNTED], axis1=1, axis2=2).swapaxes(1, 2)
+    found = {
+        "timescale": within(model.timescale_errors_[0, :COUNTED], -1 / np.log(values)),
+        "powers": within(ends, values[None] ** test.lags[:, None]),
+        "trusted": model.trusted_[some],
+        "wrong": model.trusted_[some] & (np.abs(model.eigenvalues_[some] - values) > 0.15 * values),
+    }
     cells, committor, time = truth(name)
     for lag in LAGS:
-        try:
-            model.first_passage(x, Near(name, first, radius), Near(name, second, radius), lag=lag)
-        except ValueError as error:  # the trajectory never enters one of them
-            said.append(first_words(error))
-            continue
-        compared(f"committor, lag {lag}", model.committor(cells)[:, 1:], committor)
-        compared(f"passage time, lag {lag}", model.passage_time(cells)[:, 1:], time)
-    fitted, trusted = model.eigenvalues_[1 : 1 + PROCESSES_COUNTED], model.trusted_[1 : 1 + PROCESSES_COUNTED]
-    found["trusted"] = trusted, np.full(PROCESSES_COUNTED, np.nan)
-    wrong = trusted & (np.abs(fitted - values) > 0.15 * values)
-    found["wrong"] = wrong, np.full(PROCESSES_COUNTED, np.nan)
-    return found, said
+        with contextlib.suppress(ValueError):  # the trajectory never enters one of the sets
+            model.first_passage(x, *sets(name), lag=lag)
+            found[f"committor, lag {lag}"] = within(model.committor(cells)[:, 1:], committor)
+            found[f"passage time, lag {lag}"] = within(model.passage_time(cells)[:, 1:], time)
+    return found
 
 
 @click.command(help=__doc__)
 @options(repeats=None)
-@click.option("--process", "names", multiple=True, type=click.Choice(list(SETS)), default=tuple(SETS))
 @click.option("--n", default=10_000, show_default=True, help="rows of a trajectory")
 @click.option("--seeds", default=200, show_default=True, help="trajectories of each process")
-@processes_option(1)
+@processes_option
 @settings_option
-def main(
-    quick: bool, json_path: Path | None, names: tuple[str, ...], n: int, seeds: int, processes: int, settings: Settings
-) -> None:
-    """Fit every trajectory, and compare with the grid."""
-    if quick:
-        names, n, seeds = ("well",), 1000, 2
+def main(quick: bool, json_path: Path | None, n: int, seeds: int, settings: Settings, processes: int) -> None:
+    """Fit the trajectories, and compare."""
     rows: Rows = []
-    said: list[str] = []
-    for name in names:
-        done = parallel(held, [(name, n, seed, settings) for seed in range(seeds)], processes, name)
-        said += [text for _, texts in done for text in texts]
-        for quantity in done[0][0]:
-            known = [found[quantity] for found, _ in done if quantity in found]
-            inside, widths = (np.concatenate([one[i] for one in known]) for i in (0, 1))
-            width = float(np.median(widths)) if np.isfinite(widths).any() else None
-            rows.append({"process": name, "quantity": quantity, "share": float(inside.mean()), "width": width})
-    title = f"quantities of slow processes within their 95 % intervals, {n} rows, {seeds} trajectories"
-    report(title, rows, json_path, ["", *told(said)])
+    for name in ("well",) if quick else PROCESSES:
+        jobs = [(name, 2000 if quick else n, seed, settings) for seed in range(2 if quick else seeds)]
+        done = parallel(held, jobs, processes)
+        for quantity in dict.fromkeys(key for one in done for key in one):
+            inside = np.concatenate([one[quantity] for one in done if quantity in one])
+            rows.append({"process": name, "quantity": quantity, "share": float(inside.mean())})
+    report(f"slow processes within their 95 % intervals, {n} rows, {seeds} trajectories", rows, json_path)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Exact eigenvalues of -div(rho grad f) = lambda rho f with free ends, for the problems of `problems.py`.
 
 Every function returns the lowest `count` eigenvalues, ascending, the constant's 0 first, each as often as its
-multiplicity. Where there is no closed form the problem separates into ordinary differential equations, solved by a
-Galerkin method with polynomials (errors below 1e-8), except for the L-shape: biquadratic finite elements on a grid
-that is graded towards the re-entrant corner (relative errors below 1e-4).
+multiplicity. If there is no closed form the problem separates into ordinary differential equations, solved by finite
+volumes (errors below 1e-5), but two moons (polynomials) and the L-shape: biquadratic finite elements on a grid that is
+graded toward the re-entrant corner (relative errors below 1e-4).
 """
 
 from __future__ import annotations
@@ -104,52 +104,26 @@ def half_sphere(count: int) -> Array:
 
 
 def mixture(count: int) -> Array:
-    return sturm_liouville((0, 3), mixture_density, mixture_density, degree=2 * count + 60)[:count]
+    return grounded(in_cells((0, 3), mixture_density, count))
 
 
 def swiss_roll(count: int) -> Array:
     """The strip t in [1.5 pi, 4.5 pi], h in [0, 21], t and h uniform; the speed along the roll is sqrt(1 + t^2)."""
-    roll = sturm_liouville((1.5 * np.pi, 4.5 * np.pi), np.ones_like, lambda t: 1 / (1 + t**2), degree=2 * count + 40)
-    return sums([roll[:count], (np.pi * np.arange(count) / 21) ** 2], count)
-
-
-def roll(tightness: float, width: float, count: int) -> Array:
-    """The strip t in [1.5 pi, 4.5 pi], h in [0, width], t and h uniform, rolled to the radius t / tightness."""
-
-    def energy(t: Array) -> Array:
-        return tightness**2 / (1 + t**2)
-
-    around = sturm_liouville((1.5 * np.pi, 4.5 * np.pi), np.ones_like, energy, degree=2 * count + 40)
-    return sums([around[:count], (np.pi * np.arange(count) / width) ** 2], count)
-
-
-def spiral(pitch: float, turns: float, count: int) -> Array:
-    """The curve of radius .5 + pitch t / (2 pi) at the angle t, uniform in [0, 2 pi turns]."""
-
-    def energy(t: Array) -> Array:
-        return 1 / ((0.5 + pitch * t / (2 * np.pi)) ** 2 + (pitch / (2 * np.pi)) ** 2)
-
-    return sturm_liouville((0, 2 * np.pi * turns), np.ones_like, energy, degree=2 * count + 40)[:count]
+    roll = in_cells((1.5 * np.pi, 4.5 * np.pi), np.ones_like, count, lambda t: 1 / (1 + t**2))
+    return sums([roll, (np.pi * np.arange(count) / 21) ** 2], count)
 
 
 def annulus(count: int) -> Array:
     """f = R(r) T(angle): -((1 + .8 cos) T')' = m (1 + .8 cos) T, and R with the potential m / r^2."""
-    angle = np.linspace(0, 2 * np.pi, 1024, endpoint=False)
-    waves = np.arange(1, count + 40)[:, None]
-    values = np.vstack([np.ones((1, len(angle))), np.cos(waves * angle), np.sin(waves * angle)])
-    slopes = np.vstack([np.zeros((1, len(angle))), -waves * np.sin(waves * angle), waves * np.cos(waves * angle)])
+    angle, values, slopes = waves(1024, count + 40)
     weight = 1 + 0.8 * np.cos(angle)
-    found: list[Array] = []
-    for m in ritz(slopes * weight @ slopes.T, values * weight @ values.T)[:count]:
-        radial = sturm_liouville(
-            (0.5, 1),
-            lambda r: r * np.exp(-2 * r),
-            lambda r: r * np.exp(-2 * r),
-            lambda r, m=m: m / r * np.exp(-2 * r),
-            degree=count + 20,
-        )
-        found.append(radial[:count])
-    return np.sort(np.concatenate(found))[:count]
+    around = scipy.linalg.eigh(slopes * weight @ slopes.T, values * weight @ values.T, eigvals_only=True)[:count]
+
+    def density(r: Array) -> Array:
+        return r * np.exp(-2 * r)
+
+    parts = [in_cells((0.5, 1), density, count, None, lambda r, m=m: m / r**2 * density(r)) for m in around]
+    return grounded(np.sort(np.concatenate(parts))[:count])
 
 
 def normals(means: tuple[float, ...], shares: tuple[float, ...], widths: tuple[float, ...], count: int) -> Array:
@@ -211,10 +185,7 @@ def tilted_sphere(tilt: float, count: int) -> Array:
 
 def ring_surface(tube: float, count: int) -> Array:
     """The surface of a ring of radius 1 about its axis, and of this tube: f = F(t) with cos or sin of m angle."""
-    t = np.linspace(0, 2 * np.pi, 512, endpoint=False)
-    waves = np.arange(1, count + 20)[:, None]
-    values = np.vstack([np.ones((1, len(t))), np.cos(waves * t), np.sin(waves * t)])
-    slopes = np.vstack([np.zeros((1, len(t))), -waves * np.sin(waves * t), waves * np.cos(waves * t)])
+    t, values, slopes = waves(512, count + 20)
     weight = 1 + tube * np.cos(t)
     found: list[float] = []
     for m in range(count):
@@ -229,34 +200,24 @@ def noisy_sphere(noise: float, count: int) -> Array:
 
     The term exp(-2 r / noise^2) of the exact density is left out: below 1e-300 at .05.
     """
-    z, weight = hermegauss(60)
-    r = 1 + noise * z
-    values, slopes = hermite(z, 24)
+
+    def weight(r: Array) -> Array:
+        return r**2 * np.exp(-((r - 1) ** 2) / (2 * noise**2)) / r
+
     found: list[float] = []
     for degree in range(count):
-        form = slopes * (weight * r / noise**2) @ slopes.T
-        form += values * (weight * degree * (degree + 1) / r) @ values.T
-        radial = ritz(form, values * (weight * r) @ values.T)
+        levels = degree * (degree + 1)
+        radial = in_cells((0.5, 1.5), weight, count, None, lambda r, m=levels: m / r**2 * weight(r))
         found += [value for value in radial for _ in range(2 * degree + 1)]
-    return np.sort(found)[:count]
+    return grounded(np.sort(found)[:count])
 
 
-def sturm_liouville(
-    ends: tuple[float, float],
-    weight: Function,
-    stiffness: Function,
-    potential: Function | None = None,
-    degree: int = 80,
-) -> Array:
-    """Eigenvalues of -(p f')' + v f = lambda w f with free ends; p, v and w are stiffness, potential and weight."""
-    (nodes, weights), (a, b) = leggauss(2 * degree), ends
-    x = (a + b + (b - a) * nodes) / 2
-    values = legvander(nodes, degree - 1).T
-    slopes = legval(nodes, legder(np.eye(degree))) * 2 / (b - a)
-    form = slopes * (weights * stiffness(x)) @ slopes.T
-    if potential is not None:
-        form += values * (weights * potential(x)) @ values.T
-    return ritz(form, values * (weights * weight(x)) @ values.T)
+def waves(points: int, most: int) -> tuple[Array, Array, Array]:
+    """Angles, and 1, cosines and sines below a frequency there, with their slopes."""
+    t = np.linspace(0, 2 * np.pi, points, endpoint=False)
+    k = np.arange(1, most)[:, None]
+    values = np.vstack([np.ones((1, points)), np.cos(k * t), np.sin(k * t)])
+    return t, values, np.vstack([np.zeros((1, points)), -k * np.sin(k * t), k * np.cos(k * t)])
 
 
 def in_cells(
@@ -266,7 +227,10 @@ def in_cells(
     stiffness: Function | None = None,
     potential: Function | None = None,
 ) -> Array:
-    """The lowest of the same by 20 000 finite volumes, for weights of any range (errors of 1e-5 and less)."""
+    """The lowest eigenvalues of -(p f')' + v f = lambda w f with free ends, by 20 000 finite volumes.
+
+    p, v and w are stiffness (by default the weight), potential and weight; errors are 1e-5 and less.
+    """
     edges = np.linspace(*ends, 20_001)
     x, width = (edges[1:] + edges[:-1]) / 2, edges[1] - edges[0]
     root = np.sqrt(weight(x)) * width
@@ -276,7 +240,7 @@ def in_cells(
         diagonal += potential(x) / weight(x)
     beside = -flux[1:-1] / (root[1:] * root[:-1])
     values = scipy.linalg.eigh_tridiagonal(diagonal, beside, eigvals_only=True, select="i", select_range=(0, count - 1))
-    return np.where(np.abs(values) < 1e-6, 0.0, values)
+    return np.where(np.abs(values) < 1e-5, 0.0, values)
 
 
 # -- two dimensions --------------------------------------------------------------------------------------------------
@@ -309,7 +273,8 @@ def two_moons(noise: float, count: int) -> Array:
     values, outward = products(across, along), products(across_slopes / noise, along)
     around = products(across / r, along_slopes)
     flat = weight.ravel()
-    one = ritz(outward * flat @ outward.T + around * flat @ around.T, values * flat @ values.T)
+    form = outward * flat @ outward.T + around * flat @ around.T
+    one = grounded(scipy.linalg.eigh(form, values * flat @ values.T, eigvals_only=True))
     return np.repeat(one[: (count + 1) // 2], 2)[:count]
 
 
@@ -350,10 +315,6 @@ def l_shape(count: int, elements: int = 32) -> Array:
 
 
 # -- algebra ---------------------------------------------------------------------------------------------------------
-
-
-def ritz(form: Array, gram: Array) -> Array:
-    return grounded(scipy.linalg.eigh(form, gram, eigvals_only=True))
 
 
 def grounded(values: Array) -> Array:
