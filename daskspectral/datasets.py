@@ -37,7 +37,7 @@ from scipy.signal import lfilter
 from daskspectral.data.batches import read_ahead
 from daskspectral.data.remote import Location
 from daskspectral.data.writing import create_array, default_chunk_rows, progress_bar
-from daskspectral.kernels.base import is_number, whole
+from daskspectral.validation import check_integer, is_number
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -315,9 +315,9 @@ class Drawing:
         if name not in SAMPLES:
             raise ValueError(f"There is no sample {name!r}; the samples are {', '.join(SAMPLES)}.")
         sample, kind = SAMPLES[name], np.dtype(dtype)
-        n, seed = whole("n", n), whole("seed", seed, 0)
-        d = sample.dimension if dimension is None else whole("dimension", dimension)
-        rows = default_chunk_rows((n, d), kind) if chunk_rows is None else whole("chunk_rows", chunk_rows)
+        n, seed = check_integer("n", n), check_integer("seed", seed, 0)
+        d = sample.dimension if dimension is None else check_integer("dimension", dimension)
+        rows = default_chunk_rows((n, d), kind) if chunk_rows is None else check_integer("chunk_rows", chunk_rows)
         spread = sample.noise if noise is None else noise
         if not is_number(spread) or spread < 0:
             raise ValueError(f"noise is a standard deviation, finite and at least 0, not {noise!r}.")
@@ -439,7 +439,7 @@ def ocean(n: int = 720, *, seed: int = 0) -> xr.DataArray:
     """
     import xarray as xr
 
-    rng, size = np.random.default_rng(seed), whole("n", n, 1)
+    rng, size = np.random.default_rng(seed), check_integer("n", n, 1)
     times = np.datetime64("1960-01") + np.arange(size)
     lat, lon, year = np.arange(-60.0, 61.0, 10.0)[:, None], np.arange(0.0, 360.0, 10.0), np.arange(size) / 12
 

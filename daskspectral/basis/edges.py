@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.errors import SmoothnessError
-from daskspectral.kernels.base import positive
 from daskspectral.registry import Registered
+from daskspectral.validation import POSITIVE, check_number
 
 Array = NDArray[np.floating[Any]]
 Function = Callable[[Array], Array]
@@ -142,7 +142,7 @@ class BallEdge(Edge):
     centre: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        positive("the radius of a BallEdge", self.radius)
+        check_number("radius", self.radius, POSITIVE)
         if self.centre is not None:
             centre = np.asarray(self.centre, dtype=float)
             if centre.ndim != 1 or not np.isfinite(centre).all():

@@ -16,8 +16,9 @@ from daskspectral.devices import filled
 from daskspectral.forms import Atom
 from daskspectral.kernels import Gaussian, Kernel
 from daskspectral.kernels.algebra import RadialMultiple, RadialProduct, RadialSum
-from daskspectral.kernels.base import number, positive, whole
+from daskspectral.kernels.base import number
 from daskspectral.kernels.radial import HalfIntegerBessel
+from daskspectral.validation import POSITIVE, check_integer, check_number
 
 PANEL_BYTES = 1 << 17  # of one of the two buffers of angles
 MOST_WAVES = 100_000
@@ -58,7 +59,7 @@ class FourierBasis(Basis):
                 f"frequencies are finite numbers (m, d), one in each row; they have shape {frequencies.shape}"
             )
         object.__setattr__(self, "frequencies", frequencies)
-        object.__setattr__(self, "variance", positive("variance, the kernel's value at x = y,", self.variance))
+        object.__setattr__(self, "variance", check_number("variance", self.variance, POSITIVE))
 
     def translated(self, delta: Array) -> Translation:
         angles = self.frequencies @ delta
@@ -78,7 +79,7 @@ class FourierBasis(Basis):
         """
         if not isinstance(kernel, Kernel):
             raise TypeError(f"kernel must be one of daskspectral.kernels, such as Gaussian(1.0); it is {kernel!r}")
-        dimension, p = whole("dimension", dimension), whole("p", p, 2)
+        dimension, p = check_integer("dimension", dimension), check_integer("p", p, 2)
         if p % 2:
             raise ValueError(f"p is even, a cosine and a sine for each frequency; it is {p}")
         rng = np.random.default_rng(random_state)
@@ -142,15 +143,15 @@ class TrigonometricBasis(Basis):
         periods: Any = self.periods
         if not isinstance(periods, (tuple, list)) or not periods:
             raise ValueError(f"periods has the period of each column, such as (360.0, 360.0); it is {periods!r}")
-        object.__setattr__(self, "periods", tuple(positive("a period", period) for period in periods))
-        object.__setattr__(self, "degree", whole("degree of TrigonometricBasis", self.degree))
+        object.__setattr__(self, "periods", tuple(check_number("periods", period, POSITIVE) for period in periods))
+        object.__setattr__(self, "degree", check_integer("degree", self.degree))
         if self.m is not None:
             orders = tuple(self.m) if isinstance(self.m, (tuple, list)) else (self.m,) * len(periods)
             if len(orders) != len(periods):
                 raise ValueError(
                     f"m and periods have an entry for each column; they have {len(orders)}, {len(periods)}"
                 )
-            object.__setattr__(self, "m", tuple(whole("m of TrigonometricBasis", order) for order in orders))
+            object.__setattr__(self, "m", tuple(check_integer("m", order) for order in orders))
         if self.size > MOST_WAVES:
             raise ValueError(f"{self!r} has more than {MOST_WAVES} functions: lower its degree")
 

@@ -16,10 +16,10 @@ from daskspectral.basis.base import Array, Basis
 from daskspectral.basis.evaluation import Block, Evaluation
 from daskspectral.errors import renumbered
 from daskspectral.forms import Atom
-from daskspectral.kernels.base import whole
 from daskspectral.manifolds import Eigenspace, Manifold
 from daskspectral.manifolds.eigenspace import Functions
 from daskspectral.manifolds.product import slices_of
+from daskspectral.validation import check_integer
 
 _BUILDING = threading.RLock()  # eigenspaces are built once, however many threads ask
 
@@ -113,7 +113,7 @@ class HarmonicBasis(LevelBasis):
     def __init__(self, manifold: Manifold, count: int, *, tolerance: float = 1e-5):
         if not isinstance(manifold, Manifold):
             raise TypeError(f"HarmonicBasis takes a manifold of daskspectral.manifolds; got {manifold!r}")
-        count = whole("count, the most functions there may be,", count)
+        count = check_integer("count", count)
         if not tolerance > 0:
             raise ValueError(f"tolerance, a distance to the manifold, is a positive number; it is {tolerance!r}")
         number = manifold.levels_within(count)

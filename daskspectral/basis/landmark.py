@@ -18,14 +18,16 @@ from numpy.typing import NDArray
 from daskspectral.basis.base import Array, Basis, GivenFunctions, GradientSum, Translation
 from daskspectral.basis.evaluation import Arena, Block, Evaluation, kept
 from daskspectral.devices import filled, largest
+from daskspectral.errors import ParameterError
 from daskspectral.forms import Atom
 from daskspectral.kernels import DotKernel, Gaussian, Kernel, Linear, Mahalanobis, Periodic, RadialKernel
-from daskspectral.kernels.base import LEAST_SCALE, MultiIndex, is_number, unit_index, whole
+from daskspectral.kernels.base import LEAST_SCALE, MultiIndex, unit_index
 from daskspectral.kernels.embedded import EmbeddedKernel
 from daskspectral.kernels.names import named
 from daskspectral.kernels.radial import clean_distances
 from daskspectral.landmarks import METHODS
 from daskspectral.registry import Parameterised, Written, arguments_of
+from daskspectral.validation import NOT_NEGATIVE, check_integer, check_number, check_option
 
 RIDGE = 1e-10  # of k(x, x), on the diagonal of Gram matrices of kernels, which are singular to rounding
 
@@ -120,17 +122,15 @@ class Landmarks(OpenKernel):
                 "give landmarks of your own as points="
             )
         if self.count != "auto":
-            whole("count, the number of landmarks,", self.count)
-        if self.method not in METHODS:
-            raise ValueError(f"method must be {' or '.join(map(repr, METHODS))}; it is {self.method!r}")
+            check_integer("count", self.count)
+        check_option("method", self.method, METHODS)
         if self.sample is not None:
             least = 1 if isinstance(self.count, str) else self.count
-            whole("sample, the rows among which landmarks are chosen,", self.sample, least)
-        if self.spread != "auto" and not (is_number(self.spread) and float(self.spread) >= 0):
-            raise ValueError(f"spread must be a number of 0 or more, or 'auto'; it is {self.spread!r}")
+            check_integer("sample", self.sample, least)
+        if self.spread != "auto":
+            check_number("spread", self.spread, NOT_NEGATIVE)
         for name in ("constant", "exclude"):
-            if not isinstance(getattr(self, name), (bool, type(None))):
-                raise ValueError(f"{name} must be None or True or False; it is {getattr(self, name)!r}")
+            check_option(name, getattr(self, name), (None, True, False))
         check_periods(self.periods)
 
     @property
@@ -177,13 +177,8 @@ def check_periods(periods: Any) -> None:
         raise ValueError("periods names no column; leave it out, or give {column: period}")
     for column, period in periods.items():
         if isinstance(column, (bool, np.bool_)) or not isinstance(column, (int, np.integer)):
-            raise ValueError(
-                f"periods maps the numbers of columns of X to lengths; {column!r} is no number of a column"
-            )
-        if not is_number(period) or not LEAST_SCALE < period < 1 / LEAST_SCALE:
-            raise ValueError(
-                f"a period is a positive number in the units of its column; of column {column} it is {period!r}"
-            )
+            raise ParameterError("periods", "a mapping of numbers of columns to lengths", periods)
+        check_number(f"periods[{column}]", period, f"({LEAST_SCALE:g}, {1 / LEAST_SCALE:g})")
 
 
 PANEL_ROWS = 32

@@ -25,8 +25,9 @@ from daskspectral.basis.landmark import OpenKernel
 from daskspectral.forms import Atom
 from daskspectral.kernels import Gaussian, Kernel, Periodic, RadialKernel
 from daskspectral.kernels.algebra import RadialMultiple, RadialSum
-from daskspectral.kernels.base import is_number, number, positive, whole
+from daskspectral.kernels.base import number
 from daskspectral.kernels.radial import HalfIntegerBessel
+from daskspectral.validation import POSITIVE, check_integer, check_number, check_option
 
 Interval = tuple[float, float]
 ORDERS = {1: 200, 2: 15, 3: 5, 4: 2}  # m by default, by the number of variables
@@ -101,23 +102,20 @@ class FourierLattice(OpenKernel, Basis):
     def __post_init__(self) -> None:
         if self.m is not None:
             orders = self.m if isinstance(self.m, Sequence) else (self.m,)
-            counts = tuple(whole("m", order) for order in orders)
+            counts = tuple(check_integer("m", order) for order in orders)
             object.__setattr__(self, "m", counts if isinstance(self.m, Sequence) else counts[0])
         if self.box is not None:
             if not isinstance(self.box, (Sequence, np.ndarray)):
                 raise ValueError(f"box has (lower, upper) for each column; it is {self.box!r}")
             object.__setattr__(self, "box", tuple(None if side is None else _interval(side) for side in self.box))
         if self.periods is not None:
-            periods = tuple(None if p is None else positive("a period", p) for p in self.periods)
+            periods = tuple(None if p is None else check_number("periods", p, POSITIVE) for p in self.periods)
             object.__setattr__(self, "periods", periods)
         if self.margin is not None:
-            positive("margin, a share of the width of the box,", self.margin)
-        if not (is_number(self.outside) and 0 <= self.outside < 1):
-            raise ValueError(f"outside is a share of the rows, 0 or more and below 1; it is {self.outside!r}")
-        if self.method is not None and self.method not in METHODS:
-            raise ValueError(f"method must be {' or '.join(map(repr, METHODS))}; it is {self.method!r}")
-        if not (is_number(self.eps) and 1e-14 <= self.eps <= 1e-3):
-            raise ValueError(f"eps, the precision of the nonuniform FFT, lies in [1e-14, 1e-3]; it is {self.eps!r}")
+            check_number("margin", self.margin, POSITIVE)
+        check_number("outside", self.outside, "[0, 1)")
+        check_option("method", self.method, (None, *METHODS))
+        check_number("eps", self.eps, "[1e-14, 1e-3]")
         self._name_kernel()
         lengths = {len(part) for part in (self.box, self.periods) if part is not None}
         lengths |= {len(self.m)} if isinstance(self.m, tuple) else set()

@@ -16,7 +16,8 @@ from daskspectral.basis.base import Array, Basis, GradientSum, Translation
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.devices import largest
 from daskspectral.forms import Atom
-from daskspectral.kernels.base import MultiIndex, check_flag, positive, unit_index, whole
+from daskspectral.kernels.base import MultiIndex, unit_index
+from daskspectral.validation import POSITIVE, check_flag, check_integer, check_number
 
 MOST_STEPS = 30  # powers of two by which the highest powers of columns may differ from 1
 
@@ -48,15 +49,15 @@ class MonomialBasis(Basis):
 
     def __post_init__(self) -> None:
         for name in ("d", "degree"):
-            object.__setattr__(self, name, whole(f"{name} of MonomialBasis", getattr(self, name)))
-        check_flag("constant of MonomialBasis", self.constant)
+            object.__setattr__(self, name, check_integer(name, getattr(self, name)))
+        check_flag("constant", self.constant)
         given: Any = self.scale
         if isinstance(given, (tuple, list)):
             if len(given) != self.d:
                 raise ValueError(f"scale of MonomialBasis has one length for each of {self.d} columns; got {given!r}")
-            scale: Any = tuple(positive("scale of MonomialBasis", one) for one in given)
+            scale: Any = tuple(check_number("scale", one, POSITIVE) for one in given)
         else:
-            scale = positive("scale of MonomialBasis", given)
+            scale = check_number("scale", given, POSITIVE)
         object.__setattr__(self, "scale", scale)
 
     @property

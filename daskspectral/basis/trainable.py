@@ -16,8 +16,8 @@ from daskspectral.basis.callable import name_of
 from daskspectral.basis.evaluation import Block, Evaluation
 from daskspectral.forms import Atom
 from daskspectral.forms.differentiable import feature, jax
-from daskspectral.kernels.base import check_flag, positive, whole
 from daskspectral.registry import Function as Saved
+from daskspectral.validation import POSITIVE, check_flag, check_integer, check_number, check_option
 
 ROUNDING = 1e-12  # of its mean: a column of less spread is constant
 
@@ -60,8 +60,8 @@ class Trainable(Basis):
     def __post_init__(self) -> None:
         least_of = {"steps": 1, "batch": 4, "rows": 1, "checks": 1, **({} if self.outputs is None else {"outputs": 1})}
         for name, least in least_of.items():
-            whole(f"{name} of a {type(self).__name__}", getattr(self, name), least)
-        positive("rate, the learning rate,", self.rate)
+            check_integer(name, getattr(self, name), least)
+        check_number("rate", self.rate, POSITIVE)
         if self.mu is not None:
             object.__setattr__(self, "mu", _checked_mu(self.mu))
 
@@ -201,11 +201,10 @@ class NeuralBasis(Trainable):
         super().__post_init__()
         if not isinstance(self.hidden, (tuple, list, np.ndarray)) or not len(self.hidden):
             raise ValueError(f"hidden has the number of neurons of each hidden layer, (96, 96); it is {self.hidden!r}")
-        neurons = tuple(whole("hidden of a NeuralBasis", count) for count in self.hidden)
+        neurons = tuple(check_integer("hidden", count) for count in self.hidden)
         object.__setattr__(self, "hidden", neurons)
         for name, known in (("features", FEATURES), ("activation", tuple(ACTIVATIONS))):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be {' or '.join(map(repr, known))}; it is {getattr(self, name)!r}")
+            check_option(name, getattr(self, name), known)
         if self.weights is None:
             return
         for name in ("biases", "centre", "scale"):
@@ -382,9 +381,9 @@ class JaxBasis(Trainable):
         super().__post_init__()
         if not callable(self.function):
             raise TypeError(f"JaxBasis takes a function (parameters, x (d,)) -> (p,); it got {self.function!r}")
-        whole("d of a JaxBasis", self.d)
+        check_integer("d", self.d)
         for name in ("trained", "holds_constant"):
-            check_flag(f"{name} of a JaxBasis", getattr(self, name))
+            check_flag(name, getattr(self, name))
         package = jax()
         arrays = package.tree_util.tree_map(lambda v: np.asarray(v, dtype=float), self.parameters)
         object.__setattr__(self, "parameters", arrays)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from daskspectral.data.anomalies import GROUPS, MOST_DEGREE
 from daskspectral.data.loaded import loaded
-from daskspectral.kernels.base import whole
+from daskspectral.validation import check_integer, check_option, check_type
 
 Array = NDArray[np.floating[Any]]
 
@@ -115,13 +115,10 @@ class Rows:
             "on_invalid": ("raise", "skip", "pairwise"),
             "anomaly": (None, *GROUPS),
         }.items():
-            value = getattr(self, name)
-            if not any(type(value) is type(a) and value == a for a in allowed):
-                raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}; it is {value!r}")
-        if self.detrend is not None and whole("detrend", self.detrend, 1) > MOST_DEGREE:
-            raise ValueError(f"detrend is the degree of a polynomial, 1 to {MOST_DEGREE}; it is {self.detrend!r}")
-        if not isinstance(self.fields, (Mapping, type(None))):
-            raise TypeError(f"fields is a mapping of names to arrays; it is {type(self.fields).__name__}")
+            check_option(name, getattr(self, name), allowed)
+        if self.detrend is not None:
+            check_integer("detrend", self.detrend, 1, MOST_DEGREE)
+        check_type("fields", self.fields, (Mapping, type(None)), "a mapping of names to arrays")
         if self.fields and self.on_invalid == "pairwise":
             raise ValueError(
                 f"fields={[*self.fields]} and on_invalid='pairwise' exclude each other: no operator that reads fields "

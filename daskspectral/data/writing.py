@@ -39,7 +39,7 @@ from daskspectral.data.folders import (
 )
 from daskspectral.data.remote import Location, connect, local_path, reaching
 from daskspectral.errors import printable
-from daskspectral.kernels.base import whole
+from daskspectral.validation import check_integer
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -174,7 +174,7 @@ def create_array(
     if not lengths:
         raise ValueError("shape must have at least one axis, the rows: (n,) or (n, d), not ().")
     if chunk_rows is not None:
-        chunk_rows = whole("chunk_rows", chunk_rows)
+        chunk_rows = check_integer("chunk_rows", chunk_rows)
     inner, rows = _chunk_shape(lengths, kind, chunk_rows)
     marked = {**(attributes or {}), **(_marks.get() or {})}
     with _staged(path, overwrite, lambda store: _new_array(store, lengths, kind, (inner,), (rows,), marked)) as array:

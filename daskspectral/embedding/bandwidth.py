@@ -27,7 +27,7 @@ from daskspectral.embedding.diffusion_functions import joining_bandwidth
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.landmarks import median_of_distinct
-from daskspectral.passes.parameters import check_number
+from daskspectral.validation import check_number
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
@@ -45,9 +45,7 @@ def check_bandwidth(value: Any) -> None:
         if value not in WORDS:
             raise ValueError(f"bandwidth must be a number, or one of {', '.join(map(repr, WORDS))}; it is {value!r}")
         return
-    check_number("bandwidth", value)
-    if not 1e-100 < float(value) < 1e100:
-        raise ValueError(f"bandwidth must be positive, 1e-100 to 1e100, in the units of X; it is {value!r}")
+    check_number("bandwidth", value, "(1e-100, 1e100)")
 
 
 def chosen_bandwidth(source: Source, bandwidth: str | float, random_state: Any) -> float:

@@ -40,7 +40,7 @@ from daskspectral.estimators.summary import values_columns
 from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.kernels import Gaussian
 from daskspectral.passes.apply import MapRows
-from daskspectral.passes.parameters import check_amount, check_one_of, check_random_state, check_whole
+from daskspectral.validation import NOT_NEGATIVE, check_integer, check_number, check_option, check_random_state
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
@@ -255,11 +255,11 @@ class DiffusionMap(Transformer):
 
     def _check_parameters(self) -> None:
         check_bandwidth(self.bandwidth)
-        check_whole("n_components", self.n_components)
+        check_integer("n_components", self.n_components)
         for name in ("time", "alpha"):
-            check_amount(name, getattr(self, name))
-        check_one_of("method", self.method, ("auto", "exact", "lowrank"))
-        check_one_of("symmetric", self.symmetric, (True, False))
+            check_number(name, getattr(self, name), NOT_NEGATIVE)
+        check_option("method", self.method, ("auto", "exact", "lowrank"))
+        check_option("symmetric", self.symmetric, (True, False))
         self._wanted_landmarks(Gaussian(1.0))
         check_random_state(self.random_state)
 

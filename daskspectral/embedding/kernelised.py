@@ -25,7 +25,8 @@ from daskspectral.estimators.reading import reads
 from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.kernels import Kernel, Matern
 from daskspectral.landmarks import median_distance
-from daskspectral.passes.parameters import check_number, check_random_state, check_whole, checked_kernel
+from daskspectral.passes.parameters import checked_kernel
+from daskspectral.validation import POSITIVE, check_integer, check_number, check_random_state
 
 Array = NDArray[np.floating[Any]]
 Values = float | Array | Callable[[Array], Array] | None
@@ -218,10 +219,8 @@ class KernelEmbedding(Transformer):
                 f"{kernel!r} has its own: leave one of them out"
             )
         for name in ("regularization", "tolerance"):
-            check_number(name, getattr(self, name))
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive; it is {getattr(self, name)!r}")
-        check_whole("max_passes", self.max_passes)
+            check_number(name, getattr(self, name), POSITIVE)
+        check_integer("max_passes", self.max_passes)
         check_random_state(self.random_state)
 
     def told(self) -> dict[str, Any]:

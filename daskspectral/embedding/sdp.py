@@ -36,10 +36,10 @@ from daskspectral.estimators.records import identity_of
 from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.kernels import Gaussian
 from daskspectral.passes.apply import Result, labelled_rows
-from daskspectral.passes.parameters import check_number, check_one_of, check_random_state, check_whole
 from daskspectral.passes.scale import standardized
 from daskspectral.passes.sums import flops_of
 from daskspectral.solvers import Ascent
+from daskspectral.validation import check_integer, check_number, check_option, check_random_state, check_type
 
 Array = NDArray[np.floating[Any]]
 METHODS = ("auto", "exact", "sparse", "lowrank")
@@ -323,14 +323,11 @@ class SDPEmbedding(Transformer):
     def _check_parameters(self) -> None:
         """Raise ValueError or TypeError for parameters that cannot work with any data."""
         check_bandwidth(self.bandwidth)
-        check_number("accuracy", self.accuracy)
-        if not 1e-100 < self.accuracy < 1e100:
-            raise ValueError(f"accuracy must be positive, 1e-100 to 1e100; it is {self.accuracy!r}")
+        check_number("accuracy", self.accuracy, "(1e-100, 1e100)")
         if self.n_components is not None:
-            check_whole("n_components", self.n_components)
-        check_one_of("method", self.method, METHODS)
-        if not isinstance(self._ascent, Ascent):
-            raise TypeError(f"solver must be daskspectral.solvers.Ascent(...), or None; got {self.solver!r}")
+            check_integer("n_components", self.n_components)
+        check_option("method", self.method, METHODS)
+        check_type("solver", self._ascent, Ascent, "daskspectral.solvers.Ascent(...) or None")
         self._kept()
         of_kernel(self.landmarks, Gaussian(1.0), count="auto")
         check_random_state(self.random_state)

@@ -52,13 +52,14 @@ from daskspectral.moments.trust import advise_reach
 from daskspectral.operators import Operator
 from daskspectral.passes.apply import Result, RowFunction, apply_rows
 from daskspectral.passes.folds import FoldRequest, checked_folds, saved_folds
-from daskspectral.passes.parameters import EXTRAPOLATE, check_one_of, check_whole
+from daskspectral.passes.parameters import EXTRAPOLATE
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import Session, check_appended, measured_further
 from daskspectral.passes.sums import Discretisation, PassPlan
 from daskspectral.registry import Function, Named, Registered, Trusted
 from daskspectral.solvers import Ascent, Cut, Penalised
 from daskspectral.store import load, save
+from daskspectral.validation import check_integer, check_option
 
 Array = NDArray[np.inexact[Any]]
 Path = str | os.PathLike[str]
@@ -254,7 +255,7 @@ class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[
         the `side` "right_" have columns of their own.
         """
         rows = Rows.of(X)
-        check_one_of("extrapolate", extrapolate, EXTRAPOLATE)
+        check_option("extrapolate", extrapolate, EXTRAPOLATE)
         with using(rows.storage_options, rows.allow_missing or None):
             if out is not None:
                 refuse_existing(out, overwrite)
@@ -379,7 +380,7 @@ class MeasuredEstimator(Estimator):
         that are read.
         """
         if workers is not None:
-            check_whole("workers", workers)
+            check_integer("workers", workers)
         session = self._session(X, y, gradients, sample_weight)
         return session.plan(probe=probe, workers=workers)
 

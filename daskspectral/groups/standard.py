@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from daskspectral.groups.base import Group
 from daskspectral.manifolds import Isometry, KillingField
-from daskspectral.manifolds.base import natural
+from daskspectral.validation import check_integer
 
 Array = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ class _OfCoordinates(Group):
     d: int
 
     def __post_init__(self) -> None:
-        natural(self.d, "d", 1)
+        check_integer("d", self.d, 1)
 
     @property
     def dimension(self) -> int:
@@ -131,8 +131,8 @@ class Exchange(Group):
     count: int = 2
 
     def __post_init__(self) -> None:
-        natural(self.size, "size", 1)
-        natural(self.count, "count", 2)
+        check_integer("size", self.size, 1)
+        check_integer("count", self.count, 2)
 
     @property
     def dimension(self) -> int:
@@ -208,8 +208,8 @@ class Rotations(Group):
     plane: tuple[int, int] = (0, 1)
 
     def __post_init__(self) -> None:
-        natural(self.k, "k", 1)
-        natural(self.d, "d", 2)
+        check_integer("k", self.k, 1)
+        check_integer("d", self.d, 2)
         i, j = self.plane
         if not (0 <= i < self.d and 0 <= j < self.d and i != j):
             raise ValueError(f"expected a plane of two of the coordinates 0 to {self.d - 1}, received {self.plane}")
@@ -355,8 +355,8 @@ class _Turning(Group):
     """The least d."""
 
     def __post_init__(self) -> None:
-        natural(self.d, "d", self.least)
-        natural(self.copies, "copies", 1)
+        check_integer("d", self.d, self.least)
+        check_integer("copies", self.copies, 1)
 
     @property
     def dimension(self) -> int:

@@ -13,8 +13,8 @@ from daskspectral.groups import Group
 from daskspectral.invariance.measuring import InvariantSpace
 from daskspectral.manifolds import Manifold
 from daskspectral.passes.functions import SpanValues
-from daskspectral.passes.parameters import check_amount
 from daskspectral.passes.support import Support
+from daskspectral.validation import NOT_NEGATIVE, check_number
 
 
 class InvariantFeatures(Transformer):
@@ -92,7 +92,7 @@ class InvariantFeatures(Transformer):
         X and the options are as in `SpectralDecomposition.fit`. Raises ValueError or TypeError for another number of
         columns, a group that does not act on the manifold, and where the first rows are off it.
         """
-        check_amount("smoothness", self.smoothness)
+        check_number("smoothness", self.smoothness, NOT_NEGATIVE)
         space = InvariantSpace(self.manifold, self.group, None, self.n_eigenfunctions)
         space.check()
         self._check_whole(X)

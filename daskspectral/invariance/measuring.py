@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from daskspectral.basis import EquivariantBasis, HarmonicBasis, InvariantBasis
 from daskspectral.data.source import Source
 from daskspectral.engine.sampling import draw_fields
-from daskspectral.errors import FitWarning, renumbered, warn_user
+from daskspectral.errors import FitWarning, ParameterError, renumbered, warn_user
 from daskspectral.groups import Group, Representation
 from daskspectral.groups.invariants import Invariants
 from daskspectral.invariance.intervals import advise_products, ranges_of, symmetric_ranges
@@ -25,8 +25,9 @@ from daskspectral.moments import Measured, Moments, SummedRows
 from daskspectral.moments.folds import FOLD, Groups, LabelledFolds, distinct_rows, gathered
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators.regression import Regression
-from daskspectral.passes.parameters import check_amount, check_whole, sobolev_order
+from daskspectral.passes.parameters import sobolev_order
 from daskspectral.passes.sums import measure_of
+from daskspectral.validation import NOT_NEGATIVE, check_integer, check_number
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
@@ -159,19 +160,19 @@ class InvariantSpace:
     def check(self) -> None:
         """Raise ValueError or TypeError for parameters that cannot work, whatever the data."""
         if self.manifold is not None and not isinstance(self.manifold, Manifold):
-            raise TypeError(f"manifold must be one of daskspectral.manifolds, such as Sphere(3); got {self.manifold!r}")
+            raise ParameterError("manifold", "one of daskspectral.manifolds, such as Sphere(3)", self.manifold)
         if self.group is not None and not isinstance(self.group, Group):
-            raise TypeError(f"group must be one of daskspectral.groups, such as Permutations(3); got {self.group!r}")
+            raise ParameterError("group", "one of daskspectral.groups, such as Permutations(3)", self.group)
         if self.most is not None:
-            check_whole("n_eigenfunctions", self.most, most=MOST_FUNCTIONS)
+            check_integer("n_eigenfunctions", self.most, most=MOST_FUNCTIONS)
         if self.manifold is not None:
             sobolev_order(self.smoothness, self.manifold)
             if self.group is not None:
                 self.group.check(self.manifold)
         InvariantSolver.named(self.solver)
-        check_amount("gradient_weight", self.gradient_weight)
+        check_number("gradient_weight", self.gradient_weight, NOT_NEGATIVE)
         if self.alpha is not None:
-            check_amount("alpha", self.alpha)
+            check_number("alpha", self.alpha, NOT_NEGATIVE)
         if self.equivariance is not None:
             representation, group = self.equivariance
             representation.pairs(group)

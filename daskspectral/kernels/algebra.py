@@ -11,10 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from daskspectral.errors import SmoothnessError
-from daskspectral.kernels.base import Array, Kernel, MultiIndex, ProfileKernel, check_index, is_number
+from daskspectral.kernels.base import Array, Kernel, MultiIndex, ProfileKernel, check_index
 from daskspectral.kernels.dot import DotKernel
 from daskspectral.kernels.radial import RadialKernel
 from daskspectral.registry import Function
+from daskspectral.validation import POSITIVE, check_number, is_number
 
 
 class ComposedKernel(Kernel):
@@ -78,8 +79,7 @@ class Multiplied(ComposedKernel):
     factor: float
 
     def check(self) -> None:
-        if not is_number(self.factor) or self.factor <= 0:
-            raise ValueError(f"a kernel can be multiplied by a positive number, not by {self.factor!r}")
+        check_number("factor", self.factor, POSITIVE)
         super().check()
 
 

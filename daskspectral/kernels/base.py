@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -13,8 +12,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.errors import SmoothnessError
+from daskspectral.errors import ParameterError, SmoothnessError
 from daskspectral.registry import Function, Parameterised
+from daskspectral.validation import is_number
 
 Array = NDArray[np.floating[Any]]
 MultiIndex = tuple[int, ...]
@@ -225,42 +225,13 @@ class OwnProfile(ProfileKernel):
         return out
 
 
-def is_number(value: object) -> bool:
-    """Whether a parameter is a finite real number (a boolean is not)."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        return False
-    return math.isfinite(value)
-
-
-def whole(name: str, value: Any, least: int = 1) -> int:
-    """A whole number of `least` or more. Raises ValueError, which calls it by its name, for anything else."""
-    if not is_number(value) or value % 1 or value < least:
-        raise ValueError(f"{name} is a whole number of {least} or more; it is {value!r}")
-    return int(value)
-
-
-def positive(name: str, value: Any) -> float:
-    """A positive finite number. Raises ValueError, which calls it by its name, for anything else."""
-    if not is_number(value) or value <= 0:
-        raise ValueError(f"{name} is a positive number; it is {value!r}")
-    return float(value)
-
-
-def check_flag(name: str, value: Any) -> None:
-    """Raise ValueError for anything but True or False."""
-    if not isinstance(value, bool):
-        raise ValueError(f"{name} is True or False; it is {value!r}")
-
-
-def check_scale(owner: str, scale: float | str) -> None:
-    """Raise ValueError unless a scale is a positive finite number, "median" or "auto"."""
+def check_scale(scale: float | str) -> None:
+    """Raise ParameterError unless a scale is a positive finite number, "median" or "auto"."""
     if isinstance(scale, str) and scale in SCALE_WORDS:
         return
     if not is_number(scale) or not LEAST_SCALE < number(scale) < 1 / LEAST_SCALE:
-        raise ValueError(
-            f"{owner} needs a positive scale in the units of the data, 'median' or 'auto'; it got {scale!r} "
-            f"({OVERFLOW}: bring the data to other units)"
-        )
+        expected = f"'median', 'auto' or a number in ({LEAST_SCALE:g}, {1 / LEAST_SCALE:g}), in the units of the data,"
+        raise ParameterError("scale", expected, scale)
 
 
 def number(scale: float | str) -> float:

@@ -13,10 +13,8 @@ from daskspectral.kernels.base import (
     OwnProfile,
     ProfileKernel,
     check_index,
-    is_number,
-    positive,
-    whole,
 )
+from daskspectral.validation import NOT_NEGATIVE, POSITIVE, check_integer, check_number
 
 
 class DotKernel(ProfileKernel):
@@ -92,10 +90,9 @@ class Polynomial(DotKernel):
     scale: float = 1.0
 
     def check(self) -> None:
-        whole("degree of Polynomial", self.degree)
-        if not is_number(self.offset) or self.offset < 0:
-            raise ValueError(f"Polynomial needs an offset of 0 or more; it got {self.offset!r}")
-        positive("scale of Polynomial", self.scale)
+        check_integer("degree", self.degree)
+        check_number("offset", self.offset, NOT_NEGATIVE)
+        check_number("scale", self.scale, POSITIVE)
 
     def profile(self, s: Array, order: int, out: Array) -> Array:
         degree = int(self.degree)

@@ -12,7 +12,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from daskspectral.kernels.base import LEAST_SCALE, Array, Kernel, MultiIndex, is_number
+from daskspectral.errors import ParameterError
+from daskspectral.kernels.base import LEAST_SCALE, Array, Kernel, MultiIndex
+from daskspectral.validation import is_number
 
 
 @dataclass
@@ -206,7 +208,7 @@ class Periodic(EmbeddedKernel):
             )
         for period in periods:
             if period is not None and not (is_number(period) and LEAST_SCALE < period < 1 / LEAST_SCALE):
-                raise ValueError(f"a period is a positive number in the units of its column; it is {period!r}")
+                raise ParameterError("periods", "positive numbers in the units of their columns", period)
 
     def embedded(self, x: Array) -> Array:
         """e(x) (c, e), in float64."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from daskspectral.errors import nearest
+from daskspectral.errors import ParameterError, nearest
 from daskspectral.kernels import dot, radial
 from daskspectral.kernels.base import SCALE_WORDS, Kernel
 
@@ -24,11 +24,7 @@ def named(kernel: Any) -> Kernel:
     if isinstance(kernel, str):
         return parse(kernel)
     if not isinstance(kernel, Kernel):
-        classes = ", ".join(cls.__name__ for cls in NAMES.values())
-        raise TypeError(
-            f"kernel must be one of daskspectral.kernels ({classes}, or a function in Radial, Dot or FunctionKernel), "
-            f'such as Gaussian(1.0), its name, such as "gaussian:1.0", or "auto"; got {kernel!r}'
-        )
+        raise ParameterError("kernel", f"one of daskspectral.kernels or a name: {', '.join(NAMES)} or 'auto'", kernel)
     return kernel
 
 

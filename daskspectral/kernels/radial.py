@@ -11,8 +11,9 @@ from itertools import product
 import numpy as np
 
 from daskspectral.devices import largest, smallest
-from daskspectral.errors import SmoothnessError
-from daskspectral.kernels.base import Array, MultiIndex, OwnProfile, ProfileKernel, check_scale, is_number, number
+from daskspectral.errors import ParameterError, SmoothnessError
+from daskspectral.kernels.base import Array, MultiIndex, OwnProfile, ProfileKernel, check_scale, number
+from daskspectral.validation import is_number
 
 
 class RadialKernel(ProfileKernel):
@@ -136,7 +137,7 @@ class Gaussian(RadialKernel):
     smoothness = math.inf
 
     def check(self) -> None:
-        check_scale("Gaussian", self.scale)
+        check_scale(self.scale)
 
     @property
     def proportional(self) -> float | None:
@@ -166,7 +167,7 @@ class HalfIntegerBessel(RadialKernel):
     scale: float | str
 
     def check(self) -> None:
-        check_scale(type(self).__name__, self.scale)
+        check_scale(self.scale)
 
     @property
     def rate(self) -> float:
@@ -273,7 +274,7 @@ class Matern(HalfIntegerBessel):
     def check(self) -> None:
         super().check()
         if not is_number(self.nu) or self.nu <= 0 or (2 * self.nu) % 2 != 1 or self.nu > 20:
-            raise ValueError(f"Matern needs nu = 1/2, 3/2, 5/2, ... up to 39/2; it got {self.nu!r}")
+            raise ParameterError("nu", "1/2, 3/2, 5/2, ... or 39/2", self.nu)
 
 
 @dataclass

@@ -13,6 +13,7 @@ from daskspectral.errors import PointError
 from daskspectral.manifolds.eigenspace import Eigenspace
 from daskspectral.manifolds.isometry import Isometry, KillingField, orthogonal_fault
 from daskspectral.registry import Registered, arguments_of
+from daskspectral.validation import check_integer
 
 Array = NDArray[np.floating[Any]]
 MOST_FUNCTIONS = 10**6  # eigenfunctions whose levels `levels_within` counts
@@ -166,17 +167,17 @@ class Manifold(Registered, ABC):
     @final
     def eigenvalue(self, level: int) -> float:
         """Return the eigenvalue of -Laplace-Beltrami at a level: distinct values ascending, from 0."""
-        return float(self._level(natural(level, "level"))[0])
+        return float(self._level(check_integer("level", level, 0))[0])
 
     @final
     def multiplicity(self, level: int) -> int:
         """Return the dimension of the eigenspace at a level, exactly."""
-        return self._level(natural(level, "level"))[1]
+        return self._level(check_integer("level", level, 0))[1]
 
     @final
     def eigenvalues(self, count: int) -> NDArray[np.float64]:
         """Return the first ``count`` eigenvalues in ascending order, repeated by multiplicity: (count,)."""
-        count = natural(count, "count")
+        count = check_integer("count", count, 0)
         found = np.empty(count)
         level = filled = 0
         while filled < count:
@@ -193,7 +194,7 @@ class Manifold(Registered, ABC):
         The basis of an eigenspace depends on fundamental points, chosen once per process. With ``points``, the arrays
         that `Eigenspace.points()` gave elsewhere, the functions are the same as there, on any machine.
         """
-        return self._eigenspace(natural(level, "level"), None if points is None else iter(points))
+        return self._eigenspace(check_integer("level", level, 0), None if points is None else iter(points))
 
     @final
     def levels_within(self, count: int) -> int:
@@ -201,7 +202,7 @@ class Manifold(Registered, ABC):
 
         Raises ValueError for a count above a million.
         """
-        count = natural(count, "count")
+        count = check_integer("count", count, 0)
         if count > MOST_FUNCTIONS:
             raise ValueError(
                 f"expected a count of {MOST_FUNCTIONS} eigenfunctions at most, received {count}; ask for fewer"
@@ -259,7 +260,7 @@ class Manifold(Registered, ABC):
     @final
     def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Return n independent points (n, d), uniform for the Riemannian volume."""
-        return self._sample(natural(n, "n"), rng)
+        return self._sample(check_integer("n", n, 0), rng)
 
     @final
     def _unknown(self, what: str) -> ValueError:
@@ -304,10 +305,3 @@ def bounds_of(lower: ArrayLike, upper: ArrayLike, *, scalar: bool = False) -> tu
     if not (np.isfinite(b - a).all() and (b > a).all()):
         raise ValueError(f"expected finite bounds lower < upper, received lower={lower!r}, upper={upper!r}")
     return a, b
-
-
-def natural(value: Any, name: str, least: int = 0) -> int:
-    """A whole number of `least` or more. Raises ValueError, naming the argument, for anything else."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"expected {name} to be a whole number of {least} or more, received {value!r}")
-    return int(value)

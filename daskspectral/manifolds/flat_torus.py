@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from daskspectral.errors import PointError
-from daskspectral.kernels.base import positive
 from daskspectral.manifolds.base import Array, Flat, Manifold, bounds_of
 from daskspectral.manifolds.eigenspace import TOGETHER, Eigenspace, Floats, IndexLevels, Integers, branches
 from daskspectral.manifolds.invariants import Move, orbits, places
 from daskspectral.manifolds.isometry import Isometry, KillingField
+from daskspectral.validation import POSITIVE, check_number
 
 _COUNTED = 3  # dimensions from which the frequencies of a cube are counted, not enumerated
 _DEPENDENT = 1e-12  # the least singular value of vectors of length 1
@@ -309,13 +309,13 @@ class PeriodicCell(_Lattice):
     @classmethod
     def fcc(cls, a: float) -> Self:
         """The primitive cell of the face-centred cubic lattice with cubes of side a: a quarter of a cube."""
-        positive("the length a", a)
+        check_number("a", a, POSITIVE)
         return cls(a / 2 * (np.ones((3, 3)) - np.eye(3)))
 
     @classmethod
     def bcc(cls, a: float) -> Self:
         """The primitive cell of the body-centred cubic lattice with cubes of side a: half of a cube."""
-        positive("the length a", a)
+        check_number("a", a, POSITIVE)
         return cls(a / 2 * (np.ones((3, 3)) - 2 * np.eye(3)))
 
     @classmethod

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.kernels import Gaussian, Periodic
-from daskspectral.kernels.base import is_number
 from daskspectral.kernels.radial import squared_distances
 from daskspectral.landmarks import kmeans_plus_plus
 from daskspectral.registry import Registered, digest_of
+from daskspectral.validation import check_number
 
 Array = NDArray[np.floating[Any]]
 
@@ -113,20 +113,12 @@ class Density(Registered):
 
 def check_exponent(value: Any) -> None:
     """Raise ValueError for an exponent that is no number from 0 to 1."""
-    if not is_number(value) or not 0 <= value <= 1:
-        raise ValueError(
-            "density is the power of the sampling density that is divided out, a number from 0 (the Laplacian of the "
-            f"data's distribution) to 1 (Laplace-Beltrami, whatever the sampling); it is {value!r}"
-        )
+    check_number("density", value, "[0, 1]")
 
 
 def check_clip(value: Any) -> None:
     """Raise ValueError for a quantile that is no number from 0 up to, but not, a half."""
-    if not is_number(value) or not 0 <= value < 0.5:
-        raise ValueError(
-            "clip is the share of the rows in whose thinner places the density is held up, a number from 0 to below "
-            f"0.5; it is {value!r}"
-        )
+    check_number("clip", value, "[0, 0.5)")
 
 
 def estimate_density(

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from daskspectral.forms import Field, Form, LinearExpression, along, along_each, form, inner, partial
-from daskspectral.kernels.base import is_number, whole
 from daskspectral.operators.base import Array, Operator, check_names, chosen_solver
 from daskspectral.solve import Singular, Solver, Symmetric
+from daskspectral.validation import check_integer, is_number
 
 Index = tuple[int, ...]
 Pair = tuple[Index, Index]
@@ -35,7 +35,7 @@ class PartialDerivative(Operator):
     name = "partial derivative"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "axis", whole("axis", self.axis, 0))
+        object.__setattr__(self, "axis", check_integer("axis", self.axis, 0))
         object.__setattr__(self, "solver", chosen_solver(self.solver, self.form))
 
     @property
@@ -162,7 +162,7 @@ def _is_pair(item: Any) -> bool:
 
 
 def _multi_index(alpha: Any) -> Index:
-    orders = tuple(whole(f"the order {a!r} of the multi-index {alpha!r}", a, 0) for a in alpha)
+    orders = tuple(check_integer(f"the order {a!r} of the multi-index {alpha!r}", a, 0) for a in alpha)
     if not orders:
         raise ValueError("a multi-index has one order of 0 or more per coordinate; one is empty")
     return orders

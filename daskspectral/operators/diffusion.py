@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from daskspectral.errors import ParameterError
 from daskspectral.forms import Field, Form, along, along_each, dirichlet, form, grad, inner, second
-from daskspectral.kernels.base import is_number
 from daskspectral.operators.base import Array, Operator, check_names
 from daskspectral.solve import Eigen, Solver, Symmetric
+from daskspectral.validation import is_number
 
 ROUNDING = 1e-8  # relative asymmetry that rounding leaves in an inverse or a product
 
@@ -126,10 +127,8 @@ class Generator(Operator):
             check_names(("x", self.drift), sigma)
             return
         if not is_number(sigma) or sigma <= 0:
-            raise ValueError(
-                "diffusion is the name of a field sigma (n, d, m), or a positive number for a multiple of the "
-                f"identity; it is {sigma!r}"
-            )
+            expected = "the name of a field sigma (n, d, m), or a positive number for a multiple of the identity"
+            raise ParameterError("diffusion", expected, sigma)
         object.__setattr__(self, "diffusion", float(sigma))
 
     @property

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from daskspectral.kernels.base import whole
+from daskspectral.validation import check_integer
 
 UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns")  # of numpy.timedelta64, M a calendar month
 _PARTS = re.compile(r"\s*(\d*)\s*([A-Za-z]+)\s*")
@@ -28,9 +28,9 @@ def lag_of(value: Any) -> int | str:
         if unit in ("us", "ns"):
             value = _coarsest(value)
     if not isinstance(value, str):
-        return whole("lag", value, 1)
+        return check_integer("lag", value, 1)
     if value.strip().isdecimal():
-        return whole("lag", int(value), 1)
+        return check_integer("lag", int(value), 1)
     count, unit = time_parts(value)
     return f"{count}{unit}"
 

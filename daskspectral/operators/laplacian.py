@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from daskspectral.errors import ParameterError
 from daskspectral.forms import Form, dirichlet, tangential_dirichlet
 from daskspectral.manifolds import Manifold
 from daskspectral.operators.base import Array, Operator
@@ -64,7 +65,7 @@ class Laplacian(Operator):
     def __post_init__(self) -> None:
         manifold: Any = self.manifold
         if manifold is not None and not isinstance(manifold, Manifold):
-            raise TypeError(f"manifold must be one of daskspectral.manifolds, such as Sphere(3); got {manifold!r}")
+            raise ParameterError("manifold", "one of daskspectral.manifolds, such as Sphere(3)", manifold)
         if not isinstance(self.density, Density):
             check_exponent(self.density)
         check_clip(self.clip)

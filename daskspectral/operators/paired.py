@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from daskspectral.forms import Field, Form, Functional, at, form, functional, gram_at, inner
-from daskspectral.kernels.base import check_flag, whole
 from daskspectral.operators.base import RESERVED, TESTED, Operator, chosen_solver
 from daskspectral.operators.lags import lag_of
 from daskspectral.solve import Singular
+from daskspectral.validation import check_flag, check_integer
 
 
 def conditional(view: str) -> Form:
@@ -255,7 +255,7 @@ def later(f: Any, g: Any, x: Any) -> Any:
 def _multiples(further: Any) -> tuple[int, ...]:
     """Distinct whole numbers from 2 on. Raises ValueError for anything else."""
     given = (further,) if isinstance(further, (int, float, str)) else tuple(further)
-    found = tuple(whole("a further lag, as a multiple of the lag,", m, 2) for m in given)
+    found = tuple(check_integer("further", m, 2) for m in given)
     if len({*found}) < len(found):
         raise ValueError(f"further lags are distinct multiples of the lag, such as (2, 5, 10); they are {found}")
     return found
@@ -279,7 +279,7 @@ class Augmentation(Operator):
 
     def __init__(self, views: int | Sequence[str] = 2):
         if isinstance(views, (str, int, float)):
-            names: tuple[str, ...] = ("x", *(f"x{k}" for k in range(1, whole("views", views, 2))))
+            names: tuple[str, ...] = ("x", *(f"x{k}" for k in range(1, check_integer("views", views, 2))))
         else:
             names = tuple(views)
         if len(names) < 2 or names[0] != "x" or len({*names} - RESERVED) < len(names):

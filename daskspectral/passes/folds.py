@@ -27,8 +27,8 @@ from daskspectral.moments.folds import (
     RankedFolds,
     hashed,
 )
-from daskspectral.passes.parameters import check_whole
 from daskspectral.passes.scale import Added
+from daskspectral.validation import check_integer
 
 Array = NDArray[Any]
 DEFAULT = 10
@@ -139,7 +139,7 @@ def checked_folds(value: Any) -> FoldRequest | None:
                 "folds must be a whole number of 2 or more, None, 'blocks', 'random', or an array (n,) with a label "
                 f"for each row; it is {value!r}"
             )
-        check_whole("folds", value, 2, MOST)
+        check_integer("folds", value, 2, MOST)
         return FoldRequest(int(value))
     codes, values = _coded(_labels(value))
     return FoldRequest(labels=codes, values=np.arange(len(values)), names=values)

@@ -9,28 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.kernels import Gaussian, Kernel
-from daskspectral.kernels.base import is_number
 from daskspectral.kernels.names import named
 from daskspectral.manifolds import Manifold
 from daskspectral.operators import Laplacian, Operator
+from daskspectral.validation import check_integer, check_number, check_option, check_random_state, check_type, is_number
 
 Array = NDArray[np.floating[Any]]
 EXTRAPOLATE = ("nearest", "nan", "raise")  # what becomes of rows far from those of the fit
 SMOOTHNESS = 2.0  # of Sobolev functions, where it is above half the dimension
 
 
-def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) -> None:
-    """Raise ValueError unless the value is a whole number from `least` to `most`."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name} must be a whole number of {least} or more; it is {value!r}")
-    if most is not None and value > most:
-        raise ValueError(f"{name} must be a whole number of {most} or less; it is {value!r}")
-
-
 def check_components(value: Any, operator: Operator) -> None:
     """Raise ValueError unless n_components is a positive whole number or, of principal components, a share."""
     if not is_share(value):
-        check_whole("n_components", value)
+        check_integer("n_components", value)
     elif not operator.solver.by_norm:
         raise ValueError(
             f"n_components must be a whole number of 1 or more for the operator {operator.name}; it is {value!r}, and "
@@ -41,24 +33,6 @@ def check_components(value: Any, operator: Operator) -> None:
 def is_share(value: Any) -> bool:
     """Return whether this is a number between 0 and 1, such as a share of the explained variance."""
     return is_number(value) and 0 < value < 1
-
-
-def check_amount(name: str, value: Any) -> None:
-    """Raise ValueError unless the value is a finite number of 0 or more."""
-    if not is_number(value) or value < 0:
-        raise ValueError(f"{name} must be a number of 0 or more; it is {value!r}")
-
-
-def check_number(name: str, value: Any) -> None:
-    """Raise ValueError unless the value is a finite number."""
-    if not is_number(value):
-        raise ValueError(f"{name} must be a number; it is {value!r}")
-
-
-def check_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
-    """Raise ValueError, which names the allowed values, for any other value."""
-    if not any(value is a or (type(value) is type(a) and value == a) for a in allowed):
-        raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}; it is {value!r}")
 
 
 def sobolev_order(smoothness: Any, manifold: Manifold) -> float:
@@ -78,31 +52,16 @@ def sobolev_order(smoothness: Any, manifold: Manifold) -> float:
     return float(smoothness)
 
 
-def check_random_state(value: Any) -> None:
-    """Raise ValueError for a value that `numpy.random.default_rng` does not take."""
-    try:
-        np.random.default_rng(value)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"random_state must be a whole number of 0 or more, a numpy Generator, or None; it is {value!r}"
-        ) from error
-
-
 def check_fit(estimator: Any) -> None:
     """Raise ValueError for a wrong value of a parameter that every fit from moments has."""
-    check_one_of("dtype", estimator.dtype, ("float64", "float32"))
+    check_option("dtype", estimator.dtype, ("float64", "float32"))
     check_random_state(estimator.random_state)
 
 
 def checked_operator(value: Any) -> Operator:
     """The operator of an estimator, the Laplacian by default. Raises TypeError for anything else."""
-    operator: Any = Laplacian() if value is None else value
-    if not isinstance(operator, Operator):
-        raise TypeError(
-            "operator must be one of daskspectral.operators, such as Laplacian() or SymmetricForm(form); "
-            f"got {operator!r}"
-        )
-    return operator
+    expected = "one of daskspectral.operators, such as Laplacian() or SymmetricForm(form)"
+    return check_type("operator", Laplacian() if value is None else value, Operator, expected)
 
 
 def checked_kernel(value: Any) -> Kernel:

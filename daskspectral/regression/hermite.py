@@ -20,6 +20,7 @@ from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source, open_regression
 from daskspectral.engine.accelerators import chosen_device
 from daskspectral.engine.checkpoint import leased
+from daskspectral.errors import ParameterError
 from daskspectral.estimators.reading import reads
 from daskspectral.estimators.records import remembered
 from daskspectral.estimators.regressor import Regressor
@@ -29,7 +30,7 @@ from daskspectral.moments.regression import ridge_problem
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.folds import FoldRequest, checked_folds, continued_folds
 from daskspectral.passes.functions import SpanValues
-from daskspectral.passes.parameters import check_amount, check_fit, check_one_of
+from daskspectral.passes.parameters import check_fit
 from daskspectral.passes.scale import centered, standardized
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import Session, Training
@@ -37,6 +38,7 @@ from daskspectral.passes.sums import Discretisation, Outline
 from daskspectral.passes.targets import levelled
 from daskspectral.regression.choice import Terms, decide_regression
 from daskspectral.solve.ridge import resolve_ridge_cut
+from daskspectral.validation import NOT_NEGATIVE, check_number, check_option
 
 Array = NDArray[np.floating[Any]]
 
@@ -280,7 +282,7 @@ class HermiteRegressor(Regressor):
         basis = Landmarks() if self.basis is None else named(self.basis)
         own, lattice = getattr(basis, "open_landmarks", None), as_lattice(basis)
         if lattice is None and (own is None or own is not basis):
-            raise TypeError(f"basis must be Landmarks(...) or FourierLattice(...) for a regression; got {basis!r}")
+            raise ParameterError("basis", "Landmarks(...) or FourierLattice(...) for a regression", basis)
         if own is not None and (own.constant or own.exclude):
             raise ValueError(
                 f"a regression has an intercept and leaves out no rows: leave constant and exclude of {basis} out"
@@ -314,10 +316,10 @@ class HermiteRegressor(Regressor):
     def _check_parameters(self) -> None:
         check_fit(self)
         if isinstance(self.alpha, str):
-            check_one_of("alpha", self.alpha, ("gcv",))
+            check_option("alpha", self.alpha, ("gcv",))
         elif self.alpha is not None:
-            check_amount("alpha", self.alpha)
-        check_amount("gradient_weight", self.gradient_weight)
+            check_number("alpha", self.alpha, NOT_NEGATIVE)
+        check_number("gradient_weight", self.gradient_weight, NOT_NEGATIVE)
         resolve_ridge_cut(self.rtol, self.dtype)
 
     def told(self) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from daskspectral.engine.sampling import draw_rows
 from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.estimators.reading import reads
 from daskspectral.kernels import Periodic
-from daskspectral.kernels.base import whole
 from daskspectral.moments import Moments
 from daskspectral.moments.lags import ChapmanKolmogorov, LagMatrices, is_lagged
 from daskspectral.moments.patterns import patterns_of
@@ -26,6 +25,7 @@ from daskspectral.passes.functions import SpanValues
 from daskspectral.passes.score import explained
 from daskspectral.spectral.cores import visits_of
 from daskspectral.spectral.metastable import MetastableSets, as_probabilities, metastable_sets, passage_times
+from daskspectral.validation import check_integer
 
 Array = NDArray[np.floating[Any]]
 SAMPLED = 20_000  # rows, among which the vertices of memberships are sought
@@ -101,7 +101,7 @@ class Dynamics:
         `memberships` gives them at any points. Warns if the data bear out fewer sets. Raises ValueError for m = 1, for
         more sets than functions, and for complex functions, before anything is read.
         """
-        matrices, m = self._square_matrices(), whole("the number of sets m", m, 2)
+        matrices, m = self._square_matrices(), check_integer("m", m, 2)
         functions = matrices.processes[: m - 1]
         if len(functions) < m - 1:
             have = len(matrices.processes)
@@ -209,7 +209,7 @@ class Dynamics:
     def _moved(self, steps: int) -> Any:
         """The operator in the fitted functions to a power, (k, k): f_j, so many lags later, is f @ column j."""
         operator = self._square_matrices().operator
-        return np.linalg.matrix_power(operator, whole("steps", steps, 1))
+        return np.linalg.matrix_power(operator, check_integer("steps", steps, 1))
 
     def _known_sets(self) -> MetastableSets:
         if not hasattr(self, "sets_"):

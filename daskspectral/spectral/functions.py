@@ -39,7 +39,7 @@ from daskspectral.operators import Operator
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.apply import Result, RowFunction, labelled_rows
 from daskspectral.passes.functions import FittedValues, SpanValues
-from daskspectral.passes.parameters import check_whole, checked_operator, is_share
+from daskspectral.passes.parameters import checked_operator, is_share
 from daskspectral.passes.score import measure_score
 from daskspectral.solve import Solver
 from daskspectral.solve.whitening import solving_on
@@ -58,6 +58,7 @@ from daskspectral.spectral.hilbert import analytic_rows, complex_components
 from daskspectral.spectral.metastable import MetastableSets
 from daskspectral.spectral.passage import PARTS, Passages
 from daskspectral.spectral.summary import told
+from daskspectral.validation import check_integer
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -272,7 +273,7 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
 
         Raises ValueError for fewer than 2 components or more than there are, and where `patterns_` does.
         """
-        check_whole("count, the components to rotate,", count, 2, self.fitted().coefficients_.shape[1])
+        check_integer("count", count, 2, self.fitted().coefficients_.shape[1])
         found: Self = rotated(self, count)
         return found
 
@@ -288,7 +289,7 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
         Raises ValueError for more than 1e8 numbers or fewer than 10 rows, for columns other than those of the fit, and
         for gaps in the times of rows that have some, or times that do not increase.
         """
-        check_whole("surrogates", surrogates)
+        check_integer("surrogates", surrogates)
         return significance(self, self.fitted()._as_fitted(X), surrogates, random_state)
 
     @available_if(_principal)  # type: ignore[untyped-decorator]
@@ -304,7 +305,7 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
         gaps in the times of rows that have some, or times that do not increase.
         """
         count = len(self.fitted().eigenvalues_) if count is None else count
-        check_whole("count", count)
+        check_integer("count", count)
         if linear_landmarks(self.moments_) is None:
             raise ValueError(
                 "an analytic signal is of columns, and this model has components of a kernel: leave basis out"

@@ -199,9 +199,9 @@ def test_other_groups_are_refused(manifold: Manifold, group: Group, reason: str)
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (lambda: Permutations(0), r"expected d to be a whole number of 1 or more, received 0"),
-        (lambda: Exchange(3, 1), r"expected count to be a whole number of 2 or more, received 1"),
-        (lambda: Rotations(3, 1), r"expected d to be a whole number of 2 or more"),
+        (lambda: Permutations(0), "^d must"),
+        (lambda: Exchange(3, 1), "^count must"),
+        (lambda: Rotations(3, 1), "^d must"),
         (lambda: Rotations(3, plane=(0, 2)), r"two of the coordinates 0 to 1, received \(0, 2\)"),
         (lambda: Rotations(3, plane=(2, 0)), r"two of the coordinates"),
         (lambda: Rotations(3, plane=(1, 1)), r"two of the coordinates"),
@@ -220,7 +220,7 @@ def test_other_groups_are_refused(manifold: Manifold, group: Group, reason: str)
         (lambda: LieGroup([]), r"one antisymmetric matrix or more, \(k, d, d\); received none"),
         (lambda: LieGroup(3), r"LieGroup takes matrices \(k, d, d\), or lists of them; received 3; give \[X\]"),
         (lambda: PhaseRotations([0.5, 1]), r"charges \(m,\), whole numbers and not all 0.*common denominator"),
-        (lambda: SpecialOrthogonal(2, 0), r"expected copies to be a whole number of 1 or more, received 0"),
+        (lambda: SpecialOrthogonal(2, 0), "^copies must"),
         (lambda: ContinuousTranslations([[1, 0], [0, 0]]), r"finite vectors \(k, m\), none of them 0"),
     ],
 )

@@ -45,7 +45,7 @@ def test_smoothness_makes_a_ridge_penalty_the_sobolev_norm() -> None:
     smooth = dsp.InvariantFeatures(S2, Permutations(3), 49, smoothness=3.0).fit(X)
     degrees = np.repeat(np.arange(7), plain.invariant_dimensions_)
     np.testing.assert_allclose(smooth.transform(X) * (degrees + 1.0) ** 3, plain.transform(X), rtol=1e-12)
-    with pytest.raises(ValueError, match="smoothness must be a number of 0 or more"):
+    with pytest.raises(ValueError, match="smoothness"):
         dsp.InvariantFeatures(S2, smoothness=-1.0).fit(X)
 
 

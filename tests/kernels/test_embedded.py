@@ -66,7 +66,7 @@ def test_parameters() -> None:
     [
         ((1.0, (2.0,)), "takes a kernel"),
         ((Gaussian(), (None, None)), "one period at least"),
-        ((Gaussian(), (0.0, 1.0)), "a period is a positive number .* it is 0.0"),
+        ((Gaussian(), (0.0, 1.0)), "periods"),
     ],
 )
 def test_no_such_kernel(arguments: tuple[Any, Any], message: str) -> None:

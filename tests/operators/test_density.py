@@ -119,7 +119,7 @@ def test_what_makes_no_density() -> None:
     with pytest.raises(ValueError, match="all rows of the sample are the same point"):
         estimate_density(np.ones((9, 2)), 1.0, np.random.default_rng(0))
     for wrong in (-0.1, True):
-        with pytest.raises(ValueError, match=r"density is the power .* from 0 .* to 1"):
+        with pytest.raises(ValueError, match=r"density"):
             Laplacian(density=wrong)
-        with pytest.raises(ValueError, match="clip is the share"):
+        with pytest.raises(ValueError, match="clip"):
             Laplacian(density=1.0, clip=wrong)

@@ -86,7 +86,7 @@ def test_what_cannot_be_forecast(series: Any) -> None:
     with pytest.raises(ValueError, match=r"of Covariance\(\): fit .*Transfer\(lag\)"):
         principal.forecast(series)
     est = dsp.SpectralDecomposition(Transfer(1, center=True), basis=LINEAR, n_components=2).fit(series)
-    with pytest.raises(ValueError, match="steps is a whole number of 1 or more"):
+    with pytest.raises(ValueError, match="steps"):
         est.forecast(series, 0)
     with pytest.raises(ValueError, match="the lag is 3000 rows and the trajectory X has 3000"):
         est.forecast_score(series, 3000)

@@ -164,7 +164,7 @@ def test_each_view_has_the_periods_of_its_columns() -> None:
 @pytest.mark.parametrize(
     ("periods", "operator", "standardize", "message"),
     [
-        ({0: 0.0}, None, False, r"a period is a positive number .* of column 0 it is 0.0"),
+        ({0: 0.0}, None, False, "periods"),
         ({3: 1.0}, None, False, "names the column 3, and X has 2 columns, 0 to 1"),
         ({0: TURN}, None, True, "standardize=True would change the units of X, and"),
         ({0: TURN}, Laplacian(PeriodicBox([0, 0], [1, 1])), False, r"asks for \(6.28.*; give them"),

@@ -1,0 +1,72 @@
+"""Parameters of the wrong value or type: one error that names the parameter, before anything is done."""
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from daskspectral import basis, groups, kernels, operators, solvers
+from daskspectral.errors import ParameterError
+from daskspectral.validation import (
+    check_flag,
+    check_integer,
+    check_number,
+    check_option,
+    check_random_state,
+    check_type,
+)
+
+NO_INTEGER: list[Any] = [0, -1, 1.5, 2.0, True, np.True_, np.nan, None, "3"]
+NO_SHARE: list[Any] = [0, 1.01, -0.1, True, np.inf, np.nan, None, "0.5"]
+WRONG: dict[str, Callable[[], Any]] = {
+    "alpha": lambda: check_option("alpha", "best", ("gcv", None)),
+    "constant": lambda: basis.Landmarks(constant=1),  # type: ignore[arg-type]
+    "count": lambda: basis.Landmarks(count=0),
+    "d": lambda: groups.Permutations(0),
+    "eps": lambda: basis.FourierLattice(eps=1.0),
+    "factor": lambda: kernels.Gaussian() * 0,
+    "lag": lambda: operators.Transfer(0),
+    "method": lambda: basis.Landmarks(method="random"),
+    "nu": lambda: kernels.Matern(1.0),
+    "operator": lambda: check_type("operator", 3, operators.Operator, "an operator"),
+    "penalty": lambda: solvers.Penalised(-1.0),
+    "random_state": lambda: check_random_state("seed"),
+    "rtol": lambda: solvers.Cut(1.0),
+    "scale": lambda: kernels.Gaussian(0.0),
+    "warm_start": lambda: check_flag("warm_start", 1),
+}
+
+
+@pytest.mark.parametrize("parameter", WRONG)
+def test_the_error_names_the_parameter(parameter: str) -> None:
+    with pytest.raises(ParameterError) as raised:
+        WRONG[parameter]()
+    assert raised.value.parameter == parameter
+    assert isinstance(raised.value, ValueError)
+    assert isinstance(raised.value, TypeError)
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
+
+
+@pytest.mark.parametrize("value", NO_INTEGER)
+def test_no_integers(value: Any) -> None:
+    with pytest.raises(ParameterError):
+        check_integer("n", value)
+
+
+@pytest.mark.parametrize("value", NO_SHARE)
+def test_no_numbers_of_an_interval(value: Any) -> None:
+    with pytest.raises(ParameterError):
+        check_number("share", value, "(0, 1]")
+
+
+def test_values_come_back_in_plain_types() -> None:
+    assert type(check_integer("n", np.int32(7), 0, 7)) is int
+    assert type(check_number("share", np.float32(1), "(0, 1]")) is float
+    assert check_number("share", 0, "[0, 1)") == 0
+    assert check_option("symmetric", True, (True, False)) is True
+    with pytest.raises(ParameterError):
+        check_option("symmetric", 1, (True, False))
+    with pytest.raises(ParameterError):
+        check_integer("n", 8, 0, 7)
