@@ -119,6 +119,6 @@ Solving = Penalised | Cut
 def solving(value: Any) -> Solving:
     """The solver of an estimator, `Penalised()` by default. Raises TypeError for anything else."""
     expected = "Penalised(penalty) or Cut(rtol) of daskspectral.solvers, or None for the first"
-    found: Any = Penalised() if value is None else value
+    found: Solving = Penalised() if value is None else value
     check_type("solver", found, (Penalised, Cut), expected)
     return found
