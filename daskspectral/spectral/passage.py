@@ -100,7 +100,7 @@ class Passages:
     def committor(self, X: Any, **options: Any) -> Any:
         """The chance of entering b before a, from each row of X, (n, 3): with the ends of its 95 % interval.
 
-        What is below 0 or above 1 in the span of the basis is cut off; `passage_.excess` is by how much. Of the last
+        Values and ends below 0 or above 1 are cut off; `passage_.excess` is by how much values exceed them. Of the last
         `first_passage`. Within a it is 0 and within b 1 where a generator knows the sets; sets of a trajectory are
         labels of its rows, and what comes for rows within them means nothing. Options as in `transform`. Raises
         ValueError where none was measured between two sets.
@@ -112,7 +112,7 @@ class Passages:
     def passage_time(self, X: Any, **options: Any) -> Any:
         """The mean time until a or b is entered, from each row of X, (n, 3): with the ends of its 95 % interval.
 
-        In rows of a trajectory, or in the time of the generator, cut off at 0. As `committor`.
+        In rows of a trajectory, or in the time of the generator; values and ends are cut off at 0. As `committor`.
         """
         return self._passage(1, X, "passage_time", options)
 
@@ -166,7 +166,7 @@ class Passages:
 class SpanInterval(SpanFunction):
     """A function in the span of a basis with the ends of its 95 % interval, (c, 3), by a jackknife.
 
-    The function is from 0 to `highest`, what is beyond being cut off, and the interval holds it.
+    The function and its interval, which holds it, are cut off below 0 and above `highest`.
     `coefficients` (p, 1 + S) are those of all rows, and without each of S folds, whose variance has the `factor`.
     """
 
@@ -183,5 +183,4 @@ class SpanInterval(SpanFunction):
         found = np.empty((len(x), self.coefficients.shape[1]))
         self._samples.block(x, found)
         out[:, 0], out[:, 1:] = found[:, 0], jackknife_ends(found.T, self.factor)
-        np.clip(out[:, 0], 0.0, self.highest, out=out[:, 0])
-        out[:, 1], out[:, 2] = np.minimum(out[:, 1], out[:, 0]), np.maximum(out[:, 2], out[:, 0])
+        np.clip(out, 0.0, self.highest, out=out)
