@@ -22,6 +22,7 @@ Array = NDArray[np.floating[Any]]
 Matrices = NDArray[np.inexact[Any]]
 CERTAIN, OFF = 2.5, 0.3  # errors from folds, and of 1 - |value|, by which a longer lag contradicts
 ROUNDING = 1e-6
+UNSEEN = 1e-12  # of the mean square of functions, which rows at least add to each
 CONSTANT = 0.5  # of a function's mean square is the square of its mean: it stands for the constant
 
 
@@ -173,6 +174,8 @@ class LagMatrices:
     def _followed(self, form: Matrices, gram: Matrices, right_gram: Matrices) -> Matrices:
         """The value of the mode that overlaps most with each function, no mode twice."""
         modes: Any
+        unseen = UNSEEN * np.trace(gram).real / len(gram) * np.eye(len(gram))  # functions may vanish without a fold
+        gram, right_gram = gram + unseen, right_gram + unseen
         if self.kind == "singular":
             c, z = np.linalg.cholesky(gram), np.linalg.cholesky(right_gram)
             u, values, _ = np.linalg.svd(np.linalg.solve(z, np.linalg.solve(c, form).conj().T).conj().T)

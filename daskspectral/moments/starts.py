@@ -2,8 +2,9 @@
 
 Reversible and singular fits weigh rows as they were drawn. If these are not of equilibrium, so are their values, and
 timescales come out too short or too long; eigenvalues of C00^-1 C01 do not depend on the weights. Two findings withdraw
-the values: they differ from those eigenvalues, within the same functions, by more than errors allow; or the weights of
-equilibrium vary by half of their mean, and slow functions differ between starts and ends.
+the values: they differ from those eigenvalues, within the same functions, by half of an interval and by more than the
+error of the difference allows; or the weights of equilibrium vary by half of their mean, and slow functions differ
+between starts and ends.
 """
 
 from __future__ import annotations
@@ -24,8 +25,7 @@ Array = NDArray[np.floating[Any]]
 
 SLOWEST = 3  # functions that are compared
 UNEVEN = 0.5  # of their mean, by which weights of equilibrium vary
-CERTAIN = 4.0  # errors from folds: chance exceeds it in 1 of 300 samples
-DRIFTED = 3.0  # errors from folds, from which on starts may explain singular values that differ from eigenvalues
+CERTAIN, LIKELY = 4.0, 3.0  # errors from folds: chance exceeds them in 1 of 300 samples, and in 1 of 70
 NEGLIGIBLE = 0.02  # of 1 - value: a bias of a timescale that does not matter
 
 
@@ -83,13 +83,12 @@ def starts_of(moments: Moments, functions: Matrices) -> Starts:
     else:
         mean = (starts + ends) / 2
         fitted, other = replace(at_lag, grams=mean, kind="symmetric").values[:, 0, slow], eigen.real
-    off, own = np.abs(fitted - other), errors(fitted)
-    beyond = float(scipy.special.stdtrit(len(starts) - 2, 0.975)) * own
-    certain = off[0] > CERTAIN * errors(fitted - other)
-    biased = (off[0] > beyond) | (certain & (off[0] > beyond / 2))
-    biased &= off[0] > NEGLIGIBLE * (1 - np.minimum(np.abs(other[0]), 1))
+    off = np.abs(fitted - other)[0]
+    half = float(scipy.special.stdtrit(len(starts) - 2, 0.975)) * errors(fitted) / 2
+    biased = (off > half) & (off > LIKELY * errors(fitted - other))  # eigenvalues of short runs have larger errors
+    biased &= off > NEGLIGIBLE * (1 - np.minimum(np.abs(other[0]), 1))
     # singular values of a process that is not reversible differ from eigenvalues in equilibrium, too
-    expected = moments.operator.solver.two_sided and drift <= DRIFTED
+    expected = moments.operator.solver.two_sided and drift <= LIKELY
     return Starts(imbalance, drift, bool(biased.any() and not expected))
 
 
