@@ -233,17 +233,18 @@ def spreads_of(moments: Moments) -> dict[int, float]:
     return {int(c): float(s) for c, s, use in zip(columns, spread[:m], usable[:m], strict=True) if use}
 
 
-def unlike_columns(spreads: Mapping[int, float], chosen: Sequence[int] | None) -> str:
+def unlike_columns(spreads: Mapping[int, float], chosen: Sequence[int] | None, view: str = "x") -> str:
     """That columns are of unlike units, in words; "" where their spreads are within a hundredfold.
 
-    `spreads` are standard deviations by the number of the prepared column, which is one of the `chosen` columns of X.
+    `spreads` are standard deviations by the number of the prepared column, which is one of the `chosen` columns of X,
+    or of another `view`.
     """
     if not spreads or max(spreads.values()) <= UNLIKE * min(spreads.values()):
         return ""
-    least, most = (
-        f"{spreads[c]:.3g} in {column_name(c if chosen is None else chosen[c])}"
-        for c in (min(spreads, key=lambda c: spreads[c]), max(spreads, key=lambda c: spreads[c]))
-    )
+    both = min(spreads, key=lambda c: spreads[c]), max(spreads, key=lambda c: spreads[c])
+    numbers = [c if chosen is None else chosen[c] for c in both]
+    names = [column_name(c) if view == "x" else f"column {c} of {view}" for c in numbers]
+    least, most = (f"{spreads[c]:.3g} in {name}" for c, name in zip(both, names, strict=True))
     return (
         f"the standard deviations of the columns go from {least} to {most}, and functions of one scale hardly see the "
         "columns of small ones: Rows(X, standardize=True) brings them to one"

@@ -172,11 +172,20 @@ class Solved:
         )
 
     def unlike(self) -> str:
-        """Whether columns are of unlike units, where functions have one scale for all: no periods, and none linear."""
-        basis = self.posed.left.basis
-        if basis.periodic or any(isinstance(b.kernel, (Periodic, Linear)) for b in at_landmarks(basis)):
-            return ""
-        return unlike_columns(spreads_of(self.moments), self.moments.preparation.get("columns"))
+        """Whether columns are of unlike units, where functions have one scale for all: no periods, and none linear.
+
+        The columns of right functions of other variables are known at their landmarks.
+        """
+        prepared, right = self.moments.preparation, self.moments.right_basis
+        sides = [("x", self.posed.left.basis, spreads_of(self.moments), prepared)]
+        if self.posed.operator.own_right_basis and right is not None:
+            spreads = {c: float(s) for b in at_landmarks(right) for c, s in enumerate(b.landmarks.std(axis=0)) if s > 0}
+            sides.append((self.posed.operator.right_view, right, spreads, prepared["right"]))
+        for view, basis, spreads, own in sides:
+            scaled = basis.periodic or any(isinstance(b.kernel, (Periodic, Linear)) for b in at_landmarks(basis))
+            if not scaled and (text := unlike_columns(spreads, own.get("columns"), view)):
+                return text
+        return ""
 
     def low_rank(self) -> str:
         """Whether a kernel of given scale has so few directions that the number of them decides the values."""
