@@ -58,7 +58,7 @@ def starts_of(moments: Moments, functions: Matrices) -> Starts:
 
     Of `Transfer` with right functions in the same basis, or reversible. Without folds nothing is biased.
     """
-    starts, pairs, ends, constant, factor = _both_ends(moments, functions)
+    starts, pairs, ends, constant, factor = both_ends(moments, functions)
     imbalance = _imbalance(starts[0], pairs[0], constant)
     slow = [i for i in range(starts.shape[1]) if i != constant][:SLOWEST]
     if len(starts) < 3 or not slow:
@@ -92,7 +92,7 @@ def starts_of(moments: Moments, functions: Matrices) -> Starts:
     return Starts(imbalance, drift, bool(biased.any() and not expected))
 
 
-def _both_ends(moments: Moments, functions: Matrices) -> tuple[Matrices, Matrices, Matrices, int | None, float]:
+def both_ends(moments: Moments, functions: Matrices) -> tuple[Matrices, Matrices, Matrices, int | None, float]:
     """Inner products (S, k, k) of starts, of starts and ends, of ends; the number of the constant; the factor.
 
     Of centered functions the constant comes first.

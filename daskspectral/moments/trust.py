@@ -348,14 +348,12 @@ def advise_reach(before: Moments, after: Moments) -> None:
 
 
 def _started(operator: Operator, starts: Starts) -> str:
-    values, which, weights = operator.solver.values.removesuffix("_").replace("_", " "), "", "est"
-    if not operator.solver.two_sided:
-        which, weights = " (or the process is not reversible)", "other"
-    taken = f"weights of a fit other of Transfer({operator.lag})" if which else "weights"
+    values = operator.solver.values.removesuffix("_").replace("_", " ")
+    which = "" if operator.solver.two_sided else " (or the process is not reversible)"
     return (
         f"the trajectories do not start in equilibrium{which}: its weights vary by {_percent(starts.imbalance)}, and "
         f"{values}, with their timescales, are those of the process as it was started, so that none is trusted. Fit "
-        f"again with {taken}, sample_weight={weights}.equilibrium_weights(X), or take Transfer(lag, 'eigen')"
+        "again with weights, sample_weight=est.equilibrium_weights(X), or take Transfer(lag, 'eigen')"
     )
 
 

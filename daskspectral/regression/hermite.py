@@ -65,7 +65,9 @@ class HermiteRegressor(Regressor):
     alpha : float, "gcv" or None
         Weight of the penalty, 0 or more. By default the weight with the least error on folds that were left out, for
         which sums by fold are enough; "gcv", and any fit without folds, takes the weight with the least robust
-        generalised cross-validation, which can fail badly where p is about half of n.
+        generalised cross-validation, which can fail badly where p is about half of n. The penalty is in the units of
+        X: even with linear functions, columns of a thousandth of the others' deviation hardly count at one alpha. Give
+        Rows(X, standardize=True) for columns of unequal units.
     gradient_weight : float
         Weight of a gradient against a value, 0 or more. In standardised columns gradients follow by the chain rule, and
         count in these units.

@@ -19,7 +19,7 @@ from daskspectral.kernels import Periodic
 from daskspectral.moments import Moments
 from daskspectral.moments.lags import ChapmanKolmogorov, LagMatrices, is_lagged
 from daskspectral.moments.patterns import patterns_of
-from daskspectral.moments.starts import stationary
+from daskspectral.moments.starts import both_ends, stationary
 from daskspectral.passes.apply import Result
 from daskspectral.passes.functions import SpanValues
 from daskspectral.passes.score import explained
@@ -179,19 +179,18 @@ class Dynamics:
         The stationary density over that of the rows, in the span of the fitted functions: the left function of the
         value 1 (Koopman reweighting: Wu, Nüske, Paul, Klus, Koltai and Noé 2017). A second fit with them,
         `fit(X, sample_weight=est.equilibrium_weights(X))`, is of the process in equilibrium. Negative values are cut
-        off at 0. Options as in `transform`. Raises ValueError without a constant among the functions, and of reversible
-        processes, which are of equilibrium.
+        off at 0. Options as in `transform`. Raises ValueError without a constant among the functions.
         """
-        matrices, estimator = self._square_matrices(), cast(Any, self)
+        matrices, moments, estimator = self._square_matrices(), self.moments_, cast(Any, self)
         if isinstance(X, (list, tuple)):
             return [self.equilibrium_weights(one, **options) for one in X]
-        operator: Any = self.moments_.operator
-        if operator.reversible:
-            raise ValueError("reversible=True takes rows as of equilibrium: fit Transfer(lag) for weights of it")
         if matrices.constant is None:
             raise ValueError("weights of equilibrium take the constant among the functions: fit with center=False")
-        found = self.coefficients_.real @ stationary(matrices.forms[0, 0], matrices.grams[0])
-        found = found[:, None] / (self.moments_.mean("first") @ found)
+        starts, pairs = matrices.grams, matrices.forms[:, 0]
+        if "followed" in moments.arrays:  # of rows as they came, not taken as reversible
+            starts, pairs, *_ = both_ends(moments, self.coefficients_)
+        found = self.coefficients_.real @ stationary(pairs[0], starts[0])
+        found = found[:, None] / (moments.mean("first") @ found)
         device = chosen_device(self.device)
         function = SpanValues(self.basis_, found, device=device, preparation=self.preparation_)
         output = Result("weight", (), (), finish=_positive)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import daskspectral as dsp
 from daskspectral.basis import CallableBasis
 from daskspectral.moments.folds import mixed
-from daskspectral.moments.starts import _both_ends, starts_of
+from daskspectral.moments.starts import both_ends, starts_of
 from daskspectral.operators import Transfer
 from daskspectral.passes import sums
 from tests.common import doubtful
@@ -52,7 +52,7 @@ def fit(operator: Transfer, x: Any, **options: Any) -> dsp.SpectralDecomposition
 
 @doubtful
 @pytest.mark.parametrize("operator", [*OPERATORS, Transfer(2, reversible=True, further=(3,))])
-def test_inner_products_of_both_ends_are_sums_over_pairs(operator: Transfer) -> None:
+def test_inner_products_ofboth_ends_are_sums_over_pairs(operator: Transfer) -> None:
     x = walks(JUMPS, 30, 50, 0, [1, 0, 0])
     model = fit(operator, x)
     moments, functions = model.moments_, model.coefficients_
@@ -63,7 +63,7 @@ def test_inner_products_of_both_ends_are_sums_over_pairs(operator: Transfer) -> 
     )
     if operator.center:
         f, g = (np.vstack([np.ones(f.shape[1]), values]) for values in (f, g))
-    starts, pairs, ends, constant, _ = _both_ends(moments, functions)
+    starts, pairs, ends, constant, _ = both_ends(moments, functions)
     assert constant == 0
     for found, wanted in ((starts, f @ f.T), (pairs, f @ g.T), (ends, g @ g.T)):
         np.testing.assert_allclose(found[0], wanted / f.shape[1], atol=1e-12)
