@@ -131,7 +131,7 @@ class Monomials(Kind):
 
     def rival(self, search, splits, periods, rng):
         dimension = search.pilot.points("x").shape[1]
-        return Rival.of(self.name, MonomialBasis(dimension, 2), search, splits, "monomials to degree 2")
+        return Rival.of(MonomialBasis(dimension, 2), search, splits, "monomials to degree 2")
 """
 
 

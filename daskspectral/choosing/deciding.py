@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,14 +14,23 @@ from numpy.typing import NDArray
 from daskspectral.basis import Basis
 from daskspectral.choosing.landmarks import advise_copies
 from daskspectral.choosing.pilot import FOLDS, ROWS, Pilot
-from daskspectral.choosing.rivals import SPLIT, Halves, Kind, Rival
-from daskspectral.choosing.search import PENALTIES, TIMES, TRIAL_LANDMARKS, Family, Search, SideFunctions, families_of
+from daskspectral.choosing.rivals import Kind, Rival
+from daskspectral.choosing.search import (
+    PENALTIES,
+    TIMES,
+    TRIAL_LANDMARKS,
+    Family,
+    LandmarkSearch,
+    SideFunctions,
+    families_of,
+)
 from daskspectral.choosing.side import Open, Side
 from daskspectral.data.source import Source
 from daskspectral.engine.memory import local_threads
 from daskspectral.errors import Rank, TrustWarning, warn_user
 from daskspectral.kernels import Kernel
-from daskspectral.moments.trial import Setting, half_splits
+from daskspectral.moments.search import Search, Setting
+from daskspectral.moments.trial import half_splits
 from daskspectral.operators import Operator
 from daskspectral.passes.selection import Candidate, Selection
 from daskspectral.solvers import Penalised
@@ -29,7 +38,6 @@ from daskspectral.solvers import Penalised
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 BLOCK_ROWS = 2048  # of the basis functions' buffers
-LEAST_HALVED = 4000  # rows of a pilot, of which half train a network
 LEAST_ROWS, LEAST_DISTINCT = 40, 20  # of a pilot, and of those that differ: with fewer there is nothing to compare by
 PLAIN = 0.5  # of the median distance, where nothing can be compared
 TWO_SIDED = (*PENALTIES, 0.01, 100.0)
@@ -42,15 +50,10 @@ def decide(source: Source, wanted: Open, rng: np.random.Generator) -> Selection:
     row (on_invalid="raise"), ValueError where no row is valid, or all are equal, LinAlgError where no candidate
     converges.
     """
-    operator, halves = wanted.operator, None
+    operator = wanted.operator
     periods = wanted.left.periods_in(source, operator) if wanted.alone else None
-    kinds = [kind for kind in Kind.family() if wanted.alone and kind.takes(wanted, source.dimension, periods)]
-    hidden = any(kind.trained for kind in kinds)
-    pilot = Pilot.draw(source, wanted.judge, rng, blocks=source.lagged is not None, halves=1 + hidden)
+    pilot = Pilot.draw(source, wanted.judge, rng, blocks=source.lagged is not None)
     advise_copies(pilot.raw["x"], source)
-    if hidden and pilot.rows >= LEAST_HALVED:
-        halves = Halves.of(pilot, rng)
-        pilot = halves.seen
     if pilot.repeated is not None:
         warn_user(
             f"of {pilot.rows} rows only {pilot.distinct} differ, and equal rows tell nothing of slopes: kernels are "
@@ -61,10 +64,9 @@ def decide(source: Source, wanted: Open, rng: np.random.Generator) -> Selection:
         )
     search = _search(pilot, wanted, rng)
     candidates: tuple[Candidate, ...] = ()
-    edge = why = ""
-    if operator.comparable is None:
-        why = f"{operator.name} has no score"
-    elif pilot.rows < LEAST_ROWS or pilot.distinct < LEAST_DISTINCT or pilot.folds < 2:
+    median, edge, undercut = search.leading.families[0].median, "", None
+    why = "" if operator.comparable is not None else f"{operator.name} has no score"
+    if not why and (pilot.rows < LEAST_ROWS or pilot.distinct < LEAST_DISTINCT or pilot.folds < 2):
         what, least = ("rows", LEAST_ROWS) if pilot.repeated is None else ("distinct rows", LEAST_DISTINCT)
         why = f"{pilot.distinct} {what} are too few, {least} at least are needed"
     if why:
@@ -72,17 +74,16 @@ def decide(source: Source, wanted: Open, rng: np.random.Generator) -> Selection:
         logger.info("nothing was compared (%s): %s", why, search.leading.kernel(setting))
     else:
         splits = half_splits(pilot.folds, TIMES, rng)
-        judged, edge = search.run(splits, rng)
-        if len(search.failed) == len(judged):
-            raise np.linalg.LinAlgError(f"no candidate of the choice converged:\n{search.failures}")
-        setting = judged[0][0]
-        candidates = search.table(judged)
+        final, first, edge = search.run(splits, rng)
+        setting, undercut = final.order[0], search.undercut(final)
+        kinds = [kind for kind in Kind.family() if wanted.alone and kind.takes(wanted, source.dimension, periods)]
+        rivals = {kind: kind.rival(search, splits, periods, rng) for kind in kinds}
+        better, candidates = _best(search, final, {kind: rival for kind, rival in rivals.items() if rival is not None})
+        others = zip(first.order, search.leading.table(first, wanted.components), strict=True)
+        candidates += tuple(candidate for s, candidate in others if s not in final.found)
         logger.info("chosen among %d candidates: %s", len(candidates), candidates[0].kernel)
-        found = (kind.rival(search, splits, periods, rng) for kind in kinds if halves is not None or not kind.trained)
-        rivals = [rival for rival in found if rival is not None]
-        better, candidates = _best(halves, search, judged[0], rivals, candidates)
         if better is not None:
-            return Selection(candidates, {"basis": better}, pilot.rows, search.leading.families[0].median, "", why)
+            return Selection(candidates, {"basis": better}, pilot.rows, median)
     parameters: dict[str, Any] = {} if setting.penalty is None else {"solver": Penalised(setting.penalty)}
     for functions in search.sides:
         side = functions.side
@@ -90,40 +91,25 @@ def decide(source: Source, wanted: Open, rng: np.random.Generator) -> Selection:
             kernel = functions.kernel(setting)
             raw = functions.family(setting).raw(kernel, side, pilot, rng, filled=pilot.repeated is None)
             parameters[f"{side.prefix}basis"] = side.given_at(raw, kernel, 0.0 if side.prefix else search.spread)
-    undercut = None if why else search.undercut(judged)
-    return Selection(candidates, parameters, pilot.rows, search.leading.families[0].median, edge, why, undercut)
+    return Selection(candidates, parameters, pilot.rows, median, edge, why, undercut)
 
 
 def _best(
-    halves: Halves | None,
-    search: Search,
-    best: tuple[Setting, Array],
-    rivals: Sequence[Rival],
-    table: tuple[Candidate, ...],
+    search: LandmarkSearch, final: Search, rivals: Mapping[Kind, Rival]
 ) -> tuple[Basis | None, tuple[Candidate, ...]]:
-    """The basis that is better than the best kernel at landmarks, None where none is, and the table with all of them.
-
-    Where functions that are trained are among them, all are fitted to one half of a pilot and judged on the other,
-    which none saw.
-    """
-    setting, own = best
-    where, values = "", {"landmarks": own, **{r.kind: r.values for r in rivals if r.values is not None}}
-    if halves is not None:
-        whole, landmark = halves.whole, halves.marked(search.landmark)
-        own = replace(search, pilot=whole, landmark=landmark).judge([setting], [SPLIT])[setting]
-        values = {"landmarks": own, **{rival.kind: rival.again(whole, landmark, SPLIT) for rival in rivals}}
-        where = ", on the half that no basis saw"
-    scores = search.scores(values)
-    logger.info("scores: %s", ", ".join(f"{name} {score:.5g}" for name, score in scores.items()))
-    first = table[0]
-    if halves is not None:
-        first = replace(first, score=scores["landmarks"], why=f"best at landmarks{where}")
-    shown = {"landmarks": first}
-    shown |= {r.kind: r.candidate(scores[r.kind], values[r.kind], f"the best {r.kind}{where}") for r in rivals}
-    bases = {rival.kind: rival.basis for rival in rivals}
-    ahead = {kind.name: kind.ahead for kind in Kind.family()}
-    order = sorted(shown, key=lambda kind: -scores[kind] - ahead.get(kind, 0.0))
-    return bases.get(order[0]), (*(shown[kind] for kind in order), *table[1:])
+    """Return the basis that is better than the best kernel at landmarks, if one is, and the table with all of them."""
+    best, *others = search.leading.table(final, search.open.components, "compared in all splits")
+    values: dict[Kind | None, Array] = {None: final.found[final.order[0]]}
+    values |= {kind: rival.values for kind, rival in rivals.items()}
+    scores = final.evaluator.totals(values)
+    shown: dict[Kind | None, Candidate] = {None: best}
+    for kind, own in rivals.items():
+        why = f"the best {kind.name}"
+        shown[kind] = Candidate.of(own.shown, own.factor, own.penalty, scores[kind], own.values, why)
+    order = sorted(shown, key=lambda kind: -scores[kind] - (0.0 if kind is None else kind.ahead))
+    shown[order[0]] = replace(shown[order[0]], why="best")
+    basis = None if order[0] is None else rivals[order[0]].basis
+    return basis, (*(shown[kind] for kind in order), *others)
 
 
 def pilot_bytes(source: Source, operator: Operator, size: int) -> int:
@@ -134,7 +120,7 @@ def pilot_bytes(source: Source, operator: Operator, size: int) -> int:
     return 3 * rows * source.row_bytes + local_threads() * (trial + 8 * p * BLOCK_ROWS * 6)
 
 
-def _search(pilot: Pilot, wanted: Open, rng: np.random.Generator) -> Search:
+def _search(pilot: Pilot, wanted: Open, rng: np.random.Generator) -> LandmarkSearch:
     """What is compared. Landmarks are rows of one half of the pilot: the other half judges.
 
     Methods that spread landmarks leave rows close to some landmark, where functions are flat: on these a basis would
@@ -165,4 +151,4 @@ def _search(pilot: Pilot, wanted: Open, rng: np.random.Generator) -> Search:
     penalties: Any = tuple(c * pilot.repeats for c in usual) if given == "auto" else (given,)
     landmark = np.zeros(pilot.rows, dtype=bool)
     landmark[pool] = any(side.drawn for side in wanted.sides)
-    return Search(pilot, wanted, left, right, landmark, partial(drawn, wanted.left), penalties)
+    return LandmarkSearch(pilot, wanted, left, right, landmark, partial(drawn, wanted.left), penalties)

@@ -38,17 +38,15 @@ class Pilot:
     folds: int
 
     @classmethod
-    def draw(
-        cls, source: Source, operator: Operator, rng: np.random.Generator, *, blocks: bool, halves: int = 1
-    ) -> Pilot:
-        """`halves` times 10 000 rows of the source, where it has them.
+    def draw(cls, source: Source, operator: Operator, rng: np.random.Generator, *, blocks: bool) -> Pilot:
+        """Draw 10 000 rows of the source, or all.
 
         Folds are contiguous `blocks` of them, labels where the source has some, else random.
 
         Raises InvalidRowError for the lowest invalid row (on_invalid="raise"), ValueError where no row is valid or has
         weight.
         """
-        numbers, fields = draw_fields(source, halves * ROWS, rng)
+        numbers, fields = draw_fields(source, ROWS, rng)
         if not len(numbers):
             raise ValueError(f"no rows are left: every row is invalid. {source.remedy(1.0)}")
         if "weight" in fields:  # rows without weight tell nothing, and may leave a half of the rows without any
@@ -62,7 +60,7 @@ class Pilot:
             )
         raw = {view: fields[view] for view in source.preparations}
         fields |= {view: np.asarray(prepare(raw[view])) for view, prepare in source.preparations.items()}
-        folds = min(halves * FOLDS, m)
+        folds = min(FOLDS, m)
         if FOLD in fields:
             labels, fold = np.unique(fields.pop(FOLD), return_inverse=True)
             folds = len(labels)

@@ -16,10 +16,9 @@ from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
 from daskspectral.moments.lattice import lattice_of, solve_modes
-from daskspectral.moments.lattice_regression import PARTS, Regressed, regress
-from daskspectral.moments.prior_choice import FAMILIES, UNIT, Chosen, choose_prior
+from daskspectral.moments.lattice_regression import Regressed, regress
+from daskspectral.moments.prior_choice import FAMILIES, UNIT, Chosen, choose_prior, kernel_of
 from daskspectral.moments.problem import checked_means
-from daskspectral.moments.trial import Setting
 from daskspectral.passes.selection import Candidate, Selection
 from daskspectral.solvers import Penalised, Solving
 
@@ -37,39 +36,31 @@ def solve_on_lattice(moments: Moments, *, basis: Any, solver: Solving, count: in
     penalty = solver.resolved("auto" if moments.penalty is None else moments.penalty)
     c = penalty if isinstance(penalty, float) else None
     if penalty is None or not (c is None or own is None or own.automatic):
-        known = (FAMILIES[0],) if own is None else (own,)
-        chosen = Chosen(known, Setting(0, UNIT, 1.0 if c is None else c), reason="every parameter was given")
+        family = FAMILIES[0] if own is None else own
+        chosen = Chosen(kernel_of(family, UNIT, moments), c, reason="every parameter was given")
     else:
         chosen = choose_prior(moments, kernel=own, penalty=c, count=count, threads=_in_threads)
         if not chosen.table:
             warn_user(
-                f"kernels and scales of the lattice were not compared, since {chosen.reason}: "
-                f"{chosen.kernel(chosen.prior, moments)} and penalty={chosen.prior.penalty:g} were taken, which suit "
-                "some data. Fit with folds, or give kernel and penalty",
+                f"kernels and scales of the lattice were not compared, since {chosen.reason}: {chosen.kernel} and "
+                f"penalty={chosen.penalty:g} were taken, which suit some data. Fit with folds, or give kernel and "
+                "penalty",
                 TrustWarning,
             )
-    best = chosen.prior
-    found = chosen.kernel(best, moments)
     release()
     attributes = solve_modes(
         moments,
-        kernel=found,
+        kernel=chosen.kernel,
         orders=orders,
         solver=solver,
-        penalty=None if penalty is None else best.penalty,
+        penalty=chosen.penalty,
         count=count,
         compared=bool(chosen.table),
     )
-    table = tuple(
-        Candidate.of(
-            str(chosen.kernel(s, moments)), s.factor, s.penalty, score, values[:, :count], "" if place else "best"
-        )
-        for place, (s, score, values) in enumerate(chosen.table)
-    )
-    selection = _selection(moments, table, orders, found, edge=chosen.edge, reason=chosen.reason)
+    selection = _selection(moments, chosen, orders, count)
     if penalty is None:
         return attributes, selection
-    return attributes, selection.with_parameters({"solver": Penalised(best.penalty or 0.0)})
+    return attributes, selection.with_parameters({"solver": Penalised(chosen.penalty or 0.0)})
 
 
 def regress_on_lattice(
@@ -79,12 +70,7 @@ def regress_on_lattice(
     orders, own = _given(basis, moments)
     terms: dict[str, Any] = {"alpha": alpha, "gradient_weight": gradient_weight, "cut": cut}
     found = regress(moments, kernel=own, orders=orders, **terms, threads=_in_threads)
-    table = tuple(
-        Candidate(name, factor, penalty, explained, errors, PARTS, "" if place else "best")
-        for place, (name, factor, penalty, explained, errors) in enumerate(found.table)
-    )
-    reason = "" if table else "every parameter was given, or there are no folds"
-    return found, _selection(moments, table, orders, found.kernel, edge=found.edge, reason=reason)
+    return found, _selection(moments, found.chosen, orders)
 
 
 def _given(basis: Any, moments: Moments) -> tuple[tuple[int, ...] | None, Kernel | None]:
@@ -102,19 +88,16 @@ def _given(basis: Any, moments: Moments) -> tuple[tuple[int, ...] | None, Kernel
     return None if own is None else _given_orders(own, lattice), kernel
 
 
-def _selection(
-    moments: Moments,
-    table: tuple[Candidate, ...],
-    orders: tuple[int, ...] | None,
-    kernel: Kernel,
-    *,
-    edge: str,
-    reason: str,
-) -> Selection:
+def _selection(moments: Moments, chosen: Chosen, orders: tuple[int, ...] | None, count: int | None = None) -> Selection:
     """The table, and the basis that gives the solution again; rows are those of the pass, scales of its period."""
+    table = tuple(
+        Candidate.of(str(kernel), factor, penalty, score, values[:, :count], "" if place else "best")
+        for place, (kernel, factor, penalty, score, values) in enumerate(chosen.table)
+    )
     lattice = lattice_of(moments)
-    basis = replace(lattice if orders is None else lattice.truncated(orders), kernel=kernel)
-    return Selection(table, {"basis": basis}, moments.count, float(lattice.period.max()), edge, reason)
+    basis = replace(lattice if orders is None else lattice.truncated(orders), kernel=chosen.kernel)
+    period = float(lattice.period.max())
+    return Selection(table, {"basis": basis}, moments.count, period, chosen.edge, chosen.reason)
 
 
 def advise_range(kernel: Kernel, lattice: FourierLattice) -> None:

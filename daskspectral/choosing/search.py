@@ -15,9 +15,10 @@ candidate, as often as it is better.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,19 +33,8 @@ from daskspectral.engine.threads import one_blas_thread
 from daskspectral.kernels import Gaussian, Kernel, Mahalanobis, Matern, Periodic
 from daskspectral.landmarks import BY_KERNEL, choose, median_of_distinct
 from daskspectral.moments.problem import Posed
-from daskspectral.moments.trial import (
-    LARGEST_FACTOR,
-    SMALL,
-    Setting,
-    Split,
-    Trial,
-    climb,
-    compared,
-    edge_of,
-    energy_scores,
-    merged,
-    ranked,
-)
+from daskspectral.moments.search import LARGEST_FACTOR, SMALL, Search, Setting, TrialEvaluator, compared
+from daskspectral.moments.trial import Split, Trial, merged
 from daskspectral.operators import Operator
 from daskspectral.passes.selection import Candidate
 
@@ -127,6 +117,16 @@ class SideFunctions:
         family = self.family(setting)
         return family.kernel.resolve(family.median).resolve(setting.factor * family.median, "auto")
 
+    def table(self, search: Search, count: int | None = None, why: str = "") -> tuple[Candidate, ...]:
+        """The candidates of a search as they are shown, with `count` values; `why` says of the others what they are."""
+        scores, failed = search.scores, getattr(search.evaluator, "failed", {})
+        return tuple(
+            Candidate.of(
+                str(self.kernel(s)), s.factor, s.penalty, scores[s], search.found[s][:, :count], failed.get(s, why)
+            )
+            for s in search.order
+        )
+
     def of(self, setting: Setting, size: int, spread: float) -> Basis:
         """The basis of a setting with the first `size` landmarks."""
         basis = self.side.basis
@@ -137,13 +137,12 @@ class SideFunctions:
 
 
 @dataclass(frozen=True, eq=False)
-class Search:
+class LandmarkSearch:
     """What is compared, of what is left `open`.
 
     `left` and `right` are the functions of both sides, `right` is None where they are the same. `landmark` (m,) marks
     the rows of the pilot among which landmarks are chosen, and `drawn` makes a family of a kernel on the left.
-    `penalties` are the values of c that may be tried. `size` is the number of functions at landmarks. `failed` are the
-    settings whose solution did not converge, and why.
+    `penalties` are the values of c that may be tried. `size` is the number of functions at landmarks.
     """
 
     pilot: Pilot
@@ -154,7 +153,6 @@ class Search:
     drawn: Callable[[Kernel], Family]
     penalties: tuple[float | None, ...]
     size: int = TRIAL_LANDMARKS
-    failed: dict[Setting, str] = field(default_factory=dict)
 
     @property
     def operator(self) -> Operator:
@@ -187,56 +185,57 @@ class Search:
         return self.slopes and self.operator.derivative_order == 1 and own is not None and own.kernel == "auto"
 
     @property
-    def count(self) -> int:
-        """How many values are compared."""
-        count = compared(self.open.components)
-        return max(count, self.open.components) if self.operator.solver.two_sided else count
-
-    @property
-    def failures(self) -> str:
-        """The candidates that did not converge, each with its reason."""
-        return "\n".join(f"{self.leading.kernel(s)}, penalty {s.penalty}: {why}" for s, why in self.failed.items())
-
-    @property
     def leading(self) -> SideFunctions:
         """The functions whose kernel stands for a candidate."""
         return self.left if self.right is None or len(self.left.families) > 0 else self.right
 
-    def run(self, splits: Sequence[Split], rng: np.random.Generator) -> tuple[list[tuple[Setting, Array]], str]:
-        """The settings with their held-out values, finalists first; and `edge_of` its scales.
+    def evaluator(
+        self, splits: Sequence[Split], trial: Callable[[Pilot, Setting], Trial] | None = None, penalties: Any = None
+    ) -> TrialEvaluator:
+        """Return what compares bases on the pilot in some splits: those of settings, or any that `trial` measures."""
+        part, halves = merged(splits, self.pilot.folds)
+        pilot, count, components = self.pilot.parted(part), compared(self.open.components), None
+        if self.operator.solver.two_sided:
+            components = self.open.components
+            count = max(count, components)
+        measured = partial(trial or self._trial, pilot)
+        return TrialEvaluator(measured, halves, count, penalties or self.penalties, components)
 
-        The best scale of each kernel, and the best metric, are compared in all splits.
+    def _trial(self, pilot: Pilot, setting: Setting) -> Trial:
+        basis = self.left.of(setting, self.size, self.spread)
+        right = None if self.right is None else self.right.of(setting, self.size, 0.0)
+        return pilot.trial(basis, right, self.landmark, self.open.dtype)
+
+    def run(self, splits: Sequence[Split], rng: np.random.Generator) -> tuple[Search, Search, str]:
+        """Return the finalists, all that were tried with few functions, and the edge of the scales.
+
+        The best scale of each kernel, and the best metric, are compared in all splits. Raises LinAlgError where no
+        candidate converges.
         """
-        first = replace(self._thinned(rng), penalties=self.penalties[:1])
-        found: dict[Setting, Array] = {}
+        thinned = self._thinned(rng)
+        first = Search(thinned.evaluator(splits[:2], penalties=self.penalties[:1]), in_threads)
         for family in range(len(self.leading.families)):
-            first._climb(found, Setting(family, START), splits[:2])
+            self._climb(first, family, START)
         for _ in range(STEPS if self.metrics else 0):
-            best, newest = self.ranked(found)[0], len(self.left.families) - 1
-            if (newest >= KERNELS and best.family != newest) or not first._learned(best):
+            best, newest = first.order[0], len(self.left.families) - 1
+            if (newest >= KERNELS and best.family != newest) or not thinned._learned(best):
                 break
-            start = min(best.factor, LARGEST_FACTOR / 2)
-            first._climb(found, replace(best, family=newest + 1, factor=start), splits[:2])
-        order = self.ranked(found)
-        leaders = {min(s.family, KERNELS): replace(s, penalty=None) for s in reversed(order)}
-        final = self.judge(leaders.values(), splits)
-        best = self.ranked(final)[0]
+            self._climb(first, newest + 1, min(best.factor, LARGEST_FACTOR / 2))
+        leaders = {min(s.family, KERNELS): s for s in reversed(first.order)}
+        final = Search(evaluator := self.evaluator(splits), in_threads)
+        final.judge(leaders.values())
+        best = final.order[0]
         if self.leading.family(best).kernel.automatic:
-            final |= self.judge([replace(best, factor=NARROWER * best.factor, penalty=None)], splits)
-            best = self.ranked(final)[0]
-        edge = edge_of((s.factor for s in found if s.family == best.family), best.factor)
-        done = {**found, **final}
-        return [(s, done[s]) for s in [*self.ranked(final), *(s for s in order if s not in final)]], edge
+            final.judge([replace(best, factor=NARROWER * best.factor)])
+        if len(evaluator.failed) == len(final.found):
+            failures = (f"{self.leading.kernel(s)}, penalty {s.penalty}: {why}" for s, why in evaluator.failed.items())
+            raise np.linalg.LinAlgError("\n".join(["no candidate of the choice converged:", *failures]))
+        return final, first, first.edge(final.order[0])
 
-    def _climb(self, found: dict[Setting, Array], start: Setting, splits: Sequence[Split]) -> None:
-        """The scales beside that of `start`, and further ones while the best is the last that was tried."""
-
-        def best_of(factors: list[float]) -> float:
-            found.update(self.judge([replace(start, factor=f, penalty=None) for f in factors], splits))
-            return next(s.factor for s in self.ranked(found) if s.family == start.family)
-
-        open_scale = self.leading.family(start).kernel.automatic
-        climb([start.factor / 2, start.factor, 2 * start.factor] if open_scale else [start.factor], best_of)
+    def _climb(self, search: Search, family: int, start: float) -> None:
+        """The scales beside `start`, and further ones while the best is the last that was tried."""
+        open_scale = self.leading.family(Setting(family, start)).kernel.automatic
+        search.climb(family, [start / 2, start, 2 * start] if open_scale else [start])
 
     def _learned(self, setting: Setting) -> bool:
         """Whether a kernel in the metric of a setting's first functions could be added to the families.
@@ -274,7 +273,7 @@ class Search:
         self.left.families.append(self.drawn(Mahalanobis(kernel, metric.tolist())))
         return True
 
-    def _thinned(self, rng: np.random.Generator) -> Search:
+    def _thinned(self, rng: np.random.Generator) -> LandmarkSearch:
         """The same search with fewer functions, on fewer rows of the pilot."""
         size, rows = min(FIRST_LANDMARKS, self.size), FIRST_ROWS
         if self.pilot.rows <= rows:
@@ -282,47 +281,13 @@ class Search:
         pilot, chosen = self.pilot.thinned(rows, self.landmark, rng)
         return replace(self, pilot=pilot, landmark=self.landmark[chosen], size=size)
 
-    def judge(self, settings: Iterable[Setting], splits: Sequence[Split]) -> dict[Setting, Array]:
-        """The held-out values (splits, k) of each setting at each penalty; inf where the solution fails."""
-        bases = dict.fromkeys(replace(setting, penalty=None) for setting in settings)
-        parts = in_threads(lambda setting: self._judge(setting, splits), bases)
-        return {s: values for part in parts for s, values in part.items()}
-
-    def _judge(self, setting: Setting, splits: Sequence[Split]) -> dict[Setting, Array]:
-        part, halves = merged(splits, self.pilot.folds)
-        settings = [replace(setting, penalty=c) for c in self.penalties]
-        try:
-            found = self._trial(setting, part).judged(halves, self.count, self.penalties)
-        except np.linalg.LinAlgError as error:
-            self.failed.update(dict.fromkeys(settings, str(error)))
-            found = [np.full((len(splits), self.count), -1.0 if self.operator.solver.two_sided else np.inf)] * len(
-                settings
-            )
-        return dict(zip(settings, found, strict=True))
-
-    def _trial(self, setting: Setting, part: NDArray[np.int64]) -> Trial:
-        basis = self.left.of(setting, self.size, self.spread)
-        right = None if self.right is None else self.right.of(setting, self.size, 0.0)
-        return self.pilot.parted(part).trial(basis, right, self.landmark, self.open.dtype)
-
-    def ranked(self, found: dict[Setting, Array]) -> list[Setting]:
-        """The settings, best first."""
-        return ranked(self.scores(found))
-
-    def scores(self, found: Mapping[Any, Array]) -> dict[Any, float]:
-        """The scores of held-out values (splits, k): larger is better."""
-        if self.operator.solver.two_sided:
-            shares = {s: np.mean(h * np.abs(h), axis=0)[: self.open.components] for s, h in found.items()}
-            return {s: float(np.cumsum(share).max()) for s, share in shares.items()}
-        return energy_scores(found)
-
-    def undercut(self, judged: Sequence[tuple[Setting, Array]]) -> Array | None:
+    def undercut(self, final: Search) -> Array | None:
         """The values of other finalists over those of the best one, (k,), the least of those that are lower in every
         split, else 1: its functions are too few by as much, or follow their own rows. None for an operator of two
         sides."""
         if self.operator.solver.two_sided:
             return None
-        best, *others = (values[:, : self.open.components] for _, values in judged if len(values) > 2)
+        best, *others = (final.found[s][:, : self.open.components] for s in final.order)
         known = np.isfinite(best) & (best > SMALL * best.max(initial=0.0, where=np.isfinite(best)))
         least = np.ones(best.shape[1])
         for values in others:
@@ -330,17 +295,6 @@ class Search:
             ratio = np.divide(values, best, out=np.ones_like(best), where=usable)
             least = np.minimum(least, np.where((ratio < 1).all(axis=0), np.exp(np.log(ratio).mean(axis=0)), 1.0))
         return least
-
-    def table(self, judged: Sequence[tuple[Setting, Array]]) -> tuple[Candidate, ...]:
-        """The candidates as they are shown."""
-        scores = self.scores(dict(judged))
-        rows = []
-        for place, (s, values) in enumerate(judged):
-            why = "best" if not place else "compared in all splits" if len(values) > 2 else ""
-            why = self.failed.get(s, why)
-            kernel, shown = str(self.leading.kernel(s)), values[:, : self.open.components]
-            rows.append(Candidate.of(kernel, s.factor, s.penalty, scores[s], shown, why))
-        return tuple(rows)
 
 
 def families_of(kernel: Kernel | str, order: int, periods: tuple[float | None, ...] | None) -> tuple[Kernel, ...]:

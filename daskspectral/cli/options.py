@@ -191,7 +191,7 @@ OPTIONS = (
     Value(
         "--lattice",
         "Highest frequency of Fourier functions, in place of landmarks, for 1 to 4 columns, of transfer and cross with "
-        "--periods of all: 15, or 30,20; auto: landmarks, a lattice and a network are compared.",
+        "--periods of all: 15, or 30,20; auto: landmarks and a lattice are compared.",
         kinds.LATTICE,
     ),
     Value(

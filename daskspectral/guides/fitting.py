@@ -91,7 +91,7 @@ What may be told
     basis=NeuralBasis()                             many columns of which few matter: a network trained by the
                                                     operator's own loss (extra `neural`), frozen, and solved over all
                                                     rows as any other basis; a model runs without jax
-    basis="auto"                                    compare all of these
+    basis="auto"                                    compare landmarks with a lattice
     solver=Cut()                                    no penalty (`help(dsp.solvers)`)
     folds="blocks"                                  rows that follow one another: error bars from blocks of them, as
                                                     rows with times as their coordinate or index have by themselves

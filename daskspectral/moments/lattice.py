@@ -38,6 +38,7 @@ Arrays = Mapping[str, NDArray[Any]]
 SPAN = 400  # leading functions that are kept
 LOWEST = 300  # functions of lowest frequency that tell the scale of the last value
 FEWER = (0.5, 0.75)  # of the frequencies, by which it is told how much more of them would change
+ITERATIONS = 2  # by which the leading functions of fewer frequencies are found
 CUT_SIZE = 1331  # functions, up to which a solution without a penalty is dense
 
 
@@ -137,7 +138,7 @@ class Weighed:
         t = scale_of(self._last_value(a, b, count), np.trace(outer), max(np.trace(inner), least))
         size = min(most, len(inner))
         try:
-            theta, vectors, _ = leading_by_cholesky(inner, outer, t, size)
+            theta, vectors, sigma = leading_by_cholesky(inner, outer, t, size)
         except scipy.linalg.LinAlgError:
             raise UnresolvedError(
                 f"the functions of the lattice do not tell the rows apart in the box {self.basis.lattice.sides}, of "
@@ -149,7 +150,27 @@ class Weighed:
         if rank == size:  # of rougher functions less is known than that there are rows for them
             rank = len(inner)
         vectors = np.linalg.qr(vectors[:, seen])[0]
+        self._pencil = inner, (1 + t * sigma) * inner + t * outer
         return scipy.linalg.block_diag(np.eye(null), vectors), rank + null
+
+    def coarser(self, share: float, span: Array, count: int) -> tuple[float, Moments]:
+        """Return the moments of the leading functions of a share of the frequencies, and that share exactly.
+
+        By subspace iteration from what the `leading` functions of all frequencies have there; without folds.
+        """
+        inner, total = self._pencil
+        lattice, null = self.basis.lattice, len(span) - len(inner)
+        below = lattice.truncated([max(1, int(share * order)) for order in lattice.orders])
+        places = lattice.places(below)[null:]
+        among = np.ix_(places - null, places - null)
+        inner, factor = inner[among], scipy.linalg.cho_factor(total[among], overwrite_a=True, check_finite=False)
+        block = span[places, null : null + ritz_size(count)]
+        for _ in range(ITERATIONS):
+            block = np.linalg.qr(scipy.linalg.cho_solve(factor, inner @ block, check_finite=False))[0]
+        few = np.zeros((len(span), null + block.shape[1]))
+        few[:null, :null], few[places, null:] = np.eye(null), block
+        width = (below.size / lattice.size) ** (1 / lattice.dimension)
+        return width, self.reduced(few, by_fold=False)
 
     def _blurred(self, vectors: Array) -> Array:
         """How much of the squares of functions (k,) may be errors: of the modes, and of the eigensolver."""
@@ -164,9 +185,10 @@ class Weighed:
         values = scipy.linalg.eigvalsh(white.T @ form @ white)
         return float(values[min(count, len(values)) - 1])
 
-    def reduced(self, span: Array) -> Moments:
-        """The moments of the functions of a span (p, r), by fold too."""
-        functions, lattice, folds = self.scale[:, None] * span, self.basis.lattice, self.moments.folds
+    def reduced(self, span: Array, *, by_fold: bool = True) -> Moments:
+        """Return the moments of the functions of a span (p, r), by fold too, unless not `by_fold`."""
+        functions, lattice = self.scale[:, None] * span, self.basis.lattice
+        folds = self.moments.folds if by_fold else None
         if folds is not None:
             parts = (expanded(lattice, self.operator, folds.of(group)) for group in range(len(folds.count)))
             folds = replace(folds, arrays=stacked(self._reduced(part, functions) for part in parts))
@@ -200,12 +222,7 @@ def solve_modes(
     size = lattice.size
     weighed = Weighed(moments, kernel, lattice)
     span, rank = weighed.span(penalty, count)
-    fewer: list[tuple[float, Moments]] = []
-    for share in FEWER if penalty is not None and moments.folds is not None else ():
-        below = lattice.truncated(tuple(max(1, int(share * order)) for order in lattice.orders))
-        coarser = Weighed(moments, kernel, below)
-        width = (below.size / size) ** (1 / lattice.dimension)
-        fewer.append((width, coarser.reduced(coarser.span(penalty, count)[0])))
+    fewer = [weighed.coarser(share, span, count) for share in FEWER if penalty is not None]
     found = solve_moments(weighed.reduced(span), count=count, fewer=fewer, **options)
     for name in moments.operator.solver.functions:
         found[name] = among_all(weighed.scale[:, None] * (span @ found[name]), moments, lattice)

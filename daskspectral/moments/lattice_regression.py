@@ -6,7 +6,7 @@ constant has a wide prior. With an intercept these are the coefficients of value
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from daskspectral.basis.lattice import WeighedLattice, shrunk_orders
 from daskspectral.kernels import Gaussian, Kernel, Matern
-from daskspectral.moments.lattice import Arrays, among_all, expanded, lattice_of, stacked
+from daskspectral.moments.lattice import Arrays, among_all, lattice_of, written_out
 from daskspectral.moments.moments import Moments
-from daskspectral.moments.prior_choice import FACTORS, LARGEST_FACTOR, families_of, kernel_of
+from daskspectral.moments.prior_choice import Chosen, families_of, kernel_of
 from daskspectral.moments.regression import ridge_problem
-from daskspectral.moments.trial import Setting, Threads, climb_families, edge_of
+from daskspectral.moments.search import RidgeEvaluator, Setting, Threads
 from daskspectral.solve.ridge import RidgeFit, RidgeProblem, solve_diagonal, summed
 
 Array = NDArray[np.floating[Any]]
@@ -27,58 +27,48 @@ GAUSSIAN = Gaussian("auto")
 
 INTERCEPT = 10.0  # root of the constant's prior variance; that of all other functions together is 1
 TRIED, EXACT = 450, 1000  # functions of the lattices on which kernels are compared, and penalties
-Judged = tuple[float, float, Array]
-Table = tuple[tuple[str, float, float, float, Array], ...]
 PARTS = 5  # into which folds are merged
 UNIT = 0.25
 
 
 @dataclass(frozen=True, eq=False)
 class Regressed:
-    """The fit, the coefficients (p, m) of all measured functions, its problem, the kernel, and the table of candidates.
-
-    The table has kernel, scale in periods, penalty, the share of the spread explained and the errors by kind.
-    """
+    """The fit, the coefficients (p, m) of all measured functions, the ridge problem, and how the kernel was chosen."""
 
     fit: RidgeFit
     coefficients: Array
     problem: RidgeProblem
-    kernel: Kernel
-    table: Table
-    edge: str = ""
+    chosen: Chosen
 
 
 @dataclass(frozen=True, eq=False)
-class _Prior(WeighedLattice):
-    """Functions of a weighed lattice with a free constant."""
+class Prior(WeighedLattice):
+    """The functions of a weighed lattice, with a wide prior of the constant."""
+
+    @property
+    def weights(self) -> Array:
+        return np.append(INTERCEPT**2, super().weights[1:])
 
     def norm(self, gram: Array) -> Array:
         return np.eye(self.size)
 
 
-def problem_of(moments: Moments, basis: WeighedLattice, gradient_weight: float) -> RidgeProblem:
-    """The ridge problem of modes on a weighed lattice."""
-    scale, lattice, operator = scale_of(basis), basis.lattice, moments.operator
-    whole, folds = _scaled(expanded(lattice, operator, moments.arrays), scale), moments.folds
+def problem_of(moments: Moments, basis: Prior, gradient_weight: float) -> RidgeProblem:
+    """Return the ridge problem of modes on a weighed lattice: S F S for forms F, S b for right-hand sides b."""
+    written, scale = written_out(moments, basis.lattice), np.sqrt(basis.weights)
+    shapes = {"gram": scale[:, None] * scale, "dirichlet": scale[:, None] * scale, "first": scale}
+    shapes |= {"values": scale[:, None], "slopes": scale[:, None]}
+
+    def scaled(sums: Arrays) -> dict[str, Array]:
+        return {name: values * shapes.get(name, 1.0) for name, values in sums.items()}
+
+    folds = written.folds
     if folds is not None:
-        parts = (_scaled(expanded(lattice, operator, folds.of(k)), scale) for k in range(folds.number))
-        folds = replace(folds, arrays=stacked(parts))
-    measured = replace(moments.measured, basis=basis)
-    return ridge_problem(replace(moments, arrays=whole, measured=measured, folds=folds), gradient_weight)
-
-
-def scale_of(basis: WeighedLattice) -> Array:
-    """S (p,), with the intercept's."""
-    scale = np.sqrt(basis.weights)
-    scale[0] = INTERCEPT
-    return scale
-
-
-def _scaled(sums: Arrays, scale: Array) -> dict[str, Array]:
-    """S F S of forms, S b of right-hand sides and first moments, other sums unchanged."""
-    forms = {name: sums[name] * scale[:, None] * scale for name in ("gram", "dirichlet") if name in sums}
-    vectors = {name: (sums[name].T * scale).T for name in ("values", "slopes", "first") if name in sums}
-    return {**sums, **forms, **vectors}
+        folds = replace(folds, arrays=scaled(folds.arrays))
+    measured = replace(written.measured, basis=basis)
+    return ridge_problem(
+        replace(written, arrays=scaled(written.arrays), measured=measured, folds=folds), gradient_weight
+    )
 
 
 def regress(
@@ -105,50 +95,27 @@ def regress(
         moments = replace(moments, folds=few)
     tried = lattice.truncated(shrunk_orders(orders, TRIED))
 
-    def judge(kernel: Kernel) -> Judged:
-        problem = problem_of(moments, _Prior(tried, kernel), gradient_weight)
-        curve = problem.curve(given, cut)
-        assert curve.errors is not None
-        place = int(np.argmin(curve.errors.sum(axis=1)))
-        errors = curve.errors[place]
-        return float(curve.alphas[place]), problem.explained(float(errors.sum())), errors
+    def problem_at(candidate: Setting) -> RidgeProblem:
+        own = kernel_of(families[candidate.family], candidate.factor, moments)
+        return problem_of(moments, Prior(tried, own), gradient_weight)
 
-    table: Table = ()
-    best, edge = kernel_of(families[0], UNIT, moments), ""
+    reason = "every parameter was given, or there are no folds"
+    chosen = Chosen(kernel_of(families[0], UNIT, moments), given, reason=reason)
     if families[0].automatic and moments.folds is not None and np.count_nonzero(moments.folds.weight) > 1:
-        best, table, edge = _compared(families, moments, judge, threads)
+        chosen = Chosen.by(RidgeEvaluator(problem_at, given, cut), families, moments, threads)
     near = shrunk_orders(orders, EXACT)
-    basis = _Prior(lattice.truncated(near), best)
+    basis = Prior(lattice.truncated(near), chosen.kernel)
     problem = problem_of(moments, basis, gradient_weight)
     fit = problem.solve(alpha, cut)
-    coefficients: Array = scale_of(basis)[:, None] * fit.coefficients
+    coefficients: Array = np.sqrt(basis.weights)[:, None] * fit.coefficients
     if near != orders:
-        basis = _Prior(lattice.truncated(orders), best)
+        basis = Prior(lattice.truncated(orders), chosen.kernel)
         coefficients = _direct(moments, basis, fit.alpha, gradient_weight)
-    return Regressed(fit, among_all(coefficients, moments, basis.lattice), problem, best, table, edge)
+    return Regressed(fit, among_all(coefficients, moments, basis.lattice), problem, chosen)
 
 
-def _compared(
-    families: Sequence[Kernel], moments: Moments, judge: Callable[[Kernel], Judged], threads: Threads
-) -> tuple[Kernel, Table, str]:
-    """The best kernel, the table of all, best first, and `edge_of` its scales."""
-
-    def own(setting: Setting) -> Kernel:
-        return kernel_of(families[setting.family], setting.factor, moments)
-
-    def ordered(found: Mapping[Setting, Judged]) -> list[Setting]:
-        return sorted(found, key=lambda s: -found[s][1])
-
-    factors = [FACTORS] * len(families)
-    tried, found = climb_families(factors, (None,), lambda s: judge(own(s)), ordered, threads, LARGEST_FACTOR)
-    order = ordered(found)
-    best = order[0]
-    table = tuple((str(own(s)), s.factor, *found[s]) for s in order)
-    return own(best), table, edge_of(tried[best.family], best.factor)
-
-
-def _direct(moments: Moments, basis: WeighedLattice, alpha: float, gradient_weight: float) -> Array:
+def _direct(moments: Moments, basis: Prior, alpha: float, gradient_weight: float) -> Array:
     """Return the coefficients (p, m) of a lattice's functions at one penalty, by a Cholesky factorization."""
     form, target = summed(problem_of(replace(moments, folds=None), basis, gradient_weight).observed)
     least = np.full(len(form), max(alpha, 1e-14 * float(np.trace(form))))
-    return np.asarray(scale_of(basis)[:, None] * solve_diagonal(form, target, least))
+    return np.asarray(np.sqrt(basis.weights)[:, None] * solve_diagonal(form, target, least))

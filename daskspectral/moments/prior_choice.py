@@ -6,8 +6,8 @@ read again, and the same moments may be solved anew with any other kernel.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,18 +18,8 @@ from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
 from daskspectral.moments.counting import repeats
 from daskspectral.moments.lattice import Weighed, lattice_of, written_out
 from daskspectral.moments.moments import Moments
-from daskspectral.moments.trial import (
-    Setting,
-    Split,
-    Threads,
-    Trial,
-    climb_families,
-    compared,
-    edge_of,
-    energy_scores,
-    half_splits,
-    ranked,
-)
+from daskspectral.moments.search import Evaluator, Search, Setting, Threads, TrialEvaluator, compared
+from daskspectral.moments.trial import Split, Trial, half_splits
 from daskspectral.solve.pencil import ritz_size
 
 Array = NDArray[np.floating[Any]]
@@ -48,92 +38,63 @@ LEAST_FOLDS = 4
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """The prior that was taken, the candidates with scores and held-out values (splits, k), and why none, if none."""
+    """The kernel and the penalty that were taken, and the table of candidates, best first, with the edge of scales.
 
-    families: tuple[Kernel, ...]
-    prior: Setting
-    table: tuple[tuple[Setting, float, Array], ...] = ()
+    The table has kernel, factor, penalty, score and held-out values (splits, k); without one, `reason` tells why.
+    """
+
+    kernel: Kernel
+    penalty: float | None
+    table: tuple[tuple[Kernel, float, float | None, float, Array], ...] = ()
     edge: str = ""
     reason: str = ""
 
-    def kernel(self, prior: Setting, moments: Moments) -> Kernel:
-        """The kernel of a candidate."""
-        return kernel_of(self.families[prior.family], prior.factor, moments)
-
-
-@dataclass(frozen=True, eq=False)
-class PriorSearch:
-    """What is compared: `families` of kernels with open scales, or one given, at `penalties`, by halves of the folds.
-
-    `trial` has the modes by fold, those of its operator's solutions; `count` values are compared.
-    """
-
-    trial: Trial
-    halves: list[Split]
-    families: tuple[Kernel, ...]
-    penalties: tuple[float, ...]
-    count: int
-    threads: Threads
-
-    def run(self) -> Chosen:
-        """The best prior, and the table of all candidates, best first."""
-        _ = self._written_out  # once, before there are threads
-        tried, found = climb_families(
-            [FACTORS if kernel.automatic else (1.0,) for kernel in self.families],
-            self.penalties,
-            self._judged_or_lost,
-            lambda judged: ranked(energy_scores(judged)),
-            self.threads,
-            LARGEST_FACTOR,
-            rounds=2,  # scores are relative to all candidates
-        )
-        if not any(np.isfinite(values).any() for values in found.values()):
-            self.judged(next(iter(found)))  # which tells why
-        scores = energy_scores(found)
-        order = ranked(scores)
-        edge = edge_of(tried[order[0].family], order[0].factor)
-        return Chosen(self.families, order[0], tuple((s, scores[s], found[s]) for s in order), edge)
-
-    def _judged_or_lost(self, prior: Setting) -> Array:
-        """The held-out values; infinite where the solution does not converge."""
-        try:
-            return self.judged(prior)
-        except np.linalg.LinAlgError:
-            return np.full((len(self.halves), self.count), np.inf)
-
-    def judged(self, prior: Setting) -> Array:
-        """The held-out values (splits, k) of a prior."""
-        assert prior.penalty is not None
-        moments = self._written_out
-        kernel = kernel_of(self.families[prior.family], prior.factor, moments)
-        weighed = Weighed(moments, kernel, lattice_of(moments))
-        small = weighed.reduced(weighed.leading(prior.penalty, ritz_size(self.count), SPAN)[0])
-        return replace(self.trial, moments=small).judged(self.halves, self.count, [prior.penalty])[0]
-
-    @cached_property
-    def _written_out(self) -> Moments:
-        """The moments of fewer frequencies, in which candidates are compared."""
-        lattice = lattice_of(self.trial.moments)
-        return written_out(self.trial.moments, lattice.truncated(shrunk_orders(lattice.orders, TRIED)))
+    @classmethod
+    def by(cls, evaluator: Evaluator, families: Sequence[Kernel], moments: Moments, threads: Threads) -> Chosen:
+        """Search scales of all families whose scale is open."""
+        search = Search(evaluator, threads)
+        for family, kernel in enumerate(families):
+            search.climb(family, FACTORS if kernel.automatic else (1.0,), LARGEST_FACTOR)
+        scores, order = search.scores, search.order
+        kernels = [kernel_of(families[s.family], s.factor, moments) for s in order]
+        table = [(k, s.factor, s.penalty, scores[s], search.found[s]) for k, s in zip(kernels, order, strict=True)]
+        return cls(kernels[0], order[0].penalty, tuple(table), search.edge(order[0]))
 
 
 def families_of(kernel: Kernel | None, usual: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
-    """The kernels that are compared: the given one, which the lattice makes periodic by itself, or the usual ones."""
+    """Return the kernels to compare: the given one, which the lattice makes periodic by itself, or the usual ones."""
     return usual if kernel is None else (kernel.kernel if isinstance(kernel, Periodic) else kernel,)
 
 
 def kernel_of(kernel: Kernel, factor: float, moments: Moments) -> Kernel:
-    """The kernel with its scale, a factor of the longest period of the lattice, where it is open."""
+    """Return the kernel with its scale, a factor of the longest period of the lattice, where it is open."""
     return kernel.resolve(factor * float(lattice_of(moments).period.max()), "auto")
+
+
+def prior_evaluator(
+    trial: Trial, halves: Sequence[Split], families: Sequence[Kernel], penalties: Sequence[float], count: int
+) -> TrialEvaluator:
+    """Compare priors of modes by halves of the folds; `trial` has the modes by fold, `count` values are compared."""
+    whole = trial.moments
+    lattice = lattice_of(whole).truncated(shrunk_orders(lattice_of(whole).orders, TRIED))
+    moments = written_out(whole, lattice)
+
+    def tried(prior: Setting) -> Trial:
+        weighed = Weighed(moments, kernel_of(families[prior.family], prior.factor, whole), lattice)
+        span, _ = weighed.leading(min(penalties), ritz_size(count), SPAN)
+        return replace(trial, moments=weighed.reduced(span))
+
+    return TrialEvaluator(tried, halves, count, penalties)
 
 
 def choose_prior(
     moments: Moments, *, kernel: Kernel | None, penalty: float | None, count: int, threads: Threads
 ) -> Chosen:
-    """The prior of modes, by their folds, for a `kernel` or any (None), and a `penalty` or the usual ones.
+    """Choose the prior of modes by their folds, for a `kernel` or any (None), and a `penalty` or the usual ones.
 
     Without folds, and for operators whose solutions cannot be compared, Matern 3/2 with a tenth of the longest period
-    and c = 10. A penalty that is left open is relative to the effective number of rows.
+    and c = 10. A penalty that is left open is relative to the effective number of rows. Raises LinAlgError if no
+    candidate converges.
     """
     operator, folds = moments.operator.comparable, moments.folds
     families = families_of(kernel, FAMILIES)
@@ -143,10 +104,14 @@ def choose_prior(
     elif folds is None or np.count_nonzero(folds.weight[: folds.number]) < LEAST_FOLDS:
         reason = f"fewer than {LEAST_FOLDS} folds have rows"
     if reason or operator is None or folds is None:
-        return Chosen(families, Setting(0, UNIT, UNCOMPARED * unit if penalty is None else penalty), reason=reason)
+        plain = kernel_of(families[0], UNIT, moments)
+        return Chosen(plain, UNCOMPARED * unit if penalty is None else penalty, reason=reason)
     usual = (PENALTY,) if families[0].automatic else PENALTIES
     penalties = tuple(c * unit for c in usual) if penalty is None else (penalty,)
-    splits = half_splits(folds.number, TIMES, np.random.default_rng(0))
     compared_by = replace(moments, measured=replace(moments.measured, operator=operator))
-    trial = Trial(compared_by, folds.number).merged(splits)
-    return PriorSearch(*trial, families, penalties, compared(count), threads).run()
+    trial, halves = Trial(compared_by, folds.number).merged(half_splits(folds.number, TIMES, np.random.default_rng(0)))
+    evaluator = prior_evaluator(trial, halves, families, penalties, compared(count))
+    found = Chosen.by(evaluator, families, moments, threads)
+    if len(evaluator.failed) == len(found.table):
+        raise np.linalg.LinAlgError(next(iter(evaluator.failed.values())))
+    return found

@@ -28,6 +28,7 @@ from daskspectral.solve.ritz import ritz, ritz_singular
 from daskspectral.solvers import Cut, Solving
 
 Array = NDArray[np.floating[Any]]
+Functions = NDArray[np.inexact[Any]]
 LEAST_HALVED = 16  # landmarks, below which half of them tell nothing
 LOWERED = 1.5  # the power of the factor by which half of the functions change values, of the lower ends of intervals
 MOST_STEEP = 6.0  # the power with which errors fall as frequencies are added
@@ -95,15 +96,17 @@ def solve_moments(
     halved = [b for b in approximate if b.size >= LEAST_HALVED]
     approximation = np.full(len(spectrum.values), np.nan)
     half = bool(halved) and not fewer
-    parts = [(0.5, moments)] if half else [(share, part) for share, part in fewer if part.folds is not None]
+    parts = [(0.5, moments)] if half else fewer
     if parts and not errors.reason:
         every = Cut(solver.rtol, 0.0, solver.ridge)
         changes = np.full((len(parts), len(approximation)), np.nan)
         for change, (_, part) in zip(changes, parts, strict=True):
-            assert part.folds is not None
-            beyond = held_out_by_folds(Posed(part, count, penalty, every, half=half), part.folds)
-            known = min(len(beyond), len(change))
-            change[:known] = beyond[:known] - errors.held_out[:known]
+            less = Posed(part, count, penalty, every, half=half)
+            if half and part.folds is not None:
+                differences = _difference(held_out_by_folds(less, part.folds), errors.held_out)
+            else:
+                differences = _difference(less.whole.values, spectrum.values)
+            change[: len(differences)] = differences
         approximation = extrapolated([share for share, _ in parts], changes)
         if not half:  # fewer functions do not have all values
             approximation = np.where(np.isnan(approximation), np.abs(errors.held_out), approximation)
@@ -139,6 +142,12 @@ def solve_moments(
         "trusted_": solved.trusted,
         "constants_": constants,
     }
+
+
+def _difference(one: Functions, other: Functions) -> Array:
+    """Return the distances of the first values, as far as both have them."""
+    known = min(len(one), len(other))
+    return np.asarray(np.abs(one[:known] - other[:known]))
 
 
 def _lowered(intervals: Array, values: Array, approximation: Array) -> Array:
@@ -206,9 +215,6 @@ def _leading_constant(moments: Moments, functions: Any) -> int:
 
 
 # -- functions judged by moments of rows that they were not fitted to --------------------------------------------------
-
-
-Functions = NDArray[np.inexact[Any]]
 
 
 @dataclass(frozen=True, eq=False)

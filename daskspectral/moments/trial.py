@@ -1,14 +1,10 @@
-"""A basis on trial: its sums over a few rows by fold, solved on half of the folds and judged on the other half.
-
-The scale of a kernel is sought from a few scales outward, as far as they become better.
-"""
+"""A basis on trial: its sums over a few rows by fold, solved on half of the folds and judged on the other half."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,23 +18,10 @@ from daskspectral.moments.summing import SumTask
 from daskspectral.solve.ritz import explained, ritz
 
 Array = NDArray[np.floating[Any]]
-SMALL = 0.003  # of the last value: what eigenvalues below it differ by counts little
 NEGLIGIBLE = 1e-9  # of the largest value
 POSITIVE = 1e-6  # of the largest value, by which one below 0 is no rounding
 MISSING = 0.1  # of what the constant explains: the cost of a singular function that a basis does not have
-DIGITS = 6  # of scores that are no rounding
-COMPARED, MOST_COMPARED = 16, 24  # values that are compared; the same up to 24 components
-LEAST_FACTOR, LARGEST_FACTOR = 1 / 128, 4.0
-Candidate = TypeVar("Candidate")
-Judged = TypeVar("Judged")
-Threads = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
-"""A map over several threads."""
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
-
-
-def compared(components: int) -> int:
-    """How many values are compared."""
-    return max(COMPARED, components) if components > MOST_COMPARED else COMPARED
 
 
 def half_splits(folds: int, times: int, rng: np.random.Generator) -> list[Split]:
@@ -59,25 +42,6 @@ def merged(splits: Sequence[Split], folds: int) -> tuple[NDArray[np.int64], list
     inside = np.stack([np.isin(np.arange(folds), fitted) for fitted, _ in splits])
     part = np.unique(inside, axis=1, return_inverse=True)[1].ravel()
     return part, [(np.unique(part[fitted]), np.unique(part[judged])) for fitted, judged in splits]
-
-
-def energy_scores(found: Mapping[Any, Array]) -> dict[Any, float]:
-    """The scores of candidates by their held-out values (splits, k) of a symmetric form: larger is better.
-
-    Minus the mean of log(h_i + m), with one m for all candidates; value i has the weight 1 / i, for the first values
-    are what is asked for.
-    """
-    least = min(0.0, *(float(np.mean(h[:, 0])) for h in found.values()))
-    shifted = {s: np.maximum(h - least, 0) for s, h in found.items()}
-    middle = SMALL * _last(shifted.values())
-    most = max(float(h[np.isfinite(h)].max(initial=0)) for h in shifted.values()) + middle
-    sizes = {s: np.log(np.minimum(h, 10 * most) + middle).mean(axis=0) for s, h in shifted.items()}
-    return {s: -float(np.average(size, weights=1 / np.arange(1.0, 1 + len(size)))) for s, size in sizes.items()}
-
-
-def ranked(scores: Mapping[Candidate, float]) -> list[Candidate]:
-    """The candidates, best first; of those whose scores differ by rounding the first that was tried."""
-    return sorted(scores, key=lambda candidate: -round(scores[candidate], DIGITS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,75 +151,3 @@ def _raised(held_out: Array, fitted: Array) -> Array:
     """h √(h / l) for held-out values h beyond fitted ones l > 0, h for the others."""
     known = np.isfinite(held_out) & (held_out > fitted) & (fitted > NEGLIGIBLE * np.abs(fitted).max(initial=0.0))
     return np.asarray(held_out * np.sqrt(np.divide(held_out, fitted, out=np.ones_like(fitted), where=known)))
-
-
-def _last(values: Iterable[Array]) -> float:
-    """The smallest mean of the last value that some candidate has; of the last positive one, where values vanish."""
-    means = np.stack([np.mean(h, axis=0) for h in values])
-    best = np.min(np.where(np.isfinite(means) & (means > 0), means, np.inf), axis=0)
-    known = best[np.isfinite(best)]
-    return float(known[-1]) if len(known) else 1.0
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One way to discretise: a kernel by its place among several, a factor of the unit of its scale, c of the penalty.
-
-    The unit is the median distance at landmarks, the longest period on a lattice.
-    """
-
-    family: int
-    factor: float
-    penalty: float | None = None
-
-
-def climb(
-    factors: Iterable[float], best_of: Callable[[list[float]], float], largest: float = LARGEST_FACTOR
-) -> set[float]:
-    """All factors that were judged: the given ones, and twice or half the outermost one while it is the best.
-
-    `best_of` judges new factors, and gives the best of all so far. A single factor is that of a given scale.
-    """
-    new = list(factors)
-    tried = set(new)
-    while new:
-        best = best_of(new)
-        beyond = {min(tried): best / 2, max(tried): 2 * best}.get(best, 0.0) if len(tried) > 1 else 0.0
-        new = [beyond] if LEAST_FACTOR <= beyond <= largest else []
-        tried.update(new)
-    return tried
-
-
-def climb_families(
-    factors: Sequence[Iterable[float]],
-    penalties: Sequence[float | None],
-    judge: Callable[[Setting], Judged],
-    order: Callable[[Mapping[Setting, Judged]], list[Setting]],
-    threads: Threads,
-    largest: float,
-    rounds: int = 1,
-) -> tuple[list[set[float]], dict[Setting, Judged]]:
-    """The factors that were tried of each family, outward from those that are given, and what `judge` says of all.
-
-    `order` is that of the candidates so far, the best first; `threads` maps a function over several of them. The search
-    goes `rounds` times over the families, for an order that depends on all candidates.
-    """
-    found: dict[Setting, Judged] = {}
-
-    def best_of(family: int, new_factors: list[float]) -> float:
-        new = [s for f in new_factors for c in penalties if (s := Setting(family, f, c)) not in found]
-        found.update(zip(new, threads(judge, new), strict=True))
-        return next(s.factor for s in order(found) if s.family == family)
-
-    tried = [set(own) for own in factors]
-    for _ in range(rounds):
-        tried = [climb(own, partial(best_of, family), largest) for family, own in enumerate(tried)]
-    return tried, found
-
-
-def edge_of(tried: Iterable[float], best: float) -> str:
-    """Which end of several factors the best one is, the "smallest" or the "largest"; "" where it lies between them."""
-    factors = list(tried)
-    if len(factors) == 1 or min(factors) < best < max(factors):
-        return ""
-    return "smallest" if best <= min(factors) else "largest"

@@ -1,7 +1,6 @@
 """From sums of values and gradients to ridge problems, at landmarks and on a lattice, against the rows themselves."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -154,48 +153,8 @@ def test_folds_are_merged_in_turn() -> None:
     assert found.number == 2
 
 
-USUAL = [1 / 16, 1 / 8, 1 / 4, 1 / 2]
-
-
-@pytest.mark.parametrize(
-    ("best", "more", "edge"),
-    [
-        *((1 / 4, [], ""), (1 / 32, [1 / 32, 1 / 64], ""), (1 / 1000, [1 / 32, 1 / 64, 1 / 128], "smallest")),
-        *((1.0, [1.0, 2.0], ""), (50.0, [1.0, 2.0], "largest")),
-    ],
-)
-def test_scales_are_tried_until_the_best_is_inside(
-    best: float, more: list[float], edge: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Scores by how near the scale is to the best one; of Matern kernels, which are better than Gaussians here."""
-    moments, period = moments_of(LATTICE, ROWS, FOLD, OPERATOR), LATTICE.period.max()
-    judged: list[float] = []
-
-    def problem_of(moments: Any, basis: Any, gradient_weight: float) -> Any:
-        assert basis.lattice == LATTICE
-        error, matern = abs(np.log(basis.kernel.scale / period / best)), isinstance(basis.kernel, Matern)
-
-        def curve(alpha: Any, cut: float) -> Any:
-            judged.extend([basis.kernel.scale / period] * matern)
-            return SimpleNamespace(alphas=[1.0, 2.0], errors=np.array([[error + 1, 1.0], [error, 0.3 - 0.1 * matern]]))
-
-        fit = SimpleNamespace(coefficients=np.zeros((LATTICE.size, 1)))
-        return SimpleNamespace(curve=curve, explained=lambda e: 1 - e, solve=lambda alpha, cut: fit)
-
-    monkeypatch.setattr(lattice_regression, "problem_of", problem_of)
-    found = regress(moments, **options(kernel=None, alpha=None))
-    kernel, table = found.kernel, found.table
-    assert (judged, found.edge) == (pytest.approx(USUAL + more), edge)
-    nearest = min(judged, key=lambda t: abs(np.log(t / best)))
-    assert kernel == Matern(2.5, nearest * period)
-    assert table[0][:3] == (str(kernel), pytest.approx(nearest), 2.0)
-    assert table[0][3] == pytest.approx(0.8 - abs(np.log(nearest / best)))
-    scores = [row[3] for row in table]
-    assert scores == sorted(scores, reverse=True)
-
-
 def test_without_folds_a_scale_is_taken() -> None:
     moments = replace(moments_of(LATTICE, {k: ROWS[k] for k in "xy"}, FOLD, Regression(targets=2)), folds=None)
     for kernel, wanted in ((None, Matern(1.5, 1.0)), (Gaussian("auto"), Gaussian(1.0))):
-        found = regress(moments, **options(kernel=kernel)).kernel
+        found = regress(moments, **options(kernel=kernel)).chosen.kernel
         assert found == replace(wanted, scale=0.25 * LATTICE.period.max())

@@ -13,10 +13,10 @@ import daskspectral as dsp
 from daskspectral.basis import Basis, FourierLattice, MonomialBasis
 from daskspectral.basis.lattice import shrunk_orders
 from daskspectral.kernels import Matern
-from daskspectral.moments import prior_choice
-from daskspectral.moments.prior_choice import PriorSearch, choose_prior
+from daskspectral.moments.prior_choice import Chosen, choose_prior, prior_evaluator
+from daskspectral.moments.search import Evaluator, Search, Setting, compared, energy_scores, ranked
 from daskspectral.moments.summing import SumTask
-from daskspectral.moments.trial import MISSING, Setting, Trial, compared, energy_scores, half_splits, merged, ranked
+from daskspectral.moments.trial import MISSING, Trial, half_splits, merged
 from daskspectral.operators import Cross, Generator, Laplacian, Operator, PartialDerivative, Schroedinger
 from daskspectral.passes.sums import measure_of
 from tests.moments.common import moments_of
@@ -143,29 +143,55 @@ def each(f: Any, several: Any) -> Any:
     return [f(one) for one in several]
 
 
-class Known(PriorSearch):
-    """A search among candidates whose values are known: the best scale is the penalty."""
+class Known(Evaluator):
+    """Candidates whose scores are known, by how near the factor is to the best one; family 1 is worse, at two c."""
 
-    def judged(self, prior: Setting) -> Any:
-        if prior.factor == 1 / 4 or self.penalties == (0.0,):
-            raise np.linalg.LinAlgError("no convergence")
-        off = 0.02 * abs(np.log2(prior.factor / self.penalties[0])) + 0.1 * prior.family
-        return np.tile(np.exp(off) * np.array([1.0, 2.0, 3.0]), (2, 1))
+    def __init__(self, best: float):
+        self.best = best
+
+    def scores(self, candidate: Setting) -> Any:
+        off = abs(np.log2(candidate.factor / self.best)) + candidate.family
+        return {replace(candidate, penalty=c): np.full((1, 2), -off - c) for c in (0.1, 0.2)}
+
+    def totals(self, found: Any) -> Any:
+        return {s: float(values.mean()) for s, values in found.items()}
 
 
-def test_the_best_prior_comes_first() -> None:
+@pytest.mark.parametrize(
+    ("best", "more", "edge"),
+    [
+        *((1 / 4, [], ""), (1 / 32, [1 / 32, 1 / 64], ""), (1 / 1000, [1 / 32, 1 / 64, 1 / 128], "smallest")),
+        *((1.0, [1.0, 2.0], ""), (50.0, [1.0, 2.0], "largest")),
+    ],
+)
+def test_scales_are_tried_until_the_best_is_inside(best: float, more: list[float], edge: str) -> None:
+    search, usual = Search(Known(best), each), [1 / 16, 1 / 8, 1 / 4, 1 / 2]
+    for family in (0, 1):
+        search.climb(family, usual, 2.0)
+        assert sorted(search.tried(family)) == sorted(usual + more)
+    first = search.order[0]
+    assert first == Setting(0, min(usual + more, key=lambda f: abs(np.log(f / best))), 0.1)
+    assert search.edge(first) == edge
+    given = Search(Known(best), each)
+    given.climb(0, [1.0])
+    assert (len(given.found), given.edge(given.order[0])) == (2, "")
+
+
+def test_candidates_that_do_not_converge_are_last_and_named() -> None:
     whole = moments()
-    known: Any = (*Trial(whole, FOLDS).merged(splits()), prior_choice.FAMILIES)
-    found = Known(*known, (1.1,), 3, each).run()
-    assert (found.prior, found.edge) == (Setting(0, 1.0, 1.1), "")
-    assert {s.factor for s, *_ in found.table if s.family == 0} == {1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0}
-    scores = [score for _, score, _ in found.table]
-    assert scores == sorted(scores, reverse=True)
-    assert len(found.table) == len({prior for prior, *_ in found.table})
-    assert found.kernel(found.prior, whole) == Matern(1.5, LATTICE.period.max())
-    assert {s.factor for s, score, _ in found.table[-2:]} == {1 / 4}  # they do not converge
-    with pytest.raises(np.linalg.LinAlgError, match="no convergence"):
-        Known(*known, (0.0,), 3, each).run()
+    known = prior_evaluator(*Trial(whole, FOLDS).merged(splits()), [Matern(1.5, "auto")], [1.0], 3)
+
+    def tried(candidate: Setting) -> Trial:
+        if candidate.factor == 1 / 4:
+            raise np.linalg.LinAlgError("no convergence")
+        return known.trial(candidate)
+
+    evaluator = replace(known, trial=tried)
+    found = Chosen.by(evaluator, [Matern(1.5, "auto")], whole, each)
+    assert evaluator.failed == {Setting(0, 1 / 4, 1.0): "no convergence"}
+    assert found.table[-1][1] == 1 / 4
+    assert found.kernel == Matern(1.5, found.table[0][1] * LATTICE.period.max())
+    assert [score for *_, score, _ in found.table] == sorted((score for *_, score, _ in found.table), reverse=True)
 
 
 def test_held_out_values_of_a_prior_are_those_of_the_weighed_functions() -> None:
@@ -175,8 +201,8 @@ def test_held_out_values_of_a_prior_are_those_of_the_weighed_functions() -> None
     there = Trial.measure(task, ROWS, FOLD, LANDMARK, FOLDS)
     modes = trial(LATTICE, ROWS, Laplacian())
     for c in (1.0, 0.1):
-        search = PriorSearch(*modes.merged(splits()), (Matern(1.5, 0.6),), (c,), 16, each)
-        values = search.judged(Setting(0, 1.0, c))
+        evaluator = prior_evaluator(*modes.merged(splits()), (Matern(1.5, 0.6),), (c,), 16)
+        values = evaluator.scores(Setting(0, 1.0))[Setting(0, 1.0, c)]
         np.testing.assert_allclose(values, there.judged(splits(), 16, [c])[0], rtol=1e-5, atol=1e-7)
 
 
@@ -187,15 +213,14 @@ def test_where_nothing_can_be_compared() -> None:
     ):
         found = choose_prior(there, kernel=None, penalty=None, count=3, threads=each)
         assert reason in found.reason
-        assert found.prior == Setting(0, 0.1, 10.0)
-        assert found.kernel(found.prior, there) == Matern(1.5, 0.1 * LATTICE.period.max())
+        assert (found.kernel, found.penalty) == (Matern(1.5, 0.1 * LATTICE.period.max()), 10.0)
     given: dict[str, Any] = {"kernel": Matern(1.5, 0.6), "penalty": 0.5, "count": 3, "threads": each}
     assert not choose_prior(moments(fold=FOLD % 4), **given).reason
     compared_c = choose_prior(moments(fold=FOLD % 4), **(given | {"penalty": None})).table
-    assert sorted(s.penalty for s, *_ in compared_c) == [1e-4, 1e-3, 0.01, 0.1, 1.0]
+    assert sorted(penalty for _, _, penalty, *_ in compared_c) == [1e-4, 1e-3, 0.01, 0.1, 1.0]
     uneven = replace(there, arrays={**there.arrays, "weight_squares": there.arrays["weight_squares"] * 4})
-    assert choose_prior(uneven, kernel=None, penalty=None, count=3, threads=each).prior.penalty == 40.0
-    assert choose_prior(uneven, kernel=None, penalty=0.5, count=3, threads=each).prior.penalty == 0.5
+    assert choose_prior(uneven, kernel=None, penalty=None, count=3, threads=each).penalty == 40.0
+    assert choose_prior(uneven, kernel=None, penalty=0.5, count=3, threads=each).penalty == 0.5
 
 
 def test_lower_frequencies_are_tried_in_proportion() -> None:

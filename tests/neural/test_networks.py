@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +9,13 @@ import dask.array as da
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import make_moons
 
 import daskspectral as dsp
 from daskspectral.basis import JaxBasis, NeuralBasis
-from daskspectral.choosing import deciding, pilot
-from daskspectral.choosing import rivals as network_trial
-from daskspectral.choosing.rivals import Halves
-from daskspectral.kernels import Gaussian
 from daskspectral.moments.folds import hashed, row_keys
-from daskspectral.operators import BilinearForm, Cross, Laplacian, Transfer
+from daskspectral.operators import BilinearForm, Cross, Transfer
 from daskspectral.passes.session import Kept
-from daskspectral.spectral.choice import choose_functions
-from tests.common import assert_close, assert_same_bits, doubtful
+from tests.common import assert_close, assert_same_bits
 
 pytest.importorskip("jax", reason="networks are trained by JAX: extra `neural`")
 DRIFT = BilinearForm(dsp.forms.form(lambda f, g, x: dsp.forms.inner(f, dsp.forms.partial(g, 1, 0))), "eigen")
@@ -191,45 +184,3 @@ def test_a_training_that_leaves_every_minimum_says_so() -> None:
     with pytest.warns(dsp.errors.FitWarning, match="the loss of the network grew from .* lower the learning rate"):
         model = fitted(strip(), network={"rate": 100.0})
     assert model.eigenvalues_[1] > 0.5  # the functions at random weights, no steps
-
-
-# -- the choice among landmarks, a lattice and a network, on a half of the pilot that no basis saw ---------------------
-
-
-@doubtful
-@pytest.mark.slow
-def test_a_network_wins_where_it_is_better_and_the_fit_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two moons, and eight columns of noise."""
-    monkeypatch.setattr(pilot, "ROWS", 4000)
-    monkeypatch.setattr(deciding, "LEAST_HALVED", 1000)
-    monkeypatch.setattr(network_trial, "NeuralBasis", partial(NeuralBasis, (48, 48, 48), steps=2000, checks=5))
-    noise = 0.3 * np.random.default_rng(0).standard_normal((10_000, 8))
-    x = np.hstack([make_moons(10_000, noise=0.05, random_state=0)[0], noise])
-    model = dsp.SpectralDecomposition(basis="auto", n_components=5, random_state=0).fit(x)
-    best, *others = model.choice_.candidates
-    assert best.kernel == "network, 48-48-48"
-    assert any("at landmarks, on the half that no basis saw" in c.why for c in others)
-    assert model.moments_.folds.reserved == (8, 9)
-    assert not dsp.SpectralDecomposition(**model.choice_.parameters).basis.frozen
-    other = clone(model).set_params(basis=dsp.basis.Landmarks(Gaussian("auto"))).fit(x)  # in no metric
-    assert model.held_out_[1:].sum() < other.held_out_.sum()
-
-
-def test_the_halves_are_folds_of_the_pilot() -> None:
-    rows = {"x": np.arange(40.0)[:, None]}
-    halves = Halves.of(pilot.Pilot(None, Laplacian(), rows, rows, np.arange(40) % 20, 20), np.random.default_rng(0))
-    assert np.bincount(halves.seen.fold).tolist() == [2] * halves.seen.folds == [2] * 10
-    np.testing.assert_array_equal(halves.seen.fields["x"], rows["x"][halves.whole.fold == 0])
-    marks = halves.marked(np.arange(20) < 5)
-    assert marks.sum() == 5
-    assert not marks[halves.whole.fold == 1].any()
-
-
-def test_networks_are_compared_where_they_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    def takes(operator: dsp.operators.Operator) -> bool:
-        wanted = choose_functions(dsp.SpectralDecomposition(operator, "auto"), operator)
-        return network_trial.Network().takes(wanted, 2, None)
-
-    assert [takes(operator) for operator in (Laplacian(), Cross(), BENDING)] == [True, False, False]
-    monkeypatch.setattr(network_trial, "available", lambda: False)  # without jax
-    assert not takes(Laplacian())

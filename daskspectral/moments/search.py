@@ -1,0 +1,189 @@
+"""Candidates of an automatic choice, compared by held-out values, and the search for scales that all choices share.
+
+A candidate is a kernel, a factor of the unit of its scale and a penalty. An `Evaluator` measures it on rows that it was
+not fitted to: by halves of the folds (`TrialEvaluator`), or by ridge problems without each fold (`RidgeEvaluator`). A
+`Search` tries scales from a few factors outward, as far as they become better.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.moments.trial import Split, Trial
+from daskspectral.solve.ridge import RidgeProblem, best_penalty
+
+Array = NDArray[np.floating[Any]]
+SMALL = 0.003  # of the last value: what eigenvalues below it differ by counts little
+DIGITS = 6  # of scores that are no rounding
+COMPARED, MOST_COMPARED = 16, 24  # values that are compared; the same up to 24 components
+LEAST_FACTOR, LARGEST_FACTOR = 1 / 128, 4.0
+Key = TypeVar("Key")
+Threads = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
+"""A map over several threads."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A candidate: a kernel by its place among several, a factor of the unit of its scale, c of the penalty.
+
+    The unit is the median distance at landmarks, the longest period on a lattice.
+    """
+
+    family: int
+    factor: float
+    penalty: float | None = None
+
+
+class Evaluator(ABC):
+    """Held-out values of candidates, and what decides between them."""
+
+    @abstractmethod
+    def scores(self, candidate: Setting) -> dict[Setting, Array]:
+        """Return the held-out values (n_splits, k) of a candidate at each of its penalties."""
+
+    @abstractmethod
+    def totals(self, found: Mapping[Any, Array]) -> dict[Any, float]:
+        """Return a number for each candidate, larger is better; it may be relative to all of them."""
+
+
+@dataclass(frozen=True, eq=False)
+class TrialEvaluator(Evaluator):
+    """Candidates solved on half of the folds and judged on the other half, at all `penalties`.
+
+    `trial` measures the basis of a candidate; `count` values are compared. For two-sided operators the first
+    `components` of them are the most that count. `failed` are candidates that did not converge, and why.
+    """
+
+    trial: Callable[[Setting], Trial]
+    halves: Sequence[Split]
+    count: int
+    penalties: Sequence[float | None]
+    components: int | None = None
+    failed: dict[Setting, str] = field(default_factory=dict)
+
+    def scores(self, candidate: Setting) -> dict[Setting, Array]:
+        settings = [replace(candidate, penalty=c) for c in self.penalties]
+        try:
+            found = self.trial(candidate).judged(self.halves, self.count, self.penalties)
+        except np.linalg.LinAlgError as error:
+            self.failed.update(dict.fromkeys(settings, str(error)))
+            lost = np.inf if self.components is None else -1.0
+            found = [np.full((len(self.halves), self.count), lost)] * len(settings)
+        return dict(zip(settings, found, strict=True))
+
+    def totals(self, found: Mapping[Any, Array]) -> dict[Any, float]:
+        if self.components is None:
+            return energy_scores(found)
+        shares = {s: np.mean(h * np.abs(h), axis=0)[: self.components] for s, h in found.items()}
+        return {s: float(np.cumsum(share).max()) for s, share in shares.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeEvaluator(Evaluator):
+    """Regressions at their best penalty, or a given `alpha`: values are the shares of the spread left unexplained.
+
+    `problem` makes the ridge problem of a candidate. There is one split, and a share for values and for gradients.
+    """
+
+    problem: Callable[[Setting], RidgeProblem]
+    alpha: float | None
+    cut: float
+
+    def scores(self, candidate: Setting) -> dict[Setting, Array]:
+        problem = self.problem(candidate)
+        curve = problem.curve(self.alpha, self.cut)
+        assert curve.errors is not None
+        totals = curve.errors.sum(axis=1)
+        least = curve.errors[[int(np.argmin(totals))]]
+        unexplained = least / problem.spread if problem.spread > 0 else np.full_like(least, 1 / least.size)
+        return {replace(candidate, penalty=best_penalty(curve.alphas, totals)): unexplained}
+
+    def totals(self, found: Mapping[Any, Array]) -> dict[Any, float]:
+        return {s: 1 - float(values.sum()) for s, values in found.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """The candidates evaluated so far, `found`, with their held-out values."""
+
+    evaluator: Evaluator
+    threads: Threads
+    found: dict[Setting, Array] = field(default_factory=dict)
+
+    def judge(self, candidates: Iterable[Setting]) -> None:
+        """Evaluate candidates at all of their penalties, unless they are known."""
+        known = {(s.family, s.factor) for s in self.found}
+        new = [s for s in candidates if (s.family, s.factor) not in known]
+        for part in self.threads(self.evaluator.scores, new):
+            self.found.update(part)
+
+    def climb(self, family: int, factors: Iterable[float], largest: float = LARGEST_FACTOR) -> None:
+        """Evaluate a family at some factors, and at twice or half the outermost one while that is the best.
+
+        A single factor is that of a given scale.
+        """
+        new = list(factors)
+        while new:
+            self.judge(Setting(family, factor) for factor in new)
+            best, tried = next(s.factor for s in self.order if s.family == family), self.tried(family)
+            beyond = {min(tried): best / 2, max(tried): 2 * best}.get(best, 0.0) if len(tried) > 1 else 0.0
+            new = [beyond] if LEAST_FACTOR <= beyond <= largest else []
+
+    def tried(self, family: int) -> set[float]:
+        """Return the factors of a family that were evaluated."""
+        return {s.factor for s in self.found if s.family == family}
+
+    @property
+    def scores(self) -> dict[Setting, float]:
+        """The scores of all candidates; larger is better."""
+        return self.evaluator.totals(self.found)
+
+    @property
+    def order(self) -> list[Setting]:
+        """The candidates, best first."""
+        return ranked(self.scores)
+
+    def edge(self, best: Setting) -> str:
+        """Return "smallest" or "largest" if the factor of `best` is at that end of those tried, otherwise ""."""
+        factors = self.tried(best.family)
+        if len(factors) == 1 or min(factors) < best.factor < max(factors):
+            return ""
+        return "smallest" if best.factor <= min(factors) else "largest"
+
+
+def compared(components: int) -> int:
+    """Return how many values are compared."""
+    return max(COMPARED, components) if components > MOST_COMPARED else COMPARED
+
+
+def ranked(scores: Mapping[Key, float]) -> list[Key]:
+    """Return the candidates, best first; of those whose scores differ by rounding the first that was tried."""
+    return sorted(scores, key=lambda candidate: -round(scores[candidate], DIGITS))
+
+
+def energy_scores(found: Mapping[Any, Array]) -> dict[Any, float]:
+    """Return the scores of held-out values (splits, k) of a symmetric form: larger is better.
+
+    Minus the mean of log(h_i + m), with one m for all candidates; value i has the weight 1 / i, for the first values
+    are what is asked for.
+    """
+    least = min(0.0, *(float(np.mean(h[:, 0])) for h in found.values()))
+    shifted = {s: np.maximum(h - least, 0) for s, h in found.items()}
+    middle = SMALL * _last(shifted.values())
+    most = max(float(h[np.isfinite(h)].max(initial=0)) for h in shifted.values()) + middle
+    sizes = {s: np.log(np.minimum(h, 10 * most) + middle).mean(axis=0) for s, h in shifted.items()}
+    return {s: -float(np.average(size, weights=1 / np.arange(1.0, 1 + len(size)))) for s, size in sizes.items()}
+
+
+def _last(values: Iterable[Array]) -> float:
+    """Return the smallest mean of the last value that some candidate has; of the last positive one if values vanish."""
+    means = np.stack([np.mean(h, axis=0) for h in values])
+    best = np.min(np.where(np.isfinite(means) & (means > 0), means, np.inf), axis=0)
+    known = best[np.isfinite(best)]
+    return float(known[-1]) if len(known) else 1.0
