@@ -21,7 +21,7 @@ from daskspectral.manifolds import Manifold
 from daskspectral.manifolds.eigenspace import Combination, Functions, Matrix
 from daskspectral.manifolds.interval import LegendreSpace
 from daskspectral.manifolds.invariants import equivariant_coefficients
-from daskspectral.manifolds.product import TensorFunctions, in_harmonics
+from daskspectral.manifolds.product import TensorFunctions
 
 MOST_COST = 2e8  # of `Invariants.cost`: some seconds
 MOST_LEVELS = 1000
@@ -36,9 +36,8 @@ class InvariantBasis(LevelBasis):
     the group and every combination f. They are orthonormal for the uniform probability; the first is the constant 1.
     In levels of which the harmonics φ were built they are Uᵀ φ, U an orthonormal basis of
     {a : D(g) a = a for every generator g, dD(X) a = 0 for every X of the algebra}. Eigenspaces of more than 250
-    functions on spheres are not built where the group can be averaged over: finite groups of at most 50 000 elements,
-    permutations of coordinates, rotations of space that act on several vectors, circles of rotations, and products of
-    these with finite groups. Levels without invariant functions cost nothing. Raises ValueError where a generator is
+    functions on spheres are not built if the group can be averaged over: finite groups of at most 50 000 elements, and
+    permutations of coordinates. Levels without invariant functions cost nothing. Raises ValueError where a generator is
     not an isometry of the manifold.
 
     Examples
@@ -116,7 +115,7 @@ class InvariantBasis(LevelBasis):
     @property
     def harmonic(self) -> HarmonicBasis:
         """All functions of the levels; those that were not built are so when they are asked for."""
-        built = {level: found.space for level, found in enumerate(self._in_harmonics) if found is not None}
+        built = {level: f.space for level, f in enumerate(self.functions) if isinstance(f, Combination)}
         number = len(self.functions)
         return HarmonicBasis.of_levels(self.manifold, self.count, number, tolerance=self.tolerance, built=built)
 
@@ -130,7 +129,7 @@ class InvariantBasis(LevelBasis):
         """Levels of a product or an interval are evaluated together, so that what they share is evaluated once."""
         tensors = [f for f in self.functions if isinstance(f, TensorFunctions)]
         if tensors:
-            return (TensorFunctions((), tuple(term for each in tensors for term in each.terms)),)
+            return (TensorFunctions(tuple(term for each in tensors for term in each.terms)),)
         parts = tuple(f for f in self.functions if f.size)
         found = [(f.space, f.vectors) for f in parts if isinstance(f, Combination)]
         spaces = [space for space, _ in found if isinstance(space, LegendreSpace)]
@@ -149,23 +148,8 @@ class InvariantBasis(LevelBasis):
 
     @property
     def vectors(self) -> tuple[Matrix | None, ...]:
-        """U (m, r) of each level, in its harmonics; sparse on tori, None where the harmonics were not built."""
-        return tuple(None if found is None else found.vectors for found in self._in_harmonics)
-
-    @property
-    def coefficients(self) -> csr_array:
-        """The invariant functions in the harmonics, block diagonal (p, r).
-
-        Raises ValueError where the harmonics of a level were not built.
-        """
-        vectors = [u for u in self.vectors if u is not None]
-        if len(vectors) < len(self.functions):
-            level = next(level for level, u in enumerate(self.vectors) if u is None)
-            raise ValueError(
-                f"the {self.multiplicities[level]} harmonics of level {level} were not built: its invariant functions "
-                "come from zonal kernels averaged over the group; take lower levels for coefficients in the harmonics"
-            )
-        return csr_array(sparse.block_diag(vectors))
+        """U (m, r) of each level, in its harmonics; sparse on tori, None if the harmonics were not built."""
+        return tuple(f.vectors if isinstance(f, Combination) else None for f in self.functions)
 
     @classmethod
     def all_of(cls, harmonic: HarmonicBasis) -> InvariantBasis:
@@ -179,16 +163,6 @@ class InvariantBasis(LevelBasis):
         """
         parts = [coefficients[part] for part in self.slices]
         return tuple(part if u is None else np.asarray(u @ part) for u, part in zip(self.vectors, parts, strict=True))
-
-    def project(self, coefficients: Array) -> Array:
-        """The nearest invariant coefficients to coefficients a of the harmonics, (p,) or (p, m): U U^T a (Prop. 6)."""
-        if len(coefficients) != self.multiplicities.sum():
-            raise ValueError(
-                f"expected coefficients of the {self.multiplicities.sum()} harmonics, received shape "
-                f"{np.shape(coefficients)}"
-            )
-        u = self.coefficients
-        return np.asarray(u @ (u.T @ coefficients))
 
     def state(self) -> dict[str, Any]:
         number = len(self.functions)
@@ -211,10 +185,6 @@ class InvariantBasis(LevelBasis):
         return cls.__new__(cls)._of(
             invariants, state["group"], int(state["count"]), float(state["tolerance"]), int(number)
         )
-
-    @property
-    def _in_harmonics(self) -> tuple[Combination | None, ...]:
-        return tuple(in_harmonics(functions) for functions in self.functions)
 
 
 @final
@@ -253,7 +223,6 @@ class EquivariantBasis(LevelBasis):
                 f"{group!r}"
             )
         group.check(harmonic.manifold)
-        representation.check(group, harmonic.manifold)
         pairs, k = representation.pairs(group), representation.components(group)
         found = (equivariant_coefficients(space, pairs, k) for space in harmonic.levels)
         self._of(harmonic, group, representation, tuple(found))

@@ -272,13 +272,8 @@ class Side:
     def periods_in(self, source: Source, operator: Operator) -> Periods | None:
         """The period of each prepared column; None where none has one.
 
-        Raises ValueError for two that differ, and for an operator on an oblique cell.
+        Raises ValueError for two that differ.
         """
-        if operator.oblique:
-            raise ValueError(
-                f"{operator} is on an oblique cell, and kernels, lattices and densities are periodic along columns "
-                "only; give functions that are periodic, such as basis=HarmonicBasis(manifold, 100)"
-            )
         own = None if self.landmarks is None else self.landmarks.periods
         given = None if own is None else periods_of(own, source, self.view)
         if given is not None and operator.periods is not None and operator.periods != given:

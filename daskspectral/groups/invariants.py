@@ -13,14 +13,14 @@ from scipy.sparse import csr_array
 
 from daskspectral.groups.averaging import average_over
 from daskspectral.groups.base import Group
-from daskspectral.manifolds import SO3, Isometry, KillingField, Manifold, Product, Sphere, invariant_coefficients
+from daskspectral.manifolds import Isometry, KillingField, Manifold, Product, Sphere, invariant_coefficients
 from daskspectral.manifolds.averages import Average
 from daskspectral.manifolds.eigenspace import Combination, Functions, Matrix
-from daskspectral.manifolds.product import TensorFunctions, blocks_of
+from daskspectral.manifolds.invariants import check_dense
+from daskspectral.manifolds.product import TensorFunctions, factor_moves
 
 BUILT = 250
 """Eigenspaces of more functions are not built where there is an average over the group."""
-LARGEST = 20_000  # functions of a sphere's eigenspace that fit into memory as a matrix
 
 Saved = Mapping[str, Any]
 
@@ -74,7 +74,7 @@ class Invariants:
         size = float(self.manifold.multiplicity(level))
         if self._average(level) is not None:
             return 0
-        waves = not isinstance(self.manifold, (Sphere, SO3, Product)) or self.manifold == Sphere(2)
+        waves = not isinstance(self.manifold, (Sphere, Product)) or self.manifold == Sphere(2)
         return 1e3 * size if waves else size**3
 
     def terms(self, level: int) -> int:
@@ -109,22 +109,16 @@ class Invariants:
     @cached_property
     def average(self) -> Average | None:
         """The average over the group, where the manifold is a sphere and the average is known."""
-        if not isinstance(self.manifold, Sphere) or self.manifold.d < 3:
-            return None
-        return average_over([g.matrix for g in self.isometries], [x.matrix for x in self.algebra])
+        known = isinstance(self.manifold, Sphere) and not self.algebra
+        return average_over([g.matrix for g in self.isometries]) if known else None
 
     @cached_property
     def factors(self) -> tuple[Invariants, ...]:
         """Those of the factors of a product of which each generator moves only one; none otherwise."""
         if not isinstance(self.manifold, Product):
             return ()
-        factors = self.manifold.factors
-        blocks = blocks_of([factor.ambient for factor in factors], self.isometries, self.algebra)
-        if len(blocks) < len(factors):
-            return ()
-        return tuple(
-            Invariants(factor, block.isometries, block.algebra) for factor, block in zip(factors, blocks, strict=True)
-        )
+        moves = factor_moves(self.manifold, self.isometries, self.algebra) or []
+        return tuple(Invariants(factor, *move) for factor, move in zip(self.manifold.factors, moves, strict=False))
 
     def _terms(self, level: int) -> list[list[tuple[Invariants, int]]]:
         """The factors with their levels, for each tuple of levels that makes a level of the product."""
@@ -139,13 +133,12 @@ class Invariants:
 
     def _made(self, level: int) -> Functions:
         if self.factors:
-            pairs = self._terms(level)
-            levels = tuple(tuple(i for _, i in term) for term in pairs)
-            return TensorFunctions(levels, tuple(tuple(factor.functions(i) for factor, i in term) for term in pairs))
+            return TensorFunctions(tuple(tuple(f.functions(i) for f, i in term) for term in self._terms(level)))
         average = self._average(level)
         if average is not None:
             return average.functions(level)
-        self._check_size(level)
+        if isinstance(self.manifold, Sphere):
+            check_dense(self.manifold.multiplicity(level))
         space = self.manifold.eigenfunctions(level)
         return Combination(space, invariant_coefficients(space, self.isometries, self.algebra))
 
@@ -158,14 +151,6 @@ class Invariants:
                 "generators beside them have none; the file is damaged"
             )
         return self.average.functions(level, iter(saved["points"]))
-
-    def _check_size(self, level: int) -> None:
-        size = self.manifold.multiplicity(level)
-        if isinstance(self.manifold, Sphere) and size > LARGEST:
-            raise ValueError(
-                f"expected eigenspaces of at most {LARGEST} functions where no mean over the group is known, received "
-                f"{size} at level {level} of {self.manifold!r}; take fewer levels"
-            )
 
 
 def _saved(functions: Functions) -> Saved:

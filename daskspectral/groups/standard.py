@@ -1,15 +1,13 @@
-"""The groups that data have: permutations, reflections, rotations, translations, and symmetries of molecules."""
+"""The groups that data have: permutations, reflections, rotations and translations."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import factorial
 from typing import Any, ClassVar, final
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
 from daskspectral.groups.base import Group
@@ -31,39 +29,6 @@ class _OfCoordinates(Group):
     @property
     def dimension(self) -> int:
         return self.d
-
-
-@dataclass(frozen=True, eq=False, init=False, repr=False)
-class _ByMatrices(Group):
-    """A group that matrices (k, d, d) generate."""
-
-    matrices: Array
-
-    def __init__(self, matrices: ArrayLike):
-        given = np.array(matrices, dtype=np.float64)
-        name = type(self).__name__
-        if given.ndim != 3 or given.shape[1] != given.shape[2] or not given.size:
-            raise ValueError(f"{name} takes square matrices (k, d, d), at least one; received shape {given.shape}")
-        if not np.isfinite(given).all():
-            raise ValueError(f"expected finite matrices, received NaN or infinity in {name}")
-        self._set(matrices=given)
-        for number, a in enumerate(given):
-            self._check(number, a)
-
-    @abstractmethod
-    def _check(self, number: int, a: Array) -> None:
-        """Raise ValueError where a matrix (d, d) does not generate such a group."""
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self.matrices)} matrices of {self.dimension} coordinates)"
-
-    @property
-    def dimension(self) -> int:
-        return int(self.matrices.shape[1])
-
-    @property
-    def generators(self) -> tuple[Isometry, ...]:
-        return tuple(Isometry(matrix) for matrix in self.matrices)
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -232,7 +197,7 @@ class Rotations(Group):
 
 @final
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class Orthogonal(_ByMatrices):
+class Orthogonal(Group):
     """The group that orthogonal matrices A (k, d, d) generate; they act on rows as x Aᵀ.
 
     Raises ValueError for a matrix that is not orthogonal to 1e-11: its powers would drift.
@@ -244,19 +209,39 @@ class Orthogonal(_ByMatrices):
     array([[2., 1.]])
     """
 
-    def _check(self, number: int, a: Array) -> None:
-        off = float(np.abs(a @ a.T - np.eye(len(a))).max())
-        if not off <= 1e-11:
+    matrices: Array
+
+    def __init__(self, matrices: ArrayLike):
+        given = np.array(matrices, dtype=np.float64)
+        if given.ndim != 3 or given.shape[1] != given.shape[2] or not given.size:
+            raise ValueError(f"Orthogonal takes square matrices (k, d, d), at least one; received shape {given.shape}")
+        if not np.isfinite(given).all():
+            raise ValueError("expected finite matrices, received NaN or infinity in Orthogonal")
+        off = np.abs(given @ given.transpose(0, 2, 1) - np.eye(given.shape[1])).max(axis=(1, 2))
+        if (off > 1e-11).any():
+            number = int(off.argmax())
             raise ValueError(
                 f"expected orthogonal matrices, received one (number {number}) with A A^T off the identity by "
-                f"{off:.3g}; the orthogonal factor of its polar decomposition is scipy.linalg.polar(A)[0]"
+                f"{off[number]:.3g}; the orthogonal factor of its polar decomposition is scipy.linalg.polar(A)[0]"
             )
+        self._set(matrices=given)
+
+    def __repr__(self) -> str:
+        return f"Orthogonal({len(self.matrices)} matrices of {self.dimension} coordinates)"
+
+    @property
+    def dimension(self) -> int:
+        return int(self.matrices.shape[1])
+
+    @property
+    def generators(self) -> tuple[Isometry, ...]:
+        return tuple(Isometry(matrix) for matrix in self.matrices)
 
 
 @final
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Translations(_ByVectors):
-    """The translations of a `PeriodicBox` or `PeriodicCell` by vectors (k, m) and their sums, in its coordinates.
+    """The translations of a `PeriodicBox` by vectors (k, m) and their sums, in its coordinates.
 
     Examples
     --------
@@ -270,36 +255,6 @@ class Translations(_ByVectors):
     @property
     def generators(self) -> tuple[Isometry, ...]:
         return tuple(Isometry(np.eye(self.dimension), vector) for vector in self.vectors)
-
-
-@final
-@dataclass(frozen=True, eq=False, init=False, repr=False)
-class Automorphisms(_ByMatrices):
-    """The automorphisms of a `PeriodicBox` that integer matrices (k, m, m) generate.
-
-    They must have determinant 1 or -1 and be isometries, which leaves the signed permutations. Raises ValueError for
-    other matrices, saying what is missing.
-
-    Examples
-    --------
-    >>> from daskspectral.manifolds import PeriodicBox
-    >>> quarter = Automorphisms([[[0, -1], [1, 0]]])
-    >>> quarter.check(PeriodicBox([0, 0], [1, 1]))
-    """
-
-    def _check(self, number: int, a: Array) -> None:
-        if (a != np.rint(a)).any():
-            raise ValueError(f"expected matrices of integers, received number {number}: {a.tolist()}")
-        if round(abs(np.linalg.det(a))) != 1:
-            raise ValueError(
-                f"expected determinants 1 or -1, received {np.linalg.det(a):g} of matrix {number}: it does not "
-                "invert on the torus"
-            )
-        if (np.abs(a).sum(axis=0) != 1).any() or (np.abs(a).sum(axis=1) != 1).any():
-            raise ValueError(
-                f"expected isometries, received matrix {number}, which is unimodular but shears: {a.tolist()}; "
-                "signed permutations are isometries"
-            )
 
 
 @final
@@ -346,30 +301,7 @@ class DirectProduct(Group):
 
 
 @dataclass(frozen=True)
-class _Turning(Group):
-    """The rotations of Rᵈ, and what else turns `copies` vectors together."""
-
-    d: int
-    copies: int = 1
-    least: ClassVar[int] = 1
-    """The least d."""
-
-    def __post_init__(self) -> None:
-        check_integer("d", self.d, self.least)
-        check_integer("copies", self.copies, 1)
-
-    @property
-    def dimension(self) -> int:
-        return self.d * self.copies
-
-    @property
-    def algebra(self) -> tuple[KillingField, ...]:
-        return tuple(KillingField(np.kron(np.eye(self.copies), _turn(self.d, axis))) for axis in range(1, self.d))
-
-
-@final
-@dataclass(frozen=True)
-class SpecialOrthogonal(_Turning):
+class SpecialOrthogonal(Group):
     """SO(d), the rotations of Rᵈ, turning `copies` vectors together: rows are x_1, then x_2, ..., d coordinates each.
 
     Its algebra is generated by the d - 1 rotations of the first axis into another: their Casimir value, that of SO(d)
@@ -383,12 +315,25 @@ class SpecialOrthogonal(_Turning):
     (9, 2, 0)
     """
 
-    least: ClassVar[int] = 2
+    d: int
+    copies: int = 1
+
+    def __post_init__(self) -> None:
+        check_integer("d", self.d, 1)
+        check_integer("copies", self.copies, 1)
+
+    @property
+    def dimension(self) -> int:
+        return self.d * self.copies
+
+    @property
+    def algebra(self) -> tuple[KillingField, ...]:
+        return tuple(KillingField(np.kron(np.eye(self.copies), _turn(self.d, axis))) for axis in range(1, self.d))
 
 
 @final
 @dataclass(frozen=True)
-class FullOrthogonal(_Turning):
+class FullOrthogonal(SpecialOrthogonal):
     """O(d), the rotations and reflections of Rᵈ, acting on `copies` vectors together, as `SpecialOrthogonal` does.
 
     Invariant functions of several vectors depend on their inner products alone.
@@ -503,7 +448,7 @@ class LieGroup(Group):
 @final
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class ContinuousTranslations(_ByVectors):
-    """All translations along vectors (k, m) that join copies of one point of a `PeriodicBox` or `PeriodicCell`.
+    """All translations along vectors (k, m) that join copies of one point of a `PeriodicBox`.
 
     Functions invariant under [[L_1, 0]] do not depend on the first of two coordinates, of period L_1; under
     [[L_1, -L_2]] they depend on x_1 / L_1 + x_2 / L_2 alone.
@@ -523,87 +468,6 @@ class ContinuousTranslations(_ByVectors):
     def algebra(self) -> tuple[KillingField, ...]:
         d = self.dimension
         return tuple(KillingField(np.zeros((d, d)), vector / (2 * np.pi)) for vector in self.vectors)
-
-
-def jacobi_matrix(masses: Sequence[float]) -> Array:
-    """A (N - 1, N): the mass-weighted Jacobi vectors A x of positions x (N, 3), unmoved by translations.
-
-    Row k is √(mu_k) times the position of atom k + 1 less the centre of mass of the first k, with the reduced mass
-    mu_k of both; A M⁻¹ Aᵀ = I, so that |A x|² = Σ_i m_i |x_i - centre|², the square of the hyperradius.
-
-    Examples
-    --------
-    >>> jacobi_matrix([1, 1, 2])
-    array([[-0.70710678,  0.70710678,  0.        ],
-           [-0.5       , -0.5       ,  1.        ]])
-    """
-    m = np.asarray(masses, dtype=float)
-    a = np.zeros((len(m) - 1, len(m)))
-    for k in range(1, len(m)):
-        total = m[:k].sum()
-        root = np.sqrt(m[k] * total / (m[k] + total))
-        a[k - 1, :k], a[k - 1, k] = -root * m[:k] / total, root
-    return a
-
-
-@final
-@dataclass(frozen=True)
-class MolecularSymmetry(Group):
-    """O(3) and the permutations of atoms of the same species, on Jacobi coordinates of a molecule of N atoms.
-
-    A row is the hyperradius |A x|, which nothing moves, and then the N - 1 Jacobi vectors A x (`jacobi_matrix`), or
-    their direction: x -> P X R for a permutation P, in Jacobi vectors an orthogonal matrix, and a rotation or
-    reflection R. `InvariantRegressor` so learns potentials, on the product of an interval and a sphere, that
-    translations, rotations, reflections and exchanges leave as they are. `species` (N,) are any labels, by default the
-    masses; atoms of one species have one mass. Raises ValueError for fewer than two atoms, masses that are not
-    positive, and species of several masses.
-
-    Examples
-    --------
-    >>> water = MolecularSymmetry([16, 1, 1])
-    >>> water.dimension, len(water.generators), len(water.algebra)
-    (7, 2, 2)
-    """
-
-    masses: tuple[float, ...]
-    species: tuple[str, ...] | None = None
-
-    def __init__(self, masses: Sequence[float], species: Sequence[str] | None = None):
-        found = np.atleast_1d(np.asarray(masses, dtype=float))
-        if found.ndim != 1 or len(found) < 2 or not (np.isfinite(found).all() and (found > 0).all()):
-            raise ValueError(f"expected positive masses of two atoms or more, received {masses!r}")
-        labels = [repr(m) for m in found.tolist()] if species is None else [str(s) for s in species]
-        if len(labels) != len(found):
-            raise ValueError(f"expected a species for each of {len(found)} atoms, received {len(labels)}")
-        for label in sorted(set(labels)):
-            own = {m for m, s in zip(found.tolist(), labels, strict=True) if s == label}
-            if len(own) > 1:
-                raise ValueError(f"atoms of one species have one mass; those of {label!r} have {sorted(own)}")
-        self._set(masses=tuple(found.tolist()), species=None if species is None else tuple(labels))
-
-    @property
-    def dimension(self) -> int:
-        return 3 * len(self.masses) - 2
-
-    @property
-    def generators(self) -> tuple[Isometry, ...]:
-        a, inverse = jacobi_matrix(self.masses), 1 / np.array(self.masses)
-        labels: tuple[float | str, ...] = self.masses if self.species is None else self.species
-        last: dict[float | str, int] = {}
-        found = list(FullOrthogonal(3, len(a)).generators)
-        for i, label in enumerate(labels):
-            if label in last:  # neighbouring swaps generate all permutations of a species
-                swap = np.eye(len(labels))
-                swap[[i, last[label]]] = swap[[last[label], i]]
-                rotation = scipy.linalg.polar(a @ swap @ (inverse[:, None] * a.T))[0]
-                found.append(Isometry(np.kron(rotation, np.eye(3))))
-            last[label] = i
-        return tuple(Isometry([[1.0]]).beside(g) for g in found)
-
-    @property
-    def algebra(self) -> tuple[KillingField, ...]:
-        fields = FullOrthogonal(3, len(self.masses) - 1).algebra
-        return tuple(KillingField([[0.0]]).beside(field) for field in fields)
 
 
 def _shift(d: int) -> Array:

@@ -11,7 +11,6 @@ extras go together, `pip install ".[plot,cloud]"`. A call that needs a missing o
     lattice     faster sums on Fourier lattices         finufft
     neural      networks as functions                   jax, optax
     dashboard   the dashboard, performance reports      bokeh
-    crystals    the operations of space groups          spglib
     gpu         GPUs (deploy/README.md)                 cupy
     test        the tests, and the pages                all of these but cloud and gpu, pytest, pdoc, ...
 

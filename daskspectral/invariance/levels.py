@@ -103,15 +103,6 @@ class InvariantSolver(Named, ABC):
         """The D for so many rows, unless it is given; None where it is chosen by the data."""
 
 
-@dataclass(frozen=True)
-class LevelsCandidate:
-    """The first functions with one penalty, and what it scores: the error on folds, without these its estimate."""
-
-    size: int
-    alpha: float
-    score: float
-
-
 @final
 @dataclass(frozen=True, repr=False)
 class LeastSquares(InvariantSolver):
@@ -130,37 +121,30 @@ class LeastSquares(InvariantSolver):
         if (most := problem.objective.most) is not None:
             ends = [end for end in ends if problem.cumulative[end - 1] <= most][-1:] or ends[:1]
         ends = [ends[i] for i in _spread(len(ends))]
-        found = self.candidates(problem, [end for end in ends if end <= count] or ends[:1])
-        best = min(found, key=lambda candidate: candidate.score)
-        part, penalty = [kind.leading(best.size) for kind in problem.observed], problem.penalty[: best.size]
+        ends = [end for end in ends if end <= count] or ends[:1]  # more functions than observations say nothing
+        found: list[tuple[int, float, float]] = []
+        for end in ends:
+            start = min(found, key=lambda one: one[2])[1] if found and end > SMALL else None
+            found.append((end, *self._tried(problem, end, start)))
+        size, alpha, _ = min(found, key=lambda one: one[2])
+        part, penalty = [kind.leading(size) for kind in problem.observed], problem.penalty[:size]
         return InvariantSolution(
-            solve_diagonal(*summed(part), best.alpha * penalty),
-            int(problem.cumulative[best.size - 1]),
-            best.alpha,
-            generalised(part, penalty, best.alpha),
-            np.array([(float(problem.cumulative[c.size - 1]), c.alpha, c.score) for c in found]),
+            solve_diagonal(*summed(part), alpha * penalty),
+            int(problem.cumulative[size - 1]),
+            alpha,
+            generalised(part, penalty, alpha),
+            np.array([(float(problem.cumulative[end - 1]), alpha, score) for end, alpha, score in found]),
         )
 
-    def candidates(self, problem: InvariantProblem, ends: Sequence[int]) -> list[LevelsCandidate]:
-        """So many first functions each, ascending, with the best penalty unless it is given.
-
-        More functions than observations say nothing that fewer do not.
-        """
-        found: list[LevelsCandidate] = []
-        shares = problem.shares
-        for end in ends:
-            part, penalty = [kind.leading(end) for kind in problem.observed], problem.penalty[:end]
-            alpha = problem.objective.alpha
-            if shares is not None and judges(shares):
-                if alpha is None:
-                    start = min(found, key=lambda c: c.score).alpha if found and end > SMALL else None
-                    alpha = best_on_folds(part, shares, penalty, start)
-                score = held_out(part, shares, penalty, alpha)
-            else:
-                alpha = best_generalised(part, penalty) if alpha is None else alpha
-                score = generalised(part, penalty, alpha)
-            found.append(LevelsCandidate(end, alpha, score))
-        return found
+    def _tried(self, problem: InvariantProblem, size: int, start: float | None) -> tuple[float, float]:
+        """The best penalty of the first functions, unless it is given, and its error on folds, or its estimate."""
+        part, penalty = [kind.leading(size) for kind in problem.observed], problem.penalty[:size]
+        alpha, shares = problem.objective.alpha, problem.shares
+        if shares is not None and judges(shares):
+            alpha = best_on_folds(part, shares, penalty, start) if alpha is None else alpha
+            return alpha, held_out(part, shares, penalty, alpha)
+        alpha = best_generalised(part, penalty) if alpha is None else alpha
+        return alpha, generalised(part, penalty, alpha)
 
     def refit(self, problem: InvariantProblem, solution: InvariantSolution, fold: int, share: float) -> Array:
         size, alpha = len(solution.coefficients), solution.alpha
@@ -175,7 +159,10 @@ class LeastSquares(InvariantSolver):
 @final
 @dataclass(frozen=True, repr=False)
 class Projection(InvariantSolver):
-    """The means of y u over the levels with D_lambda <= D (Algorithm 1, Soleymani and others 2025)."""
+    """The means of y u over the levels with D_lambda <= D (Algorithm 1, Soleymani and others 2025).
+
+    Constant functions have the mean of y, and the others the means of (y - mean of y) u: an offset of y is one of f.
+    """
 
     name: ClassVar[str] = "projection"
 
@@ -186,10 +173,15 @@ class Projection(InvariantSolver):
                 f"n_eigenfunctions={most} is more than the {problem.rows} rows of positive weight; lower it"
             )
         kept = int(np.count_nonzero(problem.cumulative <= most))
-        return InvariantSolution(problem.observed[0].target[:kept], most)
+        values = problem.observed[0].leading(kept)
+        return InvariantSolution(self._means(problem, values.form, values.target), most)
 
     def refit(self, problem: InvariantProblem, solution: InvariantSolution, fold: int, share: float) -> Array:
-        return without([problem.observed[0].leading(len(solution.coefficients))], fold, share)[1]
+        return self._means(problem, *without([problem.observed[0].leading(len(solution.coefficients))], fold, share))
+
+    def _means(self, problem: InvariantProblem, form: Array, target: Array) -> Array:
+        constant = problem.cumulative[: len(target)] <= 1
+        return np.asarray(np.where(constant[:, None], target, target - form[:, constant] @ target[constant]))
 
     def default(self, rows: int, exponent: float) -> int:
         """n^(1 / (1 + alpha)), rounded down but for rounding."""

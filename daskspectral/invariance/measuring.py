@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,32 +16,24 @@ from daskspectral.errors import FitWarning, ParameterError, renumbered, warn_use
 from daskspectral.groups import Group, Representation
 from daskspectral.groups.invariants import Invariants
 from daskspectral.invariance.intervals import advise_products, ranges_of, symmetric_ranges
-from daskspectral.invariance.levels import InvariantSolver, LeastSquares, Objective
-from daskspectral.invariance.problem import problem_of
+from daskspectral.invariance.levels import InvariantSolver, Objective
 from daskspectral.manifolds import Interval, Manifold
 from daskspectral.manifolds.base import MOST_FUNCTIONS
-from daskspectral.moments import Measured, Moments, SummedRows
-from daskspectral.moments.folds import FOLD, Groups, LabelledFolds, distinct_rows, gathered
-from daskspectral.moments.summing import SumTask
+from daskspectral.moments.folds import distinct_rows
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.parameters import sobolev_order
-from daskspectral.passes.sums import measure_of
 from daskspectral.validation import NOT_NEGATIVE, check_integer, check_number
 
 Array = NDArray[np.floating[Any]]
-logger = logging.getLogger("daskspectral")
 TOLERANCE = 1e-5  # how far points may lie off the manifold
 MOST = 1000  # invariant functions
 START = 50  # of them, or
 HARMONICS = 1000  # eigenfunctions, whichever are more
 TERMS = 20_000  # of sums, eigenfunctions among them, which all rows are measured with
 WORK = 2e8  # of these times rows, where there are more than HARMONICS of them
-PILOT = 3000  # rows
-BETTER = 0.97  # times the score, for twice as many functions that are worth more
-MARGIN = 2.0
-FOLDS = 5  # of these rows
+PILOT = 3000  # rows, of which distinct ones are counted
+FURTHER = 100  # invariant functions that are measured beyond the first levels
 MOST_HARMONICS = 1500  # eigenfunctions of an output, unless told
-LADDER = 8  # numbers of functions that are compared, each half of the last
 
 
 @dataclass(frozen=True)
@@ -108,13 +99,6 @@ class Levels:
         """How many terms of sums so many rows can be measured with: eigenfunctions, unless an average costs less."""
         return min(TERMS, max(HARMONICS, int(WORK / self.rows)))
 
-    def more(self, basis: InvariantBasis) -> bool:
-        """Whether another level may be added, as far as can be told without building it."""
-        size = self.manifold.multiplicity(len(basis.dimensions))
-        if self.group is None:
-            return basis.size + size <= min(self.most, self.terms)
-        return basis.size < self.most
-
     @property
     def first(self) -> InvariantBasis:
         """The first levels, of 1000 functions or 50 invariant ones, whichever are more; more than the constant."""
@@ -176,8 +160,6 @@ class InvariantSpace:
         if self.equivariance is not None:
             representation, group = self.equivariance
             representation.pairs(group)
-            if self.manifold is not None:
-                representation.check(group, self.manifold)
 
     def check_targets(self, operator: Regression) -> None:
         """Raise ValueError where y has not the components of the representation, and for gradients."""
@@ -195,9 +177,7 @@ class InvariantSpace:
                 f"{k} components: give y of shape {shape}, or another output"
             )
 
-    def decided(
-        self, levels: Levels, source: Source, operator: Regression, *, folded: bool
-    ) -> InvariantBasis | EquivariantBasis:
+    def decided(self, levels: Levels, source: Source) -> InvariantBasis | EquivariantBasis:
         """The functions that a regression measures: as many as asked for, or as its solver or data decide."""
         if self.equivariance is not None:
             return self._equivariant(levels, *self.equivariance)
@@ -205,7 +185,7 @@ class InvariantSpace:
         if most is None:
             most = InvariantSolver.named(self.solver).default(source.n, objective.exponent)
         if most is None:
-            basis, levels = decide_levels(levels, source, operator, objective, folded=folded)
+            basis, levels = decide_levels(levels, source)
         else:
             basis = levels.bounded(most)
         self.advise(basis, levels, asked=most is not None)
@@ -284,15 +264,15 @@ class InvariantSpace:
 
     def made(self, basis: InvariantBasis | EquivariantBasis) -> bool:
         """Whether functions are of this manifold and group, and change with it as told."""
-        ranges = self.manifold is None and isinstance(basis.manifold, Interval)
-        if not (_same(_moves(basis.group), _moves(self.group)) and (ranges or basis.manifold == self.manifold)):
+        if not (basis.manifold == self.manifold or (self.manifold is None and isinstance(basis.manifold, Interval))):
             return False
-        if self.equivariance is None or isinstance(basis, InvariantBasis):
-            return self.equivariance is None and isinstance(basis, InvariantBasis)
-        (wanted, group), found = self.equivariance, basis.representation
-        return _same(wanted.matrices(group), found.matrices(basis.group)) and _same(
-            wanted.derived(group), found.derived(basis.group)
-        )
+        asked, group = (None, self.group) if self.equivariance is None else self.equivariance
+        found = basis.representation if isinstance(basis, EquivariantBasis) else None
+        if (asked is None) != (found is None):
+            return False
+        pairs = zip(_moves(basis.group, found), _moves(group, asked), strict=False)
+        same = all(a.shape == b.shape and np.allclose(a, b, rtol=0, atol=1e-12) for a, b in pairs)
+        return same and len(_moves(basis.group, found)) == len(_moves(group, asked))
 
     def objective(self, manifold: Manifold) -> Objective:
         """What is minimised, with weights D_lambda^(2 s / dimension)."""
@@ -300,78 +280,26 @@ class InvariantSpace:
         return Objective(exponent, self.most, self.alpha, float(self.gradient_weight))
 
 
-def decide_levels(
-    levels: Levels, source: Source, operator: Regression, objective: Objective, *, folded: bool
-) -> tuple[InvariantBasis, Levels]:
-    """The functions that least squares measures for all rows, decided on up to 3000 of them.
+def decide_levels(levels: Levels, source: Source) -> tuple[InvariantBasis, Levels]:
+    """Return the functions that least squares measures for all rows, among which the folds choose.
 
-    The functions are doubled while the first half of the eigenfunctions does not do about as well, on folds of these
-    rows that are left out, or, not `folded`, by generalised cross-validation. For n rows D is twice the best D of the m
-    rows, times (n / m)^(1 / (1 + alpha)): as many functions of the Sobolev space as more rows tell of; 1000 or those of
-    the `first` levels at least. With the levels as the rows count for them, of which some may have no weight.
+    These are the `first` levels, and of a group further ones with up to 100 invariant functions, as far as sums over
+    the rows are cheap. Also return the levels as the rows count for them, of which some may have no weight or equal
+    others: up to 3000 rows tell.
     """
-    if "weight" not in source.readers and not levels.more(levels.first):
-        return levels.first, levels
-    rows, fields = draw_fields(source, PILOT, np.random.default_rng(0))
-    weight = fields.get("weight", np.ones(len(rows)))
+    fields = draw_fields(source, PILOT, np.random.default_rng(0))[1]
+    weight = fields.get("weight", np.ones(len(fields["x"])))
     heavy = fields["x"][weight > 0]
-    if len(heavy):  # rows that are repeated, or weigh more, tell of no more functions
-        levels = replace(levels, counted=levels.rows * (distinct_rows(heavy).max() + 1.0) / len(rows))
-    first = basis = levels.first
-    if not len(heavy) or not levels.more(basis):
-        return basis, levels  # what is wrong with the rows is told when they are measured
-    labels = np.unique(fields.pop(FOLD), return_inverse=True)[1].ravel() if FOLD in fields else np.arange(len(rows))
-    if folded:
-        fields[FOLD] = labels % FOLDS
-    while True:
-        best, enough = _tried(basis, operator, fields, replace(objective, alpha=None))
-        if enough or not levels.more(basis):
-            break
-        more = levels.within(min(2 * basis.size, levels.most))
-        if more.size <= basis.size:
-            break
-        basis = more
-    wanted = MARGIN * best * max(1.0, levels.rows / len(rows)) ** (1 / (1 + objective.exponent))
-    logger.info("invariant levels: best D = %d on %d rows; measured up to D = %d", best, len(rows), wanted)
-    size = float(basis.multiplicities.sum())
-    if wanted <= first.multiplicities.sum():
-        return first, levels
-    if wanted <= size:
-        return levels.within(levels.most, int(wanted)), levels
-    return levels.within(min(levels.most, int(basis.size * wanted / size))), levels
+    if len(heavy):
+        levels = replace(levels, counted=levels.rows * (distinct_rows(heavy).max() + 1.0) / len(weight))
+    first = levels.first
+    further = min(FURTHER, levels.most)
+    return (levels.within(further) if levels.group is not None and first.size < further else first), levels
 
 
-def _same(found: Array, wanted: Array) -> bool:
-    return found.shape == wanted.shape and np.allclose(found, wanted, rtol=0, atol=1e-12)
-
-
-def _moves(group: Group | None) -> Array:
-    """What moves something, [0, A, b] of generators and [1, X, b] of the algebra, (k, d, d + 2)."""
+def _moves(group: Group | None, representation: Representation | None) -> list[Array]:
+    """What moves something, (A, b) of generators and (X, b) of the algebra, with the matrices of a representation."""
     if group is None:
-        return np.zeros(0)
-    found = [(0, g.matrix, g.shift) for g in group.generators if not g.trivial]
-    found += [(1, field.matrix, field.shift) for field in group.algebra if not field.trivial]
-    return np.array([np.column_stack([np.full(len(a), kind), a, b]) for kind, a, b in found])
-
-
-def _tried(
-    basis: InvariantBasis, operator: Regression, fields: dict[str, Any], objective: Objective
-) -> tuple[int, bool]:
-    """The best D for some rows, and whether the first half of the functions does about as well."""
-    groups = Groups(LabelledFolds(np.unique(fields[FOLD]), ())) if FOLD in fields else None
-    task = SumTask(measure_of(basis, None, operator, "float64"), operator, groups=groups)
-    weight = float(fields["weight"].sum()) if "weight" in fields else float(len(fields["x"]))
-    d = int(basis.multiplicities.sum())
-    if not weight > 0:
-        return d, True
-    arrays = task([fields])
-    folds, arrays = (None, arrays) if groups is None else gathered(arrays, groups.number)
-    moments = Moments(arrays, SummedRows(weight, len(fields["x"])), Measured(basis, operator), folds)
-    problem = problem_of(moments, objective)
-    shares = 2.0 ** -np.arange(1, LADDER)
-    levels = problem.cumulative[np.array(problem.ends) - 1] / d
-    ends = {problem.ends[-1]} | {problem.ends[max(0, int(np.count_nonzero(levels <= s)) - 1)] for s in shares}
-    scores = {found.size: found.score for found in LeastSquares().candidates(problem, sorted(ends))}
-    best = min(scores, key=lambda end: scores[end])
-    half = [score for end, score in scores.items() if problem.cumulative[end - 1] <= d / 2]
-    return int(problem.cumulative[best - 1]), bool(half and scores[best] >= BETTER * min(half))
+        return []
+    kinds = (group.generators, group.algebra) if representation is None else representation.pairs(group)
+    return [np.column_stack([move.matrix, move.shift]) for kind in kinds for move in kind if not move.trivial]

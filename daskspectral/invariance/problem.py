@@ -49,23 +49,25 @@ def fit_invariant(
     advise_weights(moments)
     solution = solver.solve(problem)
     found = cross_validate(moments, problem.observed, lambda fold, share: solver.refit(problem, solution, fold, share))
-    if solver.penalised or objective.most is not None:
-        _advise_unexplained(moments, solution, found)
-    else:
-        _advise_few(moments, solution, found)
+    _advise_unexplained(moments, solution, found, automatic=not solver.penalised and objective.most is None)
     if not solver.penalised and isinstance(moments.basis, InvariantBasis):
-        _advise_uniformity(moments, len(solution.coefficients))
+        _advise_uniformity(moments, solution.coefficients)
     return solution, found
 
 
-def _advise_unexplained(moments: Moments, solution: InvariantSolution, found: CrossValidation | None) -> None:
-    """Warn where rows that were left out are not explained, or far worse than those of the fit."""
+def _advise_unexplained(
+    moments: Moments, solution: InvariantSolution, found: CrossValidation | None, *, automatic: bool
+) -> None:
+    """Warn if rows that were left out are not explained, or far worse than those of the fit.
+
+    `automatic` says that D follows from the number of rows.
+    """
+    size = len(solution.coefficients)
+    advice = "let n_eigenfunctions and alpha be chosen, give more rows or another group"
+    if automatic:
+        advice = 'take solver="least_squares", which chooses its functions, give n_eigenfunctions, or more rows'
     if not _spread(moments):
         return
-    size, advice = (
-        len(solution.coefficients),
-        "let n_eigenfunctions and alpha be chosen, give more rows or another group",
-    )
     if size == 1 and moments.basis.holds_constant:
         what = (
             f"the one invariant function that is fitted, of the first {solution.most} eigenfunctions, is the constant, "
@@ -73,7 +75,7 @@ def _advise_unexplained(moments: Moments, solution: InvariantSolution, found: Cr
         )
     elif found is None:
         return
-    elif found.score <= 0 or found.score < min(SLIGHT, 2 * found.standard_error):
+    elif found.score <= 0 or (found.score < min(SLIGHT, 2 * found.standard_error) and not automatic):
         what = (
             f"the {size} invariant functions that are fitted explain nothing of rows that were left out "
             f"(R^2 = {found.score:.2g}, with a standard error of {found.standard_error:.2g})"
@@ -86,7 +88,7 @@ def _advise_unexplained(moments: Moments, solution: InvariantSolution, found: Cr
         advice = "give more rows there, transform the columns (a logarithm, ranks), or lower n_eigenfunctions"
     else:
         return
-    warn_user(f"{what}: {advice}", TrustWarning)
+    warn_user(f"{what}: {advice}", FitWarning if automatic else TrustWarning)
 
 
 def _spread(moments: Moments) -> bool:
@@ -97,38 +99,17 @@ def _spread(moments: Moments) -> bool:
     return bool(float((squares - means**2).sum()) > CUT * float(squares.sum()))
 
 
-def _advise_few(moments: Moments, solution: InvariantSolution, found: CrossValidation | None) -> None:
-    """Warn where the functions that means of y u are taken of are the constant alone, or explain nothing."""
-    size = len(solution.coefficients)
-    if size == 1 and moments.basis.holds_constant and _spread(moments):
-        what = (
-            f"the first {solution.most} eigenfunctions have one invariant function, the constant, and predictions are "
-            "the mean of y"
-        )
-    elif found is not None and found.score <= 0:
-        what = (
-            f"the {size} invariant functions among the first {solution.most} eigenfunctions explain nothing of rows "
-            f"that were left out (R^2 = {found.score:.2g} over {moments.count} rows)"
-        )
-    else:
-        return
-    warn_user(
-        f'{what}: take solver="least_squares", which is more exact and chooses its functions, give n_eigenfunctions, '
-        "or more rows",
-        FitWarning,
-    )
-
-
-def _advise_uniformity(moments: Moments, size: int) -> None:
+def _advise_uniformity(moments: Moments, coefficients: Array) -> None:
     """Warn where the rows are not uniform, by more than chance, and means of y u are off by more than their noise."""
     rows = counted_rows(moments)
     found = Uniformity.of(moments, rows)
     if found.uniform:
         return
+    size = len(coefficients)
     gram, target = moments.mean("gram")[:size, :size], moments.mean("values")[:size]
     norm = float(np.linalg.norm(target))
     solved = np.linalg.lstsq(gram, target, rcond=CUT)[0]
-    off = float(np.linalg.norm(target - solved)) / max(float(np.linalg.norm(solved)), np.finfo(float).tiny)
+    off = float(np.linalg.norm(coefficients - solved)) / max(float(np.linalg.norm(solved)), np.finfo(float).tiny)
     chance = float(np.sqrt(size / rows))
     if not norm or off <= chance:
         return

@@ -64,18 +64,19 @@ class InvariantRegressor(Regressor):
         2, and dimension / 2 + 1 where that is not above half the dimension.
     n_eigenfunctions : int, optional
         D: as many whole levels as have at most D eigenfunctions, invariant or not. By default "least_squares" chooses
-        on the folds, as the penalty, among as many levels as do better than half of them on 3000 rows, with a margin,
-        and have up to 1000 invariant functions, half as many as rows, or as numbers with gradients (a value and the
-        manifold's dimension a row), and the first that are not constant in any case; "projection" takes
-        n^(1 / (1 + alpha)).
+        on the folds, as the penalty, among levels of up to 1000 eigenfunctions, or of up to 100 invariant ones if these
+        are more and sums over the rows are cheap; with at most half as many invariant functions as rows, or as numbers
+        with gradients (a value and the manifold's dimension a row), and the first that are not constant in any case;
+        "projection" takes n^(1 / (1 + alpha)).
     solver : {"least_squares", "projection"}
-        Ridge least squares with the Sobolev norm as its penalty, or means of y u (Algorithm 1), for uniform points.
+        Ridge least squares with the Sobolev norm as its penalty, or means of y u (Algorithm 1, with y about its mean),
+        for uniform points.
         Where the data determine f, the relative error of least squares ends at the rounding of the sums, 1e-6 (squared,
         1e-12).
     output : str, Representation or array (q, k, k), optional
-        How the k components of y change with the group, f(g x) = ρ(g) f(x): "vector" for a dipole or a velocity,
-        "pseudovector", "determinant", a representation of `daskspectral.groups`, or the orthogonal matrices ρ(g) of
-        the group's generators in their order. None: not at all. By default as many whole levels are then measured as
+        How the k components of y change with the group, f(g x) = ρ(g) f(x): "vector" for a dipole or a velocity, a
+        representation of `daskspectral.groups`, or the orthogonal matrices ρ(g) of the group's generators in their
+        order. None: not at all. By default as many whole levels are then measured as
         have at most 1500 eigenfunctions, and 1000 equivariant functions, half as many as numbers in y.
     alpha : float, optional
         Weight of the penalty of "least_squares", which constants are free of; by default, with D, of least error on
@@ -204,7 +205,7 @@ class InvariantRegressor(Regressor):
         def choose(source: Source, training: Training) -> Discretisation:
             levels = self._space.levels(source, operator.numbers(float(self.gradient_weight)))
             measured = replace(operator, manifold=levels.manifold) if operator.gradients else operator
-            basis = self._space.decided(levels, source, measured, folded=self.folds is not None)
+            basis = self._space.decided(levels, source)
             return Discretisation(basis, source.preparation, operator=None if measured == operator else measured)
 
         return Session(source, operator, choose, self.dtype, chosen_device(self.device), folds)

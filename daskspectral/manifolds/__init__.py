@@ -12,9 +12,7 @@ a shell, `box` and `interval` are for `daskspectral invariant`.
     FlatTorus(m)                 (cos t1, sin t1, ..., cos tm, sin tm)                        torus
     PeriodicBox(lower, upper)    a box with periodic sides, in its own coordinates: m angles  box:LOWER:UPPER
                                  are PeriodicBox([0] * m, [2 * pi] * m)
-    PeriodicCell(vectors)        the cell of a lattice, oblique or not, in Cartesian coordinates
     Interval(lower, upper)       lower ≤ x ≤ upper, in one column or in m: radii, times       interval:LOWER:UPPER
-    SO3()                        rotation matrices, row by row in 9 columns
     Product(a, b)                a point of each, side by side; equal factors may be exchanged
     Implicit(normals, ambient)   your own: normals(x (c, d)) -> (c, d), or (m, c, d) for m orthonormal normals
 
@@ -31,13 +29,13 @@ An example, with the eigenvalues l (l + 1) of the sphere, each 2 l + 1 times:
 
 from daskspectral.manifolds.base import Manifold
 from daskspectral.manifolds.eigenspace import Eigenspace
-from daskspectral.manifolds.flat_torus import FlatTorus, PeriodicBox, PeriodicCell
+from daskspectral.manifolds.flat_torus import FlatTorus, PeriodicBox
 from daskspectral.manifolds.implicit import Implicit
 from daskspectral.manifolds.interval import Interval
 from daskspectral.manifolds.invariants import invariant_coefficients
 from daskspectral.manifolds.isometry import Isometry, KillingField
 from daskspectral.manifolds.product import Product
-from daskspectral.manifolds.zonal import SO3, Circle, Sphere
+from daskspectral.manifolds.zonal import Circle, Sphere
 
 __all__ = [
     "Circle",
@@ -49,9 +47,7 @@ __all__ = [
     "KillingField",
     "Manifold",
     "PeriodicBox",
-    "PeriodicCell",
     "Product",
-    "SO3",
     "Sphere",
     "invariant_coefficients",
 ]

@@ -1,41 +1,36 @@
 """Means of zonal kernels over a group: invariant functions of eigenspaces that are never built.
 
-FiniteAverage(elements, fields)      a sum over the elements, and over circles of rotations that commute
-PermutationAverage(blocks)           all permutations of blocks of coordinates, with or without changes of sign
-RotationAverage(mixing)              rotations of space acting on several vectors at once, and a finite group
+FiniteAverage(elements)        a sum over the elements
+PermutationAverage(blocks)     all permutations of blocks of coordinates, with or without changes of sign
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
-from math import exp, factorial, lgamma, prod, sqrt
+from functools import cached_property, lru_cache
+from math import exp, factorial, lgamma, prod
 from typing import final
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
-from scipy.special import eval_gegenbauer, roots_gegenbauer
 
 from daskspectral.manifolds.eigenspace import Array, Functions, along
 from daskspectral.manifolds.zonal import KernelFunctions, SphereKernel, SphericalKernel, fundamental_points
 
 _LOST = 2e-10  # of a kernel's values to rounding, at most, as estimated
-_MOST_SUMMED = 50_000  # elements of a sum
 _PRODUCTS = 2**17  # inner products at once in a sum over elements
 _COLUMNS = 512  # points at once of symmetric functions
 _MOST_TERMS = 20_000  # partitions: more of them cost more than elements or null spaces
-_MATRICES = 2**14  # matrices M at once, fewer for derivatives: their entries stay in the cache
 
 Partition = tuple[int, ...]
 Growth = tuple[tuple[int, NDArray[np.intp], NDArray[np.intp]], ...]
 
 
 class Average(ABC):
-    """The mean over a compact group G of orthogonal matrices, on the unit sphere of Rᵈ, d ≥ 3.
+    """The mean over a finite group G of orthogonal matrices, on the unit sphere of Rᵈ, d ≥ 3.
 
     Zbar(v, w) = mean of Z_l(v . g w) is the reproducing kernel of the invariant functions of degree l for the uniform
     probability; its trace, the mean of Zbar(x, x), is how many there are.
@@ -48,82 +43,89 @@ class Average(ABC):
 
     @abstractmethod
     def invariant_polynomials(self, degree: int) -> int:
-        """How many homogeneous polynomials of a degree are invariant: a coefficient of Molien's series."""
+        """Return the number of invariant homogeneous polynomials of a degree: a coefficient of Molien's series."""
 
     @abstractmethod
     def reaches(self, degree: int) -> bool:
-        """Whether it can be evaluated at a degree, to rounding and with a bearable number of terms."""
+        """Return whether it can be evaluated at a degree, to rounding and with a bearable number of terms."""
 
     @abstractmethod
     def terms(self, degree: int) -> int:
-        """About how many zonal functions of the degree take as long at a row as the invariant ones."""
+        """Return about how many zonal functions of the degree take as long at a row as the invariant ones."""
 
     @abstractmethod
     def functions(self, degree: int, points: Iterator[NDArray[np.float64]] | None = None) -> Functions:
-        """An orthonormal basis of the invariant harmonics of a degree, the same again from what its `points` gave."""
+        """Return an orthonormal basis of the invariant harmonics of a degree, the same again from its `points`."""
 
     @final
     def dimension(self, degree: int) -> int:
-        """How many harmonics of a degree are invariant: polynomials less |x|^2 times those of degree l - 2."""
+        """Return the number of invariant harmonics: polynomials less |x|^2 times those of degree l - 2."""
         fewer = self.invariant_polynomials(degree - 2) if degree > 1 else 0
         return self.invariant_polynomials(degree) - fewer
 
 
-class ZonalAverage(Average, ABC):
-    """A mean over a group by the values of averaged zonal kernels."""
+@final
+@dataclass(frozen=True, eq=False)
+class FiniteAverage(Average):
+    """The mean over orthogonal matrices (n, d, d), all elements of a group."""
 
-    @abstractmethod
-    def kernel(self, degree: int, v: Array, w: Array, direction: Array | None = None) -> Array:
-        """Zbar(v_i, w_j), (m, c), at unit vectors v (m, d) and w (c, d), or direction_j . grad_w Zbar(v_i, w_j)."""
+    elements: Array
 
-    @final
+    @property
+    def ambient(self) -> int:
+        return int(self.elements.shape[1])
+
+    def invariant_polynomials(self, degree: int) -> int:
+        polynomials, shares = self._classes
+        mean = float(shares @ _inverse_series(polynomials, degree)[:, -1])
+        if abs(mean - round(mean)) > 1e-4:
+            raise ValueError(
+                f"expected the mean of characters over a group to be an integer, received {mean:.9g} for degree "
+                f"{degree}; the elements are not those of a group"
+            )
+        return round(mean)
+
+    def reaches(self, degree: int) -> bool:
+        return True
+
+    def terms(self, degree: int) -> int:
+        return len(self.elements) * self.dimension(degree)
+
     def functions(self, degree: int, points: Iterator[NDArray[np.float64]] | None = None) -> KernelFunctions:
-        kernel = _AveragedKernel(self.ambient, degree, self)
+        kernel = AveragedKernel(self.ambient, degree, self)
         if points is not None:
             return KernelFunctions(kernel, next(points))
         pool = np.random.default_rng(0).standard_normal((2 * self.dimension(degree) + 16, self.ambient))
         pool /= np.linalg.norm(pool, axis=1, keepdims=True)
         return KernelFunctions(kernel, fundamental_points(kernel, pool))
 
+    @cached_property
+    def _classes(self) -> tuple[Array, Array]:
+        """The distinct characteristic polynomials of the elements, and the share of each."""
+        found = _characteristic(self.elements)
+        _, first, counts = np.unique(np.rint(found * 1e8), axis=0, return_index=True, return_counts=True)
+        return found[first], counts / len(found)
+
 
 @final
 @dataclass(frozen=True, eq=False)
-class _AveragedKernel(SphericalKernel):
-    """Zbar of one degree."""
+class AveragedKernel(SphericalKernel):
+    """The mean Zbar of the zonal kernel of one degree over a finite group."""
 
-    average: ZonalAverage
+    average: FiniteAverage
 
     @property
     def size(self) -> int:
         return self.average.dimension(self.degree)
 
     def between(self, v: Array, w: Array, direction: Array | None = None) -> Array:
-        return self.average.kernel(self.degree, v, w, direction)
-
-
-def _mean(
-    between: Callable[[Array, Array, Array | None], Array],
-    elements: Array,
-    v: Array,
-    w: Array,
-    direction: Array | None,
-    *,
-    at_once: int,
-) -> Array:
-    """The mean of Z(gᵀ v_i, w_j), (m, c), over orthogonal matrices g (n, d, d), so many values at once."""
-    found = np.zeros((len(v), len(w)))
-    columns = max(1, min(len(w), at_once))
-    rows = max(1, min(len(v), at_once // columns))
-    count = max(1, at_once // (columns * rows))
-    for i in range(0, len(v), rows):
+        zonal, elements = SphereKernel(self.ambient, self.degree), self.average.elements
+        found = np.zeros((len(v), len(w)))
+        count = max(1, _PRODUCTS // max(1, found.size))
         for k in range(0, len(elements), count):
-            moved = (v[i : i + rows] @ elements[k : k + count]).reshape(-1, v.shape[1])
-            for j in range(0, len(w), columns):
-                here = slice(j, j + columns)
-                part = found[i : i + rows, here]
-                values = between(moved, w[here], None if direction is None else direction[here])
-                part += values.reshape(-1, *part.shape).sum(axis=0)
-    return found / len(elements)
+            moved = (v @ elements[k : k + count]).reshape(-1, v.shape[1])
+            found += zonal.between(moved, w, direction).reshape(-1, *found.shape).sum(axis=0)
+        return found / len(elements)
 
 
 def _inverse_series(polynomials: Array, degree: int) -> Array:
@@ -147,78 +149,6 @@ def _characteristic(matrices: Array) -> Array:
         found[:, k] = -np.sum(traces[:, 1 : k + 1] * found[:, :k][:, ::-1], axis=1) / k
         power = power @ matrices
     return found
-
-
-def _distinct(polynomials: Array) -> tuple[Array, Array]:
-    """Polynomials that differ by more than rounding (k, q), and the share of each (k,)."""
-    rounded, inverse, counts = np.unique(np.rint(polynomials * 1e8), axis=0, return_inverse=True, return_counts=True)
-    first = np.zeros(len(rounded), dtype=int)
-    first[inverse.ravel()] = np.arange(len(polynomials))
-    return polynomials[first], counts / len(polynomials)
-
-
-def _whole(value: float, what: str) -> int:
-    """A dimension from a mean of characters. Raises ValueError where it is no whole number."""
-    found = round(value)
-    if abs(value - found) > 1e-4:
-        raise ValueError(
-            f"expected the mean of characters over a group to be a whole number, received {value:.9g} for {what}; the "
-            "elements are not those of a group"
-        )
-    return found
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class FiniteAverage(ZonalAverage):
-    """The mean over orthogonal matrices (n, d, d), all elements of a group, and over circles of rotations.
-
-    `fields` are X (k, d, d) that commute, antisymmetric with eigenvalues i times integers of at most q, and that the
-    elements take to each other: the mean is over products of exp(s X), 0 ≤ s < 2π, too. Z_l(v . exp(s X) w) is a
-    trigonometric polynomial of degree l q: l q + 1 equal steps take its mean.
-    """
-
-    elements: Array
-    fields: Array | tuple[()] = ()
-
-    @property
-    def ambient(self) -> int:
-        return int(self.elements.shape[1])
-
-    def invariant_polynomials(self, degree: int) -> int:
-        polynomials, shares = self._summed(degree)._classes
-        return _whole(float(shares @ _inverse_series(polynomials, degree)[:, -1]), f"degree {degree}")
-
-    def reaches(self, degree: int) -> bool:
-        return len(self.elements) * prod(self.steps(degree)) <= _MOST_SUMMED
-
-    def terms(self, degree: int) -> int:
-        return len(self._summed(degree).elements) * self.dimension(degree)
-
-    def kernel(self, degree: int, v: Array, w: Array, direction: Array | None = None) -> Array:
-        zonal = SphereKernel(self.ambient, degree)
-        return _mean(zonal.between, self._summed(degree).elements, v, w, direction, at_once=_PRODUCTS)
-
-    def steps(self, degree: int) -> list[int]:
-        """How many steps each circle takes."""
-        return [degree * round(float(np.abs(np.linalg.eigvalsh(1j * x)).max())) + 1 for x in self.fields]
-
-    def _summed(self, degree: int) -> FiniteAverage:
-        """The mean over the elements times the steps on the circles, which is the same up to a degree."""
-        return _summed(self, degree) if len(self.fields) else self
-
-    @cached_property
-    def _classes(self) -> tuple[Array, Array]:
-        return _distinct(_characteristic(self.elements))
-
-
-@lru_cache(maxsize=4)
-def _summed(average: FiniteAverage, degree: int) -> FiniteAverage:
-    found = average.elements
-    for x, steps in zip(average.fields, average.steps(degree), strict=True):
-        turns = np.array([scipy.linalg.expm(2 * np.pi * j / steps * x) for j in range(steps)])
-        found = (found[:, None] @ turns).reshape(-1, *x.shape)
-    return FiniteAverage(found)
 
 
 @final
@@ -439,119 +369,3 @@ def _leading(d: int, degree: int) -> float:
 def _mean_power(d: int, k: int) -> float:
     """The mean of |t|^k over S^(d-1), t one coordinate."""
     return exp(lgamma((k + 1) / 2) + lgamma(d / 2) - lgamma(0.5) - lgamma((k + d) / 2))
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class RotationAverage(ZonalAverage):
-    """The mean over x -> (R x_1, ..., R x_k), R in SO(3), and over matrices P (n, k, k) that mix the vectors.
-
-    The k vectors of x (3 k,) stand one after another. With x and v as matrices (3, k), v . g x = tr(Rᵀ M),
-    M = V P Xᵀ, and tr(R(q)ᵀ M) = qᵀ N q in unit quaternions q, N symmetric (4, 4), for any s
-    det(s - t N) = s^4 - 2 e_1 s² t² - 8 det(M) s t³ + (e_1² - 4 e_2) t^4, e_i the invariants of Mᵀ M.
-    The mean of (qᵀ A q)^(-2) over the sphere of the q is det(A)^(-1/2). With A = 1 + t² - 2 t N the first is the
-    generating function of the Gegenbauer polynomials C_j of index 2 (Szegoe, Orthogonal Polynomials, 4.7.23), so that
-    E C_j(tr(Rᵀ M)) = h_j, Σ_j h_j t^j = det(1 + t² - 2 t N)^(-1/2), for R uniform. The roots of
-    the determinant lie on the unit circle, and the recurrence of the h_j is stable; Z_l is a combination of the C_j.
-    The matrices P are a finite group; P = -I makes it O(3).
-    """
-
-    mixing: Array
-
-    @property
-    def ambient(self) -> int:
-        return 3 * int(self.mixing.shape[1])
-
-    @cached_property
-    def _even(self) -> bool:
-        """Whether -I is among the matrices: functions of odd degree vanish."""
-        return bool((np.abs(self.mixing + np.eye(self.mixing.shape[1])).max(axis=(1, 2)) < 1e-6).any())
-
-    @cached_property
-    def _halved(self) -> Array:
-        """One of each pair P, -P, which have the same mean at even degrees; all without -I."""
-        if not self._even:
-            return self.mixing
-        flat = self.mixing.reshape(len(self.mixing), -1)
-        first = np.argmax(np.abs(flat) > 1e-6, axis=1)  # equal for P and -P
-        return self.mixing[np.take_along_axis(flat, first[:, None], axis=1)[:, 0] > 0]
-
-    @cached_property
-    def _classes(self) -> tuple[Array, Array]:
-        return _distinct(_characteristic(self.mixing))
-
-    def invariant_polynomials(self, degree: int) -> int:
-        """By Weyl's formula: 1 / det(1 - t P x R) is a(t) a(t z) a(t / z), a = 1 / det(1 - t P), z = e^(i θ), of
-        which the mean with the weight 1 - cos(θ) of a rotation's angle is taken."""
-        polynomials, shares = self._classes
-        a = _inverse_series(polynomials, degree)
-        diagonal, next_to_it = np.zeros_like(a), np.zeros_like(a)  # coefficients of z^0 and z^1 in a(t z) a(t / z)
-        half = np.arange(degree // 2 + 1)
-        diagonal[:, 2 * half] = a[:, half] ** 2
-        half = np.arange((degree + 1) // 2)
-        next_to_it[:, 2 * half + 1] = a[:, half] * a[:, half + 1]
-        product = np.sum(a * (diagonal - next_to_it)[:, ::-1], axis=1)
-        return _whole(float(shares @ product), f"degree {degree}")
-
-    def reaches(self, degree: int) -> bool:
-        size = sqrt(max(1, self.dimension(degree)))  # the root mean square of the kernel
-        return index_two_loss(self.ambient, degree) <= _LOST * size
-
-    def terms(self, degree: int) -> int:
-        return 3 * len(self._halved) * self.dimension(degree)
-
-    def kernel(self, degree: int, v: Array, w: Array, direction: Array | None = None) -> Array:
-        if self._even and degree % 2:
-            return np.zeros((len(v), len(w)))
-        series = partial(_series, in_index_two(self.ambient, degree))
-
-        def between(v: Array, w: Array, direction: Array | None) -> Array:
-            entries = _entries(v, w)
-            return series(entries) if direction is None else along(series, entries, _entries(v, direction))
-
-        at_once = _MATRICES if direction is None else _MATRICES // 4
-        return _mean(between, np.kron(self._halved, np.eye(3)), v, w, direction, at_once=at_once)
-
-
-def _entries(v: Array, w: Array) -> Array:
-    """M_ab = sum over vectors of v_a w_b, for points v (m, 3 k) and w (c, 3 k): entries (3, 3, m, c)."""
-    left, right = v.reshape(len(v), -1, 3).transpose(2, 0, 1), w.reshape(len(w), -1, 3).transpose(2, 1, 0)
-    return np.asarray(left[:, None] @ right)
-
-
-def _series(weights: Array, m: Array) -> Array:
-    """sum_k weights_k h_k for matrices with entries m (3, 3, ...)."""
-    places = [(a, b) for a in range(3) for b in range(3)]
-    rest = {0: (1, 2), 1: (2, 0), 2: (0, 1)}
-    corners = {(a, b): (*rest[a], *rest[b]) for a, b in places}
-    cofactor = {place: m[i, k] * m[j, n] - m[i, n] * m[j, k] for place, (i, j, k, n) in corners.items()}
-    e1 = sum(m[place] * m[place] for place in places)
-    e2 = sum(c * c for c in cofactor.values())
-    det = sum(m[0, b] * cofactor[0, b] for b in range(3))
-    edge, odd = 4 - 8 * e1, -64 * det  # det(1 + t^2 - 2 t N), from t^2 to t^8
-    p = {2: edge, 3: odd, 4: 6 + 16 * (e1 * e1 - 4 * e2 - e1), 5: odd, 6: edge, 8: 1.0}
-    h = [np.ones_like(e1)]
-    for k in range(1, len(weights)):
-        h.append(sum((((j / 2 - k) / k) * p[j]) * h[k - j] for j in p if j <= k) + np.zeros_like(e1))
-    return np.asarray(sum(c * value for c, value in zip(weights, h, strict=True) if c))
-
-
-def in_index_two(d: int, degree: int) -> Array:
-    """c_j of Z_l(t) = Σ_j c_j C_j(t), Gegenbauer polynomials of index 2, for Sᵈ⁻¹, (degree + 1,).
-
-    The connection of Gegenbauer polynomials (Digital Library of Mathematical Functions, 18.18.16); positive for d > 6.
-    """
-    found, a = np.zeros(degree + 1), (d - 2) / 2
-    for k in range(degree // 2 + 1):
-        left = degree - k
-        share = prod((a + i) / (3 + i) for i in range(left)) * prod((a - 2 + i) / (1 + i) for i in range(k))
-        found[degree - 2 * k] = share * (degree + 2 - 2 * k) / 2 * (degree + a) / a
-    return found
-
-
-def index_two_loss(d: int, degree: int) -> float:
-    """What summing these polynomials costs of the value 1 to rounding, for generic points of S^(d-1)."""
-    t, shares = roots_gegenbauer(4 * degree + 50, (d - 2) / 2)
-    orders = np.arange(degree + 1)
-    means = np.abs(eval_gegenbauer(orders[:, None], 2.0, t)) @ (shares / shares.sum())
-    return float(np.finfo(float).eps * np.abs(in_index_two(d, degree)) @ means)

@@ -90,17 +90,6 @@ class Manifold(Registered, ABC):
         return (None,) * self.ambient
 
     @property
-    def lattice(self) -> NDArray[np.float64]:
-        """Translations of the coordinates, (r, d), that lead to the same point, with their sums all of them."""
-        return np.zeros((0, self.ambient))
-
-    @final
-    @property
-    def oblique(self) -> bool:
-        """Whether points are the same along translations that are no multiples of `periods` of single coordinates."""
-        return len(self.lattice) > len(self.periods) - self.periods.count(None)
-
-    @property
     def ends(self) -> NDArray[np.float64]:
         """The least and the largest value of each coordinate on an interval, (2, d); infinite for other coordinates."""
         return np.repeat([[-np.inf], [np.inf]], self.ambient, axis=1)
@@ -228,8 +217,8 @@ class Manifold(Registered, ABC):
     def check_killing(self, field: KillingField) -> None:
         """Raise ValueError, saying why, unless the flow of a field are isometries of the manifold, closed at s = 2π.
 
-        The matrix X must be antisymmetric to 1e-11 with eigenvalues i times integers, and 2π b a sum of whole periods
-        (vectors of the `lattice`), both to 1e-6. On an embedded manifold the field must be tangential.
+        The matrix X must be antisymmetric to 1e-11 with eigenvalues i times integers, and 2π b whole `periods`, both to
+        1e-6. On an embedded manifold the field must be tangential.
         """
         self._check_size(field.size, "field")
         fault = field.fault
@@ -249,12 +238,12 @@ class Manifold(Registered, ABC):
     @final
     def _open(self, field: KillingField) -> str | None:
         """Why translations along a field do not close at s = 2 pi, or None."""
-        turns = 2 * np.pi * field.shift @ np.linalg.pinv(self.lattice)
-        if np.abs(turns - np.rint(turns)).max(initial=0.0) <= 1e-6:
+        turns = 2 * np.pi * field.shift / [period or np.inf for period in self.periods]
+        if np.abs(turns - np.rint(turns)).max() <= 1e-6:
             return None
         return (
-            "2 pi b must be a sum of whole periods, so that translations close; it is "
-            f"{turns.round(9) + 0.0} of them; take a vector between two copies of one point"
+            f"2 pi b must be whole periods, so that translations close; it is {turns.round(9) + 0.0} of them; take a "
+            "vector between two copies of one point"
         )
 
     @final
@@ -305,3 +294,14 @@ def bounds_of(lower: ArrayLike, upper: ArrayLike, *, scalar: bool = False) -> tu
     if not (np.isfinite(b - a).all() and (b > a).all()):
         raise ValueError(f"expected finite bounds lower < upper, received lower={lower!r}, upper={upper!r}")
     return a, b
+
+
+def sides_fault(g: Isometry, lengths: NDArray[np.float64]) -> str | None:
+    """Return why a matrix does not permute sides of equal lengths (m,), with or without signs, or None."""
+    entries = np.abs(g.matrix)
+    if np.abs(entries - np.rint(entries)).max() > 1e-11:
+        return "its matrix is not a signed permutation, and does not take sides to sides"
+    source = entries.argmax(axis=1)  # side i is the image of side source[i]
+    for i in np.flatnonzero(np.abs(lengths - lengths[source]) > 1e-9 * lengths):
+        return f"it takes side {source[i]}, of length {lengths[source[i]]:g}, to side {i}, of length {lengths[i]:g}"
+    return None

@@ -11,7 +11,6 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
-from scipy.sparse.linalg import LinearOperator
 
 from daskspectral.manifolds.isometry import Isometry, KillingField
 
@@ -35,21 +34,23 @@ class IndexLevels:
     """
 
     def __init__(self, of: object, within: Callable[[float], tuple[Integers, Floats] | None], bound: float):
-        self._of, self._within, self._bound = of, within, bound
-        self._found: tuple[Integers, Integers, Floats] = np.zeros((0, 0), dtype=np.int64), np.zeros(0, int), np.zeros(0)
+        self._of, self._within = of, within
+        none = np.zeros((0, 0), dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
+        self._known: tuple[tuple[Integers, Integers, Floats], float] = none, bound
 
-    def level(self, number: int, value: float | None = None) -> tuple[Integers, float]:
-        """The tuples of a level (r, m), in lexicographic order, and the least of their values.
+    def level(self, number: int) -> tuple[Integers, float]:
+        """Return the tuples of a level (r, m), in lexicographic order, and the least of their values.
 
-        Where the value is known, no larger ones are enumerated. Raises ValueError where more than 10^7 tuples would be.
+        Raises ValueError if more than 10^7 tuples would be enumerated.
         """
-        found, bound = self._found, self._bound if value is None else value
-        while len(found[2]) <= number + (value is None):  # the last level may lack tuples beyond the bound
+        found, bound = self._known
+        while len(found[2]) <= number or found[2][number] * (1 + 2 * TOGETHER) > bound:
+            bound *= _GROWTH  # the last level may lack tuples beyond the bound
             tuples = self._within(bound)
             if tuples is None:
                 raise ValueError(f"level {number} of {self._of!r} lies beyond {LARGEST} functions; ask for a lower one")
-            found, bound = _gathered(*tuples), _GROWTH * bound
-            self._found, self._bound = found, bound
+            found = _gathered(*tuples)
+            self._known = found, bound
         indices, edges, values = found
         return indices[edges[number] : edges[number + 1]], float(values[number])
 
@@ -92,19 +93,14 @@ Array = NDArray[np.floating[Any]]
 Matrix = Array | csr_array
 
 DENSE_LIMIT = 5000
-"""The largest eigenspace whose D(g) is a dense matrix."""
+"""The most functions among which invariant ones are solved for."""
 
 _STEP = 1e-30  # its square is nothing beside 1
 
-Action = Matrix | LinearOperator
-"""D(g) (m, m); a linear operator is known only by its products with blocks of vectors."""
 
-
-def dense(action: Action) -> Array:
-    """D(g) as a matrix (m, m)."""
-    if isinstance(action, csr_array):
-        return np.asarray(action.toarray())
-    return action if isinstance(action, np.ndarray) else np.asarray(action @ np.eye(action.shape[0]))
+def dense(matrix: Matrix) -> Array:
+    """Return a matrix as an array (m, m)."""
+    return np.asarray(matrix.toarray()) if isinstance(matrix, csr_array) else matrix
 
 
 def along(polynomials: Callable[[Array], Array], x: Array, direction: Array) -> Array:
@@ -113,11 +109,6 @@ def along(polynomials: Callable[[Array], Array], x: Array, direction: Array) -> 
     Squire and Trapp 1998.
     """
     return np.asarray(polynomials(x + 1j * _STEP * direction).imag / _STEP)
-
-
-def by_products(size: int, products: Callable[[Array], Array]) -> LinearOperator:
-    """A square matrix by its products with blocks of vectors (size, k)."""
-    return LinearOperator((size, size), matvec=lambda x: products(x.reshape(size, 1)), matmat=products, dtype=float)
 
 
 class Functions(ABC):
@@ -229,8 +220,8 @@ class Eigenspace(Functions, ABC):
     """The eigenvalue that all functions share."""
 
     @abstractmethod
-    def action(self, g: Isometry) -> Action:
-        """D(g), (m, m), of an isometry of the manifold; sparse, dense, or known by its products."""
+    def action(self, g: Isometry) -> Matrix:
+        """Return D(g), (m, m), of an isometry of the manifold, sparse or dense."""
 
     @abstractmethod
     def derived_action(self, field: KillingField) -> Matrix:

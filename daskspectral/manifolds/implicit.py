@@ -79,21 +79,11 @@ class Implicit(Manifold):
         off = np.abs(products - np.eye(self._codimension))
         if off.size and not off.max() <= tolerance:  # NaN and infinity fail too
             row, a, b = (int(i) for i in np.unravel_index(off.argmax(), off.shape))
-            if not np.isfinite(off[row, a, b]):
-                raise PointError(f"expected finite normals of {self!r}, received {normals[a, row]} in", row, "")
-            if a == b:
-                norms = np.sqrt(products[:, a, a])
-                raise PointError(
-                    f"expected unit normals of {self!r}, received norms from {norms.min():.6g} "
-                    f"to {norms.max():.6g}, {norms[row]:.6g} in",
-                    row,
-                    "; divide each normal by its norm",
-                )
             raise PointError(
-                f"expected orthogonal normals of {self!r}, received normals {a} and {b} with inner product "
+                f"expected orthonormal normals of {self!r}, received normals {a} and {b} with inner product "
                 f"{products[row, a, b]:.6g} in",
                 row,
-                "; orthonormalise them at each point (numpy.linalg.qr)",
+                "; divide each normal by its norm, or orthonormalize them at each point (numpy.linalg.qr)",
             )
         return normals
 

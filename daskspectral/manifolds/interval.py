@@ -12,7 +12,7 @@ from numpy.polynomial.legendre import legvander
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from daskspectral.manifolds.base import Array, Flat, bounds_of
+from daskspectral.manifolds.base import Array, Flat, bounds_of, sides_fault
 from daskspectral.manifolds.eigenspace import Eigenspace, Floats, IndexLevels, Integers, along, sums_within
 from daskspectral.manifolds.invariants import Move, orbits, places
 from daskspectral.manifolds.isometry import Isometry, KillingField
@@ -106,21 +106,11 @@ class Interval(Flat):
         return LegendreSpace(self, *self._degrees(level))
 
     def _fault(self, g: Isometry) -> str | None:
-        entries = np.abs(g.matrix)
-        if np.abs(entries - np.rint(entries)).max() > 1e-11:
-            return "its matrix is not a signed permutation, and does not take sides to sides"
-        source = entries.argmax(axis=1)  # side i is the image of side source[i]
+        fault = sides_fault(g, np.array(self.lengths))
         corners = np.sort(g(self.ends), axis=0)
-        widths, lengths = self.widths, np.array(self.lengths)
-        off = np.abs(corners - self.ends).max(axis=0) > 1e-9 * widths
-        for i in np.flatnonzero(off | (np.abs(lengths - lengths[source]) > 1e-9 * lengths)):
-            j = source[i]
-            return (
-                f"it takes side {j}, [{self.lower[j]:g}, {self.upper[j]:g}] of length {lengths[j]:g}, to "
-                f"[{corners[0, i]:g}, {corners[1, i]:g}] where side {i} is [{self.lower[i]:g}, {self.upper[i]:g}] "
-                f"of length {lengths[i]:g}"
-            )
-        return None
+        if fault is None and (np.abs(corners - self.ends) > 1e-9 * self.widths).any():
+            return f"it takes the corners {self.ends.tolist()} to {corners.tolist()}"
+        return fault
 
     def _degrees(self, level: int) -> tuple[Integers, float]:
         """The degrees (r, m) of a level's polynomials, and its eigenvalue."""

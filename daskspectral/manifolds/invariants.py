@@ -13,17 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, eye_array
 from scipy.sparse.csgraph import connected_components
 
-from daskspectral.manifolds.eigenspace import (
-    DENSE_LIMIT,
-    Action,
-    Array,
-    Eigenspace,
-    Floats,
-    Integers,
-    Matrix,
-    by_products,
-    dense,
-)
+from daskspectral.manifolds.eigenspace import DENSE_LIMIT, Array, Eigenspace, Floats, Integers, Matrix, dense
 from daskspectral.manifolds.isometry import Isometry, KillingField
 
 Move = tuple[Integers, Floats]
@@ -68,9 +58,6 @@ def orbits(count: int, moves: Sequence[Move]) -> tuple[Integers, Floats, NDArray
 # -- of any functions --------------------------------------------------------------------------------------------------
 
 
-MOST_DENSE = 2000
-"""The largest tensor product of an eigenspace and a representation whose null space is computed from matrices."""
-
 _ZERO = 1e-6  # singular values above are never zeros
 _ROUNDING = 1e-11  # times the size: singular values up to this may be zeros
 _COUPLED = 1e-13  # entries of D(g) above couple functions of a torus
@@ -83,10 +70,9 @@ def invariant_coefficients(
     """An orthonormal basis U (m, r) of {a : D(g) a = a for every generator g, dD(X) a = 0 for every X of the algebra}.
 
     Uᵀ φ are invariant functions. On tori U comes from the orbits of frequencies, and is sparse. Otherwise it spans
-    the null space of B, the matrices D(g) - I and dD(X) on top of each other; with more than `DENSE_LIMIT` functions
-    these matrices are not formed (`fixed_by_products`). The projection of a onto the invariant coefficients,
-    a - B^+ B a (Proposition 6, Soleymani et al. 2025), is U Uᵀ a. Raises ValueError where no gap separates zero
-    singular values from the others.
+    the null space of B, the matrices D(g) - I and dD(X) on top of each other. The projection of a onto the invariant
+    coefficients, a - B^+ B a (Proposition 6, Soleymani et al. 2025), is U Uᵀ a. Raises ValueError for more than 5000
+    functions, and where no gap separates zero singular values from the others.
 
     Examples
     --------
@@ -102,11 +88,19 @@ def invariant_coefficients(
     found = space.closed_form(isometries, algebra)
     if found is not None:
         return found
-    if space.size > DENSE_LIMIT:
-        return fixed_by_products(space.size, space.action, isometries, algebra)
+    check_dense(space.size)
     return null_space(
         [dense(space.action(g)) for g in isometries], [dense(space.derived_action(field)) for field in algebra]
     )
+
+
+def check_dense(size: int) -> None:
+    """Raise ValueError for more functions than invariant ones can be solved for among."""
+    if size > DENSE_LIMIT:
+        raise ValueError(
+            f"invariant functions are solved for among at most {DENSE_LIMIT} functions, got a level of {size}; take "
+            "fewer levels"
+        )
 
 
 def null_space(actions: Sequence[Array], derived: Sequence[Array] = (), within: Array | None = None) -> Array:
@@ -173,68 +167,6 @@ def _stacked(factor: Array, below: Array) -> Array:
     return np.asarray(np.linalg.qr(np.concatenate([factor, below]), mode="r"))
 
 
-def random_elements(
-    isometries: Sequence[Isometry], count: int, rng: np.random.Generator, algebra: Sequence[KillingField] = ()
-) -> list[Isometry]:
-    """Elements of the group that isometries and flows generate, nearly uniform: words of 64 * 2^6 letters.
-
-    Letters are generators, inverses, pauses, and 4 uniform times of each flow; long words are products of shorter ones
-    that they share. Matrices are kept orthogonal to rounding.
-    """
-    flows = [field.flow(s) for field in algebra for s in rng.uniform(0, 2 * np.pi, 4)]
-    pairs = [(g, g.inverse) for g in [*isometries, *flows]]
-    d = pairs[0][0].size
-    letters = np.zeros((2 * len(pairs) + 1, d + 1, d + 1))
-    letters[-1] = np.eye(d + 1)  # without pauses all words would be of even length
-    for letter, each in zip(letters, [g for pair in pairs for g in pair], strict=False):
-        letter[:d, :d], letter[:d, d], letter[d, d] = each.matrix, each.shift, 1
-    words = letters[rng.integers(len(letters), size=count)]
-    for _ in range(63):
-        words = words @ letters[rng.integers(len(letters), size=count)]
-    for _ in range(6):
-        words = words @ words[rng.permutation(count)]
-        a = words[:, :d, :d].copy()
-        words[:, :d, :d] = 1.5 * a - 0.5 * a @ a.transpose(0, 2, 1) @ a  # one Newton step to the polar factor
-    return [Isometry(word[:d, :d], word[:d, d]) for word in words]
-
-
-def fixed_by_products(
-    size: int,
-    action: Callable[[Isometry], Action],
-    isometries: Sequence[Isometry],
-    algebra: Sequence[KillingField],
-    *,
-    steps: int = 128,
-    remedy: str = f"take fewer levels, with eigenspaces of at most {DENSE_LIMIT} functions",
-) -> Array:
-    """The vectors (size, r) that every isometry and flow fixes, from products with blocks of vectors alone.
-
-    `action` gives D(h) of an element h. x <- (x + D(h) x) / 2 for random h leaves fixed vectors as
-    they are and halves the expected square of the rest, whatever the group: 128 steps make a projection to rounding. A
-    block of random vectors shows the rank when it is not full; otherwise a wider one is taken.
-    Raises ValueError, with a `remedy`, where a generator moves the result by more than 1e-10.
-    """
-    rng, width = np.random.default_rng(0), 8
-    while True:
-        width = min(width, size)
-        x = rng.standard_normal((size, width))
-        for h in random_elements(isometries, steps, rng, algebra):
-            x = (x + action(h) @ x) / 2
-        vectors, values, _ = scipy.linalg.svd(x, full_matrices=False)
-        found = vectors[:, values > 1e-6]
-        if found.shape[1] < width or width == size:
-            break
-        width *= 4
-    tried = [*isometries, *(field.flow(s) for field in algebra for s in (1.0, 2.0))]
-    off = max(float(np.abs(action(g) @ found - found).max(initial=0)) for g in tried)
-    if off > 1e-10:
-        raise ValueError(
-            "expected random products of the generators to settle on functions that they do not change, received "
-            f"vectors that a generator moves by {off:.3g}; {remedy}"
-        )
-    return np.asarray(found)
-
-
 def equivariant_coefficients(
     space: Eigenspace, pairs: tuple[Sequence[Isometry], Sequence[KillingField]], components: int
 ) -> Matrix:
@@ -242,12 +174,11 @@ def equivariant_coefficients(
 
     f(g x) = ρ(g) f(x) holds if and only if D(g) A ρ(g)ᵀ = A for every generator g, and dD(X) A + A drho(X)ᵀ = 0
     for every X of the algebra: coefficients are the vectors fixed by the tensor products of D(g) and ρ(g). On tori,
-    where D(g) is sparse, they are found orbit by orbit of frequencies, and U is sparse; in eigenspaces with m k above
-    `MOST_DENSE` by products with D of random elements (`fixed_by_products`), otherwise as a null space. `components` is
-    k; `pairs` are generators with their orthogonal matrices ρ(g), and elements of the algebra with theirs, drho(X),
-    each as one isometry, or one field, of the d coordinates of a point and k more.
+    where D(g) is sparse, they are found orbit by orbit of frequencies, and U is sparse. `components` is k; `pairs` are
+    generators with their orthogonal matrices ρ(g), and elements of the algebra with theirs, drho(X), each as one
+    isometry, or one field, of the d coordinates of a point and k more.
 
-    Raises ValueError where no gap separates zero singular values from the others.
+    Raises ValueError for m k above 5000, and where no gap separates zero singular values from the others.
 
     Examples
     --------
@@ -272,17 +203,10 @@ def equivariant_coefficients(
         still = [np.kron(a, np.eye(k)) + np.kron(np.eye(len(a)), x.matrix[d:, d:]) for a, x in turned]
         return null_space(fixed, still)
 
-    def action(h: Isometry) -> Action:
-        """What takes A to D(h) A ρ(h)ᵀ, row by row."""
-        turn, rho = space.action(h.block(point)), h.matrix[d:, d:]
-        return by_products(m * k, lambda x: (rho @ (turn @ x.reshape(m, -1)).reshape(m, k, -1)).reshape(m * k, -1))
-
     sparse = [action for action in actions if isinstance(action, csr_array)]
     if len(sparse) == len(actions):
         return _by_orbits(sparse, null, k)
-    if m * k > MOST_DENSE:
-        remedy = f"take fewer levels, whose eigenspaces times the {k} components of the output are at most {MOST_DENSE}"
-        return fixed_by_products(m * k, action, isometries, algebra, steps=192, remedy=remedy)
+    check_dense(m * k)
     return null([dense(action) for action in actions])
 
 

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache, reduce
+from functools import cached_property, lru_cache, reduce
 from itertools import accumulate, pairwise
 from math import prod
 from typing import ClassVar, final
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csr_array
 
 from daskspectral.manifolds.base import Array, Manifold
 from daskspectral.manifolds.eigenspace import (
-    DENSE_LIMIT,
     TOGETHER,
-    Action,
-    Combination,
     Eigenspace,
     Floats,
     Functions,
@@ -28,11 +24,9 @@ from daskspectral.manifolds.eigenspace import (
     Integers,
     Matrix,
     along,
-    by_products,
     dense,
     sums_within,
 )
-from daskspectral.manifolds.invariants import fixed_by_products, invariant_coefficients, null_space
 from daskspectral.manifolds.isometry import Isometry, KillingField
 
 Levels = tuple[int, ...]
@@ -80,10 +74,6 @@ class Product(Manifold):
         return self.first.periods + self.second.periods
 
     @property
-    def lattice(self) -> NDArray[np.float64]:
-        return scipy.linalg.block_diag(self.first.lattice, self.second.lattice)
-
-    @property
     def ends(self) -> NDArray[np.float64]:
         return np.concatenate([self.first.ends, self.second.ends], axis=1)
 
@@ -108,12 +98,10 @@ class Product(Manifold):
         return None if first is None or second is None else _side_by_side(first, second)
 
     def _distance(self, x: Array) -> Array | None:
-        first, second = (factor._distance(part) for factor, part in self._parts(x))
-        return None if first is None or second is None else np.hypot(first, second)
+        return _both(*(factor._distance(part) for factor, part in self._parts(x)))
 
     def _departure(self, x: Array) -> Array | None:
-        first, second = (factor._departure(part) for factor, part in self._parts(x))
-        return None if first is None or second is None else np.hypot(first, second)
+        return _both(*(factor._departure(part) for factor, part in self._parts(x)))
 
     def _parts(self, x: Array) -> list[tuple[Manifold, Array]]:
         cut = self.first.ambient
@@ -134,7 +122,7 @@ class Product(Manifold):
             tuple(factor.eigenfunctions(i, points) for factor, i in zip(self.factors, levels, strict=True))
             for levels in terms
         )
-        return ProductSpace(terms, tuple(spaces), value)
+        return ProductSpace(tuple(spaces), terms, value)
 
     def _sums(self, level: int) -> tuple[float, tuple[Levels, ...]]:
         """The eigenvalue of a level, and the tuples of levels of the factors that make it."""
@@ -152,6 +140,11 @@ class Product(Manifold):
         except ValueError as error:
             return str(error)
         return None
+
+
+def _both(first: Array | None, second: Array | None) -> Array | None:
+    """The distance in a product from the distances in its factors."""
+    return None if first is None or second is None else np.hypot(first, second)
 
 
 def _side_by_side(first: Array, second: Array) -> Array:
@@ -184,11 +177,9 @@ def _up_to(manifold: Manifold, bound: float) -> Floats:
 class TensorFunctions(Functions):
     """u_i(x_1) v_j(x_2) ..., the last index fastest, for tuples of functions of the factors, one tuple after another.
 
-    `levels` are the levels of the factors that each tuple is of. Functions of a factor that several tuples hold are
-    evaluated once.
+    Functions of a factor that several tuples hold are evaluated once.
     """
 
-    levels: tuple[Levels, ...]
     terms: tuple[tuple[Functions, ...], ...]
 
     @cached_property
@@ -285,164 +276,53 @@ class ProductSpace(TensorFunctions, Eigenspace):
     """
 
     terms: tuple[tuple[Eigenspace, ...], ...]
+    levels: tuple[Levels, ...]
     eigenvalue: float
 
-    def action(self, g: Isometry) -> Action:
+    def action(self, g: Isometry) -> Matrix:
         move = _FactorMove.of(g, self.widths)
-        actions = {key: space.action(move.parts[key[0]]) for key, space in self._leaves.items()}
-        matrices = {key: action for key, action in actions.items() if isinstance(action, csr_array)}
         columns = [self._rows[move.image(levels)] for levels in self.levels]
-        if len(matrices) < len(actions):
-            terms = [[actions[key] for key in enumerate(levels)] for levels in self.levels]
-            pairs = list(zip(terms, columns, strict=True))
-            return by_products(
-                self.size, lambda x: np.concatenate([_multiplied(parts, move.order, x[part]) for parts, part in pairs])
-            )
         axes, pieces = np.argsort(move.order), []
-        for levels in self.levels:
-            parts = [matrices[key] for key in enumerate(levels)]
-            pieces.append(_kronecker(parts)[:, _reordered([part.shape[0] for part in parts], axes)])
+        for spaces in self.terms:
+            parts = [space.action(part) for space, part in zip(spaces, move.parts, strict=True)]
+            pieces.append(_kronecker(parts)[:, _reordered([space.size for space in spaces], axes)])
         return _assembled(self.rows, columns, pieces, (self.size, self.size))
 
     def derived_action(self, field: KillingField) -> Matrix:
-        parts = [field.block(part) for part in _cuts(self.widths)]
-        actions = {key: space.derived_action(parts[key[0]]) for key, space in self._leaves.items()}
-        pieces = []
-        for levels, spaces in zip(self.levels, self.terms, strict=True):
+        parts, pieces = [field.block(part) for part in _cuts(self.widths)], []
+        for spaces in self.terms:
             ones = [sparse.eye_array(space.size, format="csr") for space in spaces]
-            alone = [
-                _kronecker([*ones[:i], csr_array(actions[i, level]), *ones[i + 1 :]]) for i, level in enumerate(levels)
-            ]
+            moved = [csr_array(space.derived_action(part)) for space, part in zip(spaces, parts, strict=True)]
+            alone = [_kronecker([*ones[:i], each, *ones[i + 1 :]]) for i, each in enumerate(moved)]
             pieces.append(sum(alone[1:], alone[0]))
-        if not all(isinstance(action, csr_array) for action in actions.values()):
-            pieces = [dense(piece) for piece in pieces]
-        rows = self.rows
-        return _assembled(rows, rows, pieces, (self.size, self.size))
-
-    def closed_form(self, isometries: Sequence[Isometry], algebra: Sequence[KillingField]) -> Matrix:
-        """Products of invariant functions of blocks of factors, where no generator moves factors of several blocks.
-
-        Within a block, functions of tuples of levels that exchanges permute are solved for together.
-        """
-        blocks = blocks_of(self.widths, isometries, algebra)
-        groups: dict[tuple[tuple[Levels, ...], ...], list[Levels]] = {}
-        for levels in self.levels:
-            groups.setdefault(tuple(block.orbit(levels) for block in blocks), []).append(levels)
-        solved = cache(lambda i, orbit: blocks[i].solved(self, orbit))
-        rows, columns, pieces, width = [], [], [], 0
-        for orbits, members in groups.items():
-            found = [solved(i, orbit) for i, orbit in enumerate(orbits)]
-            here = slice(width, width := width + prod(u.shape[1] for _, u in found))
-            for levels in members:
-                parts = [u[space._rows[block.of(levels)]] for block, (space, u) in zip(blocks, found, strict=True)]
-                factors = [i for block in blocks for i in block.factors]
-                where = _reordered([self._leaves[i, levels[i]].size for i in factors], np.argsort(factors))
-                rows.append(self._rows[levels])
-                columns.append(here)
-                pieces.append(_kronecker(parts)[where])
-        return _assembled(rows, columns, pieces, (self.size, width))
+        return _assembled(self.rows, self.rows, pieces, (self.size, self.size))
 
     @cached_property
     def _rows(self) -> dict[Levels, slice]:
         """Where the functions of each tuple of levels are."""
         return dict(zip(self.levels, self.rows, strict=True))
 
-    @cached_property
-    def _leaves(self) -> dict[tuple[int, int], Eigenspace]:
-        """The eigenspaces of the factors, by factor and level."""
-        pairs = zip(self.levels, self.terms, strict=True)
-        return {key: f for levels, term in pairs for key, f in zip(enumerate(levels), term, strict=True)}
 
+def factor_moves(
+    product: Product, isometries: Sequence[Isometry], algebra: Sequence[KillingField]
+) -> list[tuple[tuple[Isometry, ...], tuple[KillingField, ...]]] | None:
+    """Return the generators that move each factor, in its coordinates; None if one moves several factors.
 
-@final
-@dataclass(frozen=True, eq=False)
-class _Block:
-    """Factors that generators move together, and what these generators do to them."""
-
-    factors: tuple[int, ...]
-    widths: tuple[int, ...]
-    isometries: tuple[Isometry, ...]
-    algebra: tuple[KillingField, ...]
-
-    def of(self, levels: Levels) -> Levels:
-        """The levels of these factors."""
-        return tuple(levels[i] for i in self.factors)
-
-    @cached_property
-    def moves(self) -> tuple[_FactorMove, ...]:
-        return tuple(_FactorMove.of(g, self.widths) for g in self.isometries)
-
-    def orbit(self, levels: Levels) -> tuple[Levels, ...]:
-        """The tuples of levels of these factors that exchanges take the given ones to, in order."""
-        found = [self.of(levels)]
-        for each in found:
-            found += {move.image(each) for move in self.moves}.difference(found)
-        return tuple(sorted(found))
-
-    def solved(self, space: ProductSpace, orbit: tuple[Levels, ...]) -> tuple[ProductSpace, Matrix]:
-        """The products of functions of an orbit of levels, and the coefficients of the invariant ones."""
-        terms = tuple(tuple(space._leaves[key] for key in zip(self.factors, each, strict=True)) for each in orbit)
-        part = ProductSpace(orbit, terms, sum(f.eigenvalue for f in terms[0]))
-        if len(self.factors) == 1:
-            return part, invariant_coefficients(terms[0][0], self.isometries, self.algebra)
-        if part.size > DENSE_LIMIT:
-            return part, fixed_by_products(part.size, part.action, self.isometries, self.algebra)
-        each = [g for g, move in zip(self.isometries, self.moves, strict=True) if len(move.moved) < 2]
-        turns = [x for x in self.algebra if len(_turned(x, self.widths)) < 2]
-        start = dense(part.closed_form(each, turns)) if each or turns else None
-        joint = [dense(part.action(g)) for g in self.isometries if g not in each]
-        derived = [dense(part.derived_action(x)) for x in self.algebra if x not in turns]
-        return part, null_space(joint, derived, start)
-
-
-def blocks_of(
-    widths: Sequence[int], isometries: Sequence[Isometry], algebra: Sequence[KillingField]
-) -> tuple[_Block, ...]:
-    """The finest blocks of factors of which each generator moves one."""
-    moved = [_FactorMove.of(g, widths).moved for g in isometries]
-    turned = [_turned(field, widths) for field in algebra]
-    cuts, found = _cuts(widths), []
-    for factors in joined(len(widths), [*moved, *turned]):
-        where = np.concatenate([cuts[i] for i in factors])
-        found.append(
-            _Block(
-                factors,
-                tuple(widths[i] for i in factors),
-                tuple(g.block(where) for g, which in zip(isometries, moved, strict=True) if {*which} & {*factors}),
-                tuple(x.block(where) for x, which in zip(algebra, turned, strict=True) if {*which} & {*factors}),
-            )
-        )
-    return tuple(found)
-
-
-def joined(count: int, sets: Iterable[Iterable[int]]) -> list[tuple[int, ...]]:
-    """The finest partition of 0, 1, ..., count - 1 that parts none of the sets."""
-    label = [*range(count)]
-    for together in sets:
-        found = {label[i] for i in together}
-        label = [min(found) if each in found else each for each in label]
-    return [tuple(i for i, each in enumerate(label) if each == part) for part in sorted(set(label))]
-
-
-def _turned(field: KillingField, widths: Sequence[int]) -> list[int]:
-    """The factors that a field moves."""
-    return [i for i, part in enumerate(_cuts(widths)) if not field.block(part).trivial]
+    Raises ValueError for an isometry that mixes the coordinates of factors.
+    """
+    widths = [factor.ambient for factor in product.factors]
+    if any(len(_FactorMove.of(g, widths).moved) > 1 for g in isometries):
+        return None
+    found = []
+    for part in _cuts(widths):
+        moves, fields = [g.block(part) for g in isometries], [x.block(part) for x in algebra]
+        found.append((tuple(g for g in moves if not g.trivial), tuple(x for x in fields if not x.trivial)))
+    return found if sum(len(fields) for _, fields in found) == len(algebra) else None
 
 
 def _cuts(widths: Sequence[int]) -> list[NDArray[np.int64]]:
     """The coordinates of each factor."""
     return np.split(np.arange(sum(widths)), np.cumsum(widths)[:-1])
-
-
-def _multiplied(parts: Sequence[Action], order: Sequence[int], x: Array) -> Array:
-    """(D_1 kron D_2 kron ...) x with columns for exchanged factors: index i of a row meets order[i] of a column."""
-    sizes, k = [part.shape[0] for part in parts], x.shape[1]
-    values = x.reshape([*(sizes[i] for i in np.argsort(order)), k]).transpose(*order, len(sizes))
-    for axis, part in enumerate(parts):
-        front = np.moveaxis(values, axis, 0)
-        turned = np.asarray(part @ front.reshape(len(front), -1))
-        values = np.moveaxis(turned.reshape(front.shape), 0, axis)
-    return values.reshape(len(x), k)
 
 
 def _kronecker(parts: Sequence[Matrix]) -> Matrix:
@@ -471,20 +351,3 @@ def _assembled(
     for here, there, piece in zip(rows, columns, pieces, strict=True):
         whole[here, there] = dense(piece)
     return whole
-
-
-def in_harmonics(functions: Functions) -> Combination | None:
-    """The functions as combinations of the harmonics of their level, or None where these were not built."""
-    if isinstance(functions, Combination):
-        return functions
-    if not isinstance(functions, TensorFunctions):
-        return None
-    spaces, vectors = [], []
-    for term in functions.terms:
-        parts = [f for f in term if isinstance(f, Combination)]
-        if len(parts) < len(term):
-            return None
-        spaces.append(tuple(f.space for f in parts))
-        vectors.append(_kronecker([f.vectors for f in parts]))
-    space = ProductSpace(functions.levels, tuple(spaces), sum(f.eigenvalue for f in spaces[0]))
-    return Combination(space, _assembled(space.rows, functions.rows, vectors, (space.size, functions.size)))

@@ -206,11 +206,6 @@ class Operator(Written, ABC):
         """The period of each column (None for a column without), where kernels at landmarks have to be periodic."""
         return None
 
-    @property
-    def oblique(self) -> bool:
-        """Whether functions have to be periodic along directions between the columns, as on an oblique cell."""
-        return False
-
     @final
     @property
     def exponent(self) -> float:

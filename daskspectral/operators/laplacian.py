@@ -108,10 +108,6 @@ class Laplacian(Operator):
         periods = () if self.manifold is None else self.manifold.periods
         return periods if any(periods) else None
 
-    @property
-    def oblique(self) -> bool:
-        return self.manifold is not None and self.manifold.oblique
-
     def estimated(self, x: Array, rng: np.random.Generator, **options: Any) -> Laplacian:
         return replace(self, density=estimate_density(x, self.exponent, rng, clip=self.clip, **options))
 

@@ -402,7 +402,7 @@ def units_of(operator: Operator) -> str:
     """
     if isinstance(operator, Generator) and isinstance(operator.diffusion, float):
         return f"has diffusion={operator.diffusion:g} in them"
-    if operator.periods is not None or operator.oblique:
+    if operator.periods is not None:
         return "has periods in them"
     for form in operator.forms.values():
         parts = [part for product in form.products for _, part, _ in product.expanded]

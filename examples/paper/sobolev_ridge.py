@@ -18,7 +18,7 @@ import scipy.optimize
 
 from daskspectral.basis import HarmonicBasis
 from daskspectral.groups import Group, Isometry
-from daskspectral.groups.elements import elements
+from daskspectral.groups.elements import orthogonal_elements
 from daskspectral.manifolds import Manifold
 from daskspectral.solve.ridge import GRID, ROBUST
 
@@ -32,8 +32,9 @@ class SobolevRidge:
     def __init__(self, manifold: Manifold, group: Group | None = None, smoothness: float = 2.0, count: int = 2000):
         self.basis = harmonics(manifold, count)
         self.scale = self.basis.cumulative.astype(float)[:, None] ** (-smoothness / manifold.dimension)
-        identity = [Isometry(np.eye(manifold.ambient))]
-        self.elements = identity if group is None else elements(group, manifold, 10_000)
+        matrices = [] if group is None else [g.matrix for g in group.generators]
+        found = orthogonal_elements(np.array(matrices).reshape(-1, manifold.ambient, manifold.ambient), 10_000)
+        self.elements = [Isometry(matrix) for matrix in found]
 
     def fit(self, x: np.ndarray, y: np.ndarray) -> Self:
         """Fit rows x (n, d) and values y (n,)."""

@@ -6,19 +6,16 @@ import numpy as np
 import pytest
 from eofs.xarray import Eof
 
-from daskspectral.groups import SpaceGroup
 from tests.common import doubtful
 
 FUNCTIONS = ["figure1_half_moons", "figure2_spherical_harmonics", "figure6_hermite"]
 SIZES = {
     **dict.fromkeys(FUNCTIONS, 10_000),
     **{"figure4_hermite_regression": 1000, "double_well": 10_000, "digits_embedding": 900, "dipole": 200},
-    **{"molecule": 1000, "crystal_forces": 150, "torsions": 300_000, "positions": 100_000, "climate_field": None},
+    **{"wallpaper": 100, "torsions": 300_000, "positions": 100_000, "climate_field": None},
     **{"pulsar_clusters": 1500, "performance_report": 20_000},
 }
 SMALLER = {  # attributes of the scripts
-    "crystal_forces": {"SIZES": (60, 120)},
-    "molecule": {"PEER": 300},
     "positions": {"ORDERS": (20, 14), "FEWER": (10, 7), "SHOWN": 5000},
     "torsions": {"ORDER": 12},
 }
@@ -29,8 +26,7 @@ AT_MOST = {
     "figure6_hermite": {"largest error of eigenvalue 1": 0.07, "largest error of eigenvalue 3": 0.8},
     "double_well": {"largest relative error, form with drift": 0.01},
     "dipole": {"relative error, equivariant": 0.005, "largest |f(R x) - R f(x)|": 1e-10},
-    "molecule": {"Morse: relative RMSE": 0.05, "Morse: largest change under a rotation and a permutation": 1e-8},
-    "crystal_forces": {"error of forces, space group": 1e-4, "largest change of forces under the group": 1e-12},
+    "wallpaper": {"error over the spread, p4g": 0.005, "largest change under the group": 1e-12},
     "torsions": {"largest relative error of a slow time scale": 0.35},
     "positions": {"largest relative error": 0.05},
 }
@@ -38,7 +34,7 @@ AT_LEAST = {
     "figure1_half_moons": {"least correlation with cos(k t)": 0.94},
     "figure4_hermite_regression": {"error of plain regression": 2e-5, "plain over Hermite": 3},
     "digits_embedding": {"accuracy of 10 columns": 0.94},
-    "crystal_forces": {"error of forces, translations alone": 0.1},
+    "wallpaper": {"error over the spread, no group": 0.1},
     "torsions": {"least squared correlation of a slow mode with the grid's": 0.98},
     "pulsar_clusters": {"adjusted Rand index, slowest eigenfunction": 0.9},
     "climate_field": {"share of the first": 0.48},  # El Nino
@@ -130,32 +126,6 @@ def test_the_true_functions_are_orthonormal():
     weights = np.outer(weights, weights).ravel() / weights.sum() ** 2
     functions = np.column_stack([hermite.hermite(k, points) for k in range(4)])
     np.testing.assert_allclose(functions.T @ (weights[:, None] * functions), np.eye(10), atol=1e-12)
-
-
-def slope(function, x, step):
-    """The derivative of a function along a step, by a difference."""
-    return (function(x + step) - function(x - step)) / 2
-
-
-def test_forces_are_the_slopes_of_energies():
-    rng = np.random.default_rng(0)
-    crystal, molecule = import_module("crystal_forces"), import_module("molecule")
-    x, step = rng.normal(scale=10, size=(40, 3)), 1e-5 * rng.normal(size=(40, 3))
-    energy, force = crystal.energies_and_forces(x)
-    change = slope(lambda x: crystal.energies_and_forces(x)[0], x, step)
-    np.testing.assert_allclose(-np.sum(force * step, axis=1), change, atol=1e-10)
-    for g in SpaceGroup.by_number(crystal.CUBE, crystal.NUMBER).generators:
-        there, turned = crystal.energies_and_forces(g(x))
-        np.testing.assert_allclose(there, energy, atol=1e-9)
-        np.testing.assert_allclose(turned @ g.matrix, force, atol=1e-9)
-    x = molecule.configurations(5, rng)
-    step = 1e-6 * rng.normal(size=x.shape)
-    change = slope(molecule.morse, x, step)
-    np.testing.assert_allclose(change, np.sum(molecule.slope(x) * step, axis=1), rtol=1e-6, atol=1e-15)
-    weights = rng.normal(size=10)
-    change = slope(lambda x: molecule.coordinates(x, 1.3) @ weights, x, step)
-    along = np.sum(molecule.of_positions(x, np.tile(weights, (5, 1)), 1.3) * step, axis=1)
-    np.testing.assert_allclose(change, along, rtol=1e-6, atol=1e-15)
 
 
 def test_the_grid_of_positions_has_the_eigenvalues_of_a_rectangle(monkeypatch):

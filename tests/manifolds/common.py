@@ -8,7 +8,6 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from daskspectral.manifolds import (
-    SO3,
     Circle,
     FlatTorus,
     Interval,
@@ -16,7 +15,6 @@ from daskspectral.manifolds import (
     KillingField,
     Manifold,
     PeriodicBox,
-    PeriodicCell,
     Product,
     Sphere,
 )
@@ -59,12 +57,6 @@ def torus_isometry(rng: np.random.Generator) -> Isometry:
     return Isometry(np.kron(np.eye(3)[rng.permutation(3)], np.eye(2)) @ scipy.linalg.block_diag(*turns))
 
 
-def hexagonal(rng: np.random.Generator) -> Isometry:
-    sixth = np.linalg.matrix_power(np.array([[0.5, -np.sqrt(0.75)], [np.sqrt(0.75), 0.5]]), int(rng.integers(6)))
-    signs = rng.choice([-1.0, 1.0], 2)
-    return Isometry(scipy.linalg.block_diag(sixth @ np.diag([1, signs[0]]), signs[1:]), rng.normal(size=3))
-
-
 def about_the_middle(rng: np.random.Generator) -> Isometry:
     a = signed(3, rng)
     return Isometry(a, 2.5 * (np.ones(3) - a.sum(axis=1)))
@@ -90,14 +82,7 @@ CASES = {
         lambda rng: KillingField(np.zeros((3, 3)), rng.integers(-2, 3, 3) * [1, 2, 2] / (2 * np.pi)),
         7,
     ),
-    "cell": Case(PeriodicCell.hexagonal(0.7, 2.0), hexagonal, None, 7),
     "interval": Case(Interval([2] * 3, [3] * 3), about_the_middle, None, 7),
-    "rotations": Case(
-        SO3(),
-        lambda rng: Isometry(np.kron(rotation(3, rng), rotation(3, rng))),
-        lambda rng: KillingField(np.kron(whole(3, rng), np.eye(3)) + np.kron(np.eye(3), whole(3, rng))),
-        3,
-    ),
     "sphere and box": Case(
         Product(Sphere(3), PeriodicBox([0], [2])),
         lambda rng: Isometry(scipy.linalg.block_diag(rotation(3, rng), [[-1]]), [0, 0, 0, rng.uniform()]),

@@ -24,7 +24,6 @@ from daskspectral.groups import (
     Translations,
 )
 from daskspectral.manifolds import (
-    SO3,
     Circle,
     FlatTorus,
     Interval,
@@ -77,7 +76,6 @@ CASES: dict[str, tuple[Manifold, Group, Any, int]] = {
     "crystal": (PeriodicBox([0] * 3, [1] * 3), FACES, "vector", 9),
     "interval": (Interval([-1] * 3, [1] * 3), CUBE, None, 9),
     "torus": (FlatTorus(2), DirectProduct(Rotations(3), SignFlips(2)), "vector", 7),
-    "rotations": (SO3(), Orthogonal([np.kron(THIRD, np.eye(3))]), [THIRD], 3),
     "product": (Product(S, BOX), DirectProduct(SignFlips(3), Translations([[0.5]])), "vector", 7),
     "exchange": (Product(S, S), Exchange(3), None, 5),
     "exchanged and turned": (Product(C, C), Orthogonal([np.kron([[0, 1], [1, 0]], TURN)]), None, 6),
@@ -88,7 +86,7 @@ CASES: dict[str, tuple[Manifold, Group, Any, int]] = {
 def test_dimensions_are_averaged_characters_and_every_generator_acts_as_told(name: str) -> None:
     """r = mean over g of tr D(g) tr rho(g), and f(g x) = rho(g) f(x) at points."""
     manifold, group, output, levels = CASES[name]
-    representation = Representation.of(output or "trivial")
+    representation = Representation.of([np.eye(1)] * len(group.generators) if output is None else output)
     pairs, rng = representation.pairs(group), np.random.default_rng(0)
     isometries = list(zip(group.generators, representation.matrices(group), strict=True))
     x, k, seen = manifold.sample(5, rng), representation.components(group), 0
@@ -103,7 +101,7 @@ def test_dimensions_are_averaged_characters_and_every_generator_acts_as_told(nam
             moved = np.einsum("cm,mkr->ckr", space.values(g(x)), a)
             np.testing.assert_allclose(moved, np.einsum("kl,cm,mlr->ckr", rho, space.values(x), a), atol=1e-11)
         seen += u.shape[1]
-        if output in (None, "trivial"):
+        if output is None:
             own = coefficients(space, group)
             np.testing.assert_allclose(own @ own.T, u @ u.T, atol=1e-10)
     assert seen
@@ -121,33 +119,17 @@ def test_dimensions_are_averaged_characters_and_every_generator_acts_as_told(nam
     ],
     ids=repr,
 )
-def test_fields_and_isometries_together(
-    manifold: Manifold, group: Group, level: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The null space of all actions stacked, as scipy has it, from matrices and from products alone."""
+def test_fields_and_isometries_together(manifold: Manifold, group: Group, level: int) -> None:
+    """The null space of all actions stacked, as scipy has it."""
     space = manifold.eigenfunctions(level)
     stack = [dense(space.action(g)) - np.eye(space.size) for g in group.generators]
     null = scipy.linalg.null_space(np.vstack([*stack, *(dense(space.derived_action(x)) for x in group.algebra)]))
     assert 0 < null.shape[1] < space.size
-    for limit in (10**6, 2):
-        for module in ("zonal", "product", "invariants"):
-            monkeypatch.setattr(f"daskspectral.manifolds.{module}.DENSE_LIMIT", limit)
-        found = coefficients(space, group)
-        np.testing.assert_allclose(found @ found.T, null @ null.T, atol=1e-10)
+    found = coefficients(space, group)
+    np.testing.assert_allclose(found @ found.T, null @ null.T, atol=1e-10)
 
 
-# gaps, and large spaces
-
-
-def test_large_eigenspaces_take_products(monkeypatch: pytest.MonkeyPatch) -> None:
-    space, pairs = S.eigenfunctions(9), Representation.of("vector").pairs(CUBE)
-    exact = solved(space, pairs, 3)
-    monkeypatch.setattr(invariants, "MOST_DENSE", 10)
-    found = solved(space, pairs, 3)
-    np.testing.assert_allclose(found @ found.T, exact @ exact.T, atol=1e-9)
-    turned = scipy.linalg.expm(1e-7 * np.pad(TURN, (0, 1)))
-    with pytest.raises(ValueError, match=r"settle on functions .*, received vectors that a generator moves by"):
-        solved(space, ([Isometry(np.kron(np.eye(2), turned))], []), 3)
+# gaps
 
 
 def test_a_gap_is_demanded() -> None:
@@ -156,7 +138,7 @@ def test_a_gap_is_demanded() -> None:
 
     assert invariants.null_space([turns(1e-4)]).shape == (2, 0)
     assert invariants.null_space([np.eye(2)]).shape == (2, 2)
-    with pytest.raises(ValueError, match=r"a gap that tells zeros, received"):
+    with pytest.raises(ValueError, match="gap"):
         invariants.null_space([turns(1e-8, 1e-7, 1e-6, 1e-5)])
-    with pytest.raises(ValueError, match=r"closes at 2 pi, with eigenvalues i times integers; received i times 0.2;"):
+    with pytest.raises(ValueError, match=r"0\.2"):
         invariants.null_space([], [0.2 * TURN])

@@ -138,8 +138,8 @@ def test_points_off_the_manifold_are_told(name: str) -> None:
     manifold = CASES[name].manifold
     x = manifold.sample(9, np.random.default_rng(0))
     x[4, 0] = np.nan
-    with pytest.raises(ValueError, match="row 4 at distance nan"):
+    with pytest.raises(ValueError, match="row 4"):
         manifold.check(x, tolerance=2)
     for call in (manifold.normals, manifold.tangents, manifold.distance, manifold.check):
-        with pytest.raises(ValueError, match=rf"expected points \(c, {manifold.ambient}\).*shape \(4, 11\)"):
+        with pytest.raises(ValueError, match=r"\(4, 11\)"):
             call(np.ones((4, 11)))

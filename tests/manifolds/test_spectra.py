@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import eval_gegenbauer, eval_legendre
 
-from daskspectral.manifolds import Interval, Manifold, PeriodicBox, PeriodicCell, Product, Sphere
+from daskspectral.manifolds import Interval, Manifold, PeriodicBox, Product, Sphere
 
 Array = NDArray[Any]
 
@@ -74,59 +72,6 @@ def test_products_by_enumeration() -> None:
     np.testing.assert_allclose(kernel(manifold, 7, x), np.sum(np.prod(each, axis=1), axis=0), atol=1e-10)
 
 
-# cells of lattices
-
-
-def well_shaped(m: int, rng: np.random.Generator) -> Array:
-    """Lattice vectors (m, m) of different lengths at angles that are not small."""
-    return np.asarray(rng.uniform(0.5, 2, (m, 1)) * (np.eye(m) + rng.uniform(-0.3, 0.3, (m, m))))
-
-
-def unimodular(m: int, rng: np.random.Generator) -> Array:
-    """An integer matrix of determinant 1 or -1, mostly with large entries."""
-    found = np.eye(m)[rng.permutation(m)]
-    for _ in range(8 if m > 1 else 0):
-        i, j = rng.choice(m, 2, replace=False)
-        found[i] += rng.integers(-2, 3) * found[j]
-    return found
-
-
-def brute_force(vectors: Array, count: int) -> tuple[Array, Array]:
-    """The first levels and multiplicities: all k in a box that holds every |k B| <= r, as k_i = a_i . (k B)."""
-    m, dual = len(vectors), np.linalg.inv(vectors).T
-    r = 1.5 * (count * abs(np.linalg.det(dual))) ** (1 / m) + np.linalg.norm(dual, axis=1).max()
-    sides = [range(-int(s), int(s) + 1) for s in r * np.linalg.norm(vectors, axis=1)]
-    squares = np.sort(((np.array(list(itertools.product(*sides))) @ dual) ** 2).sum(axis=1))
-    groups = np.split(squares, np.flatnonzero(np.diff(squares) > 1e-9 * squares[1:]) + 1)
-    whole = [group for group in groups if group[-1] <= r * r][:-1]
-    return 4 * np.pi**2 * np.array([group.mean() for group in whole]), np.array([len(group) for group in whole])
-
-
-@given(m=st.integers(1, 4), seed=st.integers(0, 10**6))
-def test_levels_of_any_basis_of_a_lattice(m: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    vectors = well_shaped(m, rng)
-    oblique = unimodular(m, rng) @ vectors
-    values, counts = (found[:30] for found in brute_force(vectors, 20))
-    cell = PeriodicCell(oblique)
-    assert [cell.multiplicity(level) for level in range(len(counts))] == counts.tolist()
-    found = [cell.eigenvalue(level) for level in range(len(counts))]
-    np.testing.assert_allclose(found, values, rtol=1e-8)  # of digits lost in long vectors
-    x = cell.sample(3, rng)
-    space = cell.eigenfunctions(1)
-    np.testing.assert_allclose(space.values(x + rng.integers(-3, 4, (3, m)) @ vectors), space.values(x), atol=1e-8)
-
-
-def test_parameters_of_cells() -> None:
-    lengths, angles = np.array([1.2, 2.3, 0.8]), np.array([75.0, 104.0, 91.5])
-    vectors = PeriodicCell.from_parameters(*lengths, *angles).lattice
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), lengths)
-    unit = vectors / lengths[:, None]
-    found = [unit[1] @ unit[2], unit[0] @ unit[2], unit[0] @ unit[1]]
-    np.testing.assert_allclose(found, np.cos(np.radians(angles)), atol=1e-14)
-    assert vectors[[0, 0, 1], [1, 2, 2]].tolist() == [0, 0, 0]
-
-
 # intervals
 
 UNEVEN = Interval([0, -1, 2], [1, 1, 5], lengths=[1, 2, 1.5])
@@ -159,12 +104,12 @@ def test_beyond_the_ends_functions_stay_and_at_the_ends_they_have_a_slope() -> N
     np.testing.assert_allclose(interval.distance(x), [1, 0, 0, 0.5])
 
 
-def test_levels_of_a_cube_in_many_dimensions_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that are enumerated are as many, and beyond a bound none is."""
-    box = PeriodicBox([0] * 60, [1] * 60)
-    assert box.multiplicity(2) == box.eigenfunctions(2).size == 4 * comb(60, 2)
-    assert box.multiplicity(3) == 8 * comb(60, 3)
-    monkeypatch.setattr("daskspectral.manifolds.eigenspace.LARGEST", 1000)
-    for manifold in (box, PeriodicCell([[1, 0], [0.3, 1.1]]), Interval([0] * 5, [1, 1.1, 1.2, 1.3, 1.7])):
-        with pytest.raises(ValueError, match=r"level 2000 of .* lies beyond 1000 functions; ask for a lower one"):
+def test_levels_of_many_dimensions_and_beyond_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    box = PeriodicBox([0] * 30, [1] * 30)
+    assert [box.multiplicity(k) for k in (1, 2, 3)] == [2 * 30, 4 * comb(30, 2), 8 * comb(30, 3)]
+    assert box.eigenfunctions(2).size == 4 * comb(30, 2)
+    for room in ("eigenspace", "flat_torus"):
+        monkeypatch.setattr(f"daskspectral.manifolds.{room}.LARGEST", 1000)
+    for manifold in (PeriodicBox([0] * 9, [1] * 9), Interval([0] * 5, [1, 1.1, 1.2, 1.3, 1.7])):
+        with pytest.raises(ValueError, match="level 2000"):
             manifold.eigenfunctions(2000)
