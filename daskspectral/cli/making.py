@@ -125,8 +125,7 @@ def solver_of(options: Mapping[str, Any]) -> Any:
 def operator_of(options: Mapping[str, Any], dimension: int) -> Operator:
     """The operator that the options name, of points with `dimension` columns.
 
-    Raises click's UsageError for fields and views that the operator does not read or that are missing, and as
-    `operators.names.parse`.
+    Raises click's UsageError unless fields and views are those that the operator reads, and as `operators.names.parse`.
     """
     from daskspectral.manifolds.names import parse_manifold
     from daskspectral.operators import names
@@ -145,26 +144,15 @@ def operator_of(options: Mapping[str, Any], dimension: int) -> Operator:
     }
     if head == "transfer" and not words and options["lag"] is None:
         raise click.UsageError("--operator transfer needs --lag, the rows or the time from a state to its future")
-    if head == "differential" and not options["coefficients"]:
-        raise click.UsageError("--operator differential needs --coefficient, such as --coefficient 1,0:1,0=2.0")
-    if head == "augmentation" and not options["views"]:
-        raise click.UsageError("--operator augmentation needs --view, once for each augmented version of POINTS")
     found = names.parse(text, **read)
     if options["trajectories"] and found.lag is None:
         raise click.UsageError(f"--trajectory is for --operator transfer, and {text} reads rows one by one")
+    if len(options["views"]) != (0 if found.lag is not None else len(found.views) - 1):
+        raise click.UsageError(f"--operator {text} has {len(found.views) - 1} --view; {len(options['views'])} given")
     fields = fields_of(options)
-    for name in fields:
-        if name not in found.data_fields:
-            option = f"--{name}" if name in SHORT else f"--field {name}"
-            others = f"it reads {', '.join(sorted(found.data_fields)) or 'none'}"
-            raise click.UsageError(f"{option} is a field that --operator {text} does not read; {others}")
-    for name in sorted(found.data_fields - fields.keys()):
-        option = f"--{name}" if name in SHORT else f"--field {name}=PATH"
-        raise click.UsageError(f"--operator {text} needs {option}, an array with a row for each row of POINTS")
-    wanted, views = found.views[1:] if found.lag is None else (), options["views"]
-    if len(views) != len(wanted):
-        needs = f"{len(wanted)} --view, of the points {', '.join(wanted)}" if wanted else "no --view"
-        raise click.UsageError(f"--operator {text} takes {needs}; {len(views)} given")
+    if wrong := sorted(fields.keys() ^ found.data_fields):
+        reads = ", ".join(f"--field {name}=PATH" for name in sorted(found.data_fields)) or "no --field"
+        raise click.UsageError(f"--operator {text} reads {reads}; {wrong[0]} is missing, or given for nothing")
     return found
 
 

@@ -6,7 +6,8 @@ A test compares the defaults and the words with those of the constructors: no he
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 
 import click
 
@@ -17,10 +18,16 @@ from daskspectral.cli.settings import use_storage
 FLOAT32 = ("float64", "float32")
 DEVICES = ("cpu", "cuda", "auto")
 METHODS = ("uniform", "kmeans++", "cholesky", "farthest", "leverage")
-INVALID = "A row with NaN or infinity: an error,"
 LEFT_OUT = ("raise", "skip", "pairwise")
 ANOMALIES = ("month", "season", "dayofyear", "hour")
-EXTRAPOLATE = ("nearest", "nan", "raise")
+FAR = ("nearest", "nan", "raise")
+SOLVERS = ("penalised", "cut")
+MAPS = ("sdp", "diffusion", "kernel")
+PICTURES = ("functions", "spectrum", "choice", "timescales", "chapman-kolmogorov")
+BANDWIDTH = kinds.number_or("auto", "median", "local")
+STORE: dict[str, Any] = {"callback": use_storage, "is_eager": True}
+CONFIG: dict[str, Any] = {"callback": configure, "is_eager": True}
+HELP: dict[str, Any] = {"callback": help_all, "is_eager": True}
 SAMPLES = (
     *("two-moons", "sphere", "circle", "gaussian", "torus", "torus-surface", "swiss-roll", "uniform", "ou"),
     *("langevin", "torsions", "blobs", "double-well"),
@@ -30,19 +37,6 @@ OPERATORS = (
     *("partial:axis[:solver]", "generator[:reversible]", "transfer[:lag[:solver]]", "cross[:center]", "augmentation"),
 )
 
-OUT = "Where the result goes:"
-KERNEL = "The functions at landmarks, name[:parameter...], terms joined by +"
-DENSITY = "The power of the sampling density that is divided out"
-MANIFOLD = "Where the points lie, sphere, circle, torus, a periodic box:LOWER:UPPER or interval:LOWER:UPPER"
-COMPONENTS = "How many functions, or coordinates, are wanted"
-SOLVER = "How the solution is found"
-ALPHA = "Weight of the penalty of a regression"
-TARGETS = "For a regressor, the zarr array of targets"
-GRADIENTS = "A zarr array of the targets' gradients"
-STANDARDIZE = "Bring columns to mean 0 and standard deviation 1"
-DTYPE = "Precision of the arithmetic, or of the numbers written"
-DEVICE = "Where functions are evaluated and multiplied: cuda is a GPU (extra gpu)"
-CHECKPOINT = "A directory for the sums so far, from which the same command goes on"
 RARE = (
     "lag further sets committor passage-time equilibrium trajectory manifold density drift diffusion direction "
     "coefficient view latitude anomaly detrend allow-missing landmark-method landmark-sample exclude-landmarks "
@@ -56,15 +50,16 @@ RARE = (
 class Option(click.Option):
     """An option, of all commands or of those named before its first word.
 
-    Its `kind` is one of values, words to choose from, bool for a flag, or what stands for any text in a help; in a list
-    where it may be given several times. One with a callback is nothing that the command's function is called with.
+    Its `role` is "value" if it changes the values that come out: kept with a result, and taken from it by --config;
+    "input" if it says what is read: kept, and never taken; "call" if it is of one call, where it runs, and what it
+    writes and shows; "typed" if it is given on the command line alone. Its `kind` is one of values, words to choose
+    from, bool for a flag, or what stands for any text in a help; in a list if it may be given several times. One with a
+    callback is nothing that the command's function is called with.
     """
 
-    role: ClassVar = "call"
-
-    def __init__(self, words: str, help: str, kind: Any = None, default: Any = None, **more: Any):
+    def __init__(self, role: str, words: str, help: str, kind: Any = None, default: Any = None, **more: Any):
         of, dashes, spelled = words.partition("--")
-        self.of, self.key = of.split(), spelled.replace("/", " ").split()[0]
+        self.role, self.of, self.key = role, of.split(), spelled.replace("/", " ").split()[0]
         self.rare = self.key in RARE.split()
         if isinstance(kind, list):
             (kind,), more["multiple"] = kind, True
@@ -80,26 +75,7 @@ class Option(click.Option):
         super().__init__((dashes + spelled).split(), help=help, expose_value="callback" not in more, **more)
 
 
-class Call(Option):
-    """Of one call, where it runs and what it writes and shows: from the command line, or a file of one's own."""
-
-
-class Value(Option):
-    """Changes the values that come out: kept with a result, and taken from it by --config."""
-
-    role = "value"
-
-
-class Input(Option):
-    """Says what is read: kept with a result, and never taken from it; it is to be given anew."""
-
-    role = "input"
-
-
-class Typed(Option):
-    """Given on the command line alone."""
-
-    role = "typed"
+Value, Input, Call, Typed = (partial(Option, role) for role in ("value", "input", "call", "typed"))
 
 
 class Argument(click.Argument):
@@ -116,184 +92,76 @@ OPTIONS = (
     Value("--lag", "transfer: rows, or time such as 6h, to the future; POINTS are a trajectory.", kinds.LAG),
     Value("--further", "transfer: further lags in the same pass, multiples of the lag: 2,5,10.", kinds.LAGS),
     Input("--trajectory trajectories", "transfer: another trajectory besides POINTS.", ["PATH"]),
-    Value("--manifold", f"{MANIFOLD}; laplacian: the tangential form there; none by default."),
-    Value("--density", f"{DENSITY}; laplacian: 1 for Laplace-Beltrami; 0 by default.", float),
-    Input("--potential", "schroedinger: values of the potential, (n,); short for --field potential=PATH.", "PATH"),
-    Input("--drift", "generator: the drift, (n, d); short for --field drift=PATH.", "PATH"),
-    Value(
-        "--diffusion",
-        "generator: the noise sigma, (n, d, m), or a number for a multiple of the identity; anisotropic: the matrices, "
-        "(n, d, d), or with anisotropic:factored their factors; short for --field diffusion=PATH.",
-        "PATH|NUMBER",
-    ),
-    Input(
-        "--direction",
-        "tangent: a direction for each row, (n, d), or several, (n, m, d); short for --field direction=PATH.",
-        "PATH",
-    ),
-    Value(
-        "--coefficient coefficients",
-        "differential: the term C d_A f d_B g, orders by column and a number or a field, such as 1,0:1,0=2.0.",
-        ["A:B=C"],
-    ),
-    Input("--field fields", "An array that the operator reads besides the points, a row for each row.", [kinds.FIELD]),
-    Input(
-        "--view views",
-        "Another view of each row of POINTS: y of cross, the augmented versions of augmentation.",
-        ["PATH"],
-    ),
+    Value("--manifold", "Where points lie: sphere, circle, torus, periodic box:LOWER:UPPER, interval:LOWER:UPPER."),
+    Value("--density", "laplacian, diffusion: power of the density that is divided out; 0 by default.", float),
+    Input("--potential", "schroedinger: values of the potential, (n,).", "PATH"),
+    Input("--drift", "generator: the drift, (n, d).", "PATH"),
+    Value("--diffusion", "generator: sigma, (n, d, m), or a number; anisotropic: matrices, (n, d, d).", "PATH|NUMBER"),
+    Input("--direction", "tangent: a direction for each row, (n, d), or several, (n, m, d).", "PATH"),
+    Value("--coefficient coefficients", "differential: C d_A f d_B g, by orders: 1,0:1,0=2.0.", ["A:B=C"]),
+    Input("--field fields", "An array that the operator reads besides the points, by its name.", [kinds.FIELD]),
+    Input("--view views", "Another view of each row of POINTS: y of cross, the versions of augmentation.", ["PATH"]),
     # the rows
-    Value(
-        "--sample-dims",
-        "Dimensions of labelled POINTS that make rows: time, or time,lat,lon; all others are columns.",
-        kinds.NAMES,
-    ),
+    Value("--sample-dims", "Dimensions of labelled POINTS that make rows: time, or time,lat,lon.", kinds.NAMES),
     Value("--latitude", "The coordinate in degrees, of rows or columns, by whose cosine these are weighted."),
     Value("--anomaly", "Of labelled POINTS in time: less the mean over each of these.", ANOMALIES),
     Value("--detrend", "Of labelled POINTS in time: less a polynomial of this degree too.", kinds.COUNT),
     Value("--columns", "Columns to use, 0,2,5 or 0:8, or their names, malt,ash.", kinds.COLUMNS),
-    Value("embed --columns", "Columns to use, 0,2,5 or 0:8, or their names; sdp alone.", kinds.COLUMNS),
-    Value("--standardize", f"{STANDARDIZE}.", bool, False),
-    Value("embed --standardize", f"{STANDARDIZE}; sdp alone.", bool, False),
-    Value("--on-invalid", f"{INVALID} (skip) left out, or (pairwise) used where it has numbers.", LEFT_OUT, "raise"),
-    Value(
-        "transform predict --on-invalid",
-        f"{INVALID} (skip) NaN, or (pairwise) a fit to its numbers.",
-        LEFT_OUT,
-        "raise",
-    ),
+    Value("--standardize", "Bring columns to mean 0 and standard deviation 1.", bool, False),
+    Value("--on-invalid", "Rows with NaN: an error, left out (NaN in results), or used in part.", LEFT_OUT, "raise"),
     Input("--allow-missing", "Take missing chunks as fill values, not as an error.", bool, False),
     Input("--weights", "A zarr array of sample weights, one a row."),
-    Input("--gradients", f"{GRADIENTS}, (rows, columns of POINTS)."),
-    Input("update --gradients", f"{GRADIENTS}; all of them, old and new."),
-    Input("update --targets", f"{TARGETS}; all of them, old and new."),
-    Input("score --targets", f"{TARGETS}."),
+    Input("--gradients", "A zarr array of the targets' gradients, (rows, columns of POINTS)."),
+    Input("--targets", "For a regressor, the zarr array of targets; of an update all of them, old and new."),
     # the functions
-    Value("--kernel", f"{KERNEL}; auto: kernel and scale are chosen on rows held out.", default="auto"),
-    Value("embed --kernel", f"{KERNEL}; kernel: in whose space one is learned; matern:1.5:auto by default."),
+    Value("--kernel", "At landmarks, name[:parameter...], joined by +; auto: chosen on rows held out.", default="auto"),
+    Value("embed --kernel", "kernel: in whose space one is learned, name[:parameter...]; matern:1.5:auto by default."),
     Value("--landmarks", "How many landmarks.", kinds.COUNT_OR_AUTO, "auto"),
-    Value(
-        "embed --landmarks",
-        "How many landmarks; lowrank alone: auto by default, as many as --accuracy takes (diffusion: 500).",
-        kinds.COUNT_OR_AUTO,
-    ),
+    Value("embed --landmarks", "lowrank: how many landmarks; auto by default (diffusion: 500).", kinds.COUNT_OR_AUTO),
     Value("--landmark-method", "How landmarks are chosen.", METHODS, "kmeans++"),
     Value("embed --landmark-method", "How landmarks are chosen.", METHODS, "cholesky"),
     Value("--landmark-sample", "Rows among which landmark methods other than uniform choose.", kinds.COUNT),
-    Value(
-        "--exclude-landmarks/--keep-landmarks",
-        "Rows that are landmarks out of the sums, or in them; by default out for kernels with a kink.",
-        bool,
-    ),
+    Value("--exclude-landmarks/--keep-landmarks", "Leave landmarks out of the sums; by default with a kink.", bool),
     Value("--spread", "How far, in scales, landmarks are moved off the data.", kinds.number_or("auto"), "auto"),
     Value("--constant/--no-constant", "Add the constant function to the basis; the operator decides by default.", bool),
     Value("--periods", "Columns that are periodic, as angles: 0:6.283185.", kinds.PERIODS),
-    Value(
-        "--lattice",
-        "Highest frequency of Fourier functions, in place of landmarks, for 1 to 4 columns, of transfer and cross with "
-        "--periods of all: 15, or 30,20; auto: landmarks and a lattice are compared.",
-        kinds.LATTICE,
-    ),
-    Value(
-        "--lattice-box",
-        "The ends of the data of --lattice by column, none for a periodic one: -1:1,0:5; found by default.",
-        kinds.BOX,
-    ),
-    Value(
-        "--lattice-margin",
-        "Share of the width by which the period of --lattice is larger; by default 0.2, of a regression 0.3.",
-        float,
-    ),
-    Value(
-        "--network",
-        "Neurons of the hidden layers of a network, in place of landmarks: 96,96,96 (extra neural).",
-        kinds.NEURONS,
-    ),
+    Value("--lattice", "Highest Fourier frequency, in place of landmarks: 15, or 30,20; auto: compare.", kinds.LATTICE),
+    Value("--lattice-box", "Ends of the data of --lattice by column, -1:1,none; found by default.", kinds.BOX),
+    Value("--lattice-margin", "Share by which the period exceeds the box; by default 0.2, of a regression 0.3.", float),
+    Value("--network", "Neurons of a network's hidden layers, in place of landmarks: 96,96,96.", kinds.NEURONS),
     # the solution
-    Value("--components", f"{COMPONENTS}; covariance: or a share of the variance.", kinds.COUNT_OR_SHARE, 16),
+    Value("--components", "How many functions; covariance: or a share of the variance.", kinds.COUNT_OR_SHARE, 16),
+    Value("embed --components", "How many coordinates; by default the rank; diffusion: 2.", kinds.COUNT),
+    Value("plot --components", "How many functions are drawn; 16 by default.", kinds.COUNT),
     Value("--rotate", "covariance: turn as many components to patterns large in few places, by varimax.", kinds.COUNT),
-    Value(
-        "--solver",
-        f"{SOLVER}; a penalty on rough functions, or a cut of the Gram matrix alone.",
-        ("penalised", "cut"),
-        "penalised",
-    ),
+    Value("--solver", "A penalty on rough functions, or a cut of the Gram matrix.", SOLVERS, "penalised"),
     Value("--penalty", "penalised: its strength, 1 being usual.", kinds.number_or("auto"), "auto"),
     Value("--ridge", "cut: added to the form's diagonal, times its mean.", float, 0.0),
     Value("--rtol", "Relative cut of the Gram matrix's eigenvalues; of fit with --solver cut.", float),
-    Value(
-        "--folds",
-        "Parts of the rows, for error bars: a number, blocks (of rows in time), random, a zarr array of labels, none.",
-        kinds.FOLDS,
-        "10",
-    ),
-    Value("--alpha", f"{ALPHA}, or gcv; chosen by cross-validation by default.", kinds.number_or("gcv")),
-    Value("invariant --alpha", f"{ALPHA}, of least-squares; chosen by cross-validation by default.", float),
+    Value("--folds", "Parts of the rows, for error bars: a number, blocks, random, labels, none.", kinds.FOLDS, "10"),
+    Value("--alpha", "Weight of the penalty, or gcv; cross-validated by default.", kinds.number_or("gcv")),
+    Value("invariant --alpha", "least-squares: weight of the penalty; cross-validated by default.", float),
     Value("--gradient-weight", "Weight of a gradient against a value; 1 by default.", float),
-    Value("--dtype", f"{DTYPE}.", FLOAT32, "float64"),
-    Value("--device", f"{DEVICE}.", DEVICES, "cpu"),
-    Value("embed --device", f"{DEVICE}; sdp alone.", DEVICES, "cpu"),
+    Value("--dtype", "Precision of the arithmetic, or of the numbers written.", FLOAT32, "float64"),
+    Value("--device", "Where functions are evaluated and multiplied: cuda is a GPU (extra gpu).", DEVICES, "cpu"),
     Value("--seed", "Of random numbers; the same seed gives the same result.", int, 0),
     # functions of a manifold that a group leaves as they are
-    Value("invariant --manifold", f"{MANIFOLD}; by default the columns' ranges."),
     Value("--group", "permutations, cyclic, signflips, rotations:K, joined by +; none by default."),
-    Value(
-        "--smoothness",
-        "Order of the Sobolev norm, above half the manifold's dimension; by default 2, or half of it plus 1.",
-        float,
-    ),
+    Value("--smoothness", "Order of the Sobolev norm; by default 2, or half the dimension plus 1.", float),
     Value("--functions", "Eigenfunctions of the manifold, at most; chosen by default.", kinds.COUNT),
-    Value("invariant --solver", f"{SOLVER}.", ("least-squares", "projection"), "least-squares"),
+    Value("invariant --solver", "How the solution is found.", ("least-squares", "projection"), "least-squares"),
     # coordinates
-    Value(
-        "--bandwidth",
-        "Bandwidth of the kernel exp(-r^2 / bandwidth^2), in the units of POINTS, or how it is chosen.",
-        kinds.number_or("auto", "median", "local"),
-        "auto",
-    ),
-    Value(
-        "--map kind",
-        "How points are embedded: by a semidefinite program, a diffusion map, or a kernel that is learned.",
-        ("sdp", "diffusion", "kernel"),
-        "sdp",
-    ),
+    Value("--bandwidth", "Of the kernel exp(-r^2 / bandwidth^2), or how it is chosen.", BANDWIDTH, "auto"),
+    Value("--map kind", "A semidefinite program, a diffusion map, or a learned kernel.", MAPS, "sdp"),
     Value("--method", "sparse is for --map sdp.", ("auto", "exact", "sparse", "lowrank"), "auto"),
-    Value(
-        "--accuracy",
-        "sdp: relative error of the Gram matrix up to which landmarks stand for all points; 0.001 by default.",
-        float,
-    ),
-    Value(
-        "--tolerance",
-        "sdp, kernel: relative duality gap that counts as optimal; 1e-10 by default, of kernel 1e-07.",
-        float,
-    ),
-    Value(
-        "--max-passes",
-        "sdp, kernel: products with the kernel, or steps, at most; 10000 by default, of kernel 100.",
-        kinds.COUNT,
-    ),
-    Call(
-        "--cache",
-        "sdp: whether kernel values at landmarks are kept between passes; auto by default: where they fit in memory.",
-        ("auto", "always", "never"),
-    ),
+    Value("--accuracy", "sdp: error of landmarks, relative to the Gram matrix; 0.001 by default.", float),
+    Value("--tolerance", "sdp, kernel: relative duality gap; 1e-10 by default, of kernel 1e-07.", float),
+    Value("--max-passes", "sdp, kernel: steps at most; 10000 by default, of kernel 100.", kinds.COUNT),
+    Call("--cache", "sdp: keep kernel values between passes; auto by default.", ("auto", "always", "never")),
     Call("--cache-path", "sdp: keep them, or the sparse kernel, in a scratch zarr store at this path; it stays there."),
-    Value(
-        "embed --components",
-        f"{COMPONENTS}; of sdp the rank of the optimum unless given, and beyond it stage by stage; of diffusion 2; "
-        "kernel: all.",
-        kinds.COUNT,
-    ),
     Value("--time", "diffusion: power of the eigenvalues; 1 by default.", float),
-    Value("embed --density", f"{DENSITY}; diffusion: before its kernel is normalised; 0 by default.", float),
     Value("--regularization", "kernel: weight of its penalty; 0.0001 by default.", float),
-    Value(
-        "--extrapolate",
-        "Values at points far from the rows of the fit: those of the nearest place of the fit, NaN, or an error; "
-        "nearest by default.",
-        EXTRAPOLATE,
-    ),
+    Value("--extrapolate", "At far points: the nearest place's values, NaN, or an error; nearest by default.", FAR),
     Call("--embedding", "A new zarr array for the coordinates of every row."),
     # arrays to work on
     Value("--n rows", "Rows, such as 1e7.", kinds.COUNT, 10_000),
@@ -304,82 +172,33 @@ OPTIONS = (
     Input("--functions-of", "Take the functions and columns of this model: sums of such fits add (merge).", "MODEL"),
     Value("--right", "The right singular functions, of a model that has them.", bool, False),
     Value("--sets", "transfer: memberships in so many metastable sets, found among POINTS.", kinds.COUNT),
-    Input(
-        "--committor",
-        "transfer: the chance of entering the second of two sets first, with its interval; arrays (n,) of booleans say "
-        "which rows of the trajectory POINTS are in them.",
-        kinds.SETS,
-    ),
+    Input("--committor", "transfer: the chance of entering the second of two sets of rows first.", kinds.SETS),
     Input("--passage-time", "transfer: the mean time until one or two such sets, with its interval.", kinds.SETS),
     Value("--equilibrium", "transfer: weights of rows as in equilibrium, --weights of a second fit.", bool, False),
     Value("--gradient", "The gradient in place of the values, (rows, targets x columns).", bool, False),
-    Value(
-        "plot --kind",
-        "The functions over POINTS, the values with their error bars, the candidates of the automatic choice, or of "
-        "transfer timescales by the lag, or the Chapman-Kolmogorov test; by default functions where POINTS are given, "
-        "else spectrum.",
-        ("functions", "spectrum", "choice", "timescales", "chapman-kolmogorov"),
-    ),
-    Value("plot --components", f"{COMPONENTS}; 16 by default.", kinds.COUNT),
+    Value("--kind", "What is drawn; functions by default if POINTS are given, else spectrum.", PICTURES),
     Call("--details", "Ranks, residuals and effective points too, and the candidates of the choice.", bool, False),
     Call("--settings only_settings", "The options with which it was made, for --config.", bool, False),
     Typed("--trust", "A class or function of your own that the file may ask for.", ["MODULE.NAME"]),
     # the run
     Call("--probe", "Choose the functions, time two tasks, and tell the time of the pass.", bool, False),
-    Call(
-        "--workers",
-        "Processes of which --probe tells the time, each of the --threads of ARGUMENTS; by default 1, or those of its "
-        "--scheduler.",
-        kinds.COUNT,
-    ),
-    Call("--checkpoint", f"{CHECKPOINT}."),
-    Call("embed --checkpoint", f"{CHECKPOINT}; sdp at landmarks alone."),
+    Call("--workers", "Processes of which --probe tells the time, each of --threads; 1 by default.", kinds.COUNT),
+    Call("--checkpoint", "A directory for the sums so far, from which the same command goes on."),
     Call("--checkpoint-every", "Seconds between writes of the checkpoint.", float, 60.0),
-    Call("--out", f"{OUT} a new zarr group.", required=True),
-    Call("sample --out", f"{OUT} a new zarr array.", required=True),
-    Call("update --out", f"{OUT} a new zarr group, or MODEL itself with --overwrite.", required=True),
-    Call("transform --out", f"{OUT} a new zarr array (rows, components).", required=True),
-    Call("predict --out", f"{OUT} a new zarr array (rows, targets).", required=True),
-    Call("plot --out", f"{OUT} a .png, .svg or .pdf.", required=True),
-    Call("report --out", f"{OUT} an .html file.", required=True),
+    Call("--out", "Where the result goes: a zarr store, of plot a picture, of report an .html file.", required=True),
     Call("--plot picture", "Draw the eigenfunctions into this .png, .pdf or .svg."),
     Call("--overwrite", "Replace outputs that exist.", bool, False),
     Call("--scheduler", "A running dask cluster, tcp://...; threads by default.", "ADDRESS"),
     Call("--connect-timeout", "Seconds for the scheduler to answer.", click.FloatRange(0, min_open=True), 30.0),
     Call("--threads", "Threads, without a cluster; one per core by default.", click.IntRange(1)),
     Call("--progress/--no-progress", "A progress bar on longer work.", bool, True),
-    Call(
-        "--storage-option storage_options",
-        "An option of fsspec for URLs, anon=true or endpoint_url=https://..., with credentials from the environment.",
-        ["KEY=VALUE"],
-        callback=use_storage,
-        is_eager=True,
-    ),
+    Call("--storage-option storage_options", "An option of fsspec for URLs: anon=true.", ["KEY=VALUE"], **STORE),
     # of every command
-    Call(
-        "--config",
-        "Options from a YAML file, by their names, or those that a result was made with, by its path, but for what was "
-        "read; the command line wins.",
-        "PATH",
-        is_eager=True,
-        callback=configure,
-    ),
+    Call("--config", "Options from a YAML file, or of a result; the command line wins.", "PATH", **CONFIG),
     Call("--json", "Print one JSON object in place of text.", bool, callback=speak),
     Call("--quiet", "Print errors alone: no text, no warnings, no bar.", bool, callback=speak),
-    Call(
-        "--log-file",
-        "Append what is chosen along the way, warnings, results and errors to this file.",
-        "PATH",
-        callback=speak,
-    ),
-    Call(
-        "--help-all",
-        "Show all options, those that few need too, and exit.",
-        bool,
-        False,
-        is_eager=True,
-        callback=help_all,
-    ),
+    Call("--log-file", "Append choices, warnings, results and errors to this file.", "PATH", callback=speak),
+    Call("--help-all", "Show all options, those that few need too, and exit.", bool, False, **HELP),
 )
 LABELLED = "sample-dims latitude anomaly detrend"
 VALID = "on-invalid allow-missing"

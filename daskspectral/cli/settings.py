@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -68,10 +67,6 @@ ABOUT = ("command", "daskspectral")
 """Keys of kept settings that are no options: the command, and the version that resolved them."""
 KEPT = ("value", "input")
 """Roles of the parameters that say what came out."""
-DEEPEST = 2
-"""Levels of settings: the options, and the values of one."""
-LONGEST = 100_000
-"""Characters of settings."""
 
 
 def key_of(parameter: click.Parameter) -> str:
@@ -199,23 +194,14 @@ def kept(path: str) -> str | None:
 
 
 def parsed(text: str, path: str) -> dict[str, Any]:
-    """The settings in YAML, from a path that errors name, by their keys.
-
-    Raises ValueError for what is no YAML or no mapping, and, before anything is made of it, for a reference to another
-    part, for more levels or more text than settings have.
-    """
-    if len(text) > LONGEST:
-        raise ValueError(f"{path} has settings of more than {LONGEST} characters: shorten them, or type the options")
+    """Return the settings in YAML by their keys. Raises ValueError, which names the path, for any other text."""
     import yaml
 
     try:
-        level = 0
-        for event in yaml.parse(text, Loader=yaml.SafeLoader):
-            level += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if level > DEEPEST or isinstance(event, yaml.AliasEvent):
-                raise ValueError("settings are no deeper than lists and mappings of values, without references")
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
+            raise ValueError("settings have no references")  # of which a few lines may make any number of values
         found = yaml.safe_load(text) or {}
-    except (yaml.YAMLError, ValueError) as error:  # the latter also for a date or a number that is none
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError also for a date that is none
         raise ValueError(f"{path} is no YAML of settings: {' '.join(str(error).split())}") from None
     if not isinstance(found, Mapping):
         raise ValueError(f"{path} holds no options: lines such as `landmarks: 500` are wanted")
@@ -242,16 +228,14 @@ def _loaded(path: str) -> tuple[dict[str, Any], bool]:
 
 
 def _text(path: str) -> str:
-    """The text of a file, or more of it than settings have. Raises OSError for a pipe, and as `opened_file`."""
+    """Return the text of a file. Raises OSError for a pipe, and as `opened_file`."""
     from daskspectral.data.remote import opened_file
     from daskspectral.data.stores import refuse_irregular
 
-    if "://" in path:
-        with opened_file(path) as remote:
-            return io.TextIOWrapper(remote, encoding="utf-8").read(LONGEST + 1)
-    refuse_irregular(path)
-    with open(path, encoding="utf-8") as file:
-        return file.read(LONGEST + 1)
+    if "://" not in path:
+        refuse_irregular(path)
+    with opened_file(path) if "://" in path else open(path, "rb") as file:
+        return str(file.read().decode())
 
 
 def _as_typed(value: Any, parameter: click.Parameter, what: str) -> Any:
@@ -262,8 +246,7 @@ def _as_typed(value: Any, parameter: click.Parameter, what: str) -> Any:
         raise click.BadParameter(f"{what} is true or false; got {value!r}")
     many = parameter.multiple if isinstance(parameter, click.Option) else parameter.nargs != 1
     if isinstance(value, Mapping):
-        sign = "=" if many else ":"
-        value = [f"{key}{sign}{item}" for key, item in value.items()]
+        value = [f"{key}{'=' if many else ':'}{item}" for key, item in value.items()]
     if isinstance(value, (list, tuple)):
         texts = [str(item) for item in value]
         return texts if many else ",".join(texts)

@@ -13,7 +13,6 @@ import zarr
 
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
-from daskspectral.cli import main
 from daskspectral.kernels import Exponential, Gaussian, Matern
 from daskspectral.operators import Covariance
 from daskspectral.solvers import Cut, Penalised
@@ -78,12 +77,6 @@ def test_options_reach_the_estimator() -> None:
         np.testing.assert_array_equal(model.eigenvalues_, again.eigenvalues_)
 
 
-def test_samples() -> None:
-    done("sample gaussian --n 1_000 --dimension 4 --dtype float32 --out g.zarr")
-    sample = zarr.open_array("g.zarr", mode="r")
-    assert (sample.shape, sample.dtype) == ((1000, 4), np.float32)
-
-
 @doubtful
 def test_invalid_rows() -> None:
     x = np.random.default_rng(0).standard_normal((400, 2))
@@ -120,12 +113,6 @@ def test_what_is_no_result_is_never_replaced() -> None:
         with pytest.raises(ValueError, match="would replace the input"):
             done(f"{FIT} --out {place} --overwrite")
     assert everything() == before
-
-
-def test_help_version_and_a_module(capsys: pytest.CaptureFixture[str]) -> None:
-    for line, text in (("--version", dsp.__version__), ("--help", "transform"), ("fit -h", "--landmarks")):
-        main(line.split())
-        assert text in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import click
-import pytest
 
 import daskspectral as dsp
 from daskspectral import landmarks, plot
 from daskspectral.basis import Landmarks
-from daskspectral.cli import command, main
+from daskspectral.cli import command
 from daskspectral.datasets import SAMPLES, write
 from daskspectral.embedding import bandwidth, diffusion, sdp
 from daskspectral.invariance.levels import InvariantSolver
@@ -116,15 +115,6 @@ def test_help_says_the_default_in_force() -> None:
             assert as_number(text) == as_number(option.default), (name, option.name)
 
 
-def test_every_default_is_said_and_every_number_compared() -> None:
-    valued = [(n, o) for n, o in options() if isinstance(o.default, (str, int, float)) and not o.is_flag]
-    assert [(name, option.name) for name, option in valued if shown(option) is None] == []
-    compared = {(n, o.name) for n, o in PASSED_ON}
-    numbers = {(n, o.name) for n, o in options() if isinstance(as_number(shown(o)), float)}
-    assert {name for _, name in numbers - compared} <= OF_THE_COMMAND
-    assert ("embed", "tolerance") in numbers & compared
-
-
 def test_words_of_options_are_those_of_the_package() -> None:
     solvers = tuple(name.replace("_", "-") for name in InvariantSolver.family())
     wanted = {
@@ -137,15 +127,3 @@ def test_words_of_options_are_those_of_the_package() -> None:
     assert {name: tuple(kinds[name].choices) for name in wanted} == wanted
     assert kinds["embed", "bandwidth"].words == bandwidth.WORDS
     assert set(kinds["plan", "command"].choices) <= set(command.commands)
-
-
-def test_a_help_shows_few_options_and_help_all_every_one(capsys: pytest.CaptureFixture[str]) -> None:
-    for name, subcommand in command.commands.items():
-        lines = {}
-        for word in ("--help", "--help-all"):
-            main([name, word])
-            options = capsys.readouterr().out.partition("Options:")[2].splitlines()
-            lines[word] = [line for line in options if line.startswith("  -")]
-        every = sum(isinstance(p, click.Option) for p in subcommand.params) + 1  # --help itself
-        assert len(lines["--help-all"]) == every
-        assert len(lines["--help"]) <= 25, name

@@ -53,14 +53,6 @@ def test_the_columns_are_what_the_model_knows() -> None:
 
 
 @doubtful
-def test_ends_are_shown_where_an_interval_is_lopsided() -> None:
-    model = fitted(RNG.random((500, 1)), n_components=6, scale=0.2)
-    model.eigenvalues_ = np.array([0.0, 1.0, 2.0, 1e-17, -4.0, 5.0])
-    model.eigenvalue_errors_ = np.array([[0, 0], [0.9, 1.1], [1.9, 2.5], [0, 1e-17], [-5, -3.5], [np.nan, 6]])
-    assert [row[2] for row in table(describe(model))[1]] == ["0", "0.1", "-0.1 +0.5", "0", "-1 +0.5", "-"]
-
-
-@doubtful
 def test_details_have_ranks_residuals_support_and_candidates(folder: object) -> None:
     store(500, points=RNG.standard_normal((600, 2)))
     text = done("fit points.zarr --components 4 --landmarks 60 --out model.zarr")
@@ -80,21 +72,6 @@ def test_details_have_ranks_residuals_support_and_candidates(folder: object) -> 
     assert len(candidates) == len(model.choice_)
     assert candidates[0].endswith("best")
     assert not re.search("rank |residual|candidate ", text)
-
-
-@doubtful
-def test_without_error_bars_or_a_choice_the_verdict_says_why() -> None:
-    few = describe(fitted(RNG.random((80, 1)), n_components=3))
-    assert table(few)[0] == ["i", "eigenvalue"]
-    why = "No error bars from 80 rows: 100 at least are needed; nothing tells which of the 3 eigenvalues to trust."
-    assert why in few.splitlines()[1]
-    given = fitted(RNG.random((500, 1)), n_components=3, folds=None)
-    assert describe(given).splitlines()[1].startswith("No error bars without folds; nothing tells which of the 3 ")
-    model = dsp.SpectralDecomposition(n_components=3, random_state=0).fit(RNG.random((30, 1)))
-    why = "nothing was compared: 30 rows are too few, 40 at least are needed"
-    assert describe(model, details=True).splitlines()[-1] == why
-    with pytest.raises(TypeError, match="a fitted model or moments are wanted, not int"):
-        describe(3)
 
 
 LINES = [  # the inputs do not exist: an error about them would come too late
