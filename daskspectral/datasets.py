@@ -1,18 +1,17 @@
-"""Distributions to try things on, of any size: arrays in memory, lazy dask arrays, or zarr arrays.
+"""Distributions to try things on: arrays in memory, or zarr arrays of any size.
 
-Each function takes the number of rows; the same name, rows, `seed` and `chunk_rows` give the same numbers in memory, on
-a cluster, and in the shell's `daskspectral sample`, whatever draws them. Chunk i has a generator of its own, so that a
-part of the rows costs no more than its chunks; a trajectory is drawn from its beginning.
+Each function takes the number of rows; the same name, rows, `seed` and `chunk_rows` give the same numbers in memory and
+in the shell's `daskspectral sample`. Chunk i has a generator of its own.
 
-    two_moons       two interleaved half-circles; labels
+    two_moons       two interleaved half-circles
     swiss_roll      a rolled sheet in three dimensions
     sphere, circle  uniform on the unit sphere Sᵈ⁻¹, and on the unit circle
     torus           the flat torus (cos t1, sin t1, cos t2, ...)
     torus_surface   a ring in three dimensions, uniform in area
-    blobs           normal clusters around fixed centres; labels
+    blobs           normal clusters around fixed centres
     gaussian        standard normal
     uniform         uniform in the cube [-1, 1]^d
-    torsions        two torsion angles of a peptide, in radians; labels
+    torsions        two torsion angles of a peptide, in radians
     double_well     the density exp(-V), V = 4 (x² - 1)²
     langevin        a trajectory in this well, dX = -V'(X) dt + √2 dW
     ou              an Ornstein-Uhlenbeck trajectory
@@ -25,9 +24,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
-from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,7 +35,8 @@ from scipy.signal import lfilter
 from daskspectral.data.batches import read_ahead
 from daskspectral.data.remote import Location
 from daskspectral.data.writing import create_array, default_chunk_rows, progress_bar
-from daskspectral.validation import check_integer, is_number
+from daskspectral.errors import ParameterError
+from daskspectral.validation import check_integer, check_number, check_option
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -82,12 +81,11 @@ TORSIONS = np.array(
 
 @dataclass(frozen=True)
 class Sample:
-    """A test distribution: `points(n, dimension, rng)` gives n rows, shape (n, d), before noise.
+    """A test distribution: `points(n, dimension, rng)` returns n rows, shape (n, d), before noise.
 
-    `dimension` and `noise` (standard deviation of the Gaussian noise in each coordinate) are defaults. A
-    `fixed` dimension has no other value; else it is a multiple of `multiple` and at least `least`. The rows
-    are independent, except in a trajectory, of time `step` between rows: there `points` takes a fourth argument, the
-    row (d,) that its first row follows. `labels`, from the same arguments as `points`, are the groups of its rows.
+    `dimension` and `noise` (standard deviation of the Gaussian noise in each coordinate) are defaults; a `fixed`
+    dimension has no other value. The rows are independent, except in a trajectory, of time `step` between rows: there
+    `points` takes a fourth argument, the row (d,) that its first row follows.
     """
 
     description: str
@@ -95,10 +93,7 @@ class Sample:
     points: Callable[..., Floats]
     noise: float = 0.0
     fixed: bool = False
-    least: int = 1
-    multiple: int = 1
     step: float = 0.0
-    labels: Callable[..., npt.NDArray[np.int64]] | None = None
 
     @property
     def trajectory(self) -> bool:
@@ -124,11 +119,6 @@ def _two_moons(n: int, dimension: int, rng: np.random.Generator) -> Floats:
     return np.column_stack([x, y])
 
 
-def _moon(n: int, dimension: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    rng.uniform(0, math.pi, n)
-    return (rng.random(n) >= 0.5).astype(np.int64)
-
-
 @lru_cache(maxsize=8)
 def _centres(dimension: int) -> Floats:
     """Each centre is the farthest of some points from those before."""
@@ -141,21 +131,13 @@ def _centres(dimension: int) -> Floats:
 
 
 def _blobs(n: int, dimension: int, rng: np.random.Generator) -> Floats:
-    return np.asarray(_centres(dimension)[_blob(n, dimension, rng)] + rng.standard_normal((n, dimension)))
-
-
-def _blob(n: int, dimension: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    return rng.integers(BLOBS, size=n)
+    return np.asarray(_centres(dimension)[rng.integers(BLOBS, size=n)] + rng.standard_normal((n, dimension)))
 
 
 def _torsions(n: int, dimension: int, rng: np.random.Generator) -> Floats:
     """The rows of `TORSIONS` are the weight of a conformation, its mean angles in degrees, and its concentration."""
-    kind = _conformation(n, dimension, rng)
+    kind = rng.choice(len(TORSIONS), size=n, p=TORSIONS[:, 0])
     return rng.vonmises(np.deg2rad(TORSIONS[kind, 1:3]), TORSIONS[kind, 3:])
-
-
-def _conformation(n: int, dimension: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    return rng.choice(len(TORSIONS), size=n, p=TORSIONS[:, 0])
 
 
 def _sphere(n: int, dimension: int, rng: np.random.Generator) -> Floats:
@@ -243,45 +225,18 @@ def _langevin(n: int, dimension: int, rng: np.random.Generator, last: Floats | N
 
 
 SAMPLES = {
-    "two-moons": Sample(
-        "two interleaved half-circles of radius 1 in the plane, with noise 0.05",
-        2,
-        _two_moons,
-        labels=_moon,
-        noise=0.05,
-        fixed=True,
-    ),
-    "sphere": Sample("uniform on the unit sphere S^(d-1)", 3, _sphere, least=2),
+    "two-moons": Sample("two half-circles of radius 1 in the plane, with noise 0.05", 2, _two_moons, 0.05, fixed=True),
+    "sphere": Sample("uniform on the unit sphere S^(d-1)", 3, _sphere),
     "circle": Sample("uniform on the unit circle", 2, _circle, fixed=True),
     "gaussian": Sample("standard normal", 2, _gaussian),
-    "torus": Sample(
-        "flat torus (cos t1, sin t1, cos t2, ...) with uniform angles, d even", 4, _torus, least=2, multiple=2
-    ),
-    "torus-surface": Sample(
-        "ring torus of radii 2 and 1 around the third axis, uniform in area", 3, _torus_surface, fixed=True
-    ),
-    "swiss-roll": Sample(
-        "rolled sheet (t cos t, h, t sin t), t in [1.5 pi, 4.5 pi], h in [0, 21]", 3, _swiss_roll, fixed=True
-    ),
+    "torus": Sample("flat torus (cos t1, sin t1, cos t2, ...) with uniform angles, d even", 4, _torus),
+    "torus-surface": Sample("ring torus of radii 2 and 1, uniform in area", 3, _torus_surface, fixed=True),
+    "swiss-roll": Sample("rolled sheet (t cos t, h, t sin t)", 3, _swiss_roll, fixed=True),
     "uniform": Sample("uniform in the cube [-1, 1]^d", 2, _uniform),
-    "ou": Sample(f"Ornstein-Uhlenbeck trajectory dX = -X dt + sqrt(2) dW, time step {OU_STEP}", 2, _ou, step=OU_STEP),
-    "langevin": Sample(
-        f"Langevin trajectory in the double well, dX = -V' dt + sqrt(2) dW, time step {LANGEVIN_STEP}",
-        1,
-        _langevin,
-        fixed=True,
-        step=LANGEVIN_STEP,
-    ),
-    "torsions": Sample(
-        "torsion angles (phi, psi) of a peptide in radians: alpha helix, beta sheet, left-handed helix",
-        2,
-        _torsions,
-        fixed=True,
-        labels=_conformation,
-    ),
-    "blobs": Sample(
-        f"{BLOBS} normal clusters of unit width around fixed centres in the cube [-10, 10]^d", 2, _blobs, labels=_blob
-    ),
+    "ou": Sample(f"Ornstein-Uhlenbeck, dX = -X dt + sqrt(2) dW, time step {OU_STEP}", 2, _ou, step=OU_STEP),
+    "langevin": Sample("double well, dX = -V' dt + sqrt(2) dW", 1, _langevin, fixed=True, step=LANGEVIN_STEP),
+    "torsions": Sample("torsion angles (phi, psi) of a peptide in radians", 2, _torsions, fixed=True),
+    "blobs": Sample(f"{BLOBS} normal clusters around fixed centres in the cube [-10, 10]^d", 2, _blobs),
     "double-well": Sample("density exp(-V) on the line, V = 4 (x^2 - 1)^2", 1, _double_well, fixed=True),
 }
 
@@ -310,65 +265,32 @@ class Drawing:
         chunk_rows: int | None = None,
         seed: int = 0,
     ) -> Drawing:
-        """The drawing with the defaults of the distribution. Raises ValueError for what it cannot have."""
-        name = str(name).replace("_", "-")  # as the function of the distribution is called, too
-        if name not in SAMPLES:
-            raise ValueError(f"There is no sample {name!r}; the samples are {', '.join(SAMPLES)}.")
+        """Return the drawing with the defaults of the distribution. Raises ValueError for what it cannot have."""
+        name = check_option("name", str(name).replace("_", "-"), tuple(SAMPLES))
         sample, kind = SAMPLES[name], np.dtype(dtype)
         n, seed = check_integer("n", n), check_integer("seed", seed, 0)
         d = sample.dimension if dimension is None else check_integer("dimension", dimension)
         rows = default_chunk_rows((n, d), kind) if chunk_rows is None else check_integer("chunk_rows", chunk_rows)
-        spread = sample.noise if noise is None else noise
-        if not is_number(spread) or spread < 0:
-            raise ValueError(f"noise is a standard deviation, finite and at least 0, not {noise!r}.")
-        if sample.fixed and d != sample.dimension:
-            raise ValueError(f"{name} has dimension {sample.dimension}, not {d}: leave it out.")
-        if d < sample.least or d % sample.multiple:
-            parity = f"a multiple of {sample.multiple} and " if sample.multiple > 1 else ""
-            raise ValueError(
-                f"{name} needs a dimension that is {parity}at least {sample.least}, not {d}; "
-                f"the default is {sample.dimension}."
-            )
+        spread = check_number("noise", sample.noise if noise is None else noise, "[0, inf)")
+        if (sample.fixed and d != sample.dimension) or (name == "torus" and d % 2):
+            raise ParameterError("dimension", f"one that {name} has, such as {sample.dimension}", d)
         if kind.kind != "f":
-            raise ValueError(f"dtype must be a floating type such as float64 or float32, not {kind}.")
-        return cls(name, n, d, float(spread), kind, min(n, rows), seed)
-
-    @property
-    def sample(self) -> Sample:
-        """The distribution."""
-        return SAMPLES[self.name]
+            raise ParameterError("dtype", "a floating type such as float64 or float32", kind)
+        return cls(name, n, d, spread, kind, min(n, rows), seed)
 
     @property
     def starts(self) -> range:
         """The first row of each chunk."""
         return range(0, self.n, self.rows)
 
-    def generator(self, chunk: int) -> np.random.Generator:
-        """The generator of a chunk."""
-        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(chunk,)))
-
-    def count(self, chunk: int) -> int:
-        """How many rows a chunk has."""
-        return min(self.rows, self.n - chunk * self.rows)
-
-    def chunk(self, chunk: int, last: Floats | None = None) -> tuple[Floats, Floats]:
-        """The rows of a chunk, and the last one without noise, which those of the next follow in a trajectory."""
-        rows, last = self.sample.draw(self.count(chunk), self.dimension, self.noise, self.generator(chunk), last)
-        return rows.astype(self.dtype, copy=False), last
-
     def chunks(self) -> Iterator[Floats]:
-        """The rows of each chunk, in order."""
+        """The rows of each chunk, in order; in a trajectory they follow the last row before, without its noise."""
         last: Floats | None = None
-        for chunk in range(len(self.starts)):
-            rows, last = self.chunk(chunk, last)
-            yield rows
-
-    def labels(self, chunk: int) -> npt.NDArray[np.int64]:
-        """The groups of the rows of a chunk. Raises ValueError for a distribution without."""
-        if self.sample.labels is None:
-            known = ", ".join(name for name, sample in SAMPLES.items() if sample.labels is not None)
-            raise ValueError(f"the rows of {self.name} have no labels; those with labels are {known}")
-        return self.sample.labels(self.count(chunk), self.dimension, self.generator(chunk))
+        for chunk, start in enumerate(self.starts):
+            rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(chunk,)))
+            count = min(self.rows, self.n - start)
+            rows, last = SAMPLES[self.name].draw(count, self.dimension, self.noise, rng, last)
+            yield rows.astype(self.dtype, copy=False)
 
 
 def draw(
@@ -380,30 +302,19 @@ def draw(
     dtype: str = "float64",
     chunk_rows: int | None = None,
     seed: int = 0,
-    lazy: bool = False,
-    labels: bool = False,
-) -> Any:
-    """n rows (n, d) of a distribution: a numpy array, or with `lazy` a dask array whose tasks draw the chunks.
+) -> npt.NDArray[Any]:
+    """Return n rows (n, d) of a distribution.
 
-    `noise` is the standard deviation of normal noise in each column, `dimension` is d where the distribution leaves a
-    choice; None: its own. With `labels` the rows' groups (n,) come too, where it has such. Raises ValueError for values
-    that it cannot have.
+    `noise` is the standard deviation of normal noise in each column, `dimension` is d if the distribution leaves a
+    choice; None: its own. Raises ValueError for values that it cannot have.
 
     Examples
     --------
-    >>> x, moon = draw("two-moons", 1000, labels=True)
-    >>> x.shape, int(moon.sum())
-    ((1000, 2), 534)
-    >>> two_moons(10**9, lazy=True).shape
-    (1000000000, 2)
+    >>> draw("two-moons", 1000).shape, two_moons(1000, seed=1).shape
+    ((1000, 2), (1000, 2))
     """
     drawing = Drawing.of(name, n, dimension=dimension, noise=noise, dtype=dtype, chunk_rows=chunk_rows, seed=seed)
-    if labels:
-        drawing.labels(len(drawing.starts) - 1)  # an error before anything is drawn
-    if lazy:
-        return _lazy(drawing, labels)
-    rows = np.concatenate([*drawing.chunks()])
-    return (rows, np.concatenate([drawing.labels(i) for i in range(len(drawing.starts))])) if labels else rows
+    return np.concatenate([*drawing.chunks()])
 
 
 def write(
@@ -418,8 +329,8 @@ def write(
     drawing = Drawing.of(name, n, **options)
     shape, rows = (n, drawing.dimension), drawing.rows
     attributes: dict[str, Any] = {"sample": drawing.name, "seed": drawing.seed, "noise": drawing.noise}
-    if drawing.sample.trajectory:
-        attributes["step"] = drawing.sample.step
+    if step := SAMPLES[drawing.name].step:
+        attributes["step"] = step
     with (
         create_array(path, shape, drawing.dtype, chunk_rows=rows, attributes=attributes, overwrite=overwrite) as array,
         progress_bar(n, f"{drawing.name} to {os.fspath(path)}", progress) as bar,
@@ -463,46 +374,13 @@ def ocean(n: int = 720, *, seed: int = 0) -> xr.DataArray:
     return xr.DataArray(np.where(land, np.nan, values), coords, dims, name="temperature", attrs=attrs)
 
 
-def _lazy(drawing: Drawing, labels: bool) -> Any:
-    import dask.array as da
-    from dask.base import tokenize
-    from dask.delayed import delayed
-
-    counts = [drawing.count(i) for i in range(len(drawing.starts))]
-
-    def array(parts: list[Any], columns: tuple[int, ...], dtype: Any) -> Any:
-        blocks = [
-            da.from_delayed(part, (count, *columns), dtype=dtype) for part, count in zip(parts, counts, strict=True)
-        ]
-        return da.concatenate(blocks)
-
-    # the same drawing has the same name in every process, so that checkpoints know its rows again
-    key = f"{drawing.name}-{tokenize(*astuple(drawing))}"
-    parts, last = [], None
-    for i in range(len(counts)):
-        chunk, end = delayed(drawing.chunk, nout=2)(i, last, dask_key_name=f"{key}-{i}")
-        parts.append(chunk)
-        last = end if drawing.sample.trajectory else None
-    rows = array(parts, (drawing.dimension,), drawing.dtype)
-    if not labels:
-        return rows
-    groups = [delayed(drawing.labels)(i, dask_key_name=f"{key}-labels-{i}") for i in range(len(counts))]
-    return rows, array(groups, (), np.int64)
-
-
-def _function(name: str) -> Callable[..., Any]:
-    def function(n: int, **options: Any) -> Any:
+def _function(name: str) -> Callable[..., npt.NDArray[Any]]:
+    def function(n: int, **options: Any) -> npt.NDArray[Any]:
         return draw(name, n, **options)
 
-    parameters = list(signature(draw).parameters.values())[1:]
-    if SAMPLES[name].fixed:
-        parameters = [p for p in parameters if p.name != "dimension"]
-    if SAMPLES[name].labels is None:
-        parameters = [p for p in parameters if p.name != "labels"]
     function.__name__ = function.__qualname__ = name.replace("-", "_")
-    function.__signature__ = signature(draw).replace(parameters=parameters)  # type: ignore[attr-defined]
     described = SAMPLES[name].description
-    function.__doc__ = f"{described[0].upper()}{described[1:]}: n rows, with the options of `draw`."
+    function.__doc__ = f"Return n rows, with the options of `draw`: {described}."
     return function
 
 

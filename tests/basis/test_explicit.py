@@ -23,10 +23,9 @@ from daskspectral.errors import SmoothnessError
 from daskspectral.forms import form, gram, inner, partial
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern
 from daskspectral.moments import Measure
-from daskspectral.registry import encode
 from tests.basis.common import FORMS
-from tests.basis.test_contraction import BATCH, CASES, CELLS, OWN, features, slopes
-from tests.common import assert_close, copied
+from tests.basis.test_contraction import BATCH, OWN, features, slopes
+from tests.common import assert_close
 
 
 def test_derivatives_above_the_degree_are_exactly_zero() -> None:
@@ -71,20 +70,6 @@ def test_powers_that_overflow_are_named(dtype: str, reach: float, fits: float) -
     assert np.isfinite(MonomialBasis(2, 6, scale=reach).values(np.array([[0.1, -reach]]), dtype)).all()
 
 
-def test_states() -> None:
-    basis = MonomialBasis(3, 4, constant=False, scale=2.0)
-    assert copied(basis) == basis
-    assert (basis.order, basis.lead, basis.description) == (math.inf, 1, "monomials up to degree 4")
-    cells = copied(CELLS)
-    assert (cells.centres.tolist(), cells.width, cells.order) == (CELLS.centres.tolist(), 0.8, 1)
-
-
-def test_a_partial_of_the_wrong_length() -> None:
-    flat = form(lambda f, g, x: inner(f, partial(g, 1, 0)))
-    with pytest.raises(ValueError, match=r"a derivative in 3 variables takes 3 orders"):
-        Measure(CASES["fourier"][0], CASES["fourier"][0], {"form": flat})([BATCH])
-
-
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 4e-10), ("float32", 2e-7)])
 def test_large_angles_and_half_turns(dtype: str, tolerance: float) -> None:
     """Rounding of the angle alone, 1e6 times eps of float64, whatever the dtype."""
@@ -122,14 +107,6 @@ def test_products_of_features_approach_the_kernel(kernel: Kernel, d: int) -> Non
     assert (error <= 4.5 * deviation + 1e-12).all()
     assert error.max() > 0.1 * deviation.max()  # the bound is one of the right size
     np.testing.assert_allclose((values**2).sum(axis=0), top, rtol=1e-12)
-
-
-def test_draws_are_reproducible() -> None:
-    first, again, other = (FourierBasis.draw(Gaussian(2.0), 2, 6, s) for s in (4, np.random.default_rng(4), 5))
-    assert np.array_equal(first.frequencies, again.frequencies)
-    assert not np.isclose(first.frequencies, other.frequencies).any()
-    assert (first.size, first.dimension, first.variance, first.order) == (6, 2, 1.0, math.inf)
-    assert FourierBasis.draw(2.5 * Gaussian(1.0), 2, 6, 4).variance == 2.5
 
 
 def test_functions_of_angles_have_the_space_of_a_matern_kernel() -> None:
@@ -229,13 +206,3 @@ def test_wrong_shapes() -> None:
         Measure(later, later, {"gram": gram})([BATCH])
     with pytest.raises(TypeError, match=r"CallableBasis takes a function x \(c, d\) -> \(p, c\) and .*; it got 'sin'"):
         CallableBasis("sin", d=2)  # type: ignore[arg-type]
-
-
-def test_saved_by_import_path() -> None:
-    again = copied(Concatenated((ConstantBasis(3), PLAIN))).parts[1]
-    assert isinstance(again, CallableBasis)
-    assert again.function is features
-    assert (again.gradient, again.order) == (None, 0)
-    for basis in (CallableBasis(lambda x: x.T, d=2), CallableBasis(features, lambda x: slopes(x), d=3)):
-        with pytest.raises(ValueError, match="cannot be saved: only functions and classes at the top level"):
-            encode(basis)

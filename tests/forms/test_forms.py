@@ -1,6 +1,5 @@
 """Forms as data: what a traced expression holds, what it equals, what is refused."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -23,14 +22,12 @@ from daskspectral.forms import (
     form,
     functional,
     grad,
-    gram,
     gram_at,
     inner,
     partial,
     second,
     tangential_dirichlet,
 )
-from daskspectral.registry import decode, encode
 
 VALUE, GRADIENT = Atom("value"), Atom("gradient")
 
@@ -133,31 +130,6 @@ def test_distinct_products_are_measured_once() -> None:
 def test_tangential_forms(counts: dict[str, int], expected: tuple[tuple[float, Atom], ...]) -> None:
     found = tangential_dirichlet(**counts)
     assert found.expression.terms == tuple((factor, AtomProduct(a, a)) for factor, a in expected)
-
-
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda f, g, x: inner(grad(f), grad(g)) + inner(f, g, weight=x.potential),
-        lambda f, g, x: 0.1 * inner(at(f, x.y), along(g, x.v[1])) - inner(f, g * x.a[0, 1]),
-        lambda f, g, x: inner(f - 2 * at(f, x.y), partial(g, 0, 3) * x.b + second(g) + 1e-3 * second(g, x.c)),
-        lambda f, g, x: inner(along_each(f, x.t), along_each(g, x.t[0])),
-    ],
-)
-def test_forms_are_read_back_from_their_state(function: Callable[..., Any]) -> None:
-    traced = trace(function)
-    again = decode(json.loads(json.dumps(encode(traced))), Form)
-    assert again == traced
-    assert hash(again) == hash(traced)
-    assert repr(again) == repr(traced)
-
-
-@pytest.mark.parametrize("terms", ["abc", [], [["one", 2]], [[1.0, None]]])
-def test_parts_that_make_no_form_are_refused_as_it_is_read(terms: Any) -> None:
-    state = encode(gram)
-    state["state"]["expression"]["state"]["terms"] = terms
-    with pytest.raises(ValueError, match=r"forms\.Form cannot be made|max\(\)|unpack"):
-        decode(state, Form)
 
 
 @pytest.mark.parametrize(

@@ -52,15 +52,6 @@ def test_the_closed_form_on_a_circle() -> None:
     np.testing.assert_allclose(kernel.partial(x, y, (1,)), slope, atol=1e-13)
 
 
-def test_parameters() -> None:
-    kernel = Periodic(Gaussian("median"), [2.0, None])
-    assert kernel.needs_median
-    assert kernel.resolve(0.5).kernel == Gaussian(0.5)
-    copy = clone(kernel).set_params(kernel__scale=0.25, periods=(3.0, None))
-    assert (copy.kernel, tuple(copy.periods)) == (Gaussian(0.25), (3.0, None))
-    assert kernel.kernel == Gaussian("median")
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -80,17 +71,6 @@ def test_points_of_other_columns_and_derivatives_of_higher_order() -> None:
         LandmarkBasis(kernel, np.zeros((1, 3)))
     with pytest.raises(SmoothnessError, match="up to order 1, not 2"):
         kernel.partial(np.zeros((1, 2)), np.ones((1, 2)), (1, 1))
-
-
-@pytest.mark.parametrize("kernel", [Gaussian(0.7), Matern(2.5, 1.2)], ids=str)
-@pytest.mark.parametrize("matrix", [[[1.0, 0.2], [0.2, 0.5]], [[1.0, 0.0, 0.3], [0.2, 0.5, 0.0]]])
-def test_derivatives_follow_from_the_chain_rule(kernel: Gaussian | Matern, matrix: list[list[float]]) -> None:
-    check_kernel(Mahalanobis(kernel, matrix), 2)
-
-
-def test_points_have_a_row_of_the_matrix_for_each_column() -> None:
-    with pytest.raises(ValueError, match="it has 1, and the points have 2 columns"):
-        Mahalanobis(Gaussian(1.0), [[1.0]]).embedded(np.zeros((1, 2)))
 
 
 def test_a_metric_far_from_the_origin() -> None:

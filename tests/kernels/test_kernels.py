@@ -10,7 +10,6 @@ import pytest
 from scipy.special import gamma, kv
 from sklearn.base import clone
 
-from daskspectral.errors import SmoothnessError
 from daskspectral.kernels import (
     Dot,
     Exponential,
@@ -26,7 +25,6 @@ from daskspectral.kernels import (
 )
 from daskspectral.kernels.algebra import DotSum, RadialProduct, RadialSum
 from daskspectral.kernels.radial import clean_distances
-from daskspectral.registry import decode, encode, foreign
 from tests.common import assert_close
 
 Plain = Callable[..., Any]
@@ -183,14 +181,6 @@ def test_partial_derivatives_of_higher_order(name: str, alpha: tuple[int, ...]) 
     np.testing.assert_allclose(kernel.partial(X, Y, alpha), expected, rtol=0, atol=1e-8 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("name", KERNELS)
-def test_along_is_the_directional_derivative(name: str) -> None:
-    kernel = KERNELS[name][0]
-    direction = np.random.default_rng(0).standard_normal(X.shape)
-    partials = [kernel.partial(X, Y, tuple(np.eye(D, dtype=int)[a])) for a in range(D)]
-    assert_close(kernel.along(X, Y, direction), sum(p * direction[:, a] for a, p in enumerate(partials)), 1e-14)
-
-
 @pytest.mark.parametrize("name", [*RADIAL, *DOT])
 def test_profile_derivatives_and_pair(name: str) -> None:
     kernel, plain = (RADIAL | DOT)[name]
@@ -287,77 +277,31 @@ def test_distances_within_rounding_are_none() -> None:
     assert Exponential(2e-7).values(x, y)[0, 0] == 1
 
 
-# sums of second derivatives
-
-
-SECOND = ["gaussian", "matern 3/2", "matern 5/2", "polynomial", "radial sum", "radial product", "mixed product"]
-
-
-@pytest.mark.parametrize("name", SECOND)
-@pytest.mark.parametrize("d", [1, 3])
-def test_second_derivatives_are_sums_of_partial_ones(name: str, d: int) -> None:
-    kernel, x, y = KERNELS[name][0], RNG.standard_normal((8, d)), RNG.standard_normal((5, d))
-    x[0] = y[0]
-    units, matrix = np.eye(d, dtype=int), RNG.standard_normal((8, d, d))
-    for given, weights in ((matrix, matrix), (None, np.broadcast_to(np.eye(d), (8, d, d)))):
-        pairs = itertools.product(range(d), repeat=2)
-        expected = sum(weights[:, a, b] * kernel.partial(x, y, tuple(units[a] + units[b])) for a, b in pairs)
-        assert_close(kernel.second(x, y, given), expected, 1e-13)
-
-
 # what is refused
 
 
-@pytest.mark.parametrize(
-    ("kernel", "alpha", "match"),
-    [
-        (Exponential(), (2, 0, 0), "up to order 1, not 2"),
-        (Radial(np.exp, (np.exp,)), (1, 1, 0), "up to order 1, not 2"),
-        (Dot(np.exp, (np.exp,)), (1, 1, 0), "given 1 derivatives of q, 2 are needed"),
-        (Gaussian() + FunctionKernel(cosine), (0, 1, 0), "order 1 of a FunctionKernel are unknown"),
-        (2 * FunctionKernel(cosine, cosine_gradient), (0, 2, 0), "order 2 of a FunctionKernel are unknown"),
-    ],
-)
-def test_derivatives_that_a_kernel_does_not_have(kernel: Kernel, alpha: tuple[int, ...], match: str) -> None:
-    assert kernel.order < sum(alpha)
-    with pytest.raises(SmoothnessError, match=match):
-        kernel.partial(X, Y, alpha)
-
-
-def test_a_multi_index_has_one_order_a_coordinate() -> None:
-    for kernel in (Gaussian(), Linear(), FunctionKernel(cosine)):
-        with pytest.raises(ValueError, match="takes 3 orders, one per coordinate; it got"):
-            kernel.partial(X, Y, (1, 0))
-
-
-@pytest.mark.parametrize("function", [lambda x, y: np.ones((len(x), len(y))), lambda x, y: np.ones(len(y))])
-def test_function_kernels_of_the_wrong_shape(function: Plain) -> None:
-    with pytest.raises(ValueError, match=r"must return \(landmarks, points\) = \(3, 4\)"):
-        FunctionKernel(function).values(X, Y)
-    with pytest.raises(ValueError, match=r"must return \(landmarks, points\) = \(3, 4\)"):
-        FunctionKernel(cosine, lambda x, y, axis: function(x, y)).partial(X, Y, (0, 1, 0))
-
-
 @pytest.mark.parametrize("scale", [0, math.nan, 1e-76, 1e76, "mean", True])
-def test_scales_refused(scale: Any) -> None:
-    for kernel in (Gaussian, Exponential, lambda scale: Matern(1.5, scale)):
-        with pytest.raises(ValueError, match="scale must"):
-            kernel(scale)
+@pytest.mark.parametrize("kernel", [Gaussian, Exponential, lambda scale: Matern(1.5, scale)])
+def test_scales_refused(kernel: Any, scale: Any) -> None:
+    with pytest.raises(ValueError, match="scale"):
+        kernel(scale)
 
 
 @pytest.mark.parametrize(
-    ("make", "match"),
+    ("make", "what"),
     [
         (lambda: Matern(1.0), "nu"),
         (lambda: Matern(20.5), "nu"),
         (lambda: Polynomial(0), "degree"),
         (lambda: Polynomial(2, offset=-1), "offset"),
         (lambda: Gaussian() * 0, "factor"),
-        (lambda: RadialSum(Gaussian(), Linear()), "family RadialKernel; it got Linear"),  # type: ignore[arg-type]
+        (lambda: RadialSum(Gaussian(), Linear()), "Linear"),
+        (lambda: Gaussian().partial(X, Y, (1, 0)), "orders"),
+        (lambda: FunctionKernel(lambda x, y: np.ones(len(y))).values(X, Y), "shape"),
     ],
 )
-def test_parameters_refused(make: Callable[[], Kernel], match: str) -> None:
-    with pytest.raises(ValueError, match=match):
+def test_parameters_refused(make: Callable[[], Any], what: str) -> None:
+    with pytest.raises(ValueError, match=what):
         make()
 
 
@@ -371,17 +315,6 @@ def test_sums_and_products_stay_in_their_family() -> None:
     assert type(Gaussian() + Linear()) is algebra.SumOfKernels
     assert type(Gaussian() * Linear()) is algebra.ProductOfKernels
     assert type(2 * (Gaussian() + Linear())) is algebra.MultipleOfKernel
-
-
-@pytest.mark.parametrize("name", KERNELS)
-def test_clones_and_states_are_equal(name: str) -> None:
-    kernel = KERNELS[name][0]
-    copy = clone(kernel)
-    assert type(copy) is type(kernel)
-    assert copy is not kernel
-    assert np.array_equal(copy.values(X, Y), kernel.values(X, Y))
-    state = encode(kernel)
-    assert decode(state, Kernel, trusted=foreign(state)) == kernel
 
 
 def test_parameters_by_name() -> None:
