@@ -193,9 +193,7 @@ def fitted(operator: Any, fields: Fields, name: str, move: Move, dtype: str) -> 
     """A fit to moved data; None for functions that the operator does not take."""
     made, x = BASES[name](move), move(X)
     data: Any = (x, move(Y)) if len(operator.views) == 2 and operator.lag is None else x
-    options: dict[str, Any] = {} if operator.lag is not None else {"folds": "random"}
-    if isinstance(operator, Cross):
-        options["right_basis"] = made
+    options: dict[str, Any] = {"right_basis": made} if isinstance(operator, Cross) else {}
     model = dsp.SpectralDecomposition(operator, made, n_components=3, random_state=0, dtype=dtype, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

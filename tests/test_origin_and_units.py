@@ -64,8 +64,6 @@ def values(model: Any) -> Array:
 
 def fitted(operator: Any, data: Any, basis: Any = None, **options: Any) -> Any:
     options = {"n_components": 2, "random_state": 0, **options}
-    if operator.lag is None:  # by the numbers of rows, whatever their values
-        options = {"folds": "random", **options}
     if isinstance(operator, Cross):
         options = {"right_basis": basis, **options}
     return dsp.SpectralDecomposition(operator, basis, **options).fit(data)
@@ -299,9 +297,7 @@ def test_rows_follow_from_functions_in_float32_far_from_zero(operator: Any, weig
     found = []
     for offset in (0.0, 2.0**24):
         options = {"right_basis": basis} if isinstance(operator, Cross) else {}
-        model = dsp.SpectralDecomposition(
-            operator, basis, n_components=3, folds="random", random_state=0, dtype="float32", **options
-        )
+        model = dsp.SpectralDecomposition(operator, basis, n_components=3, random_state=0, dtype="float32", **options)
         model.fit((x + offset, second(x)) if options else x + offset, sample_weight=weights)
         found.append(model.inverse_transform(model.transform(x + offset)) - offset)
     np.testing.assert_allclose(found[1], found[0], atol=2e-3)
@@ -324,7 +320,7 @@ def test_weights_of_modes_beside_zeros_have_no_units(unit: float) -> None:
     x = normal(200)
     slopes = np.column_stack([np.cos(x[:, 0]), np.zeros(len(x))])
     near, far = (
-        dsp.HermiteRegressor(FourierLattice(4), folds="random", random_state=0)
+        dsp.HermiteRegressor(FourierLattice(4), random_state=0)
         .fit(x, np.sin(x[:, 0]), gradients=slopes, sample_weight=np.full(len(x), weight))
         .predict(x)
         for weight in (1.0, unit)

@@ -24,7 +24,7 @@ from daskspectral.engine.sampling import draw_rows, take_rows
 from daskspectral.errors import Rank, RankWarning, TrustWarning, warn_user
 from daskspectral.kernels import Kernel, Linear, Periodic
 from daskspectral.landmarks import BY_KERNEL, choose, median_distance
-from daskspectral.moments.folds import FoldRule, distinct_rows
+from daskspectral.moments.folds import FoldRule, copies_words
 from daskspectral.passes.scale import Added
 from daskspectral.solve.solvers import NORM_CUT
 
@@ -214,11 +214,10 @@ def leading_landmarks(
     """
     directions = rng.standard_normal((source.dimension_at(view), components + OVERSAMPLED))
     plan, groups = plan_rows(source, 4.0 * directions.size), 1
-    keyed = fold_rule is not None and fold_rule.keyed
     for power in range(POWERS + 1):
         rule = fold_rule if power == POWERS else None
         groups = SKETCHES if rule is not None else 1
-        run = Run(source, plan, description="directions", keyed=keyed and rule is not None)
+        run = Run(source, plan, description="directions")
         sums = run.reduce(Added(partial(_products, view, directions, rule))).sums
         parts = [sums[str(group)] for group in range(groups) if str(group) in sums]
         whole = np.sum(parts, axis=0)
@@ -273,26 +272,11 @@ def length_of(kernel: Kernel) -> float:
 # -- copies of rows ----------------------------------------------------------------------------------------------------
 
 
-LEAST_COPIES, LEAST_PAIRS = 0.01, 3
-
-
 def advise_copies(x: NDArray[Any], source: Source) -> None:
-    """Warn where whole tasks are dealt to folds, and of raw rows x (m, n_features_in), drawn from the source, some are
-    copies: of n rows with c further copies each, m drawn ones hold about c m^2 / (2 n) pairs."""
-    if not source.by_tasks or not len(x):
-        return
-    counts = np.bincount(distinct_rows(source.preparation.selected(x)))
-    pairs = int(np.sum(counts * (counts - 1)) // 2)
-    copies = 2 * source.n * pairs / len(x) ** 2
-    if pairs >= LEAST_PAIRS and copies > LEAST_COPIES:
-        warn_user(
-            f"rows are copies of others: about {copies:.2g} further ones for each row ({pairs} pairs of {len(x)} rows "
-            "that were drawn are equal). Folds of whole tasks hold copies apart, and held-out values and error bars "
-            "take them for other rows: they come out too good. Give each row once, with sample_weight, or labels "
-            "that copies share, folds=labels",
-            TrustWarning,
-            Rank.DATA,
-        )
+    """Warn if rows are in folds by their numbers, and some of raw rows x (m, n_features_in), drawn from the source,
+    are copies."""
+    if source.by_number and (text := copies_words(source.preparation.selected(x), source.n)):
+        warn_user(text, TrustWarning, Rank.DATA)
 
 
 # -- periodic columns --------------------------------------------------------------------------------------------------

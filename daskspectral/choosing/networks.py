@@ -15,7 +15,7 @@ from daskspectral.choosing.pilot import Pilot
 from daskspectral.data.source import Source
 from daskspectral.engine.progress import Progress
 from daskspectral.engine.sampling import draw_fields
-from daskspectral.moments.folds import FOLD, KEY, FoldRule, mixed, row_keys
+from daskspectral.moments.folds import FOLD, FoldRule, mixed
 from daskspectral.moments.measure import NUMBER, block_of
 from daskspectral.neural import Loss, Networks, Trainer, optax
 from daskspectral.operators import Operator
@@ -70,21 +70,19 @@ class Rounds:
         source = self.source
         rng = np.random.default_rng([self.seed, 0, number])
         numbers, fields = draw_fields(replace(source, progress=False), self.size, rng)
-        keys = row_keys(source.preparation.selected(fields["x"]), numbers)
         if self.fold_rule is not None:
-            dealt = self.fold_rule.of({**fields, NUMBER: numbers, KEY: keys})
-            kept = ~np.isin(dealt, self.reserved)
-            keys, fields = keys[kept], {name: values[kept] for name, values in fields.items()}
+            kept = ~np.isin(self.fold_rule.of({**fields, NUMBER: numbers}), self.reserved)
+            numbers, fields = numbers[kept], {name: values[kept] for name, values in fields.items()}
         fields.pop(FOLD, None)
-        if len(keys) < LEAST_ROWS:
+        if len(numbers) < LEAST_ROWS:
             raise ValueError(
-                f"{len(keys)} of {min(self.size, source.n)} rows are left to train a network on; {LEAST_ROWS} at "
+                f"{len(numbers)} of {min(self.size, source.n)} rows are left to train a network on; {LEAST_ROWS} at "
                 "least are needed: "
                 "give more data, or more of it to the training (rows=)"
             )
         fields |= {view: np.asarray(prepare(fields[view])) for view, prepare in source.preparations.items()}
         self.operator.check_points(fields["x"])
-        return TrainingRows(fields, mixed(keys + np.uint64(1)) % HELD_OUT == 0)
+        return TrainingRows(fields, mixed(numbers + 1) % HELD_OUT == 0)
 
 
 def differentiable_fields(sample: TrainingRows, source: Source, operator: Operator) -> dict[str, Array]:

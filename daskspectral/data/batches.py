@@ -17,7 +17,6 @@ from daskspectral.data.readers import Reader
 from daskspectral.data.source import Preparation
 from daskspectral.errors import PointError
 from daskspectral.moments import NUMBER
-from daskspectral.moments.folds import KEY, row_keys
 
 Batch = TypeVar("Batch")
 END: Any = object()
@@ -82,7 +81,6 @@ class Reading:
     rows as the field NUMBER. `on_invalid` is "raise", "skip", "keep" (rows are not checked), or "pairwise":
     entries that cannot be used are NaN, and rows are left out in which no entry can. Where chunks allow it, batches
     have `least` rows. Of the fields `digested` all that is read is digested, as values of the type given there.
-    Where rows are `keyed`, batches have the keys of the points `x`, as they are before preparation, as the field KEY.
     """
 
     preparations: Mapping[str, Preparation]
@@ -92,7 +90,6 @@ class Reading:
     raw: bool = False
     least: int = 0
     digested: Mapping[str, str] = field(default_factory=dict)
-    keyed: bool = False
 
 
 @dataclass(eq=False)
@@ -190,12 +187,7 @@ class Batches:
         if self.rows.raw:
             return batch
         preparations = self.rows.preparations
-        keys = {}
-        if self.rows.keyed:
-            x = preparations["x"].selected(batch["x"])
-            x = np.nan_to_num(x) if self.rows.on_invalid == "pairwise" else x
-            keys = {KEY: row_keys(x, batch[NUMBER])}
-        batch = {**batch, **keys, **{name: p(batch[name]) for name, p in preparations.items()}}
+        batch = {**batch, **{name: p(batch[name]) for name, p in preparations.items()}}
         if self.rows.dropped is None or not (touching := self.rows.dropped(batch["x"])).any():
             return batch
         return {k: v[~touching] for k, v in batch.items()}

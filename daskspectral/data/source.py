@@ -156,7 +156,7 @@ class Source:
     """n rows of named fields; `x` (n, d) first, others aligned with it.
 
     `views` are further fields of points in the space of x, prepared as x is; `apart` are fields of points in spaces
-    of their own, with their preparations. `by_tasks` tells that its rows will be dealt to folds in whole tasks,
+    of their own, with their preparations. `by_number` says that copies of its rows will be in several folds,
     `standardize` that a fit is to scale the columns, and `factors` (d,), by view, that their columns were multiplied by
     these, as scaled ones are again.
     Passes over them treat invalid rows as `on_invalid` says: "raise", "skip", "pairwise" or "keep" (rows are not
@@ -169,7 +169,7 @@ class Source:
     views: tuple[str, ...] = ()
     apart: Mapping[str, Preparation] = field(default_factory=dict)
     lagged: Lagged | None = None
-    by_tasks: bool = False
+    by_number: bool = False
     standardize: bool = False
     factors: Mapping[str, Array] = field(default_factory=dict)
     on_invalid: str = "raise"

@@ -29,14 +29,12 @@ SPLIT_EVERY = 2  # of 16 results at most five wait at the same time; with 8, up 
 class Plan:
     """Ranges (start, stop) of rows in order, one a task; epochs of `epoch` ranges are summed one after the other.
 
-    Within an epoch, results are added `split_every` at a time. With `deal` = K above 1 the ranges are dealt in turn to
-    K hands, whose results do not add: those of each hand are added apart.
+    Within an epoch, results are added `split_every` at a time.
     """
 
     ranges: tuple[tuple[int, int], ...]
     epoch: int = EPOCH
     split_every: int = SPLIT_EVERY
-    deal: int = 1
 
     @property
     def epochs(self) -> list[range]:
@@ -44,21 +42,16 @@ class Plan:
         n = len(self.ranges)
         return [range(i, min(i + self.epoch, n)) for i in range(0, n, self.epoch)]
 
-    def hands(self, epoch: range) -> list[range]:
-        """The ranges of an epoch whose results add, one sequence for each hand to which they are dealt."""
-        return [epoch[i :: self.deal] for i in range(min(self.deal, len(epoch)))]
-
     def live(self, in_flight: int, size: Callable[[range], int] = lambda ranges: 1) -> int:
-        """The most partial sums that wait in the trees of `in_flight` epochs, one for each hand that is done.
+        """Return the most partial sums that wait in the trees of `in_flight` epochs.
 
         `size` is what the sum over some ranges counts as.
         """
         waiting = 0
         for epoch in self.epochs[:in_flight]:
-            hands = self.hands(epoch)
-            levels = math.ceil(math.log(len(hands[0]), self.split_every) - 1e-9)
-            waiting += sum(map(size, hands))
-            waiting += (self.split_every - 1) * sum(size(hands[0][: self.split_every**i]) for i in range(levels))
+            levels = math.ceil(math.log(len(epoch), self.split_every) - 1e-9)
+            waiting += size(epoch)
+            waiting += (self.split_every - 1) * sum(size(epoch[: self.split_every**i]) for i in range(levels))
         return waiting
 
 

@@ -46,7 +46,7 @@ class Run:
     "sums" for "fit" and "apply" for "transform"; sums of several are "tree".
     `counted` has the rows that the tasks of the last `map` counted. Tasks on an accelerator, the `device`, have larger
     batches, and a thread of each reads the next one meanwhile. Totals have digests of the fields `digested`, as values
-    of the types given there. `keyed` batches have the keys of the rows.
+    of the types given there.
     """
 
     source: Source
@@ -55,7 +55,6 @@ class Run:
     description: str = "rows"
     device: str = "cpu"
     digested: Mapping[str, str] = field(default_factory=dict)
-    keyed: bool = False
     counted: Tally = field(default_factory=Tally, init=False)
 
     def reduce(self, task: ReduceTask, state: Any = None, checkpoint: Checkpoint | None = None) -> Total:
@@ -133,9 +132,7 @@ class Run:
     def _rows(self, dropped: Any, selected: Array | None, raw: bool = False) -> Reading:
         """The rows that tasks take."""
         least = least_rows(self.device)
-        return Reading(
-            self.source.preparations, dropped, selected, self.source.on_invalid, raw, least, self.digested, self.keyed
-        )
+        return Reading(self.source.preparations, dropped, selected, self.source.on_invalid, raw, least, self.digested)
 
     def _error(self, bad: Bad) -> InvalidRowError | PointError:
         row, of, which = bad.row, "", f"row {bad.row} is the first that cannot be used"
@@ -163,7 +160,7 @@ class Run:
         out: Any = None,
         checkpoint: Checkpoint | None = None,
     ) -> Iterator[Iterator[list[Any]]]:
-        """For each epoch what the function returns for its ranges, of `reduce_range` added by hands."""
+        """For each epoch a list of what the function returns for its ranges, or of their sum for `reduce_range`."""
         token = uuid.uuid4().hex
         tasks = f"{PREFIXES.get(self.description, self.description)}-{token}"
         blocks = _DaskBlocks(self.source)
@@ -253,18 +250,15 @@ class Run:
         return graph
 
     def _tree(self, graph: dict[Any, Any], epoch: range, token: str, tasks: str) -> list[Any]:
-        """The keys of the sums of an epoch, one for each hand to which its ranges are dealt."""
-        sums = []
-        for hand in self.plan.hands(epoch):
-            level, keys = 0, [(tasks, i) for i in hand]
-            while len(keys) > 1:
-                above: list[Any] = []
-                for j in range(0, len(keys), self.plan.split_every):
-                    above.append((f"tree-{token}", epoch.start, hand.start, level, j))
-                    graph[above[-1]] = (reduce, add, keys[j : j + self.plan.split_every])
-                keys, level = above, level + 1
-            sums.append(keys[0])
-        return sums
+        """The key of the sum of an epoch, in a list."""
+        level, keys = 0, [(tasks, i) for i in epoch]
+        while len(keys) > 1:
+            above: list[Any] = []
+            for j in range(0, len(keys), self.plan.split_every):
+                above.append((f"tree-{token}", epoch.start, level, j))
+                graph[above[-1]] = (reduce, add, keys[j : j + self.plan.split_every])
+            keys, level = above, level + 1
+        return keys
 
 
 def _patiently(function: Callable[[], Any], since: float) -> Any:

@@ -113,15 +113,14 @@ class Runs:
 class RunSums:
     """The sums over the runs of one task.
 
-    `result` (7, 2m), for the columns z of x and of their squares: the number of rows, of runs, of tasks; the sum of z;
-    over the runs of n rows, the sum of n mean(z)² and of the squared deviations from mean(z); over tasks, the sum of
-    n mean(z)².
+    `result` (5, 2m), for the columns z of x and of their squares: the number of rows, of runs; the sum of z; over the
+    runs of n rows, the sum of n mean(z)² and of the squared deviations from mean(z).
     """
 
     def __init__(self, runs: Runs):
         self._runs = runs
         self._waiting = np.empty((0, len(runs.columns)))
-        self._sums = np.zeros((7, 2 * len(runs.columns)))
+        self._sums = np.zeros((5, 2 * len(runs.columns)))
 
     def add(self, x: Array, *, spread: bool = False) -> None:
         """The next rows (c, d) of the task; of many that are `spread`, a few runs at even distances."""
@@ -143,10 +142,7 @@ class RunSums:
     def result(self) -> Array:
         """The sums, with the rows left at the end as a shorter run."""
         self._close()
-        sums = self._sums
-        if sums[0, 0]:
-            sums[2], sums[6] = 1.0, sums[3] ** 2 / sums[0]
-        return sums
+        return self._sums
 
     def _close(self) -> None:
         """What waits is a shorter run: the rows that come are not its neighbours."""
@@ -164,9 +160,9 @@ class RunSums:
             means = both.mean(axis=1)
             self._sums[0] += count * rows
             self._sums[1] += count
-            self._sums[3] += rows * means.sum(axis=0)
-            self._sums[4] += rows * (means**2).sum(axis=0)
-            self._sums[5] += ((both - means[:, None]) ** 2).sum(axis=(0, 1))
+            self._sums[2] += rows * means.sum(axis=0)
+            self._sums[3] += rows * (means**2).sum(axis=0)
+            self._sums[4] += ((both - means[:, None]) ** 2).sum(axis=(0, 1))
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -179,41 +175,14 @@ def order_of(moments: Moments) -> float:
     """
     if moments.order is None:
         return math.nan
-    rows, runs, _, total, of_runs, inside, _ = moments.order
+    rows, runs, total, of_runs, inside = moments.order
     within = np.where(_varies(inside, of_runs), inside, 0.0)
     return _mean(_variance_ratio(of_runs - total**2 / rows, runs, within, rows))
-
-
-def share_between_tasks(moments: Moments) -> float:
-    """The share of the variance that lies between whole tasks; about tasks over rows where the order means nothing."""
-    if moments.order is None:
-        return math.nan
-    rows, _, tasks, total, of_runs, inside, of_tasks = moments.order
-    with np.errstate(all="ignore"):
-        share = (of_tasks - total**2 / rows) / (inside + of_runs - total**2 / rows)
-    return _mean(np.where((tasks > 1) & _varies(inside, of_runs), share, np.nan))
 
 
 def _varies(inside: Array, of_runs: Array) -> NDArray[np.bool_]:
     """Which columns vary within runs by more than the rounding of a constant."""
     return np.asarray(inside > ROUNDING**2 * (inside + of_runs))
-
-
-def kurtosis_of(moments: Moments) -> dict[int, float]:
-    """E z^4 / (E z²)² by column of the prepared data, z being the distance from the landmarks' centre.
-
-    It is the kurtosis where the centre is the mean: 3 of normal rows, 1.8 of uniform ones. Constant columns have none,
-    nor have moments without the sums over runs.
-    """
-    if moments.order is None:
-        return {}
-    rows, _, _, total, of_runs, inside, _ = moments.order
-    m = len(total) // 2
-    square = total[m:] / rows[m:]
-    fourth = (inside[m:] + of_runs[m:]) / rows[m:]
-    columns = Runs.of(moments.basis, int(rows[0])).columns
-    usable = np.isfinite(fourth) & (square > 0)
-    return {int(c): float(f / s**2) for c, f, s, use in zip(columns, fourth, square, usable, strict=True) if use}
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -224,7 +193,7 @@ def spreads_of(moments: Moments) -> dict[int, float]:
     """
     if moments.order is None:
         return {}
-    rows, _, _, total, of_runs, inside, _ = moments.order
+    rows, _, total, of_runs, inside = moments.order
     squares = inside + of_runs
     columns = Runs.of(moments.basis, int(rows[0])).columns
     spread = np.sqrt(np.maximum(squares - total**2 / rows, 0) / rows)

@@ -1,8 +1,6 @@
 """The folds of rows, from which error bars and held-out scores follow: how rows come to them, and the sums of each.
 
-Folds go by the values of a row, so that copies of it share a fold, or by its number where they are round.
-Rows that were copied say nothing that the first of them does not: in several folds, they are judged by themselves. Rows
-that are equal because their values are rounded are independent, and are told from copies by their few digits.
+A row's fold is a hash of its number, whatever its values and the chunks, unless folds are blocks or labels.
 """
 
 from __future__ import annotations
@@ -20,76 +18,57 @@ from daskspectral.moments.measure import NUMBER
 from daskspectral.registry import Registered
 
 Array = NDArray[Any]
-KEY = "row key"
-"""The field of a batch that holds the keys of its rows; no form can read a field of this name."""
-
 RELEASED = 1 << 20  # bytes of a sum, from which on it is worth while to give them back
-BLOCK = 8192  # rows, whose arrays are used again: fresh ones cost more than all sums on them
-DIGITS = 5  # of a value that counts as rounded, or six where the first is a 1: of float32 few others have no more
-NEAR = 1e-6  # of the last of these digits: 0.1 + 0.2 is 0.3
-UNITS = np.tile(10.0 ** np.clip(DIGITS - 1 - np.floor((np.arange(2048) - 1023) * np.log10(2)), -308, 308), 2)
-"""What makes whole numbers of rounded values, by the sign and the binary exponent of a value."""
-
-
-def row_keys(x: Array, numbers: Array) -> NDArray[np.uint64]:
-    """The keys (c,) of rows x (c, d) with these `numbers` (c,).
-
-    A row has its number as its key where none of its values has more than five digits, or six from a 1 on, as they are
-    or rounded to float32; else a hash of its values, the same for -0.0 and 0.0 and for each type that holds them.
-
-    Examples
-    --------
-    >>> row_keys(np.array([[0.1 + 0.2, 7.0], [np.float32(0.3), 7.0]]), np.array([3, 4])).tolist()
-    [3, 4]
-    >>> len(set(row_keys(np.array([[np.pi, 7.0], [np.pi, 7.0]]), np.array([3, 4])).tolist()))
-    1
-    """
-    keys = np.array(numbers, dtype=np.uint64)
-    for start in range(0, len(keys), BLOCK):
-        part = slice(start, start + BLOCK)
-        values = np.asarray(x[part], dtype=float) + 0.0  # -0.0 is 0.0
-        found, round_ = _content(values), np.flatnonzero(_is_round(values[:, 0]))
-        for column in values.T[1:]:
-            if not len(round_):
-                break
-            round_ = round_[_is_round(column[round_])]
-        found[round_] = keys[part][round_]
-        keys[part] = found
-    return keys
+LEAST_PAIRS, LEAST_COPIES = 3, 0.01  # of drawn rows; of all rows
+MOST_LEVELS, SAME = 1e5, 1e-6  # of a rounded column; of its range, by which equal values may differ
 
 
 def distinct_rows(x: Array) -> NDArray[np.intp]:
-    """Numbers (m,) of rows x (m, d), from 0 on as they first appear: one for all copies of a row that is not rounded.
+    """Return numbers (m,) of rows x (m, d), from 0 on as they first appear: one for all copies of a row.
+
+    If all columns are rounded, to multiples of some step from any origin, equal rows are no copies.
 
     Examples
     --------
-    >>> distinct_rows(np.array([[0.5], [np.pi], [0.5], [np.pi]])).tolist()
-    [0, 1, 2, 1]
+    >>> distinct_rows(np.array([[np.e], [np.pi], [np.e], [1.0]])).tolist()
+    [0, 1, 0, 2]
+    >>> distinct_rows(np.array([[0.5], [1.5], [0.5], [1.0]])).tolist()
+    [0, 1, 2, 3]
     """
-    _, first, inverse = np.unique(row_keys(x, np.arange(len(x))), return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse]
+    x = np.asarray(x, dtype=float)
+    _, first, inverse = np.unique(x, axis=0, return_index=True, return_inverse=True)
+    if len(first) == len(x) or all(_is_rounded(column) for column in x.T):
+        return np.arange(len(x))
+    return np.argsort(np.argsort(first))[inverse.ravel()]
 
 
-def _content(values: Array) -> NDArray[np.uint64]:
-    """A hash (c,) of the bits of rows (c, d)."""
-    found, high = np.zeros((2, len(values)), dtype=np.uint64)
-    for column in np.ascontiguousarray(values).view(np.uint64).T:
-        found ^= column
-        found *= np.uint64(0x9E3779B97F4A7C15)
-        found ^= np.right_shift(found, np.uint64(32), out=high)
-    return found
+def copies_words(x: Array, rows: int) -> str:
+    """Return that many of so many rows are copies, by some drawn rows x (m, d); "" if not.
+
+    Of n rows with c further copies each, m drawn ones hold about c m² / (2 n) pairs.
+    """
+    counts = np.bincount(distinct_rows(x), minlength=1)
+    pairs = int(np.sum(counts * (counts - 1)) // 2)
+    copies = 2 * rows * pairs / max(1, len(x)) ** 2
+    if pairs < LEAST_PAIRS or copies <= LEAST_COPIES:
+        return ""
+    return (
+        f"rows are copies of others, about {copies:.2g} further ones for each row: copies are in other folds, so that "
+        f"intervals are about {np.sqrt(1 + copies):.3g} times too narrow and held-out values too good. Give each row "
+        "once, with sample_weight, or labels that copies share, folds=labels"
+    )
 
 
-def _is_round(values: Array) -> NDArray[np.bool_]:
-    """Which values (c,) have few digits."""
-    values = np.ascontiguousarray(values)
-    unit = UNITS.take((values.view(np.int64) >> 52) & 4095)
-    with np.errstate(invalid="ignore", over="ignore"):  # infinity, and what is none in float32
-        rest = values * unit
-        whole = np.rint(rest)
-        rest -= whole
-        whole /= unit
-        return np.asarray((np.abs(rest, out=rest) <= NEAR) | (whole.astype(np.float32) == values))
+def _is_rounded(values: Array) -> bool:
+    """Return whether values are a least one and multiples of their least distance, with 100 000 levels at most."""
+    values = np.unique(values) - values.min()
+    gaps = np.diff(values)
+    gaps = gaps[gaps > SAME * values[-1]]
+    if not len(gaps):
+        return True
+    levels = float(np.rint(values[-1] / gaps.min()))
+    places = values * (levels / values[-1])
+    return levels <= MOST_LEVELS and bool(np.abs(places - np.rint(places)).max() <= max(SAME * levels, 0.01))
 
 
 # -- the sums of each fold, and the rules by which rows come to them ---------------------------------------------------
@@ -119,11 +98,10 @@ class Folds(Registered):
 
     Of more modes on a Fourier lattice than 5000 functions need, the groups have those of the lower frequencies alone.
 
-    The `rule` says how rows came to their folds: whole "tasks" dealt in turn (`dealt` of them so far), a "hash" of
-    the row's values, or of its number where these are rounded, "random" by a hash of its number, contiguous "blocks",
-    `block` = (rows, rows of a block) of the first fit, or "labels", whose values are in `labels`, a fold each. Of
-    functions that were trained on some of the rows, the folds `reserved` have none of them: held-out values are those
-    of these folds alone.
+    The `rule` names how rows came to their folds: by a "hash" of the row's number, the same "random" of rows that the
+    user calls independent, contiguous "blocks", `block` = (rows, rows of a block) of the first fit, or "labels", whose
+    values are in `labels`, a fold each. Of functions that were trained on some of the rows, the folds `reserved` have
+    none of them: held-out values are those of these folds alone.
 
     Examples
     --------
@@ -139,7 +117,6 @@ class Folds(Registered):
     landmarks: bool = False
     rule: str = "hash"
     labels: tuple[Any, ...] = ()
-    dealt: int = 0
     block: tuple[int, int] | None = None
     reserved: tuple[int, ...] = ()
 
@@ -184,7 +161,6 @@ class Folds(Registered):
             weight=_widened(self.weight, groups) + _widened(other.weight, groups),
             count=_widened(self.count, groups) + _widened(other.count, groups),
             landmarks=self.landmarks or other.landmarks,
-            dealt=self.dealt + other.dealt,
         )
 
     def of(self, group: int) -> dict[str, Array]:
@@ -259,17 +235,15 @@ def _shown(labels: tuple[Any, ...]) -> str:
 class FoldRule(ABC):
     """A rule that gives each row one of `number` folds."""
 
-    rule: ClassVar[str]
-    keyed: ClassVar[bool] = False
-    """Whether it goes by the keys of the rows, their field KEY."""
+    rule: str
     number: int
 
     @abstractmethod
     def of(self, rows: Rows) -> Array:
-        """The folds (c,) of rows from anywhere in the data."""
+        """Return the folds (c,) of rows from anywhere in the data."""
 
     def most(self, start: int, stop: int) -> int:
-        """The most folds that the rows start to stop can be in."""
+        """Return the most folds that the rows start to stop can be in."""
         return min(self.number, stop - start)
 
     @property
@@ -279,75 +253,24 @@ class FoldRule(ABC):
 
 
 @dataclass(frozen=True)
-class HashedFolds(FoldRule):
-    """A row's fold is a hash of its key: the same whatever the chunks, whatever is appended, and for its copies."""
+class RandomFolds(FoldRule):
+    """Folds by a hash of the row's number, the same whatever the chunks and whatever is appended.
+
+    Of few `rows` in all, if they are given, those in the order of the hashes are dealt in turn: to folds of equal size.
+    """
 
     number: int
-    rule = "hash"
-    keyed = True
-
-    def of(self, rows: Rows) -> Array:
-        return hashed(rows[KEY], self.number)
-
-
-class RandomFolds(HashedFolds):
-    """A row's fold is a hash of its number, whatever its values and its neighbours: for rows that are independent."""
-
-    rule = "random"
-    keyed = False
-
-    def of(self, rows: Rows) -> Array:
-        return hashed(rows[NUMBER], self.number)
-
-
-@dataclass(frozen=True)
-class RankedFolds(FoldRule):
-    """The `rows` rows, which are few, in the order of the hashes of their numbers are dealt in turn: folds of equal
-    size, whatever the values."""
-
-    number: int
-    rows: int
-    rule = "hash"
+    rule: str = "hash"
+    rows: int = 0
 
     @cached_property
-    def folds(self) -> Array:
-        """The folds of the rows."""
+    def _few(self) -> Array:
         found = np.empty(self.rows, dtype=np.int64)
         found[np.argsort(mixed(np.arange(self.rows)))] = np.arange(self.rows) % self.number
         return found
 
     def of(self, rows: Rows) -> Array:
-        return np.asarray(self.folds[rows[NUMBER]])
-
-
-@dataclass(frozen=True, eq=False)
-class DealtFolds(FoldRule):
-    """Whole tasks are dealt to the folds in turn; `starts` are the first rows of the tasks, `before` were dealt before.
-
-    On rows sorted by a coordinate every fold has its share of each stretch; folds drawn at random would not.
-    """
-
-    number: int
-    starts: Array
-    before: int = 0
-    rule = "tasks"
-
-    def of(self, rows: Rows) -> Array:
-        numbers = rows[NUMBER]
-        if len(numbers) and self.most(int(numbers.min()), int(numbers.max()) + 1) == 1:  # of one task: most batches
-            return np.full(len(numbers), self._of(numbers[0]))
-        return self._of(numbers)
-
-    def _of(self, numbers: Any) -> Array:
-        return np.asarray((np.searchsorted(self.starts, numbers, "right") - 1 + self.before) % self.number)
-
-    def most(self, start: int, stop: int) -> int:
-        first, last = np.searchsorted(self.starts, [start, stop - 1], "right")
-        return min(self.number, int(last - first) + 1)
-
-    @property
-    def origin(self) -> dict[str, Any]:
-        return {"rule": self.rule, "dealt": len(self.starts)}
+        return np.asarray(self._few[rows[NUMBER]]) if self.rows else hashed(rows[NUMBER], self.number)
 
 
 @dataclass(frozen=True)
@@ -359,7 +282,7 @@ class BlockedFolds(FoldRule):
 
     number: int
     rows: int
-    rule = "blocks"
+    rule: ClassVar[str] = "blocks"
 
     @property
     def length(self) -> int:
@@ -397,7 +320,7 @@ class LabelledFolds(FoldRule):
 
     values: Array
     names: tuple[Any, ...]
-    rule = "labels"
+    rule: ClassVar[str] = "labels"
 
     @property
     def number(self) -> int:  # type: ignore[override]
@@ -439,7 +362,7 @@ class Groups:
 
     def split(self, rows: Rows) -> Iterator[tuple[int, Rows]]:
         """The rows of each group that has some, with the group's number."""
-        found, rows = self.of(rows), {name: values for name, values in rows.items() if name != KEY}
+        found = self.of(rows)
         if (found == found[:1]).all():  # none is copied
             yield from ((int(group), rows) for group in found[:1])
             return

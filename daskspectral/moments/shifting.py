@@ -91,9 +91,9 @@ def about(moments: Moments, wanted: Moments) -> Moments:
     if order is not None:
         order, delta = np.array(order), shift.delta[columns_of_order(len(shift.delta))]
         m = len(delta)
-        order[3:, m:] = np.nan
-        order[[4, 6], :m] += 2 * delta * order[3, :m] + order[0, :m] * delta**2
-        order[3, :m] += order[0, :m] * delta
+        order[2:, m:] = np.nan
+        order[3, :m] += 2 * delta * order[2, :m] + order[0, :m] * delta**2
+        order[2, :m] += order[0, :m] * delta
     preparation["mean"] = mean
     if right is not None:
         preparation["right"] = {**right, "mean": right_mean}

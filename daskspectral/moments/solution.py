@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import LandmarkBasis, at_landmarks
 from daskspectral.errors import RankWarning, warn_user
-from daskspectral.kernels import Linear
+from daskspectral.kernels import Linear, Periodic
 from daskspectral.moments.counting import advise_weights
 from daskspectral.moments.intervals import NEGLIGIBLE, errors_of, held_out_by_folds, trusted_by
 from daskspectral.moments.lags import CONSTANT, LagMatrices, is_lagged, resolved
@@ -124,7 +124,7 @@ def solve_moments(
     starts = starts_of(moments, shown["left"]) if shared and shown["left"].size else Starts()
     ratios = _ratios_to_graph(posed, moments)
     solved = Solved(posed, moments, spectrum, errors, approximation, certain, constants, starts, contradicted, ratios)
-    solved.advise(compared=compared)
+    solved.advise()
     return {
         own.values: shown_values,
         **{name: shown[side] for name, side in own.functions.items()},
@@ -181,11 +181,13 @@ def extrapolated(shares: Sequence[float], changes: Array) -> Array:
 def _ratios_to_graph(posed: Posed, moments: Moments) -> Array:
     """Return how far the energies of the slowest functions exceed those of a graph of sampled rows, (q,).
 
-    Empty for moments without a sample. Of a sample of more points than a graph has, the other half makes a second graph
-    if the first one calls values in question, and the lesser excess counts: one sample in some hundreds leaves a gap
-    where the rows have none.
+    Empty for moments without a sample, and for functions that are periodic or 0 at the ends of the data. Of a sample of
+    more points than a graph has, the other half makes a second graph if the first one calls values in question, and the
+    lesser excess counts: one sample in some hundreds leaves a gap where the rows have none.
     """
-    if moments.sample is None:
+    basis = moments.basis
+    periodic = basis.periodic or any(isinstance(b.kernel, Periodic) for b in at_landmarks(basis))
+    if moments.sample is None or periodic or basis.vanishes:
         return np.empty(0)
     points, weights = moments.sample.distinct
     found, enough = posed.leading(JUDGED), len(points) <= graph_size(points.shape[1])
@@ -194,7 +196,7 @@ def _ratios_to_graph(posed: Posed, moments: Moments) -> Array:
     for part in [slice(None)] if enough else [slice(0, None, 2), slice(1, None, 2)]:
         own = points[part]
         blocks = range(0, len(own), BLOCK_ROWS)
-        values = [moments.basis.values(own[start : start + BLOCK_ROWS]).T @ functions for start in blocks]
+        values = [basis.values(own[start : start + BLOCK_ROWS]).T @ functions for start in blocks]
         again = energy_ratios(own, np.concatenate(values), weights[part]) if values else np.empty(0)
         shared = min(len(again), len(ratios)) if len(ratios) else len(again)
         ratios = np.minimum(again[:shared], ratios[:shared]) if len(ratios) else again

@@ -15,27 +15,15 @@ from daskspectral.data.loaded import loaded
 from daskspectral.data.source import Source
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.plan import TASK_BYTES
-from daskspectral.moments.folds import (
-    FOLD,
-    BlockedFolds,
-    DealtFolds,
-    FoldRule,
-    Folds,
-    HashedFolds,
-    LabelledFolds,
-    RandomFolds,
-    RankedFolds,
-    hashed,
-)
+from daskspectral.moments.folds import FOLD, BlockedFolds, FoldRule, Folds, LabelledFolds, RandomFolds, hashed
 from daskspectral.passes.scale import Added
 from daskspectral.validation import check_integer
 
 Array = NDArray[Any]
 DEFAULT = 10
 MOST = 100
-DEALT_TASKS = 100  # on rows sorted by a coordinate, fewer tasks dealt in turn are too coarse
-DEALT_EPOCH = 80  # tasks of an epoch, of which only one sum for each fold reaches the driver
-LEAST_JOINED = 8
+LEAST_JOINED = 8  # tasks
+MANY_TASKS = 100  # of which so many as there are folds are joined: a sum for each fold is sent no more often
 SHORT_EPOCH = 4  # where each task sends the sums of many folds, so that few of them wait
 FEW_ROWS = 100  # below, fewer folds than asked for are better than none, and a hash is uneven
 
@@ -70,37 +58,36 @@ class FoldRequest:
         values = run.reduce(Added(_distinct)).sums.get("labels", _Distinct(np.empty(0))).values
         return replace(self, values=_checked_distinct(values), names=tuple(values.tolist()))
 
-    def fold_rule(self, source: Source, plan: Plan) -> FoldRule | None:
-        """How the rows are dealt to folds; None where there are too few of them for two folds.
+    def fold_rule(self, source: Source) -> FoldRule | None:
+        """Return how the rows are dealt to folds; None if there are too few of them for two folds.
 
         Raises ValueError where folds would be left without rows, or blocks would be too short.
         """
-        starts = np.array([start for start, _ in plan.ranges])
-        dealt = len(starts) >= max(DEALT_TASKS, self.number)
         before = self.before
         if self.labels is not None:
             assert self.values is not None
             assert self.names is not None
             return LabelledFolds(self.values, self.names)
-        if self.random or (before is not None and before.rule == RandomFolds.rule):
-            if source.lagged is not None:
-                raise ValueError(
-                    "folds='random' is for independent rows, and pairs of a trajectory overlap: leave it out"
-                )
-            return RandomFolds(_filled(source, self.number))
         if before is not None:
-            if before.block is not None:
-                return BlockedFolds(before.number, before.block[0])
-            return DealtFolds(before.number, starts, before.dealt) if dealt else HashedFolds(before.number)
-        if self.blocks or source.in_time:
+            return (
+                RandomFolds(before.number, before.rule)
+                if before.block is None
+                else BlockedFolds(before.number, before.block[0])
+            )
+        if self.random and source.lagged is not None:
+            raise ValueError("folds='random' is for independent rows, and pairs of a trajectory overlap: leave it out")
+        if self.blocks or (source.in_time and not self.random):
             number = _blocks(source, self.number)
             return BlockedFolds(number, source.n) if number > 1 else None
-        if dealt:
-            return DealtFolds(self.number, starts)
+        rule = "random" if self.random else "hash"
         if source.n < FEW_ROWS and self.number <= DEFAULT:
             number = min(self.number, source.n)
-            return RankedFolds(number, source.n) if number > 1 else None
-        return HashedFolds(_filled(source, self.number))
+            return RandomFolds(number, rule, source.n) if number > 1 else None
+        return RandomFolds(_filled(source, self.number), rule)
+
+    def by_number(self, source: Source) -> bool:
+        """Return whether the numbers of rows decide their folds, so that copies of a row are in several."""
+        return self.labels is None and not self.blocks and (self.random or not source.in_time)
 
 
 WORDS = ("blocks", "random")
@@ -180,25 +167,22 @@ def continued_folds(before: Folds | None, value: Any) -> FoldRequest | None:
     return replace(request, labels=labels, values=np.arange(len(known)), names=before.labels, before=before)
 
 
-def dealt_plan(plan: Plan, fold_rule: FoldRule | None, *, block: int, row_bytes: int, functions: int = 1) -> Plan:
-    """The plan with epochs of which the driver gets one sum for each fold, and few sums wait.
+def joined_plan(plan: Plan, fold_rule: FoldRule | None, *, block: int, row_bytes: int, functions: int) -> Plan:
+    """Return the plan with tasks joined if their rows are in many folds, and short epochs, so that few sums wait.
 
-    Where the rows of a task are in many folds, tasks are joined until each fold has half a block of rows in a task, as
-    long as there are eight tasks, and until a task has as many rows as there are functions: p x p sums of fewer rows
-    cost more than the rows.
+    They are joined until each fold has half a block of rows in a task, as long as there are eight tasks, or until
+    there are a hundred; and until a task has as many rows as there are functions: p x p sums of fewer rows cost more
+    than the rows.
     """
-    if isinstance(fold_rule, DealtFolds):
-        tasks = fold_rule.number * max(1, DEALT_EPOCH // fold_rule.number)
-        return replace(plan, epoch=tasks, deal=fold_rule.number)
-    if fold_rule is not None and max(fold_rule.most(start, stop) for start, stop in plan.ranges) > 2:
-        longest = max(stop - start for start, stop in plan.ranges)
-        most = TASK_BYTES // (longest * row_bytes)
-        joined = min(len(plan.ranges) // LEAST_JOINED, fold_rule.number * block // 2 // longest)
-        joined = max(1, min(most, max(joined, -(-functions // longest))))
-        firsts = range(0, len(plan.ranges), joined)
-        spans = tuple((plan.ranges[i][0], plan.ranges[i : i + joined][-1][1]) for i in firsts)
-        return replace(plan, ranges=spans, epoch=min(plan.epoch, SHORT_EPOCH))
-    return plan
+    if fold_rule is None or max(fold_rule.most(start, stop) for start, stop in plan.ranges) <= 2:
+        return plan
+    count, longest = len(plan.ranges), max(stop - start for start, stop in plan.ranges)
+    joined = min(count // LEAST_JOINED, fold_rule.number * block // 2 // longest)
+    joined = max(joined, min(count // MANY_TASKS, fold_rule.number), -(-functions // longest))
+    joined = max(1, min(joined, TASK_BYTES // (longest * row_bytes)))
+    parts = [plan.ranges[i : i + joined] for i in range(0, count, joined)]
+    spans = tuple((part[0][0], part[-1][1]) for part in parts)
+    return replace(plan, ranges=spans, epoch=min(plan.epoch, SHORT_EPOCH))
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from daskspectral.engine import Plan, Run
 from daskspectral.engine.checkpoint import Checkpoint, checkpoint_directory
 from daskspectral.engine.sampling import scan
 from daskspectral.moments import Digests, Moments
-from daskspectral.moments.folds import DealtFolds, FoldRule
+from daskspectral.moments.folds import FoldRule
 from daskspectral.neural import State
 from daskspectral.operators import Operator
 from daskspectral.passes.folds import FoldRequest
@@ -152,8 +152,8 @@ class Session:
         )
 
     def _chosen(self, kept: Kept | None) -> Discretisation:
-        by_tasks = self.outline is not None and isinstance(self.outline.fold_rule, DealtFolds)
-        return self.choose(replace(self.source, by_tasks=by_tasks), Training(self._fold_rule, kept))
+        by_number = self.folds is not None and self.folds.by_number(self.source) and not self.operator.has_graph
+        return self.choose(replace(self.source, by_number=by_number), Training(self._fold_rule, kept))
 
     def _fold_rule(self, sizes: Sizes) -> FoldRule | None:
         return self._planned(Outline(sizes, self.expected is not None and self.expected.apart)).fold_rule

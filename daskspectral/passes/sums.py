@@ -34,18 +34,17 @@ from daskspectral.engine.memory import (
 )
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.forms import Atom
-from daskspectral.kernels import Periodic
 from daskspectral.modes.nufft import available_there
 from daskspectral.modes.sums import bytes_there, rows_at_once
 from daskspectral.moments import DENSE_ROWS, Digests, Measure, Measured, Moments, SummedRows
 from daskspectral.moments.counting import ORDER, Runs
-from daskspectral.moments.folds import Coincidence, DealtFolds, FoldRule, Groups, gathered
+from daskspectral.moments.folds import Coincidence, FoldRule, Groups, gathered
 from daskspectral.moments.modes import ModeMeasure, Outside, weights_of
 from daskspectral.moments.patterns import MEASURED
 from daskspectral.moments.sample import SAMPLE, Drawn, sample_size
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators import Operator
-from daskspectral.passes.folds import FoldRequest, dealt_plan
+from daskspectral.passes.folds import FoldRequest, joined_plan
 from daskspectral.passes.selection import Selection
 from daskspectral.registry import Registered
 
@@ -250,9 +249,9 @@ def plan_sums(
     flops = flops_of(source, p) if lattice is None else MODE_FLOPS
     plan, threads = plan_rows(source, flops, start=start, device=device), local_threads()
     block = max(DENSE_ROWS, least_rows(device))
-    fold_rule = None if folds is None else folds.fold_rule(source, plan)
-    if lattice is None or isinstance(fold_rule, DealtFolds):  # sums of modes are small, however few rows a task has
-        plan = dealt_plan(plan, fold_rule, block=block, row_bytes=source.row_bytes, functions=p)
+    fold_rule = None if folds is None else folds.fold_rule(source)
+    if lattice is None:  # sums of modes are small, however few rows a task has
+        plan = joined_plan(plan, fold_rule, block=block, row_bytes=source.row_bytes, functions=p)
     groups = _groups_in(plan, fold_rule, apart)
     kept = 0 if fold_rule is None else fold_rule.number + apart
     most = max(groups(range(i, i + 1)) for i in range(len(plan.ranges)))
@@ -288,8 +287,7 @@ def _groups_in(plan: Plan, fold_rule: FoldRule | None, apart: bool) -> Callable[
     def groups(ranges: range) -> int:
         if fold_rule is None:
             return 1
-        first, last = ranges[0], ranges[0] if plan.deal > 1 else ranges[-1]  # ranges of one hand are in one fold
-        return fold_rule.most(plan.ranges[first][0], plan.ranges[last][1]) + apart
+        return fold_rule.most(plan.ranges[ranges[0]][0], plan.ranges[ranges[-1]][1]) + apart
 
     return groups
 
@@ -405,7 +403,7 @@ def _run_of(
     )
     runs = Runs.of(basis, max(stop - start for start, stop in plan.ranges.ranges))
     gaps, drawn = source.on_invalid == "pairwise", None
-    if operator.has_graph and not _is_bound(basis) and (size := sample_size(basis.dimension)):
+    if operator.has_graph and (size := sample_size(basis.dimension)):
         drawn = Drawn.of(plan.ranges.ranges[0][0], source.n, size)
     tested = min(1.0, max(TESTED_SHARE, TESTED_ROWS / source.n))
     task = SumTask(measured, operator, prepared.scale, prepared.columns, groups, runs, gaps, drawn, tested)
@@ -414,14 +412,7 @@ def _run_of(
         dtypes = {name: after.digests.dtypes.get(name, dtype) for name, dtype in dtypes.items()}
     lattice = as_lattice(basis)
     dropped: Any = touching if rows == "dropped" else None if lattice is None else Outside(lattice)
-    keyed = fold_rule is not None and fold_rule.keyed
-    return Run(source, plan.ranges, dropped, description, device, dtypes, keyed), task
-
-
-def _is_bound(basis: Basis) -> bool:
-    """Return whether functions are periodic, or 0 at the ends of the data."""
-    periodic = basis.periodic or any(isinstance(b.kernel, Periodic) for b in at_landmarks(basis))
-    return periodic or basis.vanishes
+    return Run(source, plan.ranges, dropped, description, device, dtypes), task
 
 
 def chunk_bytes(source: Source, rows: int, device: str = "cpu") -> int:

@@ -64,14 +64,12 @@ class SpectralDecomposition(SpectralFunctions):
         In which functions the solution is sought (`help(daskspectral.solvers)`): by default `Penalised("auto")`, those
         that are smoothest for what the data see of them.
     folds : int, array (n,), "blocks", "random" or None
-        Into how many parts, 2 to 100, the sums are kept apart, for error bars and held-out values. Whole tasks are
-        dealt to the folds in turn from 100 tasks on, and below rows by a hash of their values, so that copies of a row
-        share a fold; rows of rounded values, all of five digits or fewer, by a hash of their number, as are fewer than
-        100 rows. Columns of few levels that were scaled beforehand pass for copies: leave the scaling to Rows(X,
-        standardize=True), or take "random", each row by a hash of its number. Pairs of trajectories, and rows
+        Into how many parts, 2 to 100, the sums are kept apart, for error bars and held-out values. Rows come to the
+        folds at random, by a hash of their number; copies of a row are warned of. Pairs of trajectories, and rows
         that have times (a coordinate of the first of `sample_dims`, the index of a frame of pandas), are cut into
-        contiguous blocks. "blocks" are ten contiguous blocks of rows. An array (numpy, dask, zarr, or its path; for
-        several trajectories a list) has a label for each row, and each distinct label is a fold.
+        contiguous blocks. "blocks" are ten contiguous blocks of rows. "random" says that rows are independent, whatever
+        their order. An array (numpy, dask, zarr, or its path; for several trajectories a list) has a label for each
+        row, and each distinct label is a fold.
     dtype : {"float64", "float32"}
         Arithmetic of the features and their products; sums are always float64.
     device : {"cpu", "cuda", "auto"}

@@ -11,8 +11,7 @@ from daskspectral.moments import Moments
 from daskspectral.moments.intervals import beyond_constants, trusted_words
 
 DEALT = {
-    "tasks": "whole tasks dealt in turn",
-    "hash": "rows dealt by a hash, copies of a row together",
+    "hash": "rows dealt at random",
     "random": "rows dealt at random",
     "blocks": "contiguous blocks",
     "labels": "rows by their labels",

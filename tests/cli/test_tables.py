@@ -63,7 +63,7 @@ def test_details_have_ranks_residuals_support_and_candidates(folder: object) -> 
     assert found[1].startswith(str(model.kernel_).partition("=")[0])
     details = done("info model.zarr --details")
     assert f"rank        {model.rank_}\n" in details
-    assert "folds       10, rows dealt by a hash, copies of a row together\n" in details
+    assert "folds       10, rows dealt at random\n" in details
     assert re.search(r"^support     [\d.e+]+ effective points", details, flags=re.MULTILINE)
     titles, rows = table(details)
     assert titles[-1] == "residual"

@@ -70,9 +70,6 @@ def test_how_many_sums_wait() -> None:
     assert Plan(ranges).live(2) == 5 + 3  # the second epoch has 4 ranges
     assert Plan(ranges[:1]).live(3) == 1
     assert Plan(ranges, split_every=8).live(1) == 1 + 2 * 7
-    dealt = Plan(ranges, epoch=20, deal=5)
-    assert [list(hand) for hand in dealt.hands(range(0, 20))][1] == [1, 6, 11, 16]
-    assert dealt.live(1) == 5 + 2  # five sums that are done, and a path down a tree of 4 ranges
 
 
 def test_a_run_that_does_not_fit_is_refused_before_any_row_is_read() -> None:

@@ -21,7 +21,6 @@ from daskspectral.moments.counting import (
     counted_rows,
     order_of,
     repeats,
-    share_between_tasks,
 )
 from daskspectral.operators import Laplacian, Transfer
 from tests.common import doubtful
@@ -109,20 +108,12 @@ def stored(order: Any, operator: Any = None) -> Moments:
 
 
 def test_the_sums_are_an_analysis_of_variance() -> None:
-    """Of runs, and in the same way of tasks."""
-    rows, count, tasks, total, *_, of_tasks = sums = sums_of(*np.split(FAR, [3, 100, 101, 700]))
+    rows, count, total, *_ = sums = sums_of(*np.split(FAR, [3, 100, 101, 700]))
     np.testing.assert_allclose(total, Z.sum(axis=0), rtol=1e-9, atol=1e-8)
-    assert (set(rows), set(count), set(tasks)) == ({1000.0}, {16.0}, {1.0})
+    assert (set(rows), set(count)) == ({1000.0}, {16.0})
     wanted = f_oneway(*(Z[i : i + 64] for i in range(0, 1000, 64)), axis=0).statistic
     assert order_of(stored(sums)) == pytest.approx(wanted.mean(), rel=1e-8)
-    assert np.isnan(share_between_tasks(stored(sums)))
-    np.testing.assert_allclose(of_tasks, 1000 * Z.mean(axis=0) ** 2, rtol=1e-8, atol=1e-8)
-    parts = np.split(Z, [300, 400, 800])
-    together = stored(sum(sums_of(part) for part in np.split(FAR, [300, 400, 800])))
-    between = sum(len(z) * (z.mean(axis=0) - Z.mean(axis=0)) ** 2 for z in parts)
-    share = between / np.sum((Z - Z.mean(axis=0)) ** 2, axis=0)
-    assert share_between_tasks(together) == pytest.approx(share.mean(), rel=1e-6)
-    assert sums_of().tolist() == np.zeros((7, 4)).tolist()
+    assert sums_of().tolist() == np.zeros((5, 4)).tolist()
 
 
 def test_a_few_runs_tell_of_order_anywhere_in_many_rows() -> None:
@@ -147,7 +138,6 @@ def test_rows_of_trajectories_count_as_fewer() -> None:
     assert correlation_time(stored(sums, Transfer())) == found
     assert correlation_time(stored(sums)) == 1
     constants = [np.full((1000, 2), value) for value in (1.0, 0.1)]  # the distances of .1 are rounding
-    assert np.isnan(share_between_tasks(stored(sum(sums_of(half) for half in np.split(constants[1], 2)))))
     for still in (stored(None, Transfer()), *(stored(sums_of(x), Transfer()) for x in constants)):
         assert np.isnan(order_of(still))
         assert correlation_time(still) == 1

@@ -12,7 +12,7 @@ from daskspectral.forms import first_moment
 from daskspectral.kernels import Gaussian, Kernel, Mahalanobis, Matern, Polynomial
 from daskspectral.moments import NUMBER, Measure
 from daskspectral.moments.counting import ORDER, Runs
-from daskspectral.moments.folds import COUNT, KEY, WEIGHT, Groups, HashedFolds, name_in
+from daskspectral.moments.folds import COUNT, WEIGHT, Groups, RandomFolds, name_in
 from daskspectral.moments.patterns import MEASURED
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators import Laplacian
@@ -43,11 +43,11 @@ def test_the_sums_of_a_task(weighted: bool, gathers: bool, monkeypatch: pytest.M
         return blocks(own, batch, arena)
 
     monkeypatch.setattr(Measure, "blocks", counted)
-    rows = {"x": X, NUMBER: np.arange(N), KEY: np.arange(N)} | ({"weight": W} if weighted else {})
+    rows = {"x": X, NUMBER: np.arange(N)} | ({"weight": W} if weighted else {})
     w = W if weighted else np.ones(N)
-    task = SumTask(measure(rows=64), LAPLACIAN, groups=Groups(HashedFolds(3)), runs=Runs.of(QUADRATIC, N))
+    task = SumTask(measure(rows=64), LAPLACIAN, groups=Groups(RandomFolds(3)), runs=Runs.of(QUADRATIC, N))
     batches = [{k: v[a:b] for k, v in rows.items()} for a, b in ((0, 10), (10, 10), (10, 700), (700, 704), (704, N))]
-    found, fold = task(batches), HashedFolds(3).of(rows)
+    found, fold = task(batches), RandomFolds(3).of(rows)
     np.testing.assert_allclose(found[WEIGHT], np.bincount(fold, w))
     np.testing.assert_array_equal(found[COUNT], np.bincount(fold))
     for g in range(3):
