@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -282,7 +282,7 @@ class BlockedFolds(FoldRule):
 
     number: int
     rows: int
-    rule: ClassVar[str] = "blocks"
+    rule: str = "blocks"
 
     @property
     def length(self) -> int:
@@ -320,7 +320,7 @@ class LabelledFolds(FoldRule):
 
     values: Array
     names: tuple[Any, ...]
-    rule: ClassVar[str] = "labels"
+    rule: str = "labels"
 
     @property
     def number(self) -> int:  # type: ignore[override]
