@@ -8,7 +8,7 @@ takes no pair of frames and no lag.
 
 Replicas of 500 ps start at equilibrium and run in parallel, many to a task, each task writing its own part of a zarr
 array (float32), replica after replica. Frames that follow one another are alike: dealt to the folds one by one, as is
-the default below a hundred tasks, they would put neighbours on both sides of every comparison. folds="blocks" cuts the
+the default, they would put neighbours on both sides of every comparison. folds="blocks" cuts the
 rows into ten contiguous blocks; with a multiple of ten replicas each holds whole replicas, and the folds are
 independent. In 14 simulations of 1e6 frames 97 % of the 95 % intervals of blocks held the time scale on the grid, and
 84 % of those of single frames, which are 1.3 to 1.8 times narrower.

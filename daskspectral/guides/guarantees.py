@@ -29,8 +29,8 @@
   added unless you ask.
 - **Doubts are told.** Every fit of 100 rows or more has 95 % intervals from the folds of its one pass, and values on
   rows that were not fitted to; a fit that has none says why. A `TrustWarning` names cause and remedy where half of the
-  values are known no better than to 20 %, more landmarks would change them, singular values do not hold up, a few rows
-  far out decide, the best scale was the last one tried, or rows that follow one another are alike. The intervals are
+  values are known no better than to 20 %, more landmarks would change them, columns are of unlike units, the best scale
+  was the last one tried, rows are copies of others, or rows that follow one another are alike. The intervals are
   of chance, and go down to what other candidates of the choice have: on 37 problems with known spectra they hold .94
   of the exact values at 1000 and 10 000 rows, fewest where the functions are too few (a narrow gap) or tails are
   heavy (`examples/benchmarks/first_fit.py`; of slow processes `slow_dynamics.py`). How well the basis suits the
