@@ -55,7 +55,6 @@ def solve_on_lattice(moments: Moments, *, basis: Any, solver: Solving, count: in
         solver=solver,
         penalty=chosen.penalty,
         count=count,
-        compared=bool(chosen.table),
     )
     selection = _selection(moments, chosen, orders, count)
     if penalty is None:

@@ -210,14 +210,13 @@ def solve_modes(
     solver: Solving,
     penalty: float | None,
     count: int,
-    compared: bool,
 ) -> dict[str, Any]:
     """The attributes of an estimator from modes, for the prior of a kernel on the frequencies up to `orders`.
 
     The arguments and errors are otherwise those of `moments.solution.solve_moments`. Raises ValueError for a solution
     by rank cut of more functions than are solved densely without a prior.
     """
-    options: dict[str, Any] = {"solver": solver, "penalty": penalty, "compared": compared}
+    options: dict[str, Any] = {"solver": solver, "penalty": penalty}
     lattice = lattice_of(moments) if orders is None else lattice_of(moments).truncated(orders)
     size = lattice.size
     weighed = Weighed(moments, kernel, lattice)

@@ -63,16 +63,13 @@ def solve_moments(
     count: int,
     solver: Solving,
     penalty: float | None,
-    compared: bool = False,
     fewer: Sequence[tuple[float, Moments]] = (),
 ) -> dict[str, Any]:
     """The attributes of an estimator from moments of its operator, under the names that the operator's solver gives.
 
-    `penalty` is c of a penalised `solver`, None for one by rank cut; `compared` says that the
-    kernel and its scale were chosen on rows held out. `fewer` are the same moments of fewer functions, with their
-    share of the frequencies, the least first, by which it is told how much the number of functions decides; otherwise
-    half of the landmarks tell it. Warns of what makes the
-    answer less than it seems (`moments.trust`).
+    `penalty` is c of a penalised `solver`, None for one by rank cut. `fewer` are the same moments of fewer functions,
+    with their share of the frequencies, the least first, by which it is told how much the number of functions decides;
+    otherwise half of the landmarks tell it. Warns of what makes the answer less than it seems (`moments.trust`).
 
     Raises ValueError where every function of a side vanishes, the sums are not finite, or the weights are all zero.
     """

@@ -172,7 +172,6 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
                 count=components_of(moments, self.n_components, solver) if share else int(self.n_components),
                 solver=solver,
                 penalty=solver.resolved(1.0 if moments.penalty is None else moments.penalty),
-                compared=basis is None or getattr(basis, "automatic", isinstance(basis, str)),
             )
         known = vars(self).get("moments_")
         kept = {"choice_"} if known is not None and known.fingerprint == moments.fingerprint else set()

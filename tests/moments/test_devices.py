@@ -7,18 +7,16 @@ import numpy as np
 import pytest
 from distributed import Client
 
-import daskspectral as dsp
 from daskspectral import basis as bases
-from daskspectral import devices, operators
-from daskspectral.basis import Arena, Block
+from daskspectral import operators
 from daskspectral.basis.edges import BoxEdge
-from daskspectral.devices import HOST, Device, device_of
+from daskspectral.devices import HOST, Device
 from daskspectral.engine.accelerators import chosen_device
 from daskspectral.kernels import Exponential, Gaussian, Matern, Periodic, Polynomial
 from daskspectral.manifolds import PeriodicBox
 from daskspectral.moments import Measure
 from tests.common import assert_close
-from tests.stand_in import STAND_IN, Exhausted, There
+from tests.stand_in import STAND_IN, There
 
 RNG = np.random.default_rng(0)
 LANDMARKS = RNG.standard_normal((5, 2))
@@ -90,41 +88,6 @@ def test_what_costs_runs_on_the_device(gotten: list[tuple[int, ...]]) -> None:
     assert made.block_rows >= 65_536
     assert isinstance(STAND_IN.moved(at(SMOOTH)).landmarks, There)
     assert HOST.moved(SMOOTH) is SMOOTH
-
-
-def test_panels_there_are_many_rows(stand_in: Device) -> None:
-    """A launch for each row of a panel would cost more than its work."""
-    basis, panels = bases.LandmarkBasis(SMOOTH, np.zeros((64, 2))), []
-    for device in (HOST, stand_in):
-        block = Block({"x": np.zeros((2048, 2))}, np.dtype(float), Arena(device)).on(Arena(device))
-        evaluation: Any = device.moved(basis).at(block, [])
-        panels.append(len(evaluation._panels()))
-    assert panels == [4, 1]
-
-
-def test_names_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert device_of("cpu") is HOST
-    with pytest.raises(ValueError, match="device must be 'cpu', 'cuda' or 'auto'; it is 'gpu'"):
-        device_of("gpu")
-    monkeypatch.setattr("daskspectral.devices.importlib.util.find_spec", lambda name: None)
-    devices._without_gpu.cache_clear()
-    assert device_of("auto") is HOST
-    with pytest.raises(ImportError, match=r'CuPy is not installed, pip install "daskspectral\[gpu\]"; device="cpu"'):
-        device_of("cuda")
-    devices._without_gpu.cache_clear()
-
-
-def test_memory_of_a_device(stand_in: Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    est = dsp.SpectralDecomposition(basis=bases.Landmarks(SMOOTH, 20_000), device="cuda")
-    with pytest.raises(MemoryError, match=r"on the device cuda, and 17\.2 GB are free there; use fewer landmarks"):
-        est.plan(np.zeros((100_000, 2)))
-
-    def exhausted(shape: Any, dtype: Any = float) -> Any:
-        raise Exhausted("no room")
-
-    monkeypatch.setattr(STAND_IN.module, "empty", exhausted)
-    with pytest.raises(MemoryError, match=r"the device 'cuda' does not do \(no room\): use fewer landmarks"):
-        est.set_params(basis__count=20).fit(np.random.default_rng(0).standard_normal((500, 2)))
 
 
 @pytest.mark.slow

@@ -46,7 +46,7 @@ OPERATORS = {
 
 def solving(penalty: float | None) -> dict[str, Any]:
     solver = Cut(min_support=0) if penalty is None else Penalised(penalty)
-    return {"compared": True, "count": 5, "solver": solver, "penalty": penalty}
+    return {"count": 5, "solver": solver, "penalty": penalty}
 
 
 def solved(moments: Any, penalty: float | None = 1.0, orders: Any = None, **options: Any) -> dict[str, Any]:

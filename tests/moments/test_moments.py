@@ -16,7 +16,6 @@ from daskspectral.moments import Measure, Measured, Moments, SummedRows
 from daskspectral.moments.problem import checked_means, inverse_norm, roughness, trace
 from daskspectral.moments.solution import solve_moments
 from daskspectral.operators import Covariance, Cross, Generator, Laplacian, Operator, SymmetricForm, TangentPropagation
-from daskspectral.registry import digest_of
 from daskspectral.solvers import Cut, Penalised
 from tests.common import doubtful
 from tests.moments.common import moments_of, posed
@@ -58,43 +57,36 @@ def test_moments_add() -> None:
     assert total.fingerprint == whole.fingerprint
     for name in ("form", "gram"):
         np.testing.assert_allclose(total.mean(name), whole.arrays[name] / WEIGHT.sum(), rtol=0, atol=1e-12)
-    ordered = [replace(m, order=np.full((7, 2), 2.0)) for m in (a, b)]
-    assert (ordered[0] + ordered[1]).order.tolist() == np.full((7, 2), 4.0).tolist()  # type: ignore[union-attr]
+    ordered = [replace(m, order=np.full((5, 2), 2.0)) for m in (a, b)]
+    assert (ordered[0] + ordered[1]).order.tolist() == np.full((5, 2), 4.0).tolist()  # type: ignore[union-attr]
     assert (ordered[0] + b).order is None
     with pytest.raises(TypeError):
         a + 1  # type: ignore[operator]
 
 
-OTHER_BASES, OTHER_OPERATORS = r"different bases \(kernel, lan", "moments of different operators"
-OTHERS: list[tuple[dict[str, Any], str]] = [
-    ({"kernel": Gaussian(0.9)}, OTHER_BASES),
-    ({"kernel": Exponential(0.8)}, OTHER_BASES),
-    ({"landmarks": Y[:5] + np.spacing(Y[:5])}, OTHER_BASES),
-    ({"dtype": "float32"}, "different dtypes, and"),
-    ({"preparation": {"columns": [0, 1, 2]}}, "different preparations of the columns, and"),
-    ({"operator": Laplacian(Sphere(3))}, OTHER_OPERATORS),
-    ({"operator": SymmetricForm(dirichlet)}, OTHER_OPERATORS),
-    ({"functionals": {"mass": functional(lambda f, x: inner(f, 1))}}, "moments of different forms do not add"),
-]
-
-
-@pytest.mark.parametrize(("options", "match"), OTHERS)
-def test_moments_of_different_things_do_not_add(options: dict[str, Any], match: str) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kernel": Gaussian(0.9)},
+        {"kernel": Exponential(0.8)},
+        {"landmarks": Y[:5] + np.spacing(Y[:5])},
+        {"dtype": "float32"},
+        {"preparation": {"columns": [0, 1, 2]}},
+        {"operator": Laplacian(Sphere(3))},
+        {"operator": SymmetricForm(dirichlet)},
+        {"functionals": {"mass": functional(lambda f, x: inner(f, 1))}},
+    ],
+    ids=str,
+)
+def test_moments_of_different_things_do_not_add(options: dict[str, Any]) -> None:
     same, other = measure(), measure(**options)
     for one, two in ((same, other), (other, same)):
-        with pytest.raises(ValueError, match=match):
+        with pytest.raises(ValueError, match="do not add"):
             one + two
     assert (same.fingerprint == other.fingerprint) == ("functionals" in options)
 
 
-def test_digests_tell_structures_apart_and_not_kinds_of_numbers() -> None:
-    values = [
-        [1, 23], [12, 3], [[1], 23], [1, [23]], ["1", "23"], [], ["a"], [1.0, 1.0], None, True, 1, "1",
-        {"a": {"b": 1}, "c": 2}, {"a": {"b": 1, "c": 2}}, {}, {"a": []},
-        np.ones(2), np.ones((1, 2)), np.ones(2, np.float32),
-    ]  # fmt: skip
-    assert len({digest_of(v) for v in values}) == len(values)
-    assert digest_of({"a": 1, "b": 2.5}) == digest_of({"b": 2.5, "a": 1.0})
+def test_kinds_of_numbers_are_not_told_apart() -> None:
     numbers: list[Any] = [1, 1.0, np.float32(1), np.int64(1)]
     assert len({measure(kernel=Gaussian(scale)).fingerprint for scale in numbers}) == 1
 
@@ -183,15 +175,18 @@ def test_functions_that_rest_on_few_rows_are_left_out() -> None:
         posed(moments_of(LandmarkBasis(Gaussian(1.0), Y), ROWS, FOLD), 2, min_support=1000)
 
 
-def test_moments_that_pose_no_problem() -> None:
-    moments, nan = measure(), {"gram": np.array([[np.nan]])}
-    for changes, match in (
-        ({"summed": SummedRows(0.0, 120)}, "the total sample weight is 0; some row needs a weight above zero"),
-        ({"summed": SummedRows(np.inf, 120)}, "the sample weights sum to infinity"),
-        ({"arrays": nan}, "the moments are not finite"),
-    ):
-        with pytest.raises(ValueError, match=match):
-            checked_means(replace(moments, **changes))  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"summed": SummedRows(0.0, 120)},
+        {"summed": SummedRows(np.inf, 120)},
+        {"arrays": {"gram": np.array([[np.nan]])}},
+    ],
+    ids=str,
+)
+def test_moments_that_pose_no_problem(changes: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"weight|finite"):
+        checked_means(replace(measure(), **changes))
 
 
 @pytest.mark.parametrize(
@@ -213,7 +208,7 @@ def test_fewer_values_than_were_wanted(basis: Any, operator: Any, count: int) ->
 def test_half_of_the_landmarks_tell_how_much_they_decide() -> None:
     """From 16 on: the change of values on rows held out."""
     whole, half, few = (
-        solve_moments(moments, count=3, solver=Penalised(), penalty=1.0, compared=True)
+        solve_moments(moments, count=3, solver=Penalised(), penalty=1.0)
         for moments in (moments_of(with_constant(Gaussian(2.0), Y[:p]), ROWS, FOLD) for p in (16, 8, 15))
     )
     wanted = np.abs(whole["held_out_"] - half["held_out_"])
