@@ -6,7 +6,6 @@ import hashlib
 import importlib
 import json
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from daskspectral.data.folders import Prefix, refuse_absent
-from daskspectral.data.remote import is_url, local_path, reaching, stored
-from daskspectral.data.writing import create_group, moved_aside, recover
+from daskspectral.data.remote import is_url, stored
+from daskspectral.data.writing import create_group
 from daskspectral.errors import UntrustedError
 from daskspectral.registry import Registered, Trusted, decode, encode, foreign, name_of
 
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["load", "save", "untrusted"]
 
-FORMAT = 7
+FORMAT = 8
 ZARR_FORMAT: Final = 3  # arrays of format 2 name codecs that unpickle
 ATTEMPTS = 5  # to read a model that is being replaced
 AT_ONCE = 16  # arrays that are on their way to or from an object store
@@ -41,8 +39,7 @@ Array = np.ndarray[Any, Any]
 def save(what: Any, path: Path, *, overwrite: bool = False, storage_options: Mapping[str, Any] | None = None) -> None:
     """Write a fitted estimator or moments as a zarr group at a path or URL; it appears whole or not at all.
 
-    `storage_options` are fsspec's for a URL, such as {"endpoint_url": ...}, without credentials: these are taken from
-    the environment.
+    `storage_options` are fsspec's for a URL, such as {"endpoint_url": ...}; they are written nowhere.
 
     Raises FileExistsError for a path that exists, unless `overwrite`; ValueError or TypeError for an estimator that is
     not fitted, and for classes and functions that are not at the top level of a module and could not be loaded again.
@@ -115,19 +112,16 @@ def read_state(path: Path) -> tuple[str, Any]:
     A store that is replaced meanwhile is read again. Raises FileNotFoundError where there is nothing, ValueError for a
     store of another kind or another format, OSError for a store that is damaged.
     """
-    text = os.fspath(path)
-    for attempt in range(ATTEMPTS):
-        stored, place = None, _place(text)
+    stored = _Stored.open(os.fspath(path))
+    for _ in range(ATTEMPTS):
         try:
-            stored = _Stored.open(text)
             return str(stored.header["kind"]), stored.data()
-        except (OSError, ValueError):
-            if not _replaced(text, stored, place):
+        except OSError:
+            before, stored = stored, _Stored.open(os.fspath(path))
+            if before.header["digest"] == stored.header["digest"]:
                 raise
-        time.sleep(0.02 * 2**attempt)
     raise OSError(
-        f"{text} was replaced {ATTEMPTS} times while it was read, so a writer is at work: read it when that is done, "
-        "or save each model to a path of its own"
+        f"{os.fspath(path)} was replaced {ATTEMPTS} times while it was read. Read it when its writer is done."
     )
 
 
@@ -173,21 +167,9 @@ class _Stored:
     def open(cls, text: str) -> _Stored:
         import zarr
 
-        from daskspectral.data.stores import open_node
+        from daskspectral.data.stores import open_existing
 
-        local = local_path(text)
-        if local is not None and not local.exists():
-            recover(local.parent, local.name)
-        if local is not None and not local.exists():
-            raise FileNotFoundError(f"there is no saved model at {text}: the path does not exist")
-        try:
-            group = open_node(text, zarr_format=ZARR_FORMAT)
-        except (FileNotFoundError, KeyError, NotADirectoryError):
-            if local is None:
-                refuse_absent(text)
-                if not Prefix(text).exists:
-                    raise FileNotFoundError(f"there is no saved model at {text}") from None
-            raise ValueError(f"{text} is not a saved model: it is no zarr group of format 3") from None
+        group = open_existing(text, "saved model", ZARR_FORMAT)
         header = group.attrs.get(_KEY)
         if not isinstance(group, zarr.Group) or not isinstance(header, dict):
             what = "an array" if isinstance(group, zarr.Array) else "a zarr group of something else"
@@ -222,13 +204,9 @@ class _Stored:
 
     def _array(self, name: str) -> Array:
         """An array of the group; a chunk that is lost would read as zeros, so the digest is compared."""
-        from daskspectral.data.stores import refuse_oversized
-
         try:
-            with reaching(self.path, files=getattr(self.group.store, "fs", None)):
-                stored: Any = self.group[name]
-                refuse_oversized(stored, name)
-                array = np.asarray(stored[...])
+            stored: Any = self.group[name]
+            array = np.asarray(stored[...])
         except (KeyError, ValueError, RuntimeError, OSError, MemoryError) as error:
             raise OSError(
                 f"{self.path} is damaged: its array {name} cannot be read ({error}); save it again"
@@ -236,33 +214,6 @@ class _Stored:
         if digest(array) != self.header["digests"][name]:
             raise OSError(f"{self.path} is damaged: its array {name} is not what was saved; save it again")
         return array
-
-
-def _place(text: str) -> tuple[int, ...] | None:
-    """What tells a store on a disk from one that is put in its place; None for a URL, or where there is none."""
-    local = local_path(text)
-    try:
-        found = None if local is None else local.stat()
-    except OSError:
-        return None
-    return None if found is None else (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
-
-
-def _replaced(text: str, stored: _Stored | None, place: tuple[int, ...] | None) -> bool:
-    """Whether a writer has put another store in the place of the one that was read, or is about to.
-
-    Raises FileNotFoundError for a URL at which a writer is at work.
-    """
-    local = local_path(text)
-    if local is not None:
-        return _place(text) != place or moved_aside(local)
-    try:
-        now = _Stored.open(text)
-    except FileNotFoundError:
-        raise
-    except (OSError, ValueError):
-        return False
-    return stored is None or stored.header["digest"] != now.header["digest"]
 
 
 def _header_digest(header: Mapping[str, Any]) -> str:

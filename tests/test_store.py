@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from daskspectral import store
-from daskspectral.data import writing
-from daskspectral.data.writing import refuse_existing
 from daskspectral.store import FORMAT, read_state, write_state
 
 STATE: dict[str, Any] = {
@@ -74,7 +72,7 @@ def test_round_trip_of_anything(tmp_path_factory: pytest.TempPathFactory, state:
 def test_nothing_is_overwritten_unless_asked(tmp_path: Path) -> None:
     path = tmp_path / "m.zarr"
     write_state(path, "k", {"a": 1})
-    with pytest.raises(FileExistsError, match=r"m\.zarr exists .*overwrite=True"):
+    with pytest.raises(FileExistsError, match=r"m\.zarr"):
         write_state(path, "k", {"a": 2})
     assert read_state(path)[1] == {"a": 1}
     write_state(path, "k", {"a": 2}, overwrite=True)
@@ -102,23 +100,23 @@ def directory(path: Path) -> Path:
     return path
 
 
-BAD: list[tuple[Any, type[Exception], str]] = [
-    (lambda path: path, FileNotFoundError, "there is no saved model at .*m.zarr: the path does not exist"),
-    (array, ValueError, "m.zarr is an array, not a model or moments saved by daskspectral"),
-    (group, ValueError, "m.zarr is a zarr group of something else, not a model"),
-    (file, ValueError, "m.zarr is not a saved model: it is no zarr group"),
-    (directory, ValueError, "m.zarr is not a saved model: it is no zarr group"),
-    (lambda path: group(path, format=99), ValueError, rf"in format 99 and .* reads format {FORMAT}: upgrade it"),
-    (lambda path: group(path, format=1, kind="k"), ValueError, "written in format 1, before the first release"),
-    (lambda path: group(path, format=FORMAT, kind="k"), OSError, "m.zarr is damaged: its attributes are incomplete"),
-    (lambda path: "memory://store-test/none.zarr", FileNotFoundError, "there is no saved model at memory"),
+BAD: list[tuple[Any, type[Exception]]] = [
+    (lambda path: path, FileNotFoundError),
+    (array, ValueError),
+    (group, ValueError),
+    (file, ValueError),
+    (directory, FileNotFoundError),
+    (lambda path: group(path, format=99), ValueError),
+    (lambda path: group(path, format=1, kind="k"), ValueError),
+    (lambda path: group(path, format=FORMAT, kind="k"), OSError),
+    (lambda path: "memory://store-test/none.zarr", FileNotFoundError),
 ]
 
 
-@pytest.mark.parametrize(("make", "error", "message"), BAD)
-def test_what_is_no_state(tmp_path: Path, make: Any, error: type[Exception], message: str) -> None:
+@pytest.mark.parametrize(("make", "error"), BAD)
+def test_what_is_no_state(tmp_path: Path, make: Any, error: type[Exception]) -> None:
     path = make(tmp_path / "m.zarr")
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=str(path)):
         read_state(path)
 
 
@@ -133,55 +131,58 @@ def flip(path: Path) -> None:
 def test_damage_is_found(tmp_path: Path, damage: Any) -> None:
     write_state(tmp_path / "m.zarr", "k", {"matrix": STATE["matrix"], "other": np.zeros(4)})
     damage(tmp_path / "m.zarr" / "matrix")
-    with pytest.raises(OSError, match=r"m\.zarr is damaged: its array matrix .*; save it again"):
+    with pytest.raises(OSError, match=r"m\.zarr .*matrix"):
         read_state(tmp_path / "m.zarr")
 
 
-def test_a_model_replaced_at_every_attempt_is_an_error_that_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, number = tmp_path / "m.zarr", 0
+def test_a_model_replaced_while_it_is_read_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, number, last = tmp_path / "m.zarr", 0, 2
     write_state(path, "k", {"number": 0, "matrix": np.zeros(3)})
     data = store._Stored.data
 
     def replaced_first(stored: Any) -> Any:
         nonlocal number
-        number += 1
-        write_state(path, "k", {"number": number, "matrix": np.full(3, float(number))}, overwrite=True)
+        if number < last:
+            number += 1
+            write_state(path, "k", {"number": number, "matrix": np.full(3, float(number))}, overwrite=True)
         return data(stored)
 
     monkeypatch.setattr(store._Stored, "data", replaced_first)
-    with pytest.raises(OSError, match=r"m\.zarr was replaced 5 times while it was read, so a writer is at work"):
+    assert read_state(path)[1]["matrix"].tolist() == [2.0, 2.0, 2.0]
+    last = 1000
+    with pytest.raises(OSError, match=r"m\.zarr was replaced"):
         read_state(path)
 
 
 @pytest.mark.slow  # processes are killed
-@pytest.mark.parametrize(("steps", "then"), [(0, "load"), (1, "load"), (1, "save"), (1, "refuse"), (2, "load")])
-def test_a_model_whose_writer_is_killed_between_two_renames_is_found(then: str, steps: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", range(4))
+def test_a_model_is_whole_whenever_its_writer_is_killed(step: int, tmp_path: Path) -> None:
+    """Before the first rename, between the two, and before what was replaced is deleted."""
     path = tmp_path / "m.zarr"
     write_state(path, "k", {"version": "old"})
     pid = os.fork()
-    if not pid:  # a run that is killed on a file system without an exchange of folders
-        writing._exchanged = lambda one, other: False
-        rename, made = Path.rename, []
+    if not pid:
+        done = 0
 
-        def killed(source: Path, target: Path) -> Path:
-            if len(made) == steps:
-                os.kill(os.getpid(), signal.SIGKILL)
-            made.append(target)
-            return rename(source, target)
+        def counted(call: Any) -> Any:
+            def killed(*arguments: Any, **options: Any) -> Any:
+                nonlocal done
+                if done == step:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                done += str(arguments[0]).endswith((".partial", "m.zarr"))
+                return call(*arguments, **options)
 
-        Path.rename = killed  # type: ignore[method-assign, assignment]
-        writing._discard = lambda path, pause: os.kill(os.getpid(), signal.SIGKILL)
+            return killed
+
+        Path.rename, shutil.rmtree = counted(Path.rename), counted(shutil.rmtree)  # type: ignore[method-assign]
         write_state(path, "k", {"version": "new"}, overwrite=True)
+        os.kill(os.getpid(), signal.SIGKILL)
     assert os.waitpid(pid, 0)[1] == signal.SIGKILL
-    assert path.exists() == (steps != 1)
-    assert len(os.listdir(tmp_path)) == 1 + (steps != 1)
-    if then == "save":
-        write_state(path, "k", {"version": "newer"}, overwrite=True)
-        assert read_state(path) == ("k", {"version": "newer"})
-        assert os.listdir(tmp_path) == ["m.zarr"]
-    elif then == "refuse":
-        with pytest.raises(FileExistsError):
-            refuse_existing(path, False)
-    assert then == "save" or read_state(path) == ("k", {"version": "new" if steps == 2 else "old"})
+    if step == 2:  # between the two renames
+        assert not path.exists()
+        assert read_state(tmp_path / ".m.zarr.replaced") == ("k", {"version": "old"})
+    else:
+        assert read_state(path) == ("k", {"version": "old" if step < 2 else "new"})
+    write_state(path, "k", {"version": "newer"}, overwrite=True)
+    assert read_state(path) == ("k", {"version": "newer"})
+    assert os.listdir(tmp_path) == ["m.zarr"]

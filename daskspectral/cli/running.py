@@ -111,7 +111,7 @@ def scheduler(options: Mapping[str, Any]) -> Iterator[None]:
 
     from daskspectral.data.remote import refuse_secrets
 
-    refuse_secrets(address, host_of="tcp")
+    refuse_secrets(address if "://" in address else f"tcp://{address}")
     timeout = options["connect_timeout"]
     try:
         asyncio.run(_greet(address, timeout))

@@ -13,7 +13,7 @@ import zarr
 
 from daskspectral.data.integrity import check_chunks, list_chunks
 from daskspectral.data.readers import ZarrReader, zarr_reader
-from daskspectral.data.remote import reaching, stored
+from daskspectral.data.remote import stored
 from daskspectral.data.stores import all_arrays, has_checksums, metadata_of, open_existing
 from daskspectral.store import is_saved, read_state
 
@@ -39,8 +39,8 @@ def verify(path: str, *, allow_missing: bool = False) -> dict[str, Any]:
                 kind = f"saved {read_state(path)[0]}"
             except (OSError, ValueError) as error:
                 kind, damage = "saved, but damaged", [str(error)]
-        with metadata_of(path), reaching(path):
-            arrays = all_arrays(node, path)
+        with metadata_of(path):
+            arrays = all_arrays(node)
     found = [_checked(array, f"{path.rstrip('/')}/{name}".rstrip("/"), digests) for name, array in arrays.items()]
     whole = not damage and not any(array["damage"] for array in found)
     return {"store": kind, "whole": whole, "damage": damage, "arrays": found}

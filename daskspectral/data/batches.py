@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -80,7 +79,7 @@ class Reading:
     left out. `selected` are sorted global row numbers: only these rows are taken. Each batch has the numbers of its
     rows as the field NUMBER. `on_invalid` is "raise", "skip", "keep" (rows are not checked), or "pairwise":
     entries that cannot be used are NaN, and rows are left out in which no entry can. Where chunks allow it, batches
-    have `least` rows. Of the fields `digested` all that is read is digested, as values of the type given there.
+    have `least` rows.
     """
 
     preparations: Mapping[str, Preparation]
@@ -89,15 +88,13 @@ class Reading:
     on_invalid: str = "raise"
     raw: bool = False
     least: int = 0
-    digested: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
 class Batches:
     """An iterable over the batches of rows start to stop; afterwards `count`, `weight` and `skipped` tell of them.
 
-    With on_invalid="raise" it stops at the first invalid row and keeps it in `bad`. `checksums` are of all values that
-    were read of the fields to be digested, however they are cut into batches.
+    With on_invalid="raise" it stops at the first invalid row and keeps it in `bad`.
     """
 
     readers: Mapping[str, Reader]
@@ -110,7 +107,6 @@ class Batches:
     skipped: int = field(default=0, init=False)
     weight: float = field(default=0.0, init=False)
     bad: Bad | None = field(default=None, init=False)
-    checksums: dict[str, int] = field(default_factory=dict, init=False)
 
     def __iter__(self) -> Iterator[dict[str, Array]]:
         size = max(BATCH_ROWS, self.rows.least)
@@ -147,9 +143,6 @@ class Batches:
 
     def _read(self, start: int, stop: int) -> dict[str, Array]:
         found = {name: reader.read(start, stop) for name, reader in self.readers.items()}
-        for name, dtype in self.rows.digested.items():
-            values = np.ascontiguousarray(found[name], dtype)
-            self.checksums[name] = zlib.crc32(values.data, self.checksums.get(name, 0))
         if "weight" in found:  # sums of whole numbers would wrap, of half precision overflow
             found["weight"] = np.asarray(found["weight"], dtype=float)
         return found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskspectral.data.folders import Directory, is_store
+from daskspectral.data.folders import Folder
 from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import DaskReader, Reader, ZarrReader, zarr_reader
 from daskspectral.data.remote import connect, fill_is_meant, local_path, opened_file, reaching
@@ -149,7 +149,7 @@ def _ends(path: str, endings: tuple[str, ...]) -> bool:
 
 def _is_folder_of_parquet(path: str) -> bool:
     folder = local_path(path)
-    if folder is None or not folder.is_dir() or is_store(Directory(folder)):
+    if folder is None or not folder.is_dir() or Folder(folder).is_store:
         return False
     return next(folder.rglob("*.parquet"), None) is not None
 
@@ -164,7 +164,7 @@ def _matching(paths: list[str], what: str) -> list[str]:
         if glob.has_magic(path):
             if local is None:
                 files, root = connect(path)
-                with reaching(path, files=files):
+                with reaching(path):
                     matches = [files.unstrip_protocol(name) for name in sorted(files.glob(root))]
             else:
                 matches = sorted(glob.glob(str(local)))

@@ -8,16 +8,14 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
-from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from daskspectral.data.folders import NAME
+from daskspectral.data.folders import LOCK
 from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import Reader, ZarrReader
 from daskspectral.data.remote import connect, is_url, reaching, synchronous
@@ -90,32 +88,42 @@ class Snapshot:
             result[label_of(name)] = parts[0] if alone else {**reader.identity, "parts": parts}
         return result
 
-    def files_behind(self, ranges: Sequence[tuple[int, int]]) -> dict[str, NDArray[np.uint64]]:
-        """By field a digest (T,) of the files behind each range of rows; 0 where they cannot be told from later ones.
+    def seen(self, rows: int) -> dict[str, list[Any]]:
+        """Return by field what tells whether the first rows stay the same: a digest of a few, and one of their files.
 
-        Equal for equal names, sizes and stamps.
+        The digest of the files, by names, sizes and stamps, is None for rows that are in no zarr store.
         """
-        arrays = {
-            key: (reader.array, listing)
-            for key, reader in self._readers.items()
-            if (listing := self._before[key]) is not None and isinstance(reader, ZarrReader)
+        return {
+            name: [_first_rows(reader, rows), self.files_behind(reader, rows)] for name, reader in self._fields.items()
         }
-        files = {key: ((array.shards or array.chunks)[0], _by_rows(array, of)) for key, (array, of) in arrays.items()}
 
-        def behind(reader: Reader, start: int, stop: int) -> int:
-            digest = hashlib.blake2b(digest_size=8)
-            for part, first, last in reader.within(start, stop):
-                if id(part) not in files:
-                    return 0
-                rows, held = files[id(part)]
-                for file in chain.from_iterable(held[k] for k in range(first // rows, -(-last // rows)) if k in held):
-                    if not file[-1]:
-                        return 0
-                    digest.update(repr(file).encode())
-            return int.from_bytes(digest.digest(), "little")
+    def files_behind(self, reader: Reader, rows: int) -> str | None:
+        """Return a digest of the files behind the first rows of a field; None for rows that are in no zarr store."""
+        behind: dict[int, set[int]] = {}  # of each array, the files along its rows
+        for part, first, last in reader.within(0, rows):
+            if not isinstance(part, ZarrReader) or self._before.get(id(part)) is None:
+                return None
+            unit = (part.array.shards or part.array.chunks)[0]
+            behind.setdefault(id(part), set()).update(range(first // unit, -(-last // unit)))
+        digest = hashlib.sha256()
+        for part_id, places in behind.items():
+            array, listing = self._readers[part_id].array, self._before[part_id]  # type: ignore[attr-defined]
+            assert listing is not None
+            for index, key in _chunk_keys(array, listing).items():
+                if index[0] in places:
+                    if not listing.files[key][1]:
+                        return None
+                    digest.update(repr((key, listing.files[key])).encode())
+        return digest.hexdigest()
 
-        fields = self._fields.items()
-        return {name: np.array([behind(reader, *rows) for rows in ranges], np.uint64) for name, reader in fields}
+
+FIRST_ROWS, FIRST_BYTES = 100, 1 << 20
+
+
+def _first_rows(reader: Reader, rows: int) -> str:
+    row_bytes = max(1, 8 * math.prod(reader.shape[1:]))
+    count = min(rows, FIRST_ROWS, max(1, FIRST_BYTES // row_bytes))
+    return hashlib.sha256(np.ascontiguousarray(reader.read(0, count), "<f8").tobytes()).hexdigest()
 
 
 def list_chunks(reader: Reader) -> Listing | None:
@@ -142,50 +150,33 @@ def check_chunks(reader: Reader, listing: Listing | None) -> None:
     from daskspectral.data.shards import described, first_missing
 
     array = reader.array
-    unit = array.shards or array.chunks
-    grid = [-(-n // c) for n, c in zip(array.shape, unit, strict=True)]
+    grid = [-(-n // c) for n, c in zip(array.shape, array.shards or array.chunks, strict=True)]
     whole = {index for index, key in _chunk_keys(array, listing).items() if listing.files[key][0]}
-    missing, total = math.prod(grid) - len(whole), math.prod(grid)
-    if missing:
-        index = next(index for index in map(partial(_place, grid), count()) if index not in whole)
-        key = array.metadata.encode_chunk_key(index)
-        name, lacks = described(array, index), "is empty" if key in listing.files else "is missing"
+    total = math.prod(grid)
+    if missing := total - len(whole):
+        index = next(index for index in np.ndindex(*grid) if index not in whole)
+        name = described(array, index)
+    elif found := first_missing(array, reader.name, lambda key: listing.files[key][0]):
+        name, missing, total = found
     else:
-        with reaching(reader.name, files=getattr(array.store, "fs", None)):
-            found = first_missing(array, reader.name, lambda key: listing.files[key][0])
-        if found is None:
-            return
-        (name, missing, total), lacks = found, "is missing"
+        return
     raise OSError(
-        f"{reader.name} is not whole: {name} {lacks}, and {missing} of {total} chunks in all; zarr would read them as "
-        f"the fill value {array.fill_value}. Restore them, or if fill values are meant, pass Rows(X, "
+        f"{reader.name} is not whole: {name} is missing or empty, and {missing} of {total} chunks in all; zarr would "
+        f"read them as the fill value {array.fill_value}. Restore them, or if fill values are meant, pass Rows(X, "
         "allow_missing=True) (--allow-missing in the shell)"
     )
 
 
 def _chunk_keys(array: zarr.Array[Any], listing: Listing) -> dict[tuple[int, ...], str]:
-    """The files of a listing that are chunks of the array, or shards, by their places in the grid, in order."""
-    from daskspectral.data.stores import chunk_index
-
-    found = {index: key for key in listing.files if (index := chunk_index(array, key)) is not None}
+    """Return the files of a listing that are chunks of the array, or shards, by their places in the grid, in order."""
+    found = {}
+    for key in listing.files:
+        index = tuple(map(int, re.findall(r"\d+", key)))
+        limits = zip(index, array.shards or array.chunks, array.shape, strict=False)
+        inside = len(index) == array.ndim and all(i * c < n for i, c, n in limits)
+        if inside and array.metadata.encode_chunk_key(index) == key:
+            found[index] = key
     return dict(sorted(found.items()))
-
-
-def _by_rows(array: zarr.Array[Any], listing: Listing) -> dict[int, list[tuple[str, int, str]]]:
-    """The names, sizes and stamps of the chunk files of an array, by their places along the rows."""
-    found: dict[int, list[tuple[str, int, str]]] = {}
-    for index, key in _chunk_keys(array, listing).items():
-        found.setdefault(index[0], []).append((key, *listing.files[key]))
-    return found
-
-
-def _place(grid: Sequence[int], number: int) -> tuple[int, ...]:
-    """The place of the chunk of a number in a grid, of whatever size."""
-    place = []
-    for size in reversed(grid):
-        number, along = divmod(number, size)
-        place.append(along)
-    return tuple(reversed(place))
 
 
 def check_whole_source(source: Source) -> None:
@@ -215,11 +206,11 @@ def _remote_files(array: zarr.Array[Any], name: str) -> Iterator[tuple[str, tupl
     root = f"{store.path}/{array.path}".rstrip("/")
     files = synchronous(store.fs)
     files.invalidate_cache()
-    with reaching(name, files=files):
+    with reaching(name):
         found = files.find(root, detail=True)
     for path, entry in found.items():
         key = path.removeprefix(root).lstrip("/")
-        if key == NAME:  # of the run that wrote the array, and is about to go
+        if key == LOCK:  # of the run that wrote the array, and is about to go
             continue
         yield key, _stamp(entry)
 
@@ -230,7 +221,7 @@ def _file(path: str) -> tuple[str, tuple[int, str]]:
         status = os.stat(path)
         return path, (status.st_size, _stamp_of(status))
     files, root = connect(path)
-    with reaching(path, files=files):
+    with reaching(path):
         return path, _stamp(files.info(root))
 
 

@@ -9,7 +9,6 @@ import os
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -20,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.data.columns import ColumnNames, taken
-from daskspectral.data.remote import fill_is_meant, reaching
+from daskspectral.data.remote import fill_is_meant
 from daskspectral.data.times import RowTimes
 
 if TYPE_CHECKING:
@@ -228,8 +227,7 @@ class ZarrReader(Reader):
 
         where = f"this process (pid {os.getpid()} on {os.uname().nodename})"
         try:
-            with self._reaching():
-                array = open_array(self.store, self.path)
+            array = open_array(self.store, self.path)
         except (FileNotFoundError, KeyError) as error:
             raise FileNotFoundError(
                 f"{self.name} is not visible to {where}: workers must share the file system or object store that "
@@ -246,18 +244,13 @@ class ZarrReader(Reader):
             )
         return array
 
-    def _reaching(self) -> AbstractContextManager[None]:
-        """Errors of an object store, as this process sees it, say what is missing."""
-        return reaching(self.name, files=getattr(self.store, "fs", None))
-
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in super().__getstate__().items() if k != "array"}
 
     def read(self, start: int, stop: int) -> Array:
-        with self._reaching():
-            rows = self._decoded(start, stop)
-            if not self.allow_missing:
-                self._check_present(rows, start)
+        rows = self._decoded(start, stop)
+        if not self.allow_missing:
+            self._check_present(rows, start)
         return rows
 
     def _check_present(self, rows: Array, start: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -75,8 +75,8 @@ class Rows:
     allow_missing : bool
         Read fill values where a chunk of a zarr array is missing, which is an OSError otherwise.
     storage_options : mapping, optional
-        fsspec's options for all URLs of the call, such as {"endpoint_url": ...} or {"anon": True}; credentials among
-        them are refused, and taken from the environment.
+        fsspec's options for all URLs of the call, such as {"endpoint_url": ...} or {"anon": True}. They are written to
+        no file, model or log.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class Rows:
     fields: Mapping[str, Any] | None = None
     on_invalid: str = "raise"
     allow_missing: bool = False
-    storage_options: Mapping[str, Any] | None = None
+    storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.data, Rows):

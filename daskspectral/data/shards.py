@@ -7,70 +7,33 @@ them. Only the indices are read, by byte ranges.
 from __future__ import annotations
 
 import asyncio
-import json
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import zarr
 from numpy.typing import NDArray
-from zarr.abc.store import RangeByteRequest
-from zarr.core.buffer import Buffer, default_buffer_prototype
+from zarr.abc.store import ByteRequest, RangeByteRequest, SuffixByteRequest
+from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
-from zarr.storage import MemoryStore
-
-from daskspectral.data.readers import DAMAGE
-from daskspectral.data.stores import metadata_of, open_array
 
 Index = tuple[int, ...]
 SHARDING = "sharding_indexed"
 ABSENT = (1 << 64) - 1  # offset and length of a chunk that a shard does not hold
 AT_ONCE = 16  # indices that are fetched at the same time
-ENTRIES = 1 << 18  # of indices that are held at the same time
-
-
-@dataclass(frozen=True)
-class Shard:
-    """A range of bytes of a file that ends or begins with an index."""
-
-    key: str
-    begin: int
-    size: int
-
-
-@dataclass(frozen=True)
-class Layer:
-    """The shape of the chunks in shards of the shape `unit`, and the codecs and the place of the index."""
-
-    unit: Index
-    chunk: Index
-    codecs: tuple[Any, ...]
-    at_end: bool
-
-    @property
-    def per(self) -> Index:
-        """The number of chunks in a shard along each dimension."""
-        return tuple(n // c for n, c in zip(self.unit, self.chunk, strict=True))
-
-    @property
-    def index_size(self) -> int:
-        """The size of the index in bytes."""
-        return 16 * math.prod(self.per) + 4 * [codec["name"] for codec in self.codecs].count("crc32c")
-
-    def inside(self, shard: Index) -> tuple[slice, ...]:
-        """Return the places of the chunks of a shard among all chunks."""
-        return tuple(slice(i * k, (i + 1) * k) for i, k in zip(shard, self.per, strict=True))
+ROWS_AT_ONCE = 256  # files along the rows whose indices are held at the same time
 
 
 def smallest_chunk(array: zarr.Array[Any], where: str) -> Index:
-    """Return the shape of the smallest chunks of an array that are files or are listed in the index of a shard.
+    """Return the shape of the chunks of an array that are files or are listed in the index of a shard.
 
-    Raises OSError if shards are encoded by further codecs, so that their index cannot be read alone.
+    Raises OSError as `_index_size`.
     """
-    layers = _layers(array, where)
-    return layers[-1].chunk if layers else array.chunks
+    metadata: Any = array.metadata.to_dict()
+    if any(codec["name"] == SHARDING for codec in metadata.get("codecs") or ()):
+        _index_size(array, where)
+    return array.chunks
 
 
 def described(
@@ -88,18 +51,16 @@ def described(
 def first_missing(array: zarr.Array[Any], where: str, size_of: Callable[[str], int]) -> tuple[str, int, int] | None:
     """Return the first chunk that shards lack, the number of such chunks and of all; None if there is none.
 
-    Raises OSError as `stored_chunks` does.
+    Raises OSError as `_index_size`.
     """
-    unit, whole = smallest_chunk(array, where), array.shards or array.chunks
-    if unit == whole:
+    unit, whole = smallest_chunk(array, where), array.shards
+    if whole is None:
         return None
     grid = tuple(math.ceil(n / c) for n, c in zip(array.shape, unit, strict=True))
-    per = whole[0] // unit[0]
-    step = max(1, ENTRIES // (per * math.prod(grid[1:])))
+    files, per = math.ceil(array.shape[0] / whole[0]), whole[0] // unit[0]
     first, missing = "", 0
-    for low in range(0, math.ceil(grid[0] / per), step):
-        high = min(low + step, math.ceil(grid[0] / per))
-        found = stored_chunks(array, where, low, high, size_of)
+    for low in range(0, files, ROWS_AT_ONCE):
+        found = stored_chunks(array, where, low, min(low + ROWS_AT_ONCE, files), size_of)
         absent = ~found[(slice(grid[0] - low * per), *map(slice, grid[1:]))]
         if not first and absent.any():
             index = tuple(int(i) for i in np.argwhere(absent)[0] + [low * per, *(0 for _ in grid[1:])])
@@ -111,107 +72,58 @@ def first_missing(array: zarr.Array[Any], where: str, size_of: Callable[[str], i
 def stored_chunks(
     array: zarr.Array[Any], where: str, first: int, last: int, size_of: Callable[[str], int]
 ) -> NDArray[np.bool_]:
-    """Return which of the smallest chunks are in the files `first` to `last` along the rows.
+    """Return which chunks are in the shards `first` to `last` along the rows.
 
-    `size_of` returns the size of a file by its key, 0 if there is none. Raises OSError that names the shard if its
-    index is damaged, or lists chunks beyond the end of the shard.
+    `size_of` returns the size of a file by its key, 0 if there is none. Raises OSError as `_index_size`, and for
+    an index that is cut short or lists chunks beyond the end of the shard.
     """
-    unit = array.shards or array.chunks
-    grid = (last - first, *(math.ceil(n / c) for n, c in zip(array.shape[1:], unit[1:], strict=True)))
-    keys = {file: array.metadata.encode_chunk_key((file[0] + first, *file[1:])) for file in np.ndindex(grid)}
-    shards = {file: Shard(key, 0, size) for file, key in keys.items() if (size := size_of(key))}
-    found = np.zeros(grid, dtype=bool)
-    for file in shards:
-        found[file] = True
-    layers = _layers(array, where)
-    for layer in layers:
-        entries = _entries(array, where, shards, grid, layer)
-        found, grid = (entries[..., 0] != ABSENT) & (entries[..., 1] > 0), entries.shape[:-1]
-        inner: dict[Index, Shard] = {}
-        for place, shard in shards.items():
-            for chunk in np.argwhere(found[layer.inside(place)]) if layer is not layers[-1] else ():
-                index = tuple(int(i * k + c) for i, k, c in zip(place, layer.per, chunk, strict=True))
-                inner[index] = Shard(shard.key, shard.begin + int(entries[index][0]), int(entries[index][1]))
-        shards = inner
-    return found
+    whole = array.shards
+    assert whole is not None
+    per = tuple(w // c for w, c in zip(whole, array.chunks, strict=True))
+    size, at_end = _index_size(array, where)
+    request: ByteRequest = SuffixByteRequest(size) if at_end else RangeByteRequest(0, size)
+    grid = (last - first, *(math.ceil(n / w) for n, w in zip(array.shape[1:], whole[1:], strict=True)))
+    found = np.zeros([n * k for n, k in zip(grid, per, strict=True)], dtype=bool)
+    limit = asyncio.Semaphore(AT_ONCE)
 
+    keys = {place: array.metadata.encode_chunk_key((place[0] + first, *place[1:])) for place in np.ndindex(grid)}
+    sizes = {place: bytes_there for place, key in keys.items() if (bytes_there := size_of(key))}
 
-def _layers(array: zarr.Array[Any], where: str) -> list[Layer]:
-    """Return the layers of an array in shards, and in shards within them; none without shards."""
-    metadata: Any = array.metadata.to_dict()
-    if metadata["zarr_format"] != 3:
-        return []
-    found: list[Layer] = []
-    unit, codecs = metadata["chunk_grid"]["configuration"]["chunk_shape"], metadata["codecs"]
-    while any(codec["name"] == SHARDING for codec in codecs):
-        if len(codecs) > 1:
-            raise OSError(
-                f"{where} encodes whole shards by {', '.join(codec['name'] for codec in codecs)}, so that chunks that "
-                f"are missing in them cannot be detected. Write it again with {SHARDING} as the only codec"
-            )
-        config = codecs[0]["configuration"]
-        at_end = config["index_location"] == "end"
-        found.append(Layer(tuple(unit), tuple(config["chunk_shape"]), tuple(config["index_codecs"]), at_end))
-        unit, codecs = config["chunk_shape"], config["codecs"]
-    return found
-
-
-def _entries(
-    array: zarr.Array[Any], where: str, shards: Mapping[Index, Shard], grid: Index, layer: Layer
-) -> NDArray[np.uint64]:
-    """Return offset and length (..., 2) of each chunk of the shards in a grid.
-
-    zarr decodes the indices, checksums included, as the chunks of an array in memory.
-    """
-    prototype, size, limit = default_buffer_prototype(), layer.index_size, asyncio.Semaphore(AT_ONCE)
-
-    async def fetched(place: Index, shard: Shard) -> tuple[str, Buffer]:
-        begin = shard.begin + (max(0, shard.size - size) if layer.at_end else 0)
-        name = f"{array.path}/{shard.key}".lstrip("/")
+    async def look(place: Index) -> None:
+        key = f"{array.path}/{keys[place]}".lstrip("/")
         async with limit:
-            found = await array.store.get(name, prototype, RangeByteRequest(begin, begin + min(size, shard.size)))
-        return "/".join(("c", *map(str, place), "0")), found or prototype.buffer.from_bytes(b"")
-
-    async def all_fetched() -> dict[str, Buffer]:
-        return dict(await asyncio.gather(*(fetched(place, shard) for place, shard in shards.items())))
-
-    document = {
-        "zarr_format": 3,
-        "node_type": "array",
-        "shape": [*(n * k for n, k in zip(grid, layer.per, strict=True)), 2],
-        "data_type": "uint64",
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [*layer.per, 2]}},
-        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-        "fill_value": ABSENT,
-        "codecs": layer.codecs,
-        "attributes": {},
-    }
-    held = {"zarr.json": prototype.buffer.from_bytes(json.dumps(document).encode()), **sync(all_fetched())}
-    with metadata_of(where):
-        indices = open_array(MemoryStore(held))
-
-    def decoded(shard: Shard, place: tuple[slice, ...]) -> NDArray[np.uint64]:
-        try:
-            return np.asarray(indices[place])
-        except DAMAGE as error:
+            index = await array.store.get(key, default_buffer_prototype(), request)
+        data = b"" if index is None else index.to_bytes()[: 16 * math.prod(per)]
+        start, length = np.frombuffer(data.ljust(16 * math.prod(per), b"\0"), "<u8").reshape(*per, 2).T
+        there = (start != ABSENT) & (length > 0)
+        if len(data) < 16 * math.prod(per) or (start + length > sizes[place])[there].any():
             raise OSError(
-                f"{where} is damaged: the index of shard {shard.key} cannot be decoded ({error}). Restore the file, or "
-                "write the array again"
-            ) from error
-
-    try:
-        entries = np.asarray(indices[...])
-    except DAMAGE:
-        for place, shard in shards.items():
-            decoded(shard, layer.inside(place))
-        raise
-    for place, shard in shards.items():
-        own = entries[layer.inside(place)]
-        start, length = own[..., 0], own[..., 1]
-        here = start != ABSENT
-        if (start[here] > shard.size).any() or (length[here] > shard.size - start[here]).any():
-            raise OSError(
-                f"{where} is damaged: the index of shard {shard.key} lists chunks beyond the {shard.size} bytes of the "
-                "shard. Restore the file, or write the array again"
+                f"{where} is damaged: the index of shard {keys[place]} is cut short, or lists chunks beyond the end of "
+                "the shard. Restore the file, or write the array again"
             )
-    return entries
+        found[tuple(slice(i * k, (i + 1) * k) for i, k in zip(place, per, strict=True))] = there.T
+
+    async def look_at_all() -> None:
+        await asyncio.gather(*map(look, sizes))
+
+    sync(look_at_all())
+    return found
+
+
+def _index_size(array: zarr.Array[Any], where: str) -> tuple[int, bool]:
+    """Return the size in bytes of the index of a shard, and whether it is at the end of the shard.
+
+    Raises OSError if shards, or their index, are encoded in another way than by default, so that the index cannot be
+    read alone.
+    """
+    metadata: Any = array.metadata.to_dict()
+    config = metadata["codecs"][0].get("configuration", {})
+    index, inside = ([codec["name"] for codec in config.get(key, ())] for key in ("index_codecs", "codecs"))
+    little = all(codec.get("configuration", {}).get("endian") != "big" for codec in config.get("index_codecs", ()))
+    if len(metadata["codecs"]) > 1 or SHARDING in inside or index not in (["bytes"], ["bytes", "crc32c"]) or not little:
+        raise OSError(
+            f"{where} encodes shards, or the index of shards, by further codecs, so that chunks that are missing in "
+            f"them cannot be detected. Write it again with {SHARDING} as the only codec of the shards."
+        )
+    chunks = math.prod(w // c for w, c in zip(array.shards or array.chunks, array.chunks, strict=True))
+    return 16 * chunks + 4 * (len(index) - 1), config.get("index_location", "end") == "end"

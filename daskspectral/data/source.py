@@ -258,15 +258,6 @@ class Source:
             return replace(self, apart={**self.apart, view: replace(self.apart[view], **changes)})
         return replace(self, preparation=replace(self.preparation, **changes))
 
-    def begun_at(self, start: int) -> Source:
-        """The same rows, where those from `start` on begin at a block of each dask array."""
-        import dask.array as da
-
-        readers = dict(self.readers)
-        for name, a in self.dask_fields.items():
-            readers[name] = replace(readers[name], array=da.concatenate([a[:start], a[start:]]))  # type: ignore[type-var]
-        return replace(self, readers=readers)
-
 
 def open_source(
     rows: Any,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from daskspectral.data.columns import ColumnNames, Wanted
 from daskspectral.data.frames import REMEDY, arrow_times, date_columns, index_columns, refuse_columns
 from daskspectral.data.readers import Reader
-from daskspectral.data.remote import connect, is_url, reaching, refuse_nothing
+from daskspectral.data.remote import connect, is_url, reaching
 from daskspectral.data.times import RowTimes
 
 Array = NDArray[Any]
@@ -190,9 +190,9 @@ def _dataset(paths: Sequence[str], kind: Any) -> Any:
         return dataset(paths[0] if len(paths) == 1 else list(paths), format=kind)
     files, _ = connect(paths[0])
     roots = [str(files._strip_protocol(path)) for path in paths]
-    for path, root in zip(paths, roots, strict=True):
-        refuse_nothing(path, files, root)
-    with reaching(paths[0], files=files):
+    with reaching(paths[0]):
+        for root in roots:
+            files.info(root)
         return dataset(roots[0] if len(roots) == 1 else roots, format=kind, filesystem=files)
 
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
-import glob
 import math
 import os
-import re
 import secrets
 import shutil
 import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -18,25 +14,13 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from tqdm.auto import tqdm
 
-from daskspectral.data.folders import (
-    NAME,
-    RENEWAL,
-    Directory,
-    Lease,
-    Prefix,
-    folder_at,
-    is_dead,
-    is_store,
-    refuse_live,
-    room_at,
-)
+from daskspectral.data.folders import LOCK, Folder, folder_at, locked, room_at
 from daskspectral.data.remote import Location, connect, local_path, reaching
 from daskspectral.errors import printable
 from daskspectral.validation import check_integer
@@ -44,99 +28,6 @@ from daskspectral.validation import check_integer
 if TYPE_CHECKING:
     import xarray as xr
     import zarr
-
-NEW, OLD = "new", "old"
-SETTLING = 0.1  # seconds after an interrupt until the writes that were under way have ended
-_EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE, AT_FDCWD
-_STAGING = r"\.({})\.[0-9a-f]{{8}}\.partial"
-
-
-@contextmanager
-def replacing(target: Path) -> Iterator[Path]:
-    """A path for a file or folder, which takes the place of `target` when the block ends without an error.
-
-    The path lies in a hidden folder beside the target, with a lease of this run, which goes at the end; where the run
-    is killed, the next one deletes it. At any moment what was at the target is there, or what is new; on systems that
-    cannot exchange two folders in one step, neither is for an instant, and what a run that was killed then moved aside
-    is put back by `recover`.
-    """
-    recover(target.parent, target.name)
-    folder = _staging(target)
-    lease, pause = Lease.take(Directory(folder), RENEWAL, "the output"), SETTLING
-    try:
-        yield folder / NEW
-        lease.renew()
-        _put_in_place(folder / NEW, target, folder / OLD)
-        pause = 0.0
-    finally:
-        for part in (folder / NEW, folder / OLD):
-            _discard(part, pause)
-        lease.release()
-        if folder.exists():
-            warnings.warn(f"What was written or replaced could not be deleted: it is left at {folder}", stacklevel=3)
-
-
-def recover(parent: Path, name: str | None = None) -> None:
-    """Put back what killed runs moved aside in a folder, and delete what they left; of one name, or of all.
-
-    What live runs write stays, and what this run may not change.
-    """
-    staging = re.compile(_STAGING.format(".+" if name is None else re.escape(name)))
-    with suppress(OSError):
-        for found in filter(None, map(staging.fullmatch, os.listdir(parent))):
-            folder, target = parent / found[0], parent / found[1]
-            with suppress(OSError):
-                if is_dead(Directory(folder)):
-                    mine = _staging(target)
-                    folder.rename(mine)  # one run alone can do it
-                    if (mine / OLD).exists() and (mine / NEW).exists() and not target.exists():
-                        (mine / OLD).rename(target)  # killed between the two steps of `_put_in_place`
-                    for part in (mine / NEW, mine):  # in this order: without what is new, nothing is put back
-                        shutil.rmtree(part, ignore_errors=True)
-
-
-def moved_aside(target: Path) -> bool:
-    """Whether a run is about to replace a target, in two steps, and has moved what was there aside."""
-    return any(target.parent.glob(f".{glob.escape(target.name)}.*.partial/{OLD}"))
-
-
-def _staging(target: Path) -> Path:
-    return target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
-
-
-def _put_in_place(new: Path, target: Path, old: Path) -> None:
-    if target.exists():
-        shutil.copymode(target, new)
-    if new.is_file() or not target.exists():
-        new.replace(target)
-    elif not _exchanged(new, target):
-        try:
-            target.rename(old)
-            new.rename(target)
-        except BaseException:
-            if old.exists() and not target.exists():
-                old.rename(target)
-            raise
-
-
-def _exchanged(one: Path, other: Path) -> bool:
-    """Exchange two folders in one step; False where the system or the file system cannot."""
-    try:
-        rename = ctypes.CDLL(None).renameat2
-    except AttributeError:  # not on Linux, or a C library from before 2018
-        return False
-    return bool(rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0)
-
-
-def _discard(path: Path, pause: float) -> None:
-    for _ in range(20):  # a write that was under way during an interrupt can make a directory again
-        if path.is_file():
-            path.unlink(missing_ok=True)
-        shutil.rmtree(path, ignore_errors=True)
-        time.sleep(pause)
-        if not path.exists():
-            return
-
 
 _CHUNK_BYTES = 32_000_000
 _INNER_BYTES = 1 << 20
@@ -236,73 +127,48 @@ def marking(attributes: Mapping[str, Any]) -> Iterator[None]:
 
 
 def write_file(path: Location, data: bytes) -> None:
-    """Write a file at a path or URL; it appears whole or not at all. Raises OSError where the disk is full."""
+    """Write a file at a path or URL; it appears whole or not at all. Raises OSError if the disk is full."""
     target = local_path(path)
     if target is None:
         files, root = connect(path)
-        with reaching(path, writing=True, files=files):
+        with reaching(path):
             files.pipe_file(root, data)
         return
-    with room_at(path), replacing(target) as staging:
-        staging.write_bytes(data)
+    staging = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
+    with room_at(path):
+        try:
+            staging.write_bytes(data)
+            if target.exists():
+                shutil.copymode(target, staging)
+            staging.replace(target)
+        finally:
+            staging.unlink(missing_ok=True)
 
 
 def refuse_existing(path: Location, overwrite: bool) -> None:
     """Raise an error for an output path that cannot be written, before the work is done whose result goes there.
 
-    Raises FileExistsError if something is there (with `overwrite`: if it is not a zarr store), and FileNotFoundError,
-    NotADirectoryError or PermissionError for a local directory that is missing or takes no files. At a URL an object
-    is written and deleted; raises OSError where that fails, saying what is missing, and where another run is writing.
+    Raises FileExistsError if something is there (with `overwrite`: if it is not a zarr store), and OSError as
+    `Folder.refuse_unwritable`. What a run that was killed left at a URL is not in the way.
     """
     folder = folder_at(path)
-    if isinstance(folder, Directory):
-        target = folder.path
-        refuse_unwritable(target.parent, target.name)
-        if not target.exists():
-            recover(target.parent, target.name)
-        what = "a directory" if target.is_dir() else "a file"
-    else:
-        what = "other objects"
-    exists, whole = folder.exists, is_store(folder)
-    if exists and not whole and isinstance(folder, Prefix) and folder.holds(NAME):
-        refuse_live(folder, "the output")  # it was left by a run that was killed, or is being written
-        exists = False
-    if exists and not whole:
-        raise FileExistsError(
-            f"{os.fspath(path)} exists and is {what}, not a zarr store, so it is never replaced: "
-            "choose another path, or remove it yourself."
-        )
-    if exists and not overwrite:
-        raise FileExistsError(
-            f"{os.fspath(path)} exists (a zarr store): choose another path, or replace it with "
-            "overwrite=True (--overwrite in the shell)."
-        )
-    if isinstance(folder, Prefix):
-        folder.refuse_unwritable()
-
-
-def refuse_unwritable(directory: Path, name: str) -> None:
-    """Raise an error for a local directory in which `name` cannot be created.
-
-    Raises FileNotFoundError where it is missing, NotADirectoryError where it is a file, and PermissionError where it
-    takes no files: by its permissions, on a read-only disk, or in a virtual file system.
-    """
-    if not directory.is_dir():
-        in_the_way = next((p for p in (directory, *directory.parents) if p.exists()), directory)
-        if in_the_way.is_file():
-            raise NotADirectoryError(f"{in_the_way}, the directory for {name}, is a file: choose another path.")
-        raise FileNotFoundError(f"{directory}, the directory for {name}, is missing.")
-    reason = None if os.access(directory, os.W_OK | os.X_OK) else "permission denied"
-    if reason is None:
-        try:
-            tempfile.TemporaryFile(dir=directory).close()
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-    if reason is not None:
-        raise PermissionError(
-            f"{directory}, the directory for {name}, cannot be written ({reason}): choose another path, or have its "
-            "rights changed."
-        )
+    if folder.path is not None:
+        Folder(folder.path.parent).refuse_unwritable(folder.path.name)
+    if folder.exists:
+        if folder.is_store:
+            if not overwrite:
+                raise FileExistsError(
+                    f"{os.fspath(path)} exists (a zarr store): choose another path, or replace it with "
+                    "overwrite=True (--overwrite in the shell)."
+                )
+        elif folder.path is not None or not folder.holds(LOCK):
+            what = "other objects" if folder.path is None else "a directory" if folder.path.is_dir() else "a file"
+            raise FileExistsError(
+                f"{os.fspath(path)} exists and is {what}, not a zarr store, so it is never replaced: "
+                "choose another path, or remove it yourself."
+            )
+    if folder.path is None:
+        folder.refuse_unwritable(LOCK)
 
 
 def default_chunk_rows(shape: Sequence[int], dtype: npt.DTypeLike, most: int = _CHUNK_BYTES) -> int:
@@ -342,40 +208,66 @@ def progress_bar(
 
 @contextmanager
 def _staged(path: Location, overwrite: bool, build: Callable[[Any], Node]) -> Iterator[Node]:
-    """What `build` makes in a store, which takes its place at a path or URL when the block ends without an error."""
+    """Yield what `build` makes in a store, which takes its place at `path` when the block ends without an error.
+
+    On a disk it is written next to its place, and renamed; at a URL in place, the root metadata last. What is replaced
+    is moved aside, or deleted at a URL, and what runs left that were killed is deleted.
+    """
     refuse_existing(path, overwrite)
     target = local_path(path)
-    if target is not None:
-        with room_at(path), replacing(target) as staging:
+    if target is None:
+        with _in_place(path, build) as node:
+            yield node
+        return
+    staging, aside = (target.with_name(f".{target.name}.{what}") for what in ("partial", "replaced"))
+    with room_at(path), locked(Folder(target.parent), f"the output {target.name} in", f".{target.name}{LOCK}"):
+        shutil.rmtree(staging, ignore_errors=True)
+        try:
             yield build(staging)
             refuse_existing(path, overwrite)  # somebody else may have put something there meanwhile
-        return
-    from daskspectral.data.stores import HeldBackStore, store_at
+            if target.exists():
+                shutil.copymode(target, staging)
+                shutil.rmtree(aside, ignore_errors=True)
+                target.rename(aside)
+            try:
+                staging.rename(target)
+            except BaseException:
+                if aside.exists():
+                    aside.rename(target)
+                raise
+            shutil.rmtree(aside, ignore_errors=True)
+        except BaseException:
+            _discard(lambda: shutil.rmtree(staging, ignore_errors=True), staging.exists)
+            raise
 
-    with reaching(path, writing=True):  # in place; the root metadata, without which nothing loads, last
-        folder = Prefix(os.fspath(path))
-        lease = Lease.take(folder, RENEWAL, "the output")
+
+@contextmanager
+def _in_place(path: Location, build: Callable[[Any], Node]) -> Iterator[Node]:
+    from daskspectral.data.stores import HeldBackStore
+
+    folder = Folder(path)
+    with locked(folder, "the output") as is_held:
         try:
-            folder.clear(kept=NAME)
-            store = HeldBackStore(store_at(path))
+            folder.clear()
+            store = HeldBackStore.at(path)
             yield build(store)
-            lease.renew()
+            if not is_held():
+                raise OSError(f"the output {folder} was taken over by another run, {folder.read(LOCK)}")
             store.publish()
         except BaseException:
-            if lease.is_held:
-                _discard_objects(folder)
+            if is_held():
+                _discard(folder.clear, lambda: folder.names() != [LOCK])
             raise
-        finally:
-            lease.release()
 
 
-def _discard_objects(folder: Prefix) -> None:
-    for _ in range(20):  # as above: a task on another machine may still be at its last chunk
+def _discard(delete: Callable[[], None], is_left: Callable[[], bool]) -> None:
+    """Delete what was written; a write that was under way during an interrupt can make files again."""
+    for _ in range(20):
         with suppress(OSError):
-            folder.clear(kept=NAME)
-            if folder.names() == [NAME]:
+            delete()
+            time.sleep(0.1)
+            if not is_left():
                 return
-        time.sleep(0.05)
 
 
 Array = npt.NDArray[Any]

@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import re
-import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,8 +15,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from daskspectral.data.folders import Directory, Folder, Lease, Prefix, folder_at, is_store, renew
-from daskspectral.data.writing import recover, refuse_unwritable
+from daskspectral.data.folders import Folder, folder_at, locked, room_at
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
 from daskspectral.errors import UntrustedError
@@ -65,8 +63,8 @@ class Checkpoint:
         """The checkpoint of this run at a path, or a new one where there is none, of which the constants are written.
 
         `kinds` are the classes of the constants. Raises ValueError for the checkpoint of another run, saying what
-        differs, and OSError where all its epochs are damaged. A damaged epoch is moved aside where an older one is
-        undamaged.
+        differs, and OSError where all its epochs are damaged. A damaged epoch
+        is passed over if an older one is undamaged.
         """
         directory = folder_at(path)
         saved = sorted(_saved_epochs(directory), reverse=True)
@@ -84,12 +82,10 @@ class Checkpoint:
                 "given, to go on with it, or another path, or delete it to start anew"
             )
         for epochs, reason in damaged.items():
-            aside = f".{_name(epochs)}.{secrets.token_hex(4)}.damaged"
             logger.warning(
-                "%s of the checkpoint %s is damaged (%s): it is moved to %s, and the run goes on from %s",
-                *(_name(epochs), directory, reason, aside, _name(newest)),
+                "%s of the checkpoint %s is damaged (%s): the run continues from %s",
+                *(_name(epochs), directory, reason, _name(newest)),
             )
-            directory.rename(_name(epochs), aside)
         try:
             known = decode(state["constants"], dict, trusted=foreign(identity))
             strange = [name for name, kind in kinds.items() if not isinstance(known.get(name), kind)]
@@ -131,12 +127,10 @@ class Checkpoint:
     def write(self) -> None:
         """Write the sums so far; they appear whole or not at all. Of older sums only the latest are kept.
 
-        Raises OSError where the data changed (the checkpoint then keeps sums of the data as they were), or where
-        another run took the checkpoint over.
+        Raises OSError where the data changed (the checkpoint then keeps sums of the data as they were).
         """
         if self.spoilt or self.saved == self.epochs:
             return
-        renew(self.path)
         total = self.total
         if total is not None and self.check is not None:
             began = time.monotonic()
@@ -155,14 +149,14 @@ class Checkpoint:
             if total is None
             else {
                 "sums": encode(dict(total.sums)),
-                **{name: getattr(total, name) for name in ("weight", "count", "skipped", "digests")},
+                **{name: getattr(total, name) for name in ("weight", "count", "skipped")},
             },
         }
         write_state(f"{self.path}/{_name(self.epochs)}", "checkpoint", state, overwrite=True)
         latest = max((k for k in _saved_epochs(self.path) if k < self.epochs), default=-1)
         for older in _named_epochs(self.path):  # what a killed run left unfinished too
             if older < self.epochs and older != latest:
-                self.path.delete_store(_name(older))
+                self.path.delete(_name(older))
         self._written, self.saved = time.monotonic(), self.epochs
 
 
@@ -193,33 +187,30 @@ def checkpoint_directory(path: str | os.PathLike[str]) -> Folder:
     if not os.fspath(path):
         raise ValueError("a checkpoint is the path or URL of a directory; it is empty")
     directory = folder_at(path)
-    if isinstance(directory, Prefix):
-        parent = Prefix(str(directory).rpartition("/")[0])
-        above: list[Folder] = [parent] if "/" in parent.root else []
+    if directory.path is None:
+        parent = Folder(str(directory).rpartition("/")[0])
+        above = [parent] if "/" in parent.root else []
     else:
-        if directory.path.exists() and not directory.path.is_dir():
+        if directory.exists and not directory.path.is_dir():
             raise ValueError(f"a checkpoint is a directory, and {directory} is a file; choose another path")
-        refuse_unwritable(directory.path.parent, f"the checkpoint {directory.path.name}")
-        above = [*map(Directory, directory.path.parents)]
+        Folder(directory.path.parent).refuse_unwritable(f"the checkpoint {directory.path.name}")
+        above = [*map(Folder, directory.path.parents)]
     for store in above:
-        if is_store(store):
+        if store.is_store:
             raise ValueError(f"the checkpoint {directory} lies inside the zarr store {store}; choose a path beside it")
     foreign = any(not name.startswith(".") for name in directory.names())
     if foreign and not _saved_epochs(directory):
         raise ValueError(f"{directory} exists and is not a checkpoint; choose another path")
-    if isinstance(directory, Prefix):
-        directory.refuse_unwritable()
-    elif directory.exists:
-        refuse_unwritable(directory.path, "the sums of a checkpoint")
+    if directory.path is None or directory.exists:
+        directory.refuse_unwritable("the sums of a checkpoint")
     return directory
 
 
 def leased(fit: Fit) -> Fit:
-    """Make a `fit` hold the lease of its `checkpoint`, where one is given, from beginning to end: one run at a time.
+    """Make a `fit` hold the lock of its `checkpoint`, if one is given, from beginning to end: one run at a time.
 
     URLs are opened with the options in force (`data.remote.using`). The fit then raises ValueError or OSError for a
-    path that cannot hold a checkpoint, ValueError for an interval below 0, and OSError where another live run holds the
-    lease.
+    path that cannot hold a checkpoint, ValueError for an interval below 0, and OSError if another run holds the lock.
     """
 
     @wraps(fit)
@@ -230,13 +221,11 @@ def leased(fit: Fit) -> Fit:
         if not every >= 0:
             raise ValueError(f"checkpoint_every is a number of seconds, 0 or more; it is {every!r}")
         directory = checkpoint_directory(path)
-        lease = Lease.take(directory, every)
-        try:
-            if isinstance(directory, Directory):
-                recover(directory.path)
+        with room_at(path), locked(directory, "the checkpoint"):
+            for name in directory.names():
+                if name.startswith(".epoch-"):  # what a run left that was killed while it wrote
+                    directory.delete(name)
             return fit(*arguments, **options)
-        finally:
-            lease.release()
 
     return cast(Fit, held)
 
@@ -262,9 +251,7 @@ def _newest(directory: Folder, saved: list[int]) -> tuple[int, dict[str, Any], d
 
 def _total_of(state: Mapping[str, Any]) -> Total:
     """The sums of an epoch."""
-    digests = None if state["digests"] is None else np.asarray(state["digests"], np.uint64)
-    numbers = float(state["weight"]), int(state["count"]), int(state["skipped"])
-    return Total(decode(state["sums"], dict), *numbers, digests=digests)
+    return Total(decode(state["sums"], dict), float(state["weight"]), int(state["count"]), int(state["skipped"]))
 
 
 def _read(directory: Folder, epochs: int) -> dict[str, Any]:
@@ -296,7 +283,7 @@ def _reason(error: Exception) -> str:
 
 def _saved_epochs(directory: Folder) -> list[int]:
     """The epochs that were written to their end."""
-    return [k for k in _named_epochs(directory) if directory.is_whole(_name(k))]
+    return [k for k in _named_epochs(directory) if directory.holds(f"{_name(k)}/zarr.json")]
 
 
 def _named_epochs(directory: Folder) -> list[int]:

@@ -7,7 +7,7 @@ import signal
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial, reduce
@@ -45,8 +45,7 @@ class Run:
     A bar of its progress has the `description` as its label. On a dashboard the tasks are named by it too, but
     "sums" for "fit" and "apply" for "transform"; sums of several are "tree".
     `counted` has the rows that the tasks of the last `map` counted. Tasks on an accelerator, the `device`, have larger
-    batches, and a thread of each reads the next one meanwhile. Totals have digests of the fields `digested`, as values
-    of the types given there.
+    batches, and a thread of each reads the next one meanwhile.
     """
 
     source: Source
@@ -54,7 +53,6 @@ class Run:
     dropped: Callable[[Array], NDArray[np.bool_]] | None = None
     description: str = "rows"
     device: str = "cpu"
-    digested: Mapping[str, str] = field(default_factory=dict)
     counted: Tally = field(default_factory=Tally, init=False)
 
     def reduce(self, task: ReduceTask, state: Any = None, checkpoint: Checkpoint | None = None) -> Total:
@@ -132,7 +130,7 @@ class Run:
     def _rows(self, dropped: Any, selected: Array | None, raw: bool = False) -> Reading:
         """The rows that tasks take."""
         least = least_rows(self.device)
-        return Reading(self.source.preparations, dropped, selected, self.source.on_invalid, raw, least, self.digested)
+        return Reading(self.source.preparations, dropped, selected, self.source.on_invalid, raw, least)
 
     def _error(self, bad: Bad) -> InvalidRowError | PointError:
         row, of, which = bad.row, "", f"row {bad.row} is the first that cannot be used"

@@ -54,8 +54,6 @@ class Total:
     """Named sums over rows, with the `weight` and `count` of these rows; totals add in the order of their rows.
 
     `skipped` is the number of invalid rows left out, `bad` the lowest row that cannot be used: there are then no sums.
-    `digests` (T, 1 + F) has the first row of each range with the digests, none of them 0, of F fields of it; None where
-    no field was to be digested.
     """
 
     sums: Mapping[str, Any]
@@ -63,21 +61,17 @@ class Total:
     count: int = 0
     skipped: int = 0
     bad: Bad | None = None
-    digests: NDArray[np.uint64] | None = None
 
     def __add__(self, other: Total) -> Total:
         if self.bad is not None or other.bad is not None:
             worst = [t.bad for t in (self, other) if t.bad is not None]
             return Total({}, bad=min(worst, key=lambda bad: bad.row))
-        both = [t.digests for t in (self, other) if t.digests is not None]
-        digests = np.concatenate(both) if both else None
         some = self if self.count else other  # a range without a row has no sums to add
         return Total(
             add_sums(self.sums, other.sums) if self.count and other.count else some.sums,
             self.weight + other.weight,
             self.count + other.count,
             self.skipped + other.skipped,
-            digests=digests,
         )
 
 
@@ -108,9 +102,7 @@ def reduce_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any)
     sums, bad = _done(shared, batches, lambda read: shared.task(read, state), "summing")
     if bad is not None:
         return Total({}, bad=bad)
-    checksums = batches.checksums.values()
-    digests = np.array([[start, *(1 + value for value in checksums)]], np.uint64) if checksums else None
-    return Total(sums, batches.weight, batches.count, batches.skipped, digests=digests)
+    return Total(sums, batches.weight, batches.count, batches.skipped)
 
 
 def map_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any) -> tuple[Array | None, Tally, Bad | None]:

@@ -5,18 +5,19 @@
   eigenvalues too, where the driving process has as many BLAS threads (`OPENBLAS_NUM_THREADS`).
 - **Nothing half-written.** Outputs appear whole or not at all, with their settings, at a URL too: the metadata,
   without which nothing loads, are the last object there, and what a killed run left gives way to the next. A store on
-  a disk is replaced in one step, or where the file system cannot, in two, and after a kill between these the old one
-  is found again. Nothing is overwritten unasked (a store that is replaced at a URL goes when the writing begins).
+  a disk is written next to its place, and takes it when it is whole; the one that it replaces is moved to
+  `.NAME.replaced` for that instant. Nothing is overwritten unasked (a store that is replaced at a URL goes when the
+  writing begins), and one run at a time writes to a place.
 - **One version of the data.** Fits, updates, scores, and `transform` and `predict` with `out=` raise where a stored
-  input changes meanwhile, and write nothing; an update raises where rows of the fit have changed since. Lazy results,
-  and dask arrays of your own, cannot know.
-- **No credentials.** None is taken but from the environment. Of `storage_options` only those known to be harmless are
-  taken; a URL with a user part (but a container of abfs), a query or a fragment is refused, and the shell prints and
-  logs none of these.
+  input changes meanwhile, and write nothing. An update sums the new rows only if the files behind the others are as
+  they were, by size, time or etag, and otherwise all rows again; other data are refused by their first rows. Lazy
+  results, and dask arrays of your own, cannot know.
+- **No credentials.** `storage_options` are written to no file, model or log; a URL with a user part (but a container of
+  abfs), a query or a fragment is refused, and the shell prints and logs none of these.
 - **The lowest bad row.** NaN or infinity raises `InvalidRowError` with the number of the first such row, of labelled
   data with its time and place (of a lazy `transform`, which you compute, the first that dask meets).
 - **Missing chunks.** A chunk missing from a zarr array is an error, unless `dsp.Rows(x, allow_missing=True)` says that
-  fill values are meant; one live run at a time writes into a checkpoint. `verify` says which arrays have no checksums.
+  fill values are meant. `verify` says which arrays have no checksums.
 - **Errors before work.** Parameters, shapes and outputs are checked before the data are read.
 - **Files execute nothing.** A model names classes of daskspectral only; a class or function of your own loads where
   you name it, `dsp.load(path, trusted=["mymodule.MyKernel"])` or `--trust`, and `dsp.untrusted(path)` lists what a

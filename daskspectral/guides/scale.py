@@ -18,7 +18,7 @@ Object stores
 Data, weights, models, outputs, checkpoints and pictures may be URLs (`s3://bucket/points.zarr`; extra `cloud`).
 `dsp.Rows(x, storage_options={"endpoint_url": ...})` is for all URLs of its call, as is `storage_options=` of `save`,
 `load` and other calls without rows, and `--storage-option endpoint_url=...` of a command; credentials come from the
-environment.
+environment, or are given in these options.
 
 Long runs and growing data
 --------------------------

@@ -223,8 +223,8 @@ class InvariantRegressor(Regressor):
     ) -> Self:
         """Fold in rows that were appended to the data since they were fitted; the functions stay.
 
-        What is read and compared, and `folds`, are as in `SpectralDecomposition.update`. Raises ValueError where X has
-        no more rows than before, or data are not as they were.
+        What is summed, and `folds`, are as in `SpectralDecomposition.update`. Raises ValueError where X has no more
+        rows than before, or its first rows are not those of the fit.
         """
         before: Moments = self.fitted().moments_
         found = continued_folds(before.folds, folds)

@@ -1,6 +1,5 @@
 """Moments: sums over rows of products of basis functions, measured block by block, added in any order, then solved."""
 
-from daskspectral.moments.digests import Digests
 from daskspectral.moments.folds import Folds
 from daskspectral.moments.measure import DENSE_ROWS, NUMBER, Measure, Measurement, evaluate, numbered
 from daskspectral.moments.moments import Measured, Moments, SummedRows
@@ -8,7 +7,6 @@ from daskspectral.moments.moments import Measured, Moments, SummedRows
 __all__ = [
     "DENSE_ROWS",
     "NUMBER",
-    "Digests",
     "Folds",
     "Measure",
     "Measured",

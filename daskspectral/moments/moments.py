@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, as_lattice
-from daskspectral.moments.digests import Digests
 from daskspectral.moments.folds import Folds
 from daskspectral.moments.pairwise import CLIPPED, POINTS, PRESENT, SQUARES, SUMS, Pairs
 from daskspectral.moments.sample import Sample
@@ -102,14 +101,14 @@ class Moments(Registered):
     """Sums of forms over rows, never means: an additive monoid.
 
     `arrays` holds the sum of each form, (p, q), by name, over the rows of the `summed`; `measured` says what they are
-    of. `folds` has the same sums by group of rows, None where they were not kept apart. `digests` tell whether data are
-    those that were read, None of moments that were added up. Rows that coincide with landmarks are `landmark_rows`:
-    "kept", summed "apart", or "dropped". `penalty` is c of their penalised solution, and `undercut` (k,) by what factor
-    other functions had lower values on rows held out when these were chosen. `order` are the sums over runs of
-    neighbouring rows, which depend on the chunks (`moments.counting`), None where they were not measured. `a + b` is
-    the moments of both data together; it has folds where both have them. Functions that are `of_rows` are combinations
-    of the rows that were measured: such moments do not add. `sample` are rows drawn at random, None if the operator
-    needs none.
+    of. `folds` has the same sums by group of rows, None where they were not kept apart. `seen` tells by field whether
+    data are those that were read (`data.integrity.Snapshot.seen`), None of moments that were added up. Rows that
+    coincide with landmarks are `landmark_rows`: "kept", summed "apart", or "dropped". `penalty` is c of their penalised
+    solution, and `undercut` (k,) by what factor other functions had lower values on rows held out when these were
+    chosen. `order` are the sums over runs of neighbouring rows, which depend on the chunks (`moments.counting`), None
+    where they were not measured. `a + b` is the moments of both data together; it has folds where both have them.
+    Functions that are `of_rows` are combinations of the rows that were measured: such moments do not add. `sample` are
+    rows drawn at random, None if the operator needs none.
 
     Examples
     --------
@@ -133,7 +132,6 @@ class Moments(Registered):
         "summed": SummedRows,
         "measured": Measured,
         "folds": Folds,
-        "digests": Digests,
         "sample": Sample,
     }
 
@@ -141,7 +139,7 @@ class Moments(Registered):
     summed: SummedRows
     measured: Measured
     folds: Folds | None = None
-    digests: Digests | None = None
+    seen: Mapping[str, Any] | None = None
     landmark_rows: str = "kept"
     penalty: float | None = None
     undercut: Array | None = None
@@ -272,7 +270,7 @@ class Moments(Registered):
             self,
             arrays={k: v + other.arrays[k] for k, v in self.arrays.items()},
             summed=self.summed + other.summed,
-            digests=None,
+            seen=None,
             folds=None if self.folds is None or other.folds is None else self.folds + other.folds,
             order=None if self.order is None or other.order is None else self.order + other.order,
             undercut=_lower(self.undercut, other.undercut),

@@ -102,7 +102,7 @@ def about(moments: Moments, wanted: Moments) -> Moments:
         right_basis = other.basis(wanted.right_basis)
     measured = replace(moments.measured, preparation=preparation, basis=basis, right_basis=right_basis)
     sample = None if moments.sample is None else moments.sample.shifted(shift.delta)
-    return replace(moments, arrays=arrays, measured=measured, folds=folds, order=order, digests=None, sample=sample)
+    return replace(moments, arrays=arrays, measured=measured, folds=folds, order=order, seen=None, sample=sample)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,17 +11,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from daskspectral.data.folders import Folder
 from daskspectral.data.integrity import Snapshot
-from daskspectral.data.readers import DaskReader, Reader
 from daskspectral.data.source import Source, check_widths, label_of
-from daskspectral.engine import Plan, Run
 from daskspectral.engine.checkpoint import Checkpoint, checkpoint_directory
-from daskspectral.engine.sampling import scan
-from daskspectral.moments import Digests, Moments
+from daskspectral.moments import Moments
 from daskspectral.moments.folds import FoldRule
 from daskspectral.neural import State
 from daskspectral.operators import Operator
@@ -68,7 +62,7 @@ class Kept:
 
     def clear(self) -> None:
         """Delete what is kept: the networks are trained."""
-        self.directory.delete_store(TRAINING)
+        self.directory.delete(TRAINING)
 
     def _identity(self) -> Any:
         return json.loads(json.dumps(self.identity, sort_keys=True, default=str))
@@ -166,34 +160,31 @@ class Session:
 
 
 def measured_further(before: Moments, source: Source, folds: FoldRequest | None, device: str) -> Moments:
-    """The moments of all rows, of which those behind the rows of `before` are measured.
+    """Return the moments of all rows: of stores whose files are unchanged, the rows after those of `before` are summed.
 
-    Raises ValueError where there are none, or the others are not as they were.
+    All rows are summed again if files behind the rows of `before` were written since, and of arrays that are in memory
+    or dask's. Raises ValueError as `check_appended`.
     """
     snapshot = Snapshot(source)
-    digests = check_appended(before, source, snapshot)
-    source = source.begun_at(before.rows)
+    unchanged = check_appended(before, source, snapshot)
     discretisation = replace(Discretisation.of(before), landmark_rows=before.landmark_rows)
-    shared: dict[str, Any] = {"device": device, "folds": folds, "start": before.rows}
+    shared: dict[str, Any] = {"device": device, "folds": folds, "start": before.rows if unchanged else 0}
     plan = plan_sums(source, before.operator, discretisation.outline, before.dtype, **shared)
-    added = measure(source, discretisation, before.operator, plan, snapshot=snapshot, after=before)
-    assert added.digests is not None
-    return replace(before + added, digests=digests + added.digests)
+    after = before if unchanged else None
+    found = measure(source, discretisation, before.operator, plan, snapshot=snapshot, after=after)
+    if unchanged:
+        return replace(before + found, seen=snapshot.seen(source.n))
+    return replace(found, undercut=before.undercut)
 
 
-# -- whether data are those that were measured, with rows appended -----------------------------------------------------
+def check_appended(before: Moments, source: Source, snapshot: Snapshot) -> bool:
+    """Return whether the stores behind the measured rows are unchanged, so that only the other rows are to be read.
 
-
-def check_appended(before: Moments, source: Source, snapshot: Snapshot) -> Digests:
-    """The digests of the measured rows, with the files that are behind them now.
-
-    Rows behind files that were written since, and rows of which no files are known, are read and compared, field by
-    field; a field of which the operator has none, such as labels of folds, may be given only then, or only now. Raises
-    ValueError where weights are, and, with the first rows that differ, where the source is not the measured data with
-    rows appended.
+    Raises ValueError if there are no further rows, if there are weights only then or only now, and if the first rows
+    are not those that were measured: data with rows appended are expected.
     """
     check_widths(before, source)
-    known = before.digests
+    known = before.seen
     if known is None:
         raise ValueError(
             "these moments were added up from several arrays, and cannot be updated from one: fit the new rows with "
@@ -202,47 +193,18 @@ def check_appended(before: Moments, source: Source, snapshot: Snapshot) -> Diges
     if source.n <= before.rows:
         told = "there is nothing to add" if source.n == before.rows else "give the same rows with others appended"
         raise ValueError(f"X has {source.rows}, and the model has seen {before.rows}: {told}")
-    if ("weight" in known.dtypes) != ("weight" in source.readers):
-        then, now = ("with", "without") if "weight" in known.dtypes else ("without", "with")
+    if ("weight" in known) != ("weight" in source.readers):
+        then, now = ("with", "without") if "weight" in known else ("without", "with")
         raise ValueError(
             f"the rows of the fit were measured {then} sample_weight, and the update has come {now}: give the weights "
             "of all rows to both (ones, where there are none) or to neither"
         )
-    files = snapshot.files_behind(known.ranges)
-    for name in filter(files.__contains__, known.dtypes):
-        tasks = np.flatnonzero(known.moved(name, files[name])[known.stretch])
-        values = np.zeros(len(known.lengths), np.uint64)
-        values[tasks] = _digested(source.readers[name], known, name, tasks, source.progress)
-        differing = known.differing(name, values)
-        if len(differing):
-            here = np.flatnonzero(known.stretch == differing[0])
-            rows = "pairs" if source.lagged is not None else "rows"
+    present = snapshot.seen(before.rows)
+    for name, (rows, _) in present.items():
+        if name in known and known[name][0] != rows:
             raise ValueError(
-                f"{label_of(name)} differs from what was measured in {rows} {known.ranges[here[0]][0]} to "
-                f"{known.ranges[here[-1]][1]}, and an update only adds {rows} behind the {before.rows} that were "
-                "measured. Give the data as they were with others appended, fit anew, or, to add other data, fit them "
-                "with the same functions and add the moments (fit --functions-of MODEL, then merge, in the shell)"
+                f"{label_of(name)} differs in its first rows from what was measured, and an update takes the same data "
+                "with rows appended. To add other data, fit them with the same functions and add the moments (fit "
+                "--functions-of MODEL, then merge, in the shell)."
             )
-    return known.behind(files)
-
-
-def _digested(
-    reader: Reader, known: Digests, name: str, tasks: NDArray[np.intp], progress: bool | None
-) -> NDArray[np.uint64]:
-    """The digests of the values of a field that some tasks read, as tasks over the same rows read them now."""
-    if not len(tasks):
-        return np.zeros(0, np.uint64)
-    if isinstance(reader, DaskReader):  # in blocks of the tasks
-        rows = reader.array[: known.ranges[-1][1]]
-        reader = replace(reader, array=rows.rechunk({0: tuple(known.lengths.tolist())}))
-    plan = Plan(tuple(known.ranges[task] for task in tasks))
-    run = Run(
-        Source({"x": reader}, on_invalid="keep", progress=progress),
-        plan,
-        None,
-        "check",
-        digested={"x": known.dtypes[name]},
-    )
-    found = run.reduce(scan).digests
-    assert found is not None
-    return np.asarray(found[np.argsort(found[:, 0]), 1])
+    return all(files is not None and files == known.get(name, [None, None])[1] for name, (_, files) in present.items())

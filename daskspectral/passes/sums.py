@@ -36,7 +36,7 @@ from daskspectral.engine.sampling import draw_rows
 from daskspectral.forms import Atom
 from daskspectral.modes.nufft import available_there
 from daskspectral.modes.sums import bytes_there, rows_at_once
-from daskspectral.moments import DENSE_ROWS, Digests, Measure, Measured, Moments, SummedRows
+from daskspectral.moments import DENSE_ROWS, Measure, Measured, Moments, SummedRows
 from daskspectral.moments.counting import ORDER, Runs
 from daskspectral.moments.folds import Coincidence, FoldRule, Groups, gathered
 from daskspectral.moments.modes import ModeMeasure, Outside, weights_of
@@ -311,8 +311,8 @@ def measure(
     OSError where the data changed meanwhile.
     """
     basis, fold_rule = discretisation.basis, plan.fold_rule
-    run, task = _run_of(source, discretisation, operator, plan, after=after, description=description)
-    source, operator, dtypes, groups = run.source, task.operator, run.digested, task.groups
+    run, task = _run_of(source, discretisation, operator, plan, description=description)
+    source, operator, groups = run.source, task.operator, task.groups
     check_memory(released(plan.memory))  # what the landmarks have left of it
     start, before = (0, 0) if after is None else (after.rows, after.short_trajectories)
     short = 0 if source.lagged is None else source.lagged.short - before
@@ -320,9 +320,6 @@ def measure(
         checkpoint.check = snapshot.check_unchanged
     total = run.reduce(task, checkpoint=checkpoint)
     snapshot.check_unchanged()
-    assert total.digests is not None
-    read = total.digests[np.argsort(total.digests[:, 0])]
-    digests = Digests.of(dtypes, plan.ranges.ranges, read[:, 1:], snapshot.files_behind(plan.ranges.ranges))
     sums, total = dict(total.sums), replace(total, sums={})
     if checkpoint is not None:
         checkpoint.total = total  # its sums are written; those of many folds are large
@@ -343,7 +340,7 @@ def measure(
             basis, operator, plan.dtype, _preparation(source, discretisation, operator), discretisation.right_basis
         ),
         folds,
-        digests,
+        snapshot.seen(source.n),
         landmark_rows=discretisation.landmark_rows,
         penalty=discretisation.penalty,
         undercut=None if discretisation.selection is None else discretisation.selection.undercut,
@@ -387,7 +384,6 @@ def _run_of(
     operator: Operator,
     plan: PassPlan,
     *,
-    after: Moments | None = None,
     description: str = "probe",
 ) -> tuple[Run, SumTask]:
     """The run over the rows of a plan, and what each of its tasks sums."""
@@ -407,12 +403,9 @@ def _run_of(
         drawn = Drawn.of(plan.ranges.ranges[0][0], source.n, size)
     tested = min(1.0, max(TESTED_SHARE, TESTED_ROWS / source.n))
     task = SumTask(measured, operator, prepared.scale, prepared.columns, groups, runs, gaps, drawn, tested)
-    dtypes = {name: reader.dtype.newbyteorder("<").str for name, reader in source.readers.items()}
-    if after is not None and after.digests is not None:
-        dtypes = {name: after.digests.dtypes.get(name, dtype) for name, dtype in dtypes.items()}
     lattice = as_lattice(basis)
     dropped: Any = touching if rows == "dropped" else None if lattice is None else Outside(lattice)
-    return Run(source, plan.ranges, dropped, description, device, dtypes), task
+    return Run(source, plan.ranges, dropped, description, device), task
 
 
 def chunk_bytes(source: Source, rows: int, device: str = "cpu") -> int:

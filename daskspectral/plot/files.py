@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from daskspectral.data.folders import Prefix
+from daskspectral.data.folders import Folder
 from daskspectral.data.remote import Location, local_path, stored
-from daskspectral.data.writing import refuse_unwritable, write_file
+from daskspectral.data.writing import write_file
 from daskspectral.plot.common import require_matplotlib
 
 if TYPE_CHECKING:
@@ -55,15 +55,11 @@ def refuse_file(path: Location, endings: Sequence[str], overwrite: bool, *, what
     if _suffix(path) not in endings:
         raise ValueError(f"{what}'s name must end in {', '.join(endings)}; it is {os.fspath(path)!r}")
     target, url = local_path(path), os.fspath(path)
-    if target is None:
-        parent, _, name = url.rpartition("/")
-        folder = Prefix(parent)
-        there = replaceable = folder.holds(name)
-        if overwrite or not there:
-            folder.refuse_unwritable()
-    else:
-        refuse_unwritable(target.parent, target.name)
-        there, replaceable = target.exists(), target.is_file()
+    parent, _, name = str(target or url).rpartition("/")
+    folder = Folder(parent or "/")
+    there, replaceable = (folder.holds(name),) * 2 if target is None else (target.exists(), target.is_file())
+    if overwrite or not there:
+        folder.refuse_unwritable(name)
     if there and not (overwrite and replaceable):
         remedy = ", or replace it with overwrite=True (--overwrite in the shell)" if replaceable else ""
         raise FileExistsError(f"{url} exists: choose another path{remedy}.")

@@ -191,9 +191,9 @@ class HermiteRegressor(Regressor):
         """Fold in rows that were appended to X, y and gradients since they were fitted.
 
         The landmarks, or the box, and the scaling of columns stay; linear functions of fewer rows than columns are made
-        of all rows anew. What is read and compared, and `folds`, are as in
-        `SpectralDecomposition.update`. Raises ValueError where X has no more rows than before, or data are not as they
-        were.
+        of all rows anew. What is summed, and `folds`, are as in
+        `SpectralDecomposition.update`. Raises ValueError where X has no more rows than before, or its first rows are
+        not those of the fit.
         """
         before: Moments = self.fitted().moments_
         found = continued_folds(before.folds, folds)

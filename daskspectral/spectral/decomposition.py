@@ -226,7 +226,7 @@ class SpectralDecomposition(SpectralFunctions):
         folds: Any = None,
         progress: bool | None = None,
     ) -> Self:
-        """Fold in rows that were appended to X since it was fitted: only these are summed, and the rest is solved anew.
+        """Fold in rows that were appended to X since it was fitted: the functions stay, and the sums are solved anew.
 
         X holds all rows, old and new; for trajectories rows are appended to the last one, and new trajectories after
         it. Landmarks, scaling and anomalies stay, and functions keep the signs that they had. New rows come to folds as
@@ -234,12 +234,12 @@ class SpectralDecomposition(SpectralFunctions):
         than columns, such as principal components of wide fields, span only these rows: they are made of all rows, and
         all are summed, as in a fit.
 
-        The rows of the fit, with their weights and fields, must be as they were. Only what may have changed is read
-        again, and compared by checksums: zarr chunks that were written since, by their size and time or etag, and
-        arrays that are in memory or dask's.
+        The new rows alone are summed if all fields are in zarr stores of which no file with rows of the fit was
+        written since, by size and time or etag (append whole chunks). Otherwise, and for arrays that are in memory or
+        dask's, all rows are summed again, with the functions of the fit.
 
-        Raises ValueError where X has no more rows than before, where some of them, the first of which are named, are
-        not as they were, where the moments were added up from several arrays, and for labels that are missing or new.
+        Raises ValueError where X has no more rows than before, where the first rows are not those of the fit, where
+        the moments were added up from several arrays, and for labels that are missing or new.
         """
         before = self.fitted().moments_
         found = continued_folds(before.folds, folds)

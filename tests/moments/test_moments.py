@@ -52,7 +52,7 @@ def test_moments_add() -> None:
     a, b, c, whole = measure(slice(9)), measure(slice(9, 30)), measure(slice(30, None)), measure()
     total = sum([a, b, c])
     assert isinstance(total, Moments)
-    assert (total.count, total.skipped, total.rows, total.digests) == (120, 3, 123, None)
+    assert (total.count, total.skipped, total.rows, total.seen) == (120, 3, 123, None)
     assert total.weight == pytest.approx(WEIGHT.sum(), rel=1e-15)
     assert total.fingerprint == whole.fingerprint
     for name in ("form", "gram"):

@@ -1,4 +1,4 @@
-"""What else follows from sums over rows: regressions of columns, scores, coverage, digests."""
+"""What else follows from sums over rows: regressions of columns, scores, coverage."""
 
 from dataclasses import replace
 from typing import Any
@@ -14,7 +14,7 @@ from daskspectral.groups import Permutations, VectorRepresentation
 from daskspectral.invariance.levels import LeastSquares, Objective, Projection
 from daskspectral.invariance.problem import Uniformity, fit_invariant, problem_of
 from daskspectral.manifolds import FlatTorus, Sphere
-from daskspectral.moments import Digests, Measured, Moments, SummedRows, digests
+from daskspectral.moments import Measured, Moments, SummedRows
 from daskspectral.moments.patterns import MissingSumsError, patterns_of
 from daskspectral.moments.solution import check_rows, extrapolated, score_span
 from daskspectral.moments.trust import advise_manifold
@@ -168,46 +168,6 @@ def test_rows_off_the_manifold() -> None:
         )
         with pytest.warns(ManifoldWarning, match="1.1e-05") if told else np.errstate():
             advise_manifold(moments)
-
-
-# digests
-
-
-def digests_of(seed: int, tasks: int) -> Digests:
-    rng = np.random.default_rng(seed)
-    values, files = (rng.integers(1, 2**63, (tasks, 2)).astype(np.uint64) for _ in range(2))
-    ranges = [(3 * i, 3 * i + 3) for i in range(tasks)]
-    return Digests.of({"x": "<f8", "y": "<f4"}, ranges, values, {"x": files[:, 0], "y": files[:, 1]})
-
-
-def test_digests_of_stretches_are_polynomials_in_those_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Joined once or twice they are the same; a digest that is not known makes that of its stretch unknown."""
-    whole = digests_of(0, 10)
-    assert whole.ranges[:2] == [(0, 3), (3, 6)]
-    monkeypatch.setattr(digests, "MOST", 4)
-    joined, twice = digests_of(0, 10), digests_of(0, 10) + digests_of(1, 5)
-    assert joined.table[:, 0].tolist() == [3, 3, 3, 1]
-    assert joined.stretch.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3]
-    factor, x = 0x9E3779B97F4A7C15, [int(v) for v in whole.table[:, 1]]
-    wanted = [sum(v * factor ** (2 - i) for i, v in enumerate(x[s : s + 3])) % 2**64 for s in (0, 3, 6)]
-    assert joined.table[:3, 1].tolist() == wanted
-    assert (len(twice.table) <= 4, len(twice.lengths)) == (True, 15)
-    values, files = whole.table[:, 1].copy(), whole.table[:, 3].copy()
-    for row, value, differing in ((0, values[0], []), (4, values[4] + np.uint64(1), [1]), (5, 0, [])):  # 0: not read
-        values[row] = value
-        assert joined.differing("x", values).tolist() == differing
-    assert not joined.moved("x", files).any()
-    files[9] += np.uint64(1)
-    files[0] = 0
-    assert joined.moved("x", files).tolist() == [True, False, False, True]
-    assert not joined.moved("z", files).any()
-    behind = joined.behind({"x": files})
-    assert behind.table[0, 3] == 0
-    assert not behind.moved("x", np.where(files == 0, np.uint64(5), files))[1:].any()
-    np.testing.assert_array_equal(behind.table[:, 4], joined.table[:, 4])
-    both = digests_of(0, 2) + replace(digests_of(1, 2), dtypes={"y": "<f4", "z": "<f8"})
-    assert list(both.dtypes) == ["y", "z", "x"]
-    assert both.table[:2, 2].tolist() == both.table[2:, 3].tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("power", [0.5, 1.0, 2.0, 4.0])

@@ -262,5 +262,5 @@ def test_a_committor_is_a_chance_and_a_time_is_not_negative() -> None:
     np.testing.assert_allclose(chances[:, 0], np.clip(raw[:, 0], 0, 1))
     np.testing.assert_allclose(times[:, 0], np.maximum(raw[:, 1], 0))
     for (values, lower, upper), highest in ((chances.T, 1), (times.T, np.inf)):
-        assert ((0 <= lower) & (lower <= values) & (values <= upper) & (upper <= highest)).all()
+        assert ((lower >= 0) & (lower <= values) & (values <= upper) & (upper <= highest)).all()
     assert "the committor is cut off" in est._summary().facts["first passage"]

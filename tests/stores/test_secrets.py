@@ -5,7 +5,6 @@ import subprocess
 import sys
 import traceback
 from pathlib import Path
-from typing import Any
 
 import cloudpickle
 import pytest
@@ -14,27 +13,12 @@ from click.testing import CliRunner
 
 import daskspectral as dsp
 from daskspectral.cli import command
-from daskspectral.data.remote import checked_options, connect, local_path, refuse_secrets, using
+from daskspectral.data.remote import connect, local_path, refuse_secrets, using
 from daskspectral.data.source import open_source
 from daskspectral.errors import redacted
 from tests.stores.conftest import Server, estimator
 
 SECRET = "s3cr3t-of-nobody-at-all"
-GIVEN: list[dict[str, Any]] = [
-    {"secret": SECRET},
-    {"connection_string": f"AccountKey={SECRET}"},
-    {"endpoint_url": f"http://127.0.0.1:9/?sig={SECRET}"},
-    {"config_kwargs": {"proxies": {"https": f"{SECRET}@127.0.0.1:9"}}},
-    {"client_kwargs": [{"passphrase": SECRET}]},
-    {"endpoint_url": f"http://user:pa/{SECRET}@host"},
-    {SECRET: True},
-    {"profile": {SECRET: True}},
-]
-HARMLESS: list[dict[str, Any]] = [
-    {"secret": None, "version_aware": True, "client_kwargs": {"trust_env": False}},
-    {"endpoint_url": "http://127.0.0.1:9", "client_kwargs": {"region_name": "eu-west-1"}, "profile": "mine"},
-    {"config_kwargs": {"user_agent": "a/1 (b; c)", "s3": {"addressing_style": "path"}}, "tenant_id": "mine"},
-]
 URLS = [
     f"s3://key:{SECRET}@data/x.zarr",
     f"https://example.org/x.zarr?X-Amz-Signature={SECRET}",
@@ -50,7 +34,6 @@ OTHERS = [
     "s3://bucket/a:b@c#1;2/x",
     "http://[::1]:9000/x.zarr",
 ]
-FITTED = estimator(4, 1).fit([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [0.5, 0.0], [1.5, 2.0]])
 
 
 def told(error: BaseException) -> str:
@@ -58,42 +41,30 @@ def told(error: BaseException) -> str:
     return "".join(traceback.format_exception(error))
 
 
-@pytest.mark.parametrize("options", GIVEN, ids=lambda given: str(next(iter(given))))
-def test_a_credential_among_the_options_is_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"^(storage_options has|the URL \w+://\*\*\*).*environment alone") as refusal:
-        dsp.load("s3://data/m.zarr", storage_options=options)
-    assert SECRET not in told(refusal.value)
-
-
 @pytest.mark.parametrize("url", URLS)
-def test_a_credential_in_a_url_is_refused(url: str, tmp_path: Path) -> None:
+def test_a_credential_in_a_url_is_refused(url: str) -> None:
     for call in (
         lambda: estimator().fit(url),
         lambda: dsp.load(url),
         lambda: local_path(url),
         lambda: connect(url),
         lambda: estimator().fit([[0.0, 1.0]] * 20, checkpoint=url),
-        lambda: FITTED.save(url),
-        lambda: FITTED.transform([[0.0, 1.0]], out=url),
     ):
-        with pytest.raises(ValueError, match=r"://\*\*\* has a user part \(before @\) or a query") as refusal:
+        with pytest.raises(ValueError, match=r"://\*\*\*") as refusal:
             call()
         assert SECRET not in told(refusal.value)
 
 
-def test_options_and_urls_without_credentials_are_taken() -> None:
-    for options in HARMLESS:
-        assert checked_options(options) == options
-    for url in OTHERS:
-        refuse_secrets(url)
-        assert redacted(url) == url
+@pytest.mark.parametrize("url", OTHERS)
+def test_urls_without_credentials_are_taken(url: str) -> None:
+    refuse_secrets(url)
+    assert redacted(url) == url
 
 
 URL = f"s3://key:{SECRET}@data/x.zarr"
 LINES = [
-    ["info", "s3://data/m.zarr", "--storage-option", f"secret={SECRET}"],
     ["info", "s3://data/m.zarr", "--storage-option", SECRET],
-    ["info", "s3://data/m.zarr", "--storage-option", f'headers={{"a": "{SECRET}"}}'],
+    ["info", "memory://none/m.zarr", "--storage-option", f"secret={SECRET}"],
     ["fit", "x.zarr", "--out", "m.zarr", "--scheduler", f"tcp://u:p/{SECRET}@host"],
     ["fit", "--config", URL],
     ["info", "--config", "run.yaml"],
@@ -108,15 +79,21 @@ def test_the_shell_and_its_log_repeat_no_credential(
     zarr.create_array("x.zarr", shape=(9, 2), dtype=float)
     Path("run.yaml").write_text(f"model: {URL}")
     result = CliRunner().invoke(command, [*line, "--log-file", "run.log"])
-    assert isinstance(result.exception, ValueError) or result.exit_code == 2
+    assert result.exit_code
     logged = Path("run.log").read_text() if Path("run.log").exists() else ""
     assert SECRET not in f"{result.exception} {result.output} {logged}"
 
 
-def test_no_byte_that_is_written_holds_the_secret(server: Server, points: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", ["in the environment", "in the options"])
+def test_no_byte_that_is_written_holds_the_secret(
+    where: str, server: Server, points: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two commands and a failure with all logs shown, and then every object, file and line is searched."""
     line = [sys.executable, "-m", "daskspectral.cli", "--verbose", "--debug"]
     option = ["--storage-option", f"endpoint_url={server.url}"]
+    if where == "in the options":
+        option += ["--storage-option", f"key={server.key}", "--storage-option", f"secret={server.secret}"]
+        monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     fit = ["--landmarks", "20", "--kernel", "gaussian:1.0", "--folds", "none", "--checkpoint", "s3://data/run"]
     shown = b""
     for called, code in (
@@ -138,13 +115,16 @@ def test_no_byte_that_is_written_holds_the_secret(server: Server, points: str, t
         assert server.url.encode() not in content or content is shown
 
 
-def test_nothing_that_travels_or_is_shown_holds_the_secret(server: Server, points: str) -> None:
+def test_nothing_that_is_shown_holds_the_secret(server: Server, points: str) -> None:
+    """Those from the environment do not travel either."""
     with using(server.options):
         source = open_source(points)
     rows = dsp.Rows(points, storage_options=server.options)
     model = estimator().fit(rows)
     lazy = model.transform(rows)
-    shown = repr((source, lazy, model, model.get_params(), vars(model))).encode()
-    for content in (cloudpickle.dumps(source), cloudpickle.dumps(lazy), cloudpickle.dumps(model), shown):
+    given = dsp.Rows(points, storage_options={**server.options, "key": server.key, "secret": server.secret})
+    fitted = estimator().fit(given)
+    shown = repr((source, lazy, model, model.get_params(), vars(model), given, fitted, vars(fitted))).encode()
+    for content in (*map(cloudpickle.dumps, (source, lazy, model, fitted)), shown):
         assert server.secret.encode() not in content
         assert server.key.encode() not in content
