@@ -61,7 +61,7 @@ and these are a function or a few lines, in one or two places:
   makes in `cli.making`;
 - a command: a function in a module of `cli`, and its line in `cli.entry.COMMANDS`; `guides.shell` names it;
 - an argument of `Rows`: a field of `data.rows.Rows`, and what reads it: `data.source`, of labels `data.labelled`;
-- a picture: a function in `plot`, in its `__all__` and the table of its docstring; `report.sections` calls it;
+- a picture: a function in `plot`, in its `__all__` and the table of its docstring; `report.page` calls it;
 - a distribution to try things on: an entry of `datasets.SAMPLES`, which gives the function and `daskspectral sample`;
 - an example: a script in `examples/` that asserts a number, its entry in `examples/pages/gallery.yaml`, and
   `python examples/pages/record.py NAME` for its numbers;

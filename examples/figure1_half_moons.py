@@ -35,7 +35,7 @@ def main(n: int = 100_000, out: str | Path = ".") -> dict[str, float]:
         estimator = SpectralDecomposition(
             basis=Landmarks(Exponential(scale=2.0), 200, method="farthest", sample=n), n_components=16, random_state=0
         ).fit(points)
-        plot.save_eigenfunctions(estimator, points, picture, overwrite=True)
+        plot.save_figure(plot.eigenfunctions(estimator, points), picture, overwrite=True)
 
     numbers = measure(estimator)
     widened = max(1.0, (1e5 / n) ** 0.5)

@@ -69,7 +69,7 @@ def main(n: int = 10_000_000, out: str | Path = ".", data: str | Path | None = N
         start = time.perf_counter()
         estimator = SpectralDecomposition(Laplacian(), FourierLattice(ORDERS), n_components=COUNT).fit(path)
         numbers["seconds to fit"] = time.perf_counter() - start
-        plot.save_eigenfunctions(estimator, path, pictures[0], max_points=SHOWN, overwrite=True)
+        plot.save_figure(plot.eigenfunctions(estimator, path, max_points=SHOWN), pictures[0], overwrite=True)
     fewer = clone(estimator).set_params(basis=FourierLattice(FEWER)).fit_moments(estimator.moments_)
     exact = solve_on_grid()
     draw(estimator, fewer, exact, pictures[1])

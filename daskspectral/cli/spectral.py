@@ -84,9 +84,9 @@ def fit(points: str, **options: Any) -> None:
             estimator = estimator.rotated(options["rotate"])
         finish(estimator, options)
         if picture:
-            from daskspectral.plot import save_eigenfunctions
+            from daskspectral.plot import eigenfunctions, save_figure
 
-            save_eigenfunctions(estimator, array, picture, overwrite=overwrite)
+            save_figure(eigenfunctions(estimator, array), picture, overwrite=overwrite)
             say(f"picture: {picture}", picture=picture)
 
 

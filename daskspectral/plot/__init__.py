@@ -2,9 +2,9 @@
 
 ==================================================  ================================================================
 `spectrum(est)`, `held_out(est)`                    values with 95 % intervals and trust; fitted against held out
-`eigenfunction(est, X, 1)`, `eigenfunctions`        one function with axes, units and colour bar; many, side by side
+`eigenfunction(est, X, 1)`, `eigenfunctions`        one function with axes, units and color bar; many, side by side
 `series(est, X, 1)`                                 a function along a trajectory
-`embedding(F, color=)`                              rows in two coordinates, coloured by any variable
+`embedding(F, color=)`                              rows in two coordinates, colored by any variable
 `landmarks(est)`                                    where the kernel functions sit
 `timescales(models)`                                implied timescales of transfer operators against the lag
 `chapman_kolmogorov(model)`                         what one lag predicts for longer ones, and what is measured there
@@ -25,11 +25,11 @@ Each that draws one picture takes `ax=`, axes to draw into, and returns the axes
 >>> axes.get_xlabel(), axes.get_ylabel()
 ('index', 'eigenvalue')
 
-Colours differ in lightness too, so that they are told apart without seeing hue; a function is drawn in bands, and the
-middle band holds 0. `daskspectral.report` puts all of it on one page.
+A function is drawn in bands, and the middle band holds 0. `daskspectral.report` puts all of it on one page.
 """
 
 from daskspectral.plot.canvas import level_lines, mollweide
+from daskspectral.plot.common import figure_of
 from daskspectral.plot.files import refuse_picture, save_figure
 from daskspectral.plot.functions import (
     eigenfunction,
@@ -37,11 +37,9 @@ from daskspectral.plot.functions import (
     embedding,
     landmarks,
     panels,
-    save_eigenfunctions,
     series,
 )
 from daskspectral.plot.spectra import chapman_kolmogorov, choice, gram, held_out, spectrum, timescales
-from daskspectral.plot.style import figure_of
 
 __all__ = [
     "chapman_kolmogorov",
@@ -57,7 +55,6 @@ __all__ = [
     "mollweide",
     "panels",
     "refuse_picture",
-    "save_eigenfunctions",
     "save_figure",
     "series",
     "spectrum",

@@ -16,7 +16,7 @@ from scipy.ndimage import gaussian_filter
 from scipy.spatial import KDTree
 
 from daskspectral.errors import ExtrapolationWarning
-from daskspectral.plot.style import BLUE, FAINT, LINE, Scale, axes_of, dots, globe, plain
+from daskspectral.plot.common import BLUE, FAINT, MUTED, Scale, axes_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,15 +32,14 @@ _NEIGHBOURS, _BINS = 10, 16
 
 
 def canvas_of(points: Array, values: Values, *, names: Sequence[str], unit: Array | None = None, **look: Any) -> Canvas:
-    """What draws functions over points (m, d), in the units of the data.
+    """Return what draws functions over points (m, d), in the units of the data.
 
-    `values` takes points (..., d) to (..., k); `unit` (d,) is the length in which distances along each column are
+    `values` maps points (..., d) to (..., k); `unit` (d,) is the length in which distances along each column are
     measured. The `look` are the other fields of a `Canvas`.
     """
     d = points.shape[1]
     kind = Globe if on_sphere(points) else Line if d == 1 else Plane if d == 2 else Pairs
     lengths = np.ones(d) if unit is None else unit
-    lengths = fitting(points, lengths) if d == 2 else lengths
     return kind(points, _between(values), values(points), tuple(names), lengths, **look)
 
 
@@ -56,19 +55,18 @@ def _between(values: Values) -> Values:
 
 
 def on_sphere(points: Array) -> bool:
-    """Whether points (m, d) lie on the unit sphere of three dimensions."""
+    """Return whether points (m, d) lie on the unit sphere of three dimensions."""
     return points.shape[1] == 3 and bool(np.abs(np.linalg.norm(points, axis=1) - 1).max() <= ON_SPHERE)
 
 
-def fitting(points: Array, unit: Array) -> Array:
-    """The lengths (d,) in which points (m, d) fill a picture: `unit`, but none spans more than `LONGEST` of another.
+def to_scale(points: Array, unit: Array) -> Array:
+    """Return the lengths (2,) in which a picture of the plane is to scale: `unit`, or the ranges of points (m, 2).
 
-    Columns in units of their own, degrees and metres say, are not drawn to scale: one of them would be a line.
+    The latter if one range is more than four times the other: columns in degrees and meters would be a line.
     """
-    low, high = np.quantile(points, [0.005, 0.995], axis=0)
-    spans = (high - low) / unit
-    least = spans.max() / LONGEST
-    return np.asarray(unit * np.where((spans > 0) & (spans < least), spans / (least or 1.0), 1.0))
+    spans = np.ptp(np.quantile(points, [0.005, 0.995], axis=0), axis=0)
+    ratio = spans / unit
+    return np.asarray(unit if ratio.max() <= LONGEST * ratio.min() or not spans.all() else spans)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +80,6 @@ class Canvas(ABC):
     unit: Array
     grid: int = GRID
     shown: int = SHOWN
-    box: bool = False
-    """Whether the points are no data, but places that fill a box."""
 
     what: ClassVar[str]
     """How a function is drawn, in words."""
@@ -94,20 +90,19 @@ class Canvas(ABC):
     """Of the values within the bands that have an end."""
 
     @abstractmethod
-    def draw(self, axes: Axes, i: int, scale: Scale, *, labels: bool = True) -> None:
-        """Draw function i, with the names of the columns at the axes where there are to be `labels`."""
+    def draw(self, axes: Axes, i: int, scale: Scale) -> Any:
+        """Draw function i with the names of the columns; return what a color bar describes, or None."""
 
     @property
     def size(self) -> tuple[float, float]:
         """Width and height of one picture, in inches."""
-        return 4.0, 3.0
+        return 4.2, 3.2
 
     @final
-    def picture(self, i: int, scale: Scale, ax: Axes | None = None, *, size: float = 1.0) -> Axes:
-        """Function i in the axes that are given, or in a figure of its own, of this share of the size."""
+    def picture(self, i: int, scale: Scale, ax: Axes | None = None, *, size: float = 1.0) -> tuple[Axes, Any]:
+        """Draw function i into the given axes, or into a figure of this share of the size; return them and `draw`'s."""
         axes = axes_of(ax, (size * self.size[0], size * self.size[1]), self.projection)
-        self.draw(axes, i, scale)
-        return axes
+        return axes, self.draw(axes, i, scale)
 
     def scale(self, components: Sequence[int]) -> Scale:
         """The bands of these functions."""
@@ -125,21 +120,17 @@ class Line(Canvas):
 
     what = "its values against the column, over a histogram of the rows"
 
-    def draw(self, axes: Axes, i: int, scale: Scale, *, labels: bool = True) -> None:
+    def draw(self, axes: Axes, i: int, scale: Scale) -> Any:
         low, high = np.quantile(self.points, [0.001, 0.999])
         low, high = (low, high) if low < high else (low - 0.5, high + 0.5)
         x = np.linspace(low, high, 600)
         values = self.evaluate(x[:, None])[:, i]
         top = 1.1 * max(1.5, float(np.abs(values).max()))
-        if not self.box:
-            counts, edges = np.histogram(self.points[:, 0], bins=60, range=(low, high))
-            axes.stairs(0.7 * top * counts / counts.max() - top, edges, baseline=-top, fill=True, color=FAINT)
-        axes.axhline(0, color=LINE, linewidth=0.5)
-        axes.plot(x, values, color=BLUE, linewidth=1.3)
-        axes.set(xlim=(low, high), ylim=(-top, top))
-        if labels:
-            axes.set(xlabel=self.names[0])
-            plain(axes)
+        counts, edges = np.histogram(self.points[:, 0], bins=60, range=(low, high))
+        axes.stairs(0.7 * top * counts / counts.max() - top, edges, baseline=-top, fill=True, color=FAINT)
+        axes.axhline(0, color=MUTED, linewidth=0.5)
+        axes.plot(x, values, color=BLUE)
+        axes.set(xlim=(low, high), ylim=(-top, top), xlabel=self.names[0])
 
 
 class Plane(Canvas):
@@ -147,38 +138,33 @@ class Plane(Canvas):
 
     what = "level lines where there are rows, and some of the rows as points"
 
-    def draw(self, axes: Axes, i: int, scale: Scale, *, labels: bool = True) -> None:
+    def draw(self, axes: Axes, i: int, scale: Scale) -> Any:
         x, y, values, excess = self._maps
-        level_lines(axes, x, y, values[..., i], scale=scale, excess=excess)
-        if not self.box:
-            axes.plot(*self.points[self.some].T, ",", color="black", alpha=0.15, rasterized=True)
-        axes.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
-        axes.set_aspect(self.unit[0] / self.unit[1])
-        if labels:
-            axes.set(xlabel=self.names[0], ylabel=self.names[1])
-            plain(axes)
-        else:
-            axes.set(xticks=[], yticks=[])
+        drawn = filled_lines(axes, x, y, values[..., i], scale, excess=excess)
+        axes.plot(*self.points[self.some].T, ",", color="black", alpha=0.15, rasterized=True)
+        axes.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), xlabel=self.names[0], ylabel=self.names[1])
+        axes.set_aspect(self._lengths[0] / self._lengths[1])
+        return drawn
 
     @property
     def size(self) -> tuple[float, float]:
         x, y = self._maps[:2]
-        aspect = float(np.clip(np.ptp(y) / self.unit[1] / (np.ptp(x) / self.unit[0]), 0.25, 4))
+        aspect = float(np.clip(np.ptp(y) / self._lengths[1] / (np.ptp(x) / self._lengths[0]), 0.25, 4))
         width = 4.4 / max(1, aspect**0.5)
         return width, width * aspect + 0.4
 
     @cached_property
+    def _lengths(self) -> Array:
+        return to_scale(self.points, self.unit)
+
+    @cached_property
     def _maps(self) -> tuple[Array, Array, Array, Array | None]:
-        if self.box:
-            low, high = self.points.min(axis=0), self.points.max(axis=0)
-            x, y = (np.linspace(a, b, self.grid) for a, b in zip(low, high, strict=True))
-            return x, y, self.evaluate(np.stack(np.meshgrid(x, y), axis=-1)), None
-        radius, dense, excess_at = support(self.points / self.unit)
+        radius, dense, excess_at = support(self.points / self._lengths)
         low, high = dense.min(axis=0) - radius, dense.max(axis=0) + radius
         x, y = (np.arange(a, b, (high - low).max() / self.grid) for a, b in zip(low, high, strict=True))
         grid = np.stack(np.meshgrid(x, y), axis=-1)
         excess = gaussian_filter(excess_at(grid), 2 * self.grid / GRID, mode="nearest")
-        return x * self.unit[0], y * self.unit[1], self.evaluate(grid * self.unit), excess
+        return x * self._lengths[0], y * self._lengths[1], self.evaluate(grid * self._lengths), excess
 
 
 class Globe(Canvas):
@@ -187,10 +173,9 @@ class Globe(Canvas):
     projection = "mollweide"
     what = "level lines in the Mollweide projection, the third column upward"
 
-    def draw(self, axes: Axes, i: int, scale: Scale, *, labels: bool = True) -> None:
+    def draw(self, axes: Axes, i: int, scale: Scale) -> Any:
         x, y, values, excess = self._maps
-        level_lines(axes, x, y, values[..., i], scale=scale, excess=excess, transform=projected(axes))
-        globe(axes)
+        return globe(axes, filled_lines(axes, x, y, values[..., i], scale, excess=excess, transform=projected(axes)))
 
     @property
     def size(self) -> tuple[float, float]:
@@ -199,7 +184,7 @@ class Globe(Canvas):
     @cached_property
     def _maps(self) -> tuple[Array, Array, Array, Array | None]:
         points, x, y = mollweide(self.grid)
-        return x, y, self.evaluate(points), None if self.box else support(self.points)[2](points)
+        return x, y, self.evaluate(points), support(self.points)[2](points)
 
 
 class Pairs(Canvas):
@@ -209,23 +194,22 @@ class Pairs(Canvas):
     # most values of a function of unit norm are below 1, and points of the pale bands would be lost
     least, share = 1.0, 0.95
 
-    def draw(self, axes: Axes, i: int, scale: Scale, *, labels: bool = True) -> None:
+    def draw(self, axes: Axes, i: int, scale: Scale) -> Any:
         points, values = self.points[self.some], self.values[self.some, i]
         first, second = telling(self.points, self.values[:, i])
         order = np.argsort(np.abs(values))  # large values on top
-        dots(axes, points[order, first], points[order, second], scale.of(values[order]), size=7.0, rasterized=True)
-        if labels:
-            axes.set(xlabel=self.names[first], ylabel=self.names[second])
-            plain(axes)
+        axes.set(xlabel=self.names[first], ylabel=self.names[second])
+        x, y = points[order, first], points[order, second]
+        return axes.scatter(x, y, s=7, c=values[order], linewidths=0, rasterized=True, **scale.colors)
 
 
 def telling(points: Array, values: Array) -> tuple[int, int]:
-    """The two columns of points (m, d) that tell most of values (m,), by the variance of their means in bins."""
+    """Return the two columns of points (m, d) whose bins have means of values (m,) of the largest variance."""
     places = np.argsort(np.argsort(points, axis=0), axis=0) * _BINS // len(points)
-    centred = values - values.mean()
+    centered = values - values.mean()
     shares = []
     for column in places.T:
-        sums, counts = np.bincount(column, centred, _BINS), np.bincount(column, minlength=_BINS)
+        sums, counts = np.bincount(column, centered, _BINS), np.bincount(column, minlength=_BINS)
         shares.append(float((sums**2 / np.maximum(counts, 1)).sum()))
     first, second = np.argsort(-np.asarray(shares), kind="stable")[:2]
     return int(min(first, second)), int(max(first, second))
@@ -239,27 +223,40 @@ def level_lines(
     *,
     largest: float | None = None,
     excess: Array | None = None,
-    scale: Scale | None = None,
     transform: Any = None,
 ) -> Axes:
-    """Filled level lines of values (len(y), len(x)), in colours symmetric about 0 up to `largest`.
+    """Draw filled level lines of values (len(y), len(x)), in colors symmetric about 0 up to `largest`.
 
-    x and y may be 2-d too; `excess`, of the shape of the values, is above 1 where nothing shall be drawn. A `scale` has
-    its own bands in place of the symmetric ones, and x and y are the data of the axes or of matplotlib's `transform`.
+    x and y may be 2-d too; `excess`, of the shape of the values, is above 1 where nothing shall be drawn. x and y are
+    in the data coordinates of the axes or of matplotlib's `transform`.
     """
-    found = scale or Scale.symmetric(float(np.nanmax(np.abs(values))) if largest is None else largest)
-    levels = found.edges
+    scale = Scale.symmetric(float(np.nanmax(np.abs(values))) if largest is None else largest)
+    filled_lines(axes, x, y, values, scale, excess=excess, transform=transform)
+    return axes
+
+
+def filled_lines(
+    axes: Axes, x: Array, y: Array, values: Array, scale: Scale, *, excess: Array | None = None, transform: Any = None
+) -> Any:
+    """Draw level lines as `level_lines` does, in the bands of the scale; return matplotlib's contours."""
     place: dict[str, Any] = {} if transform is None else {"transform": transform}
-    drawn = [axes.contourf(x, y, values, levels=levels, colors=found.colours, extend="both", **place)]
-    if np.any((levels > np.nanmin(values)) & (levels < np.nanmax(values))):
-        look: dict[str, Any] = {"colors": "#262626", "linewidths": 0.35, "linestyles": "solid"}
-        drawn += [axes.contour(x, y, values, levels=levels, **look, **place)]
+    drawn = [axes.contourf(x, y, values, levels=scale.levels, extend="both", **scale.colors, **place)]
+    if np.any((scale.levels > np.nanmin(values)) & (scale.levels < np.nanmax(values))):
+        look: dict[str, Any] = {"colors": "0.15", "linewidths": 0.35, "linestyles": "solid"}
+        drawn += [axes.contour(x, y, values, levels=scale.levels, **look, **place)]
     if excess is not None and excess.max() > 1:
         region = axes.contourf(x, y, excess, levels=[-1.0, 1.0], **place)
         region.remove()
         for contours in drawn:
             contours.set_clip_path(region.get_paths()[0], axes.transData if transform is None else transform)
-    return axes
+    return drawn[0]
+
+
+def globe(axes: Axes, drawn: Any = None) -> Any:
+    """Show faint meridians and parallels without degrees; return `drawn`."""
+    axes.grid(True, linewidth=0.3, alpha=0.5)
+    axes.tick_params(labelbottom=False, labelleft=False)
+    return drawn
 
 
 def mollweide(size: int = GRID) -> tuple[Array, Array, Array]:

@@ -1,9 +1,10 @@
-"""What all pictures ask of an estimator."""
+"""What all pictures share: requirements of an estimator, labels, colors, bands of values, and axes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 from daskspectral.embedding import DiffusionMap, KernelEmbedding, SDPEmbedding
 from daskspectral.spectral import SpectralDecomposition
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.floating[Any]]
 _LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 LONGEST = 32  # characters of a column's name that are drawn
+BLUE, RED, MUTED, FAINT = "tab:blue", "tab:red", "0.45", "0.9"
 Embedding = SDPEmbedding | DiffusionMap | KernelEmbedding
 
 
@@ -72,11 +79,80 @@ def value_label(estimator: Any, i: int) -> str:
 
 
 def with_unit(name: Any, attrs: Mapping[Any, Any]) -> str:
-    """A name from the data with its unit, where the attributes have one."""
-    return f"{name} ({attrs['units']})" if attrs.get("units") else str(name)
+    """Return a name from the data with its unit, if the attributes have one, as `shown` does."""
+    return shown(f"{name} ({attrs['units']})" if attrs.get("units") else str(name))
 
 
-def shown(name: str, longest: int = LONGEST) -> str:
-    """A name from the data as it is drawn: printable, and no longer than an axis."""
+def shown(name: str) -> str:
+    """Return a name from the data as it is drawn: printable, no formula, and no longer than an axis."""
     text = "".join(character if character.isprintable() else " " for character in name)
-    return text if len(text) <= longest else f"{text[: longest - 1]}\N{HORIZONTAL ELLIPSIS}"
+    return (text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}\N{HORIZONTAL ELLIPSIS}").replace("$", r"\$")
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """Bands of values between the levels, in colors of a matplotlib colormap; the outer two have no end."""
+
+    levels: Array
+    cmap: str
+
+    @classmethod
+    def symmetric(cls, largest: float) -> Self:
+        """Return bands about 0; the middle one holds it, so that a function shows no noise where it vanishes."""
+        return cls(np.linspace(-1.02, 1.02, 10) * (largest or 1.0), "RdBu_r")
+
+    @classmethod
+    def between(cls, low: float, high: float) -> Self:
+        """Return bands from the least value to the largest."""
+        low, high = (low, high) if low < high else (low - 0.5, high + 0.5)
+        return cls(np.linspace(low, high, 11)[1:-1], "viridis_r")
+
+    @property
+    def colors(self) -> dict[str, Any]:
+        """The arguments `cmap` and `norm` of matplotlib."""
+        from matplotlib.colors import BoundaryNorm
+
+        return {"cmap": self.cmap, "norm": BoundaryNorm(self.levels, 256, extend="both")}
+
+
+def axes_of(ax: Axes | None, size: tuple[float, float] = (4.8, 3.4), projection: str | None = None) -> Axes:
+    """Return the given axes, or those of a new figure.
+
+    Raises ImportError without matplotlib, ValueError for axes of another projection than the required one.
+    """
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
+    if ax is None:
+        axes = Figure(figsize=size, layout="constrained").add_subplot(projection=projection)
+        if projection is None:
+            axes.spines[["top", "right"]].set_visible(False)
+        return axes
+    if ax.name != (projection or "rectilinear"):
+        wanted = projection or "rectilinear"
+        raise ValueError(f"ax must have the projection {wanted!r}, got {ax.name!r}. Pass it to figure.add_subplot")
+    return ax
+
+
+def figure_of(axes: Axes) -> Figure:
+    """Return the figure of the axes."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    return figure
+
+
+def color_bar(axes: Axes, drawn: Any, label: str) -> None:
+    """Draw the color bar of a matplotlib mappable beside the axes."""
+    edges = getattr(drawn.norm, "boundaries", None)
+    figure_of(axes).colorbar(drawn, ax=axes, label=label, format="{x:.2g}", ticks=None if edges is None else edges[::3])
+
+
+def series_color(i: int) -> dict[str, Any]:
+    """Return the color and the mark of one of several lines."""
+    return {"color": f"C{i % 10}", "marker": "os^DvP"[i % 6]}
+
+
+def legend_above(axes: Axes, columns: int = 3) -> None:
+    """Draw a legend above the axes, if there is more than one label."""
+    if len(axes.get_legend_handles_labels()[1]) > 1:
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, fontsize="small")

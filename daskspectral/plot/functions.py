@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from daskspectral.data.remote import Location, stored
+from daskspectral.data.labelled import stack_rows
+from daskspectral.data.rows import Rows
 from daskspectral.engine.sampling import take_rows
-from daskspectral.plot.canvas import SHOWN, Canvas, Pairs, fitting, on_sphere
+from daskspectral.plot.canvas import SHOWN, Globe, Pairs, filled_lines, globe, on_sphere, to_scale
 from daskspectral.plot.common import (
+    BLUE,
+    FAINT,
+    MUTED,
+    Scale,
+    axes_of,
     check_fitted,
+    color_bar,
     has_right_view,
     is_singular,
+    legend_above,
     require_matplotlib,
-    still,
+    shown,
     value_label,
     values_of,
+    with_unit,
 )
-from daskspectral.plot.fields import aspect_of, draw_field, draw_series, maps_of
-from daskspectral.plot.files import refuse_picture, save_figure
-from daskspectral.plot.style import BLUE, CLOUD, FAINT, SERIES, Scale, axes_of, dots, globe, legend, plain
 from daskspectral.plot.views import View
 from daskspectral.spectral import SpectralDecomposition
+from daskspectral.spectral.functions import in_the_field
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -43,9 +50,7 @@ def eigenfunction(
     *,
     right: bool = False,
     ax: Axes | None = None,
-    colour_bar: bool = True,
     max_points: int = 20_000,
-    random_state: Any = 0,
 ) -> Axes:
     """Draw one eigenfunction over a sample of the rows of X, with axes, units and a colour bar.
 
@@ -58,7 +63,7 @@ def eigenfunction(
 
     Of labelled data whose columns have two dimensions, or whose rows have, it is the map that `eigenfunctions` draws.
 
-    Without X the landmarks stand for the data, or the box of a Fourier lattice. The axes have the names and units of
+    Without X the landmarks stand for the data. The axes have the names and units of
     the columns where the data had them. Raises ImportError without matplotlib, TypeError for other estimators,
     ValueError for X with other columns than at the fit or without a valid row, for a component that there is not,
     without X where the model knows no places, and for right functions of another operator.
@@ -68,16 +73,15 @@ def eigenfunction(
     if right and not has_right_view(estimator):
         raise ValueError(f"right functions of other variables are those of Cross; the model is {estimator}")
     if maps := [] if right else maps_of(estimator, X, [component], max_points):
-        axes = draw_field(maps[0], ax, colour_bar=colour_bar)
-        axes.set_title(value_label(estimator, component), fontsize=9)
+        axes = draw_field(maps[0], ax)
+        axes.set_title(value_label(estimator, component))
         return axes
-    canvas = View(estimator, right).canvas(X, max_points=max_points, random_state=random_state)
-    scale = canvas.scale([component])
-    axes = canvas.picture(component, scale, ax)
-    axes.set_title(value_label(estimator, component), fontsize=9)
-    if colour_bar and canvas.points.shape[1] > 1:
+    canvas = View(estimator, right).canvas(X, max_points=max_points)
+    axes, drawn = canvas.picture(component, canvas.scale([component]), ax)
+    axes.set_title(value_label(estimator, component))
+    if drawn is not None:
         singular = f"{'right' if right else 'left'} singular function"
-        scale.bar(axes, f"{singular if is_singular(estimator) else 'eigenfunction'} {component}", shrink=0.9)
+        color_bar(axes, drawn, f"{singular if is_singular(estimator) else 'eigenfunction'} {component}")
     return axes
 
 
@@ -106,13 +110,11 @@ def series(
     numbers, points = take_rows(source, np.arange(start, stop))
     label, places = view.along(X, numbers)
     axes = draw_series(axes_of(ax, (5.0, 2.0)), places, view.evaluate(points)[:, component], label=label)
-    axes.set_title(value_label(estimator, component), fontsize=9)
+    axes.set_title(value_label(estimator, component))
     return axes
 
 
-def eigenfunctions(
-    estimator: SpectralDecomposition, X: Any, *, count: int = 16, max_points: int = 20_000, random_state: Any = 0
-) -> Figure:
+def eigenfunctions(estimator: SpectralDecomposition, X: Any, *, count: int = 16, max_points: int = 20_000) -> Figure:
     """Draw the first `count` eigenfunctions of a fitted estimator over a sample of the rows of X, a panel for each.
 
     Where the operator has singular values, they are its left singular functions; of complex ones the real part is
@@ -120,7 +122,7 @@ def eigenfunctions(
 
     One column: lines over a histogram of the data. Two: level lines where there are data. Three on the unit sphere
     (|x| = 1 to 1e-6 in the sample): level lines in the Mollweide projection, the third axis upward. Otherwise the
-    sample in the first two eigenfunctions that are not constant, coloured by each of the others.
+    sample in the two columns that tell most of each function, colored by its values.
 
     Labelled data become maps, with the coordinates as axes and a colour bar each. Where columns have two dimensions,
     such as latitude and longitude, it is the regression of the field on the function: what the field does where the
@@ -134,33 +136,26 @@ def eigenfunctions(
     check_fitted(estimator)
     if count < 1 or max_points < 1:
         raise ValueError(f"count and max_points must be 1 or more; they are {count} and {max_points}")
-    shown = range(min(count, len(values_of(estimator))))
-    if maps := maps_of(estimator, X, shown, max_points):
-        return _draw_maps(estimator, maps, shown)
-    canvas = View(estimator).canvas(X, max_points=max_points, random_state=random_state)
-    if isinstance(canvas, Pairs):
-        return _draw_embedding(estimator, canvas, shown)
+    numbers = range(min(count, len(values_of(estimator))))
+    if maps := maps_of(estimator, X, numbers, max_points):
+        titles = [value_label(estimator, numbers[k % len(numbers)]) for k in range(len(maps))]
+        figure, axes = panels(titles, columns=3, width=3.6, aspect=aspect_of(maps[0]))
+        for one, ax in zip(maps, axes, strict=True):
+            draw_field(one, ax)
+        return figure
+    canvas = View(estimator).canvas(X, max_points=max_points)
     width, height = canvas.size
-    titles = [value_label(estimator, i) for i in shown]
-    figure, axes = panels(titles, width=min(2.2, 0.5 * width), aspect=height / width, projection=canvas.projection)
-    for i, ax in zip(shown, axes, strict=True):
-        canvas.draw(ax, i, canvas.scale([i]), labels=False)
+    titles = [value_label(estimator, i) for i in numbers]
+    figure, axes = panels(titles, aspect=height / width, projection=canvas.projection)
+    for i, ax in zip(numbers, axes, strict=True):
+        canvas.draw(ax, i, canvas.scale([i]))
+        ax.xaxis.label.set_fontsize("small")
+        ax.yaxis.label.set_fontsize("small")
+        if not isinstance(canvas, Globe):
+            ax.set(xticks=[], yticks=[])
+        if not isinstance(canvas, Pairs):
+            ax.set(xlabel="", ylabel="")
     return figure
-
-
-@stored
-def save_eigenfunctions(
-    estimator: SpectralDecomposition,
-    X: Any,
-    path: Location,
-    *,
-    overwrite: bool = False,
-    storage_options: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> None:
-    """Draw the eigenfunctions, with the options of `eigenfunctions`, into a file, as `save_figure` does."""
-    refuse_picture(path, overwrite)
-    save_figure(eigenfunctions(estimator, X, **options), path, overwrite=overwrite)
 
 
 def panels(
@@ -179,37 +174,9 @@ def panels(
     figure = Figure(figsize=(width * columns, (width * aspect + 0.3) * rows), layout="constrained")
     axes = [figure.add_subplot(rows, columns, i + 1, projection=projection) for i in range(len(titles))]
     for ax, title in zip(axes, titles, strict=True):
-        ax.set_title(title, fontsize=9, pad=4)
-        ax.tick_params(labelsize=7, length=2)
-        ax.spines[:].set_color("0.7")
+        ax.set_title(title, fontsize="small")
+        ax.tick_params(labelsize="small")
     return figure, axes
-
-
-def _draw_maps(estimator: SpectralDecomposition, maps: Sequence[xr.DataArray], shown: range) -> Figure:
-    """A panel for each map, of one variable after the other."""
-    titles = [value_label(estimator, shown[k % len(shown)]) for k in range(len(maps))]
-    figure, axes = panels(titles, columns=3, width=3.6, aspect=aspect_of(maps[0]))
-    for one, ax in zip(maps, axes, strict=True):
-        draw_field(one, ax)
-    return figure
-
-
-def _draw_embedding(estimator: SpectralDecomposition, canvas: Canvas, shown: range) -> Figure:
-    """The sample in the first two functions that are not constant, coloured by each of the others."""
-    values, points = canvas.values, canvas.points
-    varying = np.flatnonzero(~still(values[:, : len(shown)])).tolist()
-    coloured = varying[2:]
-    coordinates = [(f"eigenfunction {i}", values[:, i]) for i in varying[:2]]
-    coordinates += [(f"column {j}", points[:, j]) for j in range(2 - len(coordinates))]  # where there are fewer
-    (across, x), (upward, y) = coordinates
-    figure, axes = panels([value_label(estimator, i) for i in coloured] or [f"{len(points)} rows"])
-    for n, ax in enumerate(axes):
-        colours: Any = canvas.scale([coloured[n]]).of(values[:, coloured[n]]) if coloured else BLUE
-        dots(ax, x, y, colours, size=3.0, rasterized=True)
-        ax.set(xticks=[], yticks=[])
-    figure.supxlabel(across, fontsize=9)
-    figure.supylabel(upward, fontsize=9)
-    return figure
 
 
 def checked_component(estimator: SpectralDecomposition, component: int | None) -> int:
@@ -249,22 +216,20 @@ def embedding(
         raise ValueError(f"coordinates are (n, k) with the columns {components}; their shape is {values.shape}")
     if color is not None and np.shape(color) != (len(values),):
         raise ValueError(f"color has a value for each of the {len(values)} rows; its shape is {np.shape(color)}")
-    axes = plain(axes_of(ax, (4.6, 3.6)))
+    axes = axes_of(ax, (4.6, 3.6))
     some = slice(None, None, max(1, math.ceil(len(values) / max_points)))
     x, y = (values[some, c].real for c in components)
+    look: dict[str, Any] = {"s": 5, "linewidths": 0, "rasterized": True}
     variable = np.zeros(len(x)) if color is None else np.asarray(color)[some]
     classes = np.unique(variable)
     if color is None:
-        dots(axes, x, y, BLUE, rasterized=True)
+        axes.scatter(x, y, **look)
     elif variable.dtype.kind in "OUSb" or (variable.dtype.kind in "iu" and len(classes) <= CLASSES):
-        for i, one in enumerate(classes):
-            at = variable == one
-            dots(axes, x[at], y[at], SERIES[i % len(SERIES)], label=f"{one}", rasterized=True)
-        legend(axes, title=label or None, markerscale=3, title_fontsize=8)
+        for one in classes:
+            axes.scatter(x[variable == one], y[variable == one], label=shown(str(one)), **look)
+        axes.legend(title=label or None, markerscale=3)
     else:
-        scale = Scale.between(float(np.nanmin(variable)), float(np.nanmax(variable)))
-        dots(axes, x, y, scale.of(variable.astype(float)), rasterized=True)
-        scale.bar(axes, label)
+        color_bar(axes, axes.scatter(x, y, c=variable, **look), label)
     axes.set(xlabel=f"{name} {components[0]}", ylabel=f"{name} {components[1]}")
     return axes
 
@@ -276,47 +241,120 @@ def _varying(values: Array) -> tuple[int, int]:
 
 
 def landmarks(estimator: Any, X: ArrayLike | None = None, *, ax: Axes | None = None) -> Axes:
-    """Draw the landmarks of a fitted estimator, over points X (m, d) of the columns that are used where they are given.
+    """Draw the landmarks of a fitted estimator, over points X (m, d) of the columns that are used if they are given.
 
     One column: their places on a line. Two: the plane. Three on the unit sphere: the Mollweide projection. More: the
     two columns in which they spread most. Raises ImportError without matplotlib, ValueError for a model without
     landmarks.
     """
-    points = None if X is None else np.asarray(X, dtype=float)[:: max(1, math.ceil(len(np.asarray(X)) / SHOWN))]
-    return draw_landmarks(View(estimator), points, ax)
-
-
-def draw_landmarks(view: View, points: Array | None, ax: Axes | None = None) -> Axes:
-    """The landmarks over points (m, d) in the units of the data."""
-    places, names, model = view.landmarks, view.names, view.estimator
+    view, points = View(estimator), None if X is None else np.asarray(X, dtype=float)
+    places, names = view.landmarks, view.names
     if places is None:
-        raise ValueError(f"{type(model).__name__} has no landmarks: its basis is {getattr(model, 'basis_', None)}")
-    d = places.shape[1]
+        raise ValueError(
+            f"{type(estimator).__name__} has no landmarks: its basis is {getattr(estimator, 'basis_', None)}"
+        )
+    points, d = points if points is None else points[:: math.ceil(len(points) / SHOWN)], places.shape[1]
     if d == 1:
-        axes = plain(axes_of(ax, (5.0, 1.8)))
+        axes = axes_of(ax, (4.8, 2.0))
         if points is not None:
             axes.hist(points[:, 0], bins=60, color=FAINT)
-        axes.vlines(places[:, 0], 0, 1, color=BLUE, linewidth=0.7, transform=axes.get_xaxis_transform())
+        axes.vlines(places[:, 0], 0, 1, linewidth=0.7, transform=axes.get_xaxis_transform())
         axes.set(xlabel=names[0], yticks=[])
         return axes
     seen = places if points is None else points
     sphere = on_sphere(seen)
-    axes = axes_of(ax, (4.8, 2.6) if sphere else (4.4, 3.6), "mollweide" if sphere else None)
+    axes = axes_of(ax, (4.4, 3.4), "mollweide" if sphere else None)
     first, second = sorted(np.argsort(-places.std(axis=0), kind="stable")[:2])
-    for some, colour, size, label in ((points, CLOUD, 2.0, "rows"), (places, BLUE, 9.0, "landmarks")):
+    for some, color, size, label in ((points, MUTED, 2, "rows"), (places, BLUE, 12, "landmarks")):
         if some is None:
             continue
         x, y = some[:, first], some[:, second]
         if sphere:
             unit = some / np.linalg.norm(some, axis=1, keepdims=True)
             x, y = np.arctan2(unit[:, 1], unit[:, 0]), np.arcsin(np.clip(unit[:, 2], -1, 1))
-        dots(axes, x, y, colour, size=size, label=label, rasterized=True)
-    legend(axes, markerscale=1.5, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2, borderpad=0.2)
+        axes.scatter(x, y, s=size, c=color, linewidths=0, label=label, rasterized=True)
+    legend_above(axes)
     if sphere:
-        return globe(axes)
+        globe(axes)
+        return axes
     axes.set(xlabel=names[first], ylabel=names[second])
     if d == 2:
         scale = view.preparation.scale
-        lengths = fitting(seen, np.ones(d) if scale is None else scale)
+        lengths = to_scale(seen, np.ones(d) if scale is None else scale)
         axes.set_aspect(lengths[0] / lengths[1], "datalim")
-    return plain(axes)
+    return axes
+
+
+# -- maps of labelled fields ------------------------------------------------------------------------------------------
+
+
+def maps_of(estimator: SpectralDecomposition, X: Any, components: Sequence[int], most: int) -> list[xr.DataArray]:
+    """A map of two dimensions for each of the functions; none of a model of other data.
+
+    Of columns with two dimensions, such as latitude and longitude, the map is the regression of the field on the
+    function, in the field's units; of rows with two it is the function, at `most` rows about.
+    """
+    layout = vars(estimator).get("layout_")
+    if layout is None:
+        return []
+    if any(len(variable.dims) == 2 for variable in layout.variables):
+        try:
+            patterns = estimator.patterns_.single
+        except ValueError:
+            return []
+        if X is not None:
+            View(estimator).source(X)  # refuses other columns
+        found = in_the_field(estimator, patterns[list(components)].real, ("component",))
+        return [maps[k] for maps in found.values() if maps.ndim == 3 for k in range(len(components))]
+    return _over_rows(estimator, X, components, most) if len(layout.sample_dims) == 2 else []
+
+
+def _over_rows(estimator: SpectralDecomposition, X: Any, components: Sequence[int], most: int) -> list[xr.DataArray]:
+    import xarray as xr
+
+    rows, view = Rows.of(X), View(estimator)
+    layout, wanted = vars(estimator)["layout_"], estimator._columns_wanted()
+    stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=layout, wanted=wanted)
+    if stacked is None or len(stacked.rows.sizes) != 2:
+        return []
+    labels = stacked.rows
+    step = int(np.ceil(np.sqrt(np.prod(labels.sizes) / most)))
+    places = [np.arange(0, size, step) for size in labels.sizes]
+    numbers = (places[0][:, None] * labels.sizes[1] + places[1]).ravel()
+    valid, points = take_rows(view.source(X), numbers)
+    values = np.full((len(numbers), len(components)), np.nan)
+    values[np.searchsorted(numbers, valid)] = view.evaluate(points)[:, list(components)]
+    coords = {d: labels.coords[d][at] for d, at in zip(labels.dims, places, strict=True) if d in labels.coords}
+    maps = values.reshape(len(places[0]), len(places[1]), -1)
+    return [xr.DataArray(maps[..., k], coords, labels.dims, f"eigenfunction {i}") for k, i in enumerate(components)]
+
+
+def draw_series(axes: Axes, x: Array, values: Array, *, label: str) -> Axes:
+    """Draw a function along rows that follow one another."""
+    axes.axhline(0, color=MUTED, linewidth=0.5)
+    axes.plot(x, values, color=BLUE, linewidth=0.9)
+    axes.set(xlabel=label, xlim=(x[0], x[-1]) if len(x) > 1 else None)
+    return axes
+
+
+def draw_field(field: xr.DataArray, ax: Axes | None = None) -> Axes:
+    """Draw a field along one dimension, or as a map of two with a color bar."""
+    axis = [field[dim].values for dim in field.dims]
+    axis = [places.astype(float) if places.dtype.kind in "iuf" else np.arange(len(places)) for places in axis]
+    labels = [with_unit(dim, field[dim].attrs) for dim in field.dims]
+    if field.ndim == 1:
+        return draw_series(axes_of(ax, (4.0, 2.2)), axis[0], field.values, label=labels[0])
+    axes = axes_of(ax, (4.4, 4.2 * aspect_of(field) + 0.4))
+    values = np.ma.masked_invalid(field.values)
+    if min(field.shape) > 1 and values.count():
+        scale = Scale.symmetric(float(np.quantile(np.abs(values.compressed()), 0.995)))
+        drawn = filled_lines(axes, axis[1], axis[0], values, scale)
+        color_bar(axes, drawn, with_unit(field.name, field.attrs))
+    axes.set(xlabel=labels[1], ylabel=labels[0])
+    return axes
+
+
+def aspect_of(field: xr.DataArray) -> float:
+    """Height over width of a map."""
+    y, x = (np.ptp(c.values) if (c := field[dim]).dtype.kind in "iuf" else len(c) for dim in field.dims)
+    return float(np.clip(y / (x or 1.0), 0.4, 1.0))

@@ -12,21 +12,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.estimators.summary import moments_of
 from daskspectral.moments import Moments
-from daskspectral.plot.common import Embedding, check_fitted, is_singular, values_of
-from daskspectral.plot.style import (
+from daskspectral.plot.common import (
     BLUE,
     FAINT,
-    INK,
-    LINE,
     MUTED,
-    PAPER,
     RED,
-    above,
+    Embedding,
     axes_of,
-    counted,
-    legend,
-    plain,
-    told_apart,
+    check_fitted,
+    is_singular,
+    legend_above,
+    series_color,
+    values_of,
 )
 from daskspectral.solve.whitening import CUTS
 from daskspectral.spectral import SpectralDecomposition
@@ -37,8 +34,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.floating[Any]]
 LARGEST = 4000  # functions of which the Gram matrix's eigenvalues are computed for a picture
-MARKED = 8  # lags that each have a tick
-WIDEST = 5  # times the range of the values, beyond which the ends of intervals are marks
+WIDEST = 5  # times the range of the values, beyond which intervals are cut
 
 
 def spectrum(
@@ -62,47 +58,35 @@ def spectrum(
     constant = np.arange(k) < getattr(estimator, "constants_", 0)
     intervals = intervals_of(estimator) if isinstance(estimator, SpectralDecomposition) else None
     trusted = np.ones(k, bool) if intervals is None else estimator.trusted_[:k]
-    axes = plain(axes_of(ax))
-    axes.axhline(0, color=LINE, linewidth=0.8, zorder=0)
+    axes = axes_of(ax)
+    axes.axhline(0, color=MUTED, linewidth=0.5)
     x, y = (values.real, values.imag) if plane else (np.arange(k), values.real)
-    if plane:
-        axes.axvline(0, color=LINE, linewidth=0.8, zorder=0)
-        if intervals is not None:
-            axes.hlines(y, *intervals[:k].T, color=BLUE, linewidth=1.3, label="95 % interval")
-        if not y.any():
-            axes.set_ylim(-1, 1)  # all of them are real
-    else:
-        counted(axes.xaxis)
-        if intervals is None:
-            axes.vlines(x, 0, y, color=LINE, linewidth=1)
-        else:
-            _draw_errors(axes, y, estimator.held_out_[:k], intervals[:k], trusted, constant)
+    if plane and intervals is not None:
+        axes.hlines(y, *intervals[:k].T, label="95 % interval")
+    elif intervals is not None:
+        _draw_errors(axes, y, estimator.held_out_[:k], intervals[:k], trusted, constant)
     _draw_values(axes, x, y, trusted, constant)
     if exact is not None:
         true = np.asarray(exact)
         at = (true.real, true.imag) if plane else (np.arange(len(true)), true)
-        axes.plot(*at, "x", color=RED, markersize=7, label="exact")
+        axes.plot(*at, "x", color=RED, label="exact")
     name = "singular value" if singular else "eigenvalue"
     axes.set(xlabel="real part" if plane else "index", ylabel="imaginary part" if plane else name)
-    above(axes)
+    if not plane:
+        axes.locator_params("x", integer=True)
+    legend_above(axes)
     return axes
 
 
-def _size(count: int) -> float:
-    """The size of marks, in points, of which `count` stand side by side."""
-    return min(4.5, max(2.0, 110 / max(count, 1)))
-
-
 def _draw_values(axes: Axes, x: Any, y: Array, trusted: NDArray[np.bool_], constant: NDArray[np.bool_]) -> None:
-    """Draw values as dots, hollow where they are not trusted, and as diamonds where they are of a constant."""
-    named = "learned" if trusted.all() else "trusted"
-    for some, label, mark, edge, face in (
-        (~constant & trusted, named, "o", BLUE, BLUE),
-        (~constant & ~trusted, "not trusted", "o", BLUE, PAPER),
-        (constant, "constant", "D", MUTED, MUTED),
+    """Draw values as dots, hollow if they are not trusted, and as diamonds if they are of a constant."""
+    for some, label, mark, face in (
+        (~constant & trusted, "learned" if trusted.all() else "trusted", "o", BLUE),
+        (~constant & ~trusted, "not trusted", "o", "none"),
+        (constant, "constant", "D", BLUE),
     ):
         if some.any():
-            axes.plot(x[some], y[some], mark, mec=edge, mfc=face, markersize=_size(len(x)), label=label)
+            axes.plot(x[some], y[some], mark, mec=BLUE, mfc=face, markersize=4.5, label=label)
 
 
 def _draw_errors(
@@ -113,35 +97,21 @@ def _draw_errors(
     trusted: NDArray[np.bool_],
     constant: NDArray[np.bool_],
 ) -> None:
-    """Draw the intervals (k, 2) of values, dashed where they are not trusted, and the values on rows held out."""
-    k = len(values)
-    if trusted.any() and not trusted.all():
-        edges, across = np.arange(k + 1) - 0.5, axes.get_xaxis_transform()
-        axes.stairs(trusted, edges, fill=True, color=FAINT, linewidth=0, zorder=-1, transform=across)
-    for some, dashes in ((trusted, ()), (~trusted, (3.7, 1.6))):
+    """Draw the intervals (k, 2) of values, dashed if they are not trusted, and the values on rows held out."""
+    looks: tuple[dict[str, Any], ...] = ({"label": "95 % interval"}, {"linestyles": ":"})
+    for some, look in zip((trusted, ~trusted), looks, strict=True):
         at = np.flatnonzero(some & ~constant)
-        low, high = intervals[at].T
-        axes.vlines(at, low, high, color=BLUE, linewidth=1.3, linestyles=(0.0, dashes))
-    if not constant.all():
-        axes.plot([], [], color=BLUE, linewidth=1.3, label="95 % interval")
+        axes.vlines(at, *intervals[at].T, **look)
     known = np.flatnonzero(~np.isnan(held) & ~constant)
     if len(known):
-        axes.plot(known, held[known], "_", color=INK, markersize=2 * _size(k), markeredgewidth=1.0, label="held out")
-    low, high = _ends(np.concatenate([values, held[known]]))
-    most = WIDEST * (high - low)  # an interval may be far wider than all values, and goes on behind a mark
-    shown = intervals[~constant]
-    ends = np.array(_ends(np.clip(np.append(shown[np.isfinite(shown)], [low, high]), low - most, high + most)))
-    room = 0.06 * (ends[1] - ends[0])
-    for column, sign, mark in ((0, -1, "v"), (1, 1, "^")):
-        beyond = np.flatnonzero((sign * intervals[:, column] > sign * ends[column]) & ~constant)
-        axes.plot(beyond, np.full(len(beyond), ends[column]), mark, color=BLUE, markersize=_size(k), clip_on=False)
-    axes.set(xlim=(-0.6, k - 0.4), ylim=(ends[0] - room, ends[1] + room))
-
-
-def _ends(values: Array) -> tuple[float, float]:
-    """The least and the largest of values and 0; (0, 1) of the constant's 0 alone."""
-    low, high = min(0.0, float(np.nanmin(values))), max(0.0, float(np.nanmax(values)))
-    return low, high if low < high else 1.0
+        axes.plot(known, held[known], "_", color="black", markersize=9, label="held out")
+    ends = np.append(values, held[known])
+    low, high = min(0.0, float(ends.min())), max(0.0, float(ends.max()))
+    shown = intervals[~constant & np.isfinite(intervals).all(axis=1)]
+    if high > low and shown.size:  # an interval may be far wider than all values
+        most = WIDEST * (high - low)
+        bottom, top = max(low - most, min(low, shown.min())), min(high + most, max(high, shown.max()))
+        axes.set_ylim(bottom - 0.05 * (top - bottom), top + 0.05 * (top - bottom))
 
 
 def held_out(estimator: SpectralDecomposition, *, ax: Axes | None = None) -> Axes:
@@ -156,16 +126,16 @@ def held_out(estimator: SpectralDecomposition, *, ax: Axes | None = None) -> Axe
     if not known.any() or np.iscomplexobj(values):
         raise ValueError(f"the fit has no values on rows held out: {estimator.status_}")
     values, other = values[known].real, estimator.held_out_[known]
-    axes = plain(axes_of(ax, (3.6, 3.4)))
-    low, high = _ends(np.append(values, other))
-    ends = np.array([low, high]) + 0.05 * (high - low) * np.array([-1, 1])
-    axes.fill_between(ends, ends - 0.1 * np.abs(ends), ends + 0.1 * np.abs(ends), color=FAINT, linewidth=0, zorder=-1)
-    axes.plot(ends, ends, color=MUTED, linewidth=0.8)
+    axes = axes_of(ax, (3.8, 3.4))
+    both = np.concatenate([[0.0], values, other])
+    ends = np.array([both.min(), both.max()])
+    axes.fill_between(ends, ends - 0.1 * np.abs(ends), ends + 0.1 * np.abs(ends), color=FAINT, zorder=0)
+    axes.plot(ends, ends, color=MUTED, linewidth=0.8, zorder=1)
     _draw_values(axes, values, other, estimator.trusted_[known], np.zeros(len(values), bool))
     name = "singular value" if is_singular(estimator) else "eigenvalue"
-    axes.set(xlabel=f"{name} of the fit", ylabel="on rows held out", xlim=ends, ylim=ends)
+    axes.set(xlabel=f"{name} of the fit", ylabel="on rows held out")
     axes.set_aspect("equal")
-    above(axes)
+    legend_above(axes)
     return axes
 
 
@@ -190,19 +160,19 @@ def choice(estimator: Any, *, ax: Axes | None = None) -> Axes:
     for candidate in selection.candidates:
         line = lines.setdefault(_family(candidate.kernel), {})
         line[candidate.factor] = max(candidate.score, line.get(candidate.factor, -np.inf))
-    axes = plain(axes_of(ax, (5.4, 4.2)))
+    axes = axes_of(ax, (5.0, 4.0))
     for number, (family, line) in enumerate(sorted(lines.items())):
         factors, scores = zip(*sorted(line.items()), strict=True)
-        axes.plot(factors, scores, linewidth=1.2, markersize=3, label=family, **told_apart(number))
-    axes.plot(best.factor, best.score, "o", mfc="none", mec=INK, markersize=11, label="taken")
+        axes.plot(factors, scores, markersize=3, label=family, **series_color(number))
+    axes.plot(best.factor, best.score, "o", mfc="none", mec="black", markersize=11, label="taken")
     axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_formatter(lambda factor, _: f"{factor:.3g}")
+    axes.xaxis.set_major_formatter("{x:g}")
     finite = np.array([c.score for c in selection.candidates if np.isfinite(c.score)])
     top, bottom = finite.max(), max(finite.min(), finite.max() - 6 * (finite.max() - np.median(finite)))
-    if top > bottom:
+    if top > bottom:  # the worst candidates would leave no room for the others
         axes.set_ylim(bottom - 0.05 * (top - bottom), top + 0.08 * (top - bottom))
     axes.set(xlabel="scale of the kernel, in median distances", ylabel="score on rows held out")
-    legend(axes, loc="upper center", bbox_to_anchor=(0.45, -0.2), ncols=2)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, frameon=False, fontsize="small")
     return axes
 
 
@@ -224,17 +194,12 @@ def gram(model: Any, *, right: bool = False, ax: Axes | None = None) -> Axes:
         raise TypeError(f"the Gram matrix is drawn of a fitted estimator with moments; got {type(model).__name__}")
     values = gram_values(moments, right=right)
     cut = CUTS[moments.dtype]
-    axes = plain(axes_of(ax))
+    axes = axes_of(ax)
     rank = int(np.count_nonzero(values > cut))
-    axes.axvspan(0.5, rank + 0.5, color=FAINT, linewidth=0, zorder=-1)
-    axes.semilogy(np.arange(1, len(values) + 1), np.maximum(values, 1e-18), color=BLUE, linewidth=1.3)
+    axes.semilogy(np.arange(1, len(values) + 1), np.maximum(values, 1e-18))
     axes.axhline(cut, color=RED, linestyle="--", linewidth=1)
-    words = f"{rank} of {len(values)} above the cut {cut:.0e}".replace("e-", "e\N{MINUS SIGN}")
-    axes.set_title(words, fontsize=8, color=INK, loc="left")
-    axes.set(xlabel="direction", ylabel="eigenvalue, of the largest", xlim=(0.5, len(values) + 0.5))
-    counted(axes.xaxis)
-    axes.yaxis.set_major_formatter(power)
-    axes.minorticks_off()
+    axes.set_title(f"{rank} of {len(values)} above the cut {cut:.0e}", fontsize="small")
+    axes.set(xlabel="direction", ylabel="eigenvalue, of the largest")
     return axes
 
 
@@ -287,36 +252,24 @@ def timescales(
             ends |= dict(zip(model.lags_.tolist(), step * around, strict=True))
     if not found:
         raise ValueError("models are fits of Transfer(lag) at one lag or more; there is none")
-    axes = plain(axes_of(ax))
+    axes = axes_of(ax)
     lags = sorted(found)
     for i in range(max(map(len, found.values()))):
         some = [lag for lag in lags if len(found[lag]) > i and np.isfinite(found[lag][i])]
-        times, look = [found[lag][i] for lag in some], told_apart(i)
-        axes.plot(np.multiply(step, some), times, linewidth=1.1, markersize=4, label=_counted("process", i), **look)
+        times, look = [found[lag][i] for lag in some], series_color(i)
+        axes.plot(np.multiply(step, some), times, markersize=4, label=f"process {i + 1}", **look)
         if known := [lag for lag in some if lag in ends]:
             low, high = np.array([ends[lag][i] for lag in known]).T
             high = np.where(np.isfinite(high), high, 1e300)
             axes.fill_between(np.multiply(step, known), low, high, color=look["color"], alpha=0.15, linewidth=0)
-    extent = np.array([lags[0], lags[-1]]) * step
-    shown = extent * [0.8, 1.25]
-    axes.fill_between(shown, 1e-300, shown, color=FAINT, linewidth=0, zorder=-1)
-    axes.plot(shown, shown, color=MUTED, linewidth=0.8)
-    drawn = np.concatenate([extent, *found.values()])
+    diagonal = np.linspace(0.8 * lags[0], 1.1 * lags[-1], 100) * step
+    axes.fill_between(diagonal, 1e-300, diagonal, color=FAINT, zorder=0)
+    drawn = np.concatenate([np.multiply(step, lags), *found.values()])
     drawn = drawn[np.isfinite(drawn) & (drawn > 0)]
-    axes.set(xscale="log", yscale="log", xlim=shown, ylim=(0.6 * drawn.min(), 1.6 * drawn.max()))
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(power)
-        axis.set_minor_formatter(lambda *_: "")
+    axes.set(yscale="log", xlim=diagonal[[0, -1]], ylim=(0.6 * drawn.min(), 1.6 * drawn.max()))
     axes.set(xlabel=f"lag ({unit})", ylabel=f"implied timescale ({unit})")
-    if len(lags) <= MARKED:
-        axes.set_xticks(np.multiply(step, lags))
-    above(axes, columns=5)
+    legend_above(axes)
     return axes
-
-
-def _counted(what: str, i: int) -> str:
-    """One of several in a legend, the first with what they are: process 1, 2, 3."""
-    return f"{'' if i else what} {i + 1}".lstrip()
 
 
 def chapman_kolmogorov(
@@ -336,25 +289,15 @@ def chapman_kolmogorov(
     """
     check_fitted(model, SpectralDecomposition)
     test = model.chapman_kolmogorov(sets)
-    axes, lags = plain(axes_of(ax)), step * test.lags
+    axes, lags = axes_of(ax), step * test.lags
     for i in range(min(count, test.predicted.shape[1])):
-        look = told_apart(i)
-        colour = look["color"]
+        look = series_color(i)
         low, high = test.predicted_errors[:, i, i].T
-        axes.fill_between(lags, low, high, color=colour, alpha=0.15, linewidth=0)
-        axes.plot(lags, test.predicted[:, i, i], color=colour, linewidth=1.1)
-        axes.vlines(lags, *test.measured_errors[:, i, i].T, color=colour, linewidth=1.0)
-        mark = {**look, "linestyle": "none"}
-        label = _counted("set" if sets else "process", i)
-        axes.plot(lags, test.measured[:, i, i], markersize=4, label=label, **mark)
+        axes.fill_between(lags, low, high, color=look["color"], alpha=0.15, linewidth=0)
+        axes.plot(lags, test.predicted[:, i, i], color=look["color"])
+        axes.vlines(lags, *test.measured_errors[:, i, i].T, color=look["color"])
+        label = f"{'set' if sets else 'process'} {i + 1}"
+        axes.plot(lags, test.measured[:, i, i], linestyle="none", markersize=4, label=label, **look)
     axes.set(xlabel=f"lag ({unit})", ylabel="probability to stay" if sets else "autocorrelation")
-    above(axes, columns=5)
+    legend_above(axes)
     return axes
-
-
-def power(value: float, _: Any) -> str:
-    """The label of a logarithmic axis: 10 and its power, or the number itself from 0.1 to 1000."""
-    if 0.05 < value < 2000:
-        return f"{value:g}"
-    digits = str(round(float(np.log10(value)))).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"10{digits}"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import as_lattice, at_landmarks
+from daskspectral.basis import at_landmarks
 from daskspectral.data.columns import ColumnNames
 from daskspectral.data.labelled import stack_rows
 from daskspectral.data.readers import ArrayReader
@@ -57,9 +57,9 @@ class View:
             attrs = attrs if layout.kept is None else [a for a, kept in zip(attrs, layout.kept, strict=True) if kept]
             names = [with_unit(name, of) for name, of in zip(layout.names, attrs, strict=True)]
         elif self._columns is not None:
-            names = self._columns.texts
+            names = [shown(text) for text in self._columns.texts]
         chosen = self.preparation.columns
-        return [shown(name) for name in (names if chosen is None else [names[i] for i in chosen])]
+        return names if chosen is None else [names[i] for i in chosen]
 
     @property
     def _columns(self) -> ColumnNames | None:
@@ -88,9 +88,9 @@ class View:
             raise ValueError(f"{what} has {source.n_features_in} columns, the model was fitted on {self.width}")
         return source.with_preparation(columns=self.preparation.columns)
 
-    def sample(self, X: Any, size: int, random_state: Any = 0) -> Array:
+    def sample(self, X: Any, size: int) -> Array:
         """Valid rows of X (m, d), drawn at random. Raises ValueError where there are none."""
-        _, points = draw_rows(self.source(X), size, np.random.default_rng(random_state))
+        _, points = draw_rows(self.source(X), size, np.random.default_rng(0))
         if not len(points):
             raise ValueError("X has no valid row to draw: each of them holds NaN or infinity")
         return points
@@ -113,11 +113,16 @@ class View:
         values = np.asarray(functions(self.like_fit(points), progress=False))
         return np.asarray(values.real.reshape(*points.shape[:-1], -1))
 
-    def canvas(self, X: Any, *, max_points: int = 20_000, random_state: Any = 0, **look: Any) -> Canvas:
-        """What draws the eigenfunctions over rows of X, or without X over the landmarks or the box of a lattice."""
-        places = self.landmarks if X is None else self.sample(X, max_points, random_state)
-        box = places is None
-        return self.over(self._corners() if places is None else places, self.evaluate, box=box, **look)
+    def canvas(self, X: Any, *, max_points: int = 20_000, **look: Any) -> Canvas:
+        """Return what draws the eigenfunctions over rows of X, or without X over the landmarks.
+
+        Raises ValueError without both.
+        """
+        places = self.landmarks if X is None else self.sample(X, max_points)
+        if places is None:
+            basis = getattr(self.estimator, f"{self._side}basis_")
+            raise ValueError(f"functions of {basis.description} are drawn over rows of the data. Pass X.")
+        return self.over(places, self.evaluate, **look)
 
     def over(self, points: Array, values: Values, **look: Any) -> Canvas:
         """What draws functions over points (m, d); see `canvas_of`."""
@@ -134,18 +139,3 @@ class View:
     def _in_units(self, points: Array) -> Array:
         """Prepared points (p, d) in the units of X."""
         return replace(self.preparation, columns=None).inverse(points, points.shape[1])
-
-    def _corners(self) -> Array:
-        """Points that fill the box of a Fourier lattice. Raises ValueError for other bases."""
-        basis = getattr(self.estimator, f"{self._side}basis_")
-        lattice = as_lattice(basis)
-        if lattice is None or lattice.box is None:
-            raise ValueError(
-                f"the functions of {basis.description} are drawn over rows of the data: give X, the points of the fit"
-            )
-        periods = lattice.periods or (None,) * len(lattice.box)
-        sides = [side or (0.0, period or 1.0) for side, period in zip(lattice.box, periods, strict=True)]
-        ends = np.asarray(sides, dtype=float).T
-        points = np.random.default_rng(0).uniform(ends[0], ends[1], (2000, ends.shape[1]))
-        points[:2] = ends
-        return self._in_units(points)

@@ -2,19 +2,19 @@
 
 Reading the report
 ------------------
-The page is one HTML file: pictures, tables and words, no scripts, nothing loaded from anywhere, light or dark as the
-reader's system asks. It can be mailed, archived beside the model, and printed.
+The page is one HTML file: pictures (SVG), tables and words, no scripts, no other files, light or dark as the reader's
+system prefers. It can be mailed, archived beside the model, and printed.
 
-Read it from the top; stop where a doubt decides.
+Read it from the top:
 
-1. **The head**: what was found and which values are not trusted, then numbers, then all that the fit warned of, in
-   words. A warning names a cause and a remedy: follow it before reading on. `repr` of a fitted estimator, a notebook
-   and `daskspectral info` say the same.
+1. **The head**: what was found and which values are not trusted, then numbers, then all warnings of the fit. A warning
+   names a cause and a remedy: follow it before reading on. `repr` of a fitted estimator, a notebook and
+   `daskspectral info` show the same.
 2. **Spectrum**: the values, with 95 % intervals from the folds of the one pass. Filled dots are trusted: held-out
    values differ from them by less than a tenth, the intervals are narrower than 30 %, and half of the landmarks change
    them by no more than a tenth. Only they, and their functions, are results; hollow dots are an invitation to take
-   more rows or landmarks, or fewer values. The intervals are of chance; how well the basis suits the operator is not
-   in them.
+   more rows or landmarks, or fewer values. The intervals are of chance; they do not contain how well the basis suits
+   the operator.
 3. **Held out**: each value against its value on rows that were not fitted to. Eigenvalues farther from 0 there, and
    singular values and variances nearer to it, are overfitted.
 4. **Eigenfunctions** (of `Cross` the left and the right singular functions): over the rows of the points that the
@@ -27,8 +27,8 @@ Read it from the top; stop where a doubt decides.
    choice hardly matters; a best candidate at the edge, that a better one may lie beyond.
 7. **Rank**: how many directions the data determine. A rank far below the number of functions is a kernel that is too
    wide.
-8. **Provenance**: the rows read, the size of the sums and the arithmetic; the version, the parameters, the fingerprint
-   by which sums are known to add, and the settings of the command that made the model.
+8. **Provenance**: what was measured, the version, the parameters, the fingerprint by which sums are known to add, and
+   the settings of the command that made the model.
 
 Regressions show the error on rows left out by penalty, and the fitted function; invariant ones the share of each
 eigenspace; embeddings the rows in their coordinates.
@@ -49,6 +49,6 @@ In Python
 ('<!doctype html>', False)
 """
 
-from daskspectral.report.writing import refuse_report, render, save
+from daskspectral.report.page import refuse_report, render, save
 
 __all__ = ["refuse_report", "render", "save"]

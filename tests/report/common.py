@@ -20,11 +20,6 @@ def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def plane() -> tuple[Any, Any]:
-    x = rng().standard_normal((1500, 2))
-    return spectral(Gaussian(1.0)).fit(x), x
-
-
 def spectral(
     kernel: Any = "auto", operator: Any = None, count: int = 60, n_components: int = 6
 ) -> dsp.SpectralDecomposition:
@@ -53,14 +48,9 @@ def lattice() -> tuple[Any, Any]:
 
 def turning() -> tuple[Any, Any]:
     t = np.linspace(0, 200 * np.pi, 2001)[:, None]
-    basis = MonomialBasis(2, 1)
     x = np.hstack([np.cos(t), np.sin(t)])
-    return dsp.SpectralDecomposition(dsp.operators.Transfer(1, "eigen"), basis, n_components=3).fit(x), x
-
-
-def transfer() -> tuple[Any, Any]:
-    x = SAMPLES["ou"].draw(2000, 2, 0.0, rng())[0]
-    return spectral(Gaussian(0.6), dsp.operators.Transfer(10), n_components=4).fit(x), x
+    operator = dsp.operators.Transfer(1, "eigen")
+    return dsp.SpectralDecomposition(operator, MonomialBasis(2, 1), n_components=3).fit(x), x
 
 
 def lags() -> tuple[Any, Any]:
@@ -106,16 +96,11 @@ def sdp() -> tuple[Any, Any]:
 
 
 def moments() -> tuple[Any, Any]:
-    return plane()[0].moments_, None
+    return model("line")[0].moments_, None
 
 
-MODELS: dict[str, Callable[[], tuple[Any, Any]]] = {
-    made.__name__: made
-    for made in (
-        *(plane, moons, line, table, lattice, transfer, lags, turning, cross, field),
-        *(hermite, invariant, sdp, moments),
-    )
-}
+MADE = (moons, line, table, lattice, lags, turning, cross, field, hermite, invariant, sdp, moments)
+MODELS: dict[str, Callable[[], tuple[Any, Any]]] = {made.__name__: made for made in MADE}
 
 
 @cache

@@ -1,0 +1,433 @@
+"""The page: sections of words, pictures and tables by the kind of the model, and one template."""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral import plot
+from daskspectral.data.remote import Location, stored
+from daskspectral.data.writing import write_file
+from daskspectral.embedding import DiffusionMap, KernelEmbedding, SDPEmbedding
+from daskspectral.engine.sampling import take_rows
+from daskspectral.estimators.base import Estimator
+from daskspectral.estimators.summary import Summary, environment, grouped, moments_of, summary_of
+from daskspectral.invariance import InvariantRegressor
+from daskspectral.kernels import Linear
+from daskspectral.moments import Moments
+from daskspectral.moments.intervals import agreeing
+from daskspectral.moments.trust import excess, maximised
+from daskspectral.passes.selection import Selection
+from daskspectral.plot.common import (
+    Scale,
+    axes_of,
+    color_bar,
+    figure_of,
+    has_right_view,
+    is_singular,
+    require_matplotlib,
+    still,
+    value_label,
+    values_of,
+    vanishing,
+)
+from daskspectral.plot.files import refuse_file
+from daskspectral.plot.functions import draw_field, draw_series
+from daskspectral.plot.spectra import LARGEST
+from daskspectral.plot.views import View
+from daskspectral.regression import HermiteRegressor
+from daskspectral.spectral import SpectralDecomposition
+from daskspectral.spectral.functions import in_the_field
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.floating[Any]]
+Cells = Sequence[Sequence[str]]
+
+WITH_POINTS = "It is drawn over the points of the fit: daskspectral report model points."
+SMALL = 0.55  # of the size of a picture that stands alone
+MOST, COUNT, LONGEST = 60, 12, 400  # values and functions that are drawn; characters of a cell
+SERIES, SERIES_ROWS = 5000, 1200  # rows along which functions are drawn without a timescale; points of the line
+GRID, SHOWN, POINTS = 110, 400, 4000  # of a small picture: grid points, rows that are seen, rows that are sampled
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawing by its axes; `alt` describes it to those who cannot see it, `caption` is shown below it."""
+
+    axes: Axes
+    alt: str
+    caption: str = ""
+    small: bool = False
+
+    @property
+    def source(self) -> str:
+        """The picture as the address of an SVG image, with the same bits for the same picture."""
+        import matplotlib as mpl
+
+        drawn = io.BytesIO()
+        with mpl.rc_context({"svg.hashsalt": "daskspectral"}):
+            figure_of(self.axes).savefig(drawn, format="svg", transparent=True, dpi=150, metadata={"Date": None})
+        return f"data:image/svg+xml;base64,{base64.b64encode(drawn.getvalue()).decode()}"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: words, pictures, and tables (titles of the columns first) or texts by their captions."""
+
+    title: str
+    words: Sequence[str] = ()
+    pictures: Sequence[Picture] = ()
+    tables: Mapping[str, str | Cells] | None = None
+    reading: str = ""
+    """How the section is read, a name of `templates/reading.html`."""
+
+    @property
+    def name(self) -> str:
+        """The section's identity in links."""
+        return self.title.lower().replace(" ", "-")
+
+
+@stored
+def save(
+    model: Any,
+    path: Location,
+    X: Any = None,
+    *,
+    overwrite: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    about: str | None = None,
+    settings: str | None = None,
+    saved: str | None = None,
+) -> None:
+    """Write the report of a fitted estimator, or of moments, to a path or URL; it appears whole or not at all.
+
+    `X` are the points of the fit, in any container that `fit` accepts: eigenfunctions are then drawn over them.
+    `about`, `settings`, `saved` and `storage_options` are as in `render` and `daskspectral.save`. Raises as `render`
+    and `refuse_report` do.
+    """
+    refuse_report(path, overwrite)
+    write_file(path, render(model, X, about=about, settings=settings, saved=saved).encode("utf-8"))
+
+
+@stored
+def render(
+    model: Any,
+    X: Any = None,
+    *,
+    about: str | None = None,
+    settings: str | None = None,
+    saved: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> str:
+    """Return the report of a fitted estimator, or of moments, as one self-contained HTML text.
+
+    `about` names the model below the title, `settings` are those kept beside it, as YAML, and `saved` is the version
+    that wrote it. Raises ImportError without matplotlib, TypeError for what is no model of daskspectral, sklearn's
+    NotFittedError before `fit`, and ValueError for X with other columns than at the fit.
+    """
+    require_matplotlib()
+    if not isinstance(model, (Estimator, Moments)):
+        raise TypeError(f"a report is of a fitted estimator of daskspectral or of moments, got {type(model).__name__}")
+    head = summary_of(model)
+    sections = [*_sections(model, X, head), _provenance(model, head, about=about, settings=settings, saved=saved)]
+    version = importlib.import_module("daskspectral").__version__
+    template = environment().get_template("report.html")
+    return str(template.render(head=head, sections=sections, about=about or "", version=version))
+
+
+def refuse_report(path: Location, overwrite: bool) -> None:
+    """Raise an error for a report that could not be written, before the work is done that it would show.
+
+    Raises ImportError without matplotlib, ValueError for another ending than .html or .htm, FileExistsError for a path
+    that exists (with `overwrite`: and is not a file), and another OSError for a folder that cannot be written.
+    """
+    require_matplotlib()
+    refuse_file(path, (".html", ".htm"), overwrite, what="a report")
+
+
+def _sections(model: Any, X: Any, summary: Summary) -> list[Section]:
+    """Return the sections on what was found; those on parts that a model does not have are left out."""
+    found: list[Section] = []
+    match model:
+        case SpectralDecomposition():
+            found = [_spectrum(model, summary), *_dynamics(model), *_held_out(model), *_eigenfunctions(model, X)]
+            found += _patterns(model)
+        case HermiteRegressor():
+            found = [*_penalties(model), *_prediction(model, X)]
+        case InvariantRegressor():
+            found = [_levels(model, summary), *_prediction(model, X)]
+        case SDPEmbedding() | DiffusionMap() | KernelEmbedding():
+            found = [_spectrum(model, summary), *_embedding(model, X)]
+    return [*found, *_landmarks(model, X, summary), *_choice(model, summary), *_rank(model)]
+
+
+def _spectrum(model: Any, summary: Summary) -> Section:
+    values, words = values_of(model), []
+    decomposed = isinstance(model, SpectralDecomposition)
+    if decomposed and np.isnan(model.held_out_).all() and model.trusted_.any():
+        words.append("No value is known on rows held out: trusted are those with narrow intervals.")
+    if decomposed and model.moments_.operator.lag is not None:
+        times = ", ".join(f"{time:.3g}" for time in model.timescales_[0, :3])
+        words.append(f"Implied timescales, in rows, at the lag {model.moments_.operator.lag}: {times}.")
+    if len(values) > MOST:
+        words.append(f"The first {MOST} of {len(values)} are drawn.")
+    picture = Picture(plot.spectrum(model, count=MOST), f"The spectrum. {summary.verdict}")
+    tables = {"All values": summary.table(details=True)}
+    return Section("Spectrum", words, [picture], tables, "spectrum" if decomposed else "")
+
+
+def _dynamics(model: SpectralDecomposition) -> list[Section]:
+    """Return the timescales by the lag and the Chapman-Kolmogorov test; nothing for a fit at one lag."""
+    if not hasattr(model, "lags_") or len(model.lags_) < 2 or not len(model.timescales_[0]):
+        return []
+    pictures = [Picture(plot.timescales(model), "Implied timescales by the lag.")]
+    if model.moments_.right_basis is None:
+        alt = "The autocorrelation of each process by the lag, predicted by the first lag and measured."
+        pictures.append(Picture(plot.chapman_kolmogorov(model), alt))
+    if getattr(model, "sets_", None) is not None:
+        pictures.append(Picture(plot.chapman_kolmogorov(model, sets=True), "The same by sets."))
+    return [Section("Slow processes", (), pictures, reading="dynamics")]
+
+
+def _held_out(model: SpectralDecomposition) -> list[Section]:
+    """Return fitted against held-out values; nothing for a fit without them, or whose values are all 0."""
+    values, other = values_of(model).real, model.held_out_
+    known = ~np.isnan(other) & ~vanishing(values)
+    if np.iscomplexobj(values_of(model)) or not known.any():
+        return []
+    largest = maximised(model.moments_.operator, values)
+    apart = 100 * (excess(values, other, maximised=largest) - 1)
+    first, second = ("fitted", "held-out") if largest else ("held-out", "fitted")
+    agree = np.count_nonzero(agreeing(values, other) & known)
+    words = [f"{agree} of {np.count_nonzero(known)} values differ by less than a tenth."]
+    if np.isfinite(apart):
+        more = "larger" if apart >= 0 else "smaller"
+        words.insert(0, f"In the median {first} values are {abs(apart):.2g} % {more} than the {second} ones.")
+    alt = "Values of the fit against the same values on rows held out."
+    return [Section("Held out", words, [Picture(plot.held_out(model), alt)], reading="held_out")]
+
+
+def _penalties(model: HermiteRegressor) -> list[Section]:
+    """Return the mean squared error on rows left out, by the penalty."""
+    if model.cv_curve_ is None or len(model.cv_curve_) == 0:
+        return []
+    axes = axes_of(None)
+    penalties, errors = np.asarray(model.cv_curve_, dtype=float)[:, :2].T
+    axes.loglog(penalties, np.abs(errors), marker="o", markersize=3)
+    axes.set(xlabel="penalty", ylabel="mean squared error")
+    words = ["The mean squared error on rows left out, by the penalty."]
+    if model.alpha_:
+        axes.axvline(model.alpha_, color="0.5", linestyle="--")
+        words.append(f"{model.alpha_:.3g}, the dashed line, was taken.")
+    return [Section("Held out", words, [Picture(axes, words[0])], reading="penalties")]
+
+
+def _levels(model: InvariantRegressor, summary: Summary) -> Section:
+    """Return how large a part of the target each eigenspace has."""
+    squares = np.array([float(np.linalg.norm(c) ** 2) for c in model.coef_])
+    axes = axes_of(None)
+    axes.bar(np.arange(len(squares)), squares / (squares.sum() or 1.0))
+    axes.set(xlabel="eigenspace", ylabel="share of the square")
+    words = [
+        f"{np.sum(model.invariant_dimensions_)} functions of {model.n_eigenfunctions_} are invariant under the group; "
+        f"the fit has parts in {np.count_nonzero(squares)} of {len(squares)} eigenspaces."
+    ]
+    picture = Picture(axes, "Shares of the eigenspaces in the fitted function.")
+    return Section("Eigenspaces", words, [picture], {"All eigenspaces": summary.table()}, "eigenspaces")
+
+
+def _eigenfunctions(model: SpectralDecomposition, X: Any) -> list[Section]:
+    """Return the eigenfunctions over rows of X or the landmarks, or along trajectories; of Cross those of both views.
+
+    X are rows, a list of trajectories, or a tuple of views; without the second view its landmarks are drawn.
+    """
+    views = _views(model, X)
+    if X is not None and (model.moments_.operator.lag is not None or _is_field(model)):
+        return _along(model, views[0])
+    sections = _over(model, views[0], right=False)
+    if has_right_view(model):
+        sections += _over(model, views[1] if len(views) > 1 else None, right=True)
+    return sections
+
+
+def _views(model: Any, X: Any) -> Sequence[Any]:
+    """Return the trajectories or views of X, one if the operator has one; a list of files is one, too.
+
+    Raises ValueError for more views than the operator has.
+    """
+    operator = model.moments_.operator if isinstance(model, SpectralDecomposition) else None
+    if operator is None or len(operator.views) < 2 or not isinstance(X, (list, tuple)) or not X:
+        return (X,)
+    if operator.lag is None and len(X) > len(operator.views):
+        raise ValueError(f"{operator} has {len(operator.views)} views of each row, got {len(X)}")
+    return X
+
+
+def _over(model: Any, X: Any, *, right: bool) -> list[Section]:
+    """Return the functions over rows of X, or over the landmarks."""
+    title = "Eigenfunctions"
+    if is_singular(model):
+        title = ("Right s" if right else "Left s" if has_right_view(model) else "S") + "ingular functions"
+    if X is None and View(model, right).landmarks is None:
+        return [Section(title, [WITH_POINTS])]
+    canvas = View(model, right).canvas(X, max_points=POINTS, grid=GRID, shown=SHOWN)
+    numbers = np.flatnonzero(~still(canvas.values))[:COUNT].tolist()
+    if not numbers:
+        return []
+    scale, pictures = canvas.scale(numbers), []
+    for i in numbers:
+        axes, _ = canvas.picture(i, scale, size=SMALL)
+        label = value_label(model, i) + ("" if model.trusted_[i] else " (not trusted)")
+        pictures.append(Picture(axes, f"{label}: {canvas.what}.", label, small=True))
+    over = "the landmarks" if X is None else f"rows of the {'second view' if right else 'data'}"
+    words = [f"The first {len(numbers)} that are not constant, over {over}: {canvas.what}."]
+    if axes.name != "rectilinear" or canvas.points.shape[1] > 1:
+        words.append(f"Colors reach from {scale.levels[0]:.2g} (blue) to {scale.levels[-1]:.2g} (red).")
+    if np.iscomplexobj(values_of(model)):
+        words.append("Drawn are the real parts.")
+    return [Section(title, words, pictures, reading="functions")]
+
+
+def _is_field(model: Any) -> bool:
+    """Return whether the columns have dimensions, such as latitude and longitude."""
+    layout = vars(model).get("layout_")
+    return layout is not None and not layout.trivial and any(v.dims for v in layout.variables)
+
+
+def _along(model: SpectralDecomposition, first: Any) -> list[Section]:
+    """Return the functions along the first trajectory, or along the times of a field."""
+    lag, view = model.moments_.operator.lag, View(model)
+    source, slowest = view.source(first), 0.0 if lag is None else float(model.timescales_[0, :1].sum())
+    window = min(source.n, int(np.clip(20 * slowest, 400, 100_000)) if 0 < slowest < np.inf else SERIES)
+    numbers, points = take_rows(source, np.arange(0, window, max(1, window // SERIES_ROWS)))
+    values, (label, x) = view.evaluate(points), view.along(first, numbers)
+    pictures = []
+    for i in np.flatnonzero(~still(values))[:8].tolist():
+        axes = draw_series(axes_of(None, (4.8, 1.9)), x, values[:, i], label=label)
+        pictures.append(Picture(axes, f"{value_label(model, i)} along {label}.", value_label(model, i)))
+    words = [f"The first {len(pictures)} that are not constant, along {window} of {source.n} rows."]
+    title = "Singular functions" if is_singular(model) else "Eigenfunctions"
+    return [Section(title, words, pictures, reading="series")] if pictures else []
+
+
+def _patterns(model: SpectralDecomposition) -> list[Section]:
+    """Return the regression of the columns on the functions, as maps in the dimensions of a field."""
+    if not _is_field(model):
+        return []
+    try:
+        known = model.patterns_
+    except ValueError:
+        return []
+    count, pictures = min(6, len(known.single)), []
+    for name, maps in in_the_field(model, known.single[:count], ("component",)).items():
+        for i in range(count) if maps.ndim in (2, 3) else ():
+            share = f"function {i}: {100 * known.explained[i]:.3g} % of the variance"
+            pictures.append(Picture(draw_field(maps.isel(component=i)), f"Function {i} in {name}.", share))
+    return [Section("Patterns", (), pictures, reading="patterns")] if pictures else []
+
+
+def _prediction(model: HermiteRegressor | InvariantRegressor, X: Any) -> list[Section]:
+    """Return the fitted function of a regression, over rows of X or landmarks."""
+    view = View(model)
+
+    def predicted(points: Array) -> Array:
+        values = np.asarray(model.predict(view.like_fit(points), progress=False), dtype=float)
+        return values.reshape(*points.shape[:-1], -1)
+
+    places = view.landmarks if X is None else view.sample(X, POINTS)
+    if places is None:
+        return [Section("Prediction", [WITH_POINTS])]
+    canvas = view.over(places, predicted, grid=GRID, shown=SHOWN)
+    pictures = []
+    for i in range(min(4, canvas.values.shape[1])):
+        low, high = np.quantile(canvas.values[:, i], [0.005, 0.995])
+        axes, drawn = canvas.picture(i, Scale.between(float(low), float(high)))
+        if drawn is not None:
+            color_bar(axes, drawn, "prediction")
+        pictures.append(Picture(axes, f"Target {i}: {canvas.what}."))
+    return [Section("Prediction", [f"The fitted function: {canvas.what}."], pictures)]
+
+
+def _embedding(model: Any, X: Any) -> list[Section]:
+    """Return the rows in their first coordinates."""
+    values = getattr(model, "embedding_", None)
+    if not isinstance(values, np.ndarray):
+        if X is None:
+            return [Section("Embedding", [WITH_POINTS])]
+        values = np.asarray(model.transform(X, progress=False))
+    values = values[:: math.ceil(len(values) / POINTS)]
+    if values.shape[1] < 2:
+        return []
+    third = values[:, 2] if values.shape[1] > 2 else None
+    axes = plot.embedding(values, name="coordinate", components=(0, 1), color=third, label="coordinate 2")
+    alt = f"{len(values)} rows in the coordinates 0 and 1."
+    return [Section("Embedding", [alt], [Picture(axes, alt)])]
+
+
+def _landmarks(model: Any, X: Any, summary: Summary) -> list[Section]:
+    """Return where the kernel functions sit; nothing without them, or for a linear kernel."""
+    places = View(model).landmarks
+    if places is None or isinstance(getattr(model, "kernel_", None), Linear):
+        return []
+    words = [f"{len(places)} landmarks; a function of the basis sits at each."]
+    if "support" in summary.details:
+        words.append(f"There are {summary.details['support']}.")
+    if places.shape[1] > 2:
+        words.append("Drawn are the two columns in which they spread most.")
+    points = None if X is None else View(model).sample(_views(model, X)[0], 2000)
+    picture = Picture(plot.landmarks(model, points), "The landmarks, and rows of the data.")
+    return [Section("Landmarks", words, [picture], reading="landmarks")]
+
+
+def _choice(model: Any, summary: Summary) -> list[Section]:
+    """Return what was chosen and why; nothing for a model without a choice."""
+    selection = getattr(model, "choice_", None)
+    if not isinstance(selection, Selection):
+        return []
+    if selection.chosen is None:
+        return [Section("Choice", [f"{summary.choice[:1].upper()}{summary.choice[1:]}."])]
+    words, pictures = [f"{summary.facts['chosen']}."], []
+    if selection.median is not None:
+        words.append(f"Scales are in units of the median distance of the rows, {selection.median:.4g}.")
+    if selection.edge:
+        words.append(f"The best scale is the {selection.edge} that was tried: a better one may lie beyond.")
+    if isinstance(model, SpectralDecomposition):
+        pictures = [Picture(plot.choice(model), f"Scores of {len(selection)} candidates; the best is circled.")]
+    return [Section("Choice", words, pictures, {"All candidates": selection.table}, "choice")]
+
+
+def _rank(model: Any) -> list[Section]:
+    """Return how many directions the data determine; nothing if no Gram matrix was summed."""
+    moments = moments_of(model)
+    matrix = None if moments is None else moments.arrays.get("gram")
+    if matrix is None or matrix.ndim != 2 or len(matrix) > LARGEST:
+        return []
+    return [Section("Rank", (), [Picture(plot.gram(model), "Eigenvalues of the Gram matrix.")], reading="rank")]
+
+
+def _provenance(model: Any, summary: Summary, *, about: str | None, settings: str | None, saved: str | None) -> Section:
+    """Return where the model came from: sums, versions, parameters, the settings kept beside it."""
+    facts = {"file": about, "saved by": saved and f"daskspectral {saved}"}
+    if (moments := moments_of(model)) is not None:
+        facts |= {"rows read": grouped(moments.rows or moments.count), "fingerprint": moments.fingerprint}
+    cells = [[name, str(value)] for name, value in facts.items() if value is not None]
+    cells += [[name, str(value)] for name, value in {**summary.facts, **summary.details}.items()]
+    tables: dict[str, str | Cells] = {"What was measured": [["name", "value"], *cells]}
+    if isinstance(model, Estimator):
+        given = {
+            k: repr(v) if not isinstance(v, np.ndarray) else f"array {v.shape}" for k, v in model.plain_params().items()
+        }
+        tables["Parameters"] = [["parameter", "value"], *([name, given[name][:LONGEST]] for name in sorted(given))]
+    if settings:
+        tables["Settings of the command that made it"] = settings
+    return Section("Provenance", tables=tables)
