@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NoReturn, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from daskspectral.registry import Registered
 
@@ -42,29 +42,6 @@ class Field(Registered):
         return self.index if isinstance(self.index, tuple) else (self.index,)
 
     __iter__ = None
-
-    def __array_ufunc__(self, *arguments: Any, **options: Any) -> NoReturn:
-        raise TypeError(_no_number(self))
-
-    def __neg__(self) -> NoReturn:
-        raise TypeError(_no_number(self))
-
-    def _refuse(self, other: object) -> Any:
-        if isinstance(other, Expression):
-            return NotImplemented  # these take a field as their weight, or refuse it
-        raise TypeError(_no_number(self))
-
-    __abs__ = __pos__ = __neg__
-    __mul__ = __add__ = __radd__ = __sub__ = __rsub__ = __rmul__ = _refuse
-    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _refuse
-    __lt__ = __le__ = __gt__ = __ge__ = _refuse
-
-
-def _no_number(field: Field) -> str:
-    return (
-        f"the field {field.name} is a symbol here, and a form cannot compute with fields: it is called once, without "
-        "data. Compute the array beforehand and pass it as a field of its own, fit(Rows(X, fields={'name': array}))"
-    )
 
 
 class Fields:
@@ -199,7 +176,9 @@ class Expression(Registered):
         return self * factor
 
     def __truediv__(self, divisor: float) -> Self:
-        scale = _divisor(divisor)
+        scale = number(divisor)
+        if not scale:
+            raise ValueError("an expression is divided by 0")
         return self._scaled(lambda factor: factor / scale)
 
     def __neg__(self) -> Self:
@@ -364,17 +343,4 @@ def number(factor: object) -> float:
         value = math.nan
     if not math.isfinite(value):
         raise ValueError(f"an expression is multiplied by finite numbers; the other factor was {factor!r}")
-    return value
-
-
-def _divisor(divisor: object) -> float:
-    """What an expression is divided by, as a float. Raises ValueError for 0, and as `number` does."""
-    if isinstance(divisor, Field):
-        raise ValueError(
-            f"an expression is not divided by a field: compute 1 / {divisor.name} beforehand, pass it as a field of "
-            "its own and multiply by it"
-        )
-    value = number(divisor)
-    if not value:
-        raise ValueError("an expression is divided by 0")
     return value

@@ -143,20 +143,10 @@ class Mahalanobis(EmbeddedKernel):
 
     def check(self) -> None:
         super().check()
-        given: Any = self.matrix
-        if not isinstance(given, (tuple, list)):
-            given = np.asarray(given) if np.ndim(given) == 2 else []
-        if any(isinstance(row, np.ndarray) for row in given):
-            self.matrix = [np.asarray(row).tolist() for row in given]
-        nested = isinstance(self.matrix, (tuple, list)) and all(isinstance(row, (tuple, list)) for row in self.matrix)
-        even = nested and len({len(row) for row in self.matrix}) == 1
-        kinds = {type(a) for row in self.matrix for a in row} if even else {str}
-        numbers = all(issubclass(one, (int, float, np.integer, np.floating)) and one is not bool for one in kinds)
-        if not numbers or not np.isfinite(self.root).all() or not self.root.any():
-            raise ValueError(
-                "Mahalanobis takes a matrix (d, e) of finite numbers, not all 0, such as "
-                f"[[1.0, 0.0], [0.0, 0.1]]; it got {self.matrix!r}"
-            )
+        root = np.asarray(self.matrix, dtype=float)
+        if root.ndim != 2 or not np.isfinite(root).all() or not root.any():
+            raise ParameterError("matrix", "a matrix (d, e) of finite numbers, not all 0", self.matrix)
+        self.matrix = root.tolist()
 
     @property
     def root(self) -> Array:
