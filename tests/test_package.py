@@ -1,22 +1,14 @@
 """The package's face: lazy, small, the same for everyone; what `help` teaches, which pytest runs."""
 
-import doctest
 import importlib
 import importlib.util
 import inspect
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import daskspectral as dsp
-from daskspectral.basis import Basis
-from daskspectral.groups import Group
-from daskspectral.kernels import Kernel
-from daskspectral.manifolds import Manifold
-from daskspectral.operators import Operator
 
 HEAVY = (
     *("sklearn", "matplotlib", "distributed", "dask", "dask.array", "zarr", "xarray", "pandas", "fsspec", "tqdm"),
@@ -94,55 +86,3 @@ def test_every_public_class_and_function_has_an_example(name: str) -> None:
         if (inspect.isclass(value) or inspect.isfunction(value)) and ">>> " not in (value.__doc__ or "")
     }
     assert {key for key in lacking if key != "parse" and not key.endswith("_state")} == set()
-
-
-def test_the_top_level_holds_what_belongs_there() -> None:
-    root = Path(__file__).parents[1]
-    if not (root / ".git").exists():
-        pytest.skip("not a checkout")
-    listed = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=True, timeout=60)
-    top = {Path(line).parts[0] for line in listed.stdout.splitlines()}
-    allowed = {"pyproject.toml", "README.md", "daskspectral", "tests", "deploy", "examples", "LICENSE", "CHANGELOG.md"}
-    assert {name for name in top if not name.startswith(".")} <= allowed
-
-
-OFFERED = {"kernels": Kernel, "manifolds": Manifold, "groups": Group, "basis": Basis, "operators": Operator}
-MODULES = [
-    *OFFERED,
-    "forms",
-    "landmarks",
-    "moments.moments",
-    "testing",
-    *(f"testing.{k}" for k in ("basis", "form", "kernel")),
-]
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_a_module_shows_examples(name: str) -> None:
-    module = importlib.import_module(f"daskspectral.{name}")
-    assert any(test.examples for test in doctest.DocTestFinder().find(module)), f"daskspectral.{name} has no example"
-
-
-@pytest.mark.parametrize("name", OFFERED)
-def test_the_table_of_a_package_names_every_class_that_it_offers(name: str) -> None:
-    module = importlib.import_module(f"daskspectral.{name}")
-    classes = [getattr(module, k) for k in module.__all__]
-    offered = {c.__name__ for c in classes if inspect.isclass(c) and issubclass(c, OFFERED[name])}
-    missing = {k for k in offered if not inspect.isabstract(getattr(module, k)) and k not in (module.__doc__ or "")}
-    assert not missing
-
-
-def test_every_room_is_on_the_page_of_whoever_carries_on() -> None:
-    """What to run for it, and where what is added goes; the paths that the page names are there."""
-    root = Path(__file__).parents[1]
-    page = dsp.__doc__ or ""
-    table = page[page.index("    changed ") :]
-    rooms = {path.name for path in (root / "tests").iterdir() if (root / "daskspectral" / path.name).is_dir()}
-    assert {room for room in rooms if room not in table} == set()
-    paths = re.findall(r"(?:tests|examples|daskspectral)/[\w/]+(?:\.\w+)?", page)
-    assert [path for path in paths if not ((root / path).exists() or (root / f"{path}.py").exists())] == []
-    modules = re.findall(r"`((?:cli|data|plot|report|datasets|guides|moments|spectral)\.\w+)", page)
-    for name in modules:
-        module, _, attribute = name.rpartition(".")
-        own = importlib.import_module(f"daskspectral.{module}")
-        assert hasattr(own, attribute) or importlib.util.find_spec(f"daskspectral.{name}"), name

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import comb
 
-from daskspectral.basis.base import Array, Basis, GradientSum, Translation
-from daskspectral.basis.evaluation import Arena, Block, Evaluation
+from daskspectral.basis.base import Array, Basis, Translation
+from daskspectral.basis.evaluation import Block, Evaluation
 from daskspectral.devices import largest
 from daskspectral.forms import Atom
 from daskspectral.kernels.base import MultiIndex, unit_index
@@ -117,9 +117,6 @@ class MonomialBasis(Basis):
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         return _MonomialEvaluation(self, block)
 
-    def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum:
-        return _MonomialGradientSum(self, arena)
-
 
 class _MonomialEvaluation(Evaluation):
     """All monomials of one block, each degree from the one before by one product per variable."""
@@ -166,31 +163,6 @@ class _MonomialEvaluation(Evaluation):
         factors = factors / float(np.prod(self.basis.lengths ** np.array(alpha)))
         there, factors = np.asarray(sources, like=self.table), np.asarray(factors, like=self.table)
         return np.asarray(rows, like=self.table), self.table[there] * factors[:, None].astype(self.table.dtype)
-
-
-class _MonomialGradientSum:
-    """L = sum_a D_a G D_a^T with the Gram matrix G of all monomials; D_a has at most one entry in each row."""
-
-    def __init__(self, basis: MonomialBasis, arena: Arena):
-        self.basis = basis
-        self.first = arena.zeros((basis.size + basis.lead,))
-
-    def add(self, evaluation: Any) -> None:
-        self.first += evaluation.table @ evaluation.table[0]
-
-    def result(self, gram: Array) -> Array:
-        basis, lead = self.basis, self.basis.lead
-        whole = np.empty((len(self.first), len(self.first)), like=self.first)
-        whole[0] = whole[:, 0] = self.first
-        whole[lead:, lead:] = gram
-        total = np.zeros_like(whole)
-        for axis in range(basis.d):
-            found = _derivative(basis.d, basis.degree, unit_index(axis, basis.d))
-            rows, sources, factors = (np.asarray(v, like=whole) for v in found)
-            factors = factors / basis.lengths[axis]
-            total[rows[:, None], rows] += factors[:, None] * factors * whole[sources[:, None], sources]
-        part: Array = total[lead:, lead:]
-        return part
 
 
 Step = tuple[int, slice, slice]

@@ -117,14 +117,10 @@ def place_of(points: Array, metric: bool) -> tuple[Array, Array]:
 
 
 def _checked_mu(mu: Any) -> Any:
-    """mu as one float or a tuple of them. Raises ValueError for others, and where one is not positive."""
-    try:
-        found = np.asarray(mu, dtype=float)
-    except (TypeError, ValueError):
-        found = np.zeros(0)
-    if found.ndim > 1 or not found.size or not (np.isfinite(found).all() and (found > 0).all()):
-        raise ValueError(f"mu is a positive number, or one for each output; it is {mu!r}")
-    return float(found) if found.ndim == 0 else tuple(found.tolist())
+    """Return mu as one float or a tuple of them."""
+    if np.ndim(mu):
+        return tuple(check_number("mu", one, POSITIVE) for one in mu)
+    return check_number("mu", mu, POSITIVE)
 
 
 FEATURES = ("hidden", "outputs")
@@ -214,16 +210,6 @@ class NeuralBasis(Trainable):
             object.__setattr__(self, name, tuple(np.asarray(v, dtype=float) for v in getattr(self, name)))
         for name in ("centre", "scale"):
             object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=float))
-        found = [[v.shape for v in self._layer(name)] for name in ("weights", "biases")]
-        d, last = self._layer("centre").size, self.hidden[-1]
-        outputs = found[0][-1][0] if found[0] and found[0][-1] else 0
-        wanted = [(b, a) for a, b in pairwise([d, *self.hidden, outputs])]
-        if found != [wanted, [shape[:1] for shape in wanted]] or self._layer("scale").shape != (d,):
-            raise ValueError(
-                f"a network of {d} variables with the hidden layers {self.hidden} has weights of the shapes "
-                f"{wanted[:-1]} and (outputs, {last}), and a bias for each row of them; these have {found[0]} and "
-                f"{found[1]}"
-            )
 
     @property
     def frozen(self) -> bool:

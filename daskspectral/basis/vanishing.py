@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis.base import VALUE, Array, Basis, GivenFunctions, GradientSum
+from daskspectral.basis.base import VALUE, Array, Basis, GivenFunctions
 from daskspectral.basis.edges import Edge, Function, GivenEdge
-from daskspectral.basis.evaluation import Arena, Block, ConcatenatedEvaluation, Evaluation, kept
+from daskspectral.basis.evaluation import Block, ConcatenatedEvaluation, Evaluation, kept
 from daskspectral.basis.landmark import Landmarks
 from daskspectral.forms import Atom, Field
 from daskspectral.kernels.base import MultiIndex, unit_index
@@ -142,10 +142,6 @@ class Vanishing(Parameterised, Basis):
             return _VanishingEvaluation(self, block, atoms)
         return ConcatenatedEvaluation(tuple(part.at(block.part(str(i)), atoms) for i, part in enumerate(parts)))
 
-    def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum | None:
-        inner = self.inner.gradient_sum(dtype, arena)
-        return None if inner is None else _VanishingGradientSum(inner, self.size, dtype, arena)
-
 
 class _VanishingEvaluation(Evaluation):
     """One block: the basis with the weights' roots times w, and by itself where derivatives of w come in."""
@@ -206,26 +202,3 @@ class _VanishingEvaluation(Evaluation):
         """A new array: scaled + phi times factors (c,)."""
         phi = self.plain.feature(VALUE)
         return np.asarray(scaled + phi * factors.astype(phi.dtype, copy=False))
-
-
-class _VanishingGradientSum:
-    """sum w² ∇φ · ∇φ by the short cut of the basis, and what the product rule adds, in one product.
-
-    The rest is N + Nᵀ, N = sum φ (w ∇w · ∇φ + |∇w|² φ / 2)ᵀ.
-    """
-
-    def __init__(self, inner: GradientSum, size: int, dtype: Any, arena: Arena):
-        self.inner, self.total = inner, np.zeros((size, size))
-        self.buffer = arena.get("product", (size, size), dtype)
-
-    def add(self, evaluation: Any) -> None:
-        phi = evaluation.plain.feature(VALUE)
-        half = 0.5 * np.einsum("kd,kd->k", evaluation.slope, evaluation.slope)
-        rest = evaluation.plain.along(evaluation.slope) * evaluation.w.astype(phi.dtype, copy=False)
-        rest += phi * half.astype(phi.dtype, copy=False)
-        np.matmul(phi, rest.T, out=self.buffer)
-        self.total += self.buffer
-        self.inner.add(evaluation.scaled)
-
-    def result(self, gram: Array) -> Array:
-        return np.asarray(self.inner.result(gram) + self.total + self.total.T)

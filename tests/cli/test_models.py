@@ -107,16 +107,6 @@ def test_two_fits_share_functions_and_are_merged() -> None:
     assert "scale them before, and leave --standardize out" in str(result.exception)
 
 
-@doubtful
-def test_functions_in_the_span_of_their_rows_are_not_taken_for_others() -> None:
-    x = np.random.default_rng(0).standard_normal((60, 40))
-    store(early=x[:30], late=x[30:])
-    done("fit early.zarr --operator covariance --components 2 --out early.model")
-    result = call("fit", "late.zarr", "--functions-of", "early.model", "--operator", "covariance", "--out", "no.model")
-    assert isinstance(result.exception, ValueError)
-    assert "early.model are combinations of its rows" in str(result.exception)
-
-
 def test_a_regressor_is_updated_and_merged() -> None:
     store(half=PLANE[:200], half_values=VALUES[:200])
     done("regress half.zarr half_values.zarr --kernel gaussian:2 --landmarks 30 --alpha 1e-6 --out half.model")

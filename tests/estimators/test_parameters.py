@@ -131,7 +131,7 @@ BAD_PARAMETERS: list[tuple[Callable[[], Any], str]] = [
     (lambda: dsp.InvariantFeatures().fit(SCALED), "InvariantFeatures takes all columns as they are"),
     (lambda: dsp.KernelEmbedding().fit(Rows(X, on_invalid="skip")), "KernelEmbedding takes every row"),
     (lambda: Rows(X, standardize="no"), "standardize must"),
-    (lambda: Landmarks(count=X[:5]), r"count is how many .* array of shape \(5, 3\).* as points="),
+    (lambda: Landmarks(count=X[:5]), "count"),
     (lambda: Landmarks(1.0), "kernel must"),
     (
         lambda: Landmarks("gausian:1"),
