@@ -60,13 +60,6 @@ def test_a_worker_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "--lifetime 6900s" in last  # five minutes less than the job
 
 
-def test_a_worker_job_on_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = worker_job("slurm", tmp_path, monkeypatch, "--partition", "cpu", "--directive=--qos=low")
-    for directive in ("-p cpu", "--cpus-per-task=6", "-t 02:00:00", "--qos=low"):
-        assert f"#SBATCH {directive}" in lines
-    assert "#SBATCH --gres=gpu:1" in worker_job("slurm", tmp_path, monkeypatch, "--device", "cuda")
-
-
 FIT = """
 import os, sys, signal, time
 open("called", "a").write(repr(sys.argv[1:]) + "\\n")

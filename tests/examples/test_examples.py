@@ -44,18 +44,13 @@ AT_LEAST = {
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning", "ignore::daskspectral.errors.TrustWarning")
 @pytest.mark.parametrize("name", SIZES)
-def test_an_example_keeps_its_bounds(name, tmp_path, monkeypatch, capsys):
+def test_an_example_keeps_its_bounds(name, tmp_path, monkeypatch):
     example, out = import_module(name), tmp_path / "out"
     out.mkdir()
     for attribute, value in SMALLER.get(name, {}).items():
         monkeypatch.setattr(example, attribute, value)
     if name in ("torsions", "positions"):
         numbers = example.main(SIZES[name], out, tmp_path / "data")
-        example.report(numbers)
-        head, *table = capsys.readouterr().out.splitlines()
-        for i, line in enumerate(table[: example.COUNT - 1], 1):  # the columns stand below their headings
-            exact = numbers[f"time scale {i}, on the grid, ps" if name == "torsions" else f"eigenvalue {i} on the grid"]
-            assert line[head.index("on the grid") :] == f"{exact:.4g}"
     elif name == "dipole":
         numbers = example.main(SIZES[name])
     elif name in ("pulsar_clusters", "climate_field"):
@@ -79,7 +74,7 @@ def test_invariant_features_tell_digits_apart_with_fewer_errors(digits, tmp_path
 
 
 @pytest.mark.slow
-def test_a_short_training_finds_the_first_harmonics_and_goes_on_from_its_state(tmp_path, monkeypatch):
+def test_a_short_training_finds_the_first_harmonics(tmp_path, monkeypatch):
     pytest.importorskip("jax", reason="networks are trained by JAX: extra `neural`")
     example = import_module("figure5_network_harmonics")
     monkeypatch.setattr(example, "KEPT", 50)
@@ -88,21 +83,6 @@ def test_a_short_training_finds_the_first_harmonics_and_goes_on_from_its_state(t
     assert numbers["share outside degree 1, Galerkin"] <= 0.05
     errors = [numbers[f"error (21) of 15 eigenvalues, {way}"] for way in ("hidden layer", "Galerkin", "components")]
     assert errors == sorted(errors)
-    start = example.NeuralBasis((8, 8), features="outputs").started(example.sphere(1000, 0), example.OUTPUTS, seed=0)
-    whole = example.train(start, 100, tmp_path / "whole.npz")
-    replace = example.Path.replace
-
-    def stopping(self, target):
-        replace(self, target)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(example.Path, "replace", stopping)
-        with pytest.raises(KeyboardInterrupt):
-            example.train(start, 100, tmp_path / "state.npz")
-    again = example.train(start, 100, tmp_path / "state.npz")
-    for one, other in zip(again.weights, whole.weights, strict=True):
-        np.testing.assert_array_equal(one, other)
 
 
 @doubtful

@@ -1,8 +1,6 @@
 """The pages: every public name has its place, every link leads somewhere, and nothing is taken for markup."""
 
 import importlib
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -54,15 +52,6 @@ def test_every_public_name_has_its_place(pages, builder, site) -> None:
     assert not [name for name in anchors if name.endswith("_request") or "._" in name]
 
 
-def test_what_a_user_calls_first_is_listed_first(pages, site) -> None:
-    listed = [one for one in pages[site / "daskspectral.html"].ids if one in dsp.__all__]
-    assert listed == list(dsp.__all__)
-    warnings = [i for i, one in enumerate(listed) if one.endswith(("Warning", "Error"))]
-    assert warnings == list(range(len(listed) - len(warnings), len(listed)))
-    assert listed[:2] == ["SpectralDecomposition", "Rows"]
-    assert not {"form", "at", "along", "inner"} & {*dir(dsp)}
-
-
 def test_every_link_leads_somewhere_and_every_picture_is_there(pages, site) -> None:
     wrong = []
     for path, page in pages.items():
@@ -84,33 +73,6 @@ def test_anchors_are_unique_and_no_formula_became_markup(pages) -> None:
         assert twice == set(), f"{path}: {twice}"
         others = {tag for tag, _ in page.tags} - set(TAGS.split())
         assert others == set(), f"{path}: {others}"
-
-
-def test_names_in_prose_and_signatures_are_links(site) -> None:
-    operators = (site / "daskspectral/operators.html").read_text(encoding="utf-8")
-    assert '<code><a href="#Laplacian">Laplacian</a>(manifold=None)</code>' in operators
-    embeddings = (site / "daskspectral/embedding.html").read_text(encoding="utf-8")
-    assert '<a href="kernels.html#Kernel">Kernel</a>' in embeddings  # of an annotation
-    assert '"SpectralDecomposition"' in (site / "search.js").read_text(encoding="utf-8")
-
-
-@pytest.mark.slow
-def test_the_command_builds_into_a_folder_of_its_own(tmp_path) -> None:
-    script, out = ROOT / "examples" / "pages" / "build.py", tmp_path / "pages"
-    command = [sys.executable, script, "--out", out]
-    assert b"pages; open" in subprocess.run(command, stdout=subprocess.PIPE, timeout=300, check=True).stdout
-    (out / "index.html").unlink()
-    refused = subprocess.run(command, stderr=subprocess.PIPE, timeout=300)
-    assert refused.returncode == 2
-    assert b"holds something else than pages" in refused.stderr
-
-
-def test_the_command_names_the_extra_that_it_needs(tmp_path) -> None:
-    script = ROOT / "examples" / "pages" / "build.py"
-    code = f"import sys, runpy; sys.modules['pdoc'] = None; runpy.run_path({str(script)!r}, run_name='__main__')"
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.PIPE, timeout=60)
-    assert done.returncode == 1
-    assert done.stderr.decode().splitlines()[-1].endswith('pip install -e ".[test]"')
 
 
 def test_docstrings_are_tables_definitions_and_code_with_formulas_as_they_are(builder) -> None:
