@@ -9,7 +9,7 @@ How to work on it
 -----------------
 A room has the name of its task, and imports run downward from one to the next (import-linter holds them to it):
 
-- `cli`; `report`; `plot` and `testing`: a shell, a page, pictures, and checks of a user's own kernels, bases and forms;
+- `cli`; `report`; `plot` and `testing`: a shell, a page, pictures, and checks of a user's own pieces;
 - `spectral`, `regression`, `embedding`, `invariance`: one method each, its estimators with their algebra and passes; no
   one of the four knows another;
 - `estimators`, `model_selection`: what all estimators share, and scikit-learn's cross-validation of them;
@@ -44,10 +44,11 @@ How to add to it
 ----------------
 Each of these is one class in a module of your own, where it registers itself, is saved and loaded, and nothing else
 changes (`tests/test_adding.py` adds one of each). In the package itself its room's `__init__.py` imports it too, so
-that a file that names it finds it, with a line in the table of its docstring; and a `names.py` has its name in a shell:
+that a file that names it finds it, with a line in the table of its docstring; a `names.py` has its name in a shell; and
+`tests/test_contracts.py`, which holds all of a kind to one contract (`testing`), fails without a case of it:
 
-- an operator: inherit from `operators.Operator`, a dataclass with a `form`; in the package a case in `OPERATORS` of
-  `tests/operators/test_operators.py`, and with a name `cli.options.OPERATORS` and `CASES` of its test;
+- an operator: inherit from `operators.Operator`, a dataclass with a `form`; with a name also `cli.options.OPERATORS`
+  and `CASES` of its test;
 - a kernel: `kernels.RadialKernel` (`profile`, `smoothness`), `kernels.DotKernel`, or `kernels.Kernel`;
 - a manifold: `manifolds.Manifold` (`ambient`, `dimension`, `_normals`; with `_level` and `_eigenspace` its functions);
 - a basis: `basis.Basis` (`size`, `dimension`, `order`, `description`, `at`);
@@ -81,7 +82,7 @@ mypy && lint-imports` come before each commit, 50 s, and `.ci/run` is all that a
 tests in the folder of its name; seconds are those of one process beside other work on two cores:
 
     changed                                       run `pytest`                                       seconds
-    kernels; manifolds; groups; forms             tests/kernels, and so on; tests/testing            18; 27; 8; 13
+    kernels; manifolds; groups; forms             tests/kernels, and so on; tests/test_contracts.py  18; 27; 8; 13
     operators; basis; modes; solve                tests/operators, and so on; tests/test_reference.py 45; 17; 9; 24
     moments                                       tests/moments tests/test_reference.py              130
     neural; choosing                              tests/neural tests/choosing                        44; 17

@@ -16,11 +16,6 @@ from daskspectral.cli.terminal import Formatter
 if TYPE_CHECKING:
     from daskspectral.passes.sums import PassPlan
 
-KEYS = (
-    ". The keys for tls:// are named by DASK_DISTRIBUTED__COMM__TLS__CA_FILE, ...__CLIENT__CERT and ...__CLIENT__KEY "
-    "in the environment, or by distributed.comm.tls in dask's configuration"
-)
-
 
 def refuse(options: Mapping[str, Any], *inputs: str | None) -> None:
     """Raise an error, before any work, for an output or a checkpoint that cannot be written, or replaces an input."""
@@ -118,8 +113,7 @@ def scheduler(options: Mapping[str, Any]) -> Iterator[None]:
         client = Client(address, timeout=timeout)  # type: ignore[no-untyped-call]
     except Exception as error:  # of any kind: what answers there may speak another protocol
         reason = str(error) or f"nothing came back within --connect-timeout {timeout:g} s"
-        keys = KEYS if address.startswith("tls://") else ""
-        raise OSError(f"no dask scheduler answers at {address} (tcp://host:port is wanted): {reason}{keys}") from error
+        raise OSError(f"no dask scheduler answers at {address} (tcp://host:port is wanted): {reason}") from error
     with client:
         if not client.scheduler_info()["workers"]:
             raise OSError(f"the dask cluster at {address} has no workers yet; start some, then run this again")

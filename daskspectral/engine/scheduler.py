@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import sys
 import time
@@ -22,7 +21,6 @@ from dask.callbacks import add_callbacks
 
 from daskspectral.errors import warn_user
 
-logger = logging.getLogger(__name__)
 Graph = Mapping[Any, Any]
 Done = Callable[[Any], None]
 DRIVERS = 8  # threads that each wait for one graph
@@ -109,7 +107,6 @@ class _Cluster(Scheduler):
 
     def __init__(self, client: Any, place: Callable[[Any], str]):
         self._client, self._place, self._address = client, place, client.scheduler.address
-        self._silent: set[str] = set()
 
     def in_flight(self, tasks: int) -> int:
         workers = self._client.scheduler_info(n_workers=-1).get("workers", {}).values()
@@ -172,33 +169,18 @@ class _Cluster(Scheduler):
             heard = {a: heard[a] if heard.get(a, (None,))[0] == beat else (beat, now) for a, beat in beats.items()}
             alive = max([alive, *(since for _, since in heard.values())])
             if now - alive >= patience:
+                states = ", ".join(f"{a} {w.get('status')}" for a, w in [*workers.items()][:5]) or "no workers"
                 raise RuntimeError(
-                    f"{_idleness(workers, list(beats))}: nothing has run for {patience:.0f} s. A run with a checkpoint "
-                    "goes on from there; the dask option daskspectral.patience (seconds) sets how long to wait"
+                    f"nothing has run for {patience:.0f} s ({states}): workers are frozen, paused for want of memory, "
+                    "or cut off. A run with a checkpoint goes on from there; the dask option daskspectral.patience "
+                    "(seconds) sets how long to wait"
                 )
-            for address in {a for a, (_, since) in heard.items() if now - since >= patience} - self._silent:
-                self._silent.add(address)
-                logger.warning("worker %s is silent for %.0f s: frozen, or cut off; others go on", address, patience)
         return handle.result()
 
     def stop(self, handles: list[Any]) -> None:
         if self._client.status == "running":
             for handle in handles:
                 self._client.cancel(handle)
-
-
-def _idleness(workers: Mapping[str, Any], silent: list[str]) -> str:
-    """Why no worker works, and what to do; `silent` are the workers that ran when last heard of."""
-    if not workers:
-        return "there are no workers (start some)"
-    if not silent:
-        return f"all {len(workers)} workers are paused (out of memory: give them more, or use fewer landmarks)"
-    named = ", ".join(silent[:5]) + (", ..." if len(silent) > 5 else "")
-    paused = f", and {len(workers) - len(silent)} more are paused" if len(silent) < len(workers) else ""
-    return (
-        f"{len(silent)} workers are silent{paused}, without a heartbeat: {named} (frozen, suspended, swapping or cut "
-        "off; look at their machines, or start others)"
-    )
 
 
 def warn_from_task(message: str | Warning, category: type[Warning]) -> None:

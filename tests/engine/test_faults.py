@@ -128,12 +128,11 @@ def test_workers_that_are_gone_or_frozen_do_not_hang_the_run(
         else:
             own_cluster[0].scale(0)
 
-    told = r"2 workers are silent, without a heartbeat: " if frozen else r"(no workers|silent).*daskspectral\.patience"
     try:
         with (
             dask.config.set({"daskspectral.patience": 5}),
             after_epoch(2, leave),
-            pytest.raises(RuntimeError, match=told) as caught,
+            pytest.raises(RuntimeError, match="nothing has run") as caught,
         ):
             fit(str(points), tmp_path / "run.zarr")
     finally:
@@ -155,7 +154,7 @@ def test_a_result_whose_worker_left_before_it_was_fetched_does_not_hang(
     asked: list[float] = []
     own_cluster[0].scale(0)
     handle: Any = SimpleNamespace(status="finished", done=lambda: True, key="sum", result=result)
-    with dask.config.set({"daskspectral.patience": 2}), pytest.raises(RuntimeError, match=r"no workers|silent"):
+    with dask.config.set({"daskspectral.patience": 2}), pytest.raises(RuntimeError, match="nothing has run"):
         _Cluster(own_cluster[1], str)._wait_for(handle)
     assert asked[:3] == [2, 4, 8]
 
