@@ -174,7 +174,7 @@ def test_a_solver(added: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     again, text = saved_and_described(model, tmp_path / "m.zarr", capsys, "my_solver.Rates")
     np.testing.assert_array_equal(again.rates_, model.rates_)
     assert "found by a plain eigh" in text
-    with pytest.raises(ValueError, match=r"solver must be 'eigen' or .*'symmetric' or 'rates'; it is 'best'"):
+    with pytest.raises(ValueError, match="'rates'"):
         dsp.operators.BilinearForm(stiffness, "best")
 
 

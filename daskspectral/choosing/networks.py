@@ -13,7 +13,7 @@ from daskspectral.basis import Basis, Trainable
 from daskspectral.basis.evaluation import Arena
 from daskspectral.choosing.pilot import Pilot
 from daskspectral.data.source import Source
-from daskspectral.engine.progress import Progress
+from daskspectral.data.writing import progress_bar
 from daskspectral.engine.sampling import draw_fields
 from daskspectral.moments.folds import FOLD, FoldRule, mixed
 from daskspectral.moments.measure import NUMBER, block_of
@@ -151,10 +151,11 @@ def train(
         None if right is None else started(right, judge.right_view, outputs, seed + 1),
         shared,
     )
-    bar, done = Progress(left.steps, "training", source.progress, "steps"), [0]
+    bar, done = progress_bar(left.steps, "training", source.progress, unit="steps", leave=False), [0]
 
     def tell(step: int, loss: float) -> None:
-        bar.advance(step - done[0], loss=f"{loss:.4g}")
+        bar.set_postfix(loss=f"{loss:.4g}", refresh=False)
+        bar.update(step - done[0])
         done[0] = step
 
     trainer = Trainer(

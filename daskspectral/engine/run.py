@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from daskspectral.data.batches import Bad, Reading
 from daskspectral.data.readers import DaskReader
 from daskspectral.data.source import Source
+from daskspectral.data.writing import progress_bar
 from daskspectral.devices import least_rows
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.plan import Plan
-from daskspectral.engine.progress import Progress
 from daskspectral.engine.scheduler import Scheduler, active_scheduler
 from daskspectral.engine.tasks import MapTask, ReduceTask, Shared, Tally, Total, map_range, reduce_range, stopped
 from daskspectral.engine.threads import one_blas_thread
@@ -166,11 +166,11 @@ class Run:
         sizes, epochs = [stop - start for start, stop in self.plan.ranges], self.plan.epochs
         first = 0 if checkpoint is None else checkpoint.epochs
         single = len(sizes) == 1 and not blocks and checkpoint is None
-        bar: Progress
+        bar: Any
 
         def done(key: Any) -> None:  # on a cluster, rows are counted epoch by epoch instead
             if scheduler.shares_memory and isinstance(key, tuple) and key[0] == tasks:
-                bar.advance(sizes[key[1]])
+                bar.update(sizes[key[1]])
 
         def place(key: Any) -> str:
             kind, *numbers = key if isinstance(key, tuple) else (key,)
@@ -182,7 +182,7 @@ class Run:
         with (
             one_blas_thread(),
             active_scheduler(done, place, single=single) as scheduler,
-            Progress(sum(sizes), self.description, self.source.progress) as bar,
+            progress_bar(sum(sizes), self.description, self.source.progress, leave=False) as bar,
         ):
             shared = scheduler.share(Shared(token, task, rows, edges, out, self.device != "cpu"), f"shared-{token}")
             state = scheduler.share(state, f"state-{token}")
@@ -196,7 +196,7 @@ class Run:
                     yield graph, self._tree(graph, epoch, token, tasks) if summed else [(tasks, i) for i in epoch]
 
             def results() -> Iterator[list[Any]]:
-                bar.advance(sum(sizes[i] for epoch in epochs[:first] for i in epoch))
+                bar.update(sum(sizes[i] for epoch in epochs[:first] for i in epoch))
                 ahead = graphs()
                 for epoch in epochs[first:]:
                     missing = max(0, scheduler.in_flight(self.plan.epoch) - len(pending))
@@ -213,7 +213,7 @@ class Run:
                         stop, value = signalled, _patiently(partial(scheduler.result, pending[0]), since)
                     pending.popleft()
                     if not scheduler.shares_memory:
-                        bar.advance(sum(sizes[i] for i in epoch))
+                        bar.update(sum(sizes[i] for i in epoch))
                     yield value
                     if stop is not None:
                         raise stop

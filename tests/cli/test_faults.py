@@ -12,7 +12,6 @@ import zarr
 from daskspectral.cli import main
 from daskspectral.cli.terminal import Formatter
 from daskspectral.data.writing import progress_bar
-from daskspectral.engine.progress import Progress
 
 FAULT = "(this is a fault of daskspectral; --debug shows where)"
 # as an object store's package would define it
@@ -103,7 +102,3 @@ def test_logs_have_no_control_characters_and_no_credentials(text: str, shown: st
 def test_progress_bars_have_no_control_characters() -> None:
     with progress_bar(9, f"{EVIL} to x", True) as bar:
         assert bar.desc.startswith(f"{SHOWN} to x")
-    with Progress(9, EVIL, True) as shown:
-        shown.advance(1, loss=EVIL)
-        assert shown._bar.desc.startswith(SHOWN)
-        assert shown._bar.postfix == f"loss={SHOWN}"

@@ -84,19 +84,13 @@ LINES = [  # the inputs do not exist: an error about them would come too late
     "transform no.zarr no.zarr --out OUT",
     "sample gaussian --n 100 --out OUT",
 ]
-PLACES = {
-    "file/a/out.png": NotADirectoryError,
-    "locked/out.png": PermissionError,
-}
+PLACES = {"file/a/out.png": NotADirectoryError, "none/out.png": FileNotFoundError}
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_a_directory_that_cannot_be_written(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_that_cannot_be_written(line: str, folder: Path) -> None:
     Path("file").touch()
-    Path("locked").mkdir()
-    access = os.access
-    monkeypatch.setattr(os, "access", lambda path, mode: "locked" not in str(path) and access(path, mode))
     for place, kind in PLACES.items():
-        with pytest.raises(kind):
+        with pytest.raises(kind, match=place.partition("/")[0]):
             raise call(line.replace("OUT", place)).exception or AssertionError(line)
-    assert sorted(os.listdir()) == ["file", "locked"]
+    assert os.listdir() == ["file"]

@@ -149,17 +149,17 @@ def test_a_users_own_function_is_differentiated_twice_and_trusted_by_name(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "name"),
     [
-        ({"hidden": (0,)}, "hidden of a NeuralBasis is a whole number of 1 or more"),
-        ({"features": "last"}, "features must be 'hidden' or 'outputs'"),
-        ({"rate": -1.0}, "rate, the learning rate, is a positive number"),
-        ({"mu": [1.0, 0.0]}, "mu is a positive number, or one for each output"),
-        ({"weights": ()}, "biases is missing"),
+        ({"hidden": (0,)}, "hidden"),
+        ({"features": "last"}, "features"),
+        ({"rate": -1.0}, "rate"),
+        ({"mu": [1.0, 0.0]}, "mu"),
+        ({"weights": ()}, "biases"),
     ],
 )
-def test_options_that_cannot_work_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_options_that_cannot_work_are_refused(options: dict[str, Any], name: str) -> None:
+    with pytest.raises(ValueError, match=name):
         NeuralBasis(**options)
 
 

@@ -368,7 +368,6 @@ def test_wrong_forms_are_caught(wrong: Form, left: Basis | None) -> None:
 class Halved(Symmetric):
     """Eigenvalues times a factor, of the first problem alone."""
 
-    name = "halved"
     calls: list[int] = field(default_factory=list)
 
     def solve(self, problem: SpectralProblem) -> Solution:
