@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 MAPS = {  # the options that each map reads, of those that not all of them read
     "sdp": (
-        *("components", "method", "landmarks", "landmark_method", "landmark_sample", "accuracy", "cache", "cache_path"),
+        *("components", "method", "landmarks", "landmark_method", "landmark_sample", "accuracy"),
         *("device", "columns", "standardize", "tolerance", "max_passes"),
         *("checkpoint", "checkpoint_every"),
     ),
@@ -29,7 +28,7 @@ MAPS = {  # the options that each map reads, of those that not all of them read
 @verb(
     "POINTS",
     f"bandwidth map method landmarks accuracy landmark-method landmark-sample {LABELLED} tolerance max-passes columns "
-    f"standardize cache cache-path device components time density kernel regularization extrapolate seed {VALID} "
+    f"standardize device components time density kernel regularization extrapolate seed {VALID} "
     f"{SAVED} out embedding {RUN}",
     examples=[
         "embed points.zarr --landmarks 100 --out embedder.zarr --embedding coordinates.zarr",
@@ -41,9 +40,8 @@ def embed(points: str, **options: Any) -> None:
     from daskspectral.data.stores import open_zarr
 
     out, embedding, overwrite = options["out"], options["embedding"], options["overwrite"]
-    for option in ("cache_path", "embedding"):
-        if options[option] is not None:
-            refuse_same(out, f"--{option.replace('_', '-')}", options[option])
+    if embedding is not None:
+        refuse_same(out, "--embedding", embedding)
     refuse(options, points)
     if embedding is not None:
         refuse({**options, "out": embedding}, points)
@@ -70,8 +68,8 @@ def _estimator(options: dict[str, Any]) -> SDPEmbedding | DiffusionMap | KernelE
         readers = [other for other, names in MAPS.items() if name in names]
         if kind not in readers and is_given(name):
             raise click.UsageError(f"--{name.replace('_', '-')} is for --map {' or '.join(readers)}")
-    if kind == "diffusion" and (options["method"] == "sparse" or options["landmarks"] == "auto"):
-        raise click.UsageError("--method sparse and --landmarks auto are for --map sdp")
+    if kind == "diffusion" and options["landmarks"] == "auto":
+        raise click.UsageError("--landmarks auto is for --map sdp")
     if kind == "kernel" and options["on_invalid"] == "skip":
         raise click.UsageError("--on-invalid skip is for --map sdp or diffusion: a kernel is learned from all rows")
     shared: dict[str, Any] = {"bandwidth": options["bandwidth"], "random_state": options["seed"]}
@@ -84,10 +82,5 @@ def _estimator(options: dict[str, Any]) -> SDPEmbedding | DiffusionMap | KernelE
     landmarks = Landmarks(**given(options, **LANDMARKS))
     if kind == "diffusion":
         return DiffusionMap(**shared, landmarks=landmarks, **given(options, "time", density="alpha"))
-    own = given(options, "accuracy", "cache", "device")
-    place = options["cache_path"]
-    if place is not None:
-        if "cache" in own:
-            raise click.UsageError("--cache and --cache-path are two places for kernel values; give one of them")
-        own["cache"] = place if "://" in place else Path(place)
+    own = given(options, "accuracy", "device")
     return SDPEmbedding(**shared, landmarks=landmarks, **own, solver=Ascent(**steps))

@@ -24,7 +24,7 @@ FAR = ("nearest", "nan", "raise")
 SOLVERS = ("penalised", "cut")
 MAPS = ("sdp", "diffusion", "kernel")
 PICTURES = ("functions", "spectrum", "choice", "timescales", "chapman-kolmogorov")
-BANDWIDTH = kinds.number_or("auto", "median", "local")
+BANDWIDTH = kinds.number_or("auto", "median")
 STORE: dict[str, Any] = {"callback": use_storage, "is_eager": True}
 CONFIG: dict[str, Any] = {"callback": configure, "is_eager": True}
 HELP: dict[str, Any] = {"callback": help_all, "is_eager": True}
@@ -41,7 +41,7 @@ RARE = (
     "lag further sets committor passage-time equilibrium trajectory manifold density drift diffusion direction "
     "coefficient view latitude anomaly detrend allow-missing landmark-method landmark-sample exclude-landmarks "
     "spread functions-of rotate constant lattice-box lattice-margin network ridge rtol gradient-weight dtype "
-    "device smoothness functions tolerance max-passes cache cache-path time regularization extrapolate trust "
+    "device smoothness functions tolerance max-passes time regularization extrapolate trust "
     "checkpoint-every plot connect-timeout threads storage-option json quiet log-file"
 )
 """Options that few need, left to --help-all."""
@@ -153,12 +153,10 @@ OPTIONS = (
     # coordinates
     Value("--bandwidth", "Of the kernel exp(-r^2 / bandwidth^2), or how it is chosen.", BANDWIDTH, "auto"),
     Value("--map kind", "A semidefinite program, a diffusion map, or a learned kernel.", MAPS, "sdp"),
-    Value("--method", "sparse is for --map sdp.", ("auto", "exact", "sparse", "lowrank"), "auto"),
+    Value("--method", "All pairs of points, or landmarks.", ("auto", "exact", "lowrank"), "auto"),
     Value("--accuracy", "sdp: error of landmarks, relative to the Gram matrix; 0.001 by default.", float),
     Value("--tolerance", "sdp, kernel: relative duality gap; 1e-10 by default, of kernel 1e-07.", float),
     Value("--max-passes", "sdp, kernel: steps at most; 10000 by default, of kernel 100.", kinds.COUNT),
-    Call("--cache", "sdp: keep kernel values between passes; auto by default.", ("auto", "always", "never")),
-    Call("--cache-path", "sdp: keep them, or the sparse kernel, in a scratch zarr store at this path; it stays there."),
     Value("--time", "diffusion: power of the eigenvalues; 1 by default.", float),
     Value("--regularization", "kernel: weight of its penalty; 0.0001 by default.", float),
     Value("--extrapolate", "At far points: the nearest place's values, NaN, or an error; nearest by default.", FAR),

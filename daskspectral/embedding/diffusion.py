@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.linalg import ArpackNoConvergence
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import Landmarks
@@ -18,7 +17,7 @@ from daskspectral.choosing.landmarks import choose_landmarks, given_points, of_k
 from daskspectral.data.frames import is_frame
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source
-from daskspectral.embedding.bandwidth import check_bandwidth, chosen_bandwidth
+from daskspectral.embedding.bandwidth import SCALED, advise_units, check_bandwidth, chosen_bandwidth
 from daskspectral.embedding.diffusion_functions import (
     LEAST_EIGENVALUE,
     DiffusionFunctions,
@@ -30,10 +29,10 @@ from daskspectral.embedding.diffusion_functions import (
 )
 from daskspectral.embedding.extension import Coordinates
 from daskspectral.embedding.fitting import UncoveredError, positive
-from daskspectral.embedding.pair_passes import KernelProduct, points_in_memory
+from daskspectral.embedding.points import points_in_memory
 from daskspectral.embedding.summary import kernel_matrix
 from daskspectral.engine import Run, plan_rows
-from daskspectral.engine.memory import Buffers, available, check_memory, local_threads, predict_memory
+from daskspectral.engine.memory import Buffers, check_memory, local_threads, predict_memory
 from daskspectral.errors import RankWarning, warn_user
 from daskspectral.estimators.reading import reads
 from daskspectral.estimators.summary import values_columns
@@ -45,7 +44,7 @@ from daskspectral.validation import NOT_NEGATIVE, check_integer, check_number, c
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 LANDMARKS = 500
-EXACT_ROWS = 8000  # "auto" takes all points up to here: K then has 512 MB
+EXACT_ROWS = 2000  # of which all pairs are taken, and no more
 
 
 class DiffusionMap(Transformer):
@@ -61,14 +60,14 @@ class DiffusionMap(Transformer):
 
     Parameters
     ----------
-    bandwidth : {"auto", "median", "local"} or number
+    bandwidth : {"auto", "median"} or number
         In the units of X, or how it is chosen, as in `SDPEmbedding`. Where the landmarks do not cover the points at the
         bandwidth of "auto", it is widened, by factors of √2, until they do.
     n_components : int
         k.
     method : {"auto", "exact", "lowrank"}
-        All pairs of points, O(n²) a product (kept in memory where they fit, else computed each time); or p landmarks,
-        O(n p²) in two passes over the data (three with alpha), for any n. "auto" is exact up to 8000 rows.
+        All pairs of points, O(n³), of at most 2000 rows; or p landmarks, O(n p²) in two passes over the data (three
+        with alpha), for any n. "auto" is exact up to 2000 rows.
     landmarks : Landmarks, optional
         Those of the low-rank method, of the kernel of the bandwidth; by default 500 by "cholesky", which takes fewer
         where fewer span the kernel.
@@ -80,7 +79,7 @@ class DiffusionMap(Transformer):
         False for eigenvectors of the Markov matrix K_alpha / m_i: ψ_i / √(m_i / sum m), of unit norm for the
         stationary distribution m / sum m.
     random_state : int, Generator or None
-        Decides the landmarks and where Lanczos begins.
+        Decides the landmarks, and the rows that a bandwidth is chosen on.
 
     Attributes
     ----------
@@ -155,10 +154,13 @@ class DiffusionMap(Transformer):
         method = self.method
         if method == "auto":
             method = "exact" if source.n <= EXACT_ROWS else "lowrank"
+        if method == "exact" and source.n > EXACT_ROWS:
+            raise ValueError(f"method='exact' is for at most {EXACT_ROWS} rows, got {source.n}; use method='lowrank'")
         if method == "lowrank":
             self._check_landmarks(source)
         solve = self._exact if method == "exact" else self._lowrank
         self.bandwidth_ = chosen_bandwidth(source, self.bandwidth, self.random_state)
+        advise_units(source, SCALED)
         while True:
             try:
                 values, functions = solve(source, Gaussian(self.bandwidth_ / math.sqrt(2)))
@@ -203,24 +205,8 @@ class DiffusionMap(Transformer):
         n = len(points)
         if n <= self.n_components:
             raise ValueError(f"{n} rows of X are valid, too few for n_components={self.n_components}; mend the data")
-        product = KernelProduct.of(kernel, points, kept=2 * 8 * n * n <= available(), progress=source.progress)
-        start = np.random.default_rng(self.random_state).standard_normal(n)
-        try:
-            return exact_map(
-                kernel,
-                points,
-                product,
-                self.n_components,
-                alpha=self.alpha,
-                time=self.time,
-                symmetric=self.symmetric,
-                start=start,
-            )
-        except ArpackNoConvergence as error:
-            raise ValueError(
-                f"Lanczos converged to only {len(error.eigenvalues)} of {self.n_components} eigenvectors: at this "
-                "bandwidth the points fall apart into groups whose eigenvalues cannot be told apart; widen it"
-            ) from error
+        options = {"alpha": self.alpha, "time": self.time, "symmetric": self.symmetric}
+        return exact_map(kernel, points, kernel.values(points, points), self.n_components, **options)
 
     def _lowrank(self, source: Source, kernel: Gaussian) -> tuple[Array, DiffusionFunctions]:
         wanted = self._wanted_landmarks(kernel)

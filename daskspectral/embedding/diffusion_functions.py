@@ -19,9 +19,8 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, eigsh
 
-from daskspectral.embedding.problems import CUT, Deflated
+from daskspectral.embedding.problems import CUT
 from daskspectral.kernels import Kernel
 from daskspectral.registry import Registered
 from daskspectral.solve.whitening import symmetric_part, whiten
@@ -31,7 +30,6 @@ Array = NDArray[np.floating[Any]]
 COVERED = 0.1  # the least share of k(x, x) = 1, and of a degree, that landmarks must reproduce at the points of a fit
 LEAST_EIGENVALUE = 1e-10  # below it, beside the eigenvalue 1, an eigenvector is rounding
 _DIGITS = 1e-6  # a degree below this share of the norms whose product it is has lost its digits
-DENSE = 1000  # rows up to which all eigenvectors are as cheap as some
 MODES = 10  # nontrivial modes, the last of which decides
 JOINED = 0.9  # its eigenvalue: a walk leaves a group with a probability of a tenth a step
 _HALVINGS = 6  # of an octave: to 1 %
@@ -105,40 +103,34 @@ class DiffusionFunctions(Registered):
 def exact_map(
     kernel: Kernel,
     points: Array,
-    product: Any,
+    gram: Array,
     count: int,
     *,
     alpha: float = 0.0,
     time: float = 1.0,
     symmetric: bool = True,
-    start: Array | None = None,
 ) -> tuple[Array, DiffusionFunctions]:
-    """The `count` leading eigenvalues of A_bar (k,), descending, and the coordinates; `product` has K @ vectors.
+    """Return the `count` leading eigenvalues of A_bar (k,), descending, and the coordinates, from K = `gram` (n, n).
 
-    Fewer, perhaps none, where no more exceed 1e-10. `start` (n,) is where Lanczos begins. Raises ValueError where K is
-    the identity, and scipy.sparse.linalg.ArpackNoConvergence where Lanczos fails (eigenvalues in a cluster).
+    Fewer, perhaps none, if no more exceed 1e-10. Raises ValueError if K is the identity.
     """
-    n = len(points)
-    q = np.asarray(product @ np.ones((n, 1)))[:, 0]
-    density = q**alpha
-    m = np.asarray(product @ (1 / density)[:, None])[:, 0] / density
+    q = gram.sum(axis=1)
     if q.max() - 1 < 1e-8:
         raise ValueError(
             "the kernel is the identity: no two points are within reach of each other; give a larger bandwidth"
         )
-    mass, matrix = float(m.sum()), Deflated(product, m, density=density)
-    trivial = np.sqrt(m / mass)
-    if n <= DENSE:
-        values, vectors = scipy.linalg.eigh(symmetric_part(matrix @ np.eye(n)))
-    else:
-        operator = LinearOperator((n, n), matvec=lambda vector: matrix @ vector.reshape(n, 1), dtype=float)
-        values, vectors = eigsh(operator, min(count, n - 1), which="LA", v0=start, ncv=min(n, max(2 * count + 1, 30)))
+    density = q**alpha
+    m = gram @ (1 / density) / density
+    root = np.sqrt(m)
+    scale, trivial = density * root, root / np.sqrt(m.sum())
+    matrix = gram / np.outer(scale, scale) - np.outer(trivial, trivial)
+    n = len(points)
+    values, vectors = scipy.linalg.eigh(symmetric_part(matrix), subset_by_index=(max(0, n - count), n - 1))
     values, vectors = _leading(values, vectors, count)
     vectors -= np.outer(trivial, trivial @ vectors)
-    weights = vectors * values ** (time - 1) / (density * np.sqrt(m))[:, None]
-    return values, DiffusionFunctions(
-        kernel, points, None, np.ones(n), 1 / density, weights, alpha, None if symmetric else mass
-    )
+    weights = vectors * values ** (time - 1) / scale[:, None]
+    mass = None if symmetric else float(m.sum())
+    return values, DiffusionFunctions(kernel, points, None, np.ones(n), 1 / density, weights, alpha, mass)
 
 
 def landmark_features(kernel: Kernel, landmarks: Array, alpha: float = 0.0) -> DiffusionFunctions:

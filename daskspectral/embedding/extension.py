@@ -51,7 +51,7 @@ class Extension(Registered, RowFunction):
     d(x) is the bound of the `masses`, the longest of a row of the fit at most; d(x) = 1 where a fit was given bounds.
     `points` Y are all n points of the fit, or p landmarks with their `cover`. It takes raw rows (c, n_features) to
     (c, columns). Each of the `stages`, numbers of columns that add up to r, has its own length |u(x)|; `kept` of the
-    columns are returned. Kernel values below `cut` count as 0.
+    columns are returned.
 
     Where the mass is below 1e-3, no row is within reach: x gets the direction of its nearest row, unless it is NaN or
     refused as `extrapolate` says.
@@ -65,7 +65,6 @@ class Extension(Registered, RowFunction):
     stages: tuple[int, ...]
     kept: int
     cover: Cover | None = None
-    cut: float = 0.0
 
     @property
     def columns(self) -> int:
@@ -124,8 +123,6 @@ class Extension(Registered, RowFunction):
         """m (c,) and u (c, r) at points."""
         device, points, weights, coefficients, whitening = self._there
         k = self.kernel.values(device.put(x), points)
-        if self.cut:
-            k[k < self.cut] = 0.0
         m, u = device.get(k.T @ weights), device.get(k.T @ coefficients)
         if self.cover is not None and whitening is not None:
             psi = device.get(np.square(whitening.T @ k).sum(axis=0))

@@ -1,4 +1,4 @@
-"""The semidefinite embedding of one source: by all pairs, by near ones, or at landmarks, and which of these answers."""
+"""The semidefinite embedding of one source: by all pairs or at landmarks, and which of these answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from daskspectral.embedding.ascent import AscentProblem
 from daskspectral.embedding.extension import COVERED, Cover, Extension
 from daskspectral.embedding.landmark_passes import (
     PROBES,
-    SHARE,
     BlockTask,
     CoverTask,
     Features,
@@ -25,32 +24,19 @@ from daskspectral.embedding.landmark_passes import (
     Probe,
     TotalTask,
     gram_distance,
-    keeps,
-    kept_values,
     plan_embedding,
 )
-from daskspectral.embedding.pair_passes import (
-    CUT,
-    DENSE,
-    ENTRY,
-    NEIGHBOURHOODS,
-    KernelProduct,
-    SparseProduct,
-    degree,
-    points_in_memory,
-)
+from daskspectral.embedding.points import check_joined, check_masses, check_reach, points_in_memory
 from daskspectral.embedding.problems import Deflated, ExactProblem, Frame, LowRankProblem, Masses, Prove, Pull
 from daskspectral.embedding.stages import RANK, SDPSolution, SDPStage, solve_stages
 from daskspectral.engine import Run
-from daskspectral.engine.memory import available
 from daskspectral.engine.sampling import draw_fields
 from daskspectral.kernels import Gaussian
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 FEW = 1000  # rows up to which "auto" takes all pairs at once: seconds
-EXACT_ROWS = 20_000  # and up to which it does where nothing else answers: some minutes on two cores
-SPARSE_ROWS = 300_000  # rows of which "auto" looks at all pairs for near ones
+EXACT_ROWS = 3000  # and up to which it does if landmarks do not answer, and "exact" at all: O(n^3) for a proof
 FIRST = 100  # landmarks of the first attempt
 MOST = 4000  # and of the last one, at most
 ONE_IN = 5  # rows for each landmark: with more landmarks than this, others are faster
@@ -59,8 +45,6 @@ FURTHER = 1.5  # landmarks over those asked for, at most, once points that were 
 MARGIN = 4.0  # of a first residual: the error was 1 to 10 times as large where both are known
 REACHABLE = 2.0  # landmarks cover more rows each, together, than the first ones do
 SHRUNK = 3.0  # and of the ratio of two, by which an error is carried over from one size to the next
-NARROW = 10  # columns at the start where the bandwidth is narrow: each that is missing costs an ascent of its own
-ROUNDING = 1e-7  # of the kernel's exponent, for points far from the middle: 20 000 bandwidths
 
 
 class UncoveredError(ValueError):
@@ -132,49 +116,36 @@ class Embedding:
         """The cheapest form that answers to `accuracy`."""
         n = self.source.n
         if n <= FEW:
-            return self.exact(sparse=False)
+            return self.exact()
         best: Embedded | None = None
         with suppress(UncoveredError):
             best = self._doubled(min(n // ONE_IN, MOST)) if self.sizes is None else self._at(*self.sizes)
         if best is not None and best.approximation is not None and best.approximation <= self.accuracy:
             return best
-        if n <= SPARSE_ROWS and 8 * n * self.source.dimension <= available() / SHARE:
-            points = points_in_memory(self.source)[0]
-            probes = points[np.random.default_rng(self.seed).permutation(len(points))[:NEIGHBOURHOODS]]
-            near = degree(self.kernel, points, probes)
-            fits = ENTRY * n * near <= available() / SHARE or self.passes.scratch is not None
-            if near <= DENSE * n and fits:
-                return self.exact(sparse=True)
-        if n <= EXACT_ROWS:
-            return self.exact(sparse=False)
-        return best or self.low_rank()
+        return self.exact() if n <= EXACT_ROWS else best or self.low_rank()
 
-    def exact(self, *, sparse: bool) -> Embedded:
-        """By the kernel between all pairs; where it is `sparse`, values below 1e-6 are zeros.
+    def exact(self) -> Embedded:
+        """By the kernel between all pairs, a matrix in memory.
 
         Raises ValueError for a bandwidth at which the kernel joins no two points or cannot tell any apart, for a point
         too far from the others, and for bounds on the diagonal that are not positive.
         """
         kernel, (x, bound) = self.kernel, points_in_memory(self.source)
         check_reach(self.bandwidth, x)
-        product: Any = (
-            SparseProduct.of(kernel, x, self.passes.scratch)
-            if sparse
-            else KernelProduct.of(kernel, x, kept=keeps(8 * len(x) ** 2))
-        )
-        m = (product @ np.ones((len(x), 1)))[:, 0]
+        gram = kernel.values(x, x)
+        m = gram.sum(axis=1)
         check_masses(self.bandwidth, float(m.min()), float(m.max()), float(m.sum()), len(m))
         check_joined(self.bandwidth, x, m)
         if bound is not None and not (bound > 0).all():
             raise ValueError(f"diagonal must be positive at every row; {np.count_nonzero(~(bound > 0))} are not")
-        matrix = Deflated(product, m)
+        matrix = Deflated(gram, m)
         d = matrix.bound if bound is None else bound
         last = [] if self.before is None else self.before.whole(x)
 
         def start(stage: int) -> Array:
             rng = np.random.default_rng([self.seed, stage])
             if stage >= len(last):
-                return rng.standard_normal((len(x), min(NARROW if sparse else RANK, len(x))))
+                return rng.standard_normal((len(x), min(RANK, len(x))))
             length = np.linalg.norm(last[stage], axis=1, keepdims=True)  # 0 where the bound was, at rows of another fit
             drawn = rng.standard_normal(last[stage].shape)
             return np.where(length > 0, last[stage] / np.where(length > 0, length, 1.0), drawn)
@@ -197,16 +168,12 @@ class Embedding:
             np.ascontiguousarray(np.hstack(columns)),
             tuple(stage.rank for stage in stages),
             whole.shape[1] if self.count is None else min(self.count, whole.shape[1]),
-            cut=CUT if sparse else 0.0,
             preparation=self.source.preparation,
         )
-        return Embedded(extension, stages, "sparse" if sparse else "exact", whole[:, : extension.kept])
+        return Embedded(extension, stages, "exact", whole[:, : extension.kept])
 
     def low_rank(self) -> Embedded:
-        """At landmarks, of the kernel's Nystrom approximation. Raises UncoveredError where they do not cover the rows.
-
-        Raises MemoryError where the cache is "always" and the kernel values cannot be kept.
-        """
+        """At landmarks, of the kernel's Nystrom approximation. Raises UncoveredError if they do not cover the rows."""
         most = min(self.source.n, MOST)
         found = None if self.sizes is not None else self._doubled(most)
         return found or self._at(*(self.sizes or (most, int(FURTHER * most))))
@@ -281,7 +248,7 @@ class Embedding:
         basis, frame = covered.basis, covered.frame
         (rows, row_bound), (probes, probe_bound) = self._drawn(ROWS, 1), self._drawn(PROBES, 2)
         before = self.before if less is None else less.extension
-        features, passes.run = kept_values(passes, basis)
+        features = Features(basis, device=run.device)
         pull, prove = (BlockTask(features, kind(frame.masses)) for kind in (Pull, Prove))
         problem = LowRankProblem(frame, lambda v: passes(pull, v), lambda v: passes(prove, v))
 
@@ -298,7 +265,7 @@ class Embedding:
         states = [stage.solution.point * positive(stage.solution.point) for stage in stages]
         parts = [f.coefficients(z) for f, z in zip(frames, states, strict=True)]
         sums = [passes(pull, v)["state"] for v in parts]
-        passes.run, masses = run, frame.masses
+        masses = frame.masses
         if "diagonal" not in self.source.readers:
             masses = replace(masses, longest=float(masses.bound(-covered.cover["lightest"])))
         share = int(covered.cover["rows"]) / len(rows)
@@ -371,54 +338,3 @@ def _lift(frames: Sequence[Frame], sums: Sequence[Array]) -> Array:
             inner = np.linalg.pinv(pulled.T @ pulled, rcond=1e-10, hermitian=True)
             lift[one, own] -= inner @ (pulled.T @ (plain @ lift[:, own]))
     return lift
-
-
-def check_reach(bandwidth: float, points: Array) -> None:
-    """Raise ValueError where some of the points (n, d) are so far off that distances between others lose digits."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        squares = np.sum((points - np.median(points, axis=0)) ** 2, axis=1)
-    farthest = int(np.argmax(squares))
-    if np.finfo(float).eps * squares[farthest] <= ROUNDING * bandwidth**2:
-        return
-    if squares[farthest] <= 1e4 * np.median(squares):  # groups far apart, or a bandwidth far too small
-        raise ValueError(
-            f"at bandwidth {bandwidth:g} the points reach {np.sqrt(squares[farthest]) / bandwidth:.2g} bandwidths from "
-            "their middle, and distances of one bandwidth lose their digits: widen the bandwidth, or embed groups that "
-            "are so far apart one by one"
-        )
-    raise ValueError(
-        f"the point {points[farthest, :4].tolist()}{' and so on' if points.shape[1] > 4 else ''} is "
-        f"{np.sqrt(squares[farthest]) / bandwidth:.2g} bandwidths away from the middle of the others, whose "
-        "distances would lose their digits: leave such points out, or widen the bandwidth"
-    )
-
-
-def check_joined(bandwidth: float, points: Array, masses: Array) -> None:
-    """Raise ValueError where the kernel, with these row sums (n,), joins none of the points (n, d) but equal ones."""
-    if np.abs(masses - np.round(masses)).max() < 1e-8:
-        _, group, counts = np.unique(points, axis=0, return_inverse=True, return_counts=True)
-        copies = counts[group.reshape(-1)]
-        if len(counts) > 1 and np.abs(masses - copies).max() < 1e-8:
-            raise ValueError(
-                f"at bandwidth {bandwidth:g} the kernel joins equal points only: no two different ones are within "
-                "reach of each other. Give a larger bandwidth"
-            )
-
-
-def check_masses(bandwidth: float, lightest: float, heaviest: float, total: float, n: int) -> None:
-    """Raise ValueError where the kernel matrix of n points is the identity, or of rank one, to rounding.
-
-    Masses are its row sums: the smallest, the largest, and their total.
-    """
-    if n == 1:
-        raise ValueError("X has 1 row; an embedding needs 2 points at least")
-    if heaviest - 1 < 1e-8:
-        raise ValueError(
-            f"at bandwidth {bandwidth:g} the kernel is the identity: no two points are within reach of each other. "
-            "Give a larger bandwidth"
-        )
-    if 1 - lightest**2 / total < 1e-7:
-        raise ValueError(
-            f"at bandwidth {bandwidth:g} the kernel is of rank one: it cannot tell any two points apart. Give a "
-            "smaller bandwidth, or points that differ"
-        )

@@ -13,11 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.data.containers import in_memory
 from daskspectral.data.source import open_source
-from daskspectral.embedding.bandwidth import check_bandwidth, chosen_bandwidth
+from daskspectral.embedding.bandwidth import SCALED, advise_units, check_bandwidth, chosen_bandwidth
 from daskspectral.embedding.certificate import Certificate
 from daskspectral.embedding.extension import Coordinates
 from daskspectral.embedding.kernel_problem import RANGE_CUT, KernelisedProblem, LearnedKernel, solve_kernelised
-from daskspectral.embedding.pair_passes import points_in_memory
+from daskspectral.embedding.points import points_in_memory
 from daskspectral.embedding.summary import embedding, proved
 from daskspectral.engine.memory import available
 from daskspectral.errors import RankWarning, warn_user
@@ -55,7 +55,7 @@ class KernelEmbedding(Transformer):
         at which a Gaussian kernel is exp(-r² / bandwidth_²).
     regularization : number
         λ, positive.
-    bandwidth : {"auto", "median", "local"} or number
+    bandwidth : {"auto", "median"} or number
         In the units of X, or how it is chosen, as in `SDPEmbedding`; of a kernel whose scale is "auto".
     u : array (n,), callable or number, optional
         The values at the points of the function u that is taken off k; by default Σ_i k(x_i, .) of unit norm.
@@ -153,6 +153,7 @@ class KernelEmbedding(Transformer):
         if kernel.has_scale("auto"):
             rows = open_source(kernel.embedded_about(points), progress=progress)
             self.bandwidth_ = chosen_bandwidth(rows, self.bandwidth, rng)
+            advise_units(rows, SCALED)
             kernel = kernel.resolve(self.bandwidth_ / math.sqrt(2), "auto")
         distinct, first, group, counts = _distinct(points)
         gram = kernel.values(distinct, distinct)

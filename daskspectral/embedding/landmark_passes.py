@@ -1,33 +1,25 @@
-"""Passes of the semidefinite embedding at landmarks: kernel values block by block, kept or not, sums, and probes."""
+"""Passes of the semidefinite embedding at landmarks: kernel values block by block, sums, and probes."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import pairwise
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from zarr.storage import LocalStore
 
 from daskspectral.basis import Arena, Basis, Block, LandmarkBasis
 from daskspectral.basis.base import VALUE, evaluated
-from daskspectral.data.containers import points_reader
-from daskspectral.data.readers import ZarrReader
-from daskspectral.data.source import Preparation, Source, open_source
-from daskspectral.data.stores import open_node
-from daskspectral.data.writing import create_array, default_chunk_rows, refuse_existing, refuse_input
+from daskspectral.data.source import Source
 from daskspectral.devices import ACCELERATOR_ROWS, Device, device_of
 from daskspectral.embedding.extension import COVERED, Extension
 from daskspectral.embedding.problems import Frame, Largest, Prove, Pull
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
-from daskspectral.engine.memory import Buffers, available, check_memory, local_threads, on_cluster, predict_memory
+from daskspectral.engine.memory import Buffers, check_memory, local_threads, predict_memory
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
 from daskspectral.moments import DENSE_ROWS
@@ -36,25 +28,15 @@ from daskspectral.passes.sums import flops_of
 Array = NDArray[np.floating[Any]]
 ASKED = "asked"
 BLOCK_ROWS = 512  # kernel values of a block are read three times: they should stay in the cache
-KEPT = 1 << 30  # bytes of kernel values that are kept in memory, at most
-CACHES = ("auto", "always", "never")
-SCRATCH = "daskspectral_scratch"
-"""Attribute of the array of kernel values that a fit leaves at the path of its cache."""
-
-SHARE = 4  # kernel values take at most 1 / SHARE of the free memory
 PROBES = 1000  # rows
 PROBE_ROWS = 1024  # of a block of kernel values
 
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Kernel values k(Y, x) between p landmarks Y and rows x, in blocks (p, c).
-
-    With `kept`, the rows (c, p) are kernel values that were computed before. They are arrays of the `device`.
-    """
+    """Kernel values k(Y, x) between p landmarks Y and rows x, in blocks (p, c), arrays of the `device`."""
 
     basis: LandmarkBasis
-    kept: bool = False
     device: str = "cpu"
 
     @property
@@ -71,7 +53,7 @@ class Features:
                 x = batch["x"][start : start + step]
                 given = batch.get("diagonal")
                 bound = None if given is None else device.put(np.asarray(given[start : start + step], dtype=float))
-                yield device.put(np.ascontiguousarray(x.T)) if self.kept else values(basis, x, arena), bound, x
+                yield values(basis, x, arena), bound, x
                 arena.launched()
 
 
@@ -79,12 +61,6 @@ def values(basis: Basis, x: Array, arena: Arena) -> Array:
     """k(Y, x) (p, c) on the device of the arena, where the basis is, valid until the next call."""
     block = Block({"x": x}, np.dtype(float), arena).on(arena)
     return evaluated(basis, block, [VALUE]).feature(VALUE)
-
-
-def values_by_row(features: Features, batch: Mapping[str, Array], state: Any = None) -> Array:
-    """The kernel values of each row, (c, p), so that they can be kept."""
-    get = features.accelerator.get
-    return np.concatenate([get(k).T.copy() for k, *_ in features.blocks([batch])])
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,20 +150,11 @@ class BlockTask:
 
 @dataclass(eq=False)
 class Passes:
-    """One pass after the other over the same rows; a pass whose sums a checkpoint holds is not made again.
-
-    Kernel values are kept between them as `cache` says, one of `CACHES`, or at the path that it is.
-    """
+    """One pass after the other over the same rows; a pass whose sums a checkpoint holds is not made again."""
 
     run: Run
-    cache: str = "auto"
     checkpoint: Checkpoint | None = None
     count: int = 0
-
-    @property
-    def scratch(self) -> str | None:
-        """The path of kept kernel values, where one is given."""
-        return None if self.cache in CACHES else self.cache
 
     def __call__(self, task: Any, state: Any = None) -> Mapping[str, Any]:
         """The sums of a task over all rows."""
@@ -221,75 +188,6 @@ def plan_embedding(source: Source, p: int, device: str = "cpu") -> Plan:
     buffers = Buffers(rows, arrays=4, device=device)
     check_memory(predict_memory(p, source.dimension, buffers, threads=threads, live=live, sums=1))
     return plan
-
-
-def keeps(size: int) -> bool:
-    """Whether an array of so many bytes may be kept in memory: 1 GB at most, and a quarter of what is free."""
-    return size <= min(KEPT, available() // SHARE)
-
-
-def check_scratch(path: str | os.PathLike[str], source: Source) -> None:
-    """Raise an error for a path where a fit cannot keep its kernel values in a scratch array.
-
-    Raises FileExistsError where anything but the scratch array of an earlier fit lies there, FileNotFoundError or
-    PermissionError for a directory that is missing or cannot be written, and ValueError for the path of the input and
-    for dask arrays, whose blocks the scratch array does not share.
-    """
-    if source.dask_fields:
-        raise ValueError("a scratch array takes no dask array: write X by X.to_zarr(path) and give the path")
-    refuse_input(path, *(reader.name for reader in source.readers.values() if isinstance(reader, ZarrReader)))
-    try:
-        refuse_existing(path, False)
-    except FileExistsError:
-        if not _is_scratch(path):
-            raise FileExistsError(
-                f"{os.fspath(path)} exists and is not the scratch of an earlier fit, so it is never replaced: give "
-                "another path"
-            ) from None
-
-
-def _is_scratch(path: str | os.PathLike[str]) -> bool:
-    try:
-        node = open_node(path)
-    except (OSError, KeyError, ValueError):  # no zarr store, or one that cannot be read
-        return False
-    return node.attrs.get(SCRATCH) is True
-
-
-def kept_values(passes: Passes, basis: LandmarkBasis) -> tuple[Features, Run]:
-    """Kernel values at landmarks and the run that reads them: kept where that is asked for or pays.
-
-    They are kept in a zarr array at the `scratch` path, where it is given, else in memory where they fit, unless the
-    cache is "never" (on an accelerator, which makes them faster than they come from there, with "always" alone).
-    Raises MemoryError where it is "always" and they cannot be kept.
-    """
-    run, cache, scratch = passes.run, passes.cache, passes.scratch
-    source, n, p, device = run.source, run.source.n, basis.size, run.device
-    features, quiet = Features(basis, device=device), replace(run, source=replace(source, progress=False))
-    if scratch is not None:
-        rows = min(n, default_chunk_rows((n, p), "float64"))
-        check_scratch(scratch, source)
-        marked = {SCRATCH: True}
-        with create_array(scratch, (n, p), "float64", chunk_rows=rows, attributes=marked, overwrite=True) as array:
-            target = str(array.store.root) if isinstance(array.store, LocalStore) else array.store
-            plan = Plan(tuple(pairwise([*range(0, n, rows), n])))
-            replace(quiet, plan=plan, description="features").map(partial(values_by_row, features), out=target)
-        readers = {**source.readers, "x": points_reader(scratch, "features")}
-        kept = replace(quiet.source, readers=readers, preparation=Preparation())
-        return Features(basis, True, device), Run(kept, plan_embedding(kept, p, device), None, "embed", device)
-    aligned = "diagonal" not in source.readers or source.on_invalid == "raise"  # only valid rows have kept values
-    fits = aligned and not source.dask_fields and not on_cluster() and keeps(8 * n * p)
-    if fits and (cache == "always" or (cache == "auto" and device == "cpu")):
-        others = {name: reader.read(0, n) for name, reader in source.readers.items() if name != "x"}
-        kept = replace(open_source(run.map(partial(values_by_row, features)), fields=others), progress=False)
-        return Features(basis, True, device), Run(kept, run.plan, None, "embed", device)
-    if cache == "always":
-        raise MemoryError(
-            f"cache='always': the kernel values of {n} rows at {p} landmarks, {8 * n * p / 1e9:.3g} GB, cannot be kept "
-            "in this process's memory (not on a cluster, of a dask array, or beyond a quarter of what is free or "
-            "1 GB); give a path as cache, or cache='auto'"
-        )
-    return features, quiet
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,13 +225,10 @@ class Probe:
     """What the exact kernel says of an embedding at probe rows.
 
     `residual` is how far one step of the full problem's power method moves the Gram matrix of the probe rows, relative
-    to it; `least_eigenvalue` is the least one of diag(y) - Abar among these rows, with the full kernel and the y of the
-    low-rank problem: where it is negative, this y proves nothing of the full problem, and where it is not, it may.
-    `embedding` (s, r) is E at these rows.
+    to it; `embedding` (s, r) is E at these rows.
     """
 
     residual: float
-    least_eigenvalue: float
     embedding: Array
 
     @classmethod
@@ -351,18 +246,7 @@ class Probe:
         moved = np.sqrt(np.maximum(d, 0))[:, None] * pulled / np.where(length > 0, length, 1.0)
         e = extension.of_prepared(probes)[0][:, : extension.stages[0]]
         e = e if bound is None else e * np.sqrt(bound)[:, None]
-        k = extension.kernel.values(probes, probes)
-        abar = k / np.sqrt(np.outer(m, m)) - np.sqrt(np.outer(m, m)) / total
-        y = _dual(extension, probes, bound)
-        return cls(gram_distance(e, moved), float(np.linalg.eigvalsh(np.diag(y) - abar)[0]), e)
-
-
-def _dual(extension: Extension, x: Array, bound: Array | None) -> Array:
-    """y_i = |u_i| / sqrt(d_i) of the low-rank problem at points x (s, d), (s,), with u_i = (Abar E)_i."""
-    k = extension.kernel.values(x, extension.points)
-    m = extension.masses.weights @ k
-    d = extension.masses.bound(m, bound)
-    return np.asarray(np.linalg.norm(k.T @ extension.coefficients[:, : extension.stages[0]], axis=1) / np.sqrt(m * d))
+        return cls(gram_distance(e, moved), e)
 
 
 def gram_distance(e: Array, other: Array) -> float:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from daskspectral.devices import largest
 from daskspectral.embedding.ascent import AscentProblem, Iterate
-from daskspectral.embedding.certificate import DENSE, Certificate, certificate, certify_dense, certify_lanczos
+from daskspectral.embedding.certificate import Certificate, certificate, certify_dense
 from daskspectral.registry import Registered
 from daskspectral.solve.whitening import inverse_root, symmetric_part, whiten
 
@@ -33,19 +33,17 @@ class Deflated:
     """Abar = D K D - v vᵀ with D = diag(m)^(-1/2), v = √(m / sum m): equation (1.2), with v of unit norm.
 
     `product` is K, known by K @ h for h (n, c); `m` = K 1 (n,). Each of the pairs `removed`, L and C (n, s), subtracts
-    C Cᵀ. Where a `density` (n,) is given, K_ij / (density_i density_j) takes the place of K.
+    C Cᵀ.
     """
 
     product: Any
     m: Array
     removed: tuple[tuple[Array, Array], ...] = ()
-    density: Array | None = None
 
     def __matmul__(self, h: Array) -> Array:
         root = np.sqrt(self.m)[:, None]
         v = root / np.sqrt(self.m.sum())
-        scale = root if self.density is None else root * self.density[:, None]
-        result: Array = self.product @ (h / scale) / scale - v * (v.T @ h)
+        result: Array = self.product @ (h / root) / root - v * (v.T @ h)
         for _, c in self.removed:
             result = result - c @ (c.T @ h)
         return result
@@ -114,11 +112,8 @@ class ExactProblem(AscentProblem):
         return np.asarray(np.sum((self.matrix @ e) * e, axis=1) / self.d)
 
     def certify(self, point: Array, tolerance: float) -> Certificate:
-        e = self.embedding(point)
-        y = self.dual(e)
-        if len(y) <= DENSE:
-            return certify_dense(self.matrix @ np.eye(len(y)), y, self.d, tolerance)
-        return certify_lanczos(self.matrix, y, e, self.d, tolerance)
+        y = self.dual(self.embedding(point))
+        return certify_dense(self.matrix @ np.eye(len(y)), y, self.d, tolerance)
 
     @property
     def spent(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -19,11 +18,11 @@ from daskspectral.data.containers import as_reader
 from daskspectral.data.labelled import stack_rows
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation, Source
-from daskspectral.embedding.bandwidth import check_bandwidth, chosen_bandwidth
+from daskspectral.embedding.bandwidth import advise_units, check_bandwidth, chosen_bandwidth
 from daskspectral.embedding.certificate import Certificate
 from daskspectral.embedding.extension import Extension
-from daskspectral.embedding.fitting import FEW, FIRST, FURTHER, Embedded, Embedding
-from daskspectral.embedding.landmark_passes import CACHES, Passes, check_scratch, plan_embedding
+from daskspectral.embedding.fitting import EXACT_ROWS, FEW, FIRST, FURTHER, Embedded, Embedding
+from daskspectral.embedding.landmark_passes import Passes, plan_embedding
 from daskspectral.embedding.stages import SOLVERS
 from daskspectral.embedding.summary import embedding, kernel_matrix, proved
 from daskspectral.engine import Run, plan_rows
@@ -35,6 +34,7 @@ from daskspectral.estimators.reading import reads
 from daskspectral.estimators.records import identity_of
 from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.kernels import Gaussian
+from daskspectral.moments.counting import UNITS
 from daskspectral.passes.apply import Result, labelled_rows
 from daskspectral.passes.scale import standardized
 from daskspectral.passes.sums import flops_of
@@ -42,8 +42,7 @@ from daskspectral.solvers import Ascent
 from daskspectral.validation import check_integer, check_number, check_option, check_random_state, check_type
 
 Array = NDArray[np.floating[Any]]
-METHODS = ("auto", "exact", "sparse", "lowrank")
-FREE = ("solver", "cache")  # may change from one start to the next
+METHODS = ("auto", "exact", "lowrank")
 
 
 class SDPEmbedding(Transformer):
@@ -55,19 +54,17 @@ class SDPEmbedding(Transformer):
 
     Parameters
     ----------
-    bandwidth : {"auto", "median", "local"} or float
-        In the units of X, or of its standardised columns. "auto": where the kernel just joins the rows; "local": 0.6
-        times the median distance of a row to its seventh neighbour; "median": the median distance of two rows. All are
-        chosen on 1000 rows, and `bandwidth_` is the number.
+    bandwidth : {"auto", "median"} or float
+        In the units of X, or of its standardised columns. "auto": where the kernel just joins the rows; "median":
+        the median distance of two rows. Both are chosen on 1000 rows, and `bandwidth_` is the number.
     n_components : int, optional
         How many columns; by default the rank of B. Beyond it, columns come in stages: each is the optimum for what the
         stages before leave of the kernel, Abar - Abar E (Eᵀ Abar E)^+ Eᵀ Abar, with a certificate of its own.
-    method : {"auto", "exact", "sparse", "lowrank"}
-        "exact" takes the kernel between all n points, O(n²) a pass; "sparse" the same without values below 1e-6, for
-        bandwidths at which most pairs are out of reach; "lowrank" takes the Nystrom approximation at p landmarks,
-        O(n p) a pass over any number of chunks. "auto" takes the landmarks that make E Eᵀ exact to `accuracy`, from
-        1000 rows on; the sparse kernel where more than n / 5 would be needed; all pairs up to 20 000 rows where that
-        is not sparse either. `method_` tells.
+    method : {"auto", "exact", "lowrank"}
+        "exact" takes the kernel between all n points, at most 3000; "lowrank" takes the Nystrom approximation at p
+        landmarks, O(n p) a pass over any number of chunks. "auto" takes the landmarks that make E Eᵀ exact to
+        `accuracy`, from 1000 rows on, and all pairs of up to 3000 rows if more than n / 5 would be needed. `method_`
+        tells.
     accuracy : float
         Relative error of the Gram matrix E Eᵀ up to which landmarks stand for all points; `certificate_.approximation`
         estimates it, and a TrustWarning tells where it is above.
@@ -78,22 +75,16 @@ class SDPEmbedding(Transformer):
     solver : Ascent, optional
         Quasi-Newton ascent or the power method, with its tolerance, and whether a further fit starts from the last one
         (`help(daskspectral.solvers)`).
-    cache : {"auto", "always", "never"} or path
-        Whether "lowrank" keeps the kernel values at the landmarks between its passes, 8 p bytes a row: in this
-        process's memory where they fit (1 GB at most, and twice that while they are made; never of a dask array, or on
-        a cluster), or in a scratch array at a path that is given, a zarr array that all workers see (or a URL), of
-        "sparse" a zarr group. It is left there, and replaced by the next fit; whatever else lies at the path is
-        refused. "always" raises where they do not fit. A path is not saved with the model.
     device : {"cpu", "cuda", "auto"}
         Where "lowrank" evaluates the kernel at landmarks and multiplies it, and `transform` does; as in
-        `SpectralDecomposition`. On a GPU kernel values are kept with cache="always" or a path alone.
+        `SpectralDecomposition`.
     random_state : int, Generator or None
         Decides the landmarks and the first point of the ascent.
 
     Attributes
     ----------
     embedding_ : (n, rank) E, columns by descending eigenvalue of B; with "lowrank" lazy where X is lazy: a dask or
-        zarr array, or a path. In each column the entry of largest magnitude is positive ("exact" and "sparse"), or the
+        zarr array, or a path. In each column the entry of largest magnitude is positive ("exact"), or the
         largest coordinate in the whitened landmark functions ("lowrank"). With `n_components`, that many columns, stage
         by stage.
     spectrum_ : eigenvalues of B, (rank,) descending; of each column's stage where there are more
@@ -135,7 +126,6 @@ class SDPEmbedding(Transformer):
         described = ("spectrum_", "rank_", "objective_", "certificates_", "n_passes_", "objectives_", "method_")
         return (*described, "bandwidth_", "extension_", "coverage_", "n_features_in_", *kept)
 
-    saved: ClassVar = {"cache": lambda cache: cache if cache in CACHES else "auto"}
     parts: ClassVar = {"landmarks": partial(Landmarks, method="cholesky"), "solver": Ascent}
 
     def __init__(
@@ -147,7 +137,6 @@ class SDPEmbedding(Transformer):
         accuracy: float = 1e-3,
         landmarks: Landmarks | None = None,
         solver: Ascent | None = None,
-        cache: str | os.PathLike[str] = "auto",
         device: str = "cpu",
         random_state: Any = None,
     ):
@@ -157,7 +146,6 @@ class SDPEmbedding(Transformer):
         self.accuracy = accuracy
         self.landmarks = landmarks
         self.solver = solver
-        self.cache = cache
         self.device = device
         self.random_state = random_state
 
@@ -198,7 +186,7 @@ class SDPEmbedding(Transformer):
 
             saved = None
             if checkpoint is not None:
-                params = {k: v for k, v in self.plain_params().items() if k not in FREE} | {"device": device}
+                params = {k: v for k, v in self.plain_params().items() if k != "solver"} | {"device": device}
                 kinds = {"preparation": Preparation, "bandwidth": float, "seed": int}
                 identity = identity_of(snapshot, source, params)
                 saved = Checkpoint.take_up(checkpoint, identity, constants, kinds, checkpoint_every)
@@ -259,6 +247,7 @@ class SDPEmbedding(Transformer):
     def _embedded(self, source: Source, constants: Any, checkpoint: Checkpoint | None, device: str) -> Embedded:
         preparation, seed = constants["preparation"], int(constants["seed"])
         source = source.with_preparation(mean=preparation.mean, scale=preparation.scale)
+        advise_units(source, UNITS)
         self.bandwidth_ = float(constants["bandwidth"])
         kernel = Gaussian(self.bandwidth_ / 2**0.5)
 
@@ -277,10 +266,10 @@ class SDPEmbedding(Transformer):
             plan = plan_embedding(source, first, device)
         if checkpoint is not None:
             checkpoint.agree(plan)
-        last, own, cache = vars(self).get("extension_"), self._ascent, self._kept()
+        last, own = vars(self).get("extension_"), self._ascent
         alike = own.warm_start and last is not None and last.points.shape[1] == source.dimension
         embedding = Embedding(
-            passes=Passes(Run(source, plan, None, "embed", device), cache, checkpoint),
+            passes=Passes(Run(source, plan, None, "embed", device), checkpoint),
             bandwidth=self.bandwidth_,
             solve=partial(SOLVERS[own.method], tolerance=own.tolerance, max_passes=own.max_passes),
             landmarks=landmarks,
@@ -291,12 +280,8 @@ class SDPEmbedding(Transformer):
             before=last if alike else None,
         )
         with checkpoint_signals(checkpoint):
-            if self.method == "auto":
-                found = embedding.chosen()
-            elif self.method == "lowrank":
-                found = embedding.low_rank()
-            else:
-                found = embedding.exact(sparse=self.method == "sparse")
+            ways = {"auto": embedding.chosen, "lowrank": embedding.low_rank, "exact": embedding.exact}
+            found = ways[self.method]()
         if checkpoint is not None:
             checkpoint.write()
         return found
@@ -304,21 +289,6 @@ class SDPEmbedding(Transformer):
     @property
     def _ascent(self) -> Ascent:
         return Ascent() if self.solver is None else self.solver
-
-    def _kept(self) -> str:
-        """The word, or the path of a scratch array, that `cache` is. Raises ValueError for anything else."""
-        cache = self.cache
-        if cache in CACHES:
-            return str(cache)
-        text = os.fspath(cache) if isinstance(cache, (str, os.PathLike)) else ""
-        words = " or ".join(map(repr, CACHES))
-        if not text:
-            raise ValueError(f"cache must be {words}, or a path; it is {cache!r}")
-        if re.search(r"[./\\]", text):
-            return text
-        if isinstance(cache, str):
-            raise ValueError(f"cache must be {words}, or a path such as './{text}'; it is {cache!r}")
-        return f"./{text}"
 
     def _check_parameters(self) -> None:
         """Raise ValueError or TypeError for parameters that cannot work with any data."""
@@ -328,7 +298,6 @@ class SDPEmbedding(Transformer):
             check_integer("n_components", self.n_components)
         check_option("method", self.method, METHODS)
         check_type("solver", self._ascent, Ascent, "daskspectral.solvers.Ascent(...) or None")
-        self._kept()
         of_kernel(self.landmarks, Gaussian(1.0), count="auto")
         check_random_state(self.random_state)
 
@@ -337,13 +306,11 @@ class SDPEmbedding(Transformer):
         if "diagonal" in source.readers and len(source.readers["diagonal"].shape) != 1:
             raise ValueError(f"diagonal must have shape ({source.n},); it has {source.readers['diagonal'].shape}")
         given_points(of_kernel(self.landmarks, Gaussian(1.0), count="auto"), source)
-        if (path := self._kept()) not in CACHES:
-            check_scratch(path, source)
-            if source.on_invalid == "skip":
-                raise ValueError("a scratch array keeps every row: mend the data and take on_invalid='raise'")
-        pairs = self.method in ("exact", "sparse") or (self.method == "auto" and source.n <= FEW)
+        pairs = self.method == "exact" or (self.method == "auto" and source.n <= FEW)
         if self._ascent.warm_start and checkpoint is not None:
             raise ValueError("warm_start starts from a fit that the checkpoint does not hold: leave one of them out")
+        if self.method == "exact" and source.n > EXACT_ROWS:
+            raise ValueError(f"method='exact' is for at most {EXACT_ROWS} rows, got {source.n}; use method='lowrank'")
         if pairs and checkpoint is not None:
             raise ValueError("a checkpoint is of the passes over chunks: give method='lowrank', or no checkpoint")
         if self.n_components is not None and self.n_components >= source.n:
@@ -356,8 +323,7 @@ class SDPEmbedding(Transformer):
         """The attributes of a fit, and the warnings that its answer calls for."""
         solutions = [stage.solution for stage in found.stages]
         first, *others = [replace(solution.certificate, direction=None) for solution in solutions]
-        least = None if found.probe is None else found.probe.least_eigenvalue
-        first = replace(first, approximation=found.approximation, full_eigenvalue=least)
+        first = replace(first, approximation=found.approximation)
         self.certificates_ = (first, *others)
         self.method_, self.extension_ = found.method, found.extension
         if found.coverage is not None:

@@ -202,7 +202,13 @@ def spreads_of(moments: Moments) -> dict[int, float]:
     return {int(c): float(s) for c, s, use in zip(columns, spread[:m], usable[:m], strict=True) if use}
 
 
-def unlike_columns(spreads: Mapping[int, float], chosen: Sequence[int] | None, view: str = "x") -> str:
+UNITS = "Rows(X, standardize=True) brings them to one"
+"""A remedy for columns of unlike units."""
+
+
+def unlike_columns(
+    spreads: Mapping[int, float], chosen: Sequence[int] | None, view: str = "x", *, remedy: str = UNITS
+) -> str:
     """That columns are of unlike units, in words; "" where their spreads are within a hundredfold.
 
     `spreads` are standard deviations by the number of the prepared column, which is one of the `chosen` columns of X,
@@ -216,7 +222,7 @@ def unlike_columns(spreads: Mapping[int, float], chosen: Sequence[int] | None, v
     least, most = (f"{spreads[c]:.3g} in {name}" for c, name in zip(both, names, strict=True))
     return (
         f"the standard deviations of the columns go from {least} to {most}, and functions of one scale hardly see the "
-        "columns of small ones: Rows(X, standardize=True) brings them to one"
+        f"columns of small ones: {remedy}"
     )
 
 
