@@ -205,7 +205,7 @@ class DiffusionMap(Transformer):
         n = len(points)
         if n <= self.n_components:
             raise ValueError(f"{n} rows of X are valid, too few for n_components={self.n_components}; mend the data")
-        options = {"alpha": self.alpha, "time": self.time, "symmetric": self.symmetric}
+        options: dict[str, Any] = {"alpha": self.alpha, "time": self.time, "symmetric": self.symmetric}
         return exact_map(kernel, points, kernel.values(points, points), self.n_components, **options)
 
     def _lowrank(self, source: Source, kernel: Gaussian) -> tuple[Array, DiffusionFunctions]:

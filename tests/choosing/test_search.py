@@ -23,7 +23,7 @@ from daskspectral.choosing import rivals
 from daskspectral.choosing.pilot import Pilot
 from daskspectral.choosing.search import LandmarkSearch
 from daskspectral.data.source import open_source
-from daskspectral.embedding.bandwidth import MULTIPLE, chosen_bandwidth
+from daskspectral.embedding.bandwidth import chosen_bandwidth
 from daskspectral.embedding.diffusion_functions import JOINED, joining_bandwidth
 from daskspectral.errors import RankWarning, TrustWarning
 from daskspectral.kernels import Gaussian, Matern
@@ -170,16 +170,11 @@ def test_auto_in_any_units_and_place(seed: int, exponent: float, n: int) -> None
     assert chosen(10**exponent * (x + rng.standard_normal(3)), "auto") == pytest.approx(10**exponent * one, rel=0.012)
 
 
-def test_local_is_a_multiple_of_the_median_seventh_distance() -> None:
-    seventh = np.sort(cdist(MOONS[:350], MOONS[:350]), axis=1)[:, 7]
-    assert chosen(MOONS[:350], "local") == pytest.approx(MULTIPLE * np.median(seventh), rel=1e-12)
-
-
 def test_median_is_the_median_distance() -> None:
     assert chosen(MOONS, "median") == pytest.approx(np.median(pdist(MOONS)), rel=1e-12)
 
 
-@pytest.mark.parametrize("word", ["auto", "median", "local"])
+@pytest.mark.parametrize("word", ["auto", "median"])
 def test_bad_rows(word: str) -> None:
     with pytest.raises(ValueError, match=r"expected rows that differ, received 30 that are all \[2.0, 2.0\]"):
         chosen(np.full((30, 2), 2.0), word)

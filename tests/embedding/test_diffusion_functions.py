@@ -8,13 +8,11 @@ import pytest
 import scipy.linalg
 from sklearn.datasets import load_wine
 
-from daskspectral.embedding import diffusion_functions as diffusion
 from daskspectral.embedding.diffusion_functions import (
     LandmarkSums,
     exact_map,
     landmark_features,
     landmark_map,
-    point_blocks,
     with_sums,
 )
 from daskspectral.kernels import Gaussian
@@ -71,25 +69,15 @@ def test_wine_reference_spectra() -> None:
 
 
 @pytest.mark.parametrize(("alpha", "time", "symmetric"), [(0.0, 1, False), (0.5, 0, True), (1.0, 2.5, False)])
-def test_all_points(alpha: float, time: float, symmetric: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By all eigenvectors and by Lanczos, on the points and on new ones."""
+def test_all_points(alpha: float, time: float, symmetric: bool) -> None:
     x, new = moons(150), moons(5, seed=1)
     kernel, k = gaussian(0.5), kernel_matrix(x, x, 0.5)
     options: dict[str, Any] = {"alpha": alpha, "time": time, "symmetric": symmetric}
-    for most in (1000, 10):
-        monkeypatch.setattr(diffusion, "DENSE", most)
-        values, functions = exact_map(kernel, x, kernel.values(x, x), 4, start=np.ones(150), **options)
-        psi = functions(x) / values**time
-        check(k, values, psi, alpha, symmetric, 1e-12)
-        expected = nystrom(k, kernel_matrix(new, x, 0.5), values, psi, alpha, symmetric)
-        np.testing.assert_allclose(functions(new), expected * values**time, atol=1e-11)
-    monkeypatch.setattr(diffusion, "_BLOCK_ENTRIES", 300)
+    values, functions = exact_map(kernel, x, kernel.values(x, x), 4, **options)
+    psi = functions(x) / values**time
+    check(k, values, psi, alpha, symmetric, 1e-12)
+    expected = nystrom(k, kernel_matrix(new, x, 0.5), values, psi, alpha, symmetric)
     np.testing.assert_allclose(functions(new), expected * values**time, atol=1e-11)
-
-
-def test_blocks_are_of_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diffusion, "_BLOCK_ENTRIES", 600)
-    assert [(rows.start, rows.stop) for rows, *_ in point_blocks(moons(100), 10)] == [(0, 60), (60, 100)]
 
 
 def landmark_fit(x: Array, landmarks: Array, alpha: float, **options: Any) -> Any:

@@ -1,5 +1,6 @@
 """DiffusionMap against a dense eigendecomposition, exact against landmarks; the bandwidths of all embeddings."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -8,15 +9,15 @@ import pytest
 import scipy.linalg
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.datasets import make_moons
+from sklearn.datasets import load_wine, make_moons
 
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
 from daskspectral.data.source import open_source
 from daskspectral.embedding import diffusion
-from daskspectral.embedding import diffusion_functions as solving
 from daskspectral.embedding.bandwidth import chosen_bandwidth
 from daskspectral.solvers import Ascent
+from tests.common import doubtful
 
 Array = NDArray[Any]
 X = make_moons(300, noise=0.08, random_state=0)[0]
@@ -69,14 +70,8 @@ def test_landmarks_agree_with_all_points(
         np.testing.assert_array_equal(loaded.embedding_, est.embedding_)
     monkeypatch.setattr(diffusion, "EXACT_ROWS", len(X) - 1)
     assert make().fit(X).method_ == "lowrank"
-
-
-def test_products_that_are_streamed_or_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = make().fit(X)
-    monkeypatch.setattr(solving, "DENSE", 10)
-    for free in (diffusion.available(), 0):
-        monkeypatch.setattr(diffusion, "available", lambda free=free: free)
-        np.testing.assert_allclose(make().fit(X).embedding_, whole.embedding_, atol=1e-11)
+    with pytest.raises(ValueError, match="299 rows"):
+        make(method="exact").fit(X)
 
 
 @pytest.mark.parametrize("method", ["exact", "lowrank"])
@@ -97,12 +92,12 @@ def test_invalid_rows(method: str) -> None:
 @pytest.mark.parametrize("method", ["exact", "lowrank"])
 def test_points_without_coordinates(method: str) -> None:
     est, far = make(method=method).fit(X), np.vstack([NEW, [[1e4, 0.0]]])
-    with pytest.raises(ValueError, match=r"1 of 51 rows.* kernel vanishes"):
+    with pytest.raises(ValueError, match="1 of 51 rows"):
         est.transform(far, extrapolate="raise")
     with pytest.warns(dsp.ExtrapolationWarning):
         found = est.transform(far, extrapolate="nan")
     np.testing.assert_array_equal(np.isnan(found).any(axis=1), np.arange(51) == 50)
-    with pytest.raises(ValueError, match=r"\d+ of 301 points are not covered by the 120 landmarks.*add .*widen"):
+    with pytest.raises(ValueError, match="of 301 points"):
         make(method="lowrank", landmarks=Landmarks(points=X[:120])).fit(np.vstack([X, [[30.0, 0.0]]]))
 
 
@@ -136,7 +131,7 @@ def expected(x: Array, word: str) -> float:
 
 @pytest.mark.parametrize(
     ("name", "word"),
-    [("exact", "auto"), ("exact", "local"), ("lowrank", "median"), ("diffusion", "auto"), ("kernel embedding", "auto")],
+    [("exact", "auto"), ("lowrank", "median"), ("diffusion", "auto"), ("kernel embedding", "auto")],
 )
 def test_a_word_is_the_number_that_it_stands_for(name: str, word: str, tmp_path: Path) -> None:
     est = clone(ESTIMATORS[name]).set_params(bandwidth=word).fit(Z)
@@ -165,6 +160,20 @@ def test_auto_is_no_narrower_than_landmarks_cover() -> None:
     ratio = clone(few).fit(Z).bandwidth_ / expected(Z, "auto")
     assert ratio > 1
     assert 2 * np.log2(ratio) == pytest.approx(round(2 * np.log2(ratio)), abs=1e-9)
-    for word in ("local", expected(Z, "auto")):
-        with pytest.raises(ValueError, match="are not covered by the 20 landmarks"):
-            clone(few).set_params(bandwidth=word).fit(Z)
+    with pytest.raises(ValueError, match="20 landmarks"):
+        clone(few).set_params(bandwidth=expected(Z, "auto")).fit(Z)
+
+
+@doubtful
+@pytest.mark.parametrize("name", ["exact", "diffusion", "kernel embedding"])
+def test_columns_of_unlike_spread_are_warned_of(name: str) -> None:
+    """In the words of SpectralDecomposition, with a remedy that works."""
+    raw, model = load_wine().data, ESTIMATORS[name]
+    with pytest.warns(dsp.TrustWarning, match=r"from 0.124 in column 7 to 314 in column 12") as found:
+        clone(model).fit(raw)
+    remedied = raw / raw.std(axis=0)
+    if "standardize" in str(found[0].message):
+        remedied = dsp.Rows(raw, standardize=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", dsp.TrustWarning)
+        clone(model).fit(remedied)

@@ -11,7 +11,6 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-import zarr
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -121,7 +120,7 @@ def test_a_run_that_ends_early_is_not_called_optimal(method: str, passes: int) -
 
 def test_a_seed_gives_the_same_bits_on_any_scheduler() -> None:
     def fit(**changes: Any) -> dsp.SDPEmbedding:
-        return make(cache="never", **changes).fit(da.from_array(X, chunks=(60, 2)))
+        return make(**changes).fit(da.from_array(X, chunks=(60, 2)))
 
     with dask.config.set(scheduler="sync"):
         plain = fit()
@@ -148,11 +147,11 @@ def test_own_bounds_on_the_diagonal(method: str, tmp_path: Path) -> None:
     loaded = dsp.load(tmp_path / "model.zarr")
     same_fit(loaded, found)
     np.testing.assert_array_equal(loaded.transform(X + 0.01, diagonal=D), found.transform(X + 0.01, diagonal=D))
-    with pytest.raises(ValueError, match=r"transform needs diagonal, the bounds at these points: the fit was given"):
+    with pytest.raises(ValueError, match="needs diagonal"):
         found.transform(X)
-    with pytest.raises(ValueError, match=r"diagonal must be 160 positive numbers, a bound for each row"):
+    with pytest.raises(ValueError, match="160 positive"):
         found.transform(X, diagonal=-D)
-    with pytest.raises(ValueError, match=r"diagonal must be positive at every row; 1 (of 160 )?are not"):
+    with pytest.raises(ValueError, match="diagonal"):
         make(method=method).fit(X, diagonal=np.where(np.arange(160) == 3, 0, D))
 
 
@@ -171,40 +170,6 @@ def test_invalid_rows(method: str) -> None:
     found = make(1.0, method).fit(dsp.Rows(x, on_invalid="skip"))
     after = found.transform(dsp.Rows(x, on_invalid="skip"))
     np.testing.assert_allclose(after, np.asarray(found.embedding_), rtol=0, atol=1e-9)
-
-
-# -- kernel values that are kept ---------------------------------------------------------------------------------------
-
-
-def test_kernel_values_that_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In memory, in a scratch array, or made anew: where they fit, and where they do not."""
-    path = tmp_path / "features.zarr"
-    wanted, *kept = (make(cache=cache).fit(X, diagonal=D).embedding_ for cache in ("never", "auto", "always"))
-    np.testing.assert_array_equal(*kept)
-    found = make(cache=path).fit(X, diagonal=D)
-    assert zarr.open_array(path).shape == (160, len(found.extension_.points))
-    for one in (found.embedding_, kept[0]):
-        np.testing.assert_allclose(one, wanted, rtol=0, atol=1e-9)
-    monkeypatch.setattr(embedding_passes, "KEPT", 1000)
-    with pytest.raises(MemoryError, match=r"cache='always': .* GB, cannot be kept .*; give a path as cache"):
-        make(cache="always").fit(X)
-    there = make(cache=str(path)).fit(X, diagonal=D).embedding_
-    np.testing.assert_allclose(there, wanted, rtol=0, atol=1e-9)
-
-
-def test_a_second_fit_replaces_its_own_scratch_and_nothing_else(tmp_path: Path) -> None:
-    path = tmp_path / "features.zarr"
-    model = make(cache=path).fit(X)
-    model.fit(X[:100])
-    assert zarr.open_array(path).shape[0] == 100
-    model.save(tmp_path / "model.zarr")
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "a_file").write_text("mine")
-    before = sorted(tmp_path.rglob("*"))
-    for other in ("empty", "a_file", "model.zarr"):
-        with pytest.raises(FileExistsError, match=rf"{other} exists and is not the scratch of an earlier fit"):
-            make(cache=tmp_path / other).fit(X)
-    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
@@ -243,22 +208,23 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
 # -- what is refused ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", [*METHODS, "sparse"])
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.filterwarnings("ignore:only 1 of:daskspectral.errors.RankWarning")
 def test_bandwidths_and_points_that_say_nothing(method: str) -> None:
     model = make(method=method, count=20)
     far = np.concatenate([X[:10], X[10:20] + 1e7])
     for bandwidth, x, message in (
-        (0.001, X[:20], r"at bandwidth 0.001 the kernel is the identity: .* Give a larger bandwidth"),
-        (0.001, X[[*range(20), 0, 1]], r"at bandwidth 0.001 the kernel joins equal points only"),
-        (1e7, X, r"at bandwidth 1e\+07 the kernel is of rank one: .* Give a smaller bandwidth"),
-        (1.0, np.ones((30, 2)), r"rank one: it cannot tell any two points apart"),
-        (0.5, far, r"bandwidths from their middle, and distances .* lose their digits"),
+        (0.001, X[:20], "bandwidth 0.001"),
+        (0.001, X[[*range(20), 0, 1]], "equal points"),
+        (1e7, X, "rank one"),
+        (1.0, np.ones((30, 2)), "rank one"),
+        (0.5, far, "lose their digits"),
     ):
         with pytest.raises(ValueError, match=message):
             clone(model).set_params(bandwidth=bandwidth).fit(x)
 
 
+@doubtful
 @pytest.mark.parametrize("method", METHODS)
 def test_one_far_outlier(method: str) -> None:
     """It has no neighbour: its row is as long as any feasible one's; further away it is refused."""
@@ -268,19 +234,17 @@ def test_one_far_outlier(method: str) -> None:
     assert found.certificate_.optimal
     np.testing.assert_allclose(np.sum(np.square(found.embedding_), axis=1), np.diag(abar), rtol=0, atol=2e-7)
     x[0, 0] = 1e6
-    with pytest.raises(ValueError, match=r"\[1000000.0, 0.0\] is .* bandwidths away .* leave such points out"):
+    with pytest.raises(ValueError, match=r"\[1000000.0, 0.0\]"):
         make(method=method).fit(x)
 
 
-BAD: list[tuple[dict[str, Any], str]] = [
-    ({"bandwidth": -1}, r"bandwidth must be positive, 1e-100 to 1e100, in the units of X; it is -1"),
-    ({"cache": "features"}, r"cache must be 'auto' or 'always' or 'never', or a path such as './features'; it is"),
-    ({"solver": "power"}, r"solver must be daskspectral.solvers.Ascent\(\.\.\.\), or None; got 'power'"),
-    ({"n_components": 160}, r"n_components=160 needs more than the 160 rows"),
-]
-
-
-@pytest.mark.parametrize(("changes", "message"), BAD)
-def test_parameters_that_are_refused(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises((ValueError, TypeError), match=message):
+@pytest.mark.parametrize("changes", [{"bandwidth": -1}, {"solver": "power"}, {"n_components": 160}], ids=str)
+def test_parameters_that_are_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises((ValueError, TypeError), match=next(iter(changes))):
         make(**({"bandwidth": 0.7} | changes)).fit(X)
+
+
+def test_all_pairs_are_of_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("daskspectral.embedding.sdp.EXACT_ROWS", 159)
+    with pytest.raises(ValueError, match="159 rows"):
+        make(method="exact").fit(X)

@@ -1,4 +1,4 @@
-"""Columns in stages, the choice of method with the error it estimates, the sparse kernel, and any new point."""
+"""Columns in stages, the choice of method with the error it estimates, and any new point."""
 
 from pathlib import Path
 from typing import Any
@@ -6,17 +6,15 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
-import zarr
 
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
 from daskspectral.embedding import fitting as choice
-from daskspectral.embedding.landmark_passes import SCRATCH
 from daskspectral.errors import TrustWarning
 from daskspectral.solvers import Ascent
-from tests.embedding.moons import abar_of, gap_of, gaussian, gram_error, moons, normalised, wine
+from tests.embedding.moons import abar_of, gap_of, gaussian, gram_error, moons
 
-METHODS = ("exact", "lowrank", "sparse")
+METHODS = ("exact", "lowrank")
 
 
 def make(bandwidth: float, method: str = "auto", count: int | str = "auto", **options: Any) -> dsp.SDPEmbedding:
@@ -70,18 +68,10 @@ def test_the_error_of_landmarks_is_estimated(p: int, least: float) -> None:
     assert error > least
     assert error / 2 < found.certificate_.approximation < 20 * error
     assert found.certificate_.optimal  # of the problem at the landmarks
-    points = found.extension_.points
-    k, inner = gaussian(x, x, 0.5), gaussian(x, points, 0.5)
-    low = inner @ np.linalg.pinv(gaussian(points, points, 0.5), rcond=1e-10, hermitian=True) @ inner.T
-    y = np.sum((normalised(low) @ found.embedding_) * found.embedding_, axis=1) / np.sum(found.embedding_**2, axis=1)
-    m = k.sum(axis=1)
-    abar = k / np.sqrt(np.outer(m, m)) - np.sqrt(np.outer(m, m)) / low.sum()
-    wanted = np.linalg.eigvalsh(np.diag(y) - abar)[0]  # every row is a probe
-    np.testing.assert_allclose(found.certificate_.full_eigenvalue, wanted, rtol=1e-3, atol=1e-9)
 
 
 def test_methods_that_auto_takes(monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder) -> None:
-    """All points where they are few; landmarks, doubled until they answer; the sparse kernel where they do not."""
+    """All points where they are few; landmarks, doubled until they answer; all points where they do not."""
     assert make(0.7).fit(moons(100)).method_ == "exact"
     monkeypatch.setattr(choice, "FEW", 100)
     x = moons(600)
@@ -91,34 +81,14 @@ def test_methods_that_auto_takes(monkeypatch: pytest.MonkeyPatch, recwarn: pytes
     assert gram_error(found.embedding_, exact.embedding_) < 1e-3
     assert found.certificate_.approximation < 1e-3
     solver = Ascent(tolerance=1e-6)
-    square = np.random.default_rng(0).uniform(0, 1, (300, 2))
-    assert make(0.05, solver=solver).fit(square).method_ == "sparse"
-    assert make(0.05, count=20, solver=solver).fit(square).method_ == "sparse"
     wide = make(1.5, solver=solver).fit(np.random.default_rng(0).normal(size=(200, 6)))
-    assert wide.method_ == "exact"  # most pairs are within reach, and more than n / 5 landmarks would be needed
+    assert wide.method_ == "exact"  # more than n / 5 landmarks would be needed
     assert not [w for w in recwarn if issubclass(w.category, TrustWarning)]
 
 
 def test_a_wrong_gram_matrix_does_not_read_as_a_clean_answer() -> None:
     with pytest.warns(TrustWarning, match=r"at 38 landmarks the Gram matrix of the embedding is off by about \d+"):
         make(0.5, "lowrank", 38).fit(moons(400))
-
-
-def test_the_sparse_kernel_is_the_kernel_without_small_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    x = wine()
-    exact, found = (make(1.5, method).fit(x) for method in ("exact", "sparse"))
-    assert gram_error(found.embedding_, exact.embedding_) < 1e-3
-    k = gaussian(x, x, 1.5)
-    abar, e = normalised(np.where(k < 1e-6, 0, k)), found.embedding_
-    np.testing.assert_allclose(np.trace(abar @ e @ e.T), found.objective_, rtol=1e-9)
-    assert gap_of(abar, e, np.sum(e**2, axis=1)) < 1e-9
-    kept = make(1.5, "sparse", cache=tmp_path / "kernel.zarr").fit(x)
-    np.testing.assert_array_equal(kept.embedding_, found.embedding_)
-    assert zarr.open_group(tmp_path / "kernel.zarr").attrs[SCRATCH] is True
-    kept.fit(x[:100])  # its own scratch is replaced
-    monkeypatch.setattr("daskspectral.embedding.pair_passes.available", lambda: 1000)
-    with pytest.raises(MemoryError, match=r"the kernel values above 1e-06 of 178 points .* give a path as cache"):
-        make(1.5, "sparse").fit(x)
 
 
 @pytest.mark.parametrize("method", METHODS)

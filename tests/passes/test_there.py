@@ -34,7 +34,7 @@ def embedding(**options: Any) -> dsp.SDPEmbedding:
 @pytest.mark.parametrize("bounded", [False, True])
 def test_the_same_embedding(bounded: bool, points: np.ndarray, stand_in: Device, gotten: list[tuple[int, ...]]) -> None:
     given = {"diagonal": 1 + points[:, 0] ** 2} if bounded else {}
-    here = embedding(cache="never").fit(points, **given)
+    here = embedding().fit(points, **given)
     assert not gotten
     there = clone(here).set_params(device="auto").fit(points, **given)
     assert gotten
