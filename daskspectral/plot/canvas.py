@@ -95,13 +95,14 @@ class Canvas(ABC):
 
     @property
     def size(self) -> tuple[float, float]:
-        """Width and height of one picture, in inches."""
-        return 4.2, 3.2
+        """Width and height of one picture without labels, in inches."""
+        return 4.2, 2.8
 
     @final
     def picture(self, i: int, scale: Scale, ax: Axes | None = None, *, size: float = 1.0) -> tuple[Axes, Any]:
         """Draw function i into the given axes, or into a figure of this share of the size; return them and `draw`'s."""
-        axes = axes_of(ax, (size * self.size[0], size * self.size[1]), self.projection)
+        width, height = self.size
+        axes = axes_of(ax, (size * width, size * (height + 0.4)), self.projection)
         return axes, self.draw(axes, i, scale)
 
     def scale(self, components: Sequence[int]) -> Scale:
@@ -151,7 +152,7 @@ class Plane(Canvas):
         x, y = self._maps[:2]
         aspect = float(np.clip(np.ptp(y) / self._lengths[1] / (np.ptp(x) / self._lengths[0]), 0.25, 4))
         width = 4.4 / max(1, aspect**0.5)
-        return width, width * aspect + 0.4
+        return width, width * aspect
 
     @cached_property
     def _lengths(self) -> Array:
@@ -179,7 +180,7 @@ class Globe(Canvas):
 
     @property
     def size(self) -> tuple[float, float]:
-        return 4.4, 2.3
+        return 4.4, 2.2
 
     @cached_property
     def _maps(self) -> tuple[Array, Array, Array, Array | None]:
