@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from daskspectral.data.labelled import stack_rows
 from daskspectral.data.rows import Rows
 from daskspectral.engine.sampling import take_rows
-from daskspectral.plot.canvas import SHOWN, Globe, Pairs, filled_lines, globe, on_sphere, to_scale
+from daskspectral.plot.canvas import SHOWN, Globe, Pairs, filled_lines, to_scale
 from daskspectral.plot.common import (
     BLUE,
     FAINT,
@@ -23,7 +23,6 @@ from daskspectral.plot.common import (
     color_bar,
     has_right_view,
     is_singular,
-    legend_above,
     require_matplotlib,
     shown,
     value_label,
@@ -243,44 +242,29 @@ def _varying(values: Array) -> tuple[int, int]:
 def landmarks(estimator: Any, X: ArrayLike | None = None, *, ax: Axes | None = None) -> Axes:
     """Draw the landmarks of a fitted estimator, over points X (m, d) of the columns that are used if they are given.
 
-    One column: their places on a line. Two: the plane. Three on the unit sphere: the Mollweide projection. More: the
-    two columns in which they spread most. Raises ImportError without matplotlib, ValueError for a model without
-    landmarks.
+    One column: their places on a line. More: the two columns in which they spread most. Raises ImportError without
+    matplotlib, ValueError for a model without landmarks.
     """
-    view, points = View(estimator), None if X is None else np.asarray(X, dtype=float)
+    view, axes = View(estimator), axes_of(ax, (4.4, 3.4))
     places, names = view.landmarks, view.names
     if places is None:
-        raise ValueError(
-            f"{type(estimator).__name__} has no landmarks: its basis is {getattr(estimator, 'basis_', None)}"
-        )
-    points, d = points if points is None else points[:: math.ceil(len(points) / SHOWN)], places.shape[1]
-    if d == 1:
-        axes = axes_of(ax, (4.8, 2.0))
-        if points is not None:
-            axes.hist(points[:, 0], bins=60, color=FAINT)
+        raise ValueError(f"{type(estimator).__name__} has no landmarks")
+    first, *second = sorted(np.argsort(-places.std(axis=0), kind="stable")[:2])
+    if not second:
+        if X is not None:
+            axes.hist(np.asarray(X, dtype=float)[:, 0], bins=60, color=FAINT)
         axes.vlines(places[:, 0], 0, 1, linewidth=0.7, transform=axes.get_xaxis_transform())
         axes.set(xlabel=names[0], yticks=[])
         return axes
-    seen = places if points is None else points
-    sphere = on_sphere(seen)
-    axes = axes_of(ax, (4.4, 3.4), "mollweide" if sphere else None)
-    first, second = sorted(np.argsort(-places.std(axis=0), kind="stable")[:2])
-    for some, color, size, label in ((points, MUTED, 2, "rows"), (places, BLUE, 12, "landmarks")):
-        if some is None:
-            continue
-        x, y = some[:, first], some[:, second]
-        if sphere:
-            unit = some / np.linalg.norm(some, axis=1, keepdims=True)
-            x, y = np.arctan2(unit[:, 1], unit[:, 0]), np.arcsin(np.clip(unit[:, 2], -1, 1))
-        axes.scatter(x, y, s=size, c=color, linewidths=0, label=label, rasterized=True)
-    legend_above(axes)
-    if sphere:
-        globe(axes)
-        return axes
-    axes.set(xlabel=names[first], ylabel=names[second])
-    if d == 2:
+    columns = [first, *second]
+    if X is not None:
+        points = np.asarray(X, dtype=float)[:, columns]
+        axes.scatter(*points[:: math.ceil(len(points) / SHOWN)].T, s=2, c=MUTED, linewidths=0, rasterized=True)
+    axes.scatter(*places[:, columns].T, s=12, linewidths=0, rasterized=True)
+    axes.set(xlabel=names[first], ylabel=names[second[0]], title="landmarks")
+    if places.shape[1] == 2:
         scale = view.preparation.scale
-        lengths = to_scale(seen, np.ones(d) if scale is None else scale)
+        lengths = to_scale(places, np.ones(2) if scale is None else scale)
         axes.set_aspect(lengths[0] / lengths[1], "datalim")
     return axes
 

@@ -24,7 +24,6 @@ from daskspectral.invariance import InvariantRegressor
 from daskspectral.kernels import Linear
 from daskspectral.moments import Moments
 from daskspectral.moments.intervals import agreeing
-from daskspectral.moments.trust import excess, maximised
 from daskspectral.passes.selection import Selection
 from daskspectral.plot.common import (
     Scale,
@@ -105,18 +104,16 @@ def save(
     *,
     overwrite: bool = False,
     storage_options: Mapping[str, Any] | None = None,
-    about: str | None = None,
-    settings: str | None = None,
-    saved: str | None = None,
+    **origin: str | None,
 ) -> None:
     """Write the report of a fitted estimator, or of moments, to a path or URL; it appears whole or not at all.
 
-    `X` are the points of the fit, in any container that `fit` accepts: eigenfunctions are then drawn over them.
-    `about`, `settings`, `saved` and `storage_options` are as in `render` and `daskspectral.save`. Raises as `render`
-    and `refuse_report` do.
+    `X` are the points of the fit, in any container that `fit` accepts: eigenfunctions are then drawn over them. The
+    `origin` is `about`, `settings` and `saved` of `render`, `storage_options` are as in `daskspectral.save`. Raises as
+    `render` and `refuse_report` do.
     """
     refuse_report(path, overwrite)
-    write_file(path, render(model, X, about=about, settings=settings, saved=saved).encode("utf-8"))
+    write_file(path, render(model, X, **origin).encode("utf-8"))
 
 
 @stored
@@ -201,18 +198,12 @@ def _dynamics(model: SpectralDecomposition) -> list[Section]:
 
 def _held_out(model: SpectralDecomposition) -> list[Section]:
     """Return fitted against held-out values; nothing for a fit without them, or whose values are all 0."""
-    values, other = values_of(model).real, model.held_out_
+    values, other = values_of(model), model.held_out_
     known = ~np.isnan(other) & ~vanishing(values)
-    if np.iscomplexobj(values_of(model)) or not known.any():
+    if np.iscomplexobj(values) or not known.any():
         return []
-    largest = maximised(model.moments_.operator, values)
-    apart = 100 * (excess(values, other, maximised=largest) - 1)
-    first, second = ("fitted", "held-out") if largest else ("held-out", "fitted")
     agree = np.count_nonzero(agreeing(values, other) & known)
     words = [f"{agree} of {np.count_nonzero(known)} values differ by less than a tenth."]
-    if np.isfinite(apart):
-        more = "larger" if apart >= 0 else "smaller"
-        words.insert(0, f"In the median {first} values are {abs(apart):.2g} % {more} than the {second} ones.")
     alt = "Values of the fit against the same values on rows held out."
     return [Section("Held out", words, [Picture(plot.held_out(model), alt)], reading="held_out")]
 

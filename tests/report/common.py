@@ -148,9 +148,3 @@ class Page(HTMLParser):
     @property
     def ids(self) -> list[str]:
         return [str(attributes["id"]) for _, attributes in self.tags if attributes.get("id")]
-
-
-def texts(page: str, section: str) -> str:
-    """The words of one section of a page."""
-    part = page.split(f'<section id="{section}"', 1)[1].split("</section>", 1)[0]
-    return " ".join(Page(f"<section{part}</section>").words.split())
