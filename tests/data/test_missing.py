@@ -246,16 +246,6 @@ def test_an_inner_chunk_that_is_missing_in_an_object_store_is_missed(tmp_path: P
         reader.read(100, 151)
 
 
-def test_an_inner_chunk_that_is_missing_in_a_labelled_group_is_missed(tmp_path: Path) -> None:
-    layout: dict[str, Any] = {"chunks": (50, 2, 2), "shards": (100, 2, 2), "dimension_names": ("time", "lat", "lon")}
-    group = zarr.create_group(tmp_path / "x.zarr")
-    array = group.create_array("t", data=X[:400].reshape(400, 2, 2), **layout)
-    assert fitted(tmp_path / "x.zarr", UNIFORM).moments_.count == 400
-    array[50:100] = 0
-    with pytest.raises(OSError, match=r"chunk \(1, 0, 0\) in shard c/0/0/0"):
-        fitted(tmp_path / "x.zarr", UNIFORM)
-
-
 @pytest.mark.parametrize("sizes", [(400,), (200, 2)])
 def test_what_is_written_is_whole_where_it_equals_the_fill_value(tmp_path: Path, sizes: tuple[int, ...]) -> None:
     grid, dims = Grid(sizes, 0, sizes[0] // 4), [*"abc"[: len(sizes)], "k"]

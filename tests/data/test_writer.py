@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import numpy as np
 import pytest
 import zarr
@@ -171,17 +170,3 @@ def test_a_full_disk_is_an_error_with_the_path(make: Callable[[Path], Any], full
         make(path)
     assert caught.value.errno == errno.ENOSPC
     assert make is fit or os.listdir(full) == []
-
-
-@pytest.mark.parametrize("text", ["", "{", "\0" * 300])
-def test_damaged_metadata_are_named(text: str, tmp_path: Path) -> None:
-    for version, name in ((3, "zarr.json"), (2, ".zarray")):
-        file = tmp_path / f"{version}.zarr" / name
-        zarr.create_array(file.parent, data=np.ones(3), zarr_format=version)
-        file.write_text(text)
-        with pytest.raises(OSError, match=re.escape(str(file))):
-            open_zarr(str(file.parent))
-    zarr.create_array("memory://cut/x.zarr", data=np.ones(3), overwrite=True)
-    fsspec.filesystem("memory").pipe("/cut/x.zarr/zarr.json", text.encode())
-    with pytest.raises(OSError, match=r"/cut/x\.zarr/zarr\.json"):
-        open_zarr("memory://cut/x.zarr")
