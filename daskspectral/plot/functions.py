@@ -256,11 +256,10 @@ def landmarks(estimator: Any, X: ArrayLike | None = None, *, ax: Axes | None = N
         axes.vlines(places[:, 0], 0, 1, linewidth=0.7, transform=axes.get_xaxis_transform())
         axes.set(xlabel=names[0], yticks=[])
         return axes
-    columns = [first, *second]
     if X is not None:
-        points = np.asarray(X, dtype=float)[:, columns]
-        axes.scatter(*points[:: math.ceil(len(points) / SHOWN)].T, s=2, c=MUTED, linewidths=0, rasterized=True)
-    axes.scatter(*places[:, columns].T, s=12, linewidths=0, rasterized=True)
+        points = np.asarray(X, dtype=float)[:: math.ceil(len(np.asarray(X)) / SHOWN)]
+        axes.scatter(points[:, first], points[:, second[0]], s=2, c=MUTED, linewidths=0, rasterized=True)
+    axes.scatter(places[:, first], places[:, second[0]], s=12, linewidths=0, rasterized=True)
     axes.set(xlabel=names[first], ylabel=names[second[0]], title="landmarks")
     if places.shape[1] == 2:
         scale = view.preparation.scale

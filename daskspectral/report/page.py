@@ -104,7 +104,7 @@ def save(
     *,
     overwrite: bool = False,
     storage_options: Mapping[str, Any] | None = None,
-    **origin: str | None,
+    **origin: Any,
 ) -> None:
     """Write the report of a fitted estimator, or of moments, to a path or URL; it appears whole or not at all.
 
@@ -202,7 +202,7 @@ def _held_out(model: SpectralDecomposition) -> list[Section]:
     known = ~np.isnan(other) & ~vanishing(values)
     if np.iscomplexobj(values) or not known.any():
         return []
-    agree = np.count_nonzero(agreeing(values, other) & known)
+    agree = np.count_nonzero(agreeing(values.real, other) & known)
     words = [f"{agree} of {np.count_nonzero(known)} values differ by less than a tenth."]
     alt = "Values of the fit against the same values on rows held out."
     return [Section("Held out", words, [Picture(plot.held_out(model), alt)], reading="held_out")]
