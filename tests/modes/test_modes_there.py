@@ -11,10 +11,8 @@ from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.basis import FourierLattice
-from daskspectral.basis.evaluation import Arena
 from daskspectral.devices import Device
 from daskspectral.kernels import Matern
-from daskspectral.modes.sums import bytes_there, mode_sum
 from tests.common import assert_close, doubtful
 from tests.modes.common import direct
 from tests.stand_in import There
@@ -78,23 +76,3 @@ def test_modes_by_cufinufft(d: int, weighted: bool, cufinufft: list[dict[str, An
     cufinufft.clear()
     check_fits(d, "matmul", weighted)
     assert not cufinufft, "matrix products were asked for"
-
-
-@pytest.mark.parametrize(("orders", "weights"), [((40,), 1), ((4, 6, 4), 2)])
-def test_the_memory_of_products(orders: Any, weights: int, stand_in: Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is planned is what is taken, also where sums of several folds share it; and the data, put there twice."""
-    monkeypatch.setattr("daskspectral.modes.sums.ACCELERATOR_ROWS", rows := 1000)
-    taken: list[int] = []
-    for name in ("empty", "zeros"):
-        plain = getattr(stand_in.module, name)
-
-        def counted(shape: Any, dtype: Any = float, plain: Any = plain) -> Any:
-            taken.append(int(np.prod(shape)) * np.dtype(dtype).itemsize)
-            return plain(shape, dtype)
-
-        monkeypatch.setattr(stand_in.module, name, counted)
-    arena, angles = Arena(stand_in), np.zeros((rows, len(orders)))
-    for _ in range(5):
-        mode_sum(orders, "matmul", arena=arena).add(angles, np.ones((weights, rows)))
-    data = 2 * 8 * rows * (len(orders) + weights)
-    assert sum(taken) == bytes_there(orders, weights, 5) - data

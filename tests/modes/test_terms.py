@@ -70,8 +70,8 @@ def test_the_values_of_weights() -> None:
 
 
 def test_functions_at_two_points_have_no_modes() -> None:
-    with pytest.raises(ValueError, match="products of functions at two points are no modes"):
+    with pytest.raises(ValueError, match=r"future|two points"):
         weights_of(Cross(), 2)
     pair = form(lambda f, g, x: inner(f, at(g, x.future)))
-    with pytest.raises(ValueError, match="functions are taken at future, another point of the same row"):
+    with pytest.raises(ValueError, match="future"):
         terms_of(pair.expression, 2)

@@ -5,14 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.linalg
 
 import daskspectral as dsp
 from daskspectral.basis import FourierLattice
 from daskspectral.basis.lattice import WeighedLattice
 from daskspectral.kernels import Matern
 from daskspectral.moments import lattice
-from daskspectral.moments.lattice import Weighed, dense, solve_modes
+from daskspectral.moments.lattice import dense, solve_modes
 from daskspectral.moments.solution import extrapolated, solve_moments
 from daskspectral.operators import Generator, Laplacian, PartialDerivative, Schroedinger
 from daskspectral.solvers import Cut, Penalised
@@ -80,48 +79,6 @@ def test_reduction_is_exact(name: str, penalty: float | None) -> None:
     np.testing.assert_allclose(found["support_"], support, rtol=1e-7, atol=1e-7)
     rank = wanted["rank_"]
     assert found["rank_"] == (rank if penalty is None else (63, 63) if isinstance(rank, tuple) else 63)
-
-
-@pytest.mark.parametrize(
-    ("name", "count"), [*((name, 6) for name in OPERATORS), ("laplacian", 1), ("reversible generator", 1)]
-)
-def test_the_leading_functions(name: str, count: int) -> None:
-    """Those of largest v.A v / v.(A + t B) v, orthonormal; t is of the last value that the lower functions have."""
-    moments = moments_of(LATTICE, ROWS, FOLD, OPERATORS[name])
-    weighed = Weighed(moments, MATERN, LATTICE)
-    scale, w = np.sqrt(weighed.basis.weights), ROWS["weight"] / ROWS["weight"].sum()
-    phi = scale[:, None] * waves(LATTICE, X)
-    a = phi * w @ phi.T
-    slopes = [scale[:, None] * waves(LATTICE, X, unit) for unit in ((1, 0), (0, 1))]
-    b = sum(s * w @ s.T for s in slopes) * (0.98 if name.endswith("generator") else 1.0)
-    if name == "a well":
-        b = b + phi * (w * ROWS["well"]) @ phi.T
-    if name == "derivative":
-        frequencies = LATTICE.frequencies * scale[:, None]
-        b = frequencies @ frequencies.T
-    np.testing.assert_allclose(weighed.energy(), b, atol=1e-10)
-    squares = scale**2 @ np.sum(LATTICE.frequencies**2, axis=1)  # of gradients, in the mean over the prior
-    kappa = np.trace(b) if name == "derivative" else squares * (0.98 if name.endswith("generator") else 1.0)
-    assert weighed.roughness(b) == pytest.approx(kappa)
-    b[np.arange(1, 63), np.arange(1, 63)] += 2.0 * kappa / max(N, weighed.rows)
-    null = name != "a well"
-    first = a[0] / np.sqrt(a[0, 0]) if null else np.zeros(63)
-    rest = slice(1, None) if null else slice(None)
-    inner = (a - np.outer(first, first))[rest, rest]
-    last = np.sort(scipy.linalg.eigvals(b, a).real)[count - 1]
-    t = 1 / max(last, 1e-3 * np.trace(b[rest, rest]) / np.trace(inner))
-    outer, shifts = inner + t * b[rest, rest], 0  # which is shifted by 1, 2, 4, ... times the Gram matrix
-    while scipy.linalg.eigvalsh(outer)[0] < 0:
-        shifts += 1
-        outer = (1 + 2 ** (shifts - 1)) * inner + t * b[rest, rest]
-    vectors = scipy.linalg.eigh(inner, outer)[1]
-    assert (shifts > 0) == (name == "a well")
-    span, rank = weighed.leading(2.0, count, 10)
-    assert (span.shape, rank) == ((63, 10 + null), 63)
-    np.testing.assert_allclose(span.T @ span, np.eye(10 + null), atol=1e-9)
-    wanted = np.linalg.qr(vectors[:, -10:])[0]
-    found = span[1:, 1:] if null else span
-    np.testing.assert_allclose(np.linalg.svd(found.T @ wanted, compute_uv=False), 1, atol=1e-4)
 
 
 def test_lower_frequencies() -> None:

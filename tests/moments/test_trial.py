@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 import daskspectral as dsp
 from daskspectral.basis import Basis, FourierLattice, MonomialBasis
-from daskspectral.basis.lattice import shrunk_orders
 from daskspectral.kernels import Matern
 from daskspectral.moments.prior_choice import Chosen, choose_prior, prior_evaluator
-from daskspectral.moments.search import Evaluator, Search, Setting, compared, energy_scores, ranked
+from daskspectral.moments.search import Evaluator, Search, Setting, energy_scores, ranked
 from daskspectral.moments.summing import SumTask
 from daskspectral.moments.trial import MISSING, Trial, half_splits, merged
 from daskspectral.operators import Cross, Generator, Laplacian, Operator, PartialDerivative, Schroedinger
@@ -221,13 +220,3 @@ def test_where_nothing_can_be_compared() -> None:
     uneven = replace(there, arrays={**there.arrays, "weight_squares": there.arrays["weight_squares"] * 4})
     assert choose_prior(uneven, kernel=None, penalty=None, count=3, threads=each).penalty == 40.0
     assert choose_prior(uneven, kernel=None, penalty=0.5, count=3, threads=each).penalty == 0.5
-
-
-def test_lower_frequencies_are_tried_in_proportion() -> None:
-    few = shrunk_orders((30, 20), 750)
-    assert (2 * few[0] + 1) * (2 * few[1] + 1) <= 750 < (2 * few[0] + 3) * (2 * few[1] + 3)
-    assert few[0] / few[1] == pytest.approx(1.5, rel=0.1)
-    assert shrunk_orders((10, 8), 750) == (10, 8)
-    assert shrunk_orders((1, 50), 195) == (1, 32)
-    counts = {3: 16, 16: 16, 24: 16, 25: 25}
-    assert {n: compared(n) for n in counts} == counts

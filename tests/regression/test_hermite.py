@@ -48,9 +48,6 @@ def sums(model: dsp.HermiteRegressor) -> tuple[Array, Array]:
     return arrays["gram"] + arrays["dirichlet"], values + arrays["slopes"]
 
 
-# -- algorithms 4 and 5 ------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def reference() -> Mapping[str, Array]:
     """A, b and predictions at (i / 99.9, 1/2) of independent code: exp(-r^2), the first 100 of 1000 points."""
@@ -80,9 +77,6 @@ def test_reference_cases(case: str, reference: Mapping[str, Array]) -> None:
     np.testing.assert_allclose(model.predict(line), reference[f"{case}_prediction"], atol=tolerance)
 
 
-# -- what the method does ----------------------------------------------------------------------------------------------
-
-
 def test_a_polynomial_and_its_gradient_are_found_exactly() -> None:
     """Values and gradients of a quadratic in the span of a polynomial kernel, through standardized columns."""
     y, t = 1 + X @ DIRECTION + X[:, 0] * X[:, 1], np.tile(DIRECTION, (N, 1))
@@ -99,21 +93,6 @@ def test_gradient_weight_and_alpha_without_the_data(fitted: dsp.HermiteRegressor
         assert not np.allclose(again.coef_, fitted.coef_)
     plain = make(at(fitted.basis_.landmarks), alpha=0.1).fit(X, Y)
     np.testing.assert_allclose(make(gradient_weight=0, alpha=0.1).fit_moments(fitted.moments_).coef_, plain.coef_)
-
-
-def test_standardized_columns_follow_the_chain_rule() -> None:
-    mean, scale = X[:, [2, 0]].mean(axis=0), X[:, [2, 0]].std(axis=0)
-    x = (X[:, [2, 0]] - mean) / scale
-    model = make(at(X[:30]), alpha=1e-3).fit(dsp.Rows(X, columns=[2, 0], standardize=True), PAIR, PAIR_T)
-    by_hand = make(at(x[:30]), alpha=1e-3).fit(x, PAIR, PAIR_T[:, :, [2, 0]] * scale)
-    assert_close(model.coef_, by_hand.coef_, 1e-6)
-    np.testing.assert_allclose(model.predict(X), by_hand.predict(x), rtol=1e-6, atol=1e-6)
-    gradient = model.predict_gradient(X)
-    np.testing.assert_allclose(gradient[:, :, [2, 0]], by_hand.predict_gradient(x) / scale, rtol=1e-6, atol=1e-6)
-    assert not gradient[:, :, 1].any()
-
-
-# -- containers, and what is kept --------------------------------------------------------------------------------------
 
 
 def test_moments_add_and_appended_rows_are_folded_in(fitted: dsp.HermiteRegressor) -> None:
@@ -135,33 +114,31 @@ def test_an_update_of_linear_functions_of_fewer_rows_than_columns_is_a_fit() -> 
     np.testing.assert_allclose(model.update(wide, y).predict(wide), y, atol=1e-4)
 
 
-# -- bad input ---------------------------------------------------------------------------------------------------------
-
-
 DATA, ROUGH = (X, Y, T), Landmarks(Radial(lambda s: np.exp(-s)))
-BAD: list[tuple[dict[str, Any], tuple[Any, ...], type[Exception], str]] = [
-    ({}, (X, None), ValueError, r"the target y is None: give the values to fit, \(n,\), or \(n, m\) for m targets"),
-    ({}, (X, Y, Y), ValueError, r"gradients must have shape \(300, 3\), .* have shape \(300,\)"),
-    ({}, (X, PAIR, T), ValueError, r"gradients must have shape \(300, 2, 3\)"),
-    ({}, (X, Y.astype(str)), TypeError, r"y has dtype .*, and real numbers are wanted"),
-    ({"alpha": "cv"}, DATA, ValueError, "alpha must be 'gcv'; it is 'cv'"),
-    ({"rtol": 0.0, "alpha": 1e-3, "dtype": "float32"}, DATA, ValueError, "Leave it None for 1e-06"),
-    ({"basis": ROUGH}, DATA, dsp.SmoothnessError, "regression on gradients takes"),
-]
+BAD: dict[str, tuple[dict[str, Any], tuple[Any, ...], type[Exception]]] = {
+    "y": ({}, (X, None), ValueError),
+    "gradients": ({}, (X, Y, Y), ValueError),
+    "2, 3": ({}, (X, PAIR, T), ValueError),
+    "dtype": ({}, (X, Y.astype(str)), TypeError),
+    "alpha": ({"alpha": "cv"}, DATA, ValueError),
+    "rtol|1e-06": ({"rtol": 0.0, "alpha": 1e-3, "dtype": "float32"}, DATA, ValueError),
+    "regression on gradients": ({"basis": ROUGH}, DATA, dsp.SmoothnessError),
+}
 
 
 @pytest.mark.usefixtures("no_tasks")
-@pytest.mark.parametrize(("changes", "data", "error", "message"), BAD, ids=[b[3][:40] for b in BAD])
-def test_refused_before_any_task(changes: dict[str, Any], data: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
+@pytest.mark.parametrize("name", BAD)
+def test_refused_before_any_task(name: str) -> None:
+    changes, data, error = BAD[name]
+    with pytest.raises(error, match=name):
         make(**changes).fit(dsp.Rows(data[0], standardize=True), *data[1:])
 
 
 def test_invalid_rows(tmp_path: Path) -> None:
     broken = np.isin(np.arange(N), [217, 252])
     x, t = as_path(tmp_path, "x", np.where(broken[:, None], np.nan, X)), np.where(broken[:, None], np.nan, T)
-    for (rows, *data), what in (((x, Y, T), "X holds NaN in column 0"), ((X, Y, t), "gradients holds NaN")):
-        with pytest.raises(dsp.InvalidRowError, match=rf"row 217 is the first .*{what}"):
+    for (rows, *data), what in (((x, Y, T), "217"), ((X, Y, t), "gradients")):
+        with pytest.raises(dsp.InvalidRowError, match=what):
             make(Landmarks(Gaussian("median"), 40)).fit(dsp.Rows(rows, standardize=True), *data)
         skipped = make(at(X[:30])).fit(dsp.Rows(rows, on_invalid="skip"), *data)
         without = make(at(X[:30])).fit(X[~broken], Y[~broken], T[~broken])

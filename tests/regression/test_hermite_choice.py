@@ -1,6 +1,5 @@
 """What HermiteRegressor chooses by itself: against refits by another package, and against what should win."""
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,8 @@ from sklearn.kernel_ridge import KernelRidge
 
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
-from daskspectral.choosing import pilot as pilots
-from daskspectral.errors import FitWarning
 from daskspectral.estimators.summary import summary_of
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
-from tests.estimators.common import as_path
 
 Array = NDArray[Any]
 RNG = np.random.default_rng(5)
@@ -30,9 +26,6 @@ AUTO = dsp.HermiteRegressor(random_state=0)
 @pytest.fixture(scope="module")
 def fitted() -> dsp.HermiteRegressor:
     return clone(AUTO).fit(X, Y)
-
-
-# -- the penalty -------------------------------------------------------------------------------------------------------
 
 
 def other_errors(options: dict[str, Any], x: Array, y: Array, labels: Array, alpha: float, w: Array) -> Array:
@@ -69,21 +62,6 @@ def test_the_curve_is_that_of_refits_by_another_package(kernel: Kernel, options:
     assert model.cv_ <= model.cv_curve_[:, 1].min() * 1.05
 
 
-def test_gradients_count_by_their_weight() -> None:
-    """The share explained is of values and gradients together; without a weight it is that of the values alone."""
-    basis, folds = Landmarks(Gaussian(1.0), points=X), np.arange(120) % 5
-    one, none, plain = (
-        dsp.HermiteRegressor(basis, gradient_weight=g, folds=folds).fit(X, Y, t)
-        for g, t in ((1.0, T), (0.0, T), (1.0, None))
-    )
-    assert none.cv_score_ == pytest.approx(plain.cv_score_, rel=1e-9)
-    spread = plain.cv_ / (1 - plain.cv_score_) + np.mean((T**2).sum(axis=1))
-    assert one.cv_score_ == pytest.approx(1 - one.cv_ / spread)
-
-
-# -- the kernel --------------------------------------------------------------------------------------------------------
-
-
 def test_degenerate_data() -> None:
     x = np.linspace(0, 1, 6)[:, None]
     line = clone(AUTO).fit(x, 2 * x[:, 0] - 1)
@@ -97,16 +75,9 @@ def test_degenerate_data() -> None:
     assert clone(AUTO).fit(np.repeat(X[:10], 6, axis=0), np.repeat(Y[:10], 6)).basis_.size == 10
 
 
-# -- the same again ----------------------------------------------------------------------------------------------------
-
-
 CASES: dict[str, tuple[dict[str, Any], Any]] = {
-    "plain": ({}, X),
     "gcv": ({"basis": Landmarks(count=17, method="uniform"), "alpha": "gcv"}, X),
-    "standardized columns": (
-        {"basis": Landmarks(count=20, method="cholesky")},
-        dsp.Rows(X, columns=[1, 0], standardize=True),
-    ),
+    "standardized columns": ({"basis": Landmarks(count=20, method="cholesky")}, dsp.Rows(X, standardize=True)),
     "periods": ({"basis": Landmarks(points=X[:30] + 0.01, periods={0: 2.0})}, X),
     "single": ({"basis": Landmarks(Gaussian(0.7)), "dtype": "float32"}, X),
 }
@@ -138,36 +109,3 @@ def test_an_update_keeps_the_choice_and_chooses_the_penalty_again(fitted: dsp.He
         fitted.moments_ + model.moments_
     second = dsp.HermiteRegressor(**fitted.choice_.parameters).fit(X[:60], Y[:60])
     assert (fitted.moments_ + second.moments_).count == 180
-
-
-def test_the_pilot_is_a_part_of_the_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """And the penalty is chosen again on all of them."""
-    monkeypatch.setattr(pilots, "ROWS", 1000)
-    rng = np.random.default_rng(0)
-    x = rng.uniform(-1, 1, (6000, 1))
-    y = np.sin(4 * x[:, 0]) + 0.5 * rng.standard_normal(6000)
-    model = dsp.HermiteRegressor(Landmarks(Gaussian("auto"), 40), random_state=0)
-    model.fit(as_path(tmp_path, "x", x), as_path(tmp_path, "y", y))
-    assert model.choice_.rows == 1000
-    assert model.alpha_ != model.choice_.chosen.penalty
-    new = np.linspace(-1, 1, 200)
-    assert np.sqrt(np.mean((model.predict(new[:, None]) - np.sin(4 * new)) ** 2)) < 0.04
-    assert model.cv_score_ == pytest.approx(1 - 0.25 / y.var(), abs=0.02)
-
-
-def test_columns_of_other_units_are_told() -> None:
-    x = np.random.default_rng(0).uniform(0, np.pi, (120, 2)) * [1, 1000]
-    y, model = np.sin(x[:, 0]), dsp.HermiteRegressor(Landmarks(Gaussian("auto")), random_state=0)
-    with pytest.warns(FitWarning, match=r"go from 0\.9\d* in column 0 to 9\d\d in column 1, .* standardize=True"):
-        raw = clone(model).fit(x, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", FitWarning)
-        scaled = clone(model).fit(dsp.Rows(x, standardize=True), y)
-    assert scaled.cv_score_ > raw.cv_score_ + 0.1
-
-
-def test_every_scale_from_an_eighth_to_four_is_tried(fitted: dsp.HermiteRegressor) -> None:
-    """Where structure is fine the error has a second minimum: a climb from the middle stays in the wide one."""
-    for kernel in ("Matern", "Gaussian"):
-        tried = {c.factor for c in fitted.choice_.candidates if c.kernel.startswith(kernel)}
-        assert tried >= {0.125, 0.25, 0.5, 1.0, 2.0, 4.0}

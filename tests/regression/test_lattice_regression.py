@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.basis import FourierLattice
@@ -71,13 +70,6 @@ def test_the_normal_equations(gradients: bool, weight: float) -> None:
     np.testing.assert_allclose(model.coef_, wanted, rtol=0, atol=1e-6 * np.abs(wanted).max())
 
 
-def test_a_constant_is_free() -> None:
-    model = make(Gaussian(0.5), alpha=1e-6)
-    moved, plain = clone(model).fit(X, Y + 1e6), clone(model).fit(X, Y)
-    np.testing.assert_allclose(moved.predict(FRESH) - 1e6, plain.predict(FRESH), atol=1e-6)
-    assert moved.cv_score_ == pytest.approx(plain.cv_score_, abs=1e-8)
-
-
 def test_columns_and_units() -> None:
     wide = np.column_stack([X[:, 1] * 100, np.full(N, np.nan), X[:, 0] + 5])
     model = make(Gaussian(0.7), alpha=1e-6).fit(dsp.Rows(wide, columns=[2, 0], standardize=True), Y)
@@ -96,7 +88,7 @@ def test_nothing_is_wrapped_around_the_box(fitted: dsp.HermiteRegressor) -> None
     (_, upper), _ = fitted.basis_.box
     far = np.array([[50.0, 0.2], [upper + fitted.basis_.period[0], 0.2]])
     edge = fitted.predict(np.array([[upper, 0.2]]))
-    with pytest.warns(dsp.ExtrapolationWarning, match="2 of 2 rows"):
+    with pytest.warns(dsp.ExtrapolationWarning):
         np.testing.assert_allclose(fitted.predict(far), [edge[0]] * 2, atol=1e-9)
     gradient = fitted.predict_gradient(far)
     assert not gradient[:, 0].any()
@@ -115,7 +107,7 @@ def test_other_solutions_of_the_same_moments(tmp_path: Path, fitted: dsp.Hermite
     lower = dsp.HermiteRegressor(FourierLattice(3)).fit_moments(fitted.moments_)
     assert np.count_nonzero(lower.coef_) == 49
     spectral = dsp.SpectralDecomposition(basis=FourierLattice(3), n_components=2)
-    with pytest.raises(ValueError, match="moments of a regression"):
+    with pytest.raises(ValueError, match="regression"):
         spectral.fit_moments(fitted.moments_)
-    with pytest.raises(ValueError, match="not of values to regress on"):
+    with pytest.raises(ValueError, match="HermiteRegressor"):
         make().fit_moments(spectral.fit(X).moments_)
