@@ -212,12 +212,16 @@ class FourierLattice(OpenKernel, Basis):
         return np.array([0.0 if p else 0.5 * (a + b) for p, (a, b) in self._sides])
 
     @property
-    def _sides(self) -> list[tuple[float | None, Interval]]:
+    def ends(self) -> list[tuple[float | None, Interval | None]]:
+        """The period and the side of the box along each axis, None for each that is not known."""
         d = self.dimension
-        box, periods = self.box or (None,) * d, self.periods or (None,) * d
-        if any(not p and side is None for p, side in zip(periods, box, strict=True)):
+        return list(zip(self.periods or (None,) * d, self.box or (None,) * d, strict=True))
+
+    @property
+    def _sides(self) -> list[tuple[float | None, Interval]]:
+        if any(not p and side is None for p, side in self.ends):
             raise ValueError(f"{self!r} has no box before it is fitted to data")
-        return [(p, side or (0.0, 0.0)) for p, side in zip(periods, box, strict=True)]
+        return [(p, side or (0.0, 0.0)) for p, side in self.ends]
 
     @property
     def sides(self) -> str:

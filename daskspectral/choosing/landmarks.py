@@ -74,8 +74,7 @@ def choose_landmarks(
     size = max(sample_size, MEDIAN_SAMPLE if kernel.needs_median else 0)
     rng = np.random.default_rng(random_state)
     preparation = source.preparations[view]
-    rows: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-    raw: Array = np.empty((0, source.width(view)))
+    rows, raw = np.empty(0, dtype=np.int64), np.empty((0, source.width(view)))
     if size:
         rows, raw = draw_rows(source, size, rng, view=view, description="landmarks", raw=True)
         if not len(raw):
@@ -113,9 +112,8 @@ def of_kernel(asked: Any, kernel: Kernel, *, count: int | str) -> Asked:
     if not isinstance(found, Asked):
         raise TypeError(f"landmarks must be daskspectral.basis.Landmarks(count=...), or None; got {asked!r}")
     given = {"kernel": "auto", "spread": "auto", "periods": None, "constant": None, "exclude": None}
-    for name, free in given.items():
-        if getattr(found, name) != free:
-            raise ValueError(f"the kernel of an embedding is that of its bandwidth: leave {name} of landmarks out")
+    for name in (name for name, free in given.items() if getattr(found, name) != free):
+        raise ValueError(f"the kernel of an embedding is that of its bandwidth: leave {name} of landmarks out")
     if found.count == "auto" and not isinstance(count, str):
         found = replace(found, count=min(count, found.sample or count))
     return replace(found, kernel=kernel)
@@ -123,14 +121,8 @@ def of_kernel(asked: Any, kernel: Kernel, *, count: int | str) -> Asked:
 
 def rows_by(method: str, points: Array, count: int, kernel: Kernel, rng: np.random.Generator) -> NDArray[np.intp]:
     """The numbers of the points that a method chooses as landmarks of a kernel."""
-    return choose(
-        method,
-        points if method in BY_KERNEL else kernel.embedded_about(points),
-        count,
-        rng,
-        gram=kernel,
-        diagonal=kernel.diagonal,
-    )
+    seen = points if method in BY_KERNEL else kernel.embedded_about(points)
+    return choose(method, seen, count, rng, gram=kernel, diagonal=kernel.diagonal)
 
 
 def given_points(wanted: Asked, source: Source, view: str = "x") -> Array | None:
@@ -148,9 +140,7 @@ def given_points(wanted: Asked, source: Source, view: str = "x") -> Array | None
         if array.ndim != 2 or array.shape[1] != width or not len(array):
             raise ValueError(f"they have shape {array.shape}")
     except ValueError as error:
-        raise ValueError(
-            f"points must be an array (p, {width}) of landmarks, one column for each of {label_of(view)}; {error}"
-        ) from None
+        raise ValueError(f"points must be landmarks (p, {width}) in the columns of {label_of(view)}; {error}") from None
     finite = np.isfinite(array if columns is None else array[:, list(columns)]).all(axis=1)
     if not finite.all():
         bad = int(np.argmin(finite))
@@ -315,8 +305,5 @@ def periodic(kernel: Kernel, periods: Periods | None, whose: str) -> Kernel:
     if not isinstance(kernel, Periodic):
         return Periodic(kernel, periods)
     if tuple(kernel.periods) != periods:
-        raise ValueError(
-            f"the kernel has the periods {tuple(kernel.periods)}, and {whose} {periods}; give the kernel alone, and it "
-            "is made periodic"
-        )
+        raise ValueError(f"the kernel has the periods {tuple(kernel.periods)}, and {whose} {periods}. Give them once.")
     return kernel

@@ -31,7 +31,7 @@ LEAST_WAVES = 0.6  # shortest wavelengths across the gap between opposite edges,
 def boxed(
     lattice: FourierLattice, source: Source, operator: Operator, rng: np.random.Generator, *, periods: Periods | None
 ) -> FourierLattice:
-    """The lattice on its box, with its method of summing.
+    """Return the lattice on its box, with its method of summing.
 
     A box that is not given goes from the least to the largest value of each column, found in one pass. Where this is
     more than three times as wide as the interval between the quantiles .001 and .999 of a sample, a few rows far out
@@ -39,21 +39,27 @@ def boxed(
     TrustWarning. Raises ValueError for a column of zero width, and for columns of very different widths.
     """
     lattice = lattice.on_box(source.dimension, None, periods)
-    own, given = lattice.periods or (None,) * source.dimension, lattice.box or (None,) * source.dimension
-    if any(not p and side is None for p, side in zip(own, given, strict=True)):
+    open_sides = [not p and side is None for p, side in lattice.ends]
+    if any(open_sides):
         extent = extent_of(source, rng)
         box = [
-            None if p else side or _interval(axis, extent, source)
-            for axis, (p, side) in enumerate(zip(own, given, strict=True))
+            _interval(axis, extent, source) if open_side else side
+            for axis, (open_side, (_, side)) in enumerate(zip(open_sides, lattice.ends, strict=True))
         ]
         lattice = lattice.on_box(source.dimension, box, periods)
-    _check_even(lattice, operator, source)
+    narrow, wide = int(lattice.period.argmin()), int(lattice.period.argmax())
+    ratio = lattice.period[wide] / lattice.period[narrow]
+    if operator.derivative_order and ratio > MOST_UNEVEN:
+        raise ValueError(
+            f"{_column(wide, source)} is {ratio:.1g} times as wide as {_column(narrow, source)}, and squares of slopes "
+            "have no digits in common. Bring the columns to like units, or choose some by columns=."
+        )
     _advise_margin(lattice)
     return with_method(lattice, operator)
 
 
 def regression_lattice(basis: FourierLattice, dimension: int, periods: Periods | None) -> FourierLattice:
-    """The lattice of a regression on so many columns: by default with a wider margin.
+    """Return the lattice of a regression on so many columns: by default with a wider margin.
 
     A smooth kernel that reaches across the gap holds functions back that differ at opposite edges.
     """
@@ -64,34 +70,30 @@ def regression_lattice(basis: FourierLattice, dimension: int, periods: Periods |
 
 
 def pilot_box(points: Array, periods: Periods | None, rows: int) -> FourierLattice | None:
-    """The lattice that a fit to so many `rows` takes, on the box of a few of them (m, d).
+    """Return the lattice that a fit to so many `rows` takes, on the box of a few of them (m, d).
 
     None where a column is constant in these, or columns are of very different widths.
     """
-    extent = Extent(points.min(axis=0), points.max(axis=0), points)
-    box: list[Interval | None] = []
-    for axis in range(points.shape[1]):
-        if periods is not None and periods[axis]:
-            box.append(None)
-            continue
-        ends = extent.trimmed(axis)
-        if ends is None:
-            return None
-        box.append(ends)
+    extent, own = Extent(points.min(axis=0), points.max(axis=0), points), periods or (None,) * points.shape[1]
+    box = [None if period else extent.trimmed(axis) for axis, period in enumerate(own)]
+    if any(side is None and not period for side, period in zip(box, own, strict=True)):
+        return None
     lattice = FourierLattice().on_box(points.shape[1], box, periods, rows)
     return lattice if np.ptp(np.log(lattice.period)) < math.log(MOST_UNEVEN) else None
 
 
 def with_method(lattice: FourierLattice, operator: Operator) -> FourierLattice:
-    """The lattice with its method of summing, and the version of the library that sums. ImportError where it lacks."""
-    installed = _version()
-    method = lattice.method or best_method(
-        lattice.orders, len(weights_of(operator, lattice.dimension)), installed is not None
-    )
+    """Return the lattice with its method of summing, and the version of finufft. ImportError where it lacks."""
+    try:
+        installed = version("finufft")
+    except PackageNotFoundError:
+        installed = None
+    weights = len(weights_of(operator, lattice.dimension))
+    method = lattice.method or best_method(lattice.orders, weights, installed is not None)
     if method == "nufft" and installed is None:
         raise ImportError(
-            "method='nufft' needs finufft, which is not installed: pip install 'daskspectral[lattice]', or take "
-            "method='matmul'"
+            "method='nufft' needs finufft, which is not installed. pip install 'daskspectral[lattice]', or pass "
+            "method='matmul'."
         )
     return replace(lattice, method=method, version=installed if method == "nufft" else None)
 
@@ -103,72 +105,52 @@ def check_prior(lattice: FourierLattice) -> None:
 
 
 def check_lattice(lattice: FourierLattice, operator: Operator, dimension: int) -> None:
-    """Raise ValueError where an operator has no modes on the lattice, or the data have another number of columns."""
+    """Raise ValueError if an operator has no modes on the lattice, or the data have another number of columns."""
     lattice.on_box(dimension, None, None)
     if operator.solver.by_norm:
-        raise ValueError(
-            f"{operator.name} holds variances against the norm of a kernel's functions, and a Fourier lattice chooses "
-            "its prior afterwards: use a kernel at landmarks, basis=Landmarks()"
-        )
+        raise ValueError(f"{operator.name} needs the norm of a kernel at landmarks. Pass basis=Landmarks().")
     weights_of(operator, dimension)
 
 
 def has_modes(operator: Operator) -> bool:
-    """Whether an operator takes functions at one point alone, so that their products are modes of the data."""
+    """Return whether an operator takes functions at one point alone, so that their products are modes of the data."""
     return operator.views == ("x",) and operator.lag is None
 
 
 def plain_functions(
     lattice: FourierLattice, operator: Operator, dimension: int, periods: Periods | None, rows: int, what: str
 ) -> TrigonometricBasis:
-    """The functions of a lattice for an operator without modes, on the columns of `what`, all of them periodic.
+    """Return the functions of a lattice for an operator without modes, on columns of `what` that are all periodic.
 
     Raises ValueError for columns that are not, and for a kernel, which would be the prior of modes.
     """
     closed = lattice.on_box(dimension, None, periods, min(rows, FEWEST_ROWS * MOST_PLAIN), what)
     if not all(closed.periods or (None,)):
-        other = next((f"{name} besides x" for name in operator.views if name != "x"), "two rows")
         raise ValueError(
-            f"{operator.name} takes functions at {other}, and products of functions at two points are no modes of the "
-            "data: Fourier functions serve it where all columns are periodic, as angles are. Give their periods, "
-            "FourierLattice(m, periods=(360.0, ...)), or use a kernel at landmarks, basis=Landmarks()"
+            f"{operator.name} relates functions at two points, which have Fourier functions on periodic columns only. "
+            "Pass FourierLattice(m, periods=(360.0, ...)), or basis=Landmarks()."
         )
     if lattice.kernel != "auto":
         raise ValueError(
-            f"{operator.name} has no modes whose prior a kernel would be: leave it out of FourierLattice, or use it at "
-            f"landmarks, basis=Landmarks({lattice.kernel!r}, periods=...)"
+            f"{operator.name} has no modes whose prior a kernel would be. Pass the kernel to Landmarks("
+            f"{lattice.kernel!r}, periods=...)."
         )
     return closed.plain
 
 
-def _version() -> str | None:
-    try:
-        return version("finufft")
-    except PackageNotFoundError:
-        return None
-
-
 def _interval(axis: int, extent: Extent, source: Source) -> Interval:
-    """The box of one column, (lower, upper)."""
+    """Return the box of one column, (lower, upper)."""
     lower, upper = float(extent.lower[axis]), float(extent.upper[axis])
-    column = _column(axis, source)
-    if not upper > lower:
-        raise ValueError(
-            f"{column} is {lower:g} in every row, and functions of it are constant: choose other columns (columns=)"
-        )
-    low, high = extent.quantiles(axis)
-    cut = extent.trimmed(axis)
-    if cut is None:
-        raise ValueError(
-            f"{column} is {low:g} in nearly every row, and goes from {lower:g} to {upper:g}: give the box of "
-            "the lattice, FourierLattice(box=...), or choose other columns"
-        )
+    column, (low, high), cut = _column(axis, source), extent.quantiles(axis), extent.trimmed(axis)
+    if not upper > lower or cut is None:
+        rows = "every row" if not upper > lower else "nearly every row"
+        raise ValueError(f"{column} is {low:g} in {rows}. Choose columns by columns=, or pass FourierLattice(box=...).")
     if cut != (lower, upper):
         warn_user(
             f"{column} goes from {lower:.4g} to {upper:.4g}, and all but two in a thousand of its rows lie in a "
             f"{(upper - lower) / (high - low):.3g} times smaller interval: the box of the lattice is cut at "
-            f"{cut[0]:.4g} and {cut[1]:.4g}, and rows outside count as absent. Of heavy tails the spectrum depends on "
-            "where they are cut; decide it by FourierLattice(box=...), or transform the column",
+            f"{cut[0]:.4g} and {cut[1]:.4g}, and rows outside count as absent. The spectrum of heavy tails depends on "
+            "this: pass FourierLattice(box=...), or transform the column",
             TrustWarning,
         )
     _advise_outliers(column, extent.sample[:, axis], cut)
@@ -176,31 +158,18 @@ def _interval(axis: int, extent: Extent, source: Source) -> Interval:
 
 
 def _advise_outliers(column: str, values: Array, box: Interval) -> None:
-    """Warn where a few rows, of which these `values` (s,) of a column are a sample, make the box wide."""
+    """Warn if a few rows, of which these `values` (s,) of a column are a sample, make the box wide."""
     low, high = np.quantile(values, [OUTLYING, 1 - OUTLYING])
     width = high - low
     if not box[1] - box[0] > FAR_OUT * width > 0:
         return
     share = np.mean((values < low - width) | (values > high + width))
     warn_user(
-        f"{100 * share:.2g} % of the rows are outliers of {column}: it goes from {box[0]:.4g} to {box[1]:.4g}, "
-        f"and 98 of 100 rows lie between {low:.4g} and {high:.4g}. In a box that holds them all few functions tell the "
-        "other rows apart, and values near 0 may stand for outliers alone. Leave them out, or give a box about the "
-        "others, FourierLattice(box=...), outside which rows count as absent",
+        f"{100 * share:.2g} % of the rows are outliers of {column}: it goes from {box[0]:.4g} to {box[1]:.4g}, and 98 "
+        f"of 100 rows lie between {low:.4g} and {high:.4g}. Values near 0 may stand for outliers alone: leave them "
+        "out, or pass a box around the others, FourierLattice(box=...)",
         TrustWarning,
     )
-
-
-def _check_even(lattice: FourierLattice, operator: Operator, source: Source) -> None:
-    """Raise ValueError where slopes along one column leave no digit of those along another."""
-    narrow, wide = int(lattice.period.argmin()), int(lattice.period.argmax())
-    ratio = lattice.period[wide] / lattice.period[narrow]
-    if operator.derivative_order and ratio > MOST_UNEVEN:
-        raise ValueError(
-            f"{_column(wide, source)} is {ratio:.1g} times as wide as {_column(narrow, source)}, and the "
-            "squares of slopes along both have no digits in common: bring the columns to like units, or choose some "
-            "(columns=)"
-        )
 
 
 def _column(axis: int, source: Source) -> str:
@@ -209,20 +178,15 @@ def _column(axis: int, source: Source) -> str:
 
 
 def _advise_margin(lattice: FourierLattice) -> None:
-    """Warn where the gap between opposite edges of the box is narrower than what the functions resolve."""
+    """Warn if the gap between opposite edges of the box is narrower than what the functions resolve."""
     assert lattice.margin is not None
-    own = [
-        order
-        for order, period in zip(lattice.orders, lattice.periods or (None,) * lattice.dimension, strict=True)
-        if not period
-    ]
-    if not own:
-        return
-    waves = min(own) * lattice.margin / (1 + lattice.margin)
-    if waves < LEAST_WAVES:
+    least = min(
+        (order for order, (period, _) in zip(lattice.orders, lattice.ends, strict=True) if not period), default=0
+    )
+    waves = least * lattice.margin / (1 + lattice.margin)
+    if least and waves < LEAST_WAVES:
         warn_user(
             f"the margin {lattice.margin:g} leaves a gap of {waves:.2g} of the shortest wavelength between opposite "
-            f"edges of the box at m={min(own)}: rows at opposite edges are neighbours, and values depend on it. Take a "
-            "larger margin, or a larger m",
+            f"edges of the box at m={least}, whose rows count as neighbors: pass a larger margin, or a larger m",
             TrustWarning,
         )

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from daskspectral.basis import FourierLattice, as_lattice
 from daskspectral.basis.lattice import prior_weights
 from daskspectral.choosing.lattice import check_prior
@@ -42,9 +44,8 @@ def solve_on_lattice(moments: Moments, *, basis: Any, solver: Solving, count: in
         chosen = choose_prior(moments, kernel=own, penalty=c, count=count, threads=_in_threads)
         if not chosen.table:
             warn_user(
-                f"kernels and scales of the lattice were not compared, since {chosen.reason}: {chosen.kernel} and "
-                f"penalty={chosen.penalty:g} were taken, which suit some data. Fit with folds, or give kernel and "
-                "penalty",
+                f"kernels of the lattice were not compared, since {chosen.reason}: {chosen.kernel} and penalty="
+                f"{chosen.penalty:g} were taken. Fit with folds, or give kernel and penalty",
                 TrustWarning,
             )
     release()
@@ -104,9 +105,8 @@ def advise_range(kernel: Kernel, lattice: FourierLattice) -> None:
 
     That is where waves of twice the gap have next to no weight in the prior, and those of the gap far less.
     """
-    sides = zip(lattice.period, lattice.periods or (None,) * lattice.dimension, strict=True)
     assert lattice.margin is not None
-    for axis, (period, closed) in enumerate(sides):
+    for axis, (period, (closed, _)) in enumerate(zip(lattice.period, lattice.ends, strict=True)):
         if closed:
             continue
         gap = float(period) * lattice.margin / (1 + lattice.margin)
@@ -114,9 +114,8 @@ def advise_range(kernel: Kernel, lattice: FourierLattice) -> None:
         still, long, short = prior_weights(kernel, line)[:3]
         if long < LEAST_LONG * still and short < LEAST_SHORT * max(long, LEAST_LONG**2 * still):
             warn_user(
-                f"the kernel {kernel} reaches far across the gap of {gap:.3g} between opposite edges of column {axis}, "
-                "and functions that differ there are held back: take a narrower or a rougher kernel, or a wider gap, "
-                f"FourierLattice(margin={2 * lattice.margin:.2g})",
+                f"the kernel {kernel} reaches far across the gap of {gap:.3g} between opposite edges of column {axis}: "
+                f"take a narrower or a rougher kernel, or FourierLattice(margin={2 * lattice.margin:.2g})",
                 TrustWarning,
             )
             return
@@ -130,28 +129,17 @@ def _in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[An
 
 
 def _given_orders(basis: FourierLattice, measured: FourierLattice) -> tuple[int, ...] | None:
-    """The frequencies that an estimator's basis asks for; None for all that were measured."""
-    boxes = zip(basis.box or (), measured.box or (), strict=False)
-    other = "box" if any(side is not None and side != own for side, own in boxes) else ""
-    if basis.box is None and basis.margin is not None and basis.margin != measured.margin:
-        other = "margin"  # with a box it may follow from m
-    other = "periods" if basis.periods is not None and basis.periods != measured.periods else other
-    if other:
+    """Return the frequencies that an estimator's basis asks for; None for all that were measured."""
+    other = {
+        "box": any(side not in (None, own) for side, own in zip(basis.box or (), measured.box or (), strict=False)),
+        "margin": basis.box is None and basis.margin not in (None, measured.margin),  # with a box it may follow from m
+        "periods": basis.periods not in (None, measured.periods),
+    }
+    orders = basis.m if isinstance(basis.m, tuple) else (basis.m or 0,) * measured.dimension
+    other["m"] = len(orders) != measured.dimension or any(np.array(orders) > measured.orders)
+    for name in (name for name, differs in other.items() if differs):
         raise ValueError(
-            f"these modes were measured with {other}={getattr(measured, other)!r}, and the basis of this estimator has "
-            f"{other}={getattr(basis, other)!r}: fit it to the data, or leave {other} out"
+            f"these moments were measured with {name}={getattr(measured, name)!r}, and the basis of this estimator has "
+            f"{name}={getattr(basis, name)!r}. Fit it to the data, or leave {name} out."
         )
-    if basis.m is None:
-        return None
-    orders = basis.m if isinstance(basis.m, tuple) else (basis.m,) * measured.dimension
-    if len(orders) != measured.dimension:
-        raise ValueError(
-            f"the modes of these moments are of {measured.dimension} variables, and the basis of this estimator has "
-            f"m={basis.m}, for {len(orders)}: fit it to the data, or give m for each variable"
-        )
-    if any(a > b for a, b in zip(orders, measured.orders, strict=True)):
-        raise ValueError(
-            f"the modes of these moments serve frequencies up to {measured.orders}, and the basis of this estimator "
-            f"asks for {orders}: fit it to the data, or lower m"
-        )
-    return None if orders == measured.orders else orders
+    return None if basis.m is None or orders == measured.orders else orders
