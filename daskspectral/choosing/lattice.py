@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from daskspectral.basis.lattice import FEWEST_ROWS, Interval, check_stationary
 from daskspectral.choosing.landmarks import Periods
 from daskspectral.data.source import Source
 from daskspectral.errors import TrustWarning, column_name, warn_user
+from daskspectral.modes import nufft
 from daskspectral.modes.sums import best_method
 from daskspectral.moments.modes import weights_of
 from daskspectral.operators import Operator
@@ -84,10 +85,7 @@ def pilot_box(points: Array, periods: Periods | None, rows: int) -> FourierLatti
 
 def with_method(lattice: FourierLattice, operator: Operator) -> FourierLattice:
     """Return the lattice with its method of summing, and the version of finufft. ImportError where it lacks."""
-    try:
-        installed = version("finufft")
-    except PackageNotFoundError:
-        installed = None
+    installed = version("finufft") if nufft.available() else None
     weights = len(weights_of(operator, lattice.dimension))
     method = lattice.method or best_method(lattice.orders, weights, installed is not None)
     if method == "nufft" and installed is None:
