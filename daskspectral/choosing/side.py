@@ -70,10 +70,7 @@ class Side:
         name = f"{prefix}basis"
         functions = copy.deepcopy(functions)  # kernels can be changed in place
         if not isinstance(functions, GivenFunctions):
-            raise TypeError(
-                f"{name} must be one of daskspectral.basis, such as Landmarks(kernel) or MonomialBasis; got "
-                f"{functions!r}"
-            )
+            raise TypeError(f"{name} must be one of daskspectral.basis, such as Landmarks(kernel); got {functions!r}")
         landmarks, lattice = functions.open_landmarks, as_lattice(functions)
         constant = operator.kills_constants and not functions.vanishes
         if landmarks is not None and type(landmarks.kernel) is Linear and landmarks.periods is None:
@@ -81,17 +78,11 @@ class Side:
         if landmarks is not None and landmarks.constant is not None:
             constant = landmarks.constant
         if landmarks is not None and constant and functions.vanishes:
-            raise ValueError(
-                f"constant=True would add a function that does not vanish to {name}, whose functions vanish at the "
-                "ends of the data; leave constant out"
-            )
+            raise ValueError(f"functions of {name} vanish at the ends of the data. Leave constant out.")
         if lattice is not None:
             check_prior(lattice)
         if lattice is not None and prefix and has_modes(operator):
-            raise ValueError(
-                "products of the functions of two sides are no modes of the data: a Fourier lattice is for "
-                "operators whose functions are the same on both sides; leave right_basis out"
-            )
+            raise ValueError("the functions of a Fourier lattice are the same on both sides. Leave right_basis out.")
         return cls(prefix, view, functions.asking(outputs), constant)
 
     @property
@@ -277,9 +268,7 @@ class Side:
         own = None if self.landmarks is None else self.landmarks.periods
         given = None if own is None else periods_of(own, source, self.view)
         if given is not None and operator.periods is not None and operator.periods != given:
-            raise ValueError(
-                f"{operator} has the periods {operator.periods}, and periods= asks for {given}; give them once"
-            )
+            raise ValueError(f"{operator} has the periods {operator.periods}, got periods={given}. Give them once.")
         return operator.periods if given is None else given
 
     def kernel(self, operator: Operator, source: Source) -> Kernel:
@@ -352,42 +341,31 @@ def check_edges(edges: tuple[Edge, ...], source: Source, rng: np.random.Generato
     """
     numbers, x = draw_rows(source, SAMPLE, rng, view=view)
     for edge in dict.fromkeys(edges):
-        values = edge.values(x)
+        values, name = edge.values(x), f"the vanishing function {edge!r}"
         if not np.isfinite(values).all():
             row = int(np.argmin(np.isfinite(values)))
-            raise ValueError(f"the vanishing function {edge!r} is {values[row]} at row {numbers[row]} of the data")
-        largest = float(np.abs(values).max())
+            raise ValueError(f"{name} is {values[row]} at row {numbers[row]} of the data.")
+        largest, least = float(np.abs(values).max()), float(values.min())
         zero = np.abs(values) <= ROUNDING * largest
         beyond = edge.outside(x) & ~zero
         if beyond.any():
             row = int(np.argmax(beyond))
             raise ValueError(
-                f"the vanishing function {edge!r} does not vanish where the data end: {np.count_nonzero(beyond)} of "
-                f"{len(x)} rows lie outside its domain, row {numbers[row]} at {x[row]} the first of them; widen it, or "
-                "leave such rows out"
+                f"{name} must hold the data, and {np.count_nonzero(beyond)} of {len(x)} rows lie outside its domain, "
+                f"row {numbers[row]} at {x[row]} the first of them. Widen it, or leave such rows out."
             )
-        if zero.mean() > MOST_ON_EDGE:
+        if zero.mean() > MOST_ON_EDGE or (len(x) >= FEWEST and least > LARGE * largest):
             raise ValueError(
-                f"the vanishing function {edge!r} is 0 on {np.count_nonzero(zero)} of {len(x)} rows: it is to be "
-                "positive where the data lie, and 0 at their ends alone"
-            )
-        least = float(values.min())
-        if len(x) >= FEWEST and least > LARGE * largest:
-            raise ValueError(
-                f"the vanishing function {edge!r} does not vanish where the data end: over {len(x)} rows it goes from "
-                f"{least:.3g} to {largest:.3g}; its zeros belong at the ends of the data"
+                f"{name} must be 0 where the data end and positive elsewhere, and goes from {least:.3g} to "
+                f"{largest:.3g}, 0 on {np.count_nonzero(zero)} of {len(x)} rows."
             )
         few = max(FEW, len(x) // 100)
-        if len(x) <= few:
-            continue
-        for distance in edge.sides(x).T:
+        for distance in edge.sides(x).T if len(x) > few else ():
             nearest, near = (float(np.partition(distance, k)[k]) for k in (0, few))
             if nearest > GAP * near:
                 warn_user(
-                    f"the zeros of the vanishing function {edge!r} lie beyond the data: on one side {few} rows come "
-                    f"{near - nearest:.3g} nearer to them than the others, and then there is a gap of {nearest:.3g} "
-                    "without rows, across which functions need no slope: eigenvalues come out too small. Move the "
-                    "zeros to where the data end",
+                    f"the zeros of {name} lie beyond the data, with a gap of {nearest:.3g} without rows, across which "
+                    "functions need no slope: eigenvalues come out too small. Move the zeros to where the data end",
                     TrustWarning,
                 )
                 break

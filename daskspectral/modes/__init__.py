@@ -1,25 +1,6 @@
 """Modes of the data: sums over rows of weight exp(-i j.t), and the matrices of forms that follow from them.
 
 On a `basis.FourierLattice` a form is a sum of terms, factor times mean(weight d_a f d_b g), with weights that are
-products of fields (`terms_of`). Each weight needs its modes once, for any number of forms, functions and kernels.
+products of fields (`matrices.terms_of`). Each weight needs its modes once, for any number of forms, functions and
+kernels.
 """
-
-from daskspectral.modes.matrices import (
-    ModeTerm,
-    ModeWeight,
-    form_matrix,
-    functional_vector,
-    pairing_terms_of,
-    terms_of,
-    truncated,
-)
-
-__all__ = [
-    "ModeTerm",
-    "ModeWeight",
-    "form_matrix",
-    "functional_vector",
-    "pairing_terms_of",
-    "terms_of",
-    "truncated",
-]

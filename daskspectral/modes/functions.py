@@ -27,8 +27,7 @@ class LatticeValues:
     coefficients give complex values. By default the method is the one that `evaluation_method` gives; on an accelerator
     it is "matmul".
 
-    Raises ValueError for coefficients of another shape and for an unknown method; ImportError for "nufft" where finufft
-    is not installed.
+    Raises ValueError for coefficients of another shape; ImportError for "nufft" where finufft is not installed.
 
     Examples
     --------
@@ -57,8 +56,6 @@ class LatticeValues:
         self._modes = modes_of(orders, np.asarray(coefficients, dtype=float))
         available = nufft.available() and not device.accelerated
         self.method = method or evaluation_method(orders, self._modes.shape[0], available)
-        if self.method not in ("matmul", "nufft"):
-            raise ValueError(f"method must be 'matmul' or 'nufft'; it is {method!r}")
 
     def __call__(self, angles: Array) -> NDArray[Any]:
         """Values (c, k) at angles t (c, d). Raises ValueError for angles that are not finite or of other shape."""

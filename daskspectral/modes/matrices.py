@@ -44,12 +44,6 @@ class ModeWeight:
             parts.append(f"sum({_name(u)}[:, {a}] * {_name(v)}[:, {b}])")
         return " * ".join(parts) or "1"
 
-    @property
-    def sources(self) -> frozenset[str]:
-        """Names of the fields that it reads."""
-        extra = () if self.each is None else (self.each[0].name, self.each[2].name)
-        return frozenset({*(field.name for field in self.fields), *extra})
-
     def of(self, fields: Mapping[str, Array]) -> Array | None:
         """The weights (c,), or (c, m) of a field of several targets; None for 1."""
         parts = [_entries(fields, field) for field in self.fields]
@@ -94,7 +88,7 @@ def terms_of(form: Bilinear, dimension: int) -> tuple[ModeTerm, ...]:
 def pairing_terms_of(functional: LinearFunctional, dimension: int) -> tuple[ModeTerm, ...]:
     """The terms of a functional."""
     return together(
-        ModeTerm(factor * t.factor, ModeWeight(_sorted((*_given(t.weight), *_given(pairing.weight), *own))), alpha)
+        ModeTerm(factor * t.factor, ModeWeight(_sorted((*_given(t.weight, pairing.weight), *own))), alpha)
         for factor, pairing in functional.terms
         for t in pairing.atom.summands
         for own, alpha in _targets(t.atom, pairing.target, dimension)
@@ -139,10 +133,7 @@ def _pairs(left: Atom, right: Atom, d: int) -> Iterator[tuple[ModeWeight, Index,
 def _scalars(atom: Atom, d: int) -> Iterator[tuple[tuple[Field, ...], Index]]:
     """The derivatives that a scalar atom is a sum of, each with the entries of fields that multiply it."""
     if atom.view != "x":
-        raise ValueError(
-            f"functions are taken at {atom.view}, another point of the same row, and products of functions at two "
-            "points are no modes of the data"
-        )
+        raise ValueError(f"functions at two points of a row, x and {atom.view}, have no modes.")
     units = _units(d)
     if atom.kind == "value":
         yield (), (0,) * d
@@ -172,8 +163,8 @@ def _entry(field: Field, *index: int) -> Field:
     return Field(field.name, (*field.path, *index))
 
 
-def _given(field: Field | None) -> tuple[Field, ...]:
-    return () if field is None else (field,)
+def _given(*fields: Field | None) -> tuple[Field, ...]:
+    return tuple(field for field in fields if field is not None)
 
 
 def _sorted(fields: tuple[Field, ...]) -> tuple[Field, ...]:
@@ -261,9 +252,4 @@ def _flat(half: NDArray[np.int64], shape: tuple[int, ...]) -> NDArray[np.int64]:
 
 def _symbol(w: Array, alpha: tuple[int, ...]) -> Array:
     """What the derivative alpha multiplies a cosine or a sine with, before it is advanced by the odd quarter turn."""
-    return np.asarray((-1) ** (sum(alpha) // 2) * power(w, alpha))
-
-
-def power(w: Array, alpha: Index) -> Array:
-    """w^alpha of frequencies (h, d), (h,)."""
-    return np.asarray(np.prod(w ** np.array(alpha), axis=1))
+    return np.asarray((-1) ** (sum(alpha) // 2) * np.prod(w ** np.array(alpha), axis=1))

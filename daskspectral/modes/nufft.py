@@ -26,8 +26,7 @@ def finufft() -> Any:
         import finufft as package
     except ImportError as error:
         raise ImportError(
-            'the nonuniform FFT needs finufft: pip install "daskspectral[lattice]"; or take method="matmul", which '
-            "needs no more than numpy"
+            'the nonuniform FFT needs finufft: pip install "daskspectral[lattice]", or pass method="matmul".'
         ) from error
     return package
 
@@ -48,10 +47,7 @@ def plan(kind: int, orders: tuple[int, ...], eps: float, device: Device = HOST) 
     Raises ValueError for more than three axes, ImportError where finufft is not installed.
     """
     if len(orders) > DIMENSIONS:
-        raise ValueError(
-            f"the nonuniform FFT is for one to {DIMENSIONS} variables, and there are {len(orders)}: "
-            'take method="matmul"'
-        )
+        raise ValueError(f'the nonuniform FFT has 1 to {DIMENSIONS} variables: pass method="matmul".')
     sizes = tuple(2 * order + 1 for order in orders)
     grid = 16 * math.prod(UPSAMPLING * size for size in sizes)
     same: dict[str, Any] = {"eps": eps, "isign": -1 if kind == 1 else 1, "upsampfac": UPSAMPLING, "modeord": 0}

@@ -13,18 +13,8 @@ import numpy as np
 
 from daskspectral.basis.evaluation import Arena
 from daskspectral.devices import ACCELERATOR_ROWS
-from daskspectral.modes import nufft
-from daskspectral.modes.nufft import DIMENSIONS, UPSAMPLING, available_there
-from daskspectral.modes.tensor import (
-    FORMING,
-    Array,
-    ComplexArray,
-    Factors,
-    Split,
-    cheapest,
-    checked_angles,
-    factor_bytes,
-)
+from daskspectral.modes import nufft, tensor
+from daskspectral.modes.tensor import FORMING, Array, ComplexArray, Factors, Split
 
 # The most modes of which matrix products are as quick as the nonuniform FFT at eps = 1e-9, for 1, 2, 3 or more weights.
 MATMUL_MODES = {1: (0, 0, 21), 2: (25, 25, 169), 3: (2197, 729, 2197)}
@@ -49,7 +39,7 @@ class ModeSum(ABC):
 
         Raises ValueError for arrays of other shapes and for angles that are not finite.
         """
-        angles = checked_angles(angles, len(self.orders))
+        angles = tensor.checked_angles(angles, len(self.orders))
         if weights is not None and (weights.ndim != 2 or weights.shape[1] != len(angles)):
             raise ValueError(f"weights have shape (number of weights, {len(angles)}); these have {weights.shape}")
         count = 1 if weights is None else len(weights)
@@ -183,7 +173,7 @@ def mode_sum(orders: tuple[int, ...], method: str, eps: float = 1e-9, arena: Are
     that are given an `arena` share one plan of the transform, and its grid, or the room for the products' factors. On
     an accelerator, the arena's device, "nufft" is by cufinufft, and where that is not installed by matrix products.
 
-    Raises ValueError for other methods and for four axes by "nufft"; ImportError where finufft is not installed.
+    Raises ValueError for four axes by "nufft"; ImportError where finufft is not installed.
 
     Examples
     --------
@@ -193,10 +183,8 @@ def mode_sum(orders: tuple[int, ...], method: str, eps: float = 1e-9, arena: Are
     >>> [f"{mode:.1f}" for mode in sums.result()[0]]
     ['1.0+1.0j', '2.0+0.0j', '1.0-1.0j']
     """
-    if method not in ("matmul", "nufft"):
-        raise ValueError(f"method must be 'matmul' or 'nufft'; it is {method!r}")
     accelerated = arena is not None and arena.device.accelerated
-    if method == "matmul" or (accelerated and not available_there()):
+    if method == "matmul" or (accelerated and not nufft.available_there()):
         return MatmulSum(orders, arena)
     return NufftSum(orders, eps, arena)
 
@@ -210,7 +198,7 @@ def best_method(orders: tuple[int, ...], weights: int, nufft_available: bool) ->
     ('nufft', 'matmul', 'matmul')
     """
     d = len(orders)
-    if not nufft_available or d > DIMENSIONS:
+    if not nufft_available or d > nufft.DIMENSIONS:
         return "matmul"
     modes = math.prod(4 * m + 1 for m in orders)
     return "matmul" if modes <= MATMUL_MODES[d][min(max(weights, 1), 3) - 1] else "nufft"
@@ -228,7 +216,7 @@ def rows_at_once(method: str, orders: tuple[int, ...]) -> int:
     """
     if method == "matmul":
         return LEAST_ROWS
-    grid = math.prod(UPSAMPLING * (4 * m + 1) for m in orders)
+    grid = math.prod(nufft.UPSAMPLING * (4 * m + 1) for m in orders)
     return min(max(LEAST_ROWS, 1 << (4 * grid - 1).bit_length()), MOST_ROWS)
 
 
@@ -237,10 +225,10 @@ def bytes_there(orders: tuple[int, ...], weights: int, sums: int) -> int:
     split = split_for(orders, weights)
     left, right = split.shape
     rows = 8 * ACCELERATOR_ROWS * (len(orders) + weights)
-    return factor_bytes(split, ACCELERATOR_ROWS, weights) + 8 * weights * left * right * (1 + sums) + 2 * rows
+    return tensor.factor_bytes(split, ACCELERATOR_ROWS, weights) + 8 * weights * left * right * (1 + sums) + 2 * rows
 
 
 @cache
 def split_for(orders: tuple[int, ...], weights: int) -> Split:
     """The split whose factors are quickest to form and to multiply, where the left one is there for each weight."""
-    return cheapest(orders, lambda left, right: weights * left * right + FORMING * (weights * left + right))
+    return tensor.cheapest(orders, lambda left, right: weights * left * right + FORMING * (weights * left + right))

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from daskspectral.basis import FourierLattice, as_lattice
 from daskspectral.basis.lattice import SpanBasis, WeighedLattice
 from daskspectral.kernels import Kernel
-from daskspectral.modes import form_matrix, functional_vector, pairing_terms_of, terms_of
+from daskspectral.modes.matrices import form_matrix, functional_vector, pairing_terms_of, terms_of
 from daskspectral.moments.counting import counted_rows
 from daskspectral.moments.modes import MODES, outside_rows, weights_of
 from daskspectral.moments.moments import Moments

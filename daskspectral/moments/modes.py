@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Arena, Block, FourierLattice, as_lattice
 from daskspectral.devices import least_rows
-from daskspectral.modes import ModeWeight, pairing_terms_of, terms_of
+from daskspectral.modes.matrices import ModeWeight, pairing_terms_of, terms_of
 from daskspectral.modes.sums import ModeSum, mode_sum, rows_at_once
 from daskspectral.moments.measure import Measuring, numbered
 from daskspectral.moments.moments import Moments

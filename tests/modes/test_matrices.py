@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 from daskspectral import operators
 from daskspectral.forms import Field, along, along_each, form, functional, grad, inner, partial, second
 from daskspectral.manifolds import Sphere
-from daskspectral.modes import pairing_terms_of, terms_of
-from daskspectral.modes.matrices import ModeWeight, form_matrix, functional_vector, truncated
+from daskspectral.modes.matrices import (
+    ModeWeight,
+    form_matrix,
+    functional_vector,
+    pairing_terms_of,
+    terms_of,
+    truncated,
+)
 from daskspectral.moments import Measure
 from daskspectral.moments.lattice import expanded
 from daskspectral.moments.modes import ModeMeasure, weights_of

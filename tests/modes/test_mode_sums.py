@@ -93,9 +93,8 @@ def test_what_cannot_be_summed_is_an_error(monkeypatch: pytest.MonkeyPatch) -> N
         with pytest.raises(ValueError, match=r"angles|weights"):
             sums.add(bad, weights)
     assert sums.result()[0, 1, 1] == pytest.approx(1)
-    for orders, method in (((1, 1), "fft"), ((1,) * 4, "nufft")):
-        with pytest.raises(ValueError, match="matmul"):
-            mode_sum(orders, method).add(np.zeros((1, len(orders))))
+    with pytest.raises(ValueError, match="matmul"):
+        mode_sum((1,) * 4, "nufft")
     monkeypatch.setitem(sys.modules, "finufft", None)
     assert not nufft.available()
     with pytest.raises(ImportError, match="lattice"):
