@@ -79,9 +79,11 @@ class TrialEvaluator(Evaluator):
 
     def totals(self, found: Mapping[Any, Array]) -> dict[Any, float]:
         if self.components is None:
-            return energy_scores(found)
-        shares = {s: np.mean(h * np.abs(h), axis=0)[: self.components] for s, h in found.items()}
-        return {s: float(np.cumsum(share).max()) for s, share in shares.items()}
+            scores = energy_scores(found)
+        else:
+            shares = {s: np.mean(h * np.abs(h), axis=0)[: self.components] for s, h in found.items()}
+            scores = {s: float(np.cumsum(share).max()) for s, share in shares.items()}
+        return {s: round(score, DIGITS) for s, score in scores.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,8 +165,8 @@ def compared(components: int) -> int:
 
 
 def ranked(scores: Mapping[Key, float]) -> list[Key]:
-    """Return the candidates, best first; of those whose scores differ by rounding the first that was tried."""
-    return sorted(scores, key=lambda candidate: -round(scores[candidate], DIGITS))
+    """Return the candidates, best first; of those with equal scores the first that was tried."""
+    return sorted(scores, key=lambda candidate: -scores[candidate])
 
 
 def energy_scores(found: Mapping[Any, Array]) -> dict[Any, float]:
