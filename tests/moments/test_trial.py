@@ -14,7 +14,7 @@ import daskspectral as dsp
 from daskspectral.basis import Basis, FourierLattice, MonomialBasis
 from daskspectral.kernels import Matern
 from daskspectral.moments.prior_choice import Chosen, choose_prior, prior_evaluator
-from daskspectral.moments.search import Evaluator, Search, Setting, energy_scores, ranked
+from daskspectral.moments.search import Evaluator, Search, Setting, TrialEvaluator, energy_scores, ranked
 from daskspectral.moments.summing import SumTask
 from daskspectral.moments.trial import MISSING, Trial, half_splits, merged
 from daskspectral.operators import Cross, Generator, Laplacian, Operator, PartialDerivative, Schroedinger
