@@ -75,7 +75,6 @@ def _is_rounded(values: Array) -> bool:
 
 
 Rows = Mapping[str, Array]
-BITS = 17
 FOLD = "fold"
 """The field of a batch that holds the labels of its rows."""
 WEIGHT, COUNT = "weight of groups", "rows of groups"
@@ -390,8 +389,7 @@ def mixed(numbers: Array) -> Array:
 class Coincidence:
     """A test of points (c, d) for equality with any of the landmarks (p, d), in every coordinate, bit for bit.
 
-    A table of hashes of the coordinate in which most landmarks differ rules out nearly all points; only points that
-    pass are compared whole.
+    The coordinate in which most landmarks differ rules out nearly all points; only points that pass are compared whole.
 
     Examples
     --------
@@ -403,8 +401,7 @@ class Coincidence:
     def __init__(self, landmarks: Array):
         points = np.asarray(landmarks, dtype=float) + 0.0  # -0.0 is 0.0
         self.column = int(np.argmax([len(np.unique(column)) for column in points.T]))
-        self.table = np.zeros(1 << BITS, dtype=bool)
-        self.table[_hashes(points[:, self.column])] = True
+        self.values = np.unique(points[:, self.column])
         self.points = np.sort(_whole(points))
 
     def __str__(self) -> str:
@@ -412,21 +409,14 @@ class Coincidence:
 
     def __call__(self, x: Array) -> NDArray[np.bool_]:
         """Which of the points (c, d) are landmarks, (c,)."""
-        result = self.table[_hashes(x[:, self.column])]
+        values = np.asarray(x[:, self.column], dtype=float)
+        result = self.values[np.searchsorted(self.values[:-1], values)] == values
         rows = np.flatnonzero(result)
         if len(rows):
             wanted = _whole(np.asarray(x[rows], dtype=float) + 0.0)
             places = np.minimum(np.searchsorted(self.points, wanted), len(self.points) - 1)
             result[rows] = self.points[places] == wanted
         return result
-
-
-def _hashes(values: Array) -> Array:
-    """A hash of each number, 0 to 2^BITS - 1."""
-    bits = (np.asarray(values, dtype=float) + 0.0).view(np.uint64)
-    bits *= np.uint64(0x9E3779B97F4A7C15)  # on the fresh sum above
-    bits >>= np.uint64(64 - BITS)
-    return bits
 
 
 def _whole(points: Array) -> Array:

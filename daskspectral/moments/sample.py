@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.moments.folds import mixed
 from daskspectral.moments.measure import NUMBER
 from daskspectral.registry import Registered
 
@@ -30,6 +31,11 @@ def sample_size(dimension: int) -> int:
     return rows if rows >= LEAST_ROWS else 0
 
 
+def reach_of(rows: int, size: int) -> float:
+    """Return the key below which a few more than `size` of so many rows have theirs."""
+    return min(1.0, (size + 6 * size**0.5) / rows)
+
+
 def graph_size(dimension: int) -> int:
     """Return the number of points of so many columns that a graph has at most."""
     return ROWS if dimension <= FEW else WIDE_ROWS
@@ -39,7 +45,7 @@ def graph_size(dimension: int) -> int:
 class Sample(Registered):
     """Prepared points of rows that were drawn at random, with their sample weights.
 
-    The rows have the lowest of independent uniform keys: the sample of two data sets has the lowest keys of both.
+    The rows have the lowest keys, hashes of their numbers: the sample of two data sets has the lowest keys of both.
 
     Parameters
     ----------
@@ -69,6 +75,17 @@ class Sample(Registered):
         points = np.concatenate([self.points, other.points])[order]
         return Sample(points, np.concatenate([self.weights, other.weights])[order], keys[order], reach, size)
 
+    @classmethod
+    def of_batch(cls, batch: Mapping[str, NDArray[Any]], reach: float, size: int) -> Sample:
+        """Return the sample of a batch: rows whose keys are below the reach, the lowest of them."""
+        keys = mixed(batch[NUMBER]) * 2.0**-64
+        rows = np.flatnonzero(keys < reach)
+        rows = rows[np.argsort(keys[rows], kind="stable")]
+        if len(rows) > size:
+            reach, rows = float(keys[rows[size]]), rows[:size]
+        weights = np.asarray(batch["weight"][rows], float) if "weight" in batch else np.ones(len(rows))
+        return cls(np.asarray(batch["x"][rows], float), weights, keys[rows], reach, size)
+
     def shifted(self, delta: Array) -> Sample:
         """Return the sample of points moved by delta (d,)."""
         return replace(self, points=self.points + delta)
@@ -79,38 +96,3 @@ class Sample(Registered):
         heavy = self.weights > 0
         points, inverse = np.unique(self.points[heavy], axis=0, return_inverse=True)
         return points, np.bincount(inverse.ravel(), self.weights[heavy], len(points)).astype(float)
-
-
-@dataclass(frozen=True, eq=False)
-class Drawn:
-    """The sorted numbers of rows to sample, with their keys, and the reach of the keys."""
-
-    numbers: NDArray[np.int64]
-    keys: Array
-    reach: float
-    size: int
-
-    @classmethod
-    def of(cls, start: int, stop: int, size: int) -> Drawn:
-        """Draw the rows of the range with the lowest of independent uniform keys; the same for the same range."""
-        rng, n = np.random.default_rng([start, stop]), stop - start
-        m = min(size, n)
-        keys = np.cumsum(rng.standard_exponential(m + 1))  # order statistics by the spacings of a Poisson process
-        total = keys[-1] + rng.standard_gamma(n - m) if n > m else keys[-1]
-        numbers, keys = start + rng.choice(n, m, replace=False), keys / total
-        order = np.argsort(numbers)
-        return cls(numbers[order], keys[:-1][order], 1.0 if m == n else float(keys[-1]), size)
-
-    def of_batch(self, batch: Mapping[str, NDArray[Any]]) -> Sample | None:
-        """Return the sample of a batch of rows; None for no row."""
-        rows = batch[NUMBER]
-        first, last = np.searchsorted(self.numbers, [rows[0], rows[-1] + 1])
-        if first == last:
-            return None
-        places = np.searchsorted(rows, self.numbers[first:last])
-        there = rows[places] == self.numbers[first:last]
-        places, keys = places[there], self.keys[first:last][there]
-        order = np.argsort(keys)
-        chosen = places[order]
-        weights = np.asarray(batch["weight"][chosen], float) if "weight" in batch else np.ones(len(chosen))
-        return Sample(np.asarray(batch["x"][chosen], float), weights, keys[order], self.reach, self.size)

@@ -15,7 +15,7 @@ from daskspectral.moments.folds import ALL, COUNT, FOLD, WEIGHT, Groups, mixed, 
 from daskspectral.moments.measure import NUMBER, Measure, numbered
 from daskspectral.moments.modes import ModeMeasure
 from daskspectral.moments.pairwise import SQUARES, SUMS, zero_filled
-from daskspectral.moments.sample import SAMPLE, Drawn, Sample
+from daskspectral.moments.sample import SAMPLE, Sample
 from daskspectral.operators import Operator
 from daskspectral.operators.base import TESTED
 
@@ -29,9 +29,9 @@ class SumTask:
 
     With `groups` the sums of each group that has rows come apart, under the names `folds.name_in(group, name)`, with
     the weight and the number of rows of all groups. The sums over `runs` of rows, whatever their groups, come under the
-    name `counting.ORDER`; beside modes, which cost less than these sums, of the first rows of each batch.
-    Rows that are `drawn` come under the name `sample.SAMPLE`. A share `tested` of the rows is in further products by
-    which operators test the fit.
+    name `counting.ORDER`; beside modes, which cost less than these sums, of the first rows of each batch. A sample of
+    rows, of the reach and size `sampled`, comes under the name `sample.SAMPLE`. A share `tested` of the rows is in
+    further products by which operators test the fit.
     With `gaps` points have NaN where they are missing, and the sums of `moments.pairwise` come too.
     Targets are prepared with the scale and columns of X given here.
     """
@@ -43,7 +43,7 @@ class SumTask:
     groups: Groups | None = None
     runs: Runs | None = None
     gaps: bool = False
-    drawn: Drawn | None = None
+    sampled: tuple[float, int] | None = None
     tested: float = 1.0
 
     def __call__(self, batches: Iterable[Rows], state: Any = None) -> dict[str, Any]:
@@ -59,8 +59,8 @@ class SumTask:
         weight, count = np.zeros((2, groups.number if groups else 1))
         sample: Sample | None = None
         for batch in batches:
-            more = None if self.drawn is None else self.drawn.of_batch(batch)
-            if more is not None:
+            if self.sampled is not None:
+                more = Sample.of_batch(batch, *self.sampled)
                 sample = more if sample is None else sample + more
             with numbered(batch):
                 self.operator.check_points(batch["x"])

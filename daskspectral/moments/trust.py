@@ -35,7 +35,6 @@ ALIKE_ROWS = 5.0  # that count as one: random folds then give error bars too nar
 MOST_CLIPPED = 0.05  # of the eigenvalues by pairs of columns, that are negative
 CHANGE = 0.1  # of a value, by which the basis must not decide it
 LEAST_REACH = 0.8  # of what landmarks represent of earlier rows, that they must of rows that are added
-OVERFITTED = 1.1  # held-out over fitted values, from which added rows are not like those before
 UNCERTAIN, ROUGH = 0.2, 0.15  # half of an interval, of its value: in the median, and of the best third
 ROUNDING = 1e-5  # of single precision, a hundredfold
 SLOWER, SOMEWHAT = 2.1, 1.5  # of energies over those of the slowest functions of a graph; good fits have 1.2 to 1.7
@@ -245,16 +244,6 @@ def excess(values: NDArray[np.inexact[Any]], held_out: Array, *, maximised: bool
         return math.nan
     ratio = other[known] / fitted[known]
     return float(np.median(1 / ratio if maximised else ratio))
-
-
-def advise_update(before: float, after: float) -> None:
-    """Warn where the rows that were added fit the functions worse than the earlier ones, by their `excess`."""
-    if after > OVERFITTED and after > OVERFITTED * before:
-        warn_user(
-            f"held-out values are {after:.3g} times the fitted ones after the update, {before:.3g} times before: the "
-            "new rows are not like those for which kernel, scale and landmarks were chosen; fit all rows again",
-            TrustWarning,
-        )
 
 
 def advise_reach(before: Moments, after: Moments) -> None:

@@ -41,7 +41,7 @@ from daskspectral.moments.counting import ORDER, Runs
 from daskspectral.moments.folds import Coincidence, FoldRule, Groups, gathered
 from daskspectral.moments.modes import ModeMeasure, Outside, weights_of
 from daskspectral.moments.patterns import MEASURED
-from daskspectral.moments.sample import SAMPLE, Drawn, sample_size
+from daskspectral.moments.sample import SAMPLE, reach_of, sample_size
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators import Operator
 from daskspectral.passes.folds import FoldRequest, joined_plan
@@ -53,6 +53,7 @@ SHARE_SAMPLE = 256
 TESTED_ROWS, TESTED_SHARE = 8000, 1 / 32  # at least, by which fits of transfer operators are tested
 MODE_FLOPS = 2e4  # what a row of modes counts as: a million rows are a task
 MOST_DROPPED, MOST_APART = 0.1, 0.75  # of the rows, that coincide with landmarks
+CHANCE = 0.06  # of such a share of a few rows, three standard errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,28 +118,12 @@ class Discretisation(Registered):
         found = [b.landmarks for b in at_landmarks(self.basis)]
         return Coincidence(np.concatenate(found)) if found else None
 
-    def leaves_most(self, source: Source) -> bool:
-        """Whether nine tenths of the rows are no landmarks, by all that a few rows tell, the same for the same data.
-
-        Where rows are all different, as many as there are landmarks coincide with these; more only where rows repeat.
-        """
+    def share_at_landmarks(self, source: Source) -> float:
+        """Return the share of rows that coincide with landmarks, of a few that are the same for the same data."""
         if self.coincidence is None:
-            return True
-        share, m = self._touching(source)
-        once = min(1.0, self.basis.size / source.n)
-        if share <= once + 3 * math.sqrt(once * (1 - once) / m) + 1 / m:
-            return once <= MOST_DROPPED
-        return share + 2 * math.sqrt(share * (1 - share) / m) <= MOST_DROPPED
-
-    def leaves_some(self, source: Source) -> bool:
-        """Return whether a quarter of the rows are no landmarks: fewer cannot judge functions, if rows repeat."""
-        return self.coincidence is None or self._touching(source)[0] <= MOST_APART
-
-    def _touching(self, source: Source) -> tuple[float, int]:
-        """Return the share of rows that coincide with landmarks, of so many drawn ones."""
+            return 0.0
         _, points = draw_rows(source, SHARE_SAMPLE, np.random.default_rng(0))
-        assert self.coincidence is not None
-        return float(self.coincidence(points).mean()), len(points)
+        return float(self.coincidence(points).mean())
 
     @classmethod
     def of(cls, moments: Moments) -> Discretisation:
@@ -398,11 +383,11 @@ def _run_of(
         basis, right, operator, dtype, device=device, patterns=True, products=not discretisation.spanning
     )
     runs = Runs.of(basis, max(stop - start for start, stop in plan.ranges.ranges))
-    gaps, drawn = source.on_invalid == "pairwise", None
+    gaps, sampled = source.on_invalid == "pairwise", None
     if operator.has_graph and (size := sample_size(basis.dimension)):
-        drawn = Drawn.of(plan.ranges.ranges[0][0], source.n, size)
+        sampled = reach_of(source.n - plan.ranges.ranges[0][0], size), size
     tested = min(1.0, max(TESTED_SHARE, TESTED_ROWS / source.n))
-    task = SumTask(measured, operator, prepared.scale, prepared.columns, groups, runs, gaps, drawn, tested)
+    task = SumTask(measured, operator, prepared.scale, prepared.columns, groups, runs, gaps, sampled, tested)
     lattice = as_lattice(basis)
     dropped: Any = touching if rows == "dropped" else None if lattice is None else Outside(lattice)
     return Run(source, plan.ranges, dropped, description, device), task

@@ -29,7 +29,7 @@ from daskspectral.passes.parameters import is_share
 from daskspectral.passes.scale import centered, standardized
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import Training
-from daskspectral.passes.sums import MOST_DROPPED, Discretisation, Outline
+from daskspectral.passes.sums import CHANCE, MOST_APART, MOST_DROPPED, Discretisation, Outline
 from daskspectral.solvers import Penalised, solving
 
 FEW_LANDMARKS = 50
@@ -245,9 +245,10 @@ class Choice(Open):
         if again is not None:
             chosen["basis"] = again
             treatment = self.landmark_rows(source, basis.size - self.left.constant)
-            if treatment == "dropped" and not found.leaves_most(source):
+            share = 0.0 if treatment == "kept" else found.share_at_landmarks(source)
+            if treatment == "dropped" and share > MOST_DROPPED + CHANCE:  # rows repeat
                 treatment = "apart"
-            if treatment == "apart" and not found.leaves_some(source):
+            if treatment == "apart" and share > MOST_APART:  # too few are left to judge functions
                 treatment = "kept"
             found = replace(found, landmark_rows=treatment)
         if self.right is not None:

@@ -16,7 +16,7 @@ from daskspectral.data.source import Source, in_rows, open_data
 from daskspectral.engine.accelerators import chosen_device
 from daskspectral.engine.checkpoint import leased
 from daskspectral.estimators.reading import reads
-from daskspectral.moments.trust import UNCERTAIN, advise_update, uncertainty
+from daskspectral.moments.trust import UNCERTAIN, uncertainty
 from daskspectral.operators import Operator
 from daskspectral.passes.folds import FoldRequest, checked_folds, continued_folds
 from daskspectral.passes.parameters import check_components, check_fit, checked_operator
@@ -246,11 +246,9 @@ class SpectralDecomposition(SpectralFunctions):
         labels = None if found is None else found.labels
         rows = self._as_fitted(X)
         source = open_data(before.operator, rows, weight=sample_weight, fold=labels, progress=progress)
-        known, fitted = self._excess(), copy.copy(self)
+        fitted = copy.copy(self)
         self._update_source(source, found)
         self._turn_like(fitted)
-        if not before.of_rows:
-            advise_update(known, self._excess())
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:

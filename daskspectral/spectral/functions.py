@@ -34,7 +34,6 @@ from daskspectral.moments.lattice import on_lattice
 from daskspectral.moments.pairwise import SUMS
 from daskspectral.moments.patterns import Patterns, patterns_of
 from daskspectral.moments.solution import SpanScore, solve_moments
-from daskspectral.moments.trust import excess, maximised
 from daskspectral.operators import Operator
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.apply import Result, RowFunction, labelled_rows
@@ -196,11 +195,6 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
         """The solver of the fitted operator; it decides which attributes there are."""
         found: Solver = self.fitted().moments_.operator.solver
         return found
-
-    def _excess(self) -> float:
-        """How far held-out values exceed fitted ones, or fall short of them where larger ones are better."""
-        values = getattr(self, self.solver_.values)
-        return excess(values, self.held_out_, maximised=maximised(self.moments_.operator, values))
 
     @framed
     def transform(self, X: Any, **options: Any) -> Any:

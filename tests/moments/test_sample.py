@@ -13,17 +13,16 @@ import daskspectral as dsp
 from daskspectral.basis import Landmarks, MonomialBasis
 from daskspectral.kernels import Gaussian
 from daskspectral.moments import NUMBER
-from daskspectral.moments.sample import Drawn, Sample
+from daskspectral.moments.sample import Sample, reach_of
 from tests.common import doubtful
 
 X = np.random.default_rng(0).standard_normal((5000, 2))
 SMOOTH = Landmarks(Gaussian(1.5), 40)
 
 
-def whole(drawn: Drawn, x: Any, start: int = 0) -> Sample:
-    found = drawn.of_batch({"x": x, NUMBER: np.arange(start, start + len(x))})
-    assert found is not None
-    return found
+def whole(size: int, x: Any, start: int = 0) -> Sample:
+    batch = {"x": x, NUMBER: np.arange(start, start + len(x))}
+    return Sample.of_batch(batch, reach_of(len(x), size), size)
 
 
 def fitted(x: Any, **options: Any) -> Any:
@@ -36,17 +35,16 @@ def assert_same(found: Any, wanted: Any) -> None:
 
 
 def test_keys_are_the_lowest_of_uniform_ones() -> None:
-    drawn = Drawn.of(100, 10_100, 500)
-    assert len(np.unique(drawn.numbers)) == 500
-    assert drawn.numbers.min() >= 100
-    assert drawn.keys.max() < drawn.reach == pytest.approx(0.05, rel=0.2)
-    every = Drawn.of(0, 300, 500)
+    found = whole(500, np.ones((10_000, 1)), 100)
+    assert len(found.keys) == 500
+    assert found.keys.max() < found.reach == pytest.approx(0.05, rel=0.2)
+    every = whole(500, np.ones((300, 1)))
     assert (len(every.keys), every.reach) == (300, 1.0)
     assert np.mean(every.keys) == pytest.approx(0.5, abs=0.08)
 
 
 def test_samples_add_in_any_order_and_keep_the_lowest_keys() -> None:
-    parts = [whole(Drawn.of(a, b, 400), X[a:b], a) for a, b in ((0, 1000), (1000, 1500), (1500, 5000))]
+    parts = [whole(400, X[a:b], a) for a, b in ((0, 1000), (1000, 1500), (1500, 5000))]
     total = parts[0] + parts[1] + parts[2]
     assert_same(parts[0] + (parts[1] + parts[2]), total)
     assert len(total.points) <= 400

@@ -18,7 +18,7 @@ from daskspectral.errors import TrustWarning
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.moments import trust
 from daskspectral.moments.intervals import Errors, trusted_words
-from daskspectral.moments.trust import Solved, advise_update, excess, maximised, order_matters, uncertainty
+from daskspectral.moments.trust import Solved, excess, maximised, order_matters, uncertainty
 from daskspectral.operators import Covariance, Cross, Laplacian, Transfer
 from daskspectral.solve import Solution
 from tests.moments.common import moments_of, posed
@@ -164,9 +164,6 @@ def test_how_held_out_values_exceed_the_fitted_ones() -> None:
     assert [maximised(operator, np.ones(1)) for operator in (Cross(), Covariance(), Laplacian())] == [True, True, False]
     for value in (0.0, -1.0):
         assert not maximised(dsp.operators.Generator(diffusion=1.0, reversible=True), np.full(1, value))
-    for before, now, match in ((0.5, 1.1, ""), (1.5, 1.1 * 1.5, ""), (1.0, 1.12, "update")):
-        with told(match):
-            advise_update(before, now)
 
 
 def test_the_first_doubt_is_told_and_points_at_the_line_of_the_user() -> None:
