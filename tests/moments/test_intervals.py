@@ -165,14 +165,6 @@ def test_complex_values_have_standard_errors_alone() -> None:
     assert np.isnan(found.held_out).all()
 
 
-def test_folds_without_weight_do_not_count() -> None:
-    basis, some = MonomialBasis(2, 2), FOLD != 2
-    all_five = moments_of(basis, {"x": X, "weight": ROWS["weight"] * some}, FOLD)
-    four = moments_of(basis, {k: v[some] for k, v in ROWS.items()}, (FOLD - (FOLD > 2))[some])
-    found, wanted = (errors(moments, 3)[-1] for moments in (all_five, four))
-    np.testing.assert_allclose(found.intervals, wanted.intervals, rtol=1e-6, atol=1e-9)
-
-
 def test_reserved_folds_judge() -> None:
     moments = moments_of(MonomialBasis(2, 2), ROWS, FOLD, reserved=(1,))
     folds, (problem, _, found) = folds_of(moments), errors(moments, 3)

@@ -6,11 +6,9 @@ from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral import devices
-from daskspectral.basis import FourierLattice, LandmarkBasis, Landmarks
-from daskspectral.kernels import Gaussian, Matern
+from daskspectral.basis import FourierLattice, Landmarks
+from daskspectral.kernels import Matern
 from daskspectral.modes import nufft
-from daskspectral.moments import Measure
-from daskspectral.moments.summing import SumTask
 from tests.common import assert_close
 from tests.moments.test_devices import CASES, check_sums
 
@@ -39,13 +37,3 @@ def test_a_fit(method: str) -> None:
     assert_close(there.eigenvalues_, here.eigenvalues_, 1e-6)
     same = clone(here).set_params(device="cuda").fit_moments(here.moments_)
     assert_close(same.transform(x), here.transform(x), 1e-8)
-
-
-def test_too_many_landmarks_for_the_memory_of_the_device() -> None:
-    """The sums of 200 000 landmarks take 320 GB, more than any card has."""
-    x = np.random.default_rng(0).standard_normal((1000, 2))
-    operator = dsp.operators.Laplacian()
-    basis = LandmarkBasis(Gaussian(1.0), np.random.default_rng(1).standard_normal((200_000, 2)))
-    measure = Measure(basis, basis, operator.forms, {}, operator, device="cuda")
-    with pytest.raises(MemoryError, match="use fewer landmarks"):
-        SumTask(measure, operator)([{"x": x}])

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import xarray as xr
 import zarr
 
 import daskspectral as dsp
@@ -43,16 +42,9 @@ def large_chunks(path: Path, x: np.ndarray) -> Path:
     return path / "x.zarr"
 
 
-def netcdf(path: Path, x: np.ndarray) -> Path:
-    data = xr.Dataset({"x": (("t", "c"), x)}, {"t": np.arange(ROWS)})
-    chunks = {"x": {"chunksizes": (ROWS // 4, COLUMNS), "zlib": True, "complevel": 1}}
-    data.to_netcdf(path / "x.nc", engine="h5netcdf", encoding=chunks)
-    return path / "x.nc"
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="peaks are measured on Linux")
-@pytest.mark.parametrize("make", [parquet, large_chunks, netcdf])
+@pytest.mark.parametrize("make", [parquet, large_chunks])
 def test_the_peak_of_reading_is_predicted(make: object, tmp_path: Path) -> None:
     path = make(tmp_path, np.random.default_rng(0).standard_normal((ROWS, COLUMNS)))  # type: ignore[operator]
     found = subprocess.run([sys.executable, "-c", CHILD, path], capture_output=True, text=True, check=True)

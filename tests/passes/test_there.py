@@ -1,6 +1,5 @@
 """On an accelerator: the same embedding, functions of a model at rows, and kernel values that never leave it."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,11 +7,8 @@ import pytest
 from sklearn.base import clone
 
 import daskspectral as dsp
-from daskspectral.basis import FourierLattice, LandmarkBasis, Landmarks
+from daskspectral.basis import FourierLattice, Landmarks
 from daskspectral.devices import Device
-from daskspectral.embedding.extension import Cover, Extension
-from daskspectral.embedding.landmark_passes import BlockTask, CoverTask, Features, ProbeTask, TotalTask
-from daskspectral.embedding.problems import Frame, Prove, Pull
 from daskspectral.kernels import Gaussian, Matern, Periodic
 from daskspectral.solve import whitening
 from daskspectral.solvers import Cut, Penalised, Solving
@@ -52,29 +48,6 @@ def test_the_same_embedding(bounded: bool, points: np.ndarray, stand_in: Device,
     same = clone(here)
     same.__dict__.update({k: v for k, v in vars(there).items() if k.endswith("_")})
     assert_close(found, same.transform(new, diagonal=np.ones(100)) if bounded else same.transform(new), 1e-10)
-
-
-@pytest.mark.parametrize("bounded", [False, True])
-def test_sums_of_each_pass(bounded: bool, points: np.ndarray, stand_in: Device) -> None:
-    basis = LandmarkBasis(Gaussian(0.15), points[:LANDMARKS])  # which do not cover all rows
-    frame = Frame.of(basis.values(basis.landmarks), basis.values(points).sum(axis=1))
-    batch = {"x": points} | ({"diagonal": 1 + points[:, 0] ** 2} if bounded else {})
-    v = np.random.default_rng(1).standard_normal((LANDMARKS, 3))
-    extension = Extension(
-        *(basis.kernel, basis.landmarks, replace(frame.masses, longest=None if bounded else 1.0), v, (3,), 3),
-        Cover(frame.whitening, points[:1], np.zeros((1, 3)), 1.0),
-    )
-
-    def sums(device: str) -> list[dict[str, Any]]:
-        features = Features(basis, device=device)
-        blocks = (Pull(frame.masses), Prove(frame.masses))
-        found = [TotalTask(features)([batch]), CoverTask(features)([batch], frame)]
-        found += [BlockTask(features, block)([batch], v) for block in blocks]
-        found.append(ProbeTask(replace(extension, device=device), points[:20])([batch]))
-        return [{k: getattr(value, "value", value) for k, value in part.items()} for part in found]
-
-    for there, here in zip(sums("cuda"), sums("cpu"), strict=True):
-        assert_close(there, here, 1e-10, dtype=None)
 
 
 @pytest.mark.parametrize(
