@@ -61,19 +61,18 @@ def advise_weights(moments: Moments) -> None:
     if not total > 0 or not effective > 0:
         return
     factor = effective / total
-    meant = f"by {factor:.4g} to say that this is meant, or " if math.isfinite(factor) else ""
     if total < FEW * effective:
         warn_user(
             f"sample weights are frequencies, of which 2 is the row twice, and these sum to {total:.4g} over {count} "
-            f"rows. They are taken as relative: the data count as {effective:.4g} rows, (sum w)^2 / sum w^2. Multiply "
-            f"the weights {meant}by what makes them frequencies",
+            f"rows. They are taken as relative: the data count as {effective:.4g} rows. Multiply the weights by "
+            f"{factor:.4g} if this is meant, or by what makes them frequencies",
             WeightWarning,
         )
     elif total > UNEVEN * effective and abs(total - count) <= ROUNDING * count:
         warn_user(
-            f"the sample weights have mean 1, and the data count as {count} rows, but as much is known as from "
-            f"{effective:.4g} rows of equal weight, (sum w)^2 / sum w^2. For importance weights multiply them by "
-            f"{factor:.4g}, and the penalty is that of so many rows; frequencies of rows may stay as they are",
+            f"the sample weights have mean 1, and the data count as {count} rows, but only as much is known as from "
+            f"{effective:.4g} rows of equal weight. Multiply importance weights by {factor:.4g}; frequencies of rows "
+            "may stay",
             WeightWarning,
         )
 

@@ -410,7 +410,7 @@ class Coincidence:
     def __call__(self, x: Array) -> NDArray[np.bool_]:
         """Which of the points (c, d) are landmarks, (c,)."""
         values = np.asarray(x[:, self.column], dtype=float)
-        result = self.values[np.searchsorted(self.values[:-1], values)] == values
+        result = np.asarray(self.values[np.searchsorted(self.values[:-1], values)] == values)
         rows = np.flatnonzero(result)
         if len(rows):
             wanted = _whole(np.asarray(x[rows], dtype=float) + 0.0)

@@ -97,11 +97,17 @@ def errors_of(posed: Posed, folds: Folds | None, undercut: Array | None = None) 
     intervals = np.where(several[:, None], widest, own)
     lower = np.ones(k) if undercut is None else np.append(undercut, np.ones(k))[:k]
     lower[: posed.nulls] = 1.0
-    nearest = np.abs(intervals).argmin(axis=1)
-    intervals[np.arange(k), nearest] *= np.where(np.sign(intervals).prod(axis=1) > 0, lower, 1.0)
+    intervals = lowered(intervals, lower)
     trusted = trusted_by(fitted.real, held_out, intervals, posed.nulls) & (lower * TRUSTED_RATIO > 1)
     angles = np.sqrt(factor * np.sum([part.angles(groups) ** 2 for part in parts], axis=0))
     return Errors(intervals, standard, held_out, groups, np.minimum(angles, 1.0), trusted)
+
+
+def lowered(intervals: Array, factors: Array) -> Array:
+    """Return intervals (k, 2) with the ends next to 0 times these factors (k,), unless they hold 0."""
+    found, nearest = intervals.copy(), np.abs(intervals).argmin(axis=1)
+    found[np.arange(len(found)), nearest] *= np.where(np.sign(intervals).prod(axis=1) > 0, factors, 1.0)
+    return found
 
 
 def jackknife_factor(folds: Folds, number: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,7 +34,7 @@ def sample_size(dimension: int) -> int:
 
 def reach_of(rows: int, size: int) -> float:
     """Return the key below which a few more than `size` of so many rows have theirs."""
-    return min(1.0, (size + 6 * size**0.5) / rows)
+    return min(1.0, (size + 6 * math.sqrt(size)) / rows)
 
 
 def graph_size(dimension: int) -> int:

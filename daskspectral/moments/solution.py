@@ -14,7 +14,7 @@ from daskspectral.basis import LandmarkBasis, at_landmarks
 from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Linear, Periodic
 from daskspectral.moments.counting import advise_weights
-from daskspectral.moments.intervals import NEGLIGIBLE, errors_of, held_out_by_folds, trusted_by
+from daskspectral.moments.intervals import NEGLIGIBLE, errors_of, held_out_by_folds, lowered, trusted_by
 from daskspectral.moments.lags import CONSTANT, LagMatrices, is_lagged, resolved
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.pairwise import SQUARES, SUMS
@@ -151,10 +151,7 @@ def _lowered(intervals: Array, values: Array, approximation: Array) -> Array:
     """Return intervals (k, 2) of values that more functions would lower: down by what half of them change, and more."""
     size = np.abs(values)
     change = np.nan_to_num(approximation / (size + NEGLIGIBLE * size.max(initial=0.0) + 1e-300))
-    found, nearest = intervals.copy(), np.abs(intervals).argmin(axis=1)
-    same_sign = np.sign(intervals).prod(axis=1) > 0
-    found[np.arange(len(found)), nearest] *= np.where(same_sign, (1 + change) ** -LOWERED, 1.0)
-    return np.asarray(found)
+    return lowered(intervals, (1 + change) ** -LOWERED)
 
 
 def extrapolated(shares: Sequence[float], changes: Array) -> Array:

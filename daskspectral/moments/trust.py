@@ -315,10 +315,8 @@ def advise_manifold(moments: Moments) -> None:
         return
     warn_user(
         f"the rows lie {distance:.2g} off the manifold of {moments.operator} (root mean square), more than rounding. "
-        "The tangential form does not see functions of this distance, and so it repeats its eigenvalues, from 0 on, "
-        "once the kernel tells such functions apart: with noise of 0.01 off the sphere in R^3 they are 0, 0, 1.9, 1.9, "
-        "2, 2, 2, 2.1 in place of 0, 2, 2, 2, 6. Project the rows onto the manifold, or leave the manifold out: the "
-        "ambient form has no such functions",
+        "The tangential form repeats its eigenvalues for functions of this distance, which it does not see. Project "
+        "the rows onto the manifold, or leave the manifold out",
         ManifoldWarning,
     )
 

@@ -78,16 +78,21 @@ class SpanFunction(RowFunction):
                 return None
             beyond = np.where(outside, np.abs(points - x) / lattice.period, 0.0).max(axis=1)
             return Guessed(beyond > FAR, beyond)
+        far = self._vanishing(x, np.ones(len(x), bool))
+        return None if far is None else Guessed(far)
+
+    def _vanishing(self, x: Array, far: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+        """Return at which of the rows that may be `far` all functions but constants vanish; None if it is not known."""
         parts = [part for part in self.basis.parts if not isinstance(part, ConstantBasis)]
-        far = np.ones(len(x), bool)
         for part in parts:
+            rows = np.flatnonzero(far)
             if isinstance(part, SoftCells):
-                far &= beyond_reach(Gaussian(part.width), part.centres, x)
+                far[rows] = beyond_reach(Gaussian(part.width), part.centres, x[rows])
             elif isinstance(part, LandmarkBasis) and decays(part.kernel):
-                far &= beyond_reach(part.kernel, part.landmarks, x)
+                far[rows] = beyond_reach(part.kernel, part.landmarks, x[rows]) if len(rows) else False
             else:
                 return None
-        return Guessed(far) if parts else None
+        return far if parts else None
 
     def doubt(self, found: Tally, count: int) -> str:
         if as_lattice(self.basis) is not None:
@@ -169,22 +174,15 @@ class SpanValues(SpanFunction):
 
         There the values `out` are those of the constants, so that kernels are taken at few other rows.
         """
-        parts, constant, most = [], 0.0, 0.0
+        constant, most = 0.0, 0.0
         for part, own in zip(self.basis.parts, slices_of(b.size for b in self.basis.parts), strict=True):
             if isinstance(part, ConstantBasis):
                 constant = constant + self.coefficients[own].sum(axis=0)
             elif isinstance(part, LandmarkBasis) and decays(part.kernel):
-                parts.append(part)
                 most = most + np.abs(self.coefficients[own]).sum(axis=0) * peak(part.kernel, part.landmarks)
             else:
                 return None
-        if not parts:
-            return None
-        far = np.all(np.abs(out - constant) <= 2 * VANISHED * most, axis=1)
-        for part in parts:
-            rows = np.flatnonzero(far)
-            far[rows] = beyond_reach(part.kernel, part.landmarks, x[rows]) if len(rows) else False
-        return np.asarray(far)
+        return self._vanishing(x, np.all(np.abs(out - constant) <= 2 * VANISHED * most, axis=1))
 
 
 @final

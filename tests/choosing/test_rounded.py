@@ -23,7 +23,7 @@ LINE = (np.pi / 3) ** 2 * np.array([1, 4, 9, 16, 25])
         (RNG.random((3000, 2)).round(1), SQUARE, 4),
         ((20 * RNG.random((3000, 2))).astype(int) + 0.0, SQUARE / 400, 4),
         ((3 * RNG.random((3000, 1))).round(1), LINE, 3),
-        (np.repeat(RNG.random((500, 2)), 6, axis=0), SQUARE, 4),
+        (np.repeat(RNG.random((500, 2)), 6, axis=0), SQUARE, 3),
     ],
     ids=["square", "integers", "line", "copies"],
 )

@@ -13,7 +13,7 @@ from tests.cli.common import call, done, everything, facts, store
 from tests.common import doubtful
 from tests.report.common import Page
 
-pytestmark = pytest.mark.usefixtures("folder")
+pytestmark = [pytest.mark.usefixtures("folder"), doubtful]
 RNG = np.random.default_rng(0)
 OLD, NEW = RNG.uniform(0, np.pi, (2, 600, 1))
 FIT = "fit old.zarr --kernel gaussian:1 --landmarks 20 --components 4"

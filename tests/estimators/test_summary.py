@@ -28,7 +28,7 @@ def renderings(model: dsp.SpectralDecomposition) -> list[str]:
 @doubtful
 def test_a_value_that_is_doubted_is_named_in_every_rendering() -> None:
     with pytest.warns(dsp.TrustWarning, match="half of the values are known no better"):
-        model = fitted(RNG.standard_normal((1500, 2)), 1.0)
+        model = fitted(RNG.standard_normal((2500, 2)), 1.0)
     assert model.trusted_.tolist() == [True, True, True, False, False, False]
     verdict = (
         "Of 5 eigenvalues beyond the constant, 2 are trusted; values 3 to 5 are not. The fit warns that the answer may "
@@ -41,7 +41,7 @@ def test_a_value_that_is_doubted_is_named_in_every_rendering() -> None:
 
 @doubtful
 def test_where_all_is_trusted_every_rendering_says_so() -> None:
-    model = fitted(RNG.random((1000, 1)), 0.3)
+    model = fitted(RNG.random((3000, 1)), 0.3)
     verdict = "Of 5 eigenvalues beyond the constant, all are trusted."
     assert all(verdict in rendering and "warns" not in rendering for rendering in renderings(model))
     assert repr(model) == f"SpectralDecomposition of Laplacian(): {verdict}"
@@ -49,7 +49,7 @@ def test_where_all_is_trusted_every_rendering_says_so() -> None:
 
 
 def test_a_doubt_stands_beside_values_that_are_all_trusted() -> None:
-    model = fitted(RNG.random((1000, 1)), 0.3)
+    model = fitted(RNG.random((3000, 1)), 0.3)
     model.doubts_ = ["ManifoldWarning: 3 rows lie .1 off it", "NewWarning: what is new"]
     said = "all are trusted. The fit warns that rows lie off the manifold, and that something is amiss."
     assert all(said in rendering for rendering in renderings(model))

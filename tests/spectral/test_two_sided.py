@@ -87,6 +87,7 @@ def test_columns_and_standardization_of_each_side() -> None:
 # -- bases of the user -------------------------------------------------------------------------------------------------
 
 
+@doubtful
 def test_a_basis_takes_the_place_of_a_kernel() -> None:
     by_kernel = make(op.Laplacian(), basis=Landmarks(GAUSSIAN, points=X[:9])).fit(X)
     by_basis = make(op.Laplacian(), basis=LandmarkBasis(GAUSSIAN, X[:9])).fit(X)
