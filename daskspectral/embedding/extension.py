@@ -23,7 +23,6 @@ from daskspectral.registry import Registered
 Array = NDArray[np.floating[Any]]
 COVERED = 0.5  # least |psi(x)|^2 of a point that the landmarks cover; 1 where they span k(x, .)
 REACHED = 1e-3  # least mass of a point within reach of the fit's rows: the kernel of one row 2.6 bandwidths away
-NEAREST = 50  # rows that stand for all where landmarks do not cover a point
 BLOCK = 1 << 22  # kernel values that are computed at once
 BLOCK_THERE = 1 << 27  # and on an accelerator
 
@@ -31,16 +30,13 @@ BLOCK_THERE = 1 << 27  # and on an accelerator
 @final
 @dataclass(frozen=True, eq=False)
 class Cover(Registered):
-    """Where landmarks stand for all rows of a fit, and what does so elsewhere.
+    """Where landmarks stand for all rows of a fit: where |psi(x)|^2 = |whitening^T k(Y, x)|^2 is 0.5 or more.
 
-    Landmarks do not cover x where |psi(x)|^2 = |whitening^T k(Y, x)|^2 is below 0.5: there sums are taken over the 50
-    nearest of the `rows` (s, d), one of `share` rows of the fit each, with `weights` (s, r).
+    Elsewhere the nearest of the `rows` (s, d) of the fit does.
     """
 
     whitening: Array
     rows: Array
-    weights: Array
-    share: float
 
 
 @final
@@ -53,8 +49,8 @@ class Extension(Registered, RowFunction):
     (c, columns). Each of the `stages`, numbers of columns that add up to r, has its own length |u(x)|; `kept` of the
     columns are returned.
 
-    Where the mass is below 1e-3, no row is within reach: x gets the direction of its nearest row, unless it is NaN or
-    refused as `extrapolate` says.
+    If the mass is below 1e-3, or landmarks do not cover x, no row is within reach: x gets the direction of its nearest
+    row, unless it is NaN or refused as `extrapolate` says.
     """
 
     expects: ClassVar = {"kernel": Kernel, "masses": Masses, "cover": Cover, "preparation": Preparation}
@@ -92,9 +88,9 @@ class Extension(Registered, RowFunction):
         return {name: value for name, value in vars(self).items() if name != "_there"}
 
     def block(self, x: Array, out: Array) -> Guessed:
-        m, u = self._sums(x)
+        m, u, covered = self._sums(x)
         lengths = self._lengths(u)
-        reached = (m >= REACHED) & (lengths > 0).all(axis=1)
+        reached = covered & (m >= REACHED) & (lengths > 0).all(axis=1)
         if not reached.all() and self.extrapolate == "nearest":
             u[~reached] = self._sums(self._nearest(x[~reached]))[1]
             lengths[~reached] = self._lengths(u[~reached])
@@ -115,34 +111,23 @@ class Extension(Registered, RowFunction):
     def doubt(self, found: Tally, count: int) -> str:
         there = {"nearest": " have the direction of their nearest row", "nan": " are NaN"}.get(self.extrapolate, "")
         return (
-            f"{found.count} of {count} rows{there}: no row of the fit is within reach, their kernel mass is below "
-            f"{REACHED:g}. Fit on rows like these, or widen the bandwidth"
+            f"{found.count} of {count} rows{there}: no row of the fit is within reach: their kernel mass is below "
+            f"{REACHED:g}, or no landmark covers them. Fit on rows like these, or widen the bandwidth"
         )
 
-    def _sums(self, x: Array) -> tuple[Array, Array]:
-        """m (c,) and u (c, r) at points."""
+    def _sums(self, x: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+        """m (c,) and u (c, r) at points, and which the landmarks cover."""
         device, points, weights, coefficients, whitening = self._there
         k = self.kernel.values(device.put(x), points)
-        m, u = device.get(k.T @ weights), device.get(k.T @ coefficients)
-        if self.cover is not None and whitening is not None:
-            psi = device.get(np.square(whitening.T @ k).sum(axis=0))
-            missed = np.flatnonzero((psi < COVERED) | ~(m > 0))
-            if len(missed):
-                m[missed], u[missed] = self._by_rows(self.cover, x[missed])
-        return m, u
+        m, u, covered = device.get(k.T @ weights), device.get(k.T @ coefficients), np.ones(len(x), dtype=bool)
+        if whitening is not None:
+            covered = device.get(np.square(whitening.T @ k).sum(axis=0)) >= COVERED
+        return m, u, covered
 
     def _lengths(self, u: Array) -> Array:
         """|u| of each stage, (c, stages)."""
         cuts = np.cumsum([0, *self.stages])
         return np.stack([np.linalg.norm(u[:, a:b], axis=1) for a, b in pairwise(cuts)], axis=1)
-
-    def _by_rows(self, cover: Cover, x: Array) -> tuple[Array, Array]:
-        """m (c,) and u (c, r) by the exact kernel to the nearest rows of the fit."""
-        k = self.kernel.values(x, cover.rows)
-        count = min(NEAREST, len(k))
-        near = np.argpartition(k, len(k) - count, axis=0)[len(k) - count :]
-        values = np.take_along_axis(k, near, axis=0)
-        return cover.share * values.sum(axis=0), np.einsum("sc,scr->cr", values, cover.weights[near])
 
     def _nearest(self, x: Array) -> Array:
         """The nearest rows (c, d) of the fit."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -246,7 +246,7 @@ class Embedding:
         """
         passes, run, kernel = self.passes, self.passes.run, self.kernel
         basis, frame = covered.basis, covered.frame
-        (rows, row_bound), (probes, probe_bound) = self._drawn(ROWS, 1), self._drawn(PROBES, 2)
+        rows, (probes, probe_bound) = self._drawn(ROWS, 1)[0], self._drawn(PROBES, 2)
         before = self.before if less is None else less.extension
         features = Features(basis, device=run.device)
         pull, prove = (BlockTask(features, kind(frame.masses)) for kind in (Pull, Prove))
@@ -264,32 +264,22 @@ class Embedding:
         frames, ranks = [stage.problem.frame for stage in stages], tuple(stage.rank for stage in stages)
         states = [stage.solution.point * positive(stage.solution.point) for stage in stages]
         parts = [f.coefficients(z) for f, z in zip(frames, states, strict=True)]
-        sums = [passes(pull, v)["state"] for v in parts]
+        overlap = frame.masses.weights @ passes(pull, parts[0])["state"]
         masses = frame.masses
         if "diagonal" not in self.source.readers:
             masses = replace(masses, longest=float(masses.bound(-covered.cover["lightest"])))
-        share = int(covered.cover["rows"]) / len(rows)
-        cover = Cover(np.ascontiguousarray(frame.whitening), rows, np.zeros((len(rows), sum(ranks))), share)
         extension = Extension(
             kernel,
             basis.landmarks,
             masses,
             np.ascontiguousarray(np.hstack(parts)),
             ranks,
-            sum(ranks),
-            cover,
+            sum(ranks) if self.count is None else min(self.count, sum(ranks)),
+            Cover(np.ascontiguousarray(frame.whitening), rows),
             preparation=self.source.preparation,
             device=run.device,
         )
-        overlap = masses.weights @ np.hstack(sums)
-        probe = Probe.of(passes, extension, overlap[: ranks[0]], probes, probe_bound)
-        e = extension.of_prepared(rows)[0]
-        e = e if row_bound is None else e * np.sqrt(row_bound)[:, None]
-        m = masses.weights @ kernel.values(rows, basis.landmarks)
-        lift = _lift(frames, [frame.whitening.T @ part for part in sums])
-        weights = (e @ lift - np.outer(np.sqrt(m), overlap @ lift / masses.total)) / np.sqrt(m)[:, None]
-        kept = extension.kept if self.count is None else min(self.count, extension.kept)
-        extension = replace(extension, cover=replace(cover, weights=weights), kept=kept)
+        probe = Probe.of(passes, extension, overlap, probes, probe_bound)
         error = _error(None if less is None else less.probe, probe)
         logger.info("%d landmarks: the Gram matrix is off by about %.1e", basis.size, error)
         return Embedded(extension, stages, "lowrank", None, covered.coverage, error, probe)
@@ -319,22 +309,3 @@ def _error(before: Probe | None, now: Probe) -> float:
         return MARGIN * now.residual
     moved = gram_distance(before.embedding, now.embedding)
     return moved * min(1.0, SHRUNK * now.residual / before.residual) if before.residual else moved
-
-
-def _lift(frames: Sequence[Frame], sums: Sequence[Array]) -> Array:
-    """T (r, r) such that the columns of stage j, E_j, pull as Abar (E T)_j does: E T = E_j less the stages before it.
-
-    `sums` (q, r_j) are W^T sum_i sqrt(d_i / m_i) k_i h_i^T, of which P makes F^T E_j.
-    """
-    ranks = [part.shape[1] for part in sums]
-    edges = np.cumsum([0, *ranks])
-    lift = np.eye(edges[-1])
-    plain = np.hstack([frames[0].projected(part) for part in sums])
-    for j in range(1, len(sums)):
-        own = slice(edges[j], edges[j + 1])
-        for i in reversed(range(j)):
-            one = slice(edges[i], edges[i + 1])
-            pulled = frames[i].projected(sums[i])
-            inner = np.linalg.pinv(pulled.T @ pulled, rcond=1e-10, hermitian=True)
-            lift[one, own] -= inner @ (pulled.T @ (plain @ lift[:, own]))
-    return lift

@@ -85,19 +85,18 @@ class CoverTask:
     |psi(x)|^2 = |W^T k(Y, x)|^2, with W W^T the pseudo-inverse of k(Y, Y), is 1 where the landmarks span k(x, .). Of
     the sums, `uncovered` is the number of rows that are not covered and `missed` holds the first of them; `farthest`
     is the largest 1 - |psi|^2, `heaviest` the largest mass and `lightest` the smallest one, negative; `unbounded` is
-    the number of rows whose bound on the diagonal is not positive, and `rows` that of all valid rows.
+    the number of rows whose bound on the diagonal is not positive.
     """
 
     features: Features
 
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Frame) -> dict[str, Any]:
-        uncovered, unbounded, missed, rows_seen = 0, 0, First(()), 0
+        uncovered, unbounded, missed = 0, 0, First(())
         farthest, lightest, heaviest = Largest(), Largest(-np.inf), Largest()
         device = self.features.accelerator
         get, whitening, masses = device.get, device.put(state.whitening), device.put(state.masses.weights)
         for k, bound, x in self.features.blocks(batches):
             cover, m = get(np.square(whitening.T @ k).sum(axis=0)), get(k.T @ masses)
-            rows_seen += len(m)
             lightest, heaviest = lightest + Largest(-float(m.min())), heaviest + Largest(float(m.max()))
             rows = np.flatnonzero(~((cover >= COVERED) & (m > 0)))
             uncovered += len(rows)
@@ -107,7 +106,6 @@ class CoverTask:
         return {
             "uncovered": np.array(uncovered),
             "unbounded": np.array(unbounded),
-            "rows": np.array(rows_seen),
             "farthest": farthest,
             "heaviest": heaviest,
             "lightest": lightest,

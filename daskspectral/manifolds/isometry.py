@@ -142,17 +142,10 @@ class KillingField(_Affine):
         if np.abs(turns - np.rint(turns)).max() <= _WHOLE:
             return None
         turns = turns[turns > _WHOLE]
-        scales = [k / turns[0] for k in range(1, 13)]
-        whole = (s for s in scales if np.abs(s * turns - np.rint(s * turns)).max() <= _WHOLE * max(s, 1))
-        scale = next(whole, None)
-        remedy = (
-            "exp(s X) winds densely round a larger torus: give the rotations of each plane as elements of their own"
-            if scale is None
-            else f"multiply X by {scale:.12g}"
-        )
         return (
             "its matrix X must have i times integers as eigenvalues, so that exp(2 pi X) is the identity; it has i "
-            f"times {np.array2string(turns, precision=6, separator=', ', threshold=8)} and their negatives; {remedy}"
+            f"times {np.array2string(turns, precision=6, separator=', ', threshold=8)} and their negatives; scale X, "
+            "or give the rotations of each plane as separate elements"
         )
 
 

@@ -144,16 +144,6 @@ def test_a_word_is_the_number_that_it_stands_for(name: str, word: str, tmp_path:
     assert dsp.load(tmp_path / "model.zarr").bandwidth_ == est.bandwidth_
 
 
-def test_a_run_that_was_stopped_keeps_its_bandwidth(tmp_path: Path) -> None:
-    """Without a seed, and drawn from more rows than the sample has."""
-    x = make_moons(1100, noise=0.1, random_state=0)[0]
-    sixty, solver = Landmarks(count=60, method="cholesky"), Ascent(tolerance=1e-4)
-    model = dsp.SDPEmbedding("median", method="lowrank", landmarks=sixty, solver=solver)
-    one, again = (clone(model).fit(x, checkpoint=tmp_path / "run") for _ in range(2))
-    assert again.bandwidth_ == one.bandwidth_
-    np.testing.assert_array_equal(again.spectrum_, one.spectrum_)
-
-
 def test_auto_is_no_narrower_than_landmarks_cover() -> None:
     """Twenty landmarks cover two moons at a multiple of the bandwidth alone; other words are taken as they are."""
     few = clone(ESTIMATORS["diffusion at landmarks"]).set_params(landmarks__count=20)

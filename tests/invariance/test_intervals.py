@@ -51,17 +51,6 @@ def test_points_beyond_have_the_values_at_the_ends_and_are_counted(fitted: dsp.I
         assert_array_equal(fitted.predict(da.from_array(x, chunks=(60, 3))).compute(), at_ends)
 
 
-def test_gradients_are_those_of_differences_and_0_beyond(fitted: dsp.InvariantRegressor) -> None:
-    x = X[:20] * 0.9 + 0.1 * X.mean(axis=0)
-    expected = np.stack([(fitted.predict(x + h) - fitted.predict(x - h)) / 2e-5 for h in 1e-5 * np.eye(3)], axis=1)
-    assert_allclose(fitted.predict_gradient(x), expected, atol=1e-6)
-    x[:, 0] = 4.0
-    with pytest.warns(TrustWarning, match=r"20 of 20 rows .* with the gradients at the"):
-        found = fitted.predict_gradient(x)
-    assert (found[:, 0] == 0).all()
-    assert (found[:, 1:] != 0).all()
-
-
 def test_a_named_interval_takes_points_to_its_ends_and_refuses_rows_of_the_fit() -> None:
     manifold = Product(Interval(0, 5), Sphere(3))
     x = manifold.sample(300, np.random.default_rng(0))

@@ -149,16 +149,6 @@ def test_coefficients_are_those_of_each_levels_harmonics(name: str, solver: str,
 # -- how many functions ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("manifold", "smoothness", "n", "size"), [(S2, 1.5, 1000, 9), (S2, 1.5, 1024, 16), (Sphere(2), 1.0, 125, 5)]
-)
-def test_default_number_of_functions(manifold: Manifold, smoothness: float, n: int, size: int) -> None:
-    """n^(1 / (1 + 2 s / dimension)): 15.8, 16, and 5 (4.999... to rounding)."""
-    x = manifold.sample(n, np.random.default_rng(0))
-    model = dsp.InvariantRegressor(manifold, None, smoothness, solver="projection").fit(x, x[:, 0])
-    assert (model.n_eigenfunctions_, model.basis_.size) == (size, size)
-
-
 BOUNDED: list[tuple[Manifold, int, gr.Group | None, int, int]] = [
     (S2, 100, gr.SignFlips(3), 17**2, 45),  # 1 + l / 2 of each even degree: 1 + 2 + ... + 9
     (PeriodicBox([0, 0], [1, 1]), 30, gr.Generated([gr.SignFlips(2), gr.Permutations(2)]), 81, 15),  # a >= b, to 5^2
@@ -175,16 +165,6 @@ def test_least_squares_chooses_among_invariant_functions(
     x = manifold.sample(n, np.random.default_rng(0))
     model = dsp.InvariantRegressor(manifold, group, alpha=1e-3).fit(x, x[:, 0] ** 2)
     assert (model.basis_.multiplicities.sum(), model.basis_.size) == (most, invariant)
-
-
-@pytest.mark.slow
-def test_levels_are_added_while_they_help() -> None:
-    """Peaks at the corners of an octahedron; they take degrees far above those of the first 1000 functions."""
-    group, x = gr.Generated([gr.Permutations(3), gr.SignFlips(3)]), S2.sample(1500, np.random.default_rng(0))
-    y = np.exp(60 * ((x**4).sum(axis=1) - 1))
-    chosen = dsp.InvariantRegressor(S2, group).fit(x, y)
-    assert chosen.basis_.multiplicities.sum() > 3000
-    assert chosen.cv_score_ > 1 - 1e-4 > dsp.InvariantRegressor(S2, group, n_eigenfunctions=1000).fit(x, y).cv_score_
 
 
 # -- containers, runs -----------------------------------------------------------------------------------------

@@ -1,15 +1,7 @@
 """InvariantFeatures: harmonics averaged over a finite group, rows in any container, a pipeline of scikit-learn."""
 
-from pathlib import Path
-
-import dask.array as da
 import numpy as np
-import pandas as pd
 import pytest
-import xarray as xr
-import zarr
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
 
 import daskspectral as dsp
 from daskspectral.groups import Generated, Permutations, SignFlips
@@ -49,30 +41,6 @@ def test_smoothness_makes_a_ridge_penalty_the_sobolev_norm() -> None:
         dsp.InvariantFeatures(S2, smoothness=-1.0).fit(X)
 
 
-def test_containers_and_a_saved_model(tmp_path: Path) -> None:
-    model = dsp.InvariantFeatures(S2, CUBE, 100, smoothness=2.0).fit(X)
-    wanted = model.transform(X)
-    model.save(tmp_path / "model.zarr")
-    loaded = dsp.load(tmp_path / "model.zarr")
-    np.testing.assert_array_equal(loaded.transform(X), wanted)
-    zarr.create_array(tmp_path / "x.zarr", data=X, chunks=(70, 3))
-    stored = dsp.InvariantFeatures(S2, CUBE, 100, smoothness=2.0).fit(tmp_path / "x.zarr")
-    lazy = stored.transform(tmp_path / "x.zarr")
-    assert isinstance(lazy, da.Array)
-    np.testing.assert_allclose(lazy, wanted, rtol=1e-12)
-    stored.transform(tmp_path / "x.zarr", out=tmp_path / "u.zarr")
-    with xr.open_zarr(tmp_path / "u.zarr") as written:
-        np.testing.assert_allclose(written["eigenfunction"], wanted, rtol=1e-12)
-        np.testing.assert_allclose(written["eigenvalue"], [0.0, 20, 42, 72], atol=1e-9)
-    frame = model.set_output(transform="pandas").transform(X)
-    assert list(frame) == [f"invariantfeatures{j}" for j in range(4)]
-    assert model.transform(dsp.Rows(pd.DataFrame(X, index=range(300, 600)))).equals(frame.set_index(frame.index + 300))
-    with pytest.raises(ValueError, match=r"makes a data frame in memory, and X \(PosixPath\) is read lazily"):
-        model.transform(dsp.Rows(tmp_path / "x.zarr"))
-    with pytest.raises(ValueError, match=r"expected points on Sphere\(d=3\)"):
-        model.transform(2 * X)
-
-
 def test_columns_without_a_manifold_end_where_the_rows_do() -> None:
     x = np.random.default_rng(0).uniform(-1, 1, (400, 2))
     model = dsp.InvariantFeatures(group=SignFlips(2), n_eigenfunctions=40).fit(x)
@@ -80,11 +48,3 @@ def test_columns_without_a_manifold_end_where_the_rows_do() -> None:
     with pytest.warns(dsp.TrustWarning, match=r"1 of 2 rows lie beyond the end of an interval .* values at the end"):
         found = model.transform([[5.0, 0.2], [0.3, -0.1]])
     np.testing.assert_allclose(found[0], model.transform([[ends[0, 0], -0.2]])[0], atol=1e-12)
-
-
-def test_a_pipeline_tells_classes_apart_however_rows_are_moved() -> None:
-    y = np.digitize(np.abs(X).max(axis=1), [0.75, 0.9])
-    model = make_pipeline(dsp.InvariantFeatures(S2, CUBE, 100), LogisticRegression(C=10.0)).fit(X, y)
-    new = S2.sample(500, np.random.default_rng(1))
-    assert model.score(new, np.digitize(np.abs(new).max(axis=1), [0.75, 0.9])) > 0.9
-    np.testing.assert_allclose(model.predict_proba(-new[:, ::-1]), model.predict_proba(new), atol=1e-10)

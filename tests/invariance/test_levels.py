@@ -4,20 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import scipy.linalg
 
 from daskspectral.invariance.levels import InvariantProblem, LeastSquares, Objective, Projection
 from daskspectral.solve.ridge import (
     FoldSums,
     Observed,
-    best_generalised,
-    best_on_folds,
     generalised,
     held_out,
     judges,
-    solve_diagonal,
 )
-from tests.solve.common import Array, skew
+from tests.solve.common import Array
 
 LEVELS = np.repeat([1, 4, 9], [1, 3, 5])  # D of each of nine functions
 PENALTY = np.where(LEVELS > 1, LEVELS**1.5, 0.0)
@@ -97,59 +93,6 @@ def test_scores_are_those_of_rows(kinds: int) -> None:
         assert np.isfinite(generalised([crowded], PENALTY, 0.0)) == known
     exact = replace(observed[0], target=observed[0].form[:, :1], squares=observed[0].form[0, :1], count=18.0)
     assert generalised([exact], PENALTY, 0.0) == pytest.approx(1e-15 * exact.squares[0] * 4 * 1.5)  # rounding
-
-
-@pytest.mark.parametrize("noise", [0.0, 0.5, 30.0])
-def test_the_penalty_of_least_error_on_folds(noise: float) -> None:
-    """None on a fine grid does better, whatever the start."""
-    observed = Rows(1, noise).observed()
-    for start in (None, 1e-6, 10.0):
-        found = best_on_folds(observed, SHARES, PENALTY, start)
-        least = min(held_out(observed, SHARES, PENALTY, alpha) for alpha in ALPHAS)
-        assert held_out(observed, SHARES, PENALTY, found) <= least * 1.01
-    assert best_on_folds(observed, SHARES, np.zeros(9), None) == 1
-
-
-def test_the_penalty_of_least_score() -> None:
-    """Of what the constant leaves; at least 1e-9 over the penalty of the last function."""
-    rows = Rows(2, kinds=1)
-    found = best_generalised(rows.observed(), PENALTY)
-    f, y = rows.f[0][:, 1:], rows.y[0]
-    f, y = f - f.mean(axis=0), y - y.mean(axis=0)
-
-    def score(alpha: float) -> float:
-        h = f @ np.linalg.solve(f.T @ f / 60 + alpha * np.diag(PENALTY[1:]), f.T) / 60
-        robust = 1 + 2 * (np.sum(h**2) / 59) ** 2
-        return float(np.sum((y - h @ y) ** 2) / (1 - np.trace(h) / 59) ** 2 * robust)
-
-    assert score(found) <= min(score(alpha) for alpha in ALPHAS) * (1 + 1e-6)
-    exact = Rows(2, 0.0, kinds=1).observed()
-    assert best_generalised(exact, PENALTY) >= 1e-9 * np.trace(exact[0].form) / 9 / 27 * (1 - 1e-12)
-    assert best_generalised(exact, np.zeros(9)) == 0
-    constant = Observed(np.diag([1.0] + [0.0] * 8), np.zeros((9, 1)), np.ones(1), 60.0)
-    assert best_generalised([constant], PENALTY) == 0
-    both = Rows(2)  # slopes see no constant, and it leaves them as they are
-    paid = best_generalised(both.observed(), PENALTY)
-    assert both.score(paid) <= min(both.score(alpha) for alpha in ALPHAS) * 1.02
-
-
-def test_solutions_of_singular_sums_leave_out_what_is_rounding() -> None:
-    rng = np.random.default_rng(3)
-    form, target, penalty = rng.standard_normal((5, 20)), rng.standard_normal((5, 2)), rng.uniform(1, 2, 5)
-    form = form @ form.T
-    found = solve_diagonal(form, target, penalty)
-    np.testing.assert_allclose(found, np.linalg.solve(form + np.diag(penalty), target), rtol=1e-9)
-    np.testing.assert_allclose(solve_diagonal(form + skew(form), target, penalty), found, rtol=1e-9)
-    units = np.array([1.0, 1e-3, 1e3])
-    twice = np.outer(units, units) * np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1.0]])
-    found = solve_diagonal(twice, twice @ np.array([[1.0], [0.0], [2.0]]), np.zeros(3))
-    np.testing.assert_allclose(twice @ found, twice @ np.array([[1.0], [0.0], [2.0]]), rtol=1e-9)
-    assert np.abs(found[:2] * units[:2, None] - 0.5).max() < 1e-6  # the least of all solutions, at unit diagonal
-    assert not solve_diagonal(np.diag([1.0, 0.0]), np.ones((2, 1)), np.zeros(2))[1].any()
-    q = scipy.linalg.hadamard(4) / 2
-    for least, kept in ((3e-13, True), (1.4e-13, False)):  # of the largest, 2, beside a direction below 0
-        found = q.T @ solve_diagonal(q * [2, 2, least, -1e-14] @ q.T, q[:, 2:], np.zeros(4))
-        assert (abs(found[2, 0]) > 1) == kept
 
 
 def problem(rows: Rows, shares: Array | None = SHARES, **options: float) -> InvariantProblem:
