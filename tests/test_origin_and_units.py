@@ -142,18 +142,12 @@ def test_linear_functions_of_a_trajectory_have_no_origin_and_no_units(solver: st
         assert (far.rank_, far.trusted_.tolist()) == (near.rank_, near.trusted_.tolist())
 
 
-def test_polynomials_far_from_zero() -> None:
-    x = normal()
-    near, far = (fitted(Laplacian(), x + t, MonomialBasis(2, 3), n_components=5) for t in (0.0, 2.0**28))
-    np.testing.assert_allclose(far.eigenvalues_, near.eigenvalues_, atol=1e-9)
-    assert (far.rank_, far.trusted_.tolist()) == (near.rank_, near.trusted_.tolist()) == (10, near.trusted_.tolist())
-    np.testing.assert_allclose(np.abs(far.transform(x + 2.0**28)), np.abs(near.transform(x)), atol=1e-8)
-
-
 # -- moments about two centers -----------------------------------------------------------------------------------------
 
+MIXED = Concatenated((MonomialBasis(2, 2), LandmarkBasis(Gaussian(3.0), walk(10) + 4096.0)))
 MOVABLE: list[tuple[Any, Any]] = [
     (Covariance(), None),
+    (Laplacian(), MIXED),
     (Laplacian(), MonomialBasis(2, 3)),
     (Cross(), LINEAR),
     (Cross(center=True), LINEAR),
@@ -212,18 +206,6 @@ def test_an_update_keeps_the_center() -> None:
     np.testing.assert_array_equal(model.preparation_.mean, center)
 
 
-MIXED = Concatenated((MonomialBasis(2, 2), LandmarkBasis(Gaussian(3.0), walk(10) + 4096.0)))
-
-
-def test_moments_of_functions_at_places_add() -> None:
-    """Of monomials beside kernels at points: the same functions about each center."""
-    x = walk(400) + 4096.0
-    one, two, whole = (fitted(Laplacian(), part, MIXED, n_components=4) for part in (x[:200], x[200:], x))
-    model = one.fit_moments(one.moments_ + two.moments_)
-    np.testing.assert_allclose(model.eigenvalues_, whole.eigenvalues_, rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(np.abs(model.transform(x)), np.abs(whole.transform(x)), atol=1e-6)
-
-
 @pytest.mark.parametrize(
     "basis",
     [
@@ -264,12 +246,6 @@ def test_columns_whose_squares_leave_the_range_of_float32(operator: Any, unit: f
     )
     np.testing.assert_allclose(values(far), values(near), rtol=1e-6)
     assert far.rank_ == near.rank_
-
-
-@pytest.mark.parametrize(("unit", "dtype"), [(2.0**-535, "float64"), (2.0**-1000, "float64"), (2.0**-90, "float32")])
-def test_variances_that_no_number_holds_are_refused(unit: float, dtype: str) -> None:
-    with pytest.raises(ValueError, match="whose square is no number"):
-        fitted(Covariance(), normal() * unit, dtype=dtype)
 
 
 STANDARDIZED = {
@@ -326,12 +302,6 @@ def test_weights_of_modes_beside_zeros_have_no_units(unit: float) -> None:
         for weight in (1.0, unit)
     )
     np.testing.assert_allclose(far, near, atol=1e-9)
-
-
-def test_a_density_has_no_origin() -> None:
-    x = normal()
-    near, far = (fitted(Laplacian(density=1.0), x + t, Landmarks(Gaussian(1.0), 12)) for t in (0.0, 2.0**28))
-    np.testing.assert_allclose(far.eigenvalues_, near.eigenvalues_, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("origin", [0.0, 2.0**52])

@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.errors import ParameterError
 from daskspectral.forms import Atom, Field, Form, Functional, first_moment, first_moment_at, gram
 from daskspectral.kernels import Kernel
 from daskspectral.operators.density import Density
@@ -184,11 +185,6 @@ class Operator(Written, ABC):
         return sums
 
     @property
-    def has_graph(self) -> bool:
-        """Whether it is the limit of the Laplacians of graphs of neighboring rows."""
-        return False
-
-    @property
     def derived(self) -> Mapping[str, frozenset[str]]:
         """The names of the fields that `derived_fields` makes, each with the fields it is made of."""
         return {}
@@ -235,10 +231,7 @@ class Operator(Written, ABC):
         if not self.exponent:
             return None
         if self.estimate is None:
-            raise ValueError(
-                f"the density of {self} is to be estimated from the data: measure with the operator of a fit, "
-                "moments_.operator, or give Laplacian the Density"
-            )
+            raise ValueError(f"the density of {self} is not estimated: measure with moments_.operator of a fit")
         return self.estimate.weights(fields["x"])
 
     @property
@@ -251,23 +244,17 @@ class Operator(Written, ABC):
         for alpha, right in self._multi_indices():
             d = dimension if right_dimension is None or not right else right_dimension
             if len(alpha) != d:
-                raise ValueError(
-                    f"partial() takes one order per coordinate: the data have {d} columns, and a form "
-                    f"takes the orders {alpha}"
-                )
+                raise ValueError(f"partial() takes one order per coordinate, {d} for these data, got {alpha}")
 
     def check_fields(self, shapes: Mapping[str, tuple[int, ...]], dimension: int) -> None:
         """Raise ValueError where fields are missing or unknown, or their rows have shapes that do not fit."""
         wanted = self.data_fields
         if missing := sorted(wanted - shapes.keys()):
-            raise ValueError(
-                f"the operator {self.name} reads the fields {', '.join(sorted(wanted))} of the data; "
-                f"{', '.join(missing)} missing: give them as Rows(X, fields={{{missing[0]!r}: array}})"
-            )
+            names, given = ", ".join(missing), f"Rows(X, fields={{{missing[0]!r}: array}})"
+            raise ValueError(f"the operator {self.name} reads the fields {names}: give them as {given}")
         if views := [view for view in self.views if view in shapes]:
             raise ValueError(
-                f"the operator {self.name} takes functions at {views[0]}, which is a view of each row, not a field: "
-                f"give it as fit(({', '.join(self.views)}))"
+                f"{views[0]} is a view of each row, not a field: give it as fit(({', '.join(self.views)}))"
             )
         if unknown := sorted(shapes.keys() - wanted):
             reads = ", ".join(sorted(wanted)) or "no fields"
@@ -320,11 +307,8 @@ def check_rows(field: Field, shape: tuple[int, ...], tail: Tail) -> None:
     fits = fits and all(wanted in (None, found) for wanted, found in zip(tail, shape[len(index) :], strict=True))
     if not fits or any(not -s <= i < s for i, s in zip(index, shape, strict=False)):
         read = f"{field.name}[{', '.join(map(str, index))}]" if index else field.name
-        of = f"({', '.join('m' if n is None else str(n) for n in tail)}{',' if len(tail) == 1 else ''})"
-        what = f"vectors or matrices of shape {of}" if tail else "numbers"
-        raise ValueError(
-            f"a form reads {read} as {what}, one for each row; the field {field.name} has rows of shape {shape}"
-        )
+        of = f" of shape ({', '.join('m' if n is None else str(n) for n in tail)})" if tail else ""
+        raise ParameterError(field.name, f"a field of which a form reads {read}{of} at each row", shape)
 
 
 def check_names(views: tuple[str, ...], *names: str) -> None:
@@ -343,10 +327,7 @@ def chosen_solver(solver: str | Solver, form: Form) -> Solver:
     found = Solver.named(solver)
     if found.needs_symmetry and not form.symmetric:
         others = " or ".join(repr(name) for name, other in Solver.family().items() if not other.needs_symmetry)
-        raise ValueError(
-            f"the form {form.name} is not symmetric: for every product of two different expressions it needs the "
-            f"product with f and g exchanged; or take the solver {others}"
-        )
+        raise ValueError(f"the form {form.name} is not symmetric in f and g: mend it, or take the solver {others}")
     return found
 
 

@@ -101,10 +101,7 @@ class BilinearForm(_OwnForm):
         if self.right_gram is None and self.solver.two_sided and view != "x":
             object.__setattr__(self, "right_gram", gram_at(view))
         if self.own_right_basis and self.right_gram is None:
-            raise ValueError(
-                "right functions with a basis of their own need a view of their own: the form "
-                f"{self.bilinear.name} takes both f and g at x; write at(g, x.y)"
-            )
+            raise ValueError(f"own_right_basis needs g at another view, at(g, x.y), in {self.bilinear.name}")
         self._check_names()
 
     @property

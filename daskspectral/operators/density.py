@@ -63,13 +63,10 @@ class Density(Registered):
     periods: tuple[float | None, ...] | None = None
 
     def __post_init__(self) -> None:
-        check_exponent(self.exponent)
+        check_number("density", self.exponent, "[0, 1]")
         m = len(self.centres)
         if self.centres.ndim != 2 or not m or self.counts.shape != (m,) or self.heights.shape != (m,):
-            raise ValueError(
-                f"a density has centres (m, d), counts (m,) and heights (m,); they have shapes {self.centres.shape}, "
-                f"{self.counts.shape} and {self.heights.shape}"
-            )
+            raise ValueError("a density has centres (m, d), counts (m,) and heights (m,)")
         if not (0 < self.bandwidth < math.inf and (self.counts > 0).all() and (self.heights > 0).all()):
             raise ValueError("the bandwidth, the counts and the heights of a density are positive")
 
@@ -109,16 +106,6 @@ class Density(Registered):
 
     def __hash__(self) -> int:
         return hash(self.digest)
-
-
-def check_exponent(value: Any) -> None:
-    """Raise ValueError for an exponent that is no number from 0 to 1."""
-    check_number("density", value, "[0, 1]")
-
-
-def check_clip(value: Any) -> None:
-    """Raise ValueError for a quantile that is no number from 0 up to, but not, a half."""
-    check_number("clip", value, "[0, 0.5)")
 
 
 def estimate_density(

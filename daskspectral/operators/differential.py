@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from daskspectral.errors import ParameterError
 from daskspectral.forms import Field, Form, LinearExpression, along, along_each, form, inner, partial
 from daskspectral.operators.base import Array, Operator, check_names, chosen_solver
 from daskspectral.solve import Singular, Solver, Symmetric
-from daskspectral.validation import check_integer, is_number
+from daskspectral.validation import check_integer, check_number
 
 Index = tuple[int, ...]
 Pair = tuple[Index, Index]
@@ -117,10 +118,7 @@ class DifferentialOperator(Operator):
     def check(self, dimension: int, right_dimension: int | None = None) -> None:
         length = len(self.coefficients[0][0][0])
         if length != dimension:
-            raise ValueError(
-                f"the multi-indices of the differential operator have {length} entries, one per coordinate, and the "
-                f"data have {dimension} columns"
-            )
+            raise ValueError(f"multi-indices have {length} orders, one per coordinate, and X has {dimension} columns")
 
 
 def _derivative(f: LinearExpression, alpha: Index) -> LinearExpression:
@@ -129,53 +127,29 @@ def _derivative(f: LinearExpression, alpha: Index) -> LinearExpression:
 
 
 def _read(pairs: Iterable[Any]) -> tuple[tuple[Pair, float | Field], ...]:
-    """Coefficients in a fixed order. Raises ValueError for wrong types, multi-indices repeated or of two lengths."""
-    if not isinstance(pairs, Iterable):
-        raise ValueError(
-            "coefficients map pairs of multi-indices to numbers or fields, such as {((1, 0), (1, 0)): 2.0}; "
-            f"they are {pairs!r}"
-        )
-    found: dict[Pair, float | Field] = {}
-    for item in pairs:
-        if not _is_pair(item) or not _is_pair(item[0]) or not all(isinstance(alpha, Sequence) for alpha in item[0]):
-            raise ValueError(
-                f"coefficients map pairs of multi-indices to numbers or fields, such as {{((1, 0), (1, 0)): 2.0}}; "
-                f"one is {item!r}"
-            )
-        (alpha, beta), c = item
-        key = _multi_index(alpha), _multi_index(beta)
-        if key in found:
-            raise ValueError(f"the multi-indices {key} are given twice; add their coefficients")
-        found[key] = _coefficient(c, key)
-    lengths = sorted({len(alpha) for pair in found for alpha in pair})
-    if len(lengths) != 1:
-        raise ValueError(
-            f"all multi-indices have one entry per coordinate; these have {' and '.join(map(str, lengths))} entries"
-            if found
-            else "a differential operator needs at least one coefficient, such as {((1, 0), (1, 0)): 2.0}"
-        )
+    """Return coefficients in a fixed order. Raise ParameterError for others than `DifferentialOperator` takes."""
+    try:
+        items = [(tuple(alpha), tuple(beta), c) for (alpha, beta), c in pairs]
+    except (TypeError, ValueError) as error:
+        expected = "a mapping of pairs of multi-indices to numbers or fields, such as {((1, 0), (1, 0)): 2.0}"
+        raise ParameterError("coefficients", expected, pairs) from error
+    found = {(_multi_index(alpha), _multi_index(beta)): _coefficient(c) for alpha, beta, c in items}
+    lengths = {len(alpha) for pair in found for alpha in pair}
+    if len(found) < len(items) or len(lengths) != 1 or 0 in lengths:
+        raise ParameterError("coefficients", "of distinct pairs of multi-indices, one order per coordinate", pairs)
     return tuple(sorted(found.items(), key=lambda item: item[0]))
 
 
-def _is_pair(item: Any) -> bool:
-    return isinstance(item, Sequence) and not isinstance(item, str) and len(item) == 2
+def _multi_index(alpha: Index) -> Index:
+    return tuple(check_integer("an order of a multi-index", order, 0) for order in alpha)
 
 
-def _multi_index(alpha: Any) -> Index:
-    orders = tuple(check_integer(f"the order {a!r} of the multi-index {alpha!r}", a, 0) for a in alpha)
-    if not orders:
-        raise ValueError("a multi-index has one order of 0 or more per coordinate; one is empty")
-    return orders
-
-
-def _coefficient(c: Any, key: Pair) -> float | Field:
+def _coefficient(c: Any) -> float | Field:
     if isinstance(c, (str, Field)):
         named = Field(c) if isinstance(c, str) else c
         check_names(("x",), named.name)
         return named
-    if not is_number(c):
-        raise ValueError(f"the coefficient of {key} must be a finite number or the name of a field; it is {c!r}")
-    return float(c)
+    return check_number("a coefficient", c)
 
 
 @dataclass(frozen=True)
@@ -224,7 +198,5 @@ class TangentPropagation(Operator):
         super().check_fields(shapes, dimension)
         shape = shapes[self.directions]
         if len(shape) not in (1, 2) or shape[-1] != dimension or 0 in shape:
-            raise ValueError(
-                f"the field {self.directions} holds one direction for each row (n, {dimension}), or several "
-                f"(n, m, {dimension}); its rows have shape {shape}"
-            )
+            expected = f"a field whose rows have the shape ({dimension},) or (m, {dimension})"
+            raise ParameterError(self.directions, expected, shape)

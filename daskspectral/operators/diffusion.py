@@ -94,10 +94,7 @@ class AnisotropicDiffusion(Operator):
         if self.factored:
             check_sigma(self.field, shape, dimension)
         elif shape != (dimension, dimension):
-            raise ValueError(
-                f"the field {self.field} holds a matrix ({dimension}, {dimension}) for each row; its rows have shape "
-                f"{shape}"
-            )
+            raise ParameterError(self.field, f"a field whose rows have the shape ({dimension}, {dimension})", shape)
 
 
 @dataclass(frozen=True)
@@ -216,10 +213,7 @@ def diffusion_form(sigma: Field) -> Form:
 def check_sigma(name: str, shape: tuple[int, ...], dimension: int) -> None:
     """Raise ValueError for a field whose rows are not matrices (d, m)."""
     if len(shape) != 2 or shape[0] != dimension or not shape[1]:
-        raise ValueError(
-            f"the field {name} holds a matrix sigma ({dimension}, m) for each row, for m noises; its rows have shape "
-            f"{shape}"
-        )
+        raise ParameterError(name, f"a field whose rows have the shape ({dimension}, m) for m noises", shape)
 
 
 def factor(matrices: Array, name: str) -> Array:
@@ -236,11 +230,7 @@ def factor(matrices: Array, name: str) -> Array:
     tolerance = max(ROUNDING, 16 * eps)
     if not (skew <= tolerance * size).all():
         worst = float((skew / np.where(size > 0, size, 1)).max())
-        raise ValueError(
-            f"{name} must be symmetric at every row: entries differ from their mirror images by up to {worst:.2g} of "
-            f"the largest entry, and {tolerance:.2g} counts as rounding. If the symmetric part is meant, give "
-            f"0.5 * ({name} + {name}.swapaxes(1, 2))"
-        )
+        raise ValueError(f"{name} must be symmetric at every row, got a relative asymmetry of {worst:.2g}")
     d = 0.5 * (d + d.swapaxes(1, 2))
     try:
         return np.linalg.cholesky(d)
@@ -249,9 +239,5 @@ def factor(matrices: Array, name: str) -> Array:
     negative = values[:, 0] < -d.shape[1] * tolerance * size
     if negative.any():
         row = int(np.argmax(negative))
-        raise ValueError(
-            f"{name} must have no negative eigenvalues at any row; a matrix whose largest entry is {size[row]:.3g} has "
-            f"the eigenvalue {values[row, 0]:.3g}. Set them to 0 by numpy.linalg.eigh, or give sigma (n, d, m) with "
-            "factored=True"
-        )
+        raise ValueError(f"{name} must have no negative eigenvalues at any row, got {values[row, 0]:.3g}")
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0))[:, None, :])

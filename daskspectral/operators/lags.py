@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from daskspectral.errors import ParameterError
 from daskspectral.validation import check_integer
 
 UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns")  # of numpy.timedelta64, M a calendar month
@@ -40,10 +41,8 @@ def time_parts(text: str) -> tuple[int, str]:
     found = _PARTS.fullmatch(text)
     unit = "" if found is None else _WORDS.get(found[2], found[2])
     if found is None or unit not in UNITS or found[1].strip("0") == "" != found[1]:
-        raise ValueError(
-            f"lag must be a positive whole number of rows or of a unit of time, such as '6h' or numpy.timedelta64(1, "
-            f"'D'); it is {text!r}. The units are {', '.join(UNITS)}, of which M is a calendar month and m a minute"
-        )
+        units = f"{', '.join(UNITS)}; M is a calendar month, m a minute"
+        raise ParameterError("lag", f"a positive integer of rows or of a unit of time, such as '6h' ({units})", text)
     return int(found[1] or 1), unit
 
 

@@ -12,8 +12,9 @@ from daskspectral.errors import ParameterError
 from daskspectral.forms import Form, dirichlet, tangential_dirichlet
 from daskspectral.manifolds import Manifold
 from daskspectral.operators.base import Array, Operator
-from daskspectral.operators.density import CLIP, Density, check_clip, check_exponent, estimate_density
+from daskspectral.operators.density import CLIP, Density, estimate_density
 from daskspectral.operators.weights import row_weights
+from daskspectral.validation import check_number
 
 OFF = "squared distance from the manifold"
 FARTHEST = 0.25  # farther off the manifold, in its own units, a row is no noise but an error
@@ -67,8 +68,8 @@ class Laplacian(Operator):
         if manifold is not None and not isinstance(manifold, Manifold):
             raise ParameterError("manifold", "one of daskspectral.manifolds, such as Sphere(3)", manifold)
         if not isinstance(self.density, Density):
-            check_exponent(self.density)
-        check_clip(self.clip)
+            check_number("density", self.density, "[0, 1]")
+        check_number("clip", self.clip, "[0, 0.5)")
 
     @property
     def form(self) -> Form:
@@ -96,10 +97,6 @@ class Laplacian(Operator):
 
     kills_constants = True
 
-    @property
-    def has_graph(self) -> bool:
-        return self.manifold is None and not self.exponent
-
     def slopes_squared(self, dimension: int) -> float:
         return float(dimension if self.manifold is None else self.manifold.dimension)
 
@@ -120,16 +117,10 @@ class Laplacian(Operator):
 
     def check(self, dimension: int, right_dimension: int | None = None) -> None:
         if self.manifold is not None and self.manifold.ambient != dimension:
-            raise ValueError(
-                f"{self.manifold} lives in {self.manifold.ambient} dimensions and the data have {dimension} "
-                "columns; choose the columns that hold the manifold's coordinates"
-            )
+            raise ValueError(f"{self.manifold} takes {self.manifold.ambient} columns, and X has {dimension}")
         known = dimension if self.estimate is None else self.estimate.dimension
         if known != dimension:
-            raise ValueError(
-                f"{self.density!r} is of {known} columns, and the data have {dimension}; give Laplacian an exponent, "
-                "and the density of these data is estimated"
-            )
+            raise ValueError(f"{self.density!r} is of {known} columns, and X has {dimension}: give an exponent")
 
     def check_points(self, x: Array) -> None:
         if self.manifold is not None:

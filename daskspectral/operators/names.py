@@ -11,7 +11,6 @@ from daskspectral.operators.base import Operator
 from daskspectral.operators.covariance import Covariance
 from daskspectral.operators.differential import DifferentialOperator, PartialDerivative, TangentPropagation
 from daskspectral.operators.diffusion import AnisotropicDiffusion, Generator, Schroedinger
-from daskspectral.operators.lags import lag_of
 from daskspectral.operators.laplacian import Laplacian
 from daskspectral.operators.paired import Augmentation, Cross, Transfer
 
@@ -112,12 +111,6 @@ def _flagged(name: str, make: Callable[..., Operator], flag: str) -> Callable[..
     return made
 
 
-def _whole(text: str, what: str, example: str, got: str) -> int:
-    if not text.isdecimal():
-        raise ValueError(f"{what}, as in {example}; got {got!r}")
-    return int(text)
-
-
 def _transfer(
     word: str | None = None,
     solver: str = "singular",
@@ -127,18 +120,15 @@ def _transfer(
 ) -> Operator:
     reversible = solver == "reversible"
     options: Any = {"solver": None if reversible else solver, "reversible": reversible, "further": further}
-    if word is None:
-        return Transfer(1 if lag is None else lag, **options)
-    if lag is not None:
+    if word is not None and lag is not None:
         raise ValueError(f"the lag is given twice: transfer:{word} and lag={lag}")
-    return Transfer(lag_of(word), **options)
+    return Transfer(word or lag or 1, **options)
 
 
-def _partial(axis: str | None = None, solver: str = "singular") -> Operator:
-    got = "partial" if axis is None else f"partial:{axis}"
-    return PartialDerivative(
-        _whole(axis or "", "the axis of a partial derivative is the number of a column", "partial:0", got), solver
-    )
+def _partial(axis: str = "", solver: str = "singular") -> Operator:
+    if not axis.isdecimal():
+        raise ValueError(f"partial takes the number of a column, as in partial:0; got {axis!r}")
+    return PartialDerivative(int(axis), solver)
 
 
 def _differential(solver: str | None = None, *, coefficients: Iterable[str] = ()) -> Operator:

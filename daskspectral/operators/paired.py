@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from daskspectral.errors import ParameterError
 from daskspectral.forms import Field, Form, Functional, at, form, functional, gram_at, inner
 from daskspectral.operators.base import RESERVED, TESTED, Operator, chosen_solver
 from daskspectral.operators.lags import lag_of
@@ -122,9 +123,7 @@ class Transfer(Operator):
         default = "symmetric" if self.reversible else "singular"
         solver = chosen_solver(default if self.solver is None else self.solver, self.form)
         if self.reversible and (solver.two_sided or not solver.needs_symmetry or self.center):
-            raise ValueError(
-                "a reversible process has real eigenvalues, the constant's first: leave solver and center out"
-            )
+            raise ValueError("reversible=True has a solver and a constant of its own: leave solver and center out")
         object.__setattr__(self, "solver", solver)
         if self.further is not None or not self.reversible:
             given = _multiples(() if self.further is None else self.further)
@@ -283,10 +282,8 @@ class Augmentation(Operator):
         else:
             names = tuple(views)
         if len(names) < 2 or names[0] != "x" or len({*names} - RESERVED) < len(names):
-            raise ValueError(
-                f"views are two or more different names, the first 'x' and none of them "
-                f"{' or '.join(sorted(RESERVED))}; they are {names}"
-            )
+            expected = f"two or more different names, the first 'x', and not {' or '.join(sorted(RESERVED))}"
+            raise ParameterError("views", expected, names)
         object.__setattr__(self, "views", names)
 
     @property

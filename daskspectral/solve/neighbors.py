@@ -120,6 +120,7 @@ def _slowest(laplacian: Any, root: Array, trial: Array, *, dense: bool) -> Array
     They are Ritz values of the functions that inverse steps from the trial functions and random ones span.
     """
     m, q = trial.shape
+    inverse: Any
     shifted = laplacian + SHIFT * laplacian.diagonal().mean() * scipy.sparse.eye(m)
     if dense:  # many neighbors in common fill the factors of a sparse matrix
         factor = scipy.linalg.cho_factor(shifted.toarray(), overwrite_a=True, check_finite=False)

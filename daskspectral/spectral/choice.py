@@ -118,16 +118,11 @@ class Choice(Open):
     def _check_gaps(self, source: Source) -> None:
         """Raise ValueError where rows with single missing values do not tell what the functions take of them."""
         if not all(side.spanning for side in self.sides) or (self.right is not None and self.left.constant):
-            raise ValueError(
-                "on_invalid='pairwise' is for all linear functions of the columns: leave basis out with Covariance(), "
-                "and give basis=Landmarks(kernels.Linear()) with Cross(center=True)"
-            )
+            expected = "Covariance() without basis, or Cross(center=True) on Landmarks(kernels.Linear())"
+            raise ValueError(f"on_invalid='pairwise' is for {expected}")
         width = sum(source.dimension_at(side.view) for side in self.sides)
         if width > MOST_PAIRED:
-            raise ValueError(
-                f"on_invalid='pairwise' takes sums of all pairs of columns, at most {MOST_PAIRED} of them, and there "
-                f"are {width}: choose some by columns=, coarsen the field, or take on_invalid='skip'"
-            )
+            raise ValueError(f"on_invalid='pairwise' takes up to {MOST_PAIRED} columns, got {width}: choose some")
 
     def _check_units(self, option: str) -> None:
         """Raise ValueError if the operator or the functions are in the units of X, which this option changes."""
@@ -182,10 +177,8 @@ class Choice(Open):
         for view, sizes in units.items():
             largest = float(sizes.max(initial=0.0))
             if 0 < largest < np.sqrt(float(numbers.tiny) / float(numbers.eps)):
-                raise ValueError(
-                    f"the columns of {label_of(view)} vary by {largest:.1g}, whose square is no number of dtype="
-                    f"'{self.dtype}' to all digits: multiply them by a constant"
-                )
+                what = f"the columns of {label_of(view)} vary by {largest:.1g}"
+                raise ValueError(f"{what}, whose square is no {self.dtype}: multiply them by a constant")
 
     def _movable(self, source: Source) -> list[str]:
         """The views whose points may be about a center: those of functions whose span has no origin."""
@@ -266,10 +259,7 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
     given, other = named(estimator.basis, "auto"), named(estimator.right_basis, what="right_basis")
     compares = isinstance(given, str)
     if other is not None and not operator.solver.two_sided:
-        raise ValueError(
-            f"right_basis is for operators with singular values, and {operator.name} is solved by "
-            f"{operator.solver!r}: its functions are the same on both sides"
-        )
+        raise ValueError(f"right_basis is for operators with singular values, and {operator.name} is not")
     if operator.center and not operator.solver.two_sided:
         raise ValueError(f"center is for operators with singular values, and {operator.name} is not")
     functions = Landmarks() if compares or given is None else given
@@ -279,15 +269,9 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
     if operator.default_kernel is not None and own is not None and own.kernel == "auto" and not left.functions.vanishes:
         left = replace(left, functions=replace(own, kernel=operator.default_kernel))
     if network is not None and estimator.dtype != "float64":
-        raise ValueError(
-            "the functions of a network are too much alike for dtype='float32', whose rounding hides some of them: "
-            "leave dtype out"
-        )
+        raise ValueError("the functions of a network need dtype='float64': leave dtype out")
     if other is not None and left.lattice is not None and has_modes(operator):
-        raise ValueError(
-            "basis is a lattice, whose functions are those of both sides: products of other functions with them are "
-            "no modes of the data; leave right_basis out"
-        )
+        raise ValueError("a lattice has the functions of both sides: leave right_basis out")
     right = None
     if other is not None or operator.own_right_basis:
         if other is None:
@@ -297,8 +281,7 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
     solver = solving(estimator.solver)
     if is_share(estimator.n_components) and (left.landmarks is None or type(left.landmarks.kernel) is not Linear):
         raise ValueError(
-            f"n_components={estimator.n_components!r} is a share of the variance of columns, and the components are "
-            "those of a kernel: give a whole number, or leave basis out"
+            f"n_components={estimator.n_components} is a share of variances of columns: leave basis out"
         )
     options = isinstance(functions, Landmarks) and not functions.plain
     return Choice(operator, left, right, components, solver, estimator.dtype, compares, options)
@@ -324,14 +307,9 @@ def _check_networks(left: Trainable | None, right: Trainable | None) -> None:
     if left is None and right is None:
         return
     if left is None or right is None:
-        raise ValueError(
-            "the networks of both sides are trained together: give basis and right_basis as a NeuralBasis each, or "
-            "as functions that are known"
-        )
+        raise ValueError("networks are trained in pairs: give basis and right_basis as a NeuralBasis each")
     if left.outputs != right.outputs:
-        raise ValueError(
-            f"basis and right_basis have {left.outputs} and {right.outputs} outputs, which are trained in pairs"
-        )
+        raise ValueError(f"networks are trained in pairs of outputs, and have {left.outputs} and {right.outputs}")
 
 
 # -- the density of the rows -------------------------------------------------------------------------------------------
@@ -365,10 +343,8 @@ def with_density(
     )
     if density.removed > MOST_REMOVED:
         warn_user(
-            f"the sampling density is clipped below at its quantile {share:.2g} %, and this removes {removed:.2g} % of "
-            "the weight that rows have once it is divided out: eigenvalues are off by as much or more, as some places "
-            "hold very few rows. Lower the argument clip of the Laplacian where these rows are no outliers, or take a "
-            "smaller density exponent",
+            f"the sampling density is clipped below at its quantile {share:.2g} %, which removes {removed:.2g} % of "
+            "the weight of rows: eigenvalues are off by as much or more. Lower clip, or the density exponent",
             DensityWarning,
         )
     return operator

@@ -72,10 +72,7 @@ def components_of(moments: Moments, share: float, solver: Solving) -> int:
     Warns with a RankWarning if all of them explain less. Raises ValueError for components of a kernel.
     """
     if linear_landmarks(moments) is None:
-        raise ValueError(
-            f"n_components={share!r} is a share of the variance of columns, and these are moments of components of a "
-            "kernel: give a whole number"
-        )
+        raise ValueError(f"n_components={share!r} is a share of the variance of columns, not of a kernel's components")
     posed = Posed(moments, moments.basis.size, None, solver)
     explained = np.cumsum(patterns_of(moments, posed.left.spread(posed.whole.left)).explained)
     if not len(explained) or explained[-1] < share * (1 - ROUNDING):
@@ -143,21 +140,14 @@ def significance(model: Any, rows: Rows, surrogates: int, random_state: Any) -> 
     source = Discretisation.of(model.moments_).prepared(source, model.moments_.operator)
     size = source.n * source.dimension
     if size > MOST_NUMBERS:
-        raise ValueError(
-            f"X holds {size} numbers, and surrogates of at most {MOST_NUMBERS} are made in memory: give fewer columns "
-            "or rows, or see how many values hold up by held_out_ and trusted_"
-        )
+        raise ValueError(f"X must hold at most {MOST_NUMBERS} numbers, of which surrogates are made, got {size}")
     if source.n < FEWEST_ROWS:
         raise ValueError(f"X has {source.n} rows, and noise is told by {FEWEST_ROWS} at least")
     check_even(source, "red noise is compared with rows in the order of time")
     numbers, x = take_rows(source, np.arange(source.n))
     if len(x) < source.n:
         first = int(np.flatnonzero(~np.isin(np.arange(source.n), numbers))[0])
-        raise InvalidRowError(
-            f"row {first} of X has missing values, and red noise is compared with rows without gaps: fill them, or "
-            "give a part of X without them",
-            first,
-        )
+        raise InvalidRowError(f"row {first} of X has missing values: red noise is compared with whole rows", first)
     x = x - x.mean(axis=0)
     persistence, spread = lag_one(x), x.std(axis=0)
     k = min(model.coefficients_.shape[1], *x.shape)

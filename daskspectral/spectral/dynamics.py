@@ -51,10 +51,7 @@ class Dynamics:
         Singular functions have none.
         """
         if not is_lagged(self._transfer("dynamic_residuals_")):
-            raise AttributeError(
-                "dynamic_residuals_ are of Transfer(lag, reversible=True), of trajectories longer than two lags, and "
-                "of its solver 'eigen'"
-            )
+            raise AttributeError("dynamic_residuals_ are of eigenvalues of Transfer, at two lags if reversible")
         return self._matrices().residuals(getattr(self, self.solver_.values))
 
     @property
@@ -108,10 +105,7 @@ class Dynamics:
             raise ValueError(f"{m} sets take {m - 1} functions that are no constant, and there are {have}: fit more")
         values = np.asarray(getattr(self, self.solver_.values))[functions]
         if np.any(np.abs(values.imag) > 1e-9 * np.abs(values)):
-            raise ValueError(
-                f"{m} sets are of real functions, and among the values {np.round(values, 4)} some are complex: the "
-                "process circulates. Take fewer sets, or fit Transfer(lag, reversible=True) where it does not"
-            )
+            raise ValueError(f"{m} sets take real functions, got the values {np.round(values, 4)}: take fewer sets")
         timescales, propagators = self.timescales_[0], matrices.propagators(functions)[:, 0].real
         if X is None and not at_landmarks(self.basis_):
             raise ValueError("the functions sit at no landmarks: give rows X, among which the sets are sought")
@@ -126,8 +120,8 @@ class Dynamics:
             self.sets_ = replace(found, passage_times=times)
         if found.borne_out < m:
             warn_user(
-                f"the transitions between {m} sets are not known, or no probabilities, by {found.moved:.2g}: the data "
-                f"bear out {found.borne_out} sets. Take fewer sets, a longer lag or more functions",
+                f"the data bear out {found.borne_out} sets: transitions between {m} are unknown, or no probabilities. "
+                "Take fewer sets, a longer lag or more functions",
                 TrustWarning,
             )
         return self.sets_
@@ -200,10 +194,7 @@ class Dynamics:
         """Raise ValueError for functions of periodic columns."""
         basis = cast(Any, self).fitted().basis_
         if basis.periodic or any(isinstance(part.kernel, Periodic) for part in at_landmarks(basis)):
-            raise ValueError(
-                "the mean of an angle is not that of its values, and this basis has periods: to forecast, fit the "
-                "cosines and sines of the angles as columns, without periods"
-            )
+            raise ValueError("angles have no mean to forecast: fit their cosines and sines, without periods")
 
     def _moved(self, steps: int) -> Any:
         """The operator in the fitted functions to a power, (k, k): f_j, so many lags later, is f @ column j."""
@@ -250,10 +241,7 @@ class Dynamics:
         """
         moments = cast(Any, self).fitted().moments_
         if moments.operator.lag is None or moments.right_basis is not None:
-            raise ValueError(
-                f"sets, forecasts and first passages are of a fitted Transfer(lag) with one basis for both sides; this "
-                f"is of {moments.operator!r}: fit SpectralDecomposition(Transfer(lag)), without right"
-            )
+            raise ValueError(f"this takes a fit of Transfer(lag) with one basis, got one of {moments.operator!r}")
         return LagMatrices.of(moments, self.coefficients_)
 
     def _timescales(self) -> tuple[Array, Array]:

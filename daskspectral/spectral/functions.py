@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -15,15 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 from daskspectral.basis import Landmarks
 from daskspectral.basis.names import named
 from daskspectral.choosing.prior import solve_on_lattice
-from daskspectral.data.containers import reader_of
-from daskspectral.data.files import open_labelled
 from daskspectral.data.labelled import ROW, stack_rows
 from daskspectral.data.layout import Layout, free_names, plain
 from daskspectral.data.loaded import loaded
-from daskspectral.data.readers import lazy_rows
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation
-from daskspectral.data.tables import Table
 from daskspectral.engine.accelerators import chosen_device, device_here
 from daskspectral.estimators.base import MeasuredEstimator
 from daskspectral.estimators.reading import LABELS, reads
@@ -154,10 +149,7 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
         if isinstance(moments.operator, Regression):
             raise ValueError("these are moments of a regression, not of an operator; solve them with HermiteRegressor")
         if self.operator is not None and not checked_operator(self.operator).agrees(moments.operator):
-            raise ValueError(
-                f"these are moments of {moments.operator}, and the operator of this estimator is {self.operator}: "
-                "leave the operator out, or fit it to the data"
-            )
+            raise ValueError(f"these are moments of {moments.operator}, and operator is {self.operator}: leave it out")
         solver, basis = solving(self.solver), named(self.basis, "auto")
         if on_lattice(moments):  # for the kernel that is given, or chosen by their folds
             found, selection = solve_on_lattice(moments, basis=basis, solver=solver, count=self.n_components)
@@ -300,9 +292,7 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
         count = len(self.fitted().eigenvalues_) if count is None else count
         check_integer("count", count)
         if linear_landmarks(self.moments_) is None:
-            raise ValueError(
-                "an analytic signal is of columns, and this model has components of a kernel: leave basis out"
-            )
+            raise ValueError("an analytic signal is of columns, and these are components of a kernel: leave basis out")
         return hilbert_dataset(self, X, count)
 
     @reads
@@ -329,13 +319,12 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
         """The rows X (n, d) that values F (n, k) of the functions tell of: the regression of X on the functions.
 
         By least squares over the rows of the fit, from sums of the same pass; with `Covariance()` and all components it
-        gives X back. Columns that were left out are NaN. A DataArray F (..., component) of a model of labelled data, or
-        the path of the group that `transform` wrote, gives these again, in their own dimensions and units: a DataArray,
-        or a Dataset of several variables. Dask arrays and chunked ones give lazy ones. Raises ValueError for F of
-        another shape, and where `patterns_` does.
+        gives X back. Columns that were left out are NaN. A DataArray F (..., component) of a model of labelled data
+        gives these again, in their own dimensions and units: a DataArray, or a Dataset of several variables; of values
+        that `transform` wrote F is `xarray.open_zarr(path).eigenfunction`. Dask arrays and chunked ones give lazy ones.
+        Raises ValueError for F of another shape, and where `patterns_` does.
         """
         patterns = self.patterns_
-        F = self._values_of(F)
         labelled = isinstance(F, loaded("xarray.DataArray"))
         if labelled and COMPONENT in F.dims:
             F = F.transpose(..., COMPONENT)
@@ -344,10 +333,7 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
         values = values if lazy else np.asarray(values)
         labelled = labelled and "layout_" in vars(self)
         if (values.ndim != 2 and not labelled) or values.shape[-1] != len(patterns.maps):
-            raise ValueError(
-                f"F holds values of the {len(patterns.maps)} functions, one row each, as transform gives them: shape "
-                f"(n, {len(patterns.maps)}); its shape is {values.shape}"
-            )
+            raise ValueError(f"F must have the shape (n, {len(patterns.maps)}) of transform, got {values.shape}")
         rows = _Reconstruction(patterns, self.n_features_in_, self.preparation_.columns)
         if lazy:
             import dask.array as da
@@ -368,19 +354,6 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
         import xarray as xr
 
         return xr.Dataset(fields, attrs=self.layout_.attrs)
-
-    def _values_of(self, F: Any) -> Any:
-        """Values of the functions, those of a file as a DataArray."""
-        found = open_labelled(F, "F")
-        if found is None:
-            return lazy_rows(reader_of(F, "F")) if isinstance(F, (str, os.PathLike, loaded("zarr.Array"))) else F
-        several = isinstance(found.data, loaded("xarray.Dataset"))
-        if several and len(found.data.data_vars) != 1:
-            names = sorted(map(str, found.data.data_vars))
-            raise ValueError(f"F has the variables {names}, and values of the functions are one of them: give it")
-        if isinstance(found.data, Table):
-            return lazy_rows(found.data.reader())
-        return next(iter(found.data.data_vars.values())) if several else found.data
 
     @available_if(_shows("right_coefficients_"))  # type: ignore[untyped-decorator]
     def transform_right(self, X: Any, **options: Any) -> Any:

@@ -36,11 +36,7 @@ def analytic_rows(model: Any, rows: Rows) -> da.Array:
     known = np.asarray((abs(x) < np.inf).all(axis=1).compute())
     if not known.all():
         row = int(known.argmin())
-        raise InvalidRowError(
-            f"row {row} of X has missing values, and an analytic signal takes rows without gaps: fill them, or give a "
-            "part of X without them",
-            row,
-        )
+        raise InvalidRowError(f"row {row} of X has missing values: an analytic signal takes rows without gaps", row)
     x = x.rechunk({0: -1, 1: "auto"})
     found: da.Array = (x - x.mean(axis=0)).map_blocks(_analytic, dtype=complex)
     return found

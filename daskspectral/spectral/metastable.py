@@ -81,8 +81,7 @@ def metastable_sets(
     found = np.linalg.eigvals(propagator)
     if (np.abs(found.imag) > 1e-9).any() or (found.real <= 0).any():
         raise ValueError(
-            f"the processes of {m} sets have values {np.round(found, 3)} at the lag of {lag} rows, and rates need "
-            "positive ones: take fewer sets, or a shorter lag"
+            f"rates of {m} sets take positive values, got {np.round(found, 3)}: take fewer, or a shorter lag"
         )
     inverse = np.linalg.inv(weights)
     rates = as_rates(inverse @ (scipy.linalg.logm(whole).real / lag) @ weights)

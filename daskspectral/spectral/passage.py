@@ -70,27 +70,19 @@ class Passages:
         operator, sets = self.moments_.operator, (a, b) if both else (a,)
         cut = resolve_cut(solving(model.solver).rtol, self.moments_.dtype)
         if as_lattice(self.basis_) is not None:
-            raise ValueError(
-                "sets are asked about with functions of a basis, and modes of a lattice are summed: take "
-                "basis=Landmarks(), or TrigonometricBasis for angles"
-            )
+            raise ValueError("first passages take basis=Landmarks(), or TrigonometricBasis for angles, not a lattice")
         rows, found = model._as_fitted(X), replace(Discretisation.of(self.moments_), right_basis=None)
         if operator.lag is not None:
             lag = max(model.lags_) if lag is None else lag_in_rows(lag_of(lag), rows.data)
             if edges := [s for s in sets if isinstance(s, Edge)]:
-                raise TypeError(
-                    f"sets of trajectories are booleans, or functions of rows that give them; got {edges[0]!r}"
-                )
+                raise TypeError(f"sets of trajectories are booleans, or functions that give them, got {edges[0]!r}")
             source = open_stopped(rows, lag, (a, b), weight=sample_weight, progress=progress)
             moments = self._measured(source, Stopped(), found)
             return self._kept(stopped_passage(moments, cut, both=both), source, "outcome")
         if not operator.kills_constants or operator.views != ("x",) or operator.solver.by_norm:
             raise ValueError(f"{operator.title} is no generator of a process: fit Transfer, Generator or Laplacian")
         if wrong := [s for s in sets if not isinstance(s, Edge)]:
-            raise TypeError(
-                "sets of a generator are edges, such as BallEdge(radius, centre), whose gradients the form takes, and "
-                f"labels have none; got {type(wrong[0]).__name__}"
-            )
+            raise TypeError(f"sets of a generator are edges, such as BallEdge(radius, centre), got {wrong[0]!r}")
         if lag is not None:
             raise ValueError(f"{operator.title} has no lag: leave it out")
         source = open_data(operator, rows, weight=sample_weight, progress=progress)
@@ -131,8 +123,8 @@ class Passages:
         self.passage_ = replace(found, excess=max(excess, 0.0))
         if excess > LARGE_EXCESS:
             warn_user(
-                f"the committor is a chance, and goes beyond 0 or 1 by {excess:.2g} for one of 100 rows, which is cut "
-                "off: the functions do not resolve it. Use more landmarks, a longer lag or larger sets",
+                f"the committor is a chance, and exceeds 0 to 1 by {excess:.2g} for one of 100 rows, which is cut off. "
+                "Use more landmarks, a longer lag or larger sets",
                 TrustWarning,
             )
         return self.passage_

@@ -71,7 +71,7 @@ MISTAKES: dict[str, tuple[Callable[[Fits, Path], Any], str]] = {
             .fit(WALK % 6.3)
             .forecast(WALK)
         ),
-        "mean of an angle .* cosines and sines",
+        "angles have no mean .* cosines and sines",
     ),
     "other columns": (lambda m, p: m["laplacian"].transform(X[:, :1]), "1 features, .* expecting 2"),
     "what to skip": (lambda m, p: dsp.Rows(X, on_invalid="drop"), "on_invalid must .* got 'drop'"),

@@ -121,7 +121,7 @@ LARGE = dsp.operators.Laplacian(dsp.manifolds.Sphere(5))
 SCALED = Rows(X, standardize=True)
 BAD_PARAMETERS: list[tuple[Callable[[], Any], str]] = [
     (lambda: make(n_components=True).fit(SCALED), "n_components must"),
-    (lambda: make(operator=LARGE).fit(SCALED), r"Sphere\(d=5\) lives in 5 dimensions and the data have 3 columns"),
+    (lambda: make(operator=LARGE).fit(SCALED), r"Sphere\(d=5\) takes 5 columns"),
     (lambda: make(solver="cut").fit(SCALED), "solver must"),
     (lambda: make(solver=Cut(rtol=1.0)).fit(SCALED), "rtol must"),
     (lambda: make().fit(Rows(X, columns=[True, False, True])), "columns must be a list of distinct numbers"),

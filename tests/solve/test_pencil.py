@@ -77,14 +77,6 @@ def test_the_span_is_that_of_the_dense_pencil(nulls: int, count: int) -> None:
     assert Pencil(changed.energy, changed.gram, Penalty(changed.norm), count, CUT).t == pytest.approx(1 / last)
 
 
-def test_a_form_of_small_values_is_scaled_by_its_trace() -> None:
-    """t is 1000 tr A / tr B where the last value wanted is less than a thousandth of tr B / tr A."""
-    dense = Dense(energy=spd(60, np.random.default_rng(1), 1e-6, 1e-5), weight=10.0)
-    (a, energy), norm = dense.quotient, dense.norm[1:, 1:]
-    found = Pencil(dense.energy, dense.gram, dense.penalty, 3, CUT)
-    assert found.t == pytest.approx(1e3 * np.trace(a) / np.trace(energy + norm))
-
-
 def test_wells_raise_sigma_until_the_sum_is_positive() -> None:
     rng = np.random.default_rng(2)
     wells = np.linalg.qr(rng.standard_normal((60, 2)))[0]
@@ -180,36 +172,6 @@ def test_pairs_are_the_singular_functions_of_the_penalised_form(centred: bool) -
     assert [(one.rank, one.spectrum.size) for one in (left, right)] == [(60, 0), (50, 0)]
 
 
-def test_pairs_of_no_value_are_left_out() -> None:
-    values = np.array([1.0] * 5 + [1.5e-12] * 2 + [0.7e-12] * 33)
-    sides = leading_pairs(Relation(np.diag(values), np.eye(40)), Penalty(np.eye(40)), 5, CUT)
-    assert [side.matrix.shape for side in sides] == [(40, 7), (40, 7)]
-    sides = leading_pairs(Relation(np.ones((40, 32)), np.eye(40), np.eye(32)), Penalty(np.eye(40), np.eye(32)), 5, CUT)
-    assert [side.matrix.shape for side in sides] == [(40, 1), (32, 32)]  # no more than a Ritz space holds: taken whole
-
-
-def test_functions_that_all_but_vanish_must_be_a_hundred_times_what_rounding_is() -> None:
-    """The difference of two functions, a thousandth of them, of entries that are right to `precision`."""
-    gram, norm = np.array([[1.0, 0.999], [0.999, 1.0]]), 1e-3 * np.eye(2)
-    largest = Pencil(np.eye(2), gram, Penalty(norm), 2, CUT).root.largest
-    for ratio, rank in ((150.0, 2), (70.0, 1)):
-        one = Penalty(norm, precision=1e-3 / (ratio * largest))
-        assert Pencil(np.eye(2), gram, one, 2, CUT).leading(gram).rank == rank
-        pair = Penalty(norm, precision=1e-3 / (ratio * InverseRoot(gram + norm, 0, np.diag(gram)).largest))
-        assert [side.rank for side in leading_pairs(Relation(np.eye(2), gram), pair, 2, CUT)] == [rank, rank]
-
-
-def test_what_leaves_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="beside the penalty every basis function is rounding on these data; lower"):
-        leading_pairs(Relation(np.eye(2), np.eye(2)), Penalty(np.eye(2), precision=0.1), 2, CUT)
-    for solve in (
-        lambda: leading_pairs(Relation(np.eye(2), np.zeros((2, 2)), np.eye(2)), Penalty(np.eye(2)), 2, CUT),
-        lambda: Pencil(np.eye(2), np.zeros((2, 2)), Penalty(np.eye(2)), 2, CUT),
-    ):
-        with pytest.raises(ValueError, match="every basis function is zero on every point; widen the kernel's scale"):
-            solve()
-
-
 # -- roots -------------------------------------------------------------------------------------------------------------
 
 
@@ -229,17 +191,3 @@ def test_the_inverse_root() -> None:
     assert left.rounding == pytest.approx(1e-7)
     np.testing.assert_allclose(left.blurred(functions, 1e-16), 1e6 * blurred)
     np.testing.assert_allclose(InverseRoot(m + skew(m), 1e-13, np.diag(m)).least, root.least)
-
-
-def test_directions_that_an_inverse_root_leaves_out() -> None:
-    negative = spd(3, np.random.default_rng(0))
-    negative[0, 0] = -1.0
-    assert InverseRoot(negative, 1e-13, np.ones(3)).least == -1.0
-    # brought to unit diagonal; 0 stays out, and what no row sees, whatever its norm
-    assert InverseRoot(np.diag([1.0, 1e-30, 0.0]), 1e-13, np.array([1.0, 1e-30, 0.0])).matrix.shape == (3, 2)
-    assert not InverseRoot(np.eye(2), 1e-13, np.array([1.0, 0.0])).matrix[1].any()
-    q = scipy.linalg.hadamard(4) / 2
-    small = q * [1.0, 1.0, 1.0, 1e-6] @ q.T
-    assert [InverseRoot(small, cut, np.diag(small)).matrix.shape[1] for cut in (0.7e-6, 1.4e-6)] == [4, 3]
-    empty = InverseRoot(np.zeros((0, 0)), 1e-13, np.zeros(0))
-    assert (empty.matrix.shape, empty.least, empty.largest) == ((0, 0), np.inf, 0)

@@ -12,10 +12,7 @@ from daskspectral.solve.ridge import (
     Observed,
     RidgeFit,
     RidgeProblem,
-    _Pencil,
-    _ridge,
     best_penalty,
-    resolve_ridge_cut,
 )
 from tests.solve.common import Array, gaussian, skew
 
@@ -130,14 +127,6 @@ def test_curves_of_all_penalties(kinds: int, apart: int) -> None:
     assert RidgeProblem(units, 100 * data.penalty).solve().score == pytest.approx(1e12 * by_score.score, rel=1e-6)
 
 
-def test_the_least_score_within_a_factor_of_ten() -> None:
-    data = Data(1)
-    pencil = _Pencil.at(1e-3, RidgeProblem(data.observed(), data.penalty), 1e-15)
-    best = pencil.best_near(data.solved().alpha)
-    for factor, expected in ((8, best), (1 / 8, best), (100, 10 * best), (1 / 100, best / 10)):
-        assert pencil.best_near(factor * best) == pytest.approx(expected, rel=1e-3)
-
-
 def test_what_a_fit_leaves_free_and_what_rounding_leaves_of_it() -> None:
     data = Data(1, noise=0)
     observed, freedom = data.observed()[0], data.solved(0.1).freedom
@@ -171,16 +160,6 @@ def test_directions_that_no_row_sees_count_for_nothing() -> None:
         np.testing.assert_allclose(penalty @ fit.coefficients, dual, rtol=1e-5, atol=1e-6)
 
 
-def test_what_cannot_be_solved_is_refused() -> None:
-    with pytest.raises(ValueError, match="every basis function is zero on every point; widen the kernel's scale"):
-        RidgeProblem([Observed(np.zeros((3, 3)), np.zeros((3, 1)), np.ones(1), 5)], np.eye(3)).solve()
-    assert [resolve_ridge_cut(*one) for one in ((None, "float64"), (None, "float32"), (1e-4, "float32"))] == [
-        1e-15, 1e-6, 1e-4,
-    ]  # fmt: skip
-    with pytest.raises(ValueError, match=r"rtol must be positive: .* Leave it None for 1e-15"):
-        resolve_ridge_cut(0.0, "float64")
-
-
 # -- folds -------------------------------------------------------------------------------------------------------------
 
 
@@ -192,17 +171,6 @@ def test_folds_that_cannot_be_left_out() -> None:
     two.fold[:], two.fold[:20], two.folds = 1, 0, 2
     curves = [RidgeProblem(one.observed(), one.penalty, one.shares).curve().errors for one in (data, two)]
     np.testing.assert_allclose(*curves, rtol=1e-12)
-
-
-def test_directions_of_rounding() -> None:
-    form, target = np.diag([2.0, 1.0, -1e-17]), np.ones((3, 1))
-    for alphas in (np.zeros(1), np.array([0.0, 0.5])):
-        found = _ridge(form, target, alphas)
-        np.testing.assert_allclose(found[:, 0, 0], [0.5, 1, 0])
-    np.testing.assert_allclose(found[:, 1, 0], [0.4, 1 / 1.5, 2])
-    for alpha, last in ((3e-16, 1 / 3e-16), (1.5e-16, 0)):  # of the largest, 2
-        np.testing.assert_allclose(_ridge(form, target, np.array([alpha, 1.0]))[2, 0, 0], last)
-    np.testing.assert_allclose(_ridge(np.diag([2.0, -1.0]), np.ones((2, 1)), np.array([0.5]))[:, 0, 0], [0.4, 2])
 
 
 def test_the_best_penalty_lies_between_those_tried() -> None:

@@ -95,25 +95,4 @@ def test_functions_far_from_zero_are_no_constants(shift: float, within: Penalty 
     np.testing.assert_allclose(found.values, canonical_correlations(f, g), rtol=1e-9 + 1e-14 * shift**2)
 
 
-def test_a_basis_of_constants_has_nothing_left() -> None:
-    f, constants = np.random.default_rng(0).standard_normal((3, 50)), np.ones((2, 50))
-    for left, right in ((constants, f), (f, constants)):
-        with pytest.raises(ValueError, match=r"nothing is left of the basis once the means are subtracted"):
-            cross(left, right)
-
-
 # -- among leading functions -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("means", [{}, {"means": None}])
-def test_sides_of_few_functions_are_taken_whole(means: dict[str, None]) -> None:
-    """Of whatever penalty: the solution by cut, also where the sides differ in size and the means matter."""
-    rng = np.random.default_rng(0)
-    f, g = rng.standard_normal((4, 50)) + 2, rng.standard_normal((7, 50)) - 1
-    by_cut = cross(f, g, 3, **means)
-    found = cross(f, g, 3, within=Penalty(0.1 * np.eye(4), 0.2 * np.eye(7)), **means)
-    np.testing.assert_allclose(found.values, by_cut.values, atol=1e-9)
-    turned = np.sign(np.sum(found.left * by_cut.left, axis=0)) if not means else 1  # means decide signs by the span
-    np.testing.assert_allclose(found.left, turned * by_cut.left, atol=1e-7)
-    np.testing.assert_allclose(found.right, turned * by_cut.right, atol=1e-7)
-    assert found.rank == by_cut.rank

@@ -31,15 +31,6 @@ def test_nonsingular_problems_are_scipys(count: int, descending: bool, ridge: fl
     assert found.status.startswith(f"{k} of the {count} values wanted; rank 7 of 7; residuals up to ")
 
 
-def test_singular_problems_are_solved_on_the_range() -> None:
-    """Redundant functions change nothing: A^T phi A and A^T L A have the spectrum of phi and L."""
-    rng = np.random.default_rng(0)
-    phi, form, mix = spd(5, rng), spd(5, rng), rng.standard_normal((5, 11))
-    found = Symmetric().solve(SpectralProblem(mix.T @ form @ mix, mix.T @ phi @ mix, count=11, cut=1e-10))
-    assert found.rank == 5
-    np.testing.assert_allclose(found.values, scipy.linalg.eigvalsh(form, phi), atol=1e-7)
-
-
 def test_functions_that_the_form_kills_have_the_eigenvalue_zero() -> None:
     rng = np.random.default_rng(5)
     root, form = rng.standard_normal((6, 6)), spd(6, rng)
@@ -103,15 +94,6 @@ def test_without_a_constant_nothing_is_subtracted() -> None:
     )
 
 
-def test_combinations_that_are_no_functions_and_values_below_the_cut_are_left_out() -> None:
-    form, q = np.diag([4.0, 1.0, 1.5e-3, 0.5e-3]), scipy.linalg.hadamard(4) / 2
-    assert Principal().solve(SpectralProblem(form, np.eye(4), count=9, cut=2.5e-4)).rank == 3
-    assert Principal().solve(SpectralProblem(form, np.eye(4), count=9, cut=0.25)).rank == 1  # those above the cut
-    for least, rank in ((6e-12, 4), (2e-12, 3)):  # beside 1e-12 of the largest
-        norm = q * [3.6, 0.2, 0.2, least] @ q.T
-        assert Principal().solve(SpectralProblem(np.eye(4), norm, count=9, cut=0.0)).rank == rank
-
-
 def test_of_a_part_the_leading_values_alone_are_found_however_many_are_equal() -> None:
     """Of a circulant matrix all come in pairs; a diagonal norm scales."""
     p = 401
@@ -126,8 +108,3 @@ def test_of_a_part_the_leading_values_alone_are_found_however_many_are_equal() -
         np.testing.assert_allclose(form_ @ part.left, norm_ @ part.left * part.values, atol=1e-10)
         assert (part.rank, whole.rank) == (10, np.linalg.matrix_rank(form_))
     np.testing.assert_allclose(whole.values, 1)
-
-
-def test_functions_of_norm_0_alone_are_refused() -> None:
-    with pytest.raises(ValueError, match="the norm of every function is 0"):
-        Principal().solve(SpectralProblem(np.eye(2), np.zeros((2, 2)), count=1, cut=1e-10))

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from daskspectral.devices import HOST
-from daskspectral.solve import resolve_cut, whiten
-from daskspectral.solve.whitening import eigh, fix_signs, inverse_root, orthonormal, solving_on
+from daskspectral.solve import whiten
+from daskspectral.solve.whitening import fix_signs, orthonormal
 from tests.solve.common import Array, positive, skew, spd
 
 
@@ -75,14 +74,6 @@ def test_functions_that_the_cut_may_not_take_away() -> None:
     assert whiten(np.ones((2, 2)), 0.0, np.array([True, False])).rank == 1  # nothing is left of the other
 
 
-def test_cuts() -> None:
-    assert [resolve_cut(None, dtype) for dtype in ("float64", "float32")] == [1e-10, 1e-6]
-    assert [resolve_cut(0, "float64"), resolve_cut(1e-7, "float32")] == [0, 1e-7]
-    for rtol, dtype, least in ((-1e-10, "float64", "0"), (1.0, "float64", "0"), (9e-8, "float32", "1e-07")):
-        with pytest.raises(ValueError, match=rf"rtol must lie in \[{least}, 1\) for dtype {dtype}; it is {rtol!r}"):
-            resolve_cut(rtol, dtype)
-
-
 def test_signs() -> None:
     columns = np.array([[1.0, -3.0, 2.0, 0.0, -1.0, -1.0 + 1.5e-6], [-2.0, 1.0, -2.0, 0.0, 1.0 + 1e-9, 1.0]])
     follower = np.ones((1, 6))
@@ -108,35 +99,3 @@ def test_functions_are_made_orthonormal_with_little_change() -> None:
         found = orthonormal(np.eye(3), inner)
         assert found.shape == (3, rank)
         np.testing.assert_allclose(found.T @ inner @ found, np.eye(rank), atol=1e-9)
-
-
-def test_inverse_roots_of_any_hermitian_matrix() -> None:
-    rng = np.random.default_rng(8)
-    for matrix in (spd(6, rng), spd(6, rng) + 0.1j * skew(spd(6, rng))):
-        root = inverse_root(matrix, 1e-10)
-        np.testing.assert_allclose(root.conj().T @ matrix @ root, np.eye(6), atol=1e-10)
-    for cut, least, rank in ((0.6, 0.0, 1), (0.4, 0.0, 2), (0.0, 0.9, 2), (0.0, 1.0, 1)):
-        assert inverse_root(np.diag([2.0, 1.0]), cut, least).shape == (2, rank)
-
-
-def test_decompositions_of_large_matrices_go_to_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The host stands for an accelerator here: what it is given, and what comes back."""
-    given: list[int] = []
-
-    class There:
-        accelerated = True
-        guarded = HOST.guarded
-
-        def put(self, array: Array) -> Array:
-            given.append(len(array))
-            return array
-
-        def get(self, array: Array) -> Array:
-            return array
-
-    monkeypatch.setattr("daskspectral.solve.whitening.LARGE", 3)
-    with solving_on(There()):  # type: ignore[arg-type]
-        for p in (3, 4):
-            np.testing.assert_allclose(eigh(np.diag(np.arange(p)[::-1] + 1.0))[0], np.arange(p) + 1)
-    eigh(np.eye(9))
-    assert given == [4]

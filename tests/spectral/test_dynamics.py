@@ -12,11 +12,11 @@ from scipy.signal import lfilter
 from scipy.special import stdtrit
 
 import daskspectral as dsp
-from daskspectral.basis import CallableBasis, Concatenated, ConstantBasis, LandmarkBasis, MonomialBasis, SoftCells
+from daskspectral.basis import CallableBasis, Concatenated, ConstantBasis, LandmarkBasis, MonomialBasis
 from daskspectral.kernels import Gaussian
 from daskspectral.moments.lags import LagMatrices
 from daskspectral.operators import Transfer
-from daskspectral.spectral.metastable import crisp, feasible, passage_times, vertices
+from daskspectral.spectral.metastable import crisp, feasible, vertices
 from tests.common import doubtful
 
 Array = NDArray[Any]
@@ -293,28 +293,6 @@ def test_memberships_of_three_sets_are_the_crispest_of_those_that_are_not_negati
     np.testing.assert_allclose((functions @ turned).sum(axis=1), 1, atol=1e-9)
 
 
-def test_no_memberships_near_by_are_crisper() -> None:
-    rng = np.random.default_rng(1)
-    functions = rng.dirichlet([0.5] * 3, 200) @ np.array([[1.0, 1.0, 0.5], [1.0, -1.0, 0.3], [1.0, 0.2, -1.0]])
-    found = crisp(functions)
-    best = np.sum(found**2 / found[0])
-    for step in 0.01 * rng.standard_normal((50, 2, 2)):
-        near = feasible(found[1:, 1:] + step, functions)
-        assert np.sum(near**2 / near[0]) <= best + 1e-9
-
-
-@doubtful
-def test_rates_are_those_of_one_row() -> None:
-    model = chain(Transfer(3, reversible=True))
-    sets = model.metastable_sets(2, CHAIN)
-    np.testing.assert_allclose(expm(3 * sets.rates), sets.transitions, atol=1e-12)
-
-
-def test_passage_times_of_two_states_are_the_inverse_rates() -> None:
-    found = passage_times(np.array([[-0.2, 0.2], [0.05, -0.05]]))
-    np.testing.assert_allclose(found, [[0, 5], [20, 0]])
-
-
 @doubtful
 def test_results_are_told_saved_and_labelled(tmp_path: Any) -> None:
     model = chain(Transfer(1, reversible=True, further=(2, 5)))
@@ -340,66 +318,6 @@ def test_results_are_told_saved_and_labelled(tmp_path: Any) -> None:
 
 
 # -- bad input ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"further": (2, 2)}, "distinct multiples"),
-        ({"further": (1,)}, "whole number of 2 or more"),
-        ({"further": "no"}, "whole number of 2 or more"),
-        ({"reversible": "yes"}, "True or False"),
-        ({"reversible": True, "solver": "eigen"}, "leave solver and center out"),
-        ({"reversible": True, "center": True}, "leave solver and center out"),
-    ],
-)
-def test_operators_that_cannot_be(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Transfer(1, **options)
-
-
-def test_lags_beyond_the_trajectories_and_blocks_shorter_than_lags() -> None:
-    def fit(lag: int, rows: int, further: tuple[int, ...]) -> None:
-        dsp.SpectralDecomposition(Transfer(lag, further=further), MonomialBasis(1, 1), n_components=2).fit(ar(rows))
-
-    with pytest.raises(ValueError, match="the longest of the further lags is 200 rows and the trajectory X has 150"):
-        fit(20, 150, (10,))
-    with pytest.raises(ValueError, match="folds=10 makes blocks of 80 rows, shorter than the longest lag of 200 rows"):
-        fit(20, 1000, (10,))
-
-
-@doubtful
-def test_sets_and_tests_that_cannot_be() -> None:
-    model = chain(Transfer(1))
-    with pytest.raises(ValueError, match="m must"):
-        model.metastable_sets(1)
-    with pytest.raises(ValueError, match="5 sets take 4 functions that are no constant, and there are 3"):
-        model.metastable_sets(5)
-    with pytest.raises(ValueError, match="at no landmarks: give rows X"):
-        model.metastable_sets(2)
-    with pytest.raises(ValueError, match="call metastable_sets"):
-        model.memberships(CHAIN)
-    with pytest.raises(ValueError, match=r"fit Transfer\(lag, further="):
-        model.chapman_kolmogorov()
-    turn = np.linspace(0, 40 * np.pi, 2001)[:, None]
-    circle = np.hstack([np.cos(turn), np.sin(turn)])
-    turning = dsp.SpectralDecomposition(Transfer(1, "eigen"), MonomialBasis(2, 1), n_components=3).fit(circle)
-    with pytest.raises(ValueError, match="some are complex: the process circulates"):
-        turning.metastable_sets(2, circle)
-    other = dsp.SpectralDecomposition(basis=MonomialBasis(1, 2), n_components=2).fit(ar(500))
-    assert not hasattr(other, "timescales_")
-    with pytest.raises(ValueError, match=r"of Laplacian\(.*fit .*Transfer\(lag\)"):
-        other.metastable_sets(2)
-
-
-@doubtful
-def test_soft_cells_have_sets_among_a_list_of_trajectories() -> None:
-    paths = [jumps(4000, seed) + 0.1 * np.random.default_rng(seed).standard_normal((4000, 1)) for seed in range(3)]
-    basis = SoftCells(np.arange(4.0)[:, None], 0.3)
-    model = dsp.SpectralDecomposition(Transfer(1, reversible=True), basis, n_components=3).fit(paths)
-    model.metastable_sets(2, paths)
-    memberships = np.asarray(model.memberships(np.arange(4.0)[:, None]))
-    assert (memberships.argmax(axis=1) == memberships[0].argmax()).tolist() == [True, False, True, False]
 
 
 # -- rows that do not determine how they go on ---------------------------------------------------------------------

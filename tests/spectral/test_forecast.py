@@ -79,16 +79,3 @@ def test_rows_weigh_as_in_equilibrium() -> None:
     operator = Transfer(1, reversible=True, further=())
     reversible = dsp.SpectralDecomposition(operator, basis=basis, n_components=3, folds=None)
     np.testing.assert_allclose(reversible.fit(walks).equilibrium_weights(states), weights)
-
-
-def test_what_cannot_be_forecast(series: Any) -> None:
-    principal = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=1).fit(series)
-    with pytest.raises(ValueError, match=r"of Covariance\(\): fit .*Transfer\(lag\)"):
-        principal.forecast(series)
-    est = dsp.SpectralDecomposition(Transfer(1, center=True), basis=LINEAR, n_components=2).fit(series)
-    with pytest.raises(ValueError, match="steps"):
-        est.forecast(series, 0)
-    with pytest.raises(ValueError, match="the lag is 3000 rows and the trajectory X has 3000"):
-        est.forecast_score(series, 3000)
-    with pytest.raises(ValueError, match="take the constant among the functions"):
-        est.equilibrium_weights(series)

@@ -18,8 +18,6 @@ from daskspectral.operators import Covariance, Cross, Laplacian
 RNG = np.random.default_rng(0)
 HOLED = np.where(RNG.random((600, 12)) < 0.2, np.nan, RNG.standard_normal((600, 12)))
 ONE_ROW = np.vstack([np.full(12, np.nan), RNG.standard_normal((300, 12))])
-TWO_COLUMNS = RNG.standard_normal((300, 12))
-TWO_COLUMNS[:, 3] = TWO_COLUMNS[:200, 5] = np.nan
 FIELD = xr.DataArray(
     HOLED[:, :6].reshape(600, 2, 3), dims=("time", "lat", "lon"), coords={"time": np.arange(600)}, name="t"
 )
@@ -62,19 +60,3 @@ def test_options_that_would_be_refused_are_not_proposed(operator: Any, basis: An
     assert "on_invalid" not in str(caught.value)
     with pytest.raises(ValueError, match="pairwise"):
         fit(data, operator, basis, on_invalid="pairwise")
-
-
-def test_columns_without_numbers_are_named() -> None:
-    with pytest.raises(dsp.InvalidRowError, match="leave out column 3, column 5 ") as caught:
-        fit(TWO_COLUMNS, Covariance())
-    assert caught.value.row == 0
-    assert fit(TWO_COLUMNS, Covariance(), columns=[0, 1, 2, 4, *range(6, 12)]).moments_.count == 300
-
-
-def test_rows_that_are_all_left_out_have_a_remedy() -> None:
-    holed = HOLED.copy()
-    holed[np.arange(600), np.arange(600) % 12] = np.nan
-    with pytest.raises(ValueError, match="on_invalid='pairwise'"):
-        fit(holed, Covariance(), on_invalid="skip")
-    with pytest.raises(ValueError, match="fill their gaps"):
-        fit(holed, Laplacian(), on_invalid="skip")

@@ -15,11 +15,10 @@ from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral import operators as op
-from daskspectral.basis import FourierLattice, MonomialBasis
+from daskspectral.basis import FourierLattice
 from daskspectral.errors import TrustWarning
-from daskspectral.kernels import Gaussian, Matern, Polynomial
+from daskspectral.kernels import Gaussian, Matern
 from daskspectral.manifolds import PeriodicBox, Sphere
-from daskspectral.operators import Cross, PartialDerivative
 from daskspectral.solvers import Cut, Penalised
 from tests.common import assert_close, doubtful
 from tests.spectral.lattice import ANGLES, LINE, NORMAL, RNG, SMALL, SQUARE, STRETCHED, N, X, make, modes
@@ -91,19 +90,6 @@ def test_other_solutions_of_the_same_moments(changes: dict[str, Any], fitted: ds
     assert_array_equal(found.held_out_, wanted.held_out_)
 
 
-@doubtful
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"basis": FourierLattice(8)}, "m="),
-        ({"basis": FourierLattice(5, margin=0.9)}, "margin="),
-    ],
-)
-def test_moments_that_cannot_be_solved_so(fitted: dsp.SpectralDecomposition, changes: Any, message: str) -> None:
-    with pytest.raises((ValueError, TypeError), match=message):
-        make(**changes).fit_moments(fitted.moments_)
-
-
 # the box
 
 
@@ -129,38 +115,6 @@ def test_far_outliers_are_cut_with_a_warning() -> None:
 
 
 # what cannot work
-
-WIDE = np.random.default_rng(0).standard_normal((500, 5))
-
-
-@pytest.mark.usefixtures("no_tasks")
-@pytest.mark.parametrize(
-    ("changes", "x", "message"),
-    [
-        ({}, WIDE, "1 to 4 variables"),
-        ({"operator": Cross()}, (X, X), "cross"),
-        ({"basis": FourierLattice(5, kernel=Polynomial(2))}, X, "kernel"),
-        ({"basis": FourierLattice((5, 5, 5))}, X, "3 variables"),
-        ({"operator": PartialDerivative(0), "right_basis": MonomialBasis(2, 2)}, X, "right_basis"),
-        ({"basis": FourierLattice(5, periods=[1, None]), "operator": op.Laplacian(BOX)}, X, "periods"),
-    ],
-)
-def test_refused_before_the_pass(changes: Any, x: Any, message: str) -> None:
-    with pytest.raises((ValueError, TypeError), match=message):
-        make(**changes).fit(x)
-
-
-@pytest.mark.parametrize(
-    ("box", "x", "message"),
-    [
-        (None, np.column_stack([X[:, 0], np.ones(len(X))]), "column 1"),
-        ([(0, 5), (-5, 5)], X, "outside the box"),
-        ([(90, 91), (-5, 5)], X, "90"),
-    ],
-)
-def test_data_that_cannot_work(box: Any, x: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        make(basis=FourierLattice(5, box=box)).fit(x)
 
 
 # without finufft

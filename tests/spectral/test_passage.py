@@ -15,7 +15,6 @@ import daskspectral as dsp
 from daskspectral.basis.outside import _Guess, _Product
 from daskspectral.estimators.summary import summary_of
 from daskspectral.spectral.passage import PARTS
-from tests.common import doubtful
 
 STATES = np.arange(7.0)[:, None]
 INDICATORS = dsp.basis.LandmarkBasis(dsp.kernels.Gaussian(0.05), STATES)
@@ -196,49 +195,6 @@ def test_it_is_kept_told_and_labelled(walks: list[Any], tmp_path: Path) -> None:
     found = est.to_xarray(walk)
     assert found["committor"].dims == ("row", "part")
     assert (found["passage_time"].sel(part="lower") == est.passage_time(walk)[:, 1]).all()
-
-
-def edge_model() -> dsp.SpectralDecomposition:
-    basis = dsp.basis.MonomialBasis(1, 3)
-    return dsp.SpectralDecomposition(basis=basis, n_components=2).fit(np.random.default_rng(0).normal(size=(200, 1)))
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "options", "error", "message"),
-    [
-        (in_a, lambda x: x[:, 0] < 3, {}, ValueError, "a and b share .* rows"),
-        (in_a, lambda x: x[:, 0] > 9, {}, ValueError, "no row that the lag follows is in b"),
-        (in_a, lambda x: x[:, 0] > 0, {}, ValueError, "is outside of the sets"),
-        (lambda x: x[:, 0], in_b, {}, ValueError, "a is a function that takes rows .* it gave float64"),
-        (np.zeros(701, int), in_b, {}, TypeError, "a says of each row .* it is int64 of shape"),
-        (np.zeros(700, bool), in_b, {}, ValueError, "a has 700 rows and X has 701"),
-        (LEFT, in_b, {}, TypeError, "sets of trajectories are booleans"),
-        (in_a, in_b, {"lag": 701}, ValueError, "the lag is 701 rows and the trajectory X has 701"),
-        (in_a, in_b, {"lag": 0}, ValueError, "lag"),
-    ],
-)
-def test_what_trajectories_cannot_be_asked(
-    walks: list[Any], a: Any, b: Any, options: Any, error: Any, message: str
-) -> None:
-    est = dsp.SpectralDecomposition(dsp.operators.Transfer(1), basis=INDICATORS, n_components=3).fit(walks[0])
-    with pytest.raises(error, match=message):
-        est.first_passage(walks[0], a, b, **options)
-
-
-@doubtful
-def test_what_generators_cannot_be_asked(walks: list[Any]) -> None:
-    x, est = np.random.default_rng(0).normal(size=(200, 1)), edge_model()
-    with pytest.raises(TypeError, match="sets of a generator are edges"):
-        est.first_passage(x, x[:, 0] < -1, RIGHT)
-    with pytest.raises(ValueError, match="has no lag"):
-        est.first_passage(x, LEFT, RIGHT, lag=1)
-    with pytest.raises(ValueError, match="the sets a and b share points"):
-        est.first_passage(x, BOX(-np.inf, 1.0), BOX(-1.0, np.inf))
-    with pytest.raises(ValueError, match="all rows are in the sets"):
-        est.first_passage(x, BOX(-9.0, 9.0))
-    principal = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=1).fit(x)
-    with pytest.raises(ValueError, match="is no generator of a process"):
-        principal.first_passage(x, LEFT, RIGHT)
 
 
 def test_a_committor_is_a_chance_and_a_time_is_not_negative() -> None:

@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 
 import daskspectral as dsp
-from daskspectral.basis import Concatenated, FourierLattice, Landmarks, TrigonometricBasis
+from daskspectral.basis import FourierLattice, Landmarks, TrigonometricBasis
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern, Periodic, Polynomial
 from daskspectral.manifolds import Manifold, PeriodicBox, Product, Sphere
 from daskspectral.operators import Cross, Laplacian, Transfer
@@ -124,33 +124,6 @@ def test_a_regression_on_angles(tmp_path: Path) -> None:
     assert again.get_params()["basis__periods"] == {0: TURN} == clone(model).basis.periods
 
 
-@pytest.mark.usefixtures("no_tasks")
-@pytest.mark.parametrize(
-    ("basis", "x", "message"),
-    [
-        (FourierLattice(2, periods=(TURN, None)), ANGLES.repeat(2, 1), "periodic"),
-        (FourierLattice(2), ANGLES, "periodic"),
-        (
-            FourierLattice(2, kernel=GAUSSIAN, periods=(TURN,)),
-            ANGLES,
-            "Landmarks",
-        ),
-        (FourierLattice(2, periods=(TURN,)), dsp.Rows(ANGLES, standardize=True), "and periods are in them; scale the"),
-        (
-            Concatenated((TrigonometricBasis((TURN,), 2),)),
-            dsp.Rows(ANGLES, standardize=True),
-            "and periods are in them; scale the",
-        ),
-        (FourierLattice(2, periods=(1.0,) * 3), ANGLES, "functions of 3 variables, and X has 1 column"),
-        (FourierLattice(), ANGLES.repeat(5, 1), r"for angles TrigonometricBasis\(periods, degree\)"),
-    ],
-    ids=str,
-)
-def test_lattices_that_transfer_does_not_take(basis: Any, x: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        make(basis, Transfer(1)).fit(x)
-
-
 def test_each_view_has_the_periods_of_its_columns() -> None:
     x = turns(2000, 1)
     views = (x[:-1], x[1:, :1])
@@ -158,23 +131,6 @@ def test_each_view_has_the_periods_of_its_columns() -> None:
         make(TORUS, Cross()).fit(views)
     model = make(TORUS, Cross(), right_basis=FourierLattice(1, periods=(TURN,)), folds="blocks", n_components=3)
     np.testing.assert_allclose(model.fit(views).singular_values_, np.abs([1, decay(1, 0), decay(1, 0)]), atol=0.03)
-
-
-@pytest.mark.usefixtures("no_tasks")
-@pytest.mark.parametrize(
-    ("periods", "operator", "standardize", "message"),
-    [
-        ({0: 0.0}, None, False, "periods"),
-        ({3: 1.0}, None, False, "names the column 3, and X has 2 columns, 0 to 1"),
-        ({0: TURN}, None, True, "standardize=True would change the units of X, and"),
-        ({0: TURN}, Laplacian(PeriodicBox([0, 0], [1, 1])), False, "periods"),
-    ],
-    ids=str,
-)
-def test_periods_that_cannot_work(periods: Any, operator: Any, standardize: bool, message: str) -> None:
-    x = dsp.Rows(np.column_stack([ANGLES, ANGLES]), standardize=standardize)
-    with pytest.raises((ValueError, TypeError), match=message):
-        make(Landmarks(GAUSSIAN, 20, periods=periods), operator).fit(x)
 
 
 BOX = PeriodicBox([0], [2 * np.pi])
@@ -209,14 +165,3 @@ def test_rows_outside_the_box_wrap() -> None:
     model, other = (make(Landmarks(Exponential(2.0), 30), Laplacian(box)).fit(rows) for rows in (x, moved))
     np.testing.assert_allclose(model.transform(moved), model.transform(x), atol=1e-7)
     np.testing.assert_allclose(other.eigenvalues_, model.eigenvalues_, rtol=1e-8, atol=1e-8)
-
-
-@doubtful
-def test_the_ends_of_a_box_meet_for_the_median_and_for_landmarks() -> None:
-    x = np.concatenate([uniform(UNIT, 300) % 0.01, 1 - uniform(UNIT, 300) % 0.01])  # one cluster, about 0
-    model = make(Landmarks(Gaussian("median"), 5, method="farthest"), Laplacian(UNIT), n_components=2).fit(x)
-    scale = model.kernel_.get_params()["kernel__scale"]
-    assert scale == pytest.approx(np.median(np.abs((x - x.T + 0.5) % 1 - 0.5)[np.triu_indices(600, 1)]), rel=0.01)
-    far = uniform(UNIT, 20) % 0.01 + 0.3
-    points = model.set_params(basis__count=2).fit(np.concatenate([x, far])).basis_.parts[1].landmarks
-    assert np.sum((points > 0.29) & (points < 0.33)) == 1  # and not both ends

@@ -15,7 +15,6 @@ import daskspectral as dsp
 from daskspectral import Rows
 from daskspectral import operators as op
 from daskspectral.basis import LandmarkBasis, Landmarks, MonomialBasis
-from daskspectral.forms import at, form, inner
 from daskspectral.kernels import Exponential, Gaussian
 from tests.common import assert_close, assert_same_bits, doubtful
 
@@ -25,7 +24,6 @@ RNG = np.random.default_rng(0)
 X = RNG.normal([2.0, 0.0, -1.0], 1.0, (N, 3))
 Y = np.tanh(X @ RNG.standard_normal((3, 4))) + 0.3 * RNG.standard_normal((N, 4)) - 2
 WEIGHT = RNG.integers(0, 3, N)
-POTENTIAL = (X**2).sum(axis=1)
 GAUSSIAN = Gaussian(1.5)
 UNIFORM = Landmarks(GAUSSIAN, 15, method="uniform")
 
@@ -122,25 +120,3 @@ def test_saved_and_loaded_bit_for_bit(name: str, tmp_path: Path) -> None:
     if model.operator.solver.two_sided:
         assert_array_equal(again.transform_right(Y), model.transform_right(Y))
     assert_array_equal(pickle.loads(pickle.dumps(model)).transform(X), model.transform(X))
-
-
-# -- refused -----------------------------------------------------------------------------------------------------------
-
-BY_FORM = op.BilinearForm(form(lambda f, g, x: inner(f, at(g, x.y))))
-DRIVEN, LIFTED = (Rows(X, standardize=True, fields=f) for f in ({"drift": X}, {"potential": POTENTIAL}))
-REFUSED: list[tuple[Any, Any, str]] = [
-    (op.Cross(), X, r"cross takes 2 views of each row: fit\(\(x, y\)\); X is a ndarray"),
-    (op.Cross(), (X, Y[:7]), "y has 7 rows and X has 1000; they go together row by row"),
-    (op.Laplacian(), (X, X), "X is a tuple of 2 arrays, such as trajectories or views"),
-    (BY_FORM, Rows(X, fields={"y": Y}), "y, which is a view of each row"),
-    (op.Generator(diffusion=1.0), DRIVEN, "and not the units of drift"),
-    (op.Schroedinger(), LIFTED, "adds products of 0 and 2 derivatives"),
-]
-
-
-@pytest.mark.parametrize(("operator", "x", "match"), REFUSED)
-def test_refused_before_any_work(operator: Any, x: Any, match: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("daskspectral.engine.run.active_scheduler", None)  # nothing is sent
-    for call in ("fit", "plan"):
-        with pytest.raises((ValueError, TypeError), match=match):
-            getattr(make(operator), call)(x)

@@ -171,36 +171,6 @@ def test_an_update_turns_no_component(columns: int) -> None:
     assert ((maps >= ends[..., 0]) & (maps <= ends[..., 1])).mean() == 1
 
 
-def test_values_of_few_functions_take_few_products() -> None:
-    """However many rows or columns the functions were found in."""
-    coefficients = RNG.standard_normal((7, 3))
-    basis = Concatenated((ConstantBasis(D), LandmarkBasis(Linear(), X[:6])))
-    assert basis.condensed(coefficients)[0].size == 4
-    for wanted in (coefficients, 1j * coefficients):
-        few, condensed = basis.condensed(wanted)
-        assert_close(few.values(X).T @ condensed, basis.values(X).T @ wanted, 1e-12, dtype=None)
-
-
-def test_derivatives_of_the_directions_of_rows() -> None:
-    found = dsp.SpectralDecomposition(Laplacian(), Landmarks(Linear()), n_components=3, folds=None).fit(X[:9])
-    assert_close(found.moments_.mean("form")[1:, 1:], np.eye(8), 1e-12)
-
-
-@pytest.mark.parametrize("standardize", [False, True])
-def test_what_was_chosen_gives_the_same_fit_again(standardize: bool) -> None:
-    """The directions are landmarks, of which small values are as exact."""
-    first = components(n_components=40).fit(dsp.Rows(X, standardize=standardize))
-    again = components(n_components=40).set_params(**first.choice_.parameters)
-    again.fit(dsp.Rows(X, standardize=standardize))
-    assert_close(again.eigenvalues_, first.eigenvalues_, 1e-9)
-    assert_close(again.held_out_, first.held_out_, 1e-9)
-
-
-def test_float32_is_as_exact_as_its_products() -> None:
-    exact, found = (components(n_components=25, folds=None, dtype=dtype).fit(X) for dtype in ("float64", "float32"))
-    assert_close(found.eigenvalues_, exact.eigenvalues_, 1e-5)
-
-
 @pytest.mark.parametrize(("rows", "rank"), [(X[:4], 3), (np.ones((200, D)), 0), (np.ones((200, 3)), 0)])
 def test_rows_that_vary_in_fewer_directions_than_are_wanted(rows: Any, rank: int) -> None:
     with pytest.warns(RankWarning, match=f"rank {rank} .* the rows vary in no more directions"):
