@@ -185,6 +185,11 @@ class Operator(Written, ABC):
         return sums
 
     @property
+    def has_graph(self) -> bool:
+        """Whether it is the limit of the Laplacians of graphs of neighboring rows."""
+        return False
+
+    @property
     def derived(self) -> Mapping[str, frozenset[str]]:
         """The names of the fields that `derived_fields` makes, each with the fields it is made of."""
         return {}

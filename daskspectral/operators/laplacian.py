@@ -97,6 +97,10 @@ class Laplacian(Operator):
 
     kills_constants = True
 
+    @property
+    def has_graph(self) -> bool:
+        return self.manifold is None and not self.exponent
+
     def slopes_squared(self, dimension: int) -> float:
         return float(dimension if self.manifold is None else self.manifold.dimension)
 

@@ -280,9 +280,7 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
         _check_networks(network, right.functions.untrained)
     solver = solving(estimator.solver)
     if is_share(estimator.n_components) and (left.landmarks is None or type(left.landmarks.kernel) is not Linear):
-        raise ValueError(
-            f"n_components={estimator.n_components} is a share of variances of columns: leave basis out"
-        )
+        raise ValueError(f"n_components={estimator.n_components} is a share of variances of columns: leave basis out")
     options = isinstance(functions, Landmarks) and not functions.plain
     return Choice(operator, left, right, components, solver, estimator.dtype, compares, options)
 
