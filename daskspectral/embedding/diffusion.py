@@ -22,7 +22,6 @@ from daskspectral.embedding.diffusion_functions import (
     LEAST_EIGENVALUE,
     DiffusionFunctions,
     LandmarkSums,
-    exact_map,
     landmark_features,
     landmark_map,
     with_sums,
@@ -45,6 +44,7 @@ Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 LANDMARKS = 500
 EXACT_ROWS = 2000  # of which all pairs are taken, and no more
+IDENTITY = 1e-8  # of row sums of the kernel beyond 1
 
 
 class DiffusionMap(Transformer):
@@ -158,7 +158,7 @@ class DiffusionMap(Transformer):
             raise ValueError(f"method='exact' is for at most {EXACT_ROWS} rows, got {source.n}; use method='lowrank'")
         if method == "lowrank":
             self._check_landmarks(source)
-        solve = self._exact if method == "exact" else self._lowrank
+        solve = partial(self._solved, exact=method == "exact")
         self.bandwidth_ = chosen_bandwidth(source, self.bandwidth, self.random_state)
         advise_units(source, SCALED)
         while True:
@@ -200,18 +200,21 @@ class DiffusionMap(Transformer):
         function = Coordinates(own, self._n_features_out, own.kernel, own.points)
         return self._rows(function, X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options)
 
-    def _exact(self, source: Source, kernel: Gaussian) -> tuple[Array, DiffusionFunctions]:
-        points = points_in_memory(source)[0]
-        n = len(points)
-        if n <= self.n_components:
-            raise ValueError(f"{n} rows of X are valid, too few for n_components={self.n_components}; mend the data")
-        options: dict[str, Any] = {"alpha": self.alpha, "time": self.time, "symmetric": self.symmetric}
-        return exact_map(kernel, points, kernel.values(points, points), self.n_components, **options)
-
-    def _lowrank(self, source: Source, kernel: Gaussian) -> tuple[Array, DiffusionFunctions]:
-        wanted = self._wanted_landmarks(kernel)
-        at_most = wanted.method == "cholesky"  # fewer span the kernel
-        points = choose_landmarks(source, wanted, self.random_state, at_most=at_most).points
+    def _solved(self, source: Source, kernel: Gaussian, *, exact: bool) -> tuple[Array, DiffusionFunctions]:
+        """The eigenvalues and functions at landmarks, which are all points of an `exact` map."""
+        if exact:
+            points = points_in_memory(source)[0]
+            if len(points) <= self.n_components:
+                raise ValueError(f"n_components={self.n_components} needs more than the {len(points)} valid rows of X")
+            if kernel.values(points, points).sum(axis=1).max() - 1 < IDENTITY:
+                raise ValueError(
+                    f"at bandwidth {self.bandwidth_:g} the kernel is the identity: no two points are within reach of "
+                    "each other. Give a larger bandwidth"
+                )
+        else:
+            wanted = self._wanted_landmarks(kernel)
+            at_most = wanted.method == "cholesky"  # fewer span the kernel
+            points = choose_landmarks(source, wanted, self.random_state, at_most=at_most).points
         functions = landmark_features(kernel, points, self.alpha)
         steps = ("first", "second", "gram") if self.alpha else ("first", "gram")
         for step in steps:
@@ -283,5 +286,5 @@ class DiffusionMap(Transformer):
 def _run(source: Source, functions: DiffusionFunctions, description: str) -> Run:
     """A run over a source that evaluates the features of a diffusion map, in tasks of even work."""
     p, q = len(functions.points), len(functions.first)
-    flops = 2.0 * p * (source.dimension + 25) + 2.0 * q * (q if functions.whitening is None else p + q)
+    flops = 2.0 * p * (source.dimension + 25) + 2.0 * q * (p + q)
     return Run(source, plan_rows(source, flops), None, description)

@@ -1,12 +1,12 @@
-"""Diffusion maps: leading eigenvectors of a normalised Gaussian kernel, on all points or on landmarks.
+"""Diffusion maps: leading eigenvectors of a normalised Gaussian kernel on landmarks, all points or some.
 
 The kernel matrix K (n, n) is divided by powers of its degrees q = K 1, K_alpha = K / (q_i q_j)^alpha, then by the
 degrees m = K_alpha 1 of the result: A = K_alpha / √(m_i m_j), conjugate to the Markov matrix K_alpha / m_i (Coifman
 and Lafon 2006). Its eigenvector v0 = √(m / sum m), of eigenvalue 1, is removed: A_bar = A - v0 v0ᵀ, which at
 alpha = 0 is equation (1.2) of Fanuel et al. 2022.
 
-Everything is a function of features g(x): the kernel with all points, or ψ(x) = Wᵀ k(Y, x) for landmarks Y, where
-W Wᵀ is the pseudo-inverse of K_YY and K is replaced by ψᵀ ψ. The bandwidth follows from the spectrum that it gives some
+Everything is a function of features ψ(x) = Wᵀ k(Y, x) for landmarks Y, where W Wᵀ is the pseudo-inverse of K_YY and K
+is replaced by ψᵀ ψ, which is K if all points are landmarks. The bandwidth follows from the spectrum that it gives some
 points: how well it joins them.
 """
 
@@ -52,8 +52,8 @@ def point_blocks(x: Array, count: int) -> Iterator[tuple[slice, Array, NDArray[n
 class DiffusionFunctions(Registered):
     """The coordinates x -> λ^t ψ(x) of a diffusion map, by Nystrom's formula; on points of the fit, their own.
 
-    The features g (c, q) of a block are Wᵀ k(Y, x) with `whitening` W (p, q) and landmarks Y = `points` (p, d), or
-    without `whitening` the kernel with all points. From them q(x) = g.first, m(x) = g.second / q(x)^alpha, and the
+    The features g (c, q) of a block are Wᵀ k(Y, x) with `whitening` W (p, q) and landmarks Y = `points` (p, d). From
+    them q(x) = g.first, m(x) = g.second / q(x)^alpha, and the
     coordinates g weights / (q(x)^alpha √(m(x))), (c, k). With `mass` = sum m these are divided by √(m(x) / mass)
     once more, which makes them eigenfunctions of the Markov operator.
     """
@@ -61,7 +61,7 @@ class DiffusionFunctions(Registered):
     expects: ClassVar = {"kernel": Kernel}
     kernel: Kernel
     points: Array
-    whitening: Array | None
+    whitening: Array
     first: Array
     second: Array
     weights: Array
@@ -75,8 +75,7 @@ class DiffusionFunctions(Registered):
 
     def features(self, x: Array) -> Array:
         """g (c, q) at a block x (c, d)."""
-        g = self.kernel.values(x, self.points).T
-        return g if self.whitening is None else g @ self.whitening
+        return np.asarray(self.kernel.values(x, self.points).T @ self.whitening)
 
     def __call__(self, x: Array) -> Array:
         """The coordinates at x (c, d), (c, k); NaN where a degree vanishes beside rounding (or x is not finite)."""
@@ -85,12 +84,9 @@ class DiffusionFunctions(Registered):
             g = self.features(block)
             q, m = g @ self.first, g @ self.second
             norm = np.linalg.norm(g, axis=1)
-            least = np.finfo(float).tiny if self.whitening is None else _DIGITS * norm
-            known: NDArray[np.bool_] = (
-                finite & (q > least * np.linalg.norm(self.first)) & (m > least * np.linalg.norm(self.second))
-            )
-            if self.whitening is not None:
-                known &= norm > _DIGITS
+            least = _DIGITS * norm
+            known: NDArray[np.bool_] = finite & (norm > _DIGITS) & (q > least * np.linalg.norm(self.first))
+            known &= m > least * np.linalg.norm(self.second)
             q, m = np.where(known, q, 1.0), np.where(known, m, 1.0)
             q **= self.alpha
             m /= q
@@ -98,39 +94,6 @@ class DiffusionFunctions(Registered):
             result[rows] = (g / q[:, None]) @ self.weights / root[:, None]
             result[rows][~known] = np.nan
         return result
-
-
-def exact_map(
-    kernel: Kernel,
-    points: Array,
-    gram: Array,
-    count: int,
-    *,
-    alpha: float = 0.0,
-    time: float = 1.0,
-    symmetric: bool = True,
-) -> tuple[Array, DiffusionFunctions]:
-    """Return the `count` leading eigenvalues of A_bar (k,), descending, and the coordinates, from K = `gram` (n, n).
-
-    Fewer, perhaps none, if no more exceed 1e-10. Raises ValueError if K is the identity.
-    """
-    q = gram.sum(axis=1)
-    if q.max() - 1 < 1e-8:
-        raise ValueError(
-            "the kernel is the identity: no two points are within reach of each other; give a larger bandwidth"
-        )
-    density = q**alpha
-    m = gram @ (1 / density) / density
-    root = np.sqrt(m)
-    scale, trivial = density * root, root / np.sqrt(m.sum())
-    matrix = gram / np.outer(scale, scale) - np.outer(trivial, trivial)
-    n = len(points)
-    values, vectors = scipy.linalg.eigh(symmetric_part(matrix), subset_by_index=(max(0, n - count), n - 1))
-    values, vectors = _leading(values, vectors, count)
-    vectors -= np.outer(trivial, trivial @ vectors)
-    weights = vectors * values ** (time - 1) / scale[:, None]
-    mass = None if symmetric else float(m.sum())
-    return values, DiffusionFunctions(kernel, points, None, np.ones(n), 1 / density, weights, alpha, mass)
 
 
 def landmark_features(kernel: Kernel, landmarks: Array, alpha: float = 0.0) -> DiffusionFunctions:
