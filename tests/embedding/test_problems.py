@@ -1,5 +1,6 @@
 """The semidefinite program: a closed form, dense loops for each pass, and proofs from written-out matrices alone."""
 
+from collections import deque
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -8,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskspectral.embedding.ascent import AscentProblem, accelerated
+from daskspectral.embedding.ascent import AscentProblem, Iterate, _quasi_newton, _two_loop, accelerated
 from daskspectral.embedding.certificate import certify_dense
 from daskspectral.embedding.problems import Deflated, ExactProblem, Frame, Largest, LowRankProblem, Prove, Pull
 from daskspectral.embedding.stages import solve_accelerated, solve_power, solve_stages
-from tests.solve.common import Array, gaussian, moons, skew
+from tests.solve.common import Array, gaussian, inverse_hessian, moons, skew, spd
 
 ROOT2 = np.sqrt(2)  # exp(-r^2 / h^2) is a Gaussian of scale h / sqrt(2)
 
@@ -173,6 +174,33 @@ def test_a_pass_with_landmarks(own: bool) -> None:
     assert found.objective <= np.sum(power**2) <= one.problem.evaluate(found.power).objective
     widened = one.problem.widened(point, f[0])
     np.testing.assert_allclose(widened, np.column_stack([point, 0.1 * np.linalg.norm(point) * f[0]]))
+
+
+def test_a_step_is_that_of_bfgs_shortened_where_it_gains_nothing() -> None:
+    rng = np.random.default_rng(0)
+    bend = spd(6, rng)
+    pairs = deque((s, s @ bend) for s in rng.standard_normal((3, 6)))
+    metric = inverse_hessian(list(pairs), np.vdot(*pairs[-1]) / np.vdot(pairs[-1][1], pairs[-1][1]) * np.eye(6))
+    gradient = rng.standard_normal(6)
+    np.testing.assert_allclose(_two_loop(gradient, pairs), metric @ gradient, rtol=1e-9)
+    for x, bend, points in (
+        (1.0, 0.05, [-19, -1, 0]),  # the first two do not gain: the least of the slopes' secants is a tenth
+        (1e-8, 0.6, [-0.4e-8 / 0.6]),  # gains are rounding: the slope decides
+        (1e-8, 0.52, [-0.48e-8 / 0.52, (1 - 0.5 / 0.52) * 1e-8]),
+        (1.0, -1.0, []),  # no ascent
+    ):
+        seen: list[float] = []
+
+        def parabola(point: Array, seen: list[float] = seen) -> Iterate:
+            seen.append(float(point[0]))
+            return Iterate(point, 1 - float(point @ point) / 2, -point, point, 1.0, np.eye(1))
+
+        start, one = parabola(np.array([x])), deque([(np.ones(1), np.full(1, bend))])
+        found = _quasi_newton(parabola, start, one, 9)
+        assert (found is None) == (not points)
+        assert seen[1:] == pytest.approx(points, rel=1e-6, abs=1e-12)
+    assert _quasi_newton(parabola, parabola(np.ones(1)), deque([(np.ones(1), np.full(1, 0.05))]), 2) is None
+    assert seen[-3:] == pytest.approx([1, -19, -1])
 
 
 @pytest.mark.parametrize("name", CASES)
