@@ -74,7 +74,7 @@ class View:
         if stacked is not None and len(stacked.rows.dims) == 1 and stacked.rows.dims[0] in stacked.rows.coords:
             places = np.asarray(stacked.rows.coords[stacked.rows.dims[0]])
             if places.dtype.kind in "iufM":  # numbers or times
-                return str(stacked.rows.dims[0]), places[numbers.astype(int)]
+                return shown(str(stacked.rows.dims[0])), places[numbers.astype(int)]
         return "row", numbers.astype(float)
 
     def source(self, X: Any) -> Source:

@@ -6,6 +6,7 @@ import base64
 import importlib
 import io
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -73,8 +74,9 @@ class Picture:
         """The picture as the address of an SVG image, with the same bits for the same picture."""
         import matplotlib as mpl
 
-        drawn = io.BytesIO()
-        with mpl.rc_context({"svg.hashsalt": "daskspectral"}):
+        drawn, look = io.BytesIO(), {"svg.hashsalt": "daskspectral", "svg.fonttype": "none"}
+        with mpl.rc_context(look), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing from font")  # text stays text, in the reader's fonts
             figure_of(self.axes).savefig(drawn, format="svg", transparent=True, dpi=150, metadata={"Date": None})
         return f"data:image/svg+xml;base64,{base64.b64encode(drawn.getvalue()).decode()}"
 
