@@ -74,7 +74,8 @@ class Picture:
         """The picture as the address of an SVG image, with the same bits for the same picture."""
         import matplotlib as mpl
 
-        drawn, look = io.BytesIO(), {"svg.hashsalt": "daskspectral", "svg.fonttype": "none"}
+        drawn = io.BytesIO()
+        look: dict[Any, Any] = {"svg.hashsalt": "daskspectral", "svg.fonttype": "none"}
         with mpl.rc_context(look), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph .* missing from font")  # text stays text, in the reader's fonts
             figure_of(self.axes).savefig(drawn, format="svg", transparent=True, dpi=150, metadata={"Date": None})
