@@ -133,15 +133,6 @@ def optax() -> Any:
     return package
 
 
-def available() -> bool:
-    """Whether networks can be trained here."""
-    try:
-        optax()
-    except ImportError:
-        return False
-    return True
-
-
 @dataclass(frozen=True, eq=False)
 class Networks:
     """The networks of both sides: `left`, and `right` where the right functions are of other variables.

@@ -141,9 +141,8 @@ class Weighed:
             theta, vectors, sigma = leading_by_cholesky(inner, outer, t, size)
         except scipy.linalg.LinAlgError:
             raise UnresolvedError(
-                f"the functions of the lattice do not tell the rows apart in the box {self.basis.lattice.sides}, of "
-                "which these fill a small part, and no spectrum follows: give a box about them, "
-                "FourierLattice(box=...); rows outside it count as absent"
+                f"the rows fill a small part of the box {self.basis.lattice.sides} of the lattice, whose functions do "
+                "not separate them. Pass a box around them, FourierLattice(box=...)."
             ) from None
         seen = theta > self._blurred(vectors)
         rank = int(np.count_nonzero(seen))
@@ -262,10 +261,7 @@ def stacked(parts: Iterable[Arrays]) -> dict[str, Array]:
 def check_cut_size(size: int) -> None:
     """Raise ValueError for more functions of a lattice than are solved without a penalty."""
     if size > CUT_SIZE:
-        raise ValueError(
-            f"solvers.Cut takes all {size} functions of the lattice, and up to {CUT_SIZE} are solved so: lower m, or "
-            "take the penalised solution"
-        )
+        raise ValueError(f"solvers.Cut takes at most {CUT_SIZE} functions of a lattice, got {size}. Lower m.")
 
 
 def dense(moments: Moments) -> Moments:

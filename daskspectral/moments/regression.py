@@ -105,33 +105,31 @@ def cross_validate(
 
 
 def _spread(moments: Moments) -> float:
-    """The mean square of values about their mean over the rows of all other folds, or over all rows without folds."""
+    """Return the mean square of values about their mean over the rows of all other folds, or over all rows."""
     weight, folds = moments.weight, moments.folds
     if folds is None:
         return max(float(np.sum(moments.mean("value_squares") - moments.mean("value_sums") ** 2)), 0.0)
     own = folds.weight[: folds.number]
     judged = float(own[(own > 0) & (weight - own > 0)].sum())
-    return float(sum(_spreads_by_fold(moments))) / judged if judged else 0.0
+    return float(_spreads_by_fold(moments).sum()) / judged if judged else 0.0
 
 
-def _spreads_by_fold(moments: Moments) -> list[float]:
-    """The sum of squares of the values of each fold about their mean over the rows of all other folds.
+def _spreads_by_fold(moments: Moments) -> Array:
+    """Return the sum of squares of the values of each fold about their mean over the rows of all other folds.
 
     0 for folds without rows or without others, and where there are no values.
     """
     folds = moments.folds
     assert folds is not None
-    found = [0.0] * folds.number
+    own = folds.weight[: folds.number]
     if "value_sums" not in moments.arrays:
-        return found
-    for k in range(folds.number):
-        own, rest = folds.weight[k], moments.weight - folds.weight[k]
-        if own > 0 and rest > 0:
-            here = folds.arrays["value_sums"][k]
-            mean = (moments.arrays["value_sums"] - here) / rest
-            squares = folds.arrays["value_squares"][k] - 2 * mean * here + mean**2 * own
-            found[k] = max(float(np.sum(squares)), 0.0)
-    return found
+        return np.zeros(len(own))
+    here, squares = (folds.arrays[name][: folds.number] for name in ("value_sums", "value_squares"))
+    judged = (own > 0) & (moments.weight - own > 0)
+    rest = np.where(judged, moments.weight - own, 1.0)
+    mean = (moments.arrays["value_sums"] - here) / rest[:, None]
+    found = np.sum(squares - 2 * mean * here + mean**2 * own[:, None], axis=1)
+    return np.where(judged, np.maximum(found, 0.0), 0.0)
 
 
 def with_origin(moments: Moments, origin: tuple[float, ...]) -> Moments:

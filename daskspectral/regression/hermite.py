@@ -266,11 +266,8 @@ class HermiteRegressor(Regressor):
         side, asked = self._side(source, operator)
         side.check_against(source, int(operator.gradients), operator)
         if (source.standardize or source.factors) and side.has_periods:
-            option, name = ("standardize=True", "standardize") if source.standardize else ("latitude=", "latitude")
-            raise ValueError(
-                f"{option} would change the units of X, and periods are in them; scale the columns of X before, "
-                f"without {name}"
-            )
+            name = "standardize" if source.standardize else "latitude"
+            raise ValueError(f"{name}= would change the units of X, and periods are in them. Scale X before.")
 
         def choose(source: Source, training: Training) -> Discretisation:
             return self._discretised(source, side, operator, at_most=asked == "auto")
@@ -286,15 +283,12 @@ class HermiteRegressor(Regressor):
         if lattice is None and (own is None or own is not basis):
             raise ParameterError("basis", "Landmarks(...) or FourierLattice(...) for a regression", basis)
         if own is not None and (own.constant or own.exclude):
-            raise ValueError(
-                f"a regression has an intercept and leaves out no rows: leave constant and exclude of {basis} out"
-            )
+            raise ValueError(f"a regression has an intercept and all rows: leave constant and exclude of {basis} out.")
         if lattice is not None:
             discretisation = regression_lattice(lattice, source.dimension, lattice.periods)
             basis = replace(discretisation, kernel=lattice.kernel)
-        side = Side.of(basis, "", "x", operator, 1)
-        count = min(MOST_LANDMARKS, source.n)
-        return side.fitted_to(count, source, operator), getattr(basis, "count", None)
+        side = Side.of(basis, "", "x", operator, 1).fitted_to(min(MOST_LANDMARKS, source.n), source, operator)
+        return side, getattr(basis, "count", None)
 
     def _discretised(self, source: Source, side: Side, operator: Regression, *, at_most: bool) -> Discretisation:
         """The basis and the scaling of columns, from passes and a draw of rows."""
