@@ -297,12 +297,7 @@ def _differences(then: Any, now: Any, name: str = "") -> Iterator[str]:
         for key in dict.fromkeys([*now, *then]):
             yield from _differences(then.get(key), now.get(key), f"{name} {key}".lstrip())
     elif then != now:
-        before, after = _short(then), _short(now)
-        if before == after:  # long texts that begin alike
-            pairs = zip(repr(then), repr(now), strict=False)
-            same = next((i for i, (a, b) in enumerate(pairs) if a != b), 0)
-            before, after = (f"...{repr(v)[max(0, same - 10) : same + 40]}..." for v in (then, now))
-        yield f"{name} (then {before}, now {after})"
+        yield f"{name} (then {_short(then)}, now {_short(now)})"
 
 
 def _short(value: Any) -> str:

@@ -47,7 +47,6 @@ USAGE = [  # exit code 2: the line itself does not do
     f"{FIT} --landmark-metod uniform",
     f"{FIT} --landmarks 1.5",
     f"{FIT} --columns 0,x",
-    f"{FIT} --columns 0:400000000",
     f"{FIT} --network 8 --lattice 4",
     f"{FIT} --lattice 4 --landmark-method uniform",
     f"{FIT} --lattice auto --kernel gaussian:1",
