@@ -117,6 +117,11 @@ def jackknife_factor(folds: Folds, number: int) -> float:
     return float((number - 1) / number / max(share, 1e-3))
 
 
+def jackknife_errors(samples: Array, factor: float) -> Array:
+    """Return standard errors from samples (S, ...), each without a fold."""
+    return np.asarray(np.sqrt(factor * np.sum(np.abs(samples - samples.mean(axis=0)) ** 2, axis=0)))
+
+
 def jackknife_ends(samples: Array, factor: float) -> Array:
     """The ends (..., 2) of 95 % intervals of the first of some samples (S, ...), from the others, each without a fold.
 
@@ -125,8 +130,7 @@ def jackknife_ends(samples: Array, factor: float) -> Array:
     number = len(samples) - 1
     if number < 2:
         return np.full((*samples.shape[1:], 2), np.nan)
-    deviations = np.abs(samples[1:] - samples[1:].mean(axis=0)) ** 2
-    half = _half_width(number) * np.sqrt(factor * deviations.sum(axis=0))
+    half = _half_width(number) * jackknife_errors(samples[1:], factor)
     return np.stack([samples[0] - half, samples[0] + half], axis=-1)
 
 

@@ -15,7 +15,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from daskspectral.moments.intervals import jackknife_ends, jackknife_factor
+from daskspectral.moments.intervals import jackknife_ends, jackknife_errors, jackknife_factor
 from daskspectral.moments.moments import Moments
 
 Array = NDArray[np.floating[Any]]
@@ -144,7 +144,7 @@ class LagMatrices:
         one, found = (np.linalg.solve(self.grams, forms) for forms in (self.forms[:, 0], self.later))
         predicted, found = (np.diagonal(m, axis1=1, axis2=2) for m in (np.linalg.matrix_power(one, power), found))
         off = found - predicted
-        errors = np.sqrt(self.factor * np.sum(np.abs(off[1:] - off[1:].mean(axis=0)) ** 2, axis=0))
+        errors = jackknife_errors(off[1:], self.factor)
         least = np.maximum(OFF * (1 - np.abs(predicted[0])), ROUNDING)
         return np.asarray((np.abs(off[0]) > CERTAIN * errors) & (np.abs(off[0]) > least))
 

@@ -18,6 +18,7 @@ import scipy.linalg
 import scipy.special
 from numpy.typing import NDArray
 
+from daskspectral.moments.intervals import jackknife_errors
 from daskspectral.moments.lags import LagMatrices, Matrices, Reduced, constant_of
 from daskspectral.moments.moments import Moments
 
@@ -65,7 +66,7 @@ def starts_of(moments: Moments, functions: Matrices) -> Starts:
         return Starts(imbalance)
 
     def errors(samples: Matrices) -> Array:
-        return np.asarray(np.sqrt(factor * np.sum(np.abs(samples[1:] - samples[1:].mean(axis=0)) ** 2, axis=0)))
+        return jackknife_errors(samples[1:], factor)
 
     if not moments.operator.solver.two_sided:  # by what reversed time changes beyond noise
         turned = (pairs - pairs.swapaxes(1, 2)) / 2
