@@ -117,7 +117,7 @@ def jackknife_factor(folds: Folds, number: int) -> float:
     return float((number - 1) / number / max(share, 1e-3))
 
 
-def jackknife_errors(samples: Array, factor: float) -> Array:
+def jackknife_errors(samples: NDArray[Any], factor: float) -> Array:
     """Return standard errors from samples (S, ...), each without a fold."""
     return np.asarray(np.sqrt(factor * np.sum(np.abs(samples - samples.mean(axis=0)) ** 2, axis=0)))
 
