@@ -29,6 +29,7 @@ from daskspectral.groups import (
     Translations,
 )
 from daskspectral.groups.elements import _order, orthogonal_elements
+from daskspectral.groups.names import parse_group
 from daskspectral.manifolds import FlatTorus, Manifold, PeriodicBox, Sphere, invariant_coefficients
 
 Array = NDArray[Any]
@@ -205,3 +206,13 @@ def test_other_groups_are_refused(manifold: Manifold, group: Group) -> None:
 def test_bad_arguments(make: Callable[[], Group]) -> None:
     with pytest.raises(ValueError, match=r"must be|expected|takes|act on|algebra"):
         make()
+
+
+def test_groups_by_name() -> None:
+    assert parse_group("permutations", 4) == Permutations(4)
+    assert parse_group("rotations:3", 5) == Rotations(3, 5)
+    both = parse_group("cyclic+signflips", 3)
+    assert len(both.generators) == len(Cyclic(3).generators) + len(SignFlips(3).generators)
+    for name in ("rotations", "rotations:x", "permutations:2", "spin", "cyclic+"):
+        with pytest.raises(ValueError, match="there is no group"):
+            parse_group(name, 3)

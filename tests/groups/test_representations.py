@@ -27,6 +27,9 @@ def test_matrices_of_vectors_and_copies() -> None:
     assert (vector.components(GROUP), given.components(Cyclic(4))) == (3, 2)
     with pytest.raises(ValueError, match="5 generators"):
         given.matrices(GROUP)
+    turn = [[[0.0, -1], [1, 0]]]
+    fields = MatrixRepresentation(np.eye(2)[None], turn).derived(SpecialOrthogonal(2))
+    np.testing.assert_array_equal(fields, turn)
 
 
 @pytest.mark.parametrize(
