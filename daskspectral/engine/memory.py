@@ -91,15 +91,15 @@ def predict_memory(
     results that wait to be added, `kept` the number of groups that are kept apart while solving. The buffers of an
     accelerator lie there.
     """
-    rows, square = min(buffers.rows, buffers.task_rows), 8 * p * p
+    rows, square = min(buffers.rows, -(-buffers.task_rows // groups)), 8 * p * p
     accelerated = buffers.device != "cpu"
     block = buffers.arrays * p * rows * np.dtype(buffers.dtype).itemsize
-    points = 6 * rows * (d + 2) * 8
+    points = 3 * rows * (d + 2) * 8  # as read, prepared, and with a product
     there = threads * (block + points + square * (sums * groups + 2)) if accelerated else 0
     block = points if accelerated else block + points
     reading = 5 * buffers.chunk_bytes // 2  # compressed, decoded, and in place
     if groups > 1:  # rows wait until there is a block of their group
-        reading += buffers.chunk_bytes + min(groups * rows, buffers.task_rows) * (d + 2) * 8
+        reading += min(groups * rows, buffers.task_rows) * (d + 2) * 8
     return Memory(
         now=resident(),
         tasks=threads * (block + square * (sums * groups + 2) + reading),

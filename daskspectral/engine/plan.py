@@ -20,7 +20,7 @@ LEAST_FLOPS = 2e9  # tasks of short runs are smaller, down to this, for parallel
 LEAST_TASKS = 16
 TASK_ROWS = 1 << 14  # several blocks at least, where there are rows enough: a p x p result is small beside them
 ACCELERATION = 100  # times the operations of a task on the CPU: of some tenths of a second on an accelerator
-TASK_BYTES = 1 << 28  # rows of one task are never more than this as float64, for arrays that come as blocks
+TASK_BYTES = 1 << 26  # rows of one task are never more than this as float64, for arrays that come as blocks
 EPOCH = 16
 SPLIT_EVERY = 2  # of 16 results at most five wait at the same time; with 8, up to nine
 

@@ -128,7 +128,8 @@ def _mapped(source: Source, task: Any, numbers: Array, raw: bool, description: s
 
 def plan_of_rows(source: Source, numbers: Array | None) -> Plan:
     """A plan of cheap tasks over the chunks that hold any of these sorted row numbers (None: over all rows)."""
-    plan = plan_rows(source, 20.0 * source.row_bytes)
+    work = 1000.0 if source.dask_fields else 20.0  # a task holds all its blocks of a dask array
+    plan = plan_rows(source, work * source.row_bytes)
     if numbers is None:
         return plan
     held = tuple(r for r in plan.ranges if np.searchsorted(numbers, r[0]) < np.searchsorted(numbers, r[1]))

@@ -241,7 +241,9 @@ def plan_sums(
     kept = 0 if fold_rule is None else fold_rule.number + apart
     most = max(groups(range(i, i + 1)) for i in range(len(plan.ranges)))
     longest = max(b - a for a, b in plan.ranges)
-    read = chunk_bytes(source, longest, device)
+    read, x = chunk_bytes(source, longest, device), source.readers["x"]
+    if most == 1 and isinstance(x, ZarrReader):  # blocks are no larger than what is read at once
+        block = min(block, max(x.chunk, READ_BYTES // max(1, x.shape[1] * x.dtype.itemsize)))
     live = plan.live(1 + math.ceil(threads / plan.epoch), groups) + max(1, kept)
     if lattice is not None:
         memory = mode_memory(lattice, operator, threads=threads, live=live, groups=most, device=device)
@@ -467,7 +469,7 @@ def _part_bytes(reader: Reader, rows: int, least: int) -> int:
     row = int(np.prod(reader.shape[1:])) * reader.dtype.itemsize
     if isinstance(reader, DaskReader):
         block = max(rows, int(np.diff(reader.edges).max()))
-        return block * row * (13 if reader.paths else 8 if reader.files else 6) // 5
+        return block * row * 4 // 5
     if isinstance(reader, TableReader):
         return 2 * int(np.diff(reader.edges).max()) * row
     if not isinstance(reader, ZarrReader):

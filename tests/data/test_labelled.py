@@ -155,17 +155,6 @@ def test_nothing_is_computed_until_rows_are_read() -> None:
     assert set(seen) == {0}  # of ten blocks along time, one
 
 
-def test_small_chunks_are_read_together() -> None:
-    times = pd.date_range("1960-01-01", periods=720, freq="MS", name="time")
-    x = xr.DataArray(np.ones((720, 40, 60), "f4"), dims=("time", "lat", "lon"), coords={"time": times})
-    lazy = x.chunk(time=100, lat=5)
-    anomalies = lazy.groupby("time.month") - lazy.groupby("time.month").mean()
-    assert max(anomalies.chunksizes["time"]) == 1
-    reader = laid_out(anomalies, sample_dims="time").reader
-    assert reader.edges.tolist() == [0, 436, 720]  # 4 MB of 9600 bytes a row
-    assert laid_out(x.chunk(time=500), sample_dims="time").reader.edges.tolist() == [0, 500, 720]
-
-
 def test_groups_and_files(tmp_path: Path) -> None:
     x, wanted = field(), VALUES.reshape(TIMES, -1)
     for version in (2, 3):

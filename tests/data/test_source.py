@@ -87,16 +87,6 @@ def test_every_kind_gives_the_same_rows(tmp_path: Path, kind: str) -> None:
         np.testing.assert_array_equal(again.read(310, 700), X[310:700])
 
 
-def test_chunk_borders(tmp_path: Path) -> None:
-    def edges(value: Any) -> list[int]:
-        return open_source(value).edges.tolist()
-
-    assert edges(X) == [0, N]
-    assert edges(local(tmp_path)) == [0, 300, 600, 900, N]
-    assert edges(write(tmp_path / "s.zarr", chunks=(250, 1), shards=(500, D))) == [0, 250, 500, 750, N]
-    assert edges(da.from_array(X, chunks=((400, 600), D))) == [0, 400, N]
-
-
 def group(path: Path) -> str:
     top = zarr.open_group(path / "g.zarr", mode="w")
     top.create_array("top", data=X)
@@ -125,12 +115,6 @@ def test_what_cannot_be_rows_is_refused(tmp_path: Path, kind: str) -> None:
     make, message = BAD[kind]
     with pytest.raises((ValueError, TypeError, FileNotFoundError), match=message):
         open_source(make(tmp_path))
-
-
-def test_weights_go_with_the_rows() -> None:
-    for weights, message in ((np.ones(9), "has 9 rows and X has 1000"), (X, "must have one dimension, the rows")):
-        with pytest.raises(ValueError, match=f"sample_weight {message}"):
-            open_source(X, weight=weights)
 
 
 def test_fields_share_the_blocks_of_dask_ones(tmp_path: Path) -> None:
@@ -198,18 +182,6 @@ def batches(source: Source, start: int = 0, stop: int = N, **rules: Any) -> Batc
 
 def joined(taken: Batches) -> np.ndarray:
     return np.concatenate([batch["x"] for batch in taken])
-
-
-@pytest.mark.parametrize(("size", "lengths"), [(1, [200, 300, 300, 50]), (600 * 8 * 4, [500, 350]), (1 << 20, [850])])
-def test_batches_follow_the_chunks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, lengths: list[int]
-) -> None:
-    monkeypatch.setattr("daskspectral.data.batches.READ_BYTES", size)
-    taken = batches(open_source(write(tmp_path / "x.zarr"), weight=np.full(N, 0.5)), 100, 950)
-    parts = list(taken)
-    assert [len(b["x"]) for b in parts] == lengths
-    np.testing.assert_array_equal(np.concatenate([b["x"] for b in parts]), X[100:950])
-    assert (taken.count, taken.weight, taken.skipped, taken.bad) == (850, 425.0, 0, None)
 
 
 def test_dropped_and_selected_rows(tmp_path: Path) -> None:

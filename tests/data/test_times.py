@@ -307,22 +307,6 @@ def test_a_lag_that_is_no_multiple_of_the_step(freq: str, lag: str) -> None:
         dsp.SpectralDecomposition(Transfer(lag)).fit(frame)
 
 
-@pytest.mark.parametrize(
-    "X", [np.zeros((9, 1)), [np.zeros((9, 1))], pd.DataFrame(np.zeros((9, 1)), 0.5 * np.arange(9))]
-)
-def test_a_lag_in_time_needs_rows_with_times(X: Any) -> None:
-    with pytest.raises(ValueError, match=r"'6h'"):
-        dsp.SpectralDecomposition(Transfer("6h")).fit(X)
-
-
-@pytest.mark.parametrize(
-    "lag", ["6 fortnights", "0D", "-1D", "", "1.5h", np.timedelta64(5), datetime.timedelta(0), 0, 1.5]
-)
-def test_lags_that_are_none(lag: Any) -> None:
-    with pytest.raises(ValueError, match=r"lag"):
-        Transfer(lag)
-
-
 @doubtful
 def test_passages_follow_rows_without_gaps() -> None:
     """Where a row is missing, what follows it is not known, and rows before are not followed across it."""

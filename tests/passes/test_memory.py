@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import xarray as xr
 import zarr
 
 import daskspectral as dsp
@@ -16,38 +17,74 @@ import daskspectral as dsp
 CHILD = """
 import sys, warnings
 warnings.simplefilter("ignore")
-import dask, daskspectral as dsp
+import dask, dask.array, numpy as np, xarray as xr
+import daskspectral as dsp
 
 def status(key):
     return next(int(line.split()[1]) << 10 for line in open("/proc/self/status") if line.startswith(key))
 
+def normal(rows, columns, chunk):
+    def block(block_info=None):
+        (start, stop), _ = block_info[None]["array-location"]
+        return np.random.default_rng(start).standard_normal((stop - start, columns)).astype("float32")
+    return dask.array.map_blocks(block, chunks=((chunk,) * (rows // chunk), (columns,)), dtype="float32")
+
 dask.config.set(scheduler="synchronous")
-basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(3.0), count=50, method="uniform")
-model = dsp.SpectralDecomposition(basis=basis, n_components=4, folds=None, random_state=0)
-plan = model.plan(sys.argv[1])
+x = eval(sys.argv[1])
+basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(float(sys.argv[2])), count=50, method="uniform")
+model = dsp.SpectralDecomposition(basis=basis, n_components=4, folds=eval(sys.argv[3]), random_state=0)
+plan = model.plan(x)
 open("/proc/self/clear_refs", "w").write("5")
-model.fit(sys.argv[1])
+model.fit(x)
 print(status("VmHWM") / plan.memory.peak)
 """
 ROWS, COLUMNS = 2_000_000, 5
 
 
-def parquet(path: Path, x: np.ndarray) -> Path:
-    pq.write_table(pa.table({f"c{i}": x[:, i] for i in range(COLUMNS)}), path / "x.parquet", row_group_size=ROWS // 2)
-    return path / "x.parquet"
+def parquet(x: np.ndarray) -> None:
+    pq.write_table(pa.table({f"c{i}": x[:, i] for i in range(COLUMNS)}), "x.parquet", row_group_size=ROWS // 2)
 
 
-def large_chunks(path: Path, x: np.ndarray) -> Path:
-    zarr.create_array(path / "x.zarr", data=x, chunks=(ROWS // 4, COLUMNS))
-    return path / "x.zarr"
+def large_chunks(x: np.ndarray) -> None:
+    zarr.create_array("x.zarr", data=x, chunks=(ROWS // 4, COLUMNS))
+
+
+def netcdf(x: np.ndarray) -> None:
+    data = xr.Dataset({"x": (("t", "c"), x)})
+    data.to_netcdf("x.nc", engine="h5netcdf", encoding={"x": {"chunksizes": (ROWS // 4, COLUMNS), "zlib": True}})
+
+
+def daily(x: np.ndarray) -> None:
+    field = x.astype("float32")[: 4000 * 2500 // COLUMNS].reshape(4000, 50, 50)
+    times = np.datetime64("2000-01-01") + np.arange(4000) * np.timedelta64(1, "D")
+    data = xr.Dataset({"x": (("time", "lat", "lon"), field)}, {"time": times})
+    data.to_netcdf("x.nc", engine="h5netcdf", encoding={"x": {"chunksizes": (30, 50, 50)}})
+
+
+CASES = {
+    "Parquet": (parquet, "'x.parquet'", 3.0),
+    "zarr": (large_chunks, "'x.zarr'", 3.0),
+    "NetCDF": (netcdf, "'x.nc'", 3.0),
+    "daily NetCDF": (daily, "'x.nc'", 50.0),
+    "xarray, lazy": (daily, "xr.open_dataset('x.nc', chunks={'time': 500})", 50.0),
+    "dask": (None, f"normal({ROWS}, {COLUMNS}, 500_000)", 3.0),
+    "dask, wide": (None, "normal(4000, 2500, 500)", 50.0),
+}
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="peaks are measured on Linux")
-@pytest.mark.parametrize("make", [parquet, large_chunks])
-def test_the_peak_of_reading_is_predicted(make: object, tmp_path: Path) -> None:
-    path = make(tmp_path, np.random.default_rng(0).standard_normal((ROWS, COLUMNS)))  # type: ignore[operator]
-    found = subprocess.run([sys.executable, "-c", CHILD, path], capture_output=True, text=True, check=True)
+@pytest.mark.parametrize("folds", [None, 10])
+@pytest.mark.parametrize("case", CASES)
+def test_the_peak_of_reading_is_predicted(
+    case: str, folds: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make, x, scale = CASES[case]
+    if make is not None:
+        make(np.random.default_rng(0).standard_normal((ROWS, COLUMNS)))
+    words = [sys.executable, "-c", CHILD, x, str(scale), str(folds)]
+    found = subprocess.run(words, capture_output=True, text=True, check=True)
     assert 0.85 < float(found.stdout) < 1.15
 
 
