@@ -32,10 +32,7 @@ def _checked_blocks(array: da.Array, what: str) -> da.Array:
     import dask.array as da
 
     if any(np.isnan(c) for axis in array.chunks for c in axis):
-        raise ValueError(
-            f"{what} is a dask array with blocks of unknown size; call {what}.compute_chunk_sizes() first "
-            "(it runs the graph once), or write it with to_zarr"
-        )
+        raise ValueError(f"{what} is a dask array with blocks of unknown size; call {what}.compute_chunk_sizes() first")
     dtype = np.dtype(array.dtype)
     if isinstance(array._meta, np.ma.MaskedArray) and dtype.kind in "iub":
         dtype = np.dtype(float)
@@ -54,23 +51,16 @@ def _checked(block: Any, what: str, promised: np.dtype[Any], block_info: Any = N
     place = f"block {index} of the dask array {what}{rows}"
     if values.shape != shape:
         raise ValueError(
-            f"{place} has shape {values.shape}, and its chunks promise {shape}: a function in its graph changes the "
-            "shape of blocks; tell dask with map_blocks(..., chunks=...), or call compute_chunk_sizes()"
+            f"{place} has shape {values.shape}, not {shape}, as its chunks say; give map_blocks(..., chunks=...)"
         )
     if dtype.kind not in "fiub":  # labels, as long as they are
         return np.asarray(values)
     if values.dtype.kind not in "fiub" or not np.can_cast(values.dtype, dtype, "same_kind"):
-        raise TypeError(
-            f"{place} has dtype {values.dtype}, and its array promises {dtype}: a function in its graph changes the "
-            "type of blocks; convert them there to real numbers, and tell dask with map_blocks(..., dtype=...)"
-        )
+        raise TypeError(f"{place} has dtype {values.dtype}, not {dtype}; give map_blocks(..., dtype=)")
     if not np.ma.is_masked(values):
         return np.asarray(values, dtype=dtype)
     if dtype.kind != "f":
-        raise TypeError(
-            f"{place} has {np.ma.count_masked(values)} masked entries, and whole numbers cannot be NaN in their place: "
-            "make the array floating by .astype('float64')"
-        )
+        raise TypeError(f"{place} has masked whole numbers, which cannot be NaN: convert by .astype('float64')")
     return np.asarray(values.astype(dtype).filled(np.nan))
 
 
@@ -97,17 +87,15 @@ def points_reader(value: Any, what: str) -> Reader:
     """A Reader of points (n, d). Raises ValueError for another shape, for no points, and for a list of arrays."""
     if isinstance(value, (list, tuple)) and any(map(_is_table, value)):
         raise ValueError(
-            f"{what} is a {type(value).__name__} of {len(value)} arrays, such as trajectories or views, and one array "
-            "of rows is wanted here: call this for each of them, or join their rows by numpy.concatenate"
+            f"{what} is a {type(value).__name__} of {len(value)} arrays, and one array of rows is expected: call this "
+            "for each of them, or join their rows by numpy.concatenate"
         )
     reader = as_reader(value, what)
-    if len(reader.shape) == 1:
+    if len(reader.shape) != 2:
         raise ValueError(
             f"{what} must have 2 dimensions, rows and columns; it has shape {reader.shape}. Reshape your data: a "
             f"single column is {what}.reshape(-1, 1), a single row {what}.reshape(1, -1)"
         )
-    if len(reader.shape) != 2:
-        raise ValueError(f"{what} must have 2 dimensions, rows and columns; it has shape {reader.shape}")
     if 0 in reader.shape:
         none = "sample(s)" if not reader.shape[0] else "feature(s)"
         raise ValueError(
@@ -145,19 +133,18 @@ def array_like(value: Any) -> tuple[Reader, Array | None]:
 
 
 def is_symmetric(value: Any) -> bool:
-    """Whether rows in memory, dense or sparse, are a symmetric matrix (n, n) of more than two rows."""
+    """Return whether rows in memory, dense or sparse, are a symmetric matrix (n, n) of more than two rows."""
     values = value.array if isinstance(value, ArrayReader) else value
-    if not isinstance(values, np.ndarray) and not is_sparse(values):
+    if not (is_sparse(values) or (isinstance(values, np.ndarray) and values.dtype.kind in "fiub")):
         return False
     if values.ndim != 2 or values.shape[0] != values.shape[1] or values.shape[0] < 3:
         return False
-    if is_sparse(values):
-        return bool(abs(values - values.T).max() <= ROUNDING * abs(values).max())
-    if values.dtype.kind not in "fiub":
+    first = np.asarray(values[[0]].toarray() if is_sparse(values) else values[0]).ravel()
+    column = np.asarray(values[:, [0]].toarray() if is_sparse(values) else values[:, 0]).ravel()
+    near = ROUNDING * float(np.max(np.abs(first)))
+    if not np.allclose(first, column, rtol=ROUNDING, atol=near):
         return False
-    near, step = ROUNDING * float(np.max(np.abs(values[0]))), 512
-    blocks = range(0, len(values), step)
-    return all(np.allclose(values[i : i + step], values[:, i : i + step].T, rtol=ROUNDING, atol=near) for i in blocks)
+    return bool(abs(values - values.T).max() <= ROUNDING * abs(values).max())
 
 
 def is_lazy(value: Any) -> bool:
@@ -258,10 +245,7 @@ def in_memory(value: Any, what: str) -> Any:
     parts = value if isinstance(value, (list, tuple)) else [value]
     masked = sum(np.ma.count_masked(part) for part in parts if isinstance(part, np.ma.MaskedArray))
     if masked:
-        raise ValueError(
-            f"{what} is a masked array with {masked} masked entries; drop their rows, or make them NaN by "
-            ".astype('float64').filled(numpy.nan) and pass Rows(X, on_invalid='skip')"
-        )
+        raise ValueError(f"{what} has {masked} masked entries: make them NaN by .astype('float64').filled(numpy.nan)")
     return value.data if isinstance(value, np.ma.MaskedArray) else value
 
 

@@ -224,22 +224,16 @@ def _opened(
             along = list(sample_dims or [])[:1] or [_first_dimension(paths[0])]
             return xr.open_mfdataset(sources, combine="nested", concat_dim=along[0], **options)
     except Exception as error:  # of any kind: the files are what they say
-        damaged = [path for path in paths if path not in remote and not _is_readable(path)]
-        if damaged and not isinstance(error, PermissionError):
-            raise OSError(
-                f"{damaged[0]} cannot be read as NetCDF: the file is damaged or cut short, or of another format "
-                f"({str(error)[:200]!a})"
-            ) from error
-        if isinstance(error, (OSError, ImportError, MemoryError)):
+        if isinstance(error, (PermissionError, ImportError, MemoryError)):
             raise
-        if len(paths) == 1:
+        damaged = [path for path in paths if path not in remote and not _is_readable(path)]
+        if damaged or len(paths) == 1:
             raise OSError(
-                f"{paths[0]} cannot be decoded ({type(error).__name__}: {str(error)[:200]!a}): mend its attributes, or "
-                "open it yourself, and give the Dataset"
+                f"{(damaged or paths)[0]} cannot be read as NetCDF: it is damaged, or of another format "
+                f"({type(error).__name__}: {str(error)[:200]!a}). Restore it, or open it yourself and give the Dataset"
             ) from error
         raise ValueError(
-            f"{what} is {len(paths)} NetCDF files that do not go together as one Dataset ({error}): they must have the "
-            "same coordinates but along one dimension, along which they follow one another; open them yourself by "
+            f"{what} is {len(paths)} NetCDF files that do not go together as one Dataset ({error}): open them by "
             "xarray.open_mfdataset, and give the Dataset"
         ) from error
 

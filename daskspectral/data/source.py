@@ -179,24 +179,17 @@ class Source:
 
     def remedy(self, share: float, sparse: Sequence[int] = ()) -> str:
         """Return what to do about invalid rows, if a `share` of all are, but fewer without some `sparse` columns."""
-        if share <= MOST_INVALID and self.keeps_rows:
-            return "Mend the data, or drop such rows before, such as by X[numpy.isfinite(X).all(axis=1)]"
         if share <= MOST_INVALID:
-            return (
-                "Mend the data, or leave such rows out with Rows(X, on_invalid='skip') (--on-invalid skip in the shell)"
-            )
+            if self.keeps_rows:
+                return "Mend the data, or drop such rows before, such as by X[numpy.isfinite(X).all(axis=1)]"
+            return "Mend the data, or leave such rows out with Rows(X, on_invalid='skip') (--on-invalid skip)"
         most = f"{100 * share:.0f} % of the rows are invalid: "
         if sparse:
             named = ", ".join(map(column_name, sparse[:SHOWN])) + (" ..." if len(sparse) > SHOWN else "")
             return f"{most}leave out {named} with Rows(X, columns=...) (--columns in the shell)"
         if self.takes_gaps:
-            return (
-                f"{most}use the numbers that they have with Rows(X, on_invalid='pairwise') (--on-invalid pairwise in "
-                "the shell)"
-            )
-        return (
-            f"{most}fill their gaps before (sklearn.impute.KNNImputer), or leave out columns with Rows(X, columns=...)"
-        )
+            return f"{most}use what is present with Rows(X, on_invalid='pairwise') (--on-invalid pairwise)"
+        return f"{most}fill their gaps before, such as by sklearn.impute.KNNImputer, or leave out columns"
 
     @property
     def n(self) -> int:

@@ -20,7 +20,7 @@ LEAST_FLOPS = 2e9  # tasks of short runs are smaller, down to this, for parallel
 LEAST_TASKS = 16
 TASK_ROWS = 1 << 14  # several blocks at least, where there are rows enough: a p x p result is small beside them
 ACCELERATION = 100  # times the operations of a task on the CPU: of some tenths of a second on an accelerator
-TASK_BYTES = 1 << 26  # rows of one task are never more than this as float64, for arrays that come as blocks
+TASK_BYTES = 1 << 28  # rows of one task are never more than this as float64, for arrays that come as blocks
 EPOCH = 16
 SPLIT_EVERY = 2  # of 16 results at most five wait at the same time; with 8, up to nine
 
@@ -102,6 +102,7 @@ def plan_rows(
     """
     whole = bool(source.dask_fields)
     size = source.row_bytes if row_bytes is None else row_bytes
+    size *= 4 if whole else 1  # blocks are held with what they are made of, and what is made of them
     plan = plan_run(source.edges, flops_per_row=flops_per_row, row_bytes=size, splittable=not whole, device=device)
     ranges = tuple((max(a, start), b) for a, b in plan.ranges if b > start)
     return replace(plan, ranges=ranges)

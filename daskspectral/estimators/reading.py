@@ -232,18 +232,11 @@ def aligned(model: Any, part: Any, what: str, wanted: Wanted) -> Any:
 
 
 def tell_place(error: InvalidRowError, stacked: StackedRows | None) -> None:
-    """Say in an error where a row lies in the dimensions of labelled data, and what of the first rows is left out."""
-    told = "X has labels: skipping first leaves out columns without a number, such as land, and then such rows"
+    """Say in an error where a row lies in the dimensions of labelled data, and that empty columns are left out."""
+    told = "Skipping first leaves out columns without a number, such as land, and then such rows"
     if stacked is not None:
-        reader, names = stacked.reader, stacked.layout.names
-        first: Any = np.isfinite(reader.read(0, int(reader.edges[1])))
-        filled = first.any(axis=0)
-        bad = np.count_nonzero(~first[:, filled].all(axis=1))
-        where = stacked.rows.place(error.row) + (f", {names[error.column]}" if error.column is not None else "")
-        told = (
-            f"It is at {where}. Of the first {len(first)} rows, skipping leaves out {np.count_nonzero(~filled)} of "
-            f"{len(filled)} columns, which have no number (such as land), and then {bad} rows with NaN in the others"
-        )
+        column = "" if error.column is None else f", {stacked.layout.names[error.column]}"
+        told = f"It is at {stacked.rows.place(error.row)}{column}. {told}"
     error.args = (f"{error}. {told}", *error.args[1:])
 
 

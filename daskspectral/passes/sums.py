@@ -463,8 +463,7 @@ def _part_bytes(reader: Reader, rows: int, least: int) -> int:
     """Return the bytes decoded at once, of which a thread holds 5 / 2 (`predict_memory`), from measured peaks.
 
     A row group of Parquet is decoded whole and held as encoded, as a table and as numbers, beside the last one; so is a
-    zarr chunk of which a task reads a part. Blocks of a dask array are held while others are made of them: more of a
-    zarr group, whose values are stacked, and of NetCDF, whose values are decoded too.
+    zarr chunk of which a task reads a part. The blocks of a dask array are held with what they were made of.
     """
     row = int(np.prod(reader.shape[1:])) * reader.dtype.itemsize
     if isinstance(reader, DaskReader):
@@ -475,7 +474,7 @@ def _part_bytes(reader: Reader, rows: int, least: int) -> int:
     if not isinstance(reader, ZarrReader):
         return 0
     decoded = max(READ_BYTES, reader.chunk * row, least * row)
-    return decoded if rows >= reader.chunk else 9 * decoded // 5
+    return decoded if rows >= reader.chunk else 12 * decoded // 5
 
 
 def check_outside(lattice: FourierLattice, outside: int, rows: int) -> None:

@@ -229,16 +229,6 @@ def test_an_index_of_several_levels_survives() -> None:
 
 
 @doubtful
-def test_labels_that_are_numbers_are_matched_too() -> None:
-    frame = pd.DataFrame(X, columns=[2020, 2010, 2000])
-    fitted = model().fit(frame)
-    assert not hasattr(fitted, "feature_names_in_")
-    np.testing.assert_array_equal(fitted.transform(frame[[2000, 2010, 2020]]), fitted.transform(frame))
-    with pytest.raises(ValueError, match="2010"):
-        fitted.transform(frame.rename(columns={2010: 2011}))
-
-
-@doubtful
 def test_names_are_saved_and_a_refit_forgets_them(tmp_path: Path) -> None:
     fitted = model().fit(FRAME)
     fitted.save(tmp_path / "model.zarr")
@@ -358,12 +348,6 @@ def test_an_index_is_no_column(tmp_path: Path) -> None:
         np.testing.assert_allclose(found.eigenvalues_, wanted, rtol=1e-12)
 
 
-def test_names_of_columns_of_data_without_names_are_refused() -> None:
-    for data in (X, xr.DataArray(X)):
-        with pytest.raises(ValueError, match="malt"):
-            model().fit(Rows(data, columns=["malt"]))
-
-
 @doubtful
 def test_columns_are_selected_where_rows_are_read(tmp_path: Path) -> None:
     fitted = model().fit(FRAME)
@@ -406,19 +390,6 @@ def test_columns_without_names_are_those_of_any_names() -> None:
     np.testing.assert_array_equal(fitted.transform(FRAME), fitted.transform(X))
 
 
-@pytest.mark.parametrize(
-    "columns", [pd.Index(["iron", "malt"]), pd.Series(["iron", "malt"]), np.array(["iron", "malt"])]
-)
-def test_columns_may_be_chosen_by_any_sequence_of_names(columns: Any) -> None:
-    assert model().fit(Rows(FRAME, columns=columns)).feature_names_in_.tolist() == ["iron", "malt"]
-
-
-def test_a_column_is_chosen_once() -> None:
-    for data in (FRAME, dataset(FRAME), data_array(FRAME)):
-        with pytest.raises(ValueError, match="distinct"):
-            model().fit(Rows(data, columns=["malt", "malt"]))
-
-
 def test_variables_of_several_dimensions_are_chosen_by_name() -> None:
     own = {name: (("time", "lat"), X[:, 1:] / (5 + k)) for k, name in enumerate(["u", "v", "w"])}
     data = xr.Dataset(own, {"lat": [0.0, 60.0]})
@@ -451,17 +422,6 @@ def test_columns_of_the_second_view_are_chosen_by_name() -> None:
         assert fitted.score(FRAME, Rows(g, columns=chosen[::-1])) == pytest.approx(fitted.score((FRAME, g)))
         with pytest.raises(ValueError, match="square of ash"):
             fitted.score(FRAME, Rows(g, columns=["square of ash"]))
-
-
-@pytest.mark.parametrize(
-    "options", [{"standardize": True}, {"on_invalid": "skip"}, {"columns": [0, 1]}, {"fields": {"potential": X}}]
-)
-def test_options_of_the_second_view_alone_are_refused(options: dict[str, Any]) -> None:
-    (name,) = options
-    with pytest.raises(ValueError, match=name):
-        model(Cross()).fit(FRAME, Rows(FRAME**2, **options))
-    if name == "on_invalid":
-        model(Cross()).fit(Rows(FRAME, **options), Rows(FRAME**2, **options))
 
 
 def test_variables_of_several_trajectories_and_views_are_chosen_by_name() -> None:

@@ -1,6 +1,5 @@
 """Rows far from those of the fit: one rule for all estimators, one parameter, and one warning that counts them."""
 
-import pickle
 import warnings
 from typing import Any
 
@@ -92,8 +91,3 @@ def test_functions_that_do_not_decay_are_extrapolated() -> None:
     model = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=2).fit(X)
     found = model.transform(FAR, extrapolate="raise")
     np.testing.assert_allclose(found, (FAR - X.mean(axis=0)) @ np.linalg.pinv(model.patterns_.maps), atol=1e-8)
-
-
-def test_the_warning_travels_with_its_numbers() -> None:
-    again = pickle.loads(pickle.dumps(dsp.ExtrapolationWarning("2 of 5 rows", 2, 5)))
-    assert (str(again), again.count, again.rows) == ("2 of 5 rows", 2, 5)

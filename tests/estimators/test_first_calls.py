@@ -146,14 +146,6 @@ def test_each_task_makes_only_its_own_rows_dense(monkeypatch: pytest.MonkeyPatch
     assert max(made) * 300 * 8 <= 1 << 23
 
 
-def test_a_row_of_a_sparse_matrix_that_cannot_be_used_is_named() -> None:
-    broken = scipy.sparse.csr_array(THIN).copy()
-    broken[7, 2] = np.nan
-    with pytest.raises(dsp.InvalidRowError, match="row 7") as caught:
-        model().fit(broken)
-    assert (caught.value.row, caught.value.column) == (7, 2)
-
-
 # -- matrices of affinities --------------------------------------------------------------------------------------------
 
 

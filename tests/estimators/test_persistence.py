@@ -1,20 +1,15 @@
 """Models and moments saved and loaded, bit for bit; data frames in and out, routing of weights, pipelines."""
 
-import os
 import pickle
 from pathlib import Path
 from typing import Any
 
-import dask.array as da
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 import sklearn
-import xarray as xr
-import zarr
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -22,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
-from daskspectral.kernels import Gaussian, Matern, Polynomial, Radial
+from daskspectral.kernels import Gaussian, Matern, Polynomial
 from daskspectral.manifolds import Sphere
 from daskspectral.operators import Laplacian
 from tests.common import assert_same_bits, doubtful
@@ -58,24 +53,6 @@ def test_save_and_load_bit_for_bit(variant: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(estimator)).transform(x), estimator.transform(x))
 
 
-@doubtful
-def test_what_cannot_be_saved_or_loaded(tmp_path: Path) -> None:
-    local = make(basis=Landmarks(Radial(lambda s: np.exp(-s), [lambda s: -np.exp(-s)]), 20)).fit(X)
-    for model, error, match in (
-        (make(), NotFittedError, "not fitted"),
-        (3, TypeError, r"save\(\) takes a fitted estimator or moments, not int"),
-        (local, ValueError, "cannot be saved: only functions and classes at the top level"),
-    ):
-        with pytest.raises(error, match=match):
-            dsp.save(model, tmp_path / "m.zarr")
-    assert os.listdir(tmp_path) == []
-    with pytest.raises(FileNotFoundError, match=r"there is no saved model at .*m.zarr"):
-        dsp.load(tmp_path / "m.zarr")
-    zarr.create_array(tmp_path / "x.zarr", data=X)
-    with pytest.raises(ValueError, match=r"x.zarr is an array, not a model or moments"):
-        dsp.load(tmp_path / "x.zarr")
-
-
 RNG = np.random.default_rng(0)
 TABLE = RNG.normal(size=(150, 3))
 Y = np.sin(TABLE[:, 0]) + TABLE[:, 1]
@@ -107,17 +84,6 @@ def test_a_frame_is_its_matrix(frame: Any) -> None:
     found, wanted = hermite().fit(frame, column), hermite().fit(TABLE, Y)
     np.testing.assert_array_equal(found.predict(frame), wanted.predict(TABLE))
     assert found.score(frame, pl.Series(Y)) == wanted.score(TABLE, Y)
-
-
-def test_no_frame_of_rows_that_are_not_in_memory(tmp_path: Path) -> None:
-    model = spectral().fit(TABLE).set_output(transform="polars")
-    stored = zarr.create_array(tmp_path / "x.zarr", data=TABLE)
-    for rows in (da.from_array(TABLE), xr.DataArray(TABLE).chunk({"dim_0": 50}), stored, tmp_path / "x.zarr"):
-        with pytest.raises(ValueError, match=r"set_output\(transform='polars'\) .* is read"):
-            model.transform(rows)
-    with pytest.raises(ValueError, match="out writes to a file"):
-        model.transform(TABLE, out=tmp_path / "out.zarr")
-    assert isinstance(model.transform(xr.DataArray(TABLE)), pl.DataFrame)
 
 
 # -- compositions ------------------------------------------------------------------------------------------------------

@@ -74,8 +74,7 @@ CASES = {
 
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="peaks are measured on Linux")
-@pytest.mark.parametrize("folds", [None, 10])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("case", "folds"), [*((case, None) for case in CASES), ("daily NetCDF", 10), ("dask", 10)])
 def test_the_peak_of_reading_is_predicted(
     case: str, folds: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
