@@ -140,8 +140,14 @@ def test_rows_that_are_not_uniform() -> None:
     assert uniformity.likelihood == pytest.approx(scipy.special.gammaincc(10.5, 75 * means @ means))
     assert [replace(uniformity, likelihood=p).uniform for p in (9e-7, 1e-6)] == [False, True]
     near = POINTS[POINTS[:, 0] > 0]
-    with pytest.warns(FitWarning, match="not uniform"):
-        fit(near, near.sum(axis=1) + 1, Projection(), most=9)
+    y = near.sum(axis=1) + 1
+    with pytest.warns(FitWarning, match="not uniform") as caught:
+        found, _ = fit(near, y, Projection(), most=9)
+    u = INVARIANT.values(near)[: len(found.coefficients)]
+    means = np.append(y.mean(), u[1:] @ (y - y.mean()) / len(y))  # the constant has the mean of y, others what is left
+    right = np.linalg.solve(u @ u.T, u @ y)
+    off = np.linalg.norm(means - right) / np.linalg.norm(right)
+    assert f"{100 * off:.2g} %" in str(caught[-1].message)
 
 
 def test_what_a_regression_poses_and_explains() -> None:
