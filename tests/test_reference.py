@@ -17,7 +17,7 @@ import daskspectral as dsp
 from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Polynomial
 from daskspectral.manifolds import Sphere
-from daskspectral.moments import Measure, Measured, Moments, SummedRows
+from daskspectral.moments import Measure, Moments
 from daskspectral.operators import Cross, Laplacian
 from daskspectral.solve import SpectralProblem, Symmetric
 from tests.common import assert_close, reference_arrays
@@ -82,8 +82,7 @@ def moments(operator: Any = None, rows: Any = slice(None), right_basis: Basis = 
     batch = {name: v[rows] for name, v in ROWS.items()}
     sums = Measure(LEFT, right_basis, operator.forms, operator.functionals, operator)([batch])
     weight = float(batch["weight"].sum())
-    measured = Measured(LEFT, operator, right_basis=right_basis, **options)
-    return Moments(sums, SummedRows(weight, len(batch["x"])), measured)
+    return Moments(sums, weight, len(batch["x"]), LEFT, operator, right_basis=right_basis, **options)
 
 
 def test_moments_add_and_are_kept(tmp_path: Path) -> None:

@@ -23,13 +23,13 @@ log = logging.getLogger("daskspectral.command")
 
 @dataclass
 class Invocation:
-    """How one call of a command speaks, and what it has said; a plan is all that is made where `probing` is given."""
+    """How one call of a command speaks, and what it has said; a plan is all that is made if it is `planning`."""
 
     json: bool = False
     quiet: bool = False
     log_file: str | None = None
     arguments: Sequence[str] = ()
-    probing: Mapping[str, Any] | None = None
+    planning: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
 

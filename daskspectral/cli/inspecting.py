@@ -97,29 +97,23 @@ def verify(context: click.Context, store: str, allow_missing: bool) -> None:
 @verb(
     Argument("command", "call", type=click.Choice(["fit", "regress", "invariant"])),
     Argument("arguments", "call", nargs=-1, type=click.UNPROCESSED),
-    "probe workers",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     examples=[
         "plan fit points.zarr --landmarks 100",
-        "plan --probe fit points.zarr --landmarks 100",
-        "plan --probe --workers 20 fit points.zarr --landmarks 100 --threads 16",
         "plan regress points.zarr y.zarr --json",
     ],
 )
 @click.pass_context
-def plan(context: click.Context, command: str, arguments: tuple[str, ...], probe: bool, workers: int | None) -> None:
+def plan(context: click.Context, command: str, arguments: tuple[str, ...]) -> None:
     """Print the tasks and the peak memory of COMMAND with its ARGUMENTS; nothing is fitted or written.
 
     COMMAND is fit, regress or invariant; its --out may be left out. Where the number of functions follows from the
-    data, these are read for it. With --probe two tasks are timed here, and the time of the pass on all threads is told;
-    the solution after it comes on top.
+    data, these are read for it.
     """
-    if workers is not None and not probe:
-        raise click.UsageError("--workers tells on how many workers --probe sees the pass: give --probe too")
     assert context.parent is not None
     found = context.parent.command.get_command(context.parent, command)  # type: ignore[attr-defined]
     now = session()
-    now.probing, logged = {"probe": probe, "workers": workers}, now.log_file
+    now.planning, logged = True, now.log_file
     words = list(arguments)
     if not any(word == "--out" or word.startswith("--out=") for word in words):
         words += ["--out", "nothing-is-written.zarr"]

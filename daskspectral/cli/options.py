@@ -179,8 +179,6 @@ OPTIONS = (
     Call("--settings only_settings", "The options with which it was made, for --config.", bool, False),
     Typed("--trust", "A class or function of your own that the file may ask for.", ["MODULE.NAME"]),
     # the run
-    Call("--probe", "Choose the functions, time two tasks, and tell the time of the pass.", bool, False),
-    Call("--workers", "Processes of which --probe tells the time, each of --threads; 1 by default.", kinds.COUNT),
     Call("--checkpoint", "A directory for the sums so far, from which the same command goes on."),
     Call("--checkpoint-every", "Seconds between writes of the checkpoint.", float, 60.0),
     Call("--out", "Where the result goes: a zarr store, of plot a picture, of report an .html file.", required=True),

@@ -74,8 +74,8 @@ def _fit(estimator: Any, array: Any, targets: str, options: dict[str, Any]) -> N
     """Fit a regressor, save and describe it, or tell its plan."""
     rows, read = rows_of(array, options), given(options, "gradients", weights="sample_weight")
     with scheduler(options):
-        if (probing := session().probing) is not None:
-            say_plan(estimator.plan(rows, targets, **read, **probing))
+        if session().planning:
+            say_plan(estimator.plan(rows, targets, **read))
             return
         estimator.fit(rows, targets, **read, **saving(options))
         finish(estimator, options)

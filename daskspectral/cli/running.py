@@ -21,7 +21,7 @@ def refuse(options: Mapping[str, Any], *inputs: str | None) -> None:
     """Raise an error, before any work, for an output or a checkpoint that cannot be written, or replaces an input."""
     from daskspectral.data.writing import refuse_existing, refuse_input
 
-    if session().probing is None:
+    if not session().planning:
         refuse_existing(options["out"], options["overwrite"])
         refuse_input(options["out"], *inputs)
     if options.get("checkpoint") is not None:
@@ -78,13 +78,11 @@ def planned() -> Iterator[None]:
 
 
 def say_plan(plan: PassPlan) -> None:
-    """Print the tasks and the peak memory of a pass, and its time where two tasks were timed."""
+    """Print the tasks and the peak memory of a pass."""
     memory = {name: int(value) for name, value in vars(plan.memory).items() if isinstance(value, int)}
     tasks, epochs = len(plan.ranges.ranges), len(plan.ranges.epochs)
     rows = plan.ranges.ranges[-1][1] if tasks else 0
     say(f"plan: {plan}", tasks=tasks, epochs=epochs, rows=rows, memory=memory)
-    if plan.probe is not None:
-        session().facts["time"] = {"seconds": plan.probe.seconds, **vars(plan.probe)}
 
 
 @contextmanager

@@ -74,9 +74,9 @@ def fit(points: str, **options: Any) -> None:
     if options["rotate"] is not None and not hasattr(estimator, "rotated"):
         raise click.UsageError("--rotate is for the components of --operator covariance")
     rows = rows_of(points_of(array, options), options, fields=fields)
-    if (probing := session().probing) is not None:
+    if session().planning:
         with scheduler(options):
-            say_plan(estimator.plan(rows, sample_weight=weights, **probing))
+            say_plan(estimator.plan(rows, sample_weight=weights))
         return
     with scheduler(options), planned():
         estimator.fit(rows, sample_weight=weights, **saving(options))

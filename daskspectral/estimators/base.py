@@ -59,7 +59,7 @@ from daskspectral.passes.sums import Discretisation, PassPlan
 from daskspectral.registry import Function, Named, Registered, Trusted
 from daskspectral.solvers import Ascent, Cut, Penalised
 from daskspectral.store import load, save
-from daskspectral.validation import check_integer, check_option
+from daskspectral.validation import check_option
 
 Array = NDArray[np.inexact[Any]]
 Path = str | os.PathLike[str]
@@ -362,27 +362,17 @@ class MeasuredEstimator(Estimator):
         gradients: Any = None,
         *,
         sample_weight: Any = None,
-        probe: bool = False,
-        workers: int | None = None,
     ) -> PassPlan:
-        """The tasks and the peak memory of `fit` on these data, and with `probe` its time, before it starts.
+        """The tasks and the peak memory of `fit` on these data, before it starts.
 
         Nothing is read but metadata, with the indices of shards, and labels of folds; where rows are skipped also what
         tells which columns of labelled data are empty, and where the number of functions follows from the data, what it
-        follows from. A probe chooses the functions as the fit would, and makes two tasks of the pass, each on one
-        thread of this process: `plan.probe` has the seconds of the choice (`choosing`), of the second task, and of the
-        whole pass (`seconds`) on so many `workers` (processes) with the threads that dask has here; by default on those
-        on which a fit would run now. It does not know how far threads slow each other down, on one GPU above all, nor
-        what a scheduler takes, and the solution after the pass is not in it.
+        follows from.
 
         Raises ValueError, TypeError or FileNotFoundError for input that cannot work, OSError for a store of which
-        chunks are missing, MemoryError where the run would not fit, and with `probe` what `fit` raises for the rows
-        that are read.
+        chunks are missing, and MemoryError where the run would not fit.
         """
-        if workers is not None:
-            check_integer("workers", workers)
-        session = self._session(X, y, gradients, sample_weight)
-        return session.plan(probe=probe, workers=workers)
+        return self._session(X, y, gradients, sample_weight).plan()
 
     @final
     def given_params(self) -> dict[str, Any]:

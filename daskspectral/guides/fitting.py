@@ -18,7 +18,7 @@ What it gives
     score(x)                           how good the functions are on new rows: larger is better, across kernels, scales
                                        and bases; what `cross_val_score` and `GridSearchCV` maximise
     patterns_, to_xarray(x)            what the columns do where a function is large; all results with their labels
-    plan(x), plan(x, probe=True)       tasks and memory before the fit; with the time, from two of its tasks
+    plan(x)                            tasks and memory before the fit
     moments_, fit_moments(moments)     the sums: saved, added (`a + b`, of one basis) and solved again without the data
     save(path), dsp.load(path)         a zarr group
 

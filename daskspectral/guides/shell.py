@@ -5,7 +5,7 @@ those of the README.
 
     daskspectral sample two-moons --noise 0.02 --n 1e4 --seed 1 --out new.zarr
     daskspectral verify points.zarr
-    daskspectral plan --probe fit points.zarr --kernel gaussian:0.5 --landmarks 500
+    daskspectral plan fit points.zarr --kernel gaussian:0.5 --landmarks 500
     daskspectral fit points.zarr --lattice 25 --out fast.zarr
     daskspectral fit points.zarr --operator covariance --out pca.zarr
     daskspectral fit points.zarr --config fast.zarr --out same.zarr
@@ -21,7 +21,7 @@ those of the README.
 
 - `sample` writes test distributions of any size; `verify` checks metadata, listing and checksums of a zarr store, and
   shows the range, mean and NaN of each column. Commands read .npy, .parquet, .csv, .tsv and .nc files as they do zarr.
-- `plan` tells tasks and memory, and with `--probe` the time of the pass. `fit` goes on from `--checkpoint`.
+- `plan` tells tasks and memory. `fit` goes on from `--checkpoint`.
   `--lattice` takes Fourier functions (two columns, a billion rows), `--network 96,96,96` a network of three hidden
   layers. Every operator has a name; arrays that it reads are named, `--operator generator --drift b.zarr --diffusion
   1.0`, or `--field NAME=PATH`. `fit sst.nc --sample-dims time --latitude lat` takes a field with labels.

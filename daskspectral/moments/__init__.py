@@ -2,17 +2,15 @@
 
 from daskspectral.moments.folds import Folds
 from daskspectral.moments.measure import DENSE_ROWS, NUMBER, Measure, Measurement, evaluate, numbered
-from daskspectral.moments.moments import Measured, Moments, SummedRows
+from daskspectral.moments.moments import Moments
 
 __all__ = [
     "DENSE_ROWS",
     "NUMBER",
     "Folds",
     "Measure",
-    "Measured",
     "Measurement",
     "Moments",
-    "SummedRows",
     "evaluate",
     "numbered",
 ]

@@ -192,8 +192,7 @@ class Weighed:
             parts = (expanded(lattice, self.operator, folds.of(group)) for group in range(len(folds.count)))
             folds = replace(folds, arrays=stacked(self._reduced(part, functions) for part in parts))
         whole = self._reduced(self.sums, functions)
-        measured = replace(self.moments.measured, basis=SpanBasis(self.basis, span))
-        return replace(self.moments, arrays=whole, measured=measured, folds=folds)
+        return replace(self.moments, arrays=whole, basis=SpanBasis(self.basis, span), folds=folds)
 
     def _reduced(self, sums: Arrays, functions: Array) -> dict[str, Array]:
         found = dict(sums)
@@ -277,5 +276,4 @@ def written_out(moments: Moments, lattice: FourierLattice) -> Moments:
     if folds is not None:
         parts = (expanded(lattice, operator, folds.of(group)) for group in range(len(folds.count)))
         folds = replace(folds, arrays=stacked(parts))
-    measured = replace(moments.measured, basis=lattice)
-    return replace(moments, arrays=expanded(lattice, operator, moments.arrays), measured=measured, folds=folds)
+    return replace(moments, arrays=expanded(lattice, operator, moments.arrays), basis=lattice, folds=folds)

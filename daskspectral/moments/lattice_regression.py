@@ -65,10 +65,8 @@ def problem_of(moments: Moments, basis: Prior, gradient_weight: float) -> RidgeP
     folds = written.folds
     if folds is not None:
         folds = replace(folds, arrays=scaled(folds.arrays))
-    measured = replace(written.measured, basis=basis)
-    return ridge_problem(
-        replace(written, arrays=scaled(written.arrays), measured=measured, folds=folds), gradient_weight
-    )
+    written = replace(written, arrays=scaled(written.arrays), basis=basis, folds=folds)
+    return ridge_problem(written, gradient_weight)
 
 
 def regress(

@@ -21,89 +21,17 @@ from daskspectral.registry import Registered, digest_of, encode
 Array = NDArray[np.floating[Any]]
 
 
-@dataclass(frozen=True)
-class SummedRows(Registered):
-    """The total sample `weight` and the `count` of the rows that were summed.
-
-    `skipped` rows were dropped as invalid, and `rows` were read, landmarks that were left out included. `short` is the
-    number of trajectories that were skipped because they are shorter than the lag.
-    """
-
-    weight: float
-    count: int
-    skipped: int = 0
-    rows: int = 0
-    short: int = 0
-
-    def __add__(self, other: SummedRows) -> SummedRows:
-        weight, count = self.weight + other.weight, self.count + other.count
-        rows, short = self.rows + other.rows, self.short + other.short
-        return SummedRows(weight, count, self.skipped + other.skipped, rows, short)
-
-
-@dataclass(frozen=True, eq=False)
-class Measured(Registered):
-    """What sums are of: the forms of an operator between the functions of bases, of prepared columns, in a `dtype`.
-
-    `right_basis` is None where `basis` gives the right functions too.
-    """
-
-    expects: ClassVar = {"basis": Basis, "right_basis": Basis, "operator": Operator}
-
-    basis: Basis
-    operator: Operator
-    dtype: str = "float64"
-    preparation: Mapping[str, Any] = field(default_factory=dict)
-    right_basis: Basis | None = None
-
-    @property
-    def digests(self) -> dict[str, str]:
-        """A digest of each part, by its name; sums of which all are equal can be added."""
-        measured = (self.operator.forms, self.operator.functionals)
-        return {
-            "bases (kernel, landmarks)": digest_of([encode(self.basis), encode(self.right_basis)]),
-            "preparations of the columns": digest_of(self.preparation),
-            "dtypes": self.dtype,
-            "forms": digest_of(repr((self.operator, *(sorted(m.items()) for m in measured)))),
-        }
-
-    def check_addable(self, other: Measured) -> None:
-        """Raise ValueError where sums of the other do not add to these."""
-        if self.operator != other.operator:
-            estimated = (
-                ""
-                if self.operator.estimate is None
-                else (
-                    "; a density is estimated anew by each fit: fit the second with the operator of the first, "
-                    "moments_.operator"
-                )
-            )
-            raise ValueError(f"moments of different operators do not add: {self.operator}, {other.operator}{estimated}")
-        own, their = self.digests, other.digests
-        if own == their:
-            return
-        one, two = as_lattice(self.basis), as_lattice(other.basis)
-        if one is not None and two is not None and one != two:
-            raise ValueError(
-                f"these moments were measured on different Fourier lattices, {one.difference(two)}, and do not add; "
-                "measure both with one: FourierLattice(m, box=...) with the ends of all data, or the basis_ of the "
-                "first"
-            )
-        raise ValueError(
-            f"these moments were measured with different {' and '.join(n for n in own if own[n] != their[n])}, and do "
-            "not add; measure both with one basis: fit the second by "
-            "SpectralDecomposition(**first.choice_.parameters) (fit --functions-of FIRST in the shell)"
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class Moments(Registered):
     """Sums of forms over rows, never means: an additive monoid.
 
-    `arrays` holds the sum of each form, (p, q), by name, over the rows of the `summed`; `measured` says what they are
-    of. `folds` has the same sums by group of rows, None where they were not kept apart. `seen` tells by field whether
-    data are those that were read (`data.integrity.Snapshot.seen`), None of moments that were added up. Rows that
-    coincide with landmarks are `landmark_rows`: "kept", summed "apart", or "dropped". `penalty` is c of their penalised
+    `arrays` holds the sum of each form of the `operator`, (p, q), by name, between the functions of the `basis` and, if
+    it is not None, of the `right_basis`, over `count` rows of total `weight`; `preparation` tells how points are made
+    of columns, and products were computed in the `dtype`. `rows` were read, landmarks that were left out included,
+    `skipped` of them dropped as invalid; `short_trajectories` were skipped because they are shorter than the lag.
+    `folds` has the same sums by group of rows, None where they were not kept apart. `seen` tells by field whether data
+    are those that were read (`data.integrity.Snapshot.seen`), None of moments that were added up. Rows that coincide
+    with landmarks are `landmark_rows`: "kept", summed "apart", or "dropped". `penalty` is c of their penalised
     solution, and `undercut` (k,) by what factor other functions had lower values on rows held out when these were
     chosen. `order` are the sums over runs of neighbouring rows, which depend on the chunks (`moments.counting`), None
     where they were not measured. `a + b` is the moments of both data together; it has folds where both have them.
@@ -129,16 +57,25 @@ class Moments(Registered):
     """
 
     expects: ClassVar = {
-        "summed": SummedRows,
-        "measured": Measured,
+        "basis": Basis,
+        "right_basis": Basis,
+        "operator": Operator,
         "folds": Folds,
         "sample": Sample,
     }
 
     arrays: Mapping[str, Array]
-    summed: SummedRows
-    measured: Measured
+    weight: float
+    count: int
+    basis: Basis
+    operator: Operator
+    dtype: str = "float64"
+    preparation: Mapping[str, Any] = field(default_factory=dict)
+    right_basis: Basis | None = None
     folds: Folds | None = None
+    rows: int = 0
+    skipped: int = 0
+    short_trajectories: int = 0
     seen: Mapping[str, Any] | None = None
     landmark_rows: str = "kept"
     penalty: float | None = None
@@ -148,59 +85,20 @@ class Moments(Registered):
     sample: Sample | None = None
 
     @property
-    def weight(self) -> float:
-        """The total sample weight."""
-        return self.summed.weight
-
-    @property
-    def count(self) -> int:
-        """The number of rows that were summed."""
-        return self.summed.count
-
-    @property
-    def skipped(self) -> int:
-        """The number of rows that were dropped as invalid."""
-        return self.summed.skipped
-
-    @property
-    def short_trajectories(self) -> int:
-        """The number of trajectories that were skipped because they are shorter than the lag."""
-        return self.summed.short
-
-    @property
-    def rows(self) -> int:
-        """The number of rows that were read."""
-        return self.summed.rows
-
-    @property
-    def basis(self) -> Basis:
-        """The left functions, or all."""
-        return self.measured.basis
-
-    @property
-    def right_basis(self) -> Basis | None:
-        """The right functions; None where they are the left ones."""
-        return self.measured.right_basis
-
-    @property
-    def operator(self) -> Operator:
-        """The operator whose forms were summed."""
-        return self.measured.operator
-
-    @property
-    def dtype(self) -> str:
-        """The type in which products were computed."""
-        return self.measured.dtype
-
-    @property
-    def preparation(self) -> Mapping[str, Any]:
-        """How the points were made of the columns of X."""
-        return self.measured.preparation
-
-    @property
     def fingerprint(self) -> str:
         """A digest of bases, operator, preparation of the columns and dtype; moments with equal ones can be added."""
-        return digest_of(self.measured.digests)
+        return digest_of(self._digests)
+
+    @property
+    def _digests(self) -> dict[str, str]:
+        """A digest of each part, by its name."""
+        measured = (self.operator.forms, self.operator.functionals)
+        return {
+            "bases (kernel, landmarks)": digest_of([encode(self.basis), encode(self.right_basis)]),
+            "preparations of the columns": digest_of(self.preparation),
+            "dtypes": self.dtype,
+            "forms": digest_of(repr((self.operator, *(sorted(m.items()) for m in measured)))),
+        }
 
     @property
     def spanned(self) -> bool:
@@ -262,20 +160,48 @@ class Moments(Registered):
                 "the rows of one fit. Fit all rows together, or update the model with the rows appended to its data"
             )
         other = self._alike(other)
-        self.measured.check_addable(other.measured)
-        shapes, theirs = ({k: v.shape for k, v in m.arrays.items()} for m in (self, other))
-        if shapes != theirs:
-            raise ValueError(f"moments of different forms do not add: {shapes} and {theirs}")
+        self._check_addable(other)
         return replace(
             self,
             arrays={k: v + other.arrays[k] for k, v in self.arrays.items()},
-            summed=self.summed + other.summed,
+            weight=self.weight + other.weight,
+            count=self.count + other.count,
+            rows=self.rows + other.rows,
+            skipped=self.skipped + other.skipped,
+            short_trajectories=self.short_trajectories + other.short_trajectories,
             seen=None,
             folds=None if self.folds is None or other.folds is None else self.folds + other.folds,
             order=None if self.order is None or other.order is None else self.order + other.order,
             undercut=_lower(self.undercut, other.undercut),
             sample=None if self.sample is None or other.sample is None else self.sample + other.sample,
         )
+
+    def _check_addable(self, other: Moments) -> None:
+        """Raise ValueError if the sums of the other are not of the same functions and forms."""
+        if self.operator != other.operator:
+            estimated = ""
+            if self.operator.estimate is not None:
+                estimated = (
+                    "; a density is estimated anew by each fit: take the operator of the first, moments_.operator"
+                )
+            raise ValueError(f"moments of different operators do not add: {self.operator}, {other.operator}{estimated}")
+        own, their = self._digests, other._digests
+        one, two = as_lattice(self.basis), as_lattice(other.basis)
+        if own != their and one is not None and two is not None and one != two:
+            raise ValueError(
+                f"these moments were measured on different Fourier lattices, {one.difference(two)}, and do not add; "
+                "measure both with one: FourierLattice(m, box=...) with the ends of all data, or the basis_ of the "
+                "first"
+            )
+        if own != their:
+            raise ValueError(
+                f"these moments were measured with different {' and '.join(n for n in own if own[n] != their[n])}, and "
+                "do not add; measure both with one basis: fit the second by "
+                "SpectralDecomposition(**first.choice_.parameters) (fit --functions-of FIRST in the shell)"
+            )
+        shapes, theirs = ({k: v.shape for k, v in m.arrays.items()} for m in (self, other))
+        if shapes != theirs:
+            raise ValueError(f"moments of different forms do not add: {shapes} and {theirs}")
 
     def _alike(self, other: Moments) -> Moments:
         """Return the other moments with the centers of columns and the origin of the targets of these."""

@@ -108,7 +108,7 @@ def choose_prior(
         return Chosen(plain, UNCOMPARED * unit if penalty is None else penalty, reason=reason)
     usual = (PENALTY,) if families[0].automatic else PENALTIES
     penalties = tuple(c * unit for c in usual) if penalty is None else (penalty,)
-    compared_by = replace(moments, measured=replace(moments.measured, operator=operator))
+    compared_by = replace(moments, operator=operator)
     trial, halves = Trial(compared_by, folds.number).merged(half_splits(folds.number, TIMES, np.random.default_rng(0)))
     evaluator = prior_evaluator(trial, halves, families, penalties, compared(count))
     found = Chosen.by(evaluator, families, moments, threads)

@@ -157,5 +157,5 @@ def with_origin(moments: Moments, origin: tuple[float, ...]) -> Moments:
 
     if folds is not None:
         folds = replace(folds, arrays=moved(folds.arrays, folds.weight))
-    measured = replace(moments.measured, operator=replace(operator, origin=origin))
-    return replace(moments, arrays=moved(moments.arrays, moments.weight), measured=measured, folds=folds)
+    arrays, operator = moved(moments.arrays, moments.weight), replace(operator, origin=origin)
+    return replace(moments, arrays=arrays, operator=operator, folds=folds)

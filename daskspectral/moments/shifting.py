@@ -100,9 +100,9 @@ def about(moments: Moments, wanted: Moments) -> Moments:
     basis = shift.basis(wanted.basis)
     if right_basis is not None and wanted.right_basis is not None:
         right_basis = other.basis(wanted.right_basis)
-    measured = replace(moments.measured, preparation=preparation, basis=basis, right_basis=right_basis)
     sample = None if moments.sample is None else moments.sample.shifted(shift.delta)
-    return replace(moments, arrays=arrays, measured=measured, folds=folds, order=order, seen=None, sample=sample)
+    functions: Any = {"basis": basis, "right_basis": right_basis, "preparation": preparation}
+    return replace(moments, arrays=arrays, folds=folds, order=order, seen=None, sample=sample, **functions)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from daskspectral.moments.counting import ORDER, Runs
 from daskspectral.moments.folds import FOLD, Folds, Groups, LabelledFolds, gathered
 from daskspectral.moments.measure import NUMBER
-from daskspectral.moments.moments import Measured, Moments, SummedRows
+from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import Posed, relation_of
 from daskspectral.moments.summing import SumTask
 from daskspectral.solve.ritz import explained, ritz
@@ -75,9 +75,13 @@ class Trial:
         right = None if measure.right is measure.left else measure.right
         moments = Moments(
             whole,
-            SummedRows(float(groups.weight.sum()), len(fold)),
-            Measured(measure.left, task.operator, measure.dtype, right_basis=right),
-            groups,
+            float(groups.weight.sum()),
+            len(fold),
+            measure.left,
+            task.operator,
+            measure.dtype,
+            right_basis=right,
+            folds=groups,
             order=order,
         )
         return cls(moments, folds)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,7 +19,7 @@ from daskspectral.moments.folds import FoldRule
 from daskspectral.neural import State
 from daskspectral.operators import Operator
 from daskspectral.passes.folds import FoldRequest
-from daskspectral.passes.sums import Discretisation, Outline, PassPlan, measure, plan_sums, probed
+from daskspectral.passes.sums import Discretisation, Outline, PassPlan, measure, plan_sums
 from daskspectral.registry import decode, encode
 from daskspectral.store import read_state, write_state
 
@@ -104,20 +103,13 @@ class Session:
         """The plan before any work; None where the number of functions follows from the data."""
         return None if self.expected is None else self._planned(self.expected, self.choosing)
 
-    def plan(self, *, probe: bool = False, workers: int | None = None) -> PassPlan:
-        """The plan of the pass, for which the functions are chosen where it needs them, and where two tasks are timed.
+    def plan(self) -> PassPlan:
+        """The plan of the pass, for which the functions are chosen where it needs them.
 
         Raises as `measured` does.
         """
         Snapshot(self.source)  # raises OSError if chunks are missing
-        if self.outline is not None and not probe:
-            return self.outline
-        began = time.perf_counter()
-        discretisation = self._chosen(None)
-        plan, seconds = self._planned(discretisation.outline, self.choosing), time.perf_counter() - began
-        if not probe:
-            return plan
-        return probed(self.source, discretisation, self.operator, plan, choosing=seconds, workers=workers)
+        return self.outline or self._planned(self._chosen(None).outline, self.choosing)
 
     def measured(
         self,

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-import dask
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,7 +23,6 @@ from daskspectral.engine.memory import (
     Buffers,
     Memory,
     check_memory,
-    cluster_workers,
     local_threads,
     predict_memory,
     release,
@@ -36,7 +33,7 @@ from daskspectral.engine.sampling import draw_rows
 from daskspectral.forms import Atom
 from daskspectral.modes.nufft import available_there
 from daskspectral.modes.sums import bytes_there, rows_at_once
-from daskspectral.moments import DENSE_ROWS, Measure, Measured, Moments, SummedRows
+from daskspectral.moments import DENSE_ROWS, Measure, Moments
 from daskspectral.moments.counting import ORDER, Runs
 from daskspectral.moments.folds import Coincidence, FoldRule, Groups, gathered
 from daskspectral.moments.modes import ModeMeasure, Outside, weights_of
@@ -147,40 +144,11 @@ class Discretisation(Registered):
         return source
 
 
-@dataclass(frozen=True)
-class Timing:
-    """The seconds that two tasks of a plan took, and the time of all its `tasks` that follows from them.
-
-    `choosing` are the seconds in which the functions were chosen, `task` those of the second task, alone on one thread.
-    The pass is to run on so many `workers` (processes) of so many `threads`.
-    """
-
-    choosing: float
-    task: float
-    tasks: int
-    workers: int
-    threads: int
-
-    @property
-    def seconds(self) -> float:
-        """The seconds of the pass: the threads of all workers take the tasks in turn, and none waits for another."""
-        return self.task * math.ceil(self.tasks / (self.workers * self.threads))
-
-    def __str__(self) -> str:
-        of = f"{self.workers} workers of " if self.workers > 1 else ""
-        return (
-            f"two tasks were timed, the second took {_duration(self.task)}; the pass over "
-            f"{_counted(self.tasks, 'task')} takes about {_duration(self.seconds)} on {of}"
-            f"{_counted(self.threads, 'thread')}; the choice of functions took {_duration(self.choosing)}, and the "
-            "solution comes on top"
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class PassPlan:
     """The ranges of one pass, the memory of a process that runs it on the local scheduler, how rows come to folds.
 
-    Its arithmetic is of `dtype`, on a `device`. `probe` is what two of its tasks took, where they were timed.
+    Its arithmetic is of `dtype`, on a `device`.
     """
 
     ranges: Plan
@@ -188,24 +156,14 @@ class PassPlan:
     fold_rule: FoldRule | None
     dtype: str
     device: str
-    probe: Timing | None = None
 
     def __str__(self) -> str:
         tasks, epochs = len(self.ranges.ranges), len(self.ranges.epochs)
-        timed = "" if self.probe is None else f"; {self.probe}"
-        return f"{_counted(tasks, 'task')} in {_counted(epochs, 'epoch')}; {self.memory}{timed}"
+        return f"{_counted(tasks, 'task')} in {_counted(epochs, 'epoch')}; {self.memory}"
 
 
 def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
-
-
-def _duration(seconds: float) -> str:
-    """A time in the unit in which people tell it."""
-    for unit, length in (("days", 86_400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.2g} {unit}" if seconds < 100 * length else f"{seconds / length:.0f} {unit}"
-    return f"{seconds:.2g} s" if seconds < 100 else f"{seconds:.0f} s"
 
 
 def flops_of(source: Source, p: int) -> float:
@@ -298,7 +256,7 @@ def measure(
     OSError where the data changed meanwhile.
     """
     basis, fold_rule = discretisation.basis, plan.fold_rule
-    run, task = _run_of(source, discretisation, operator, plan, description=description)
+    run, task = _run_of(source, discretisation, operator, plan, description)
     source, operator, groups = run.source, task.operator, task.groups
     check_memory(released(plan.memory))  # what the landmarks have left of it
     start, before = (0, 0) if after is None else (after.rows, after.short_trajectories)
@@ -322,12 +280,18 @@ def measure(
         check_outside(lattice, source.n - start - total.count - total.skipped, source.n - start)
     return Moments(
         sums,
-        SummedRows(total.weight, total.count, total.skipped, source.n - start, short),
-        Measured(
-            basis, operator, plan.dtype, _preparation(source, discretisation, operator), discretisation.right_basis
-        ),
+        total.weight,
+        total.count,
+        basis,
+        operator,
+        plan.dtype,
+        _preparation(source, discretisation, operator),
+        discretisation.right_basis,
         folds,
-        snapshot.seen(source.n),
+        rows=source.n - start,
+        skipped=total.skipped,
+        short_trajectories=short,
+        seen=snapshot.seen(source.n),
         landmark_rows=discretisation.landmark_rows,
         penalty=discretisation.penalty,
         undercut=None if discretisation.selection is None else discretisation.selection.undercut,
@@ -337,41 +301,12 @@ def measure(
     )
 
 
-def probed(
-    source: Source,
-    discretisation: Discretisation,
-    operator: Operator,
-    plan: PassPlan,
-    *,
-    choosing: float,
-    workers: int | None,
-) -> PassPlan:
-    """The plan with the time of its first task, which is thrown away, and of one in the middle, here on one thread.
-
-    The pass is told of so many `workers`, each with the threads of this process; by default it would run on those of
-    the active cluster, or on the threads of this process. Raises as `measure` does.
-    """
-    ranges, seconds = plan.ranges.ranges, 0.0
-    source = replace(source, progress=False)
-    run, task = _run_of(source, discretisation, operator, plan)
-    found, threads = None if workers else cluster_workers(), local_threads()
-    if found:
-        workers, threads = len(found), sum(int(worker["nthreads"]) for worker in found) // len(found)
-    for rows in (ranges[0], ranges[len(ranges) // 2]):
-        began = time.perf_counter()
-        with dask.config.set(scheduler="synchronous"):
-            replace(run, plan=replace(plan.ranges, ranges=(rows,))).reduce(task)
-        seconds = time.perf_counter() - began
-    return replace(plan, probe=Timing(choosing, seconds, len(ranges), workers or 1, threads))
-
-
 def _run_of(
     source: Source,
     discretisation: Discretisation,
     operator: Operator,
     plan: PassPlan,
-    *,
-    description: str = "probe",
+    description: str,
 ) -> tuple[Run, SumTask]:
     """The run over the rows of a plan, and what each of its tasks sums."""
     basis, right, operator = discretisation.basis, discretisation.right_basis, discretisation.operator or operator

@@ -40,7 +40,7 @@ from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis, Landm
 from daskspectral.forms import first_moment
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Polynomial
 from daskspectral.manifolds import Sphere
-from daskspectral.moments import Measure, Measured, SummedRows
+from daskspectral.moments import Measure
 from daskspectral.operators import Laplacian
 
 KERNELS: Mapping[str, Callable[[Any], Kernel]] = {
@@ -159,7 +159,7 @@ def galerkin(grid: Grid, d: int, trial: int) -> dict[str, np.ndarray]:
                 arrays = {"form": sums[k][name][corner, corner], "gram": sums[k]["gram"][corner, corner]}
                 arrays["first"] = sums[k]["first"][corner]
                 preparation = {"columns": None, "mean": None, "scale": None, "n_features_in": d}
-                moments = Moments(arrays, SummedRows(float(n), n), Measured(small, operator, preparation=preparation))
+                moments = Moments(arrays, float(n), n, small, operator, preparation=preparation)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", RankWarning)  # kernels that do not suit n: their error shows it
                     solved = SpectralDecomposition(operator, n_components=EIGENVALUES).fit_moments(moments)

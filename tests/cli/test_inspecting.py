@@ -1,6 +1,5 @@
 """`plot`, `report`, `score`, `verify` and `plan`: what is there is looked at, and left as it is."""
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -123,25 +122,6 @@ def test_a_plan_is_that_of_the_fit_and_writes_nothing(model: dsp.SpectralDecompo
     plan = model.plan("old.zarr")
     assert (found["rows"], found["tasks"]) == (600, len(plan.ranges.ranges))
     assert found["memory"]["sums"] == plan.memory.sums
-    probed = facts(f"plan --probe --workers 2 {FIT} --threads 4")["time"]
-    assert (probed["workers"], probed["threads"], probed["tasks"]) == (2, 4, len(plan.ranges.ranges))
-    assert probed["seconds"] == probed["task"] * math.ceil(len(plan.ranges.ranges) / 8)
     for line in ("regress new.zarr y.zarr --kernel gaussian:1 --landmarks 20", "invariant new.zarr y.zarr"):
         assert done(f"plan {line}").startswith("plan: ")
     assert everything() == before
-
-
-def test_a_probe_of_an_automatic_fit_and_of_rows_that_cannot_be_used(folder: Path) -> None:
-    x = OLD.copy()
-    x[3] = np.nan
-    est = dsp.SpectralDecomposition(dsp.operators.Laplacian(), n_components=3, random_state=0)
-    with pytest.raises(dsp.InvalidRowError):
-        est.plan(x, probe=True)
-    plan = est.plan(dsp.Rows(x, on_invalid="skip"), probe=True)
-    assert plan.probe is not None
-    assert plan.probe.choosing > plan.probe.task > 0
-    assert str(plan).endswith(f"; {plan.probe}")
-    assert est.plan(x).probe is None
-    assert not hasattr(est, "choice_")
-    with pytest.raises(ValueError, match="workers"):
-        est.plan(x, probe=True, workers=0)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from daskspectral.basis import Basis
-from daskspectral.moments import Folds, Measured, Moments, SummedRows
+from daskspectral.moments import Folds, Moments
 from daskspectral.moments.problem import Posed
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators import Laplacian, Operator
@@ -32,8 +32,7 @@ def moments_of(
     arrays = {name: np.stack([part[name] for part in parts]) for name in parts[0]}
     weight = np.asarray(rows.get("weight", np.ones(n)), dtype=float)
     folds = Folds(arrays, np.bincount(fold, weight).astype(float), np.bincount(fold), **options)
-    measured = Measured(basis, operator, right_basis=right)
-    return Moments(folds.total(), SummedRows(weight.sum(), n, rows=n), measured, folds)
+    return Moments(folds.total(), weight.sum(), n, basis, operator, right_basis=right, folds=folds, rows=n)
 
 
 def folds_of(moments: Any) -> Folds:

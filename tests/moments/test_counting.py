@@ -11,7 +11,7 @@ import daskspectral as dsp
 from daskspectral.basis import Landmarks, MonomialBasis
 from daskspectral.errors import WeightWarning
 from daskspectral.kernels import Gaussian
-from daskspectral.moments import Measured, Moments, SummedRows
+from daskspectral.moments import Moments
 from daskspectral.moments.counting import (
     Runs,
     RunSums,
@@ -67,7 +67,7 @@ def test_no_weight_at_all() -> None:
     assert counted_rows(np.zeros(3)) == 0
     for total, ratio in ((1 + 1e-6, 1), (1 + 2e-6, 1 + 2e-6)):  # of one effective row
         squares = {"weight_squares": np.array([0, total**2, 0])}
-        moments = Moments(squares, SummedRows(total, 1), Measured(MonomialBasis(2, 1), Laplacian()))
+        moments = Moments(squares, total, 1, MonomialBasis(2, 1), Laplacian())
         assert repeats(moments) == pytest.approx(ratio, rel=1e-12)
     advise_weights(moments_of(MonomialBasis(2, 1), {"x": X, "weight": np.zeros(N)}, np.zeros(N, dtype=int)))
 
@@ -98,7 +98,7 @@ def sums_of(*parts: Any, runs: Runs = RUNS) -> Any:
 
 
 def stored(order: Any, operator: Any = None) -> Moments:
-    return Moments({}, SummedRows(1000.0, 1000), Measured(MonomialBasis(2, 1), operator or Laplacian()), order=order)
+    return Moments({}, 1000.0, 1000, MonomialBasis(2, 1), operator or Laplacian(), order=order)
 
 
 def test_the_sums_are_an_analysis_of_variance() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import daskspectral as dsp
 from daskspectral.basis import MonomialBasis
-from daskspectral.moments import NUMBER, Folds, Measured, Moments, SummedRows
+from daskspectral.moments import NUMBER, Folds, Moments
 from daskspectral.moments.folds import (
     ALL,
     COUNT,
@@ -136,7 +136,7 @@ def folds(groups: int = 3, *, seed: int = 0, **rule: Any) -> Folds:
 
 def moments(parts: Folds | None) -> Moments:
     arrays = {"form": np.eye(4), "first": np.ones(4)} if parts is None else parts.total()
-    return Moments(arrays, SummedRows(5.0, 5), Measured(MonomialBasis(1, 3), Laplacian()), parts)
+    return Moments(arrays, 5.0, 5, MonomialBasis(1, 3), Laplacian(), folds=parts)
 
 
 def test_folds_add_group_by_group() -> None:

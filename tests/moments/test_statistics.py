@@ -14,7 +14,7 @@ from daskspectral.groups import Permutations, VectorRepresentation
 from daskspectral.invariance.levels import LeastSquares, Objective, Projection
 from daskspectral.invariance.problem import Uniformity, fit_invariant, problem_of
 from daskspectral.manifolds import FlatTorus, Sphere
-from daskspectral.moments import Measured, Moments, SummedRows
+from daskspectral.moments import Moments
 from daskspectral.moments.patterns import MissingSumsError, patterns_of
 from daskspectral.moments.solution import check_rows, extrapolated, score_span
 from daskspectral.moments.trust import advise_manifold
@@ -62,7 +62,7 @@ def test_columns_regressed_on_functions() -> None:
     np.testing.assert_allclose(turned.explained, found.explained, atol=1e-9)
     np.testing.assert_allclose(turned.reconstructed(f * np.exp(0.7j)), found.reconstructed(f), atol=1e-9)
     with pytest.raises(MissingSumsError):
-        patterns_of(Moments({}, SummedRows(1.0, 1), Measured(CUBIC, Laplacian())), c)
+        patterns_of(Moments({}, 1.0, 1, CUBIC, Laplacian()), c)
 
 
 @pytest.mark.parametrize("descending", [False, True])
@@ -164,9 +164,7 @@ def test_what_a_regression_poses_and_explains() -> None:
 
 def test_rows_off_the_manifold() -> None:
     for squares, told in ((1e-10, False), (1.21e-10, True)):
-        moments = Moments(
-            {OFF: np.array([50 * squares])}, SummedRows(50.0, 50), Measured(INVARIANT, Laplacian(FlatTorus(2)))
-        )
+        moments = Moments({OFF: np.array([50 * squares])}, 50.0, 50, INVARIANT, Laplacian(FlatTorus(2)))
         with pytest.warns(ManifoldWarning, match="1.1e-05") if told else np.errstate():
             advise_manifold(moments)
 
