@@ -5,7 +5,6 @@
     "kmeans++"     k-means++ seeds: spread out, denser where the data are
     "farthest"     farthest-point traversal: even cover, also of the edges
     "cholesky"     pivots of a Cholesky factorisation of the kernel matrix
-    "leverage"     drawn by ridge leverage scores
 
 `basis.Landmarks` takes one of these as its argument `method` (and points of your own as `points`), a shell as
 `--landmark-method`. All but the first choose among `sample` rows drawn uniformly (10 p by default, at least 10 000).
@@ -38,7 +37,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 from scipy.spatial.distance import pdist
 
 __all__ = [
@@ -46,8 +44,6 @@ __all__ = [
     "choose",
     "farthest_point",
     "kmeans_plus_plus",
-    "leverage",
-    "leverage_scores",
     "median_distance",
     "pivoted_cholesky",
     "uniform",
@@ -58,12 +54,10 @@ Indices = NDArray[np.intp]
 Gram = Callable[[Array, Array], NDArray[Any]]
 Diagonal = Callable[[Array], NDArray[Any]]
 
-BY_KERNEL = ("cholesky", "leverage")  # methods that judge points by the kernel, not by distances
-METHODS = ("uniform", "kmeans++", "cholesky", "farthest", "leverage")
+BY_KERNEL = ("cholesky",)  # methods that judge points by the kernel, not by distances
+METHODS = ("uniform", "kmeans++", "cholesky", "farthest")
 
 _EXHAUSTED = 1e-12  # a residual below this fraction of the largest diagonal entry is rounding
-_FLOOR = 1e-10  # least regularisation of the leverage scores, relative to the pilot's largest eigenvalue
-_BLOCK = 4096  # rows of a Gram block
 
 
 def choose(
@@ -77,7 +71,7 @@ def choose(
 ) -> Indices:
     """Return the indices (p,) of landmarks chosen by one of `METHODS`.
 
-    "cholesky" and "leverage" need ``gram``. All methods but "uniform" return fewer than p indices when the sample
+    "cholesky" needs ``gram``. All methods but "uniform" return fewer than p indices when the sample
     cannot support p (see each); the caller decides whether to warn. Raises ValueError for an unknown method, a
     missing kernel, a sample that is not a finite (m, d) array, or p outside 1..m.
 
@@ -90,8 +84,7 @@ def choose(
     if method in BY_KERNEL:
         if gram is None:
             raise ValueError(f"expected a kernel for method={method!r}, received None; pass gram=")
-        select = pivoted_cholesky if method == "cholesky" else leverage
-        return select(sample, p, rng, gram, diagonal=diagonal)
+        return pivoted_cholesky(sample, p, rng, gram, diagonal=diagonal)
     geometric = {"uniform": uniform, "kmeans++": kmeans_plus_plus, "farthest": farthest_point}
     if method not in geometric:
         raise ValueError(f"expected landmarks in {', '.join(map(repr, METHODS))}, received {method!r}")
@@ -200,78 +193,6 @@ def pivoted_cholesky(
     return chosen
 
 
-def leverage(
-    sample: ArrayLike, p: int, rng: np.random.Generator, gram: Gram, *, diagonal: Diagonal | None = None
-) -> Indices:
-    """Return p indices drawn without replacement, proportionally to `leverage_scores`.
-
-    By an exponential race: the p smallest E_i / score_i, E_i standard exponential, in ascending order, which amounts
-    to drawing one after the other. Fewer than p indices when fewer scores are positive.
-    Alaoui and Mahoney, NeurIPS 2015.
-
-    Examples
-    --------
-    >>> from daskspectral.kernels import Gaussian
-    >>> sample = np.random.default_rng(0).normal(size=(500, 2))
-    >>> leverage(sample, 5, np.random.default_rng(0), Gaussian(1.0)).shape
-    (5,)
-    """
-    x, p = _checked(sample, p)
-    score = leverage_scores(x, p, rng, gram, diagonal=diagonal)
-    finish = rng.standard_exponential(len(x))
-    positive = np.flatnonzero(score > 0.0)
-    order = np.argsort(finish[positive] / score[positive], kind="stable")
-    return positive[order[:p]]
-
-
-def leverage_scores(
-    sample: ArrayLike,
-    p: int,
-    rng: np.random.Generator,
-    gram: Gram,
-    *,
-    pilot: int | None = None,
-    diagonal: Diagonal | None = None,
-) -> Array:
-    """Return approximate ridge leverage scores (m,) in [0, 1], through a uniform pilot subset J of s points:
-
-        score_i = (K_ii - K_iJ (K_JJ + mu I)⁻¹ K_Ji) / (mu m / s)
-
-    This equals diag(K (K + mu I)⁻¹) when J is the whole sample, and a point that no point of the pilot resembles
-    scores high rather than low. mu makes the pilot's effective dimension, tr K_JJ (K_JJ + mu I)⁻¹, equal
-    to p / 2 (p is twice the number of directions resolved), but is no less than 1e-10 of K_JJ's norm.
-    ``pilot`` is s, by default min(m, max(2 p, 256)). O(m s² + s³). Alaoui and Mahoney, NeurIPS 2015;
-    Rudi, Calandriello, Carratino and Rosasco, NeurIPS 2018, Eq. (3), whose λ is mu / s.
-
-    Examples
-    --------
-    >>> from daskspectral.kernels import Gaussian
-    >>> sample = np.append(np.zeros(99), 5.0)[:, None]  # one row that no other resembles
-    >>> scores = leverage_scores(sample, 4, np.random.default_rng(0), Gaussian(1.0))
-    >>> int(scores.argmax())
-    99
-    """
-    x, p = _checked(sample, p)
-    m = len(x)
-    s = min(m, max(2 * p, 256)) if pilot is None else operator.index(pilot)
-    if not 1 <= s <= m:
-        raise ValueError(f"expected a pilot of 1 to {m} points (the sample's), received pilot={s}")
-    residual = _diagonal(x, gram, diagonal)
-    subset = x[np.sort(rng.choice(m, size=s, replace=False))]
-    square = np.asarray(_values(gram, subset, subset), dtype=np.float64)
-    values, vectors = np.linalg.eigh((square + square.T) / 2)
-    values = np.maximum(values, 0.0)
-    if values[-1] == 0.0:
-        raise ValueError("expected a kernel that is not zero, received K = 0 on the pilot; change it")
-    mu = _regularisation(values, p / 2)
-    whiten = vectors / np.sqrt(values + mu)
-    for start in range(0, m, _BLOCK):
-        block = slice(start, start + _BLOCK)
-        seen = _values(gram, x[block], subset) @ whiten
-        residual[block] -= np.einsum("ij,ij->i", seen, seen)
-    return np.clip(residual / (mu * m / s), 0.0, 1.0)
-
-
 def median_distance(sample: ArrayLike, rng: np.random.Generator, *, size: int = 1000) -> float:
     """Return the median of |x_i - x_j| over the pairs i < j of at most ``size`` rows drawn from the sample.
 
@@ -331,18 +252,6 @@ def _spread(sample: ArrayLike, p: int, rng: np.random.Generator, pick: Callable[
             return chosen[:k]
         chosen[k] = pick(nearest)
     return chosen
-
-
-def _regularisation(values: Array, dimension: float) -> float:
-    """Return mu with sum values / (values + mu) = dimension, but no less than the floor."""
-
-    def excess(logarithm: float) -> float:
-        return float(np.sum(values / (values + np.exp(logarithm))) - dimension)
-
-    low, high = _FLOOR * float(values[-1]), float(values.sum()) / dimension
-    if high <= low or excess(np.log(low)) <= 0:
-        return low
-    return float(np.exp(brentq(excess, np.log(low), np.log(high))))
 
 
 def _checked(sample: ArrayLike, p: int) -> tuple[Array, int]:

@@ -9,9 +9,9 @@ By default a fit uses k(., y_i) at landmarks that it draws. Its argument `basis`
     LandmarkBasis(kernel, points)          k(., y_i) at prepared points
     FourierBasis.draw(kernel, d, p,        random Fourier features of a Gaussian, exponential or Matern kernel, their
                       random_state)        sums and products
-    FourierLattice(m)                      1, cos, sin on a lattice of frequencies in a box, for 1 to 4 variables: one
-                                           pass sums few modes, from which any stationary kernel is solved; where
-                                           an operator takes two points, as Transfer, for periodic columns alone
+    FourierLattice(m)                      1, cos, sin on a lattice of frequencies in a box, for 1 to 3 variables: one
+                                           pass sums few modes, from which any stationary kernel is solved; not
+                                           for operators that take two points, as Transfer
     TrigonometricBasis(periods, degree)    1, cos, sin and their products for any number of periodic columns, as angles
     MonomialBasis(d, degree)               all monomials up to a total degree
     HarmonicBasis(manifold, count)         eigenfunctions of a manifold's Laplacian, whole eigenspaces
@@ -28,7 +28,7 @@ By default a fit uses k(., y_i) at landmarks that it draws. Its argument `basis`
     ConstantBasis(d)                       the function 1
     Vanishing(basis, edge)                 any of these times a function that vanishes at the ends of the data:
                                            Dirichlet ends, without a constant. Edges: BoxEdge(lower, upper),
-                                           BallEdge(radius, centre), your own
+                                           BallEdge(radius, centre), a subclass of Edge
 
 `daskspectral.testing.check_basis` tests a basis of your own.
 

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.errors import SmoothnessError
 from daskspectral.registry import Registered
 from daskspectral.validation import POSITIVE, check_number
 
 Array = NDArray[np.floating[Any]]
-Function = Callable[[Array], Array]
 
 
 class Edge(Registered, ABC):
     """A function w of points x (c, d), positive inside a domain, that falls to 0 linearly at its edge.
+
+    A subclass gives `values`, `gradient` for forms with first derivatives and `hessian` for second ones, and declares
+    a lower `order` if it lacks some.
 
     Examples
     --------
@@ -29,26 +30,26 @@ class Edge(Registered, ABC):
     """
 
     @property
-    @abstractmethod
-    def dimension(self) -> int | None:
-        """The number of variables d; None where any number will do."""
-
-    @property
-    @abstractmethod
     def order(self) -> int:
         """The highest order of a derivative that is known: 0, 1 or 2."""
+        return 2
+
+    @property
+    def dimension(self) -> int | None:
+        """The number of variables d; None if any number will do."""
+        return None
 
     @abstractmethod
     def values(self, x: Array) -> Array:
         """w (c,)."""
 
-    @abstractmethod
     def gradient(self, x: Array) -> Array:
         """The gradient of w (c, d)."""
+        raise NotImplementedError
 
-    @abstractmethod
     def hessian(self, x: Array) -> Array:
         """The second derivatives of w (c, d, d)."""
+        raise NotImplementedError
 
     def outside(self, x: Array) -> NDArray[np.bool_]:
         """Which points lie outside the domain (c,)."""
@@ -73,7 +74,6 @@ class BoxEdge(Edge):
     [1.0, 0.75, 0.0]
     """
 
-    order = 2
     lower: tuple[float, ...]
     upper: tuple[float, ...]
 
@@ -84,8 +84,7 @@ class BoxEdge(Edge):
                 "a BoxEdge has bounds lower < upper, one of each for every column, and one finite bound at least; got "
                 f"lower={lower!r}, upper={upper!r}"
             )
-        object.__setattr__(self, "lower", tuple(a.tolist()))
-        object.__setattr__(self, "upper", tuple(b.tolist()))
+        self._set(lower=tuple(a.tolist()), upper=tuple(b.tolist()))
 
     @property
     def dimension(self) -> int:
@@ -137,7 +136,6 @@ class BallEdge(Edge):
     [[-1.0, -0.0]]
     """
 
-    order = 2
     radius: float = 1.0
     centre: tuple[float, ...] | None = None
 
@@ -147,7 +145,7 @@ class BallEdge(Edge):
             centre = np.asarray(self.centre, dtype=float)
             if centre.ndim != 1 or not np.isfinite(centre).all():
                 raise ValueError(f"the centre of a BallEdge has one finite number a column; it is {self.centre!r}")
-            object.__setattr__(self, "centre", tuple(centre.tolist()))
+            self._set(centre=tuple(centre.tolist()))
 
     @property
     def dimension(self) -> int | None:
@@ -164,52 +162,3 @@ class BallEdge(Edge):
 
     def _from_centre(self, x: Array) -> Array:
         return np.asarray(x if self.centre is None else x - self.centre, dtype=float)
-
-
-@dataclass(frozen=True, eq=False)
-class GivenEdge(Edge):
-    """A user's function x (c, d) -> (c,) with its gradient -> (c, d) and Hessian -> (c, d, d), where given.
-
-    Examples
-    --------
-    >>> edge = GivenEdge(lambda x: 1 - x[:, 0] ** 2, lambda x: -2 * x)
-    >>> edge.order, edge.gradient(np.array([[0.5]])).tolist()
-    (1, [[-1.0]])
-    """
-
-    dimension = None
-    function: Function
-    slope: Function | None = None
-    bend: Function | None = None
-
-    def __post_init__(self) -> None:
-        for name, given in (("function", self.function), ("gradient", self.slope), ("hessian", self.bend)):
-            if not callable(given) and not (given is None and name != "function"):
-                raise TypeError(
-                    "Vanishing takes an edge, such as BoxEdge(lower, upper), or a function x (c, d) -> (c,), with its "
-                    f"gradient -> (c, d) and hessian -> (c, d, d) where they are needed; the {name} is {given!r}"
-                )
-
-    @property
-    def order(self) -> int:
-        return 0 if self.slope is None else 1 if self.bend is None else 2
-
-    def values(self, x: Array) -> Array:
-        return _shaped("function", self.function(x), x.shape[:1])
-
-    def gradient(self, x: Array) -> Array:
-        if self.slope is None:
-            raise SmoothnessError("the gradient of the vanishing function is not known; give Vanishing gradient=")
-        return _shaped("gradient", self.slope(x), x.shape)
-
-    def hessian(self, x: Array) -> Array:
-        if self.bend is None:
-            raise SmoothnessError("the Hessian of the vanishing function is not known; give Vanishing hessian=")
-        return _shaped("hessian", self.bend(x), (*x.shape, x.shape[1]))
-
-
-def _shaped(role: str, values: Any, shape: tuple[int, ...]) -> Array:
-    found = np.asarray(values, dtype=float)
-    if found.shape != shape:
-        raise ValueError(f"the {role} of a vanishing function returned shape {found.shape}; it must return {shape}")
-    return found

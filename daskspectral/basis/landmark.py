@@ -70,7 +70,7 @@ class Landmarks(OpenKernel):
     count : int or "auto"
         Their number p. "auto" is a quarter of the rows, and at most 500 (of fewer than 200 rows half, and at most 50);
         for a regression 500.
-    method : {"uniform", "kmeans++", "cholesky", "farthest", "leverage"}
+    method : {"uniform", "kmeans++", "cholesky", "farthest"}
         How rows of the data are chosen (`help(daskspectral.landmarks)`).
     points : array (p, n_features), optional
         The y_i themselves, in the units of X; then neither `count` nor `method` counts.

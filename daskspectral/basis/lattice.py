@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis.base import Array, Basis
 from daskspectral.basis.evaluation import Block, Evaluation, Mapped
-from daskspectral.basis.fourier import TrigonometricBasis, Waves
+from daskspectral.basis.fourier import Waves
 from daskspectral.basis.landmark import OpenKernel
 from daskspectral.forms import Atom
 from daskspectral.kernels import Gaussian, Kernel, Periodic, RadialKernel
@@ -30,7 +30,7 @@ from daskspectral.kernels.radial import HalfIntegerBessel
 from daskspectral.validation import POSITIVE, check_integer, check_number, check_option
 
 Interval = tuple[float, float]
-ORDERS = {1: 200, 2: 15, 3: 5, 4: 2}  # m by default, by the number of variables
+ORDERS = {1: 200, 2: 15, 3: 5}  # m by default, by the number of variables
 FEWEST_ROWS = 4  # to a function, by default
 MOST_FUNCTIONS = 5041  # whose matrices fit a gigabyte, and are solved in some seconds
 MARGIN, WIDEST_MARGIN = 0.2, 0.5
@@ -43,17 +43,16 @@ class FourierLattice(OpenKernel, Basis):
     """1, √2 cos(k.t) and √2 sin(k.t) for integer k, |k_a| ≤ m_a, one of each pair +-k; p = prod (2 m_a + 1).
 
     t = 2π (x - centre) / period. The data lie in a `box`, which is `margin` of its width narrower than the period;
-    along periodic columns the period is given, and there is no box. For one to four variables.
+    along periodic columns the period is given, and there is no box. For one to three variables.
 
-    An operator that takes functions at two points, as Transfer and Cross do, has no modes: where all columns are
-    periodic, its matrices are summed of the same functions, a `TrigonometricBasis`.
+    An operator that takes functions at two points, as Transfer and Cross do, has no modes: it takes a
+    `TrigonometricBasis` on periodic columns.
 
     Parameters
     ----------
     m : int or tuple of int, optional
-        Highest frequency, for each variable or all; by default 200, 15, 5, 2 in one to four dimensions, for a spectrum
-        less where the functions would be more than a quarter of the rows; where matrices are summed, of at most 250
-        functions. There are at most 5041 functions.
+        Highest frequency, for each variable or all; by default 200, 15, 5 in one to three dimensions, for a spectrum
+        less where the functions would be more than a quarter of the rows. There are at most 5041 functions.
     box : sequence of (lower, upper), optional
         The ends of the data by prepared column, None for a periodic one. By default they are found in a pass over the
         data. They are part of what moments are measured with: machines whose moments are to be added need the same box
@@ -74,7 +73,7 @@ class FourierLattice(OpenKernel, Basis):
         The period of each column in its units, None for a column without.
     kernel : Kernel, its name or "auto"
         The prior of the coefficients, any stationary kernel. "auto": chosen after the pass. It is no part of what is
-        measured: `fit_moments` solves the same moments with another. None where matrices are summed.
+        measured: `fit_moments` solves the same moments with another.
 
     Examples
     --------
@@ -103,14 +102,13 @@ class FourierLattice(OpenKernel, Basis):
         if self.m is not None:
             orders = self.m if isinstance(self.m, Sequence) else (self.m,)
             counts = tuple(check_integer("m", order) for order in orders)
-            object.__setattr__(self, "m", counts if isinstance(self.m, Sequence) else counts[0])
+            self._set(m=counts if isinstance(self.m, Sequence) else counts[0])
         if self.box is not None:
             if not isinstance(self.box, (Sequence, np.ndarray)):
                 raise ValueError(f"box has (lower, upper) for each column; it is {self.box!r}")
-            object.__setattr__(self, "box", tuple(None if side is None else _interval(side) for side in self.box))
+            self._set(box=tuple(None if side is None else _interval(side) for side in self.box))
         if self.periods is not None:
-            periods = tuple(None if p is None else check_number("periods", p, POSITIVE) for p in self.periods)
-            object.__setattr__(self, "periods", periods)
+            self._set(periods=tuple(None if p is None else check_number("periods", p, POSITIVE) for p in self.periods))
         if self.margin is not None:
             check_number("margin", self.margin, POSITIVE)
         check_number("outside", self.outside, "[0, 1)")
@@ -130,7 +128,7 @@ class FourierLattice(OpenKernel, Basis):
         if self.m is None:  # the number of rows decides it
             return
         orders = self.m if isinstance(self.m, tuple) else (self.m,) * dimension
-        object.__setattr__(self, "m", orders)
+        self._set(m=orders)
         if self.size > MOST_FUNCTIONS:
             raise ValueError(
                 f"m={orders} needs {self.size} functions, and a Fourier lattice has at most {MOST_FUNCTIONS}. "
@@ -140,13 +138,13 @@ class FourierLattice(OpenKernel, Basis):
         if self.margin is None and (self.box is not None or all(closed)):
             least = min((o for o, p in zip(orders, closed, strict=True) if not p), default=max(orders))
             margin = WAVES_ACROSS / max(least - WAVES_ACROSS, 0.1)
-            object.__setattr__(self, "margin", float(np.clip(margin, MARGIN, WIDEST_MARGIN)))
+            self._set(margin=float(np.clip(margin, MARGIN, WIDEST_MARGIN)))
 
     @staticmethod
     def _check_dimension(dimension: int) -> None:
         if dimension not in ORDERS:
             raise ValueError(
-                f"a lattice of frequencies has functions of 1 to 4 variables, and {dimension} are asked for: their "
+                f"a lattice of frequencies has functions of 1 to 3 variables, and {dimension} are asked for: their "
                 "number grows as (2m + 1)^d. Choose columns, or take a kernel at landmarks (basis=None), which suits "
                 "any dimension, or for angles TrigonometricBasis(periods, degree)"
             )
@@ -157,18 +155,17 @@ class FourierLattice(OpenKernel, Basis):
         box: Sequence[Interval | None] | None,
         periods: Sequence[float | None] | None,
         rows: int | None = None,
-        what: str = "X",
     ) -> FourierLattice:
         """The same lattice, without its prior, for functions of so many variables, on this box where it has none.
 
-        With a number of `rows`, frequencies that are not given are no more than these bear. `what` has the columns.
+        With a number of `rows`, frequencies that are not given are no more than these bear.
         """
         self._check_dimension(dimension)
         for part in (self.m, self.box, self.periods):
             if isinstance(part, tuple) and len(part) != dimension:
                 raise ValueError(
-                    f"the lattice has functions of {len(part)} variables, and {what} has {dimension} columns: m, box "
-                    "and periods have an entry for each"
+                    f"the lattice has functions of {len(part)} variables, and X has {dimension} columns: m, box and "
+                    "periods have an entry for each"
                 )
         m = self.m
         if m is None:
@@ -285,11 +282,6 @@ class FourierLattice(OpenKernel, Basis):
         within = (np.abs(self.half) <= np.array(lower.orders)).all(axis=1)
         places, h = 1 + np.flatnonzero(within), len(self.half)
         return np.concatenate([[0], places, places + h])
-
-    @property
-    def plain(self) -> TrigonometricBasis:
-        """The same functions of periodic columns, whose products are summed one by one."""
-        return TrigonometricBasis(tuple(self.period.tolist()), sum(self.orders), self.orders)
 
     def norm(self, gram: Array) -> Array:
         """The identity, but 0 at the constant: the prior of `WeighedLattice` is what a fit takes."""

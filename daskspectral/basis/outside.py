@@ -38,18 +38,17 @@ class _Sets(Edge):
         """How far points are outside of each set, (c, s), 0 within."""
         return np.maximum(-np.stack([edge.values(x) for edge in self.sets], axis=1), 0)
 
-    def _out(self, x: Array) -> NDArray[np.bool_]:
-        return np.asarray((self._depths(x) > 0).all(axis=1))
-
     def _slopes(self, x: Array) -> Array:
         """The gradients of the depths (c, s, d), 0 in either set."""
-        out = self._out(x)[:, None]
-        return np.stack([-edge.gradient(x) * out for edge in self.sets], axis=1)
+        return self._beyond(x, [edge.gradient(x) for edge in self.sets])
 
     def _bends(self, x: Array) -> Array:
         """The second derivatives of the depths (c, s, d, d), 0 in either set."""
-        out = self._out(x)[:, None, None]
-        return np.stack([-edge.hessian(x) * out for edge in self.sets], axis=1)
+        return self._beyond(x, [edge.hessian(x) for edge in self.sets])
+
+    def _beyond(self, x: Array, derivatives: list[Array]) -> Array:
+        out = (self._depths(x) > 0).all(axis=1)
+        return np.stack([-found * out.reshape(-1, *[1] * (found.ndim - 1)) for found in derivatives], axis=1)
 
 
 class _Product(_Sets):

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis.base import VALUE, Array, Basis, GivenFunctions
-from daskspectral.basis.edges import Edge, Function, GivenEdge
+from daskspectral.basis.edges import Edge
 from daskspectral.basis.evaluation import Block, ConcatenatedEvaluation, Evaluation, kept
 from daskspectral.basis.landmark import Landmarks
 from daskspectral.forms import Atom, Field
 from daskspectral.kernels.base import MultiIndex, unit_index
-from daskspectral.registry import Function as Saved
 from daskspectral.registry import Parameterised
+from daskspectral.validation import check_type
 
 SLOPE = Field("gradient of the edge")
 
@@ -26,10 +26,9 @@ SLOPE = Field("gradient of the edge")
 class Vanishing(Parameterised, Basis):
     """u_i = w φ_i for the functions φ of a basis and a function w that vanishes at the ends of the data.
 
-    With them an operator has Dirichlet ends. `basis` is any basis, or `Landmarks`, which an estimator draws. `function`
-    is a `BoxEdge`, a `BallEdge`, or your own x (c, d) -> (c,), positive inside and falling linearly to 0, with its
-    `gradient` (c, d) for forms with first derivatives and `hessian` (c, d, d) for second ones; all in the prepared
-    columns. Estimators add no constant to it. Derivatives go up to the second order.
+    With them an operator has Dirichlet ends. `basis` is any basis, or `Landmarks`, which an estimator draws. `edge` is
+    w: a `BoxEdge`, a `BallEdge`, or your own subclass of `Edge`, in the prepared columns. Estimators add no constant to
+    it. Derivatives go up to the second order.
 
     Examples
     --------
@@ -41,36 +40,17 @@ class Vanishing(Parameterised, Basis):
     array([ 1.,  4.,  9., 16.])
     """
 
-    expects: ClassVar = {
-        "basis": (Basis, Landmarks),
-        "function": (Edge, Saved),
-        "gradient": Saved,
-        "hessian": Saved,
-    }
+    expects: ClassVar = {"basis": (Basis, Landmarks), "edge": Edge}
 
     basis: Basis | Landmarks
-    function: Edge | Function
-    gradient: Function | None = None
-    hessian: Function | None = None
+    edge: Edge
 
     def __post_init__(self) -> None:
-        if not isinstance(self.basis, GivenFunctions):
-            raise TypeError(f"Vanishing takes a basis of daskspectral.basis, or Landmarks(...); got {self.basis!r}")
-        if isinstance(self.function, Edge) and not (self.gradient is None and self.hessian is None):
-            raise ValueError(f"{self.function!r} has its own derivatives; leave gradient and hessian out")
-        _ = self.edge
-        if self.open_landmarks is not None:
-            return
-        d = self.inner.dimension
-        if self.edge.dimension not in (None, d):
+        check_type("basis", self.basis, GivenFunctions, "one of daskspectral.basis, or Landmarks(...)")
+        check_type("edge", self.edge, Edge, "a daskspectral.basis.Edge, such as BoxEdge(lower, upper)")
+        d = None if self.open_landmarks is not None else self.inner.dimension
+        if d is not None and self.edge.dimension not in (None, d):
             raise ValueError(f"{self.edge!r} has {self.edge.dimension} columns, and the functions have {d} variables")
-
-    @cached_property
-    def edge(self) -> Edge:
-        """The function that vanishes, with its derivatives."""
-        if isinstance(self.function, Edge):
-            return self.function
-        return GivenEdge(self.function, self.gradient, self.hessian)
 
     def of(self, basis: Basis | Landmarks) -> Vanishing:
         """The same function times another basis."""
@@ -133,7 +113,7 @@ class Vanishing(Parameterised, Basis):
         if order > 2:
             return "Vanishing has derivatives up to the second order"
         if order > self.edge.order:
-            return f"give Vanishing the {'gradient' if order == 1 else 'hessian'} of its function"
+            return f"give {type(self.edge).__name__} the method {'gradient' if order == 1 else 'hessian'}"
         return self.inner.remedy(order)
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import FourierLattice, TrigonometricBasis
-from daskspectral.basis.lattice import FEWEST_ROWS, Interval, check_stationary
+from daskspectral.basis import FourierLattice
+from daskspectral.basis.lattice import Interval, check_stationary
 from daskspectral.choosing.landmarks import Periods
 from daskspectral.data.source import Source
 from daskspectral.errors import TrustWarning, column_name, warn_user
@@ -25,7 +25,6 @@ Array = NDArray[np.floating[Any]]
 REGRESSION_MARGIN = 0.3
 OUTLYING, FAR_OUT = 0.01, 5.0  # of the rows at either end, and how many times wider than without them a box is told
 MOST_UNEVEN = 1e6  # times the period of a column over another's: squares of slopes along both have digits in common
-MOST_PLAIN = 250  # functions by default where matrices are summed
 LEAST_WAVES = 0.6  # shortest wavelengths across the gap between opposite edges, below which these are neighbours
 
 
@@ -105,6 +104,11 @@ def check_prior(lattice: FourierLattice) -> None:
 def check_lattice(lattice: FourierLattice, operator: Operator, dimension: int) -> None:
     """Raise ValueError if an operator has no modes on the lattice, or the data have another number of columns."""
     lattice.on_box(dimension, None, None)
+    if not has_modes(operator):
+        raise ValueError(
+            f"{operator.name} relates functions at two points, whose products are no modes of the data. Pass "
+            "basis=Landmarks(), or for angles TrigonometricBasis(periods, degree)."
+        )
     if operator.solver.by_norm:
         raise ValueError(f"{operator.name} needs the norm of a kernel at landmarks. Pass basis=Landmarks().")
     weights_of(operator, dimension)
@@ -113,27 +117,6 @@ def check_lattice(lattice: FourierLattice, operator: Operator, dimension: int) -
 def has_modes(operator: Operator) -> bool:
     """Return whether an operator takes functions at one point alone, so that their products are modes of the data."""
     return operator.views == ("x",) and operator.lag is None
-
-
-def plain_functions(
-    lattice: FourierLattice, operator: Operator, dimension: int, periods: Periods | None, rows: int, what: str
-) -> TrigonometricBasis:
-    """Return the functions of a lattice for an operator without modes, on columns of `what` that are all periodic.
-
-    Raises ValueError for columns that are not, and for a kernel, which would be the prior of modes.
-    """
-    closed = lattice.on_box(dimension, None, periods, min(rows, FEWEST_ROWS * MOST_PLAIN), what)
-    if not all(closed.periods or (None,)):
-        raise ValueError(
-            f"{operator.name} relates functions at two points, which have Fourier functions on periodic columns only. "
-            "Pass FourierLattice(m, periods=(360.0, ...)), or basis=Landmarks()."
-        )
-    if lattice.kernel != "auto":
-        raise ValueError(
-            f"{operator.name} has no modes whose prior a kernel would be. Pass the kernel to Landmarks("
-            f"{lattice.kernel!r}, periods=...)."
-        )
-    return closed.plain
 
 
 def _interval(axis: int, extent: Extent, source: Source) -> Interval:

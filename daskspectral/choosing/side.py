@@ -32,7 +32,7 @@ from daskspectral.choosing.landmarks import (
     sketched,
     spanning_landmarks,
 )
-from daskspectral.choosing.lattice import boxed, check_lattice, check_prior, has_modes, plain_functions
+from daskspectral.choosing.lattice import boxed, check_lattice, check_prior
 from daskspectral.data.source import Source, label_of
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.errors import TrustWarning, renumbered, warn_user
@@ -81,7 +81,7 @@ class Side:
             raise ValueError(f"functions of {name} vanish at the ends of the data. Leave constant out.")
         if lattice is not None:
             check_prior(lattice)
-        if lattice is not None and prefix and has_modes(operator):
+        if lattice is not None and prefix:
             raise ValueError("the functions of a Fourier lattice are the same on both sides. Leave right_basis out.")
         return cls(prefix, view, functions.asking(outputs), constant)
 
@@ -138,20 +138,15 @@ class Side:
         return (self.drawn or len(self.landmarks.points)) + self.constant
 
     def fitted_to(self, count: int, source: Source, operator: Operator, components: int = 0) -> Side:
-        """The same for these data: a lattice of so many variables, or its functions where an operator has no modes;
-        `count` landmarks where their number is open.
+        """The same for these data: a lattice of so many variables; `count` landmarks if their number is open.
 
         Of a linear kernel as many as span all its functions, or so many principal `components`. Raises ValueError for a
-        lattice of more than four columns.
+        lattice of more than three columns, and for an operator without modes.
         """
         dimension, lattice, own = source.dimension_at(self.view), self.lattice, self.landmarks
         if lattice is not None:
-            periods, what = self.periods_in(source, operator), label_of(self.view)
-            if not has_modes(operator):
-                plain = plain_functions(lattice, operator, dimension, periods, source.n, what)
-                return replace(self, functions=plain)
             check_lattice(lattice, operator, dimension)
-            return replace(self, functions=lattice.on_box(dimension, None, periods, source.n))
+            return replace(self, functions=lattice.on_box(dimension, None, self.periods_in(source, operator), source.n))
         if own is None or own.count != "auto":
             return self
         linear = own.drawn and type(own.kernel) is Linear and own.periods is None and not self.functions.vanishes

@@ -17,7 +17,7 @@ from daskspectral.cli.settings import use_storage
 
 FLOAT32 = ("float64", "float32")
 DEVICES = ("cpu", "cuda", "auto")
-METHODS = ("uniform", "kmeans++", "cholesky", "farthest", "leverage")
+METHODS = ("uniform", "kmeans++", "cholesky", "farthest")
 LEFT_OUT = ("raise", "skip", "pairwise")
 ANOMALIES = ("month", "season", "dayofyear", "hour")
 FAR = ("nearest", "nan", "raise")

@@ -84,10 +84,10 @@ What may be told
                                                     out, or "auto" as in "matern:1.5:auto", is chosen
     basis=Landmarks(periods={0: 360.0})             a periodic column
     basis=Vanishing(Landmarks(), edge)              functions that are 0 at the ends of the data, free otherwise
-    basis=FourierLattice()                          one to four columns, any number of rows: modes in place of matrices,
+    basis=FourierLattice()                          1 to 3 columns, any number of rows: modes in place of matrices,
                                                     some hundred times faster (extra `lattice` for the speed); kernel
                                                     and scale are chosen after the pass
-    basis=FourierLattice(7, periods=(360.0, 360.0)) angles: waves, for every operator
+    basis=FourierLattice(7, periods=(360.0, 360.0)) angles; TrigonometricBasis((360.0, 360.0), 7) of trajectories
     basis=NeuralBasis()                             many columns of which few matter: a network trained by the
                                                     operator's own loss (extra `neural`), frozen, and solved over all
                                                     rows as any other basis; a model runs without jax

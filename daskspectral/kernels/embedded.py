@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,7 +28,7 @@ class EmbeddedKernel(Kernel):
 
     @property
     def order(self) -> float:
-        return self.kernel.order
+        return min(self.kernel.order, 2)
 
     @property
     def inner(self) -> Kernel:
@@ -50,10 +48,6 @@ class EmbeddedKernel(Kernel):
     @abstractmethod
     def pushed(self, x: Array, direction: Array) -> Array:
         """The derivative of e at x (c, d) along directions (c, d), (c, e)."""
-
-    @abstractmethod
-    def rates(self, axis: int) -> Iterator[tuple[int, int | None, float]]:
-        """The parts (f, g, r) of the derivative of e along one coordinate of x: d e_f = r e_g, or r where g is None."""
 
     def bent(self, x: Array, matrix: Array) -> Array:
         """sum_ab matrix_kab d_a d_b e(x_k), (c, e): 0 where e is linear."""
@@ -83,29 +77,14 @@ class EmbeddedKernel(Kernel):
         return found + self.kernel.along(ex, ey, bent) if bent.any() else found
 
     def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
-        self.check_derivative(alpha, x)
-        x, y = self.pair(x, y)
-        ex, ey = self.embedded(x), self.embedded(y)
-        factors: dict[MultiIndex, Array] = defaultdict(lambda: np.zeros(len(x), like=x))
-        for (beta, powers), coefficient in self._terms(alpha, ex.shape[1]).items():
-            if coefficient:
-                factors[beta] += coefficient * np.prod(ex ** np.array(powers, like=x), axis=1)
-        total = np.zeros((len(y), len(x)), like=x)
-        for beta, factor in factors.items():
-            total += factor * self.kernel.partial(ex, ey, beta)
-        return total
-
-    def _terms(self, alpha: MultiIndex, size: int) -> dict[tuple[MultiIndex, MultiIndex], float]:
-        """d^alpha k(e(x)) = sum_t coefficient_t e(x)^powers_t (d^beta_t k)(e(x)): {(beta, powers): coefficient}."""
-        terms = {((0,) * size, (0,) * size): 1.0}
-        for axis in (axis for axis, order in enumerate(alpha) for _ in range(order)):
-            before, terms = terms, defaultdict(float)
-            for ((beta, powers), c), (f, g, rate) in product(before.items(), self.rates(axis)):
-                more = powers if g is None else _raised(powers, g)
-                terms[_raised(beta, f), more] += c * rate
-                if powers[f]:
-                    terms[beta, _raised(more, f, -1)] += c * rate * powers[f]
-        return terms
+        total, d = self.check_derivative(alpha, x), x.shape[1]
+        axes = [axis for axis, order in enumerate(alpha) for _ in range(order)]
+        units = np.asarray(np.eye(d)[axes], like=x)
+        if total == 0:
+            return self.values(x, y)
+        if total == 1:
+            return self.along(x, y, np.broadcast_to(units[0], x.shape))
+        return self.second(x, y, np.broadcast_to(np.multiply.outer(units[0], units[1]), (len(x), d, d)))
 
     def check_columns(self, x: Array, entries: str, count: int) -> None:
         """Raise ValueError for points of another number of columns than there are `entries`, as messages call them."""
@@ -125,8 +104,9 @@ class EmbeddedKernel(Kernel):
 class Mahalanobis(EmbeddedKernel):
     """kernel(x A, y A) for a matrix A (d, e): distances are √((x - y) A Aᵀ (x - y)ᵀ), one scale for each direction.
 
-    A symmetric A is the root of the metric A Aᵀ. Derivatives are taken in x. A is an array, kept as nested lists, and
-    points have d columns. Raises ValueError for a matrix that is none, and for points of other columns.
+    A symmetric A is the root of the metric A Aᵀ. Derivatives are taken in x, up to the second order. A is an array,
+    kept as nested lists, and points have d columns. Raises ValueError for a matrix that is none, and for points of
+    other columns.
 
     Examples
     --------
@@ -165,9 +145,6 @@ class Mahalanobis(EmbeddedKernel):
     def moved(self, x: Array, step: Array) -> Array:
         return np.asarray(x + step @ np.linalg.pinv(self.root))
 
-    def rates(self, axis: int) -> Iterator[tuple[int, int | None, float]]:
-        return ((f, None, rate) for f, rate in enumerate(self.root[axis].tolist()))
-
 
 @dataclass
 class Periodic(EmbeddedKernel):
@@ -176,7 +153,7 @@ class Periodic(EmbeddedKernel):
     A column x_a of period L becomes the two coordinates L / (2π) (cos(2π x_a / L), sin(2π x_a / L)); the other
     columns stay. So x_a and x_a + L are the same point, distances are chords, and short distances hardly change.
     `periods` has one entry for each column, in its units, None where the column is not periodic. Derivatives are taken
-    in x, by the chain rule, up to the order that the kernel has. Raises ValueError for another number of columns.
+    in x, by the chain rule, up to the second order. Raises ValueError for another number of columns.
 
     Examples
     --------
@@ -205,12 +182,14 @@ class Periodic(EmbeddedKernel):
         return np.stack([column for pair in self._columns(x) for column in pair], axis=1)
 
     def pushed(self, x: Array, direction: Array) -> Array:
-        points = self.embedded(x)
-        found = np.empty_like(points)
-        for axis, v in enumerate(direction.T):
-            for f, g, rate in self.rates(axis):
-                found[:, f] = rate * v if g is None else rate * points[:, g] * v
-        return found
+        parts: list[Array] = []
+        for v, column, period in zip(direction.T, self._columns(x), self.periods, strict=True):
+            if period is None:
+                parts.append(v)
+            else:
+                rate = 2 * math.pi / period
+                parts += [-rate * column[1] * v, rate * column[0] * v]
+        return np.stack(parts, axis=1)
 
     def bent(self, x: Array, matrix: Array) -> Array:
         # d_a d_a e = -(2 pi / L)^2 e on the circle of a
@@ -231,16 +210,3 @@ class Periodic(EmbeddedKernel):
                 radius = period / (2 * math.pi)
                 columns.append((radius * np.cos(column / radius), radius * np.sin(column / radius)))
         return columns
-
-    def rates(self, axis: int) -> Iterator[tuple[int, int | None, float]]:
-        period, u = self.periods[axis], sum(1 if p is None else 2 for p in self.periods[:axis])
-        if period is None:
-            yield u, None, 1.0
-        else:
-            yield u, u + 1, -2 * math.pi / period
-            yield u + 1, u, 2 * math.pi / period
-
-
-def _raised(index: MultiIndex, axis: int, by: int = 1) -> MultiIndex:
-    """A multi-index with another entry along one axis."""
-    return (*index[:axis], index[axis] + by, *index[axis + 1 :])

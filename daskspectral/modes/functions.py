@@ -10,24 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.devices import ACCELERATOR_ROWS, HOST, Device
-from daskspectral.modes import nufft
 from daskspectral.modes.tensor import FORMING, Array, ComplexArray, Factors, Split, cheapest, checked_angles
 
-NUFFT_ROWS = 2**16  # of a call
+ROWS = 2**16  # of a call
 VALUES_THERE = 2**26  # that wait to be added, on an accelerator
-# The most lattice functions at which matrix products are as quick as the nonuniform FFT at eps = 1e-9, where there are
-# up to 2, up to 7, or more functions to evaluate.
-MATMUL_SIZES = {1: (11, 41, 121), 2: (121, 225, 729), 3: (3375, 4913, 4913)}
 
 
 class LatticeValues:
     """k functions with coefficients (p, k) in the order of `basis.FourierLattice` of these orders m.
 
     The functions are 1, sqrt2 cos(j.t), sqrt2 sin(j.t), j over one of each pair +-j in lexicographic order. Complex
-    coefficients give complex values. By default the method is the one that `evaluation_method` gives; on an accelerator
-    it is "matmul".
-
-    Raises ValueError for coefficients of another shape; ImportError for "nufft" where finufft is not installed.
+    coefficients give complex values. Raises ValueError for coefficients of another shape.
 
     Examples
     --------
@@ -38,24 +31,15 @@ class LatticeValues:
     [[[2.0]]]
     """
 
-    def __init__(
-        self,
-        orders: tuple[int, ...],
-        coefficients: NDArray[Any],
-        method: str | None = None,
-        eps: float = 1e-9,
-        device: Device = HOST,
-    ):
+    def __init__(self, orders: tuple[int, ...], coefficients: NDArray[Any], device: Device = HOST):
         size = math.prod(2 * order + 1 for order in orders)
         if coefficients.ndim != 2 or len(coefficients) != size:
             raise ValueError(f"coefficients have shape ({size}, functions); these have {coefficients.shape}")
-        self.orders, self.eps, self.device = orders, eps, device
+        self.orders, self.device = orders, device
         self._is_complex = np.iscomplexobj(coefficients)
         if self._is_complex:
             coefficients = np.concatenate([coefficients.real, coefficients.imag], axis=1)
         self._modes = modes_of(orders, np.asarray(coefficients, dtype=float))
-        available = nufft.available() and not device.accelerated
-        self.method = method or evaluation_method(orders, self._modes.shape[0], available)
 
     def __call__(self, angles: Array) -> NDArray[Any]:
         """Values (c, k) at angles t (c, d). Raises ValueError for angles that are not finite or of other shape."""
@@ -83,26 +67,8 @@ class LatticeValues:
         angles = checked_angles(angles, len(self.orders))
         out = np.empty((len(angles), len(modes)))
         if out.size:
-            if self.method == "nufft":
-                _by_nufft(self.orders, angles, modes, self.eps, out)
-            else:
-                _by_matmul(self.orders, angles, modes, self.device, out)
+            _evaluate(self.orders, angles, modes, self.device, out)
         return out
-
-
-def evaluation_method(orders: tuple[int, ...], functions: int, nufft_available: bool) -> str:
-    """The quicker method for values of so many functions of these orders m, by a table measured once.
-
-    Examples
-    --------
-    >>> evaluation_method((15, 15), 16, True), evaluation_method((5, 5, 5), 16, True)
-    ('nufft', 'matmul')
-    """
-    d = len(orders)
-    if not nufft_available or d > nufft.DIMENSIONS:
-        return "matmul"
-    size = math.prod(2 * order + 1 for order in orders)
-    return "matmul" if size <= MATMUL_SIZES[d][(functions > 2) + (functions > 7)] else "nufft"
 
 
 def modes_of(orders: tuple[int, ...], coefficients: Array) -> ComplexArray:
@@ -118,23 +84,7 @@ def modes_of(orders: tuple[int, ...], coefficients: Array) -> ComplexArray:
     return modes.reshape(k, *(2 * order + 1 for order in orders))
 
 
-def _by_nufft(orders: tuple[int, ...], angles: Array, modes: ComplexArray, eps: float, out: Array) -> None:
-    """By type 2; two functions share a transform."""
-    k = len(modes)
-    pairs = modes[::2].copy()
-    pairs[: k // 2] += 1j * modes[1::2]
-    plan = nufft.plan(2, orders, eps)
-    for start in range(0, len(angles), NUFFT_ROWS):
-        rows = slice(start, start + NUFFT_ROWS)
-        plan.setpts(*np.ascontiguousarray(angles[rows].T, dtype=float))
-        for i, pair in enumerate(pairs):
-            found = plan.execute(pair)
-            out[rows, 2 * i] = found.real
-            if 2 * i + 1 < k:
-                out[rows, 2 * i + 1] = found.imag
-
-
-def _by_matmul(orders: tuple[int, ...], angles: Array, modes: ComplexArray, device: Device, out: Array) -> None:
+def _evaluate(orders: tuple[int, ...], angles: Array, modes: ComplexArray, device: Device, out: Array) -> None:
     """The right factor contracted by a matrix product, then the left one row by row, on a device."""
     k = len(modes)
     split = split_for(orders, k)

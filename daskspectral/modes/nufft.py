@@ -15,7 +15,6 @@ from typing import Any
 
 from daskspectral.devices import HOST, Device
 
-DIMENSIONS = 3
 UPSAMPLING = 2
 UNSORTED = 2**20  # bytes of a fine grid on which rows are spread as they come, for it stays in the cache
 
@@ -41,22 +40,15 @@ def available_there() -> bool:
     return importlib.util.find_spec("cufinufft") is not None
 
 
-def plan(kind: int, orders: tuple[int, ...], eps: float, device: Device = HOST) -> Any:
-    """A plan for modes |j_a| <= orders[a], index j + order: type 1 with exp(-i j.t), type 2 with exp(+i j.t).
+def plan(orders: tuple[int, ...], eps: float, device: Device = HOST) -> Any:
+    """A plan of type 1, with exp(-i j.t), for modes |j_a| <= orders[a], index j + order.
 
-    Raises ValueError for more than three axes, ImportError where finufft is not installed.
+    Raises ImportError where finufft is not installed.
     """
-    if len(orders) > DIMENSIONS:
-        raise ValueError(f'the nonuniform FFT has 1 to {DIMENSIONS} variables: pass method="matmul".')
     sizes = tuple(2 * order + 1 for order in orders)
     grid = 16 * math.prod(UPSAMPLING * size for size in sizes)
-    same: dict[str, Any] = {"eps": eps, "isign": -1 if kind == 1 else 1, "upsampfac": UPSAMPLING, "modeord": 0}
+    same: dict[str, Any] = {"eps": eps, "isign": -1, "upsampfac": UPSAMPLING, "modeord": 0}
     if device.accelerated:
-        return importlib.import_module("cufinufft").Plan(kind, sizes, dtype="complex128", **same)
-    return finufft().Plan(
-        kind,
-        sizes,
-        **same,
-        nthreads=1,
-        spread_sort=0 if len(orders) < 3 and grid <= UNSORTED else 1,
-    )
+        return importlib.import_module("cufinufft").Plan(1, sizes, dtype="complex128", **same)
+    sort = 0 if len(orders) < 3 and grid <= UNSORTED else 1
+    return finufft().Plan(1, sizes, **same, nthreads=1, spread_sort=sort)

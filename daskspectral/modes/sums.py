@@ -113,7 +113,7 @@ class NufftSum(ModeSum):
         super().__init__(orders)
         arena = arena or Arena()
         self._device = arena.device
-        self._plan = arena.made(f"plan {orders} {eps}", lambda: nufft.plan(1, orders, eps, arena.device))
+        self._plan = arena.made(f"plan {orders} {eps}", lambda: nufft.plan(orders, eps, arena.device))
 
     def _allocate(self, weights: int) -> None:
         shape = tuple(2 * order + 1 for order in self.orders)
@@ -169,11 +169,11 @@ class NufftSum(ModeSum):
 def mode_sum(orders: tuple[int, ...], method: str, eps: float = 1e-9, arena: Arena | None = None) -> ModeSum:
     """An empty sum of the modes |j_a| <= orders[a]: twice the orders of the functions.
 
-    "matmul" is exact to rounding; "nufft" has a relative precision of eps, for one to three axes. Sums of one thread
+    "matmul" is exact to rounding; "nufft" has a relative precision of eps. Sums of one thread
     that are given an `arena` share one plan of the transform, and its grid, or the room for the products' factors. On
     an accelerator, the arena's device, "nufft" is by cufinufft, and where that is not installed by matrix products.
 
-    Raises ValueError for four axes by "nufft"; ImportError where finufft is not installed.
+    Raises ImportError where finufft is not installed.
 
     Examples
     --------
@@ -197,11 +197,8 @@ def best_method(orders: tuple[int, ...], weights: int, nufft_available: bool) ->
     >>> best_method((15, 15), 1, True), best_method((3, 3, 3), 1, True), best_method((15, 15), 1, False)
     ('nufft', 'matmul', 'matmul')
     """
-    d = len(orders)
-    if not nufft_available or d > nufft.DIMENSIONS:
-        return "matmul"
-    modes = math.prod(4 * m + 1 for m in orders)
-    return "matmul" if modes <= MATMUL_MODES[d][min(max(weights, 1), 3) - 1] else "nufft"
+    most = MATMUL_MODES[len(orders)][min(max(weights, 1), 3) - 1] if nufft_available else math.inf
+    return "matmul" if math.prod(4 * m + 1 for m in orders) <= most else "nufft"
 
 
 def rows_at_once(method: str, orders: tuple[int, ...]) -> int:

@@ -31,7 +31,7 @@ from daskspectral.kernels import Gaussian
 from daskspectral.kernels.base import unit_index
 from daskspectral.manifolds import Eigenspace
 from daskspectral.manifolds.product import slices_of
-from daskspectral.modes.functions import NUFFT_ROWS, LatticeValues
+from daskspectral.modes.functions import ROWS, LatticeValues
 from daskspectral.moments import DENSE_ROWS
 from daskspectral.passes.apply import Guessed, RowFunction
 from daskspectral.passes.support import (
@@ -64,7 +64,7 @@ class SpanFunction(RowFunction):
     @property
     def rows(self) -> int:
         lattice = as_lattice(self.basis)
-        return max(least_rows(self.device), DENSE_ROWS if lattice is None else NUFFT_ROWS)
+        return max(least_rows(self.device), DENSE_ROWS if lattice is None else ROWS)
 
     def _outside(self, x: Array) -> Guessed | None:
         """Return which rows are outside the box of a lattice, or so far that all functions but constants vanish.

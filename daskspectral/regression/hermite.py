@@ -60,7 +60,7 @@ class HermiteRegressor(Regressor):
         The functions, `Landmarks()` by default: 500, or n where there are fewer rows. Its kernel "auto" compares
         Matern(1.5), with gradients Matern(2.5), and Gaussian at many scales, by cross-validation on a pilot of 10 000
         rows at most; a kernel whose scale is "auto" is compared with itself at other scales. `choice_` has the table.
-        A FourierLattice serves one to four columns: one pass sums modes, from which kernel, scale and alpha are chosen
+        A FourierLattice serves one to three columns: one pass sums modes, from which kernel, scale and alpha are chosen
         afterwards. Its kernel is the prior of its coefficients, alpha the weight of its squared norm.
     alpha : float, "gcv" or None
         Weight of the penalty, 0 or more. By default the weight with the least error on folds that were left out, for

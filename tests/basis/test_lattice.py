@@ -20,7 +20,7 @@ LATTICES = [
     FourierLattice(4, box=[(-2, 3)]),
     FourierLattice((3, 1), box=[(-2, 3), (1e3, 1e3 + 4)], margin=0.3),
     FourierLattice((1, 2, 1), box=[(-2, 3), None, (0, 1)], periods=[None, 2 * np.pi, None]),
-    FourierLattice(1, periods=[1.0, 2.0, 3.0, 4.0]),
+    FourierLattice(1, periods=[1.0, 2.0, 3.0]),
 ]
 
 
@@ -83,7 +83,7 @@ def test_copies_are_equal() -> None:
 
 
 @pytest.mark.parametrize(
-    ("d", "rows", "m"), [(1, 20_000, 200), (3, 20_000, 5), (1, 300, 37), (2, 30, 1), (2, 3844, 15), (4, 20_000, 2)]
+    ("d", "rows", "m"), [(1, 20_000, 200), (3, 20_000, 5), (1, 300, 37), (2, 30, 1), (2, 3844, 15)]
 )
 def test_frequencies_that_are_left_open_suit_the_rows(d: int, rows: int, m: int) -> None:
     for lattice in (FourierLattice(), FourierLattice(box=[(0, 1)] * d)):
@@ -98,8 +98,8 @@ def test_what_is_given_stays_and_what_cannot_work_is_refused() -> None:
     assert closed.on_box(2, [None, (0, 1)], None).periods == closed.on_box(2, None, (2.0, None)).periods == (2.0, None)
     with pytest.raises(ValueError, match=r"has the periods \(2.0, None\), and \(1.0, None\) are asked for"):
         closed.on_box(2, None, (1.0, None))
-    with pytest.raises(ValueError, match=r"1 to 4 variables, and 5 are asked for.*Choose columns, or take a kernel at"):
-        FourierLattice((1,) * 5)
+    with pytest.raises(ValueError, match="1 to 3 variables"):
+        FourierLattice((1,) * 4)
     assert FourierLattice(35, periods=(1.0, 1.0)).size == 5041
     with pytest.raises(ValueError, match=r"5183 functions"):
         FourierLattice((35, 36), periods=(1.0, 1.0))

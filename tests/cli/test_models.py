@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 import daskspectral as dsp
-from daskspectral.basis import Landmarks, NeuralBasis, TrigonometricBasis
+from daskspectral.basis import Landmarks, NeuralBasis
 from tests.cli.common import call, done, store
 from tests.common import doubtful, written
 
@@ -129,8 +129,6 @@ def test_lattices_networks_densities_and_periods(monkeypatch: pytest.MonkeyPatch
     told = done("fit plane.zarr --lattice 4,3 --periods 0:6.25 --components 3 --penalty 1 --out m.zarr")
     assert "a lattice of Fourier functions" in told
     assert (dsp.load("m.zarr").basis_.orders, dsp.load("m.zarr").basis_.periods) == ((4, 3), (6.25, None))
-    done("fit plane.zarr --operator transfer:1 --lattice 2 --periods 0:6.25,1:9 --components 3 --out t.zarr")
-    assert dsp.load("t.zarr").basis_ == TrigonometricBasis((6.25, 9.0), 4, (2, 2))
     fit = "fit plane.zarr --kernel gaussian:1 --landmarks 20 --periods 0:6.25 --density 1 --out d.zarr"
     assert re.search(r"density     \d+ centres, bandwidth ", done(fit))
     pytest.importorskip("jax", reason="networks are trained by JAX: extra `neural`")
