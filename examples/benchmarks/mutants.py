@@ -28,8 +28,9 @@ import click
 
 ROOT = Path(__file__).resolve().parents[2]
 ALGEBRA = ("ascent", "certificate", "diffusion_functions", "kernel_problem", "problems", "stages")
+CONTRACTS = "tests/test_contracts.py"  # over everything that registers itself
 ROOMS = {
-    **{room: ([room], [f"tests/{room}"]) for room in ("kernels", "forms", "solve", "modes", "groups")},
+    **{room: ([room], [f"tests/{room}", CONTRACTS]) for room in ("kernels", "forms", "solve", "modes", "groups")},
     "moments": (["moments", "passes/folds.py"], ["tests/moments", "tests/passes/test_folds.py"]),
     "embedding": ([f"embedding/{name}.py" for name in ALGEBRA], ["tests/embedding"]),
     "invariance": (["invariance/levels.py"], ["tests/invariance"]),
