@@ -192,7 +192,7 @@ GROUPS: list[tuple[Group, Manifold]] = [
     (groups.FullOrthogonal(2, copies=2), Sphere(4)),
     (groups.PhaseRotations([1, -2]), Sphere(4)),
     (groups.ContinuousTranslations([[1.0, 0.0]]), PeriodicBox([0, 0], [1, 1])),
-    (groups.LieGroup([np.kron(np.eye(2), [[0, -1], [1, 0]])]), Sphere(4)),
+    (groups.LieGroup([TURN - np.diag([0, 0, 1])], [np.diag([1, 1, -1])]), Sphere(3)),
 ]
 
 

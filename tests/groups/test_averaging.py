@@ -104,8 +104,3 @@ def test_what_functions_cost_and_how_many_harmonics_take_as_long() -> None:
     assert (averaged.cost(3), averaged.cost(4), averaged.terms(3)) == (112**3, 0, 112)  # of 112 and of 294 functions
     both = Invariants.of(Product(Sphere(3), Circle()), DirectProduct(Cyclic(3), Rotations(4)))
     assert [both.cost(level) for level in (1, 2)] == [2000, 1000]  # of the levels (0, 1) and (1, 0)
-
-
-def test_levels_too_large_to_solve_for_are_refused() -> None:
-    with pytest.raises(ValueError, match="5000"):
-        Invariants.of(Sphere(10), PhaseRotations([1] * 5)).functions(8)

@@ -1,7 +1,6 @@
-"""Groups by generators: orders against the elements counted one by one, characters, words, refusals."""
+"""Groups by generators: what they do, characters, words, representations, refusals."""
 
 import itertools
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -18,19 +17,22 @@ from daskspectral.groups import (
     DirectProduct,
     Exchange,
     Generated,
-    Group,
     LieGroup,
+    MatrixRepresentation,
     Orthogonal,
     Permutations,
     PhaseRotations,
+    Representation,
     Rotations,
     SignFlips,
     SpecialOrthogonal,
     Translations,
 )
-from daskspectral.groups.elements import _order, orthogonal_elements
+from daskspectral.groups.elements import orthogonal_elements
+from daskspectral.groups.invariants import Invariants
 from daskspectral.groups.names import parse_group
-from daskspectral.manifolds import FlatTorus, Manifold, PeriodicBox, Sphere, invariant_coefficients
+from daskspectral.manifolds import FlatTorus, Sphere, invariant_coefficients
+from tests.common import copied
 
 Array = NDArray[Any]
 TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
@@ -46,29 +48,10 @@ def closed(matrices: list[Array]) -> list[Array]:
     return found
 
 
-@pytest.mark.parametrize(
-    "group",
-    [
-        Permutations(1),
-        Permutations(4),
-        Cyclic(1),
-        Cyclic(6),
-        SignFlips(3),
-        Rotations(1),
-        Rotations(4, 5, plane=(3, 1)),
-        DirectProduct(SignFlips(2), DirectProduct(Cyclic(3), Rotations(5))),
-    ],
-    ids=repr,
-)
-def test_orders_by_enumeration(group: Group) -> None:
-    found = closed([g.matrix for g in group.generators])
-    assert len(found) == group.order
-    assert (SignFlips(300).order, len(Permutations(200).generators)) == (2**300, 2)  # nothing is enumerated
-
-
 def test_what_generators_do() -> None:
     x = np.array([[1.0, 2, 3, 4]])
     swap, cycle = Permutations(4).generators
+    assert (SignFlips(300).order, len(Permutations(200).generators)) == (2**300, 2)  # nothing is enumerated
     assert swap(x).tolist() == [[2, 1, 3, 4]]
     assert cycle(x).tolist() == [[4, 1, 2, 3]]
     assert SignFlips(4).generators[2](x).tolist() == [[1, 2, -3, 4]]
@@ -102,12 +85,6 @@ def test_elements_are_closed_and_distinct(d: int, count: int, seed: int) -> None
         assert names(found @ g) == names(found)
     assert orthogonal_elements(generators, len(found)) is not None
     assert len(found) == 1 or orthogonal_elements(generators, len(found) - 1) is None
-
-
-def test_orders_of_matrices() -> None:
-    turn, irrational = Rotations(5).generators[0].matrix, [[np.cos(1), -np.sin(1)], [np.sin(1), np.cos(1)]]
-    assert [_order(turn, most) for most in (4, 5, 12)] == [None, 5, 5]
-    assert _order(np.array(irrational), 1000) is None
 
 
 def test_words_are_products_of_generators_their_inverses_and_flows() -> None:
@@ -165,21 +142,6 @@ def test_invariant_dimensions_are_averaged_characters(data: Any, whole: Callable
 
 
 @pytest.mark.parametrize(
-    ("manifold", "group"),
-    [
-        (Sphere(3), Permutations(4)),
-        (FlatTorus(2), Permutations(4)),
-        (FlatTorus(2), SpecialOrthogonal(4)),
-        (PeriodicBox([0, 0], [1, 2]), Permutations(2)),
-    ],
-    ids=repr,
-)
-def test_other_groups_are_refused(manifold: Manifold, group: Group) -> None:
-    with pytest.raises(ValueError, match=re.escape(repr(group))):
-        group.check(manifold)
-
-
-@pytest.mark.parametrize(
     "make",
     [
         lambda: Permutations(0),
@@ -201,10 +163,27 @@ def test_other_groups_are_refused(manifold: Manifold, group: Group) -> None:
         lambda: PhaseRotations([0.5, 1]),
         lambda: SpecialOrthogonal(2, 0),
         lambda: ContinuousTranslations([[1, 0], [0, 0]]),
+        lambda: Permutations(4).check(Sphere(3)),
+        lambda: Permutations(4).check(FlatTorus(2)),
+        lambda: SpecialOrthogonal(4).check(FlatTorus(2)),
+        lambda: Invariants.of(Sphere(10), PhaseRotations([1] * 5)).functions(8),  # more than 5000 are not solved for
+        lambda: MatrixRepresentation(np.eye(3)),
+        lambda: MatrixRepresentation([np.eye(2), np.eye(3)]),
+        lambda: MatrixRepresentation(np.full((1, 2, 2), np.nan)),
+        lambda: MatrixRepresentation([np.eye(2), 2 * np.eye(2)]),
+        lambda: MatrixRepresentation([[[1 + 7e-12]]]),
+        lambda: MatrixRepresentation([np.eye(2)], [np.zeros((3, 3))]),
+        lambda: MatrixRepresentation([np.eye(2)], [[[0.0, -1 + 1e-9], [1, 0]]]),
+        lambda: MatrixRepresentation([np.eye(2)]).matrices(Permutations(3)),
+        lambda: Representation.of("tensor"),
+        *(
+            lambda name=name: parse_group(name, 3)
+            for name in ("rotations", "rotations:x", "permutations:2", "spin", "cyclic+")
+        ),
     ],
 )
-def test_bad_arguments(make: Callable[[], Group]) -> None:
-    with pytest.raises(ValueError, match=r"must be|expected|takes|act on|algebra"):
+def test_bad_arguments(make: Callable[[], object]) -> None:
+    with pytest.raises(ValueError, match=r"must be|expected|takes|acts? on|algebra|there is no|at most"):
         make()
 
 
@@ -213,6 +192,17 @@ def test_groups_by_name() -> None:
     assert parse_group("rotations:3", 5) == Rotations(3, 5)
     both = parse_group("cyclic+signflips", 3)
     assert len(both.generators) == len(Cyclic(3).generators) + len(SignFlips(3).generators)
-    for name in ("rotations", "rotations:x", "permutations:2", "spin", "cyclic+"):
-        with pytest.raises(ValueError, match="there is no group"):
-            parse_group(name, 3)
+
+
+def test_representations_and_their_copies() -> None:
+    group, vector = Generated([Permutations(3), SignFlips(3), SpecialOrthogonal(3)]), Representation.of("vector")
+    np.testing.assert_array_equal(vector.matrices(group), [g.matrix for g in group.generators])
+    np.testing.assert_array_equal(vector.derived(group), [x.matrix for x in group.algebra])
+    assert vector.matrices(Cyclic(1)).shape == (0, 1, 1)
+    given = MatrixRepresentation(np.eye(2)[None], [TURN])
+    assert Representation.of(given) is given
+    np.testing.assert_array_equal(Representation.of([np.eye(2)]).matrices(Cyclic(4)), [np.eye(2)])
+    np.testing.assert_array_equal(copied(given).given, given.given)
+    np.testing.assert_array_equal(given.derived(SpecialOrthogonal(2)), [TURN])
+    assert copied(vector) == vector
+    assert (vector.components(group), given.components(Cyclic(4))) == (3, 2)

@@ -15,14 +15,11 @@ from daskspectral.groups import (
     FullOrthogonal,
     Generated,
     Group,
-    KillingField,
     LieGroup,
     PhaseRotations,
-    Rotations,
     SpecialOrthogonal,
 )
-from daskspectral.manifolds import Circle, Manifold, PeriodicBox, Product, Sphere, invariant_coefficients
-from daskspectral.registry import decode, encode
+from daskspectral.manifolds import Manifold, PeriodicBox, Product, Sphere, invariant_coefficients
 
 Array = NDArray[Any]
 TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
@@ -120,28 +117,3 @@ def test_rounded_matrices_are_made_whole() -> None:
     np.testing.assert_array_equal(LieGroup([exact]).algebra[0].matrix, exact)
     plane = np.pad(TURN, (0, 1)) * (1 + 1e-8)
     np.testing.assert_array_equal(LieGroup([plane]).algebra[0].matrix != 0, np.pad(TURN, (0, 1)) != 0)
-
-
-GROUPS: list[tuple[Group, Manifold]] = [
-    (SpecialOrthogonal(3, 2), Sphere(6)),
-    (LieGroup([np.pad(TURN, (0, 1))], [np.diag([1, 1, -1])]), Sphere(3)),
-    (LieGroup([KillingField(np.zeros((2, 2)), [1 / (2 * np.pi), 0])]), PeriodicBox([0, 0], [1, 1])),
-    (ContinuousTranslations([[1, 0], [1, -2]]), PeriodicBox([0, 0], [1, 2])),
-    (DirectProduct(PhaseRotations([1]), Rotations(3)), Product(Circle(), Circle())),
-]
-
-
-@pytest.mark.parametrize(("group", "manifold"), GROUPS, ids=repr)
-def test_states_words_and_elements(group: Group, manifold: Manifold) -> None:
-    again = decode(encode(group), Group)
-    assert repr(again) == repr(group)
-    assert again.order is None
-    for parts in ((group.generators, again.generators), (group.algebra, again.algebra)):
-        for a, b in zip(*parts, strict=True):
-            np.testing.assert_array_equal(a.matrix, b.matrix)
-            np.testing.assert_array_equal(a.shift, b.shift)
-    rng = np.random.default_rng(0)
-    x = manifold.sample(5, rng)
-    moved = [group.word(rng, 5)(x) for _ in range(4)]
-    assert np.abs(np.diff(moved, axis=0)).max() > 0.01
-    manifold.check(np.concatenate(moved))

@@ -1,4 +1,4 @@
-"""Means over groups on spheres: functions against sums over elements, and slopes."""
+"""Means over groups on spheres: functions against sums over elements."""
 
 from itertools import permutations, product
 
@@ -75,23 +75,3 @@ def test_sums_over_elements_and_partitions_agree(name: str, degree: int, seed: i
         functions = each.functions(degree)
         assert functions.size == each.dimension(degree)
         np.testing.assert_allclose(reproduced(functions, v, w), wanted, atol=1e-9)
-
-
-AVERAGES: dict[str, Average] = {
-    "finite": FiniteAverage(permuted(4)),
-    "partitions": PermutationAverage((ElementBlock((0, 1, 2)), ElementBlock((3, 4), signs=True))),
-}
-
-
-@pytest.mark.parametrize("name", AVERAGES)
-@settings(max_examples=4)
-@given(degree=st.sampled_from([2, 4, 6]), seed=st.integers(0, 2**32 - 1))
-def test_derivatives_are_slopes(name: str, degree: int, seed: int) -> None:
-    """Along any direction, also off the sphere: functions are constant along rays."""
-    average = AVERAGES[name]
-    x, step = points(7, average.ambient, seed), 1e-5 * points(7, average.ambient, seed + 1)
-    functions = average.functions(degree)
-    slopes = (functions.values(x + step) - functions.values(x - step)) / 2e-5
-    np.testing.assert_allclose(functions.derivatives(x, step / 1e-5), slopes, atol=2e-6)
-    np.testing.assert_allclose(functions.derivatives(x, x), 0, atol=1e-10)
-    np.testing.assert_allclose(functions.values(3 * x), functions.values(x), atol=1e-12)

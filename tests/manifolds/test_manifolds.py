@@ -99,6 +99,8 @@ def test_maps_that_are_no_isometries(manifold: Manifold, move: Isometry | Killin
         (lambda: Implicit(lambda x: np.stack([radial(x)] * 2), 4, 2).normals(np.eye(4)), "normals 0 and 1"),
         (lambda: Implicit(lambda x: np.where(x > 1, np.nan, radial(x)), 2).normals([[1, 0], [2, 0]]), "row 1"),
         (lambda: S.check(np.ones((4, 3), dtype=complex)), "complex128"),
+        (lambda: S.check([[1, 0, 0], [np.nan, 0, 1]], tolerance=2), "row 1"),
+        (lambda: S.tangents(np.ones((4, 11))), r"\(4, 11\)"),
         (lambda: C.normals([[1, 0], [0, 0]]), "row 1"),
         (lambda: Isometry(np.eye(2)) @ Isometry(np.eye(3)), "of 2 and of 3"),
     ],

@@ -1,6 +1,5 @@
-"""What all manifolds hold to: frames, orthonormal eigenfunctions, their slopes, and the actions of isometries."""
+"""Eigenfunctions of manifolds: the addition theorem, actions of isometries and Killing fields, saved points."""
 
-import pickle
 from typing import Any
 
 import numpy as np
@@ -8,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from sklearn.base import clone
 
-from daskspectral.manifolds import Interval, Manifold, Sphere
+from daskspectral.manifolds import Interval, Manifold
 from daskspectral.manifolds.eigenspace import dense
 from daskspectral.registry import decode, encode
 from tests.manifolds.common import CASES
@@ -26,31 +24,6 @@ def projectors(manifold: Manifold, x: Array) -> Array:
 
 
 @cases
-def test_frames_are_orthonormal_and_complete(name: str) -> None:
-    manifold = CASES[name].manifold
-    x = manifold.sample(7, np.random.default_rng(0))
-    frame = normals = manifold.normals(x)
-    assert normals.shape == (manifold.codimension, 7, manifold.ambient)
-    assert manifold.codimension + manifold.dimension == manifold.ambient
-    tangents = manifold.tangents(x)
-    if tangents is not None:
-        frame = np.concatenate([normals, tangents])
-        assert len(frame) == manifold.ambient
-    products = np.einsum("acd,bcd->cab", frame, frame)
-    assert np.abs(products - np.eye(len(frame))).max(initial=0) < 1e-12
-
-
-@cases
-def test_functions_are_orthonormal_for_uniform_samples(name: str) -> None:
-    manifold = CASES[name].manifold
-    x = manifold.sample(20_000, np.random.default_rng(0))
-    manifold.check(x, tolerance=1e-12)
-    values = np.hstack([manifold.eigenfunctions(level).values(x) for level in range(3)])
-    assert np.abs(values.T @ values / len(x) - np.eye(values.shape[1])).max() < 0.08
-    np.testing.assert_array_equal(x, manifold.sample(20_000, np.random.default_rng(0)))
-
-
-@cases
 def test_squares_of_values_and_slopes_sum_to_the_multiplicity_and_the_eigenvalue(name: str) -> None:
     """The addition theorem of homogeneous spaces, and its Laplacian: exact at every point."""
     manifold, _, _, levels = CASES[name]
@@ -61,18 +34,6 @@ def test_squares_of_values_and_slopes_sum_to_the_multiplicity_and_the_eigenvalue
         slopes = sum(space.derivatives(x, onto[:, axis]) ** 2 for axis in range(manifold.ambient))
         np.testing.assert_allclose(np.sum(space.values(x) ** 2, axis=1), space.size, rtol=1e-9)
         np.testing.assert_allclose(slopes.sum(axis=1), space.size * space.eigenvalue, rtol=1e-9)
-
-
-@cases
-def test_derivatives_by_differences(name: str) -> None:
-    manifold, _, _, levels = CASES[name]
-    rng = np.random.default_rng(0)
-    x = manifold.sample(6, rng) * (1 if isinstance(manifold, Interval) else 1.25)  # off it, too
-    v, step = rng.standard_normal(x.shape), 1e-5
-    for level in range(min(levels, 5)):
-        space = manifold.eigenfunctions(level)
-        expected = (space.values(x + step * v) - space.values(x - step * v)) / (2 * step)
-        np.testing.assert_allclose(space.derivatives(x, v), expected, atol=1e-5 * (1 + space.eigenvalue))
 
 
 @cases
@@ -115,13 +76,9 @@ def test_fields_act_by_antisymmetric_matrices_that_keep_brackets(name: str, seed
 
 
 @cases
-def test_states_and_saved_points_make_the_same_functions(name: str) -> None:
+def test_saved_points_make_the_same_functions(name: str) -> None:
     manifold, _, _, levels = CASES[name]
     again = decode(encode(manifold), Manifold)
-    assert again == manifold == pickle.loads(pickle.dumps(manifold)) == clone(manifold)
-    assert len({again, manifold}) == 1
-    assert type(manifold)(**manifold.get_params(deep=False)) == manifold
-    assert again != Sphere(5)
     x = manifold.sample(4, np.random.default_rng(0))
     for level in range(min(levels, 5)):
         space = manifold.eigenfunctions(level)
@@ -131,15 +88,3 @@ def test_states_and_saved_points_make_the_same_functions(name: str) -> None:
             moved = tuple(p[::-1].copy() for p in space.points())
             other = manifold.eigenfunctions(level, moved).values(x)
             np.testing.assert_allclose(other @ other.T, found.values(x) @ found.values(x).T, atol=1e-10)
-
-
-@cases
-def test_points_off_the_manifold_are_told(name: str) -> None:
-    manifold = CASES[name].manifold
-    x = manifold.sample(9, np.random.default_rng(0))
-    x[4, 0] = np.nan
-    with pytest.raises(ValueError, match="row 4"):
-        manifold.check(x, tolerance=2)
-    for call in (manifold.normals, manifold.tangents, manifold.distance, manifold.check):
-        with pytest.raises(ValueError, match=r"\(4, 11\)"):
-            call(np.ones((4, 11)))
