@@ -1,6 +1,5 @@
 """The semidefinite program: a closed form, dense loops for each pass, and proofs from written-out matrices alone."""
 
-from collections import deque
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -9,13 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskspectral.embedding.ascent import AscentProblem, Iterate, _quasi_newton, _two_loop, accelerated
+from daskspectral.embedding.ascent import AscentProblem, accelerated
 from daskspectral.embedding.certificate import certify_dense
 from daskspectral.embedding.problems import Deflated, ExactProblem, Frame, Largest, LowRankProblem, Prove, Pull
-from daskspectral.embedding.stages import solve_accelerated, solve_power, solve_stages
-from tests.solve.common import Array, gaussian, inverse_hessian, moons, skew, spd
-
-ROOT2 = np.sqrt(2)  # exp(-r^2 / h^2) is a Gaussian of scale h / sqrt(2)
+from daskspectral.embedding.stages import solve_accelerated, solve_power
+from tests.embedding.moons import Array, gaussian
+from tests.solve.common import moons, skew
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Case:
 def case(n: int = 40, bandwidth: float = 0.5, own: bool = False) -> Case:
     """Two moons, all points; `own` bounds on the diagonal instead of alpha(x)."""
     x = 2 * moons(n)
-    k = gaussian(x, x, bandwidth / ROOT2)
+    k = gaussian(x, x, bandwidth)
     m = [sum(row) for row in k]
     abar = [[k[i, j] / np.sqrt(m[i] * m[j]) - np.sqrt(m[i] * m[j]) / sum(m) for j in range(n)] for i in range(n)]
     matrix = Deflated(k, k.sum(axis=1))
@@ -66,7 +64,7 @@ def summed(block: Any, k: Array, v: Array, d: Array | None, cuts: list[int]) -> 
 def low_case(own: bool = False) -> Case:
     """Fifty points and twelve landmarks."""
     x = 2 * moons(50)
-    gram, k = (gaussian(x[:48:4], y, 1 / ROOT2) for y in (x[:48:4], x))
+    gram, k = (gaussian(x[:48:4], y, 1.0) for y in (x[:48:4], x))
     frame = Frame.of(gram, k.sum(axis=1))
     values, vectors = np.linalg.eigh(gram)  # psi of another whitening: the same up to a rotation
     psi = [vectors.T @ k[:, i] / np.sqrt(values) for i in range(50)]
@@ -176,33 +174,6 @@ def test_a_pass_with_landmarks(own: bool) -> None:
     np.testing.assert_allclose(widened, np.column_stack([point, 0.1 * np.linalg.norm(point) * f[0]]))
 
 
-def test_a_step_is_that_of_bfgs_shortened_where_it_gains_nothing() -> None:
-    rng = np.random.default_rng(0)
-    bend = spd(6, rng)
-    pairs = deque((s, s @ bend) for s in rng.standard_normal((3, 6)))
-    metric = inverse_hessian(list(pairs), np.vdot(*pairs[-1]) / np.vdot(pairs[-1][1], pairs[-1][1]) * np.eye(6))
-    gradient = rng.standard_normal(6)
-    np.testing.assert_allclose(_two_loop(gradient, pairs), metric @ gradient, rtol=1e-9)
-    for x, bend, points in (
-        (1.0, 0.05, [-19, -1, 0]),  # the first two do not gain: the least of the slopes' secants is a tenth
-        (1e-8, 0.6, [-0.4e-8 / 0.6]),  # gains are rounding: the slope decides
-        (1e-8, 0.52, [-0.48e-8 / 0.52, (1 - 0.5 / 0.52) * 1e-8]),
-        (1.0, -1.0, []),  # no ascent
-    ):
-        seen: list[float] = []
-
-        def parabola(point: Array, seen: list[float] = seen) -> Iterate:
-            seen.append(float(point[0]))
-            return Iterate(point, 1 - float(point @ point) / 2, -point, point, 1.0, np.eye(1))
-
-        start, one = parabola(np.array([x])), deque([(np.ones(1), np.full(1, bend))])
-        found = _quasi_newton(parabola, start, one, 9)
-        assert (found is None) == (not points)
-        assert seen[1:] == pytest.approx(points, rel=1e-6, abs=1e-12)
-    assert _quasi_newton(parabola, parabola(np.ones(1)), deque([(np.ones(1), np.full(1, 0.05))]), 2) is None
-    assert seen[-3:] == pytest.approx([1, -19, -1])
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_the_solution_is_optimal_from_any_start(name: str) -> None:
     """Primal feasible, dual feasible, and equal: from the written-out matrices alone. One column grows to the rank."""
@@ -216,7 +187,7 @@ def test_the_solution_is_optimal_from_any_start(name: str) -> None:
     np.testing.assert_allclose(e.T @ e, np.diag(found.eigenvalues), atol=1e-9 * found.eigenvalues[0])
     assert (np.diff(found.eigenvalues) <= 0).all()
     assert found.certificate.optimal
-    assert found.passes == len(found.objectives) < 400
+    assert found.passes == len(found.objectives) < {"all": 120, "own": 300, "low": 45, "low, own": 50}[name]
     other = one.solved(columns=1)
     assert other.certificate.optimal
     np.testing.assert_allclose(found.objective, other.objective, rtol=1e-9)
@@ -227,90 +198,30 @@ def test_the_solution_is_optimal_from_any_start(name: str) -> None:
 # -- certificates ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("columns", "passes"), [(1, 3), (3, 8), (5, 30)])
-def test_the_gap_is_a_bound_at_every_point(columns: int, passes: int) -> None:
-    one = case(60, 0.5)
-    best = one.solved().objective
-    last = accelerated(one.problem, one.draw(columns), residual=1e-11, max_passes=passes).last
-    found = one.problem.certify(last.point, 1e-9)
-    e = one.embedding(last.point)
-    y = np.diag(one.abar @ e @ e.T) / one.d
-    least = np.linalg.eigvalsh(np.diag(y) - one.abar)[0]
-    assert found.least_eigenvalue == pytest.approx(least, abs=1e-12)
-    assert found.gap == max(0.0, -found.least_eigenvalue) * one.d.sum()
-    assert last.objective + found.gap >= best * (1 - 1e-11)
-    assert found.optimal == (found.gap <= 1e-9 * last.objective)
-    assert (found.direction is None) == found.optimal
-    if not found.optimal:  # it leads up
-        image = (np.diag(y) - one.abar) @ found.direction
-        np.testing.assert_allclose(image, least * found.direction, atol=1e-10)
-
-
-@pytest.mark.parametrize(("columns", "passes", "scale"), [(1, 3, 0.1), (3, 8, 1.0), (4, 40, 30.0)])
-def test_the_low_rank_gap_is_a_bound_at_every_point(columns: int, passes: int, scale: float) -> None:
-    one = low_case()
-    assert one.f is not None
+@pytest.mark.parametrize(
+    ("low", "columns", "passes", "scale"),
+    [(False, 1, 3, 1.0), (False, 5, 30, 1.0), (True, 1, 3, 0.1), (True, 4, 40, 30.0)],
+)
+def test_the_gap_is_a_bound_at_every_point(low: bool, columns: int, passes: int, scale: float) -> None:
+    """With landmarks by the eigenvalues of sum F_i F_i^T / y_i, whatever the scale of the state."""
+    one = low_case() if low else case(60, 0.5)
     best = one.solved().objective
     last = accelerated(one.problem, scale * one.draw(columns), residual=1e-11, max_passes=passes).last
-    found = one.problem.certify(last.point, 1e-9)
-    e, y = one.embedding(last.point), np.linalg.norm(one.f @ last.point, axis=1) / np.sqrt(one.d)
-    assert last.objective <= np.sum((one.f.T @ e) ** 2) * (1 + 1e-12)
-    square = one.f.T / y @ one.f
-    largest = np.linalg.eigvalsh(square)[-1]
-    scale_of_y = one.d @ y / np.sum(one.problem.frame.projected(last.point) ** 2)
-    expected = min(0.0, scale_of_y - largest) * y.max()
-    assert found.least_eigenvalue == pytest.approx(expected, rel=1e-8, abs=1e-10)
-    assert found.gap == pytest.approx(-expected * one.d.sum(), rel=1e-8, abs=1e-9)
-    again = one.problem.certify(scale * last.point, 1e-9)  # B does not depend on the scale
-    np.testing.assert_allclose(again.gap, found.gap, rtol=1e-8, atol=1e-11)
+    found, e = one.problem.certify(last.point, 1e-9), one.embedding(last.point)
+    y = np.diag(one.abar @ e @ e.T) / one.d
+    if one.f is not None:
+        y = np.linalg.norm(one.f @ last.point, axis=1) / np.sqrt(one.d)
+        values, vectors = np.linalg.eigh(one.f.T / y @ one.f)
+        scale_of_y = one.d @ y / np.sum(one.problem.frame.projected(last.point) ** 2)
+        least, direction = min(0.0, scale_of_y - values[-1]) * y.max(), vectors[:, -1]
+        np.testing.assert_allclose(one.problem.certify(9 * last.point, 1e-9).gap, found.gap, rtol=1e-8, atol=1e-11)
+    else:
+        values, vectors = np.linalg.eigh(np.diag(y) - one.abar)
+        least, direction = values[0], vectors[:, 0]
+    assert found.least_eigenvalue == pytest.approx(least, rel=1e-8, abs=1e-10)
+    assert found.gap == pytest.approx(max(0.0, -least) * one.d.sum(), rel=1e-8, abs=1e-9)
+    assert last.objective <= np.trace(one.abar @ e @ e.T) * (1 + 1e-11)
     assert last.objective + found.gap >= best * (1 - 1e-10)
-    assert found.optimal == (found.gap <= 1e-9 * last.objective)
-    assert found.optimal or np.allclose(square @ found.direction, largest * found.direction, rtol=1e-4, atol=1e-8)
-
-
-def test_a_proof_is_not_deceived() -> None:
-    """By points of second order of too small a rank, from which no step rises."""
-    one = case(60, 0.5)
-    best = one.solved(1e-11)
-    assert one.problem.certify(best.point, 1e-8).optimal
-    power: dict[str, Any] = {"residual": 0.0, "max_passes": 200, "warm_up": 200}
-    stuck = [accelerated(one.problem, one.draw(1, seed), **power).last for seed in range(5)]
-    stuck = [last for last in stuck if last.objective < best.objective * (1 - 1e-6)]
-    assert stuck
-    for last in stuck:
-        assert last.residual < 1e-7  # signs that no power step changes
-        found = one.problem.certify(last.point, 1e-8)
-        assert not found.optimal
-        assert found.gap >= best.objective - last.objective
-
-
-# -- stages ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("low", [False, True])
-def test_further_columns_are_of_what_the_first_leave(low: bool) -> None:
-    """Abar - Abar E (E^T Abar E)^+ E^T Abar, written out; its rank falls by that of E."""
-    one = low_case() if low else case(40, 1.5)
-    stages = solve_stages(
-        one.problem,
-        lambda k: one.draw(4, k),
-        lambda problem, start: solve_accelerated(problem, start, tolerance=1e-8, max_passes=3000),
-        5,
-    )
-    assert sum(stage.rank for stage in stages) >= 5 > sum(stage.rank for stage in stages[:-1])
-    left = one.abar
-    for stage, following in pairwise(stages):
-        e = one.embedding(stage.solution.point)
-        left = left - left @ e @ np.linalg.pinv(e.T @ left @ e, rcond=1e-9) @ e.T @ left
-        solution = following.solution
-        e = one.embedding(following.problem.frame.projected(solution.point) if low else solution.point)
-        assert solution.objective == pytest.approx(np.trace(left @ e @ e.T), rel=1e-4)
-        assert not following.problem.spent
-        if not low:
-            matrix = following.problem.matrix
-            np.testing.assert_allclose(matrix @ np.eye(40), left, atol=1e-8)
-            np.testing.assert_allclose(matrix.diagonal(), np.diag(left), atol=1e-8)
-            weights = case(40, 1.5).problem.matrix.product @ matrix.weights(e) / np.sqrt(matrix.m)[:, None]
-            np.testing.assert_allclose(weights, left @ e, atol=1e-8)
-    (alone,) = solve_stages(one.problem, lambda k: one.draw(4), lambda problem, start: one.solved(1e-8), None)
-    assert alone.rank == len(alone.solution.eigenvalues)
+    assert found.optimal == (found.gap <= 1e-9 * last.objective) == (found.direction is None)
+    if not found.optimal:  # it leads up
+        np.testing.assert_allclose(np.abs(found.direction @ direction), 1, rtol=1e-6)

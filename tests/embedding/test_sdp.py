@@ -201,14 +201,14 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
 def test_bandwidths_and_points_that_say_nothing(method: str) -> None:
     model = make(method=method, count=20)
     far = np.concatenate([X[:10], X[10:20] + 1e7])
-    for bandwidth, x, message in (
-        (0.001, X[:20], "bandwidth 0.001"),
-        (0.001, X[[*range(20), 0, 1]], "equal points"),
-        (1e7, X, "rank one"),
-        (1.0, np.ones((30, 2)), "rank one"),
-        (0.5, far, "lose their digits"),
+    for bandwidth, x in (
+        (0.001, X[:20]),
+        (0.001, X[[*range(20), 0, 1]]),
+        (1e7, X),
+        (1.0, np.ones((30, 2))),
+        (0.5, far),
     ):
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match="at bandwidth"):
             clone(model).set_params(bandwidth=bandwidth).fit(x)
 
 
@@ -226,13 +226,11 @@ def test_one_far_outlier(method: str) -> None:
         make(method=method).fit(x)
 
 
-@pytest.mark.parametrize("changes", [{"bandwidth": -1}, {"solver": "power"}, {"n_components": 160}], ids=str)
-def test_parameters_that_are_refused(changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("changes", "n"),
+    [({"bandwidth": -1}, 160), ({"solver": "power"}, 160), ({"n_components": 160}, 160), ({"method": "exact"}, 3001)],
+    ids=str,
+)
+def test_parameters_that_are_refused(changes: dict[str, Any], n: int) -> None:
     with pytest.raises((ValueError, TypeError), match=next(iter(changes))):
-        make(**({"bandwidth": 0.7} | changes)).fit(X)
-
-
-def test_all_pairs_are_of_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("daskspectral.embedding.sdp.EXACT_ROWS", 159)
-    with pytest.raises(ValueError, match="159 rows"):
-        make(method="exact").fit(X)
+        make(**({"bandwidth": 0.7} | changes)).fit(moons(n))

@@ -22,6 +22,7 @@ from daskspectral.groups.invariants import Invariants
 from daskspectral.manifolds import Circle, Manifold, PeriodicBox, Product, Sphere
 from daskspectral.manifolds.averages import FiniteAverage, PermutationAverage
 from daskspectral.manifolds.eigenspace import Combination
+from daskspectral.manifolds.zonal import SphereKernel
 
 Array = NDArray[np.float64]
 IRRATIONAL = Isometry([[np.cos(1), -np.sin(1), 0], [np.sin(1), np.cos(1), 0], [0, 0, 1]])
@@ -45,19 +46,31 @@ def test_the_average_of_a_group() -> None:
     assert Invariants.of(Sphere(4), PhaseRotations([1, -2])).average is None
 
 
-@pytest.mark.parametrize("group", [Permutations(5), Generated([DirectProduct(Permutations(4), SignFlips(2)), MINUS])])
-def test_permutations_in_blocks_are_found_in_any_order_of_the_generators(group: Group) -> None:
-    """The same sums as over all elements, from generators that are swaps, flips and what is made of them."""
-    matrices = [g.matrix for g in group.generators]
-    every = orthogonal_elements(np.array(matrices), 2000)
+@pytest.mark.parametrize(
+    "group",
+    [
+        Permutations(5),
+        DirectProduct(Permutations(3), Generated([Permutations(2), SignFlips(2)])),
+        Generated([DirectProduct(Permutations(4), SignFlips(2)), MINUS]),
+    ],
+    ids=repr,
+)
+def test_averages_are_sums_over_elements(group: Group) -> None:
+    """The mean of Z_l(v . g w), one element after another, from the generators in any order."""
+    matrices, rng = [g.matrix for g in group.generators], np.random.default_rng(0)
+    every, sphere = orthogonal_elements(np.array(matrices), 2000), Sphere(group.dimension)
     assert every is not None
-    x = Sphere(len(matrices[0])).sample(4, np.random.default_rng(0))
-    for generators in (matrices, matrices[::-1]):
-        average = average_over(generators)
-        assert type(average) is PermutationAverage
-        for degree in (2, 3, 4):
-            values, wanted = (each.functions(degree).values(x) for each in (average, FiniteAverage(every)))
-            np.testing.assert_allclose(values @ values.T, wanted @ wanted.T, atol=1e-9)
+    v, w = sphere.sample(4, rng), sphere.sample(5, rng)
+    averages = average_over(matrices), average_over(matrices[::-1]), FiniteAverage(every)
+    assert [type(average) for average in averages] == [PermutationAverage, PermutationAverage, FiniteAverage]
+    for degree in range(8):
+        zonal = SphereKernel(group.dimension, degree)
+        wanted = np.mean([zonal.between(v, w @ g.T) for g in every], axis=0)
+        for average in averages:
+            assert average is not None
+            functions = average.functions(degree)
+            assert functions.size == average.dimension(degree)
+            np.testing.assert_allclose(functions.values(v) @ functions.values(w).T, wanted, atol=1e-9)
 
 
 @pytest.mark.parametrize(

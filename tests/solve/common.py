@@ -49,12 +49,3 @@ def positive(whitened: Array) -> bool:
 def skew(matrix: Array) -> Array:
     """An antisymmetric matrix of the same size: what rounding adds to sums, and more. The symmetric part counts."""
     return np.asarray(np.triu(matrix, 1) - np.tril(matrix, -1))
-
-
-def inverse_hessian(pairs: list[tuple[Array, Array]], first: Array) -> Array:
-    """The matrix of BFGS from pairs of steps and changes of a gradient, the oldest first, update by update."""
-    found = first
-    for step, change in ((s.ravel(), y.ravel()) for s, y in pairs):
-        turn = np.eye(len(first)) - np.outer(step, change) / (step @ change)
-        found = turn @ found @ turn.T + np.outer(step, step) / (step @ change)
-    return found
