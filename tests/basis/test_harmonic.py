@@ -26,7 +26,6 @@ from daskspectral.groups import (
     VectorRepresentation,
 )
 from daskspectral.manifolds import Circle, FlatTorus, Manifold, PeriodicBox, Product, Sphere
-from daskspectral.manifolds.zonal import KernelFunctions, ZonalSpace
 from daskspectral.moments import Measure
 from daskspectral.operators import Laplacian
 from daskspectral.operators.regression import Regression
@@ -134,22 +133,7 @@ def test_sums_on_the_sphere_are_closed_forms() -> None:
             assert found == pytest.approx(0 if odd else value, abs=1e-12)
 
 
-# eigenspaces that are never built
-
-
-@pytest.fixture
-def unbuilt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An eigenspace of more than 250 functions is an error."""
-    of = ZonalSpace.of
-
-    def small(manifold: Manifold, kernel: Any, points: Any) -> ZonalSpace:
-        assert kernel.size <= 250
-        return of(manifold, kernel, points)
-
-    monkeypatch.setattr(ZonalSpace, "of", small)
-
-
-def test_levels_are_whole_and_as_many_as_fit(unbuilt: None) -> None:
+def test_levels_are_whole_and_as_many_as_fit() -> None:
     assert [HarmonicBasis(S2, n).size for n in (1, 3, 4, 8, 9)] == [1, 1, 4, 4, 9]
     for most, levels in ((1, 1), (5, 4), (20, 7), (26, 8)):
         basis = InvariantBasis.within(Sphere(8), Permutations(8), most_invariant=most)
@@ -161,16 +145,7 @@ def test_levels_are_whole_and_as_many_as_fit(unbuilt: None) -> None:
         assert len(fewer.multiplicities) == levels
 
 
-def test_only_small_eigenspaces_are_built(unbuilt: None) -> None:
-    basis = InvariantBasis(HarmonicBasis(Sphere(9), 7000), SIGNED)
-    assert [type(f) is KernelFunctions for f in basis.functions] == [False] * 4 + [True] * 3
-    assert [u is None for u in basis.vectors] == [False] * 4 + [True] * 3
-    parts = basis.by_level(np.arange(float(basis.size)))
-    assert [len(part) for part in parts] == [1, 9, 44, 156, *basis.dimensions[4:]]
-    np.testing.assert_array_equal(np.concatenate(parts[4:]), np.arange(basis.size)[-sum(basis.dimensions[4:]) :])
-
-
-def test_products_are_those_of_the_factors(unbuilt: None) -> None:
+def test_products_are_those_of_the_factors() -> None:
     """Functions of a circle and a sphere, next to products by hand."""
     basis = LARGE["beside a circle"]
     circle = InvariantBasis.within(PeriodicBox([0], [1]), SignFlips(1), most_invariant=8, tolerance=np.inf)

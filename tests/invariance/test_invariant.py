@@ -1,4 +1,4 @@
-"""InvariantRegressor against sums over an enumerated group, dense least squares, and its own promises."""
+"""InvariantRegressor against sums over an enumerated group, dense least squares and finite differences."""
 
 from itertools import permutations
 from pathlib import Path
@@ -6,13 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.special
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral import groups as gr
-from daskspectral.manifolds import FlatTorus, Implicit, Manifold, PeriodicBox, Sphere
+from daskspectral.groups import DirectProduct, Group, Permutations, Translations
+from daskspectral.groups.elements import orthogonal_elements
+from daskspectral.manifolds import FlatTorus, Implicit, Manifold, PeriodicBox, Product, Sphere
 from tests.common import assert_close, doubtful
 
 Array = NDArray[Any]
@@ -149,24 +154,6 @@ def test_coefficients_are_those_of_each_levels_harmonics(name: str, solver: str,
 # -- how many functions ------------------------------------------------------------------------------------------------
 
 
-BOUNDED: list[tuple[Manifold, int, gr.Group | None, int, int]] = [
-    (S2, 100, gr.SignFlips(3), 17**2, 45),  # 1 + l / 2 of each even degree: 1 + 2 + ... + 9
-    (PeriodicBox([0, 0], [1, 1]), 30, gr.Generated([gr.SignFlips(2), gr.Permutations(2)]), 81, 15),  # a >= b, to 5^2
-    (Sphere(10), 500, gr.Permutations(10), sum(map(Sphere(10).multiplicity, range(12))), 97),  # never built
-]
-
-
-@doubtful
-@pytest.mark.parametrize(("manifold", "n", "group", "most", "invariant"), BOUNDED)
-def test_least_squares_chooses_among_invariant_functions(
-    manifold: Manifold, n: int, group: gr.Group | None, most: int, invariant: int
-) -> None:
-    """At most half as many as rows, in whole levels of 1000 functions or 100 invariant ones, whichever are more."""
-    x = manifold.sample(n, np.random.default_rng(0))
-    model = dsp.InvariantRegressor(manifold, group, alpha=1e-3).fit(x, x[:, 0] ** 2)
-    assert (model.basis_.multiplicities.sum(), model.basis_.size) == (most, invariant)
-
-
 # -- containers, runs -----------------------------------------------------------------------------------------
 
 
@@ -186,6 +173,9 @@ def test_other_solutions_of_the_same_moments(fitted: dsp.InvariantRegressor, tmp
 
 SHEAR = gr.Isometry([[1, 0.1, 0], [0, 1, 0], [0, 0, 1]])
 BAD_PARAMETERS: list[tuple[dict[str, Any], str]] = [
+    ({"output": "vector", "group": None}, "output"),
+    ({"output": "vector"}, "output"),
+    ({"output": [np.roll(np.eye(3), 1, axis=0)]}, "matrix"),
     ({"manifold": Implicit(lambda x: x, 3), "group": None}, "Implicit"),
     ({"group": gr.Generated([gr.Permutations(3), SHEAR])}, "generator 2"),
     ({"smoothness": 1.0}, "smoothness"),
@@ -212,3 +202,199 @@ def test_moments_of_something_else(fitted: dsp.InvariantRegressor) -> None:
     same = gr.Generated([gr.Isometry(g.matrix) for g in gr.Permutations(3).generators])
     found = make(group=same).fit_moments(fitted.moments_)
     np.testing.assert_array_equal(found.predict(X), fitted.predict(X))
+
+
+# -- an output that changes with the group -----------------------------------------------------------------------------
+
+
+S2, CUBE = Sphere(3), gr.Generated([gr.Permutations(3), gr.SignFlips(3)])
+PSEUDO = [np.linalg.det(g.matrix) * g.matrix for g in gr.Permutations(3).generators]
+
+
+def field(x: Array) -> Array:
+    """Vectors that change with permutations and signs of the coordinates as these do."""
+    return np.asarray(np.exp(x**2) * x + x**3)
+
+
+FIELD = field(X) + 0.05 * np.random.default_rng(1).standard_normal((N, 3))
+
+
+def equivariant(**changes: Any) -> dsp.InvariantRegressor:
+    options = {"manifold": S2, "group": CUBE, "n_eigenfunctions": 64, "smoothness": 2.0, "output": "vector"}
+    return dsp.InvariantRegressor(**(options | changes))
+
+
+@doubtful
+@pytest.mark.parametrize(("output", "alpha"), [("vector", 0.0), (PSEUDO, 1e-4)], ids=["vector", "pseudovector"])
+def test_equals_ridge_on_averaged_products(output: Any, alpha: float) -> None:
+    """Features mean_g rho(g)^T e_a phi_i(g x), whose equivariant part alone lowers the error."""
+    model = equivariant(group=gr.Permutations(3), output=output, alpha=alpha, n_eigenfunctions=25, smoothness=1.5)
+    w = np.random.default_rng(3).uniform(0.5, 2, N)
+    model.fit(X, FIELD, sample_weight=w)
+    group = orthogonal_elements(np.array([g.matrix for g in gr.Permutations(3).generators]), 6)
+    assert group is not None
+
+    def features(x: Array) -> Array:
+        parts = []
+        for level in range(5):
+            space, total = S2.eigenfunctions(level), np.zeros(())
+            for g in group:
+                rho = g * (np.linalg.det(g) if output is PSEUDO else 1)
+                total = total + np.einsum("ci,ab->caib", space.values(x @ g.T), rho.T)
+            parts.append((total / 6).reshape(len(x), 3, -1))
+        return np.concatenate(parts, axis=2)
+
+    sizes = 2 * np.arange(5) + 1
+    penalty = np.repeat(np.cumsum(sizes).astype(float) ** 1.5, 3 * sizes)
+    penalty[:3] = 0  # of constants
+    scaled = np.sqrt(w / w.sum())[:, None]
+    rows = np.concatenate([(scaled[:, :, None] * features(X)).reshape(3 * N, -1), np.diag(np.sqrt(alpha * penalty))])
+    target = np.concatenate([(scaled * FIELD).ravel(), np.zeros(75)])
+    a = np.linalg.lstsq(rows, target, rcond=1e-10)[0]
+    new = S2.sample(50, np.random.default_rng(4))
+    np.testing.assert_allclose(model.predict(new), features(new) @ a, rtol=0, atol=1e-9)
+    assert model.alpha_ == alpha
+
+
+REPRESENTED: dict[str, tuple[Manifold, gr.Group, Any]] = {
+    "cube, vectors": (S2, CUBE, "vector"),
+    "mirror, pseudoscalars": (S2, gr.Permutations(3), [[[-1.0]], [[1.0]]]),
+    "square lattice": (
+        PeriodicBox([0, 0], [1, 1]),
+        gr.Generated([gr.Orthogonal([[[0, -1], [1, 0]]]), gr.Translations([[0.5, 0.5]])]),
+        "vector",
+    ),
+}
+
+
+@doubtful
+@pytest.mark.parametrize("name", REPRESENTED)
+def test_exactly_equivariant(name: str) -> None:
+    """|f(g x) - rho(g) f(x)| is rounding for words of generators, whose matrices are multiplied along."""
+    manifold, group, output = REPRESENTED[name]
+    rho = gr.Representation.of(output).matrices(group)
+    rng, k = np.random.default_rng(0), rho.shape[1]
+    x = manifold.sample(300, rng)
+    y = np.sin(2 * x @ rng.standard_normal((manifold.ambient, k)) + np.arange(k)) + 0.3
+    y = y[:, 0] if name == "mirror, pseudoscalars" else y
+    options = {"manifold": manifold, "group": group, "output": output}
+    model = equivariant(**options, smoothness=3.0, n_eigenfunctions=150, alpha=1e-12).fit(x, y)
+    assert np.abs(model.predict(x)).max() > 1e-3
+
+    @settings(max_examples=8)
+    @given(letters=st.lists(st.integers(0, len(rho) - 1), max_size=12), seed=st.integers(0, 2**32))
+    def check(letters: list[int], seed: int) -> None:
+        points = manifold.sample(10, np.random.default_rng(seed))
+        moved, matrix = points, np.eye(k)
+        for i in letters:
+            moved, matrix = group.generators[i](moved), rho[i] @ matrix
+        before, after = (model.predict(p).reshape(10, -1) for p in (points, moved))
+        assert np.abs(after - before @ matrix.T).max() <= 1e-10 * np.abs(before).max()
+
+    check()
+
+
+def test_saved_updated_cloned(tmp_path: Path) -> None:
+    whole = equivariant().fit(X, FIELD)
+    for output in ("vector", gr.MatrixRepresentation([g.matrix for g in CUBE.generators])):
+        model = equivariant(output=output).fit(X[:300], FIELD[:300])
+        dsp.save(model, tmp_path / "model.zarr", overwrite=True)
+        loaded = dsp.load(tmp_path / "model.zarr")
+        np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+        np.testing.assert_allclose(loaded.update(X, FIELD).predict(X), whole.predict(X), atol=1e-6)
+    assert [c.shape for c in whole.coef_] == [(2 * level + 1, 3) for level in range(len(whole.coef_))]
+    with pytest.raises(ValueError, match="measure them again"):
+        equivariant(output=[np.linalg.det(g.matrix) * g.matrix for g in CUBE.generators]).fit_moments(whole.moments_)
+
+
+@doubtful
+def test_matrices_that_do_not_multiply_as_the_group_leave_next_to_nothing() -> None:
+    wrong = equivariant(output=[g.matrix for g in CUBE.generators[::-1]], n_eigenfunctions=49)
+    with pytest.raises(ValueError, match="but 0"):
+        wrong.fit(X, FIELD)
+
+
+# -- gradients ---------------------------------------------------------------------------------------------------------
+
+
+SLOPED: dict[str, tuple[Manifold, Group | None]] = {
+    "permutations of many": (Sphere(8), Permutations(8)),  # large eigenspaces that are not built
+    "product": (Product(S2, PeriodicBox([0], [2])), DirectProduct(Permutations(3), Translations([[0.5]]))),
+}
+
+
+def invariant(x: Array) -> Array:
+    """A polynomial that permutations leave as it is."""
+    return np.asarray(x.prod(axis=1) + (x**4).sum(axis=1))
+
+
+def slopes(x: Array) -> Array:
+    """Its gradient, along the normals too."""
+    others = np.stack([x[:, 1] * x[:, 2], x[:, 0] * x[:, 2], x[:, 0] * x[:, 1]], axis=1)
+    return np.asarray(others + 4 * x**3)
+
+
+def tangential(x: Array, t: Array) -> Array:
+    return np.asarray(t - np.sum(x * t, axis=1, keepdims=True) * x)
+
+
+@doubtful
+@pytest.mark.parametrize("name", SLOPED)
+def test_gradients_are_derivatives(name: str) -> None:
+    """Central differences along tangents, projected back to the manifold, give predict_gradient."""
+    manifold, group = SLOPED[name]
+    rng = np.random.default_rng(0)
+    x, new = manifold.sample(120, rng), manifold.sample(9, rng)
+    y = np.column_stack([np.sin(2 * x).sum(axis=1), x[:, 0] ** 2])
+    size = 3000 if manifold.ambient == 8 else 60
+    fitted = dsp.InvariantRegressor(manifold, group, n_eigenfunctions=size, alpha=1e-6).fit(x, y)
+    found = fitted.predict_gradient(new)
+    assert found.shape == (9, 2, manifold.ambient)
+    direction = rng.standard_normal(new.shape)
+    for normal in manifold.normals(new):
+        np.testing.assert_allclose(np.einsum("kmd,kd->km", found, normal), 0, atol=1e-9 * np.abs(found).max())
+        direction -= np.sum(direction * normal, axis=1, keepdims=True) * normal
+    step = 1e-5
+    up, down = (new + s * step * direction for s in (1, -1))
+    sphere = slice(0, manifold.ambient - 1 if isinstance(manifold, Product) else manifold.ambient)
+    for z in (up, down):  # back on the sphere: both ends as far from it
+        z[:, sphere] /= np.linalg.norm(z[:, sphere], axis=1, keepdims=True)
+    expected = (fitted.predict(up) - fitted.predict(down)) / (2 * step)
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(np.einsum("kmd,kd->km", found, direction), expected, rtol=1e-5, atol=1e-6 * scale)
+    alone = clone(fitted).fit(x, y[:, 0]).predict_gradient(new)
+    np.testing.assert_allclose(alone, found[:, 0], rtol=1e-8, atol=1e-8 * np.abs(alone).max())
+
+
+def test_gradients_and_values_give_a_polynomial_exactly() -> None:
+    """Along the normals gradients may say anything: that part is left out of the fit and of its error."""
+    t = slopes(X) + 7 * np.random.default_rng(1).standard_normal((N, 1)) * X
+    fitted = make(n_eigenfunctions=49, alpha=0).fit(X, invariant(X), gradients=t)
+    new = S2.sample(50, np.random.default_rng(2))
+    np.testing.assert_allclose(fitted.predict(new), invariant(new), atol=1e-11)
+    np.testing.assert_allclose(fitted.predict_gradient(new), tangential(new, slopes(new)), atol=1e-10)
+    forces = make(n_eigenfunctions=49, alpha=0).fit(
+        X, None, gradients=t
+    )  # the potential up to a constant, of the mean 0
+    off = forces.predict(new) - invariant(new)
+    np.testing.assert_allclose(off, off[0], atol=1e-10)
+    np.testing.assert_allclose(forces.coef_[0], 0, atol=1e-12)
+
+
+@doubtful
+def test_least_squares_with_gradients_equals_dense_ridge() -> None:
+    """(Phi + w L + alpha K) a = sum phi y + w sum <grad phi, t>, written out over rows and tangents."""
+    rng = np.random.default_rng(3)
+    y, t, w = rng.standard_normal(N), rng.standard_normal((N, 3)), rng.uniform(0.5, 2, N)
+    model = make(n_eigenfunctions=49, alpha=1e-3, gradient_weight=0.3, smoothness=1.5)
+    fitted = model.fit(X, y, gradients=t, sample_weight=w)
+    spaces = [S2.eigenfunctions(level) for level in range(7)]
+    values = np.concatenate([space.values(X) for space in spaces], axis=1)
+    axes = [np.concatenate([s.derivatives(X, np.tile(e, (N, 1))) for s in spaces], axis=1) for e in np.eye(3)]
+    u = scipy.linalg.block_diag(*fitted.basis_.vectors)
+    root = np.sqrt(w / w.sum())[:, None]
+    rows = [root * values @ u, *(np.sqrt(0.3) * root * axis @ u for axis in axes)]
+    aims = [root[:, 0] * y, *(np.sqrt(0.3) * root[:, 0] * tangential(X, t)[:, i] for i in range(3))]
+    penalty = np.diag(np.sqrt(1e-3 * fitted.basis_.cumulative**1.5) * (fitted.basis_.cumulative > 1))
+    a = np.linalg.lstsq(np.concatenate([*rows, penalty]), np.concatenate([*aims, np.zeros(len(penalty))]))[0]
+    np.testing.assert_allclose(np.concatenate(fitted.coef_), u @ a, atol=1e-10)

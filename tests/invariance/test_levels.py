@@ -5,13 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from daskspectral.invariance.levels import InvariantProblem, LeastSquares, Objective, Projection
+from daskspectral.invariance.levels import InvariantProblem, LeastSquares, Objective
 from daskspectral.solve.ridge import (
     FoldSums,
     Observed,
-    generalised,
-    held_out,
-    judges,
 )
 from tests.solve.common import Array
 
@@ -74,27 +71,6 @@ class Rows:
 SHARES = np.full(4, 0.25)
 
 
-@pytest.mark.parametrize("kinds", [1, 2])
-def test_scores_are_those_of_rows(kinds: int) -> None:
-    rows = Rows(kinds=kinds)
-    observed = rows.observed()
-    for alpha in (1e-4, 0.1):
-        assert generalised(observed, PENALTY, alpha) == pytest.approx(rows.score(alpha), rel=1e-9)
-        assert held_out(observed, SHARES, PENALTY, alpha) == pytest.approx(rows.error(9, alpha), rel=1e-9)
-        few = [kind.leading(4) for kind in observed]
-        assert generalised(few, PENALTY[:4], alpha) == pytest.approx(rows.score(alpha, 4), rel=1e-9)
-        assert held_out(few, SHARES, PENALTY[:4], alpha) == pytest.approx(rows.error(4, alpha), rel=1e-9)
-    apart = np.array([0.25, 0.25, 0.0, 0.0])  # two folds that cannot be left out
-    assert judges(apart) == [0, 1]
-    assert held_out(observed, apart, PENALTY, 0.1) == pytest.approx(rows.error(9, 0.1, (0, 1)), rel=1e-9)
-    assert judges(None) == judges(np.array([1.0, 0.0])) == judges(np.array([0.5, 0.0])) == []
-    for free, known in ((0.0011, True), (0.0009, False)):  # nothing is left free
-        crowded = replace(observed[0], count=9 / (1 - free))
-        assert np.isfinite(generalised([crowded], PENALTY, 0.0)) == known
-    exact = replace(observed[0], target=observed[0].form[:, :1], squares=observed[0].form[0, :1], count=18.0)
-    assert generalised([exact], PENALTY, 0.0) == pytest.approx(1e-15 * exact.squares[0] * 4 * 1.5)  # rounding
-
-
 def problem(rows: Rows, shares: Array | None = SHARES, **options: float) -> InvariantProblem:
     return InvariantProblem(tuple(rows.observed()), LEVELS, Objective(1.5, **options), 60, shares)  # type: ignore[arg-type]
 
@@ -130,20 +106,3 @@ def test_what_is_given_is_kept() -> None:
     slopes = InvariantProblem(tuple(rows.observed()[1:]), LEVELS, Objective(1.5, None, 0.1), 60)
     assert (slopes.ends, problem(rows).ends) == ([4, 9], [1, 4, 9])  # they see no constant
     assert LeastSquares().default(60, 1.5) is None
-
-
-def test_projection_takes_means() -> None:
-    """Algorithm 1 of Soleymani and others, of y about its mean: D = n^(1 / (1 + alpha)), 60^0.4 = 5.1 here."""
-    rows = Rows(kinds=1)
-    one = problem(rows)
-    found = Projection().solve(one)
-    assert (found.most, Projection().default(32, 1.5), Projection().default(1000, 2.0)) == (5, 4, 10)
-    assert Projection().default(0, 1.0) == 1
-    for fold, a in ((9, found.coefficients), (1, Projection().refit(one, found, 1, 0.25))):
-        rest = rows.fold != fold
-        mean = rows.y[0][rest].mean(axis=0)
-        wanted = rows.f[0][rest, :4].T @ (rows.y[0][rest] - mean) / rest.sum()
-        np.testing.assert_allclose(a, [mean, *wanted[1:]], rtol=1e-9)
-    assert [len(Projection().solve(problem(rows, most=most)).coefficients) for most in (3, 4, 60)] == [1, 4, 9]
-    with pytest.raises(ValueError, match="61"):
-        Projection().solve(problem(rows, most=61))

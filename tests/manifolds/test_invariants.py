@@ -37,9 +37,9 @@ from daskspectral.manifolds import (
 )
 from daskspectral.manifolds.eigenspace import dense
 from daskspectral.manifolds.invariants import equivariant_coefficients
-from tests.manifolds.common import TURN
 
 Array = NDArray[Any]
+TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
 CUBE = Generated([Permutations(3), SignFlips(3)])
 THIRD = np.eye(3)[[2, 0, 1]]
 S, C, BOX = Sphere(3), Circle(), PeriodicBox([0], [1])

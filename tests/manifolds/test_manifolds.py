@@ -1,12 +1,18 @@
-"""Distances, submanifolds by their normals, and what is refused."""
+"""Manifolds: spectra, actions of isometries and fields, normals, and what is refused."""
 
+import itertools
 import re
 from collections.abc import Callable
-from typing import Any
+from math import comb
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import scipy.linalg
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.special import eval_gegenbauer, eval_legendre
 
 from daskspectral.errors import PointError
 from daskspectral.manifolds import (
@@ -21,9 +27,237 @@ from daskspectral.manifolds import (
     Product,
     Sphere,
 )
-from tests.manifolds.common import TURN
+from daskspectral.manifolds.eigenspace import dense
 
 Array = NDArray[Any]
+TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
+
+
+class Case(NamedTuple):
+    """A manifold, isometries and fields of it drawn at random, and how many levels are small."""
+
+    manifold: Manifold
+    isometry: Callable[[np.random.Generator], Isometry]
+    field: Callable[[np.random.Generator], KillingField] | None
+    levels: int
+
+
+def rotation(n: int, rng: np.random.Generator) -> Array:
+    q = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    q[:, 0] *= np.linalg.det(q)
+    return np.asarray(q)
+
+
+def signed(m: int, rng: np.random.Generator) -> Array:
+    return np.eye(m)[rng.permutation(m)] * rng.choice([-1.0, 1.0], m)
+
+
+def whole(d: int, rng: np.random.Generator) -> Array:
+    """A random antisymmetric matrix with eigenvalues i times integers."""
+    q, charges = rotation(d, rng), rng.integers(-2, 3, d // 2)
+    return np.asarray(q @ scipy.linalg.block_diag(*(n * TURN for n in charges), *([0.0] * (d % 2))) @ q.T)
+
+
+def circles(m: int, rng: np.random.Generator) -> Array:
+    return np.kron(np.diag(rng.integers(-2, 3, m)), TURN)
+
+
+def torus_isometry(rng: np.random.Generator) -> Isometry:
+    turns = [rotation(2, rng) @ np.diag([1, rng.choice([-1, 1])]) for _ in range(3)]
+    return Isometry(np.kron(np.eye(3)[rng.permutation(3)], np.eye(2)) @ scipy.linalg.block_diag(*turns))
+
+
+def about_the_middle(rng: np.random.Generator) -> Isometry:
+    a = signed(3, rng)
+    return Isometry(a, 2.5 * (np.ones(3) - a.sum(axis=1)))
+
+
+CASES = {
+    "circle": Case(
+        Circle(),
+        lambda rng: Isometry(rotation(2, rng) @ np.diag([1, rng.choice([-1, 1])])),
+        lambda rng: KillingField(circles(1, rng)),
+        30,
+    ),
+    "sphere": Case(
+        Sphere(3),
+        lambda rng: Isometry(rotation(3, rng) * rng.choice([-1, 1])),
+        lambda rng: KillingField(whole(3, rng)),
+        9,
+    ),
+    "torus": Case(FlatTorus(3), torus_isometry, lambda rng: KillingField(circles(3, rng)), 6),
+    "box": Case(
+        PeriodicBox([0, 0, 1], [1, 2, 3]),
+        lambda rng: Isometry(np.diag([1, -1, -1])[[0, 2, 1]], rng.normal(size=3)),
+        lambda rng: KillingField(np.zeros((3, 3)), rng.integers(-2, 3, 3) * [1, 2, 2] / (2 * np.pi)),
+        7,
+    ),
+    "interval": Case(Interval([2] * 3, [3] * 3), about_the_middle, None, 7),
+    "sphere and box": Case(
+        Product(Sphere(3), PeriodicBox([0], [2])),
+        lambda rng: Isometry(scipy.linalg.block_diag(rotation(3, rng), [[-1]]), [0, 0, 0, rng.uniform()]),
+        lambda rng: KillingField(scipy.linalg.block_diag(whole(3, rng), 0.0), [0, 0, 0, 2 / np.pi]),
+        6,
+    ),
+}
+
+
+cases = pytest.mark.parametrize("name", CASES)
+
+
+def projectors(manifold: Manifold, x: Array) -> Array:
+    """Onto the tangent spaces at points, (c, d, d), from the normals."""
+    normals = manifold.normals(x)
+    return np.asarray(np.eye(manifold.ambient) - np.einsum("acd,ace->cde", normals, normals))
+
+
+@cases
+def test_squares_of_values_and_slopes_sum_to_the_multiplicity_and_the_eigenvalue(name: str) -> None:
+    """The addition theorem of homogeneous spaces, and its Laplacian: exact at every point."""
+    manifold, _, _, levels = CASES[name]
+    x = manifold.sample(4, np.random.default_rng(0))
+    onto = projectors(manifold, x)
+    for level in range(min(levels, 6) if not isinstance(manifold, Interval) else 0):
+        space = manifold.eigenfunctions(level)
+        slopes = sum(space.derivatives(x, onto[:, axis]) ** 2 for axis in range(manifold.ambient))
+        np.testing.assert_allclose(np.sum(space.values(x) ** 2, axis=1), space.size, rtol=1e-9)
+        np.testing.assert_allclose(slopes.sum(axis=1), space.size * space.eigenvalue, rtol=1e-9)
+
+
+@cases
+@settings(max_examples=5)
+@given(seed=st.integers(0, 10_000))
+def test_isometries_act_by_orthogonal_matrices(name: str, seed: int) -> None:
+    manifold, draw, _, levels = CASES[name]
+    rng = np.random.default_rng(seed)
+    g, h, x = draw(rng), draw(rng), manifold.sample(9, rng)
+    manifold.check_isometry(g)
+    space = manifold.eigenfunctions(int(rng.integers(levels)))
+    dg, dh = dense(space.action(g)), dense(space.action(h))
+    np.testing.assert_allclose(dg @ dg.T, np.eye(space.size), atol=1e-11)
+    np.testing.assert_allclose(dense(space.action(g @ h)), dg @ dh, atol=1e-11)
+    np.testing.assert_allclose(dense(space.action(g.inverse)), dg.T, atol=1e-11)
+    np.testing.assert_allclose(space.values(g(x)), space.values(x) @ dg.T, atol=1e-11 * np.sqrt(space.size))
+
+
+@cases
+@settings(max_examples=4)
+@given(seed=st.integers(0, 10_000))
+def test_fields_act_by_antisymmetric_matrices_that_keep_brackets(name: str, seed: int) -> None:
+    manifold, _, draw, levels = CASES[name]
+    if draw is None:
+        return
+    rng = np.random.default_rng(seed)
+    field, other, x = draw(rng), draw(rng), manifold.sample(5, rng)
+    manifold.check_killing(field)
+    space = manifold.eigenfunctions(int(rng.integers(levels)))
+    dx, dy = (dense(space.derived_action(each)) for each in (field, other))
+    np.testing.assert_allclose(dx, -dx.T, atol=1e-11)
+    along = x @ field.matrix.T + field.shift
+    np.testing.assert_allclose(space.derivatives(x, along), space.values(x) @ dx.T, atol=1e-9)
+    turns = np.linalg.eigvalsh(1j * dx)
+    np.testing.assert_allclose(turns, np.rint(turns), atol=1e-10)
+    a, b = field.matrix, other.matrix
+    if (a @ b - b @ a).any():
+        bracket = dense(space.derived_action(type(field)(a @ b - b @ a)))
+        np.testing.assert_allclose(dx @ dy - dy @ dx, bracket, atol=1e-9)
+
+
+# -- spectra and eigenfunctions against enumeration, tables and scipy's functions --------------------------------------
+
+
+def kernel(manifold: Manifold, level: int, x: Array) -> Array:
+    """sum_k phi_k(x_i) phi_k(x_j), the same for every basis."""
+    values = manifold.eigenfunctions(level).values(x)
+    return np.asarray(values @ values.T)
+
+
+@pytest.mark.parametrize(("d", "degree"), [(3, 40), (4, 12), (5, 9), (30, 2)])
+def test_kernels_of_spheres_are_gegenbauer_polynomials(d: int, degree: int) -> None:
+    x, a = Sphere(d).sample(60, np.random.default_rng(0)), (d - 2) / 2
+    for level in {0, 1, degree}:
+        size = Sphere(d).multiplicity(level)
+        expected = size * eval_gegenbauer(level, a, x @ x.T) / eval_gegenbauer(level, a, 1.0)
+        np.testing.assert_allclose(kernel(Sphere(d), level, x), expected, atol=1e-10 * size)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"), [([0.0, 0.0], [2 * np.pi] * 2), ([-1, 0, 2], [1, 1, 5]), ([0, 1], [1, 1 + np.sqrt(2)])]
+)
+def test_box_by_enumeration(lower: list[float], upper: list[float]) -> None:
+    box = PeriodicBox(lower, upper)
+    x = np.random.default_rng(0).uniform(lower, upper, (7, len(lower)))
+    wave = 2 * np.pi / (np.array(upper) - lower)
+    grid = np.array(list(itertools.product(range(-9, 10), repeat=len(lower)))) * wave
+    eigenvalues = np.sum(grid**2, axis=1)
+    np.testing.assert_allclose(box.eigenvalues(60), np.sort(eigenvalues)[:60], rtol=1e-12, atol=1e-9)
+    for level in range(8):
+        waves = np.exp(1j * (x @ grid[np.abs(eigenvalues - box.eigenvalue(level)) < 1e-6].T))
+        assert waves.shape[1] == box.multiplicity(level)
+        np.testing.assert_allclose(kernel(box, level, x), (waves @ waves.conj().T).real, atol=1e-11)
+
+
+def test_products_by_enumeration() -> None:
+    """Distinct sums in order with all their terms."""
+    factors = (Interval([0.0], [1.3]), Sphere(3), Sphere(4))
+    manifold = Product(Product(factors[0], factors[1]), factors[2])
+    assert manifold.factors == factors == Product(factors[0], Product(factors[1], factors[2])).factors
+    sums = {
+        levels: sum(f.eigenvalue(i) for f, i in zip(factors, levels, strict=True))
+        for levels in itertools.product(range(12), range(30), range(30))
+    }
+    values = np.unique(np.round(list(sums.values()), 7))
+    for level in (3, 60, *range(60)):
+        terms = tuple(sorted(t for t, s in sums.items() if abs(s - values[level]) < 1e-6))
+        assert manifold.eigenvalue(level) == pytest.approx(values[level], abs=1e-6)
+        assert manifold.terms(level) == terms
+    x = manifold.sample(4, np.random.default_rng(0))
+    parts = x[:, :1], x[:, 1:4], x[:, 4:]
+    each = [[kernel(f, i, p) for f, i, p in zip(factors, term, parts, strict=True)] for term in manifold.terms(7)]
+    np.testing.assert_allclose(kernel(manifold, 7, x), np.sum(np.prod(each, axis=1), axis=0), atol=1e-10)
+
+
+# intervals
+
+UNEVEN = Interval([0, -1, 2], [1, 1, 5], lengths=[1, 2, 1.5])
+
+
+def test_functions_are_products_of_the_polynomials_of_legendre() -> None:
+    x = UNEVEN.sample(7, np.random.default_rng(0))
+    t = 2 * (x - UNEVEN.ends[0]) / UNEVEN.widths - 1
+    for level in range(20):
+        space: Any = UNEVEN.eigenfunctions(level)
+        for column, degrees in zip(space.values(x).T, space.degrees, strict=True):
+            expected = np.prod([np.sqrt(2 * k + 1) * eval_legendre(k, t[:, i]) for i, k in enumerate(degrees)], axis=0)
+            np.testing.assert_allclose(column, expected, atol=1e-12)
+
+
+def test_levels_of_intervals_by_enumeration() -> None:
+    lengths = (1.0, 1.3, 0.4)
+    degrees = np.array([*itertools.product(range(16), repeat=3)])
+    sums = ((2 * np.sqrt(degrees * (degrees + 1)) / lengths).sum(axis=1)) ** 2
+    found = Interval([0] * 3, [7] * 3, lengths=lengths).eigenvalues(60)
+    np.testing.assert_allclose(found, np.sort(sums)[:60], rtol=1e-12)
+
+
+def test_beyond_the_ends_functions_stay_and_at_the_ends_they_have_a_slope() -> None:
+    interval, space = Interval(0, 3), Interval(0, 3).eigenfunctions(3)
+    x, e = np.array([[-1.0], [0.0], [3.0], [3.5]]), np.ones((4, 1))
+    np.testing.assert_array_equal(space.values(x), space.values(np.clip(x, 0, 3)))
+    expected = np.sqrt(7) * 6 * 2 / 3  # P_3' = 6 at 1 and at -1
+    np.testing.assert_allclose(space.derivatives(x, e)[:, 0], [0, expected, expected, 0], rtol=1e-12)
+    np.testing.assert_allclose(interval.distance(x), [1, 0, 0, 0.5])
+
+
+def test_levels_of_many_dimensions() -> None:
+    box = PeriodicBox([0] * 30, [1] * 30)
+    assert [box.multiplicity(k) for k in (1, 2, 3)] == [2 * 30, 4 * comb(30, 2), 8 * comb(30, 3)]
+    assert box.eigenfunctions(2).size == 4 * comb(30, 2)
+
+
+# -- distances, normals, refusals --------------------------------------------------------------------------------------
+
+
 S, C = Sphere(3), Circle()
 
 
