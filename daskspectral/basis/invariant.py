@@ -36,8 +36,8 @@ class InvariantBasis(LevelBasis):
     the group and every combination f. They are orthonormal for the uniform probability; the first is the constant 1.
     In levels of which the harmonics φ were built they are Uᵀ φ, U an orthonormal basis of
     {a : D(g) a = a for every generator g, dD(X) a = 0 for every X of the algebra}. Eigenspaces of more than 250
-    functions on spheres are not built if the group can be averaged over: finite groups of at most 50 000 elements, and
-    permutations of coordinates. Levels without invariant functions cost nothing. Raises ValueError where a generator is
+    functions on spheres of five or more coordinates are not built if the group permutes these, with or without changes
+    of sign. Levels without invariant functions cost nothing. Raises ValueError where a generator is
     not an isometry of the manifold.
 
     Examples

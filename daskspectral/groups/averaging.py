@@ -7,38 +7,22 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.groups.elements import orthogonal_elements
-from daskspectral.manifolds.averages import Average, ElementBlock, FiniteAverage, PermutationAverage
+from daskspectral.manifolds.averages import ElementBlock, PermutationAverage
 
 Array = NDArray[np.float64]
 
-SUMMED = 4  # coordinates up to which permutations are summed over: high degrees are out of reach of their polynomials
-_MOST_ELEMENTS = 50_000
-_MOST_NUMBERS = 2 * 10**7  # in their matrices
+LEAST = 5  # coordinates: high degrees of fewer are out of reach of symmetric polynomials, and spaces small
 
 
-def average_over(generators: Sequence[Array]) -> Average | None:
+def average_over(generators: Sequence[Array]) -> PermutationAverage | None:
     """Return the average over the group that orthogonal matrices (d, d) generate, or None if there is none.
 
-    There are averages over permutations of blocks of coordinates, with or without changes of sign and x -> -x, and over
-    finite groups of at most 50 000 elements, in three or more coordinates.
+    There are averages over permutations of blocks of five or more coordinates, with or without changes of sign and
+    x -> -x. Swaps of two coordinates and changes of one sign among the generators, with their conjugates, generate a
+    normal subgroup that permutes blocks in all ways; the other generators must lie in it, but for x -> -x.
     """
-    d = len(next(iter(generators), ()))
-    if d < 3:
+    if not generators or len(generators[0]) < LEAST:
         return None
-    permutations = _permutations(generators) if d > SUMMED else None
-    if permutations is not None:
-        return permutations
-    elements = orthogonal_elements(np.array(generators), min(_MOST_ELEMENTS, _MOST_NUMBERS // d**2))
-    return None if elements is None else FiniteAverage(elements)
-
-
-def _permutations(generators: Sequence[Array]) -> PermutationAverage | None:
-    """The average over permutations within blocks of coordinates, where the group is no larger.
-
-    Swaps of two coordinates and changes of one sign among the generators, with their conjugates, generate a normal
-    subgroup that permutes blocks in all ways; the other generators must lie in it, but for x -> -x.
-    """
     d = len(generators[0])
     if not all((np.abs(g).max(axis=0) == 1).all() and np.abs(g).sum() == d for g in generators):
         return None  # not signed permutations

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from daskspectral.groups.averaging import average_over
 from daskspectral.groups.base import Group
 from daskspectral.manifolds import Isometry, KillingField, Manifold, Product, Sphere, invariant_coefficients
-from daskspectral.manifolds.averages import Average
+from daskspectral.manifolds.averages import PermutationAverage
 from daskspectral.manifolds.eigenspace import Combination, Functions, Matrix
 from daskspectral.manifolds.invariants import check_dense
 from daskspectral.manifolds.product import TensorFunctions, factor_moves
@@ -107,7 +107,7 @@ class Invariants:
         return self
 
     @cached_property
-    def average(self) -> Average | None:
+    def average(self) -> PermutationAverage | None:
         """The average over the group, where the manifold is a sphere and the average is known."""
         known = isinstance(self.manifold, Sphere) and not self.algebra
         return average_over([g.matrix for g in self.isometries]) if known else None
@@ -125,7 +125,7 @@ class Invariants:
         assert isinstance(self.manifold, Product)
         return [list(zip(self.factors, levels, strict=True)) for levels in self.manifold.terms(level)]
 
-    def _average(self, level: int) -> Average | None:
+    def _average(self, level: int) -> PermutationAverage | None:
         """The average by which the functions of a level are made, if they are."""
         if self.manifold.multiplicity(level) <= BUILT:
             return None

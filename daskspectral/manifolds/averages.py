@@ -1,12 +1,7 @@
-"""Means of zonal kernels over a group: invariant functions of eigenspaces that are never built.
-
-FiniteAverage(elements)        a sum over the elements
-PermutationAverage(blocks)     all permutations of blocks of coordinates, with or without changes of sign
-"""
+"""Invariant functions of eigenspaces that are never built: symmetric polynomials of blocks of coordinates."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,137 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.manifolds.eigenspace import Array, Functions, along
-from daskspectral.manifolds.zonal import KernelFunctions, SphereKernel, SphericalKernel, fundamental_points
+from daskspectral.manifolds.zonal import SphereKernel, projected
 
 _LOST = 2e-10  # of a kernel's values to rounding, at most, as estimated
-_PRODUCTS = 2**17  # inner products at once in a sum over elements
 _COLUMNS = 512  # points at once of symmetric functions
 _MOST_TERMS = 20_000  # partitions: more of them cost more than elements or null spaces
 
 Partition = tuple[int, ...]
 Growth = tuple[tuple[int, NDArray[np.intp], NDArray[np.intp]], ...]
-
-
-class Average(ABC):
-    """The mean over a finite group G of orthogonal matrices, on the unit sphere of Rᵈ, d ≥ 3.
-
-    Zbar(v, w) = mean of Z_l(v . g w) is the reproducing kernel of the invariant functions of degree l for the uniform
-    probability; its trace, the mean of Zbar(x, x), is how many there are.
-    """
-
-    @property
-    @abstractmethod
-    def ambient(self) -> int:
-        """The number of coordinates d."""
-
-    @abstractmethod
-    def invariant_polynomials(self, degree: int) -> int:
-        """Return the number of invariant homogeneous polynomials of a degree: a coefficient of Molien's series."""
-
-    @abstractmethod
-    def reaches(self, degree: int) -> bool:
-        """Return whether it can be evaluated at a degree, to rounding and with a bearable number of terms."""
-
-    @abstractmethod
-    def terms(self, degree: int) -> int:
-        """Return about how many zonal functions of the degree take as long at a row as the invariant ones."""
-
-    @abstractmethod
-    def functions(self, degree: int, points: Iterator[NDArray[np.float64]] | None = None) -> Functions:
-        """Return an orthonormal basis of the invariant harmonics of a degree, the same again from its `points`."""
-
-    @final
-    def dimension(self, degree: int) -> int:
-        """Return the number of invariant harmonics: polynomials less |x|^2 times those of degree l - 2."""
-        fewer = self.invariant_polynomials(degree - 2) if degree > 1 else 0
-        return self.invariant_polynomials(degree) - fewer
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class FiniteAverage(Average):
-    """The mean over orthogonal matrices (n, d, d), all elements of a group."""
-
-    elements: Array
-
-    @property
-    def ambient(self) -> int:
-        return int(self.elements.shape[1])
-
-    def invariant_polynomials(self, degree: int) -> int:
-        polynomials, shares = self._classes
-        mean = float(shares @ _inverse_series(polynomials, degree)[:, -1])
-        if abs(mean - round(mean)) > 1e-4:
-            raise ValueError(
-                f"expected the mean of characters over a group to be an integer, received {mean:.9g} for degree "
-                f"{degree}; the elements are not those of a group"
-            )
-        return round(mean)
-
-    def reaches(self, degree: int) -> bool:
-        return True
-
-    def terms(self, degree: int) -> int:
-        return len(self.elements) * self.dimension(degree)
-
-    def functions(self, degree: int, points: Iterator[NDArray[np.float64]] | None = None) -> KernelFunctions:
-        kernel = AveragedKernel(self.ambient, degree, self)
-        if points is not None:
-            return KernelFunctions(kernel, next(points))
-        pool = np.random.default_rng(0).standard_normal((2 * self.dimension(degree) + 16, self.ambient))
-        pool /= np.linalg.norm(pool, axis=1, keepdims=True)
-        return KernelFunctions(kernel, fundamental_points(kernel, pool))
-
-    @cached_property
-    def _classes(self) -> tuple[Array, Array]:
-        """The distinct characteristic polynomials of the elements, and the share of each."""
-        found = _characteristic(self.elements)
-        _, first, counts = np.unique(np.rint(found * 1e8), axis=0, return_index=True, return_counts=True)
-        return found[first], counts / len(found)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class AveragedKernel(SphericalKernel):
-    """The mean Zbar of the zonal kernel of one degree over a finite group."""
-
-    average: FiniteAverage
-
-    @property
-    def size(self) -> int:
-        return self.average.dimension(self.degree)
-
-    def between(self, v: Array, w: Array, direction: Array | None = None) -> Array:
-        zonal, elements = SphereKernel(self.ambient, self.degree), self.average.elements
-        found = np.zeros((len(v), len(w)))
-        count = max(1, _PRODUCTS // max(1, found.size))
-        for k in range(0, len(elements), count):
-            moved = (v @ elements[k : k + count]).reshape(-1, v.shape[1])
-            found += zonal.between(moved, w, direction).reshape(-1, *found.shape).sum(axis=0)
-        return found / len(elements)
-
-
-def _inverse_series(polynomials: Array, degree: int) -> Array:
-    """The coefficients (n, degree + 1) of 1 / p(t) for polynomials (n, q + 1) with p(0) = 1, ascending."""
-    found = np.zeros((len(polynomials), degree + 1))
-    found[:, 0] = 1
-    for k in range(1, degree + 1):
-        q = min(k, polynomials.shape[1] - 1)
-        found[:, k] = -np.sum(polynomials[:, 1 : q + 1] * found[:, k - q : k][:, ::-1], axis=1)
-    return found
-
-
-def _characteristic(matrices: Array) -> Array:
-    """det(1 - t g), ascending in t, of matrices (n, d, d), (n, d + 1), by Newton's identities."""
-    n, d, _ = matrices.shape
-    found, traces = np.zeros((n, d + 1)), np.zeros((n, d + 1))
-    found[:, 0] = 1
-    power = matrices
-    for k in range(1, d + 1):
-        traces[:, k] = np.trace(power, axis1=1, axis2=2)
-        found[:, k] = -np.sum(traces[:, 1 : k + 1] * found[:, :k][:, ::-1], axis=1) / k
-        power = power @ matrices
-    return found
 
 
 @final
@@ -162,8 +34,11 @@ class ElementBlock:
 
 @final
 @dataclass(frozen=True)
-class PermutationAverage(Average):
-    """The mean over the permutations within blocks of coordinates, which together are all d coordinates.
+class PermutationAverage:
+    """The mean over the permutations within blocks of coordinates, which together are all d ≥ 3 coordinates.
+
+    Zbar(v, w) = mean of Z_l(v . g w) is the reproducing kernel of the invariant functions of degree l on the unit
+    sphere, for the uniform probability; its trace, the mean of Zbar(x, x), is how many there are.
 
     E (v . g w)^l = sum over partitions lambda of l with at most n parts of M_lambda(v) M_lambda(w),
     M_lambda^2 = l! / (prod lambda_i!) m_lambda^2 / (the number of monomials in m_lambda), m_lambda the monomial
@@ -176,9 +51,16 @@ class PermutationAverage(Average):
 
     @property
     def ambient(self) -> int:
+        """The number of coordinates d."""
         return sum(len(block.coordinates) for block in self.blocks)
 
+    def dimension(self, degree: int) -> int:
+        """Return the number of invariant harmonics: polynomials less |x|^2 times those of degree l - 2."""
+        fewer = self.invariant_polynomials(degree - 2) if degree > 1 else 0
+        return self.invariant_polynomials(degree) - fewer
+
     def invariant_polynomials(self, degree: int) -> int:
+        """Return the number of invariant homogeneous polynomials of a degree: a coefficient of Molien's series."""
         if self.even and degree % 2:
             return 0
         series = [1] + [0] * degree
@@ -190,15 +72,18 @@ class PermutationAverage(Average):
         return series[degree]
 
     def reaches(self, degree: int) -> bool:
+        """Return whether it can be evaluated at a degree, to rounding and with a bearable number of terms."""
         terms = sum(self.invariant_polynomials(k) for k in range(degree + 1))
         leading = _leading(self.ambient, degree) * _mean_power(self.ambient, degree)
         return terms <= _MOST_TERMS and float(np.finfo(float).eps * np.sqrt(leading)) <= _LOST
 
     def terms(self, degree: int) -> int:
+        """Return about how many zonal functions of the degree take as long at a row as the invariant ones."""
         smaller = sum(self.invariant_polynomials(k) for k in range(degree + 1))
         return 1 + 4 * smaller * self.ambient // max(1, degree)
 
     def functions(self, degree: int, points: Iterator[NDArray[np.float64]] | None = None) -> SymmetricHarmonics:
+        """Return an orthonormal basis of the invariant harmonics of a degree, the same again from its `points`."""
         rows = _symmetric_harmonics(self, degree) if points is None else next(points)
         return SymmetricHarmonics(self, degree, rows)
 
@@ -230,10 +115,10 @@ class SymmetricHarmonics(Functions):
         return np.asarray(self.rows * np.sqrt(_leading(self.ambient, self.degree)))
 
     def raw(self, x: Array) -> Array:
-        return self._features(SphereKernel(self.ambient, self.degree).projected(x)[0])
+        return self._features(projected(x)[0])
 
     def raw_along(self, x: Array, direction: Array) -> Array:
-        points, steps = SphereKernel(self.ambient, self.degree).projected(x, direction)
+        points, steps = projected(x, direction)
         return along(self._features, points, np.asarray(steps))
 
     def points(self) -> tuple[NDArray[np.float64], ...]:

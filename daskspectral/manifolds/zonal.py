@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -17,7 +16,7 @@ from scipy.linalg.lapack import dpstrf
 
 from daskspectral.errors import PointError
 from daskspectral.manifolds.base import Array, Manifold
-from daskspectral.manifolds.eigenspace import Eigenspace, Functions
+from daskspectral.manifolds.eigenspace import Eigenspace
 from daskspectral.manifolds.flat_torus import FlatTorus, WaveSpace
 from daskspectral.manifolds.isometry import Isometry, KillingField
 
@@ -104,11 +103,23 @@ def Circle() -> Sphere:
     return Sphere(2)
 
 
-@dataclass(frozen=True)
-class SphericalKernel(ABC):
-    """A reproducing kernel Z(x, y) of harmonics of one degree on Sᵈ⁻¹, for the uniform probability.
+def projected(x: Array, direction: Array | None = None) -> tuple[Array, Array | None]:
+    """Return x / |x| for ambient points (c, d), and its derivative along directions."""
+    radius = np.linalg.norm(x, axis=1, keepdims=True)
+    if not radius.all():
+        raise PointError("expected points of the sphere, received the origin in", int(radius.argmin()), "")
+    unit = x / radius
+    if direction is None:
+        return unit, None
+    return unit, (direction - unit * np.sum(unit * direction, axis=1, keepdims=True)) / radius
 
-    Functions are taken at x / |x|, so that their gradient is tangential.
+
+@final
+@dataclass(frozen=True)
+class SphereKernel:
+    """Z_l(t) = N(d, l) C_l^a(t) / C_l^a(1), t = x . y, a = (d - 2) / 2, of all harmonics of degree l; d ≥ 3.
+
+    It reproduces them for the uniform probability.
     """
 
     ambient: int
@@ -116,44 +127,47 @@ class SphericalKernel(ABC):
     degree: int
 
     @property
-    @abstractmethod
     def size(self) -> int:
         """The number of functions, the mean of Z(x, x)."""
+        degree, d = self.degree, self.ambient
+        return (2 * degree + d - 2) * comb(degree + d - 3, degree - 1) // degree if degree else 1
 
-    @final
     @property
     def eigenvalue(self) -> float:
         """The eigenvalue l (l + d - 2)."""
         return float(self.degree * (self.degree + self.ambient - 2))
 
-    @abstractmethod
     def between(self, v: Array, w: Array, direction: Array | None = None) -> Array:
         """Return Z(v_i, w_j), (m, c), of points v (m, d) and w (c, d), or direction_j . grad_w Z(v_i, w_j)."""
-
-    @final
-    def projected(self, x: Array, direction: Array | None = None) -> tuple[Array, Array | None]:
-        """Return x / |x| for ambient points (c, d), and its derivative along directions."""
-        radius = np.linalg.norm(x, axis=1, keepdims=True)
-        if not radius.all():
-            raise PointError("expected points of the sphere, received the origin in", int(radius.argmin()), "")
-        unit = x / radius
         if direction is None:
-            return unit, None
-        return unit, (direction - unit * np.sum(unit * direction, axis=1, keepdims=True)) / radius
+            return self.size * _gegenbauer(self.ambient, self.degree, v @ w.T)
+        # (C_l^a)' = 2 a C_(l-1)^(a+1), and a + 1 belongs to d + 2
+        slope = _gegenbauer(self.ambient + 2, max(self.degree - 1, 0), v @ w.T)
+        slope *= self.size * self.eigenvalue / (self.ambient - 1)
+        slope *= v @ direction.T
+        return slope
 
 
+@final
 @dataclass(frozen=True, eq=False)
-class KernelFunctions(Functions):
-    """φ(x) = C⁻¹ Z(V, x), Z(V, V) = C Cᵀ, at fundamental points V (m, d): an orthonormal basis of what Z reproduces.
+class ZonalSpace(Eigenspace):
+    """All harmonics of a degree by their zonal kernel: φ(x) = C⁻¹ Z(V, x), Z(V, V) = C Cᵀ, exact at any degree.
 
-    As many points as functions; nothing is made of the size of other functions of the eigenvalue.
+    V (m, d) are fundamental points, as many as functions; functions are taken at x / |x|, so that their gradient is
+    tangential. D(g) = C⁻¹ Z(V g Vᵀ) C^(-T), and dD(X) = C⁻¹ [Z'(v_i . v_j) (v_iᵀ X v_j)] C^(-T).
     """
 
-    kernel: SphericalKernel
+    kernel: SphereKernel
     fundamental: NDArray[np.float64]
+    eigenvalue: float
 
     def __post_init__(self) -> None:
         _ = self.transform  # workers have the driver's
+
+    @classmethod
+    def of(cls, manifold: Manifold, kernel: SphereKernel, points: Iterator[NDArray[np.float64]] | None) -> ZonalSpace:
+        """The functions at the next of saved points, or at points of a fixed sample of the manifold."""
+        return _sampled(manifold, kernel) if points is None else cls(kernel, next(points), kernel.eigenvalue)
 
     @property
     def ambient(self) -> int:
@@ -165,60 +179,17 @@ class KernelFunctions(Functions):
 
     @cached_property
     def transform(self) -> Array:
-        if not self.size:
-            return np.zeros((0, 0))
         factor = np.linalg.cholesky(self.kernel.between(self.fundamental, self.fundamental))
         return np.asarray(scipy.linalg.solve_triangular(factor, np.eye(self.size), lower=True))
 
     def raw(self, x: Array) -> Array:
-        return self._zonal(*self.kernel.projected(x))
+        return self.kernel.between(self.fundamental, *projected(x))
 
     def raw_along(self, x: Array, direction: Array) -> Array:
-        return self._zonal(*self.kernel.projected(x, direction))
-
-    def _zonal(self, points: Array, steps: Array | None) -> Array:
-        return self.kernel.between(self.fundamental, points, steps) if self.size else np.zeros((0, len(points)))
+        return self.kernel.between(self.fundamental, *projected(x, direction))
 
     def points(self) -> tuple[NDArray[np.float64], ...]:
         return (self.fundamental,)
-
-
-def fundamental_points(kernel: SphericalKernel, pool: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Points (m, d) chosen by pivoted Cholesky among a sample (n, d), which has more of them.
-
-    Random points would give independent functions too, but lose digits: C is then ill conditioned. Raises
-    ValueError where the rank of the kernel is not the number of functions.
-    """
-    m = kernel.size
-    if not m:
-        return pool[:0]
-    gram = kernel.between(pool, pool)
-    scale = float(np.trace(gram)) / len(pool)
-    factor, pivots, rank, _ = dpstrf(gram.T, lower=1, tol=1e-14 * scale, overwrite_a=1)
-    found = np.diag(factor)[: min(rank, m + 1)] ** 2 / scale
-    if len(found) < m or found[m - 1] < _KEPT or found[m:].max(initial=0) > _ROUNDING:
-        raise ValueError(
-            f"expected {m} functions of eigenvalue {kernel.eigenvalue:g}, received a kernel with pivots "
-            f"{found[max(0, m - 1) :].tolist()} (relative) at the last of them and the next"
-        )
-    return np.ascontiguousarray(pool[pivots[:m] - 1])
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class ZonalSpace(KernelFunctions, Eigenspace):
-    """A whole eigenspace by its zonal kernel: exact, any degree.
-
-    D(g) = C⁻¹ Z(V g Vᵀ) C^(-T), and dD(X) = C⁻¹ [Z'(v_i . v_j) (v_iᵀ X v_j)] C^(-T).
-    """
-
-    kernel: SphereKernel
-    eigenvalue: float
-
-    @classmethod
-    def of(cls, manifold: Manifold, kernel: SphereKernel, points: Iterator[NDArray[np.float64]] | None) -> ZonalSpace:
-        """The functions at the next of saved points, or at points of a fixed sample of the manifold."""
-        return _sampled(manifold, kernel) if points is None else cls(kernel, next(points), kernel.eigenvalue)
 
     def action(self, g: Isometry) -> Array:
         moved = self.fundamental @ g.matrix  # rows (g^T v)^T: entry (i, j) of Z is at (g^T v_i) . v_j = v_i . g v_j
@@ -233,27 +204,26 @@ class ZonalSpace(KernelFunctions, Eigenspace):
 def _sampled(manifold: Manifold, kernel: SphereKernel) -> ZonalSpace:
     m = kernel.size
     pool = manifold.sample(min(4 * m + 16, m + 2500), np.random.default_rng(0))
-    return ZonalSpace(kernel, fundamental_points(kernel, pool), kernel.eigenvalue)
+    return ZonalSpace(kernel, _fundamental(kernel, pool), kernel.eigenvalue)
 
 
-@final
-@dataclass(frozen=True)
-class SphereKernel(SphericalKernel):
-    """Z_l(t) = N(d, l) C_l^a(t) / C_l^a(1), t = x . y, a = (d - 2) / 2, of all harmonics of degree l; d ≥ 3."""
+def _fundamental(kernel: SphereKernel, pool: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Points (m, d) chosen by pivoted Cholesky among a sample (n, d), which has more of them.
 
-    @property
-    def size(self) -> int:
-        degree, d = self.degree, self.ambient
-        return (2 * degree + d - 2) * comb(degree + d - 3, degree - 1) // degree if degree else 1
-
-    def between(self, v: Array, w: Array, direction: Array | None = None) -> Array:
-        if direction is None:
-            return self.size * _gegenbauer(self.ambient, self.degree, v @ w.T)
-        # (C_l^a)' = 2 a C_(l-1)^(a+1), and a + 1 belongs to d + 2
-        slope = _gegenbauer(self.ambient + 2, max(self.degree - 1, 0), v @ w.T)
-        slope *= self.size * self.eigenvalue / (self.ambient - 1)
-        slope *= v @ direction.T
-        return slope
+    Random points would give independent functions too, but lose digits: C is then ill conditioned. Raises
+    ValueError where the rank of the kernel is not the number of functions.
+    """
+    m = kernel.size
+    gram = kernel.between(pool, pool)
+    scale = float(np.trace(gram)) / len(pool)
+    factor, pivots, rank, _ = dpstrf(gram.T, lower=1, tol=1e-14 * scale, overwrite_a=1)
+    found = np.diag(factor)[: min(rank, m + 1)] ** 2 / scale
+    if len(found) < m or found[m - 1] < _KEPT or found[m:].max(initial=0) > _ROUNDING:
+        raise ValueError(
+            f"expected {m} functions of eigenvalue {kernel.eigenvalue:g}, received a kernel with pivots "
+            f"{found[max(0, m - 1) :].tolist()} (relative) at the last of them and the next"
+        )
+    return np.ascontiguousarray(pool[pivots[:m] - 1])
 
 
 def _gegenbauer(d: int, degree: int, t: Array) -> Array:

@@ -18,7 +18,6 @@ import scipy.optimize
 
 from daskspectral.basis import HarmonicBasis
 from daskspectral.groups import Group, Isometry
-from daskspectral.groups.elements import orthogonal_elements
 from daskspectral.manifolds import Manifold
 from daskspectral.solve.ridge import GRID, ROBUST
 
@@ -32,9 +31,14 @@ class SobolevRidge:
     def __init__(self, manifold: Manifold, group: Group | None = None, smoothness: float = 2.0, count: int = 2000):
         self.basis = harmonics(manifold, count)
         self.scale = self.basis.cumulative.astype(float)[:, None] ** (-smoothness / manifold.dimension)
-        matrices = [] if group is None else [g.matrix for g in group.generators]
-        found = orthogonal_elements(np.array(matrices).reshape(-1, manifold.ambient, manifold.ambient), 10_000)
-        self.elements = [Isometry(matrix) for matrix in found]
+        generators = [] if group is None else [g.matrix for g in group.generators]
+        found = {np.eye(manifold.ambient).tobytes(): np.eye(manifold.ambient)}
+        for matrix in (listed := [*found.values()]):  # products, until none is new
+            for product in (np.round(g @ matrix, 9) + 0.0 for g in generators):
+                if product.tobytes() not in found:
+                    found[product.tobytes()] = product
+                    listed.append(product)
+        self.elements = [Isometry(matrix) for matrix in listed]
 
     def fit(self, x: np.ndarray, y: np.ndarray) -> Self:
         """Fit rows x (n, d) and values y (n,)."""

@@ -14,7 +14,6 @@ from daskspectral.basis.base import VALUE
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import dirichlet, functional, gram, inner, tangential_dirichlet
 from daskspectral.groups import (
-    Cyclic,
     DirectProduct,
     Generated,
     Isometry,
@@ -34,8 +33,6 @@ from tests.common import copied
 
 S2 = Sphere(3)
 CUBE = Generated([Permutations(3), SignFlips(3)])
-SIGNED = Generated([SignFlips(9), Cyclic(9)])
-"""Of 4608 elements, which are listed."""
 
 
 def invariant(manifold: Manifold, group: Any, count: int) -> InvariantBasis:
@@ -55,7 +52,6 @@ BUILT = {
 }
 LARGE = {
     "many permutations": InvariantBasis.within(Sphere(30), Permutations(30), most_invariant=20),
-    "signed shifts": InvariantBasis.within(Sphere(9), SIGNED, most_invariant=20),
     "beside a circle": InvariantBasis.within(
         Product(PeriodicBox([0], [1]), Sphere(8)), DirectProduct(SignFlips(1), Permutations(8)), most_invariant=60
     ),
@@ -96,7 +92,6 @@ def test_invariant_functions_are_those_of_the_projection(name: str) -> None:
         *(HarmonicBasis(m, 30, tolerance=np.inf) for m in (Sphere(6), FlatTorus(2), Product(S2, S2))),
         InvariantBasis(HarmonicBasis(S2, 100, tolerance=np.inf), CUBE),
         InvariantBasis.within(Sphere(8), Permutations(8), most_invariant=15, tolerance=np.inf),
-        InvariantBasis.within(Sphere(9), SIGNED, most_invariant=20, tolerance=np.inf),
         InvariantBasis(
             HarmonicBasis(BUILT["product, tied"].manifold, 60, tolerance=np.inf), BUILT["product, tied"].group
         ),

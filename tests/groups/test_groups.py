@@ -1,4 +1,4 @@
-"""Groups: what they do, characters, Molien-Weyl integrals, words, representations, refusals."""
+"""Groups: what they do, characters, Molien-Weyl integrals, averages, representations, refusals."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -19,6 +19,7 @@ from daskspectral.groups import (
     FullOrthogonal,
     Generated,
     Group,
+    Isometry,
     LieGroup,
     MatrixRepresentation,
     Orthogonal,
@@ -30,10 +31,13 @@ from daskspectral.groups import (
     SpecialOrthogonal,
     Translations,
 )
-from daskspectral.groups.elements import orthogonal_elements
+from daskspectral.groups.averaging import average_over
 from daskspectral.groups.invariants import Invariants
 from daskspectral.groups.names import parse_group
-from daskspectral.manifolds import FlatTorus, Manifold, PeriodicBox, Product, Sphere, invariant_coefficients
+from daskspectral.manifolds import Circle, FlatTorus, Manifold, PeriodicBox, Product, Sphere, invariant_coefficients
+from daskspectral.manifolds.averages import PermutationAverage
+from daskspectral.manifolds.eigenspace import Combination
+from daskspectral.manifolds.zonal import SphereKernel
 from tests.common import copied
 
 Array = NDArray[Any]
@@ -67,28 +71,6 @@ def test_what_generators_do() -> None:
     assert [g(x).tolist() for g in both] == [[[1.5, 2, 3, 4]], [[1, 3, 2, 4]]]
 
 
-@settings(max_examples=10)
-@given(d=st.integers(3, 5), count=st.integers(1, 3), seed=st.integers(0, 2**32 - 1))
-def test_elements_are_closed_and_distinct(d: int, count: int, seed: int) -> None:
-    """Signed permutations, conjugated by a random rotation, and off by rounding."""
-    rng = np.random.default_rng(seed)
-    turn = np.linalg.qr(rng.standard_normal((d, d)))[0]
-    plain = [np.eye(d)[rng.permutation(d)] @ np.diag(rng.choice([-1.0, 1.0], d)) for _ in range(count)]
-    generators = turn @ np.array(plain) @ turn.T
-    found = orthogonal_elements(np.concatenate([generators, generators + 1e-9]), 10_000)
-    assert found is not None
-    np.testing.assert_allclose(found[0], np.eye(d), atol=1e-12)
-
-    def names(matrices: Array) -> set[bytes]:
-        return {a.tobytes() for a in (turn.T @ matrices @ turn).round(6) + 0.0}
-
-    assert len(names(found)) == len(found)
-    for g in generators:
-        assert names(found @ g) == names(found)
-    assert orthogonal_elements(generators, len(found)) is not None
-    assert len(found) == 1 or orthogonal_elements(generators, len(found) - 1) is None
-
-
 def test_words_are_products_of_generators_their_inverses_and_flows() -> None:
     group, rng = Generated([Permutations(4), SignFlips(4)]), np.random.default_rng(0)
     words = [group.word(rng, 30) for _ in range(100)]
@@ -110,12 +92,6 @@ def cubic() -> list[Array]:
     return [axis * signs for axis in axes for signs in itertools.product([1.0, -1.0], repeat=3)]
 
 
-def hexagonal() -> list[Array]:
-    """The 24 symmetries of a hexagonal prism: six turns, with a mirror that holds the axis, with one across it."""
-    turns = [Rotation.from_rotvec([0, 0, k * np.pi / 3]).as_matrix() for k in range(6)]
-    return [a @ np.diag([1.0, y, z]) for a in turns for y in (1, -1) for z in (1, -1)]
-
-
 def character(matrix: Array, degree: int) -> float:
     """The trace on harmonics: sin((l + 1/2) theta) / sin(theta / 2) of a rotation, (-1)^l of that of -g otherwise."""
     proper = np.linalg.det(matrix) > 0
@@ -125,13 +101,12 @@ def character(matrix: Array, degree: int) -> float:
 
 
 @settings(max_examples=15)
-@given(data=st.data(), whole=st.sampled_from([cubic, hexagonal]), seed=st.integers(0, 10**6))
-def test_invariant_dimensions_are_averaged_characters(data: Any, whole: Callable[[], list[Array]], seed: int) -> None:
-    """Random subgroups of the cube's and the hexagonal prism's, in random orientations."""
-    chosen = [whole()[i] for i in data.draw(st.lists(st.integers(0, len(whole()) - 1), min_size=1, max_size=3))]
-    subgroup, rng = closed(chosen), np.random.default_rng(seed)
-    turn = Rotation.random(rng=rng).as_matrix()
-    sphere, group = Sphere(3), Orthogonal([turn @ a @ turn.T for a in chosen])
+@given(chosen=st.lists(st.integers(0, 47), min_size=1, max_size=3), seed=st.integers(0, 10**6))
+def test_invariant_dimensions_are_averaged_characters(chosen: list[int], seed: int) -> None:
+    """Random subgroups of the cube's, in random orientations."""
+    matrices, rng = [cubic()[i] for i in chosen], np.random.default_rng(seed)
+    subgroup, turn = closed(matrices), Rotation.random(rng=rng).as_matrix()
+    sphere, group = Sphere(3), Orthogonal([turn @ a @ turn.T for a in matrices])
     x = sphere.sample(5, rng)
     for degree in range(7):
         expected = np.mean([character(a, degree) for a in subgroup])
@@ -305,3 +280,94 @@ def test_rounded_matrices_are_made_whole() -> None:
     np.testing.assert_array_equal(LieGroup([exact]).algebra[0].matrix, exact)
     plane = np.pad(TURN, (0, 1)) * (1 + 1e-8)
     np.testing.assert_array_equal(LieGroup([plane]).algebra[0].matrix != 0, np.pad(TURN, (0, 1)) != 0)
+
+
+# -- averages, counts, and products of invariant functions -------------------------------------------------------------
+
+
+MINUS = Isometry(-np.eye(6))
+MOST = Isometry(np.diag([1.0, -1, -1, -1, -1]))
+
+FOUND: dict[str, tuple[Group, type]] = {
+    "more permutations": (Permutations(30), PermutationAverage),
+    "signed permutations": (Generated([SignFlips(6), Permutations(6)]), PermutationAverage),
+    "cyclic shifts and signs": (Generated([Cyclic(9), SignFlips(9)]), type(None)),
+    "a turn": (Rotations(5, 6), type(None)),
+    "five permuted, and a change of all signs but one": (Generated([Permutations(5), MOST]), type(None)),
+    "few coordinates": (Permutations(4), type(None)),
+}
+
+
+def test_the_average_of_a_group() -> None:
+    for name, (group, wanted) in FOUND.items():
+        assert type(average_over([g.matrix for g in group.generators])) is wanted, name
+    assert Invariants.of(Sphere(4), PhaseRotations([1, -2])).average is None
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        Permutations(5),
+        DirectProduct(Permutations(3), Generated([Permutations(2), SignFlips(2)])),
+        Generated([DirectProduct(Permutations(4), SignFlips(2)), MINUS]),
+    ],
+    ids=repr,
+)
+def test_averages_are_sums_over_elements(group: Group) -> None:
+    """The mean of Z_l(v . g w), one element after another, from the generators in any order."""
+    matrices, rng = [g.matrix for g in group.generators], np.random.default_rng(0)
+    every, sphere = closed(matrices), Sphere(group.dimension)
+    v, w = sphere.sample(4, rng), sphere.sample(5, rng)
+    for degree in range(8):
+        zonal = SphereKernel(group.dimension, degree)
+        wanted = np.mean([zonal.between(v, w @ g.T) for g in every], axis=0)
+        for average in (average_over(matrices), average_over(matrices[::-1])):
+            assert average is not None
+            functions = average.functions(degree)
+            assert functions.size == average.dimension(degree)
+            np.testing.assert_allclose(functions.values(v) @ functions.values(w).T, wanted, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("manifold", "group", "most"),
+    [
+        (Sphere(6), Permutations(6), 4),
+        (Sphere(5), Generated([SignFlips(5), Permutations(5)]), 6),
+    ],
+)
+def test_characters_count_the_null_space(manifold: Manifold, group: Group, most: int) -> None:
+    """Every level up to one: the same number from the generators alone."""
+    invariants = Invariants.of(manifold, group)
+    assert invariants.average is not None
+    for level in range(most + 1):
+        built = Invariants(manifold, invariants.isometries, invariants.algebra).functions(level)
+        assert isinstance(built, Combination)
+        assert invariants.dimension(level) == built.size == invariants.average.functions(level).size
+
+
+def test_products_of_invariant_functions_need_factors_moved_one_at_a_time() -> None:
+    product = Product(Product(Sphere(3), Circle()), PeriodicBox([0], [1]))
+    group = DirectProduct(DirectProduct(Cyclic(3), Rotations(4)), SignFlips(1))
+    apart = Invariants.of(product, group)
+    assert [factor.manifold for factor in apart.factors] == [Sphere(3), Circle(), PeriodicBox([0], [1])]
+    tied = Generated([Isometry(np.diag([-1.0, 1, 1, 1, 1, 1]), [0, 0, 0, 0, 0, 0.5])])
+    assert Invariants.of(product, tied).factors == ()
+    for level in range(6):
+        assert apart.dimension(level) == apart.functions(level).size
+    exchanged = Generated([Isometry(np.roll(np.eye(6), 3, axis=0))])
+    assert Invariants.of(Product(Sphere(3), Sphere(3)), exchanged).factors == ()
+    assert Invariants.of(Product(Circle(), Circle()), PhaseRotations([1, 1])).factors == ()
+    x = product.sample(4, np.random.default_rng(0))
+    again = Invariants.of(product, group).restore(apart.state(6))
+    np.testing.assert_array_equal(again.functions(5).values(x), apart.functions(5).values(x))
+
+
+def test_what_functions_cost_and_how_many_harmonics_take_as_long() -> None:
+    """Cubes of what is solved for, less for waves, nothing for averages."""
+    few = Invariants.of(Sphere(3), Permutations(3))
+    assert [(few.cost(level), few.terms(level)) for level in (1, 4)] == [(27, 3), (9**3, 9)]
+    assert Invariants.of(PeriodicBox([0, 0], [1, 1]), Permutations(2)).cost(1) == 4000
+    averaged = Invariants.of(Sphere(8), Permutations(8))
+    assert (averaged.cost(3), averaged.cost(4), averaged.terms(3)) == (112**3, 0, 112)  # of 112 and of 294 functions
+    both = Invariants.of(Product(Sphere(3), Circle()), DirectProduct(Cyclic(3), Rotations(4)))
+    assert [both.cost(level) for level in (1, 2)] == [2000, 1000]  # of the levels (0, 1) and (1, 0)
