@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from daskspectral.registry import Parameterised
-from daskspectral.validation import NOT_NEGATIVE, check_flag, check_integer, check_number, check_option, check_type
+from daskspectral.validation import NOT_NEGATIVE, check_integer, check_number, check_option, check_type
 
 __all__ = ["Ascent", "Cut", "Penalised"]
 
@@ -97,17 +97,13 @@ class Ascent(Parameterised):
         Duality gap, relative to the objective, at which the solution counts as optimal.
     max_passes : int
         Products with the kernel after which the ascent ends, optimal or not.
-    warm_start : bool
-        Whether a further `fit` starts its ascent from the embedding of the last one, as in a sweep over bandwidths.
     """
 
     method: str = "accelerated"
     tolerance: float = 1e-10
     max_passes: int = 10_000
-    warm_start: bool = False
 
     def __post_init__(self) -> None:
-        check_flag("warm_start", self.warm_start)
         check_option("method", self.method, ("accelerated", "power"))
         check_number("tolerance", self.tolerance, "(1e-100, 1e100)")
         check_integer("max_passes", self.max_passes)

@@ -35,7 +35,7 @@ WRONG: dict[str, Callable[[], Any]] = {
     "random_state": lambda: check_random_state("seed"),
     "rtol": lambda: solvers.Cut(1.0),
     "scale": lambda: kernels.Gaussian(0.0),
-    "warm_start": lambda: check_flag("warm_start", 1),
+    "flag": lambda: check_flag("flag", 1),
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, final
@@ -102,11 +102,6 @@ class Extension(Registered, RowFunction):
         values = u * np.repeat(size, self.stages, axis=1)
         out[:] = values[:, : self.kept]
         return Guessed(~reached)
-
-    def whole(self, x: Array) -> list[Array]:
-        """The columns of each stage at prepared points, (c, rank) each, whatever `kept` is."""
-        function = replace(self, kept=sum(self.stages), extrapolate="nearest")
-        return np.split(function.of_prepared(x)[0], np.cumsum(self.stages)[:-1], axis=1)
 
     def doubt(self, found: Tally, count: int) -> str:
         there = {"nearest": " have the direction of their nearest row", "nan": " are NaN"}.get(self.extrapolate, "")

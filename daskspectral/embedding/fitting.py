@@ -94,7 +94,7 @@ class Embedding:
 
     E E^T maximises Tr(Abar B) over positive semidefinite matrices B (n, n) with bounded diagonal, where Abar is the
     `kernel` exp(-r^2 / bandwidth^2), normalised and without its first eigenvector (Fanuel et al. 2022); `solve` does so
-    from a starting point drawn with `seed`, or from the embedding `before`. `landmarks` gives so many landmarks; as
+    from a starting point drawn with `seed`. `landmarks` gives so many landmarks; as
     many are taken as make the Gram matrix exact to `accuracy`, or, of `sizes`, so many first and at most.
     """
 
@@ -106,7 +106,6 @@ class Embedding:
     sizes: tuple[int, int] | None
     seed: int
     count: int | None
-    before: Extension | None = None
 
     def __post_init__(self) -> None:
         self.source: Source = self.passes.run.source
@@ -140,15 +139,9 @@ class Embedding:
             raise ValueError(f"diagonal must be positive at every row; {np.count_nonzero(~(bound > 0))} are not")
         matrix = Deflated(gram, m)
         d = matrix.bound if bound is None else bound
-        last = [] if self.before is None else self.before.whole(x)
 
         def start(stage: int) -> Array:
-            rng = np.random.default_rng([self.seed, stage])
-            if stage >= len(last):
-                return rng.standard_normal((len(x), min(RANK, len(x))))
-            length = np.linalg.norm(last[stage], axis=1, keepdims=True)  # 0 where the bound was, at rows of another fit
-            drawn = rng.standard_normal(last[stage].shape)
-            return np.where(length > 0, last[stage] / np.where(length > 0, length, 1.0), drawn)
+            return np.random.default_rng([self.seed, stage]).standard_normal((len(x), min(RANK, len(x))))
 
         stages = solve_stages(ExactProblem(matrix, d), start, self.solve, self.count)
         columns, embedded = [], []
@@ -247,7 +240,7 @@ class Embedding:
         passes, run, kernel = self.passes, self.passes.run, self.kernel
         basis, frame = covered.basis, covered.frame
         rows, (probes, probe_bound) = self._drawn(ROWS, 1)[0], self._drawn(PROBES, 2)
-        before = self.before if less is None else less.extension
+        before = None if less is None else less.extension
         features = Features(basis, device=run.device)
         pull, prove = (BlockTask(features, kind(frame.masses)) for kind in (Pull, Prove))
         problem = LowRankProblem(frame, lambda v: passes(pull, v), lambda v: passes(prove, v))

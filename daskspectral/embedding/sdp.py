@@ -73,8 +73,7 @@ class SDPEmbedding(Transformer):
         doubles from 100 until `accuracy` is reached. Points that the landmarks do not cover become landmarks too, as
         long as there are no more than 1.5 p in all.
     solver : Ascent, optional
-        Quasi-Newton ascent or the power method, with its tolerance, and whether a further fit starts from the last one
-        (`help(daskspectral.solvers)`).
+        Quasi-Newton ascent or the power method, with its tolerance (`help(daskspectral.solvers)`).
     device : {"cpu", "cuda", "auto"}
         Where "lowrank" evaluates the kernel at landmarks and multiplies it, and `transform` does; as in
         `SpectralDecomposition`.
@@ -266,8 +265,7 @@ class SDPEmbedding(Transformer):
             plan = plan_embedding(source, first, device)
         if checkpoint is not None:
             checkpoint.agree(plan)
-        last, own = vars(self).get("extension_"), self._ascent
-        alike = own.warm_start and last is not None and last.points.shape[1] == source.dimension
+        own = self._ascent
         embedding = Embedding(
             passes=Passes(Run(source, plan, None, "embed", device), checkpoint),
             bandwidth=self.bandwidth_,
@@ -277,7 +275,6 @@ class SDPEmbedding(Transformer):
             sizes=(first, 0 if given else int(FURTHER * first)) if given or known else None,
             seed=seed,
             count=self.n_components,
-            before=last if alike else None,
         )
         with checkpoint_signals(checkpoint):
             ways = {"auto": embedding.chosen, "lowrank": embedding.low_rank, "exact": embedding.exact}
@@ -307,8 +304,6 @@ class SDPEmbedding(Transformer):
             raise ValueError(f"diagonal must have shape ({source.n},); it has {source.readers['diagonal'].shape}")
         given_points(of_kernel(self.landmarks, Gaussian(1.0), count="auto"), source)
         pairs = self.method == "exact" or (self.method == "auto" and source.n <= FEW)
-        if self._ascent.warm_start and checkpoint is not None:
-            raise ValueError("warm_start starts from a fit that the checkpoint does not hold: leave one of them out")
         if self.method == "exact" and source.n > EXACT_ROWS:
             raise ValueError(f"method='exact' is for at most {EXACT_ROWS} rows, got {source.n}; use method='lowrank'")
         if pairs and checkpoint is not None:

@@ -324,18 +324,3 @@ def test_points_far_from_every_row(method: str) -> None:
     np.testing.assert_array_equal(np.isnan(missing).all(axis=1), [False] * 4 + [True] * 2)
     with pytest.raises(ValueError, match=r"2 of 6 rows: no row of the fit is within reach.*1000.0, 0.0"):
         found.transform(z, extrapolate="raise")
-
-
-@pytest.mark.parametrize("method", ["exact", "lowrank"])
-def test_a_sweep_starts_from_the_fit_before(method: str) -> None:
-    """The same optimum in fewer passes, on the way to a bandwidth nearby."""
-    x = moons(150)
-    warm = make(0.9, method, 100, accuracy=1.0, solver=Ascent(warm_start=True)).fit(x)
-    cold = make(0.8, method, 100, accuracy=1.0).fit(x)
-    warm.set_params(bandwidth=0.8).fit(x)
-    assert warm.n_passes_ <= cold.n_passes_ - (method == "exact")  # landmarks start from half of them in any case
-    assert gram_error(warm.embedding_, cold.embedding_) < 1e-5
-    with pytest.raises(ValueError, match="warm_start starts from a fit that the checkpoint does not hold"):
-        warm.fit(x, checkpoint="run.zarr")
-    for other in (x[:100], x[:, :1]):  # other rows; other columns: from the beginning
-        assert warm.fit(other).certificate_.optimal
