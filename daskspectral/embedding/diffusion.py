@@ -28,7 +28,7 @@ from daskspectral.embedding.diffusion_functions import (
 )
 from daskspectral.embedding.extension import Coordinates
 from daskspectral.embedding.fitting import UncoveredError, positive
-from daskspectral.embedding.points import points_in_memory
+from daskspectral.embedding.points import check_masses, points_in_memory
 from daskspectral.embedding.summary import kernel_matrix
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.memory import Buffers, check_memory, local_threads, predict_memory
@@ -44,7 +44,6 @@ Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 LANDMARKS = 500
 EXACT_ROWS = 2000  # of which all pairs are taken, and no more
-IDENTITY = 1e-8  # of row sums of the kernel beyond 1
 
 
 class DiffusionMap(Transformer):
@@ -206,11 +205,7 @@ class DiffusionMap(Transformer):
             points = points_in_memory(source)[0]
             if len(points) <= self.n_components:
                 raise ValueError(f"n_components={self.n_components} needs more than the {len(points)} valid rows of X")
-            if kernel.values(points, points).sum(axis=1).max() - 1 < IDENTITY:
-                raise ValueError(
-                    f"at bandwidth {self.bandwidth_:g} the kernel is the identity: no two points are within reach of "
-                    "each other. Give a larger bandwidth"
-                )
+            check_masses(self.bandwidth_, kernel.values(points, points).sum(axis=1))
         else:
             wanted = self._wanted_landmarks(kernel)
             at_most = wanted.method == "cholesky"  # fewer span the kernel

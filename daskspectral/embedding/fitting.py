@@ -133,7 +133,7 @@ class Embedding:
         check_reach(self.bandwidth, x)
         gram = kernel.values(x, x)
         m = gram.sum(axis=1)
-        check_masses(self.bandwidth, float(m.min()), float(m.max()), float(m.sum()), len(m))
+        check_masses(self.bandwidth, m)
         check_joined(self.bandwidth, x, m)
         if bound is not None and not (bound > 0).all():
             raise ValueError(f"diagonal must be positive at every row; {np.count_nonzero(~(bound > 0))} are not")
@@ -228,7 +228,8 @@ class Embedding:
             )
         if count := int(cover["unbounded"]):
             raise ValueError(f"diagonal must be positive at every row; {count} of {n} are not")
-        check_masses(self.bandwidth, -float(cover["lightest"]), float(cover["heaviest"]), found.frame.masses.total, n)
+        extremes = np.array([-float(cover["lightest"]), float(cover["heaviest"])])
+        check_masses(self.bandwidth, extremes[:n], found.frame.masses.total)
         if found.coverage > 1 - 1e-8:  # every row is a landmark, or equal to one
             check_joined(self.bandwidth, landmarks, self.kernel.values(landmarks, landmarks).sum(axis=1))
 

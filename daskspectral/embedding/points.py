@@ -64,19 +64,20 @@ def check_joined(bandwidth: float, points: Array, masses: Array) -> None:
             )
 
 
-def check_masses(bandwidth: float, lightest: float, heaviest: float, total: float, n: int) -> None:
-    """Raise ValueError where the kernel matrix of n points is the identity, or of rank one, to rounding.
+def check_masses(bandwidth: float, masses: Array, total: float | None = None) -> None:
+    """Raise ValueError where the kernel matrix of some points is the identity, or of rank one, to rounding.
 
-    Masses are its row sums: the smallest, the largest, and their total.
+    Masses are its row sums, or the smallest and the largest of them with the `total` of all.
     """
-    if n == 1:
+    total = float(masses.sum()) if total is None else total
+    if len(masses) == 1:
         raise ValueError("X has 1 row; an embedding needs 2 points at least")
-    if heaviest - 1 < 1e-8:
+    if masses.max() - 1 < 1e-8:
         raise ValueError(
             f"at bandwidth {bandwidth:g} the kernel is the identity: no two points are within reach of each other. "
             "Give a larger bandwidth"
         )
-    if 1 - lightest**2 / total < 1e-7:
+    if 1 - masses.min() ** 2 / total < 1e-7:
         raise ValueError(
             f"at bandwidth {bandwidth:g} the kernel is of rank one: it cannot tell any two points apart. Give a "
             "smaller bandwidth, or points that differ"

@@ -118,18 +118,11 @@ class MatrixRepresentation(Representation):
     algebra: Array
 
     def __init__(self, given: ArrayLike, algebra: ArrayLike | None = None):
-        matrices = _squares(given, "generator of the group")
+        matrices = orthogonal_matrices(given)
         k = matrices.shape[1]
-        fields = np.zeros((0, k, k)) if algebra is None else _squares(algebra, "element of its algebra")
+        fields = np.zeros((0, k, k)) if algebra is None else _squares(algebra)
         if fields.shape[1] != k:
             raise ValueError(f"expected matrices of {k} components for the algebra too, received {fields.shape[1]}")
-        off = np.abs(matrices @ matrices.transpose(0, 2, 1) - np.eye(k)).max(axis=(1, 2))
-        if (off > _ROUNDING).any():
-            number = int(off.argmax())
-            raise ValueError(
-                f"expected orthogonal matrices of a representation, received one (number {number}) with rho rho^T off "
-                f"the identity by {off[number]:.3g}; the orthogonal factor of a matrix is scipy.linalg.polar(rho)[0]"
-            )
         if (np.abs(fields + fields.transpose(0, 2, 1)) > _ROUNDING).any():
             raise ValueError("expected antisymmetric matrices drho(X) for the algebra, received others")
         self._set(given=matrices, algebra=fields)
@@ -144,16 +137,29 @@ class MatrixRepresentation(Representation):
         return _for_each(self.algebra, len(group.algebra), f"elements of the algebra of {group!r}")
 
 
-def _squares(given: ArrayLike, each: str) -> Array:
-    """Return matrices (q, k, k), one for `each`. Raise ValueError for anything else."""
+def orthogonal_matrices(given: ArrayLike) -> Array:
+    """Return orthogonal matrices (q, k, k), one for each generator of a group. Raise ValueError for anything else."""
+    matrices = _squares(given)
+    off = np.abs(matrices @ matrices.transpose(0, 2, 1) - np.eye(matrices.shape[1])).max(axis=(1, 2))
+    if (off > _ROUNDING).any():
+        number = int(off.argmax())
+        raise ValueError(
+            f"expected orthogonal matrices, received one (number {number}) with A A^T off the identity by "
+            f"{off[number]:.3g}; the orthogonal factor of its polar decomposition is scipy.linalg.polar(A)[0]"
+        )
+    return matrices
+
+
+def _squares(given: ArrayLike) -> Array:
+    """Return finite matrices (q, k, k). Raise ValueError for anything else."""
     try:
         matrices = np.array(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"expected matrices (q, k, k) of one size, one for each {each}: {error}") from None
+        raise ValueError(f"expected matrices (q, k, k) of one size: {error}") from None
     if matrices.ndim != 3 or matrices.shape[1] != matrices.shape[2] or not matrices.shape[1]:
-        raise ValueError(f"expected square matrices (q, k, k), one for each {each}, received shape {matrices.shape}")
+        raise ValueError(f"expected square matrices (q, k, k), received shape {matrices.shape}")
     if not np.isfinite(matrices).all():
-        raise ValueError("expected finite matrices of a representation, received NaN or infinity")
+        raise ValueError("expected finite matrices, received NaN or infinity")
     return matrices
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import factorial
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from daskspectral.groups.base import Group
+from daskspectral.groups.representations import orthogonal_matrices
 from daskspectral.manifolds import Isometry, KillingField
 from daskspectral.validation import check_integer
 
@@ -212,19 +213,7 @@ class Orthogonal(Group):
     matrices: Array
 
     def __init__(self, matrices: ArrayLike):
-        given = np.array(matrices, dtype=np.float64)
-        if given.ndim != 3 or given.shape[1] != given.shape[2] or not given.size:
-            raise ValueError(f"Orthogonal takes square matrices (k, d, d), at least one; received shape {given.shape}")
-        if not np.isfinite(given).all():
-            raise ValueError("expected finite matrices, received NaN or infinity in Orthogonal")
-        off = np.abs(given @ given.transpose(0, 2, 1) - np.eye(given.shape[1])).max(axis=(1, 2))
-        if (off > 1e-11).any():
-            number = int(off.argmax())
-            raise ValueError(
-                f"expected orthogonal matrices, received one (number {number}) with A A^T off the identity by "
-                f"{off[number]:.3g}; the orthogonal factor of its polar decomposition is scipy.linalg.polar(A)[0]"
-            )
-        self._set(matrices=given)
+        self._set(matrices=orthogonal_matrices(matrices))
 
     def __repr__(self) -> str:
         return f"Orthogonal({len(self.matrices)} matrices of {self.dimension} coordinates)"
@@ -412,9 +401,9 @@ class LieGroup(Group):
     _algebra: tuple[KillingField, ...]
     _generators: tuple[Isometry, ...]
 
-    def __init__(self, algebra: ArrayLike | Sequence[KillingField], generators: ArrayLike | Sequence[Isometry] = ()):
-        fields = tuple(x if isinstance(x, KillingField) else KillingField(x) for x in _listed(algebra))
-        isometries = tuple(g if isinstance(g, Isometry) else Isometry(g) for g in _listed(generators))
+    def __init__(self, algebra: Sequence[ArrayLike | KillingField], generators: Sequence[ArrayLike | Isometry] = ()):
+        fields = tuple(x if isinstance(x, KillingField) else KillingField(x) for x in algebra)
+        isometries = tuple(g if isinstance(g, Isometry) else Isometry(g) for g in generators)
         if not fields:
             raise ValueError(
                 "LieGroup takes one antisymmetric matrix or more, (k, d, d); received none: groups of isometries alone "
@@ -479,16 +468,6 @@ def _turn(d: int, axis: int) -> Array:
     x = np.zeros((d, d))
     x[axis, 0], x[0, axis] = 1.0, -1.0
     return x
-
-
-def _listed(parts: Any) -> Sequence[Any]:
-    """The members of a list or of an array (k, d, d)."""
-    if not isinstance(parts, (list, tuple, np.ndarray)) or (isinstance(parts, np.ndarray) and parts.ndim != 3):
-        what = f"an array of shape {parts.shape}" if isinstance(parts, np.ndarray) else repr(parts)
-        raise ValueError(
-            f"LieGroup takes matrices (k, d, d), or lists of them; received {what}; give [X] for one matrix"
-        )
-    return list(parts)
 
 
 def _whole(field: KillingField) -> KillingField:

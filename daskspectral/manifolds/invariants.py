@@ -192,7 +192,7 @@ def equivariant_coefficients(
     m, k, d = space.size, components, space.ambient
     if not isometries and not algebra:
         return csr_array(eye_array(m * k))
-    point = np.arange(d)
+    point = slice(d)
     actions = [space.action(g.block(point)) for g in isometries]
     actions += [space.derived_action(x.block(point)) for x in algebra]
 

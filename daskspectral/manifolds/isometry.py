@@ -40,9 +40,9 @@ class _Affine(Registered):
         return len(self.matrix)
 
     @final
-    def block(self, part: NDArray[np.int64]) -> Self:
-        """What it does to some of the coordinates, by their numbers, where it does not mix them with the others."""
-        return type(self)(self.matrix[np.ix_(part, part)], self.shift[part])
+    def block(self, part: slice) -> Self:
+        """What it does to some of the coordinates, where it does not mix them with the others."""
+        return type(self)(self.matrix[part, part], self.shift[part])
 
     @final
     def beside(self, other: Self) -> Self:

@@ -289,7 +289,7 @@ class ProductSpace(TensorFunctions, Eigenspace):
         return _assembled(self.rows, columns, pieces, (self.size, self.size))
 
     def derived_action(self, field: KillingField) -> Matrix:
-        parts, pieces = [field.block(part) for part in _cuts(self.widths)], []
+        parts, pieces = [field.block(part) for part in slices_of(self.widths)], []
         for spaces in self.terms:
             ones = [sparse.eye_array(space.size, format="csr") for space in spaces]
             moved = [csr_array(space.derived_action(part)) for space, part in zip(spaces, parts, strict=True)]
@@ -314,15 +314,10 @@ def factor_moves(
     if any(len(_FactorMove.of(g, widths).moved) > 1 for g in isometries):
         return None
     found = []
-    for part in _cuts(widths):
+    for part in slices_of(widths):
         moves, fields = [g.block(part) for g in isometries], [x.block(part) for x in algebra]
         found.append((tuple(g for g in moves if not g.trivial), tuple(x for x in fields if not x.trivial)))
     return found if sum(len(fields) for _, fields in found) == len(algebra) else None
-
-
-def _cuts(widths: Sequence[int]) -> list[NDArray[np.int64]]:
-    """The coordinates of each factor."""
-    return np.split(np.arange(sum(widths)), np.cumsum(widths)[:-1])
 
 
 def _kronecker(parts: Sequence[Matrix]) -> Matrix:

@@ -136,7 +136,6 @@ def test_invariant_dimensions_are_averaged_characters(chosen: list[int], seed: i
         lambda: LieGroup([TURN, TURN / 3]),
         lambda: LieGroup([TURN, np.zeros((3, 3))]),
         lambda: LieGroup([]),
-        lambda: LieGroup(3),
         lambda: PhaseRotations([0.5, 1]),
         lambda: SpecialOrthogonal(2, 0),
         lambda: ContinuousTranslations([[1, 0], [0, 0]]),
