@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Trainable
+from daskspectral.basis import NeuralBasis
 from daskspectral.errors import FitWarning, warn_user
 from daskspectral.forms import Form, Functional
 from daskspectral.forms.differentiable import (
@@ -141,8 +141,8 @@ class Networks:
     functions and the others right ones; its hidden layers serve both.
     """
 
-    left: Trainable
-    right: Trainable | None = None
+    left: NeuralBasis
+    right: NeuralBasis | None = None
     halved: bool = False
 
     @property

@@ -229,7 +229,7 @@ def test_groups(group: Group, manifold: Manifold) -> None:
 
 ELSEWHERE = {
     *("LearnedKernel", "HarmonicBasis", "InvariantBasis", "EquivariantBasis", "FourierLattice", "WeighedLattice"),
-    *("NeuralBasis", "JaxBasis", "Prior", "Prior", "SpanBasis", "Stopped"),
+    *("NeuralBasis", "Prior", "Prior", "SpanBasis", "Stopped"),
 }
 """Classes that are made by a fit, or from rows, and tested there."""
 

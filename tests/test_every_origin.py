@@ -169,7 +169,7 @@ BASES: dict[str, Callable[[Move], Any]] = {
 COVERED = {type(make(Move())) for make in BASES.values()} | {ConstantBasis}
 BOUND = {  # to a place, or trained by steps that depend on rounding
     *(bases.HarmonicBasis, bases.InvariantBasis, bases.EquivariantBasis),
-    *(bases.NeuralBasis, bases.JaxBasis, bases.Trainable),
+    bases.NeuralBasis,
 }
 POLYNOMIAL = ("polynomial", "monomials", "monomials beside the constant", "kernel and monomials")
 ROOTED: list[tuple[type[Any], tuple[str, ...]]] = [

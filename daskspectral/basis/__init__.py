@@ -7,8 +7,8 @@ By default a fit uses k(., y_i) at landmarks that it draws. Its argument `basis`
     basis                                  functions
     Landmarks(kernel, count)               k(., y_i) at rows that the fit chooses; kernel and number too, by default
     LandmarkBasis(kernel, points)          k(., y_i) at prepared points
-    FourierBasis.draw(kernel, d, p,        random Fourier features of a Gaussian, exponential or Matern kernel, their
-                      random_state)        sums and products
+    FourierBasis.draw(kernel, d, p,        random Fourier features of a Gaussian, exponential or Matern kernel
+                      random_state)
     FourierLattice(m)                      1, cos, sin on a lattice of frequencies in a box, for 1 to 3 variables: one
                                            pass sums few modes, from which any stationary kernel is solved; not
                                            for operators that take two points, as Transfer
@@ -19,8 +19,6 @@ By default a fit uses k(., y_i) at landmarks that it draws. Its argument `basis`
     EquivariantBasis(harmonic, group,      vector-valued ones, whose values change with the group: f(g x) = ρ(g) f(x)
                      representation)
     NeuralBasis(hidden)                    neurons of a perceptron, trained by the operator's loss before the pass
-    JaxBasis(function, parameters, d=d)    your own function of parameters and points, in JAX, trained likewise
-                                           (Trainable is what both have in common)
     SoftCells(centres, width)              a partition of the data into cells that fade into each other, for short
                                            trajectories; SoftCells.draw(x, p) lays them
     CallableBasis(function, gradient, d=d) your own: function(x (c, d)) -> (p, c), gradient -> (p, c, d)
@@ -54,7 +52,7 @@ from daskspectral.basis.invariant import EquivariantBasis, InvariantBasis
 from daskspectral.basis.landmark import LandmarkBasis, Landmarks, at_landmarks
 from daskspectral.basis.lattice import FourierLattice, as_lattice
 from daskspectral.basis.monomial import MonomialBasis
-from daskspectral.basis.trainable import JaxBasis, NeuralBasis, Trainable
+from daskspectral.basis.network import NeuralBasis
 from daskspectral.basis.vanishing import Vanishing
 
 __all__ = [
@@ -75,13 +73,11 @@ __all__ = [
     "GivenFunctions",
     "HarmonicBasis",
     "InvariantBasis",
-    "JaxBasis",
     "LandmarkBasis",
     "Landmarks",
     "MonomialBasis",
     "NeuralBasis",
     "SoftCells",
-    "Trainable",
     "TrigonometricBasis",
     "Vanishing",
     "as_lattice",

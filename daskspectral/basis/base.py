@@ -18,7 +18,7 @@ from daskspectral.registry import Registered
 
 if TYPE_CHECKING:
     from daskspectral.basis.landmark import Landmarks
-    from daskspectral.basis.trainable import Trainable
+    from daskspectral.basis.network import NeuralBasis
 
 Array = NDArray[np.floating[Any]]
 VALUE = Atom("value")
@@ -71,7 +71,7 @@ class GivenFunctions:
         return None
 
     @property
-    def untrained(self) -> Trainable | None:
+    def untrained(self) -> NeuralBasis | None:
         """The functions, where their parameters are still to be trained; else None."""
         return None
 

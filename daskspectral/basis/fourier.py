@@ -15,7 +15,6 @@ from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.devices import filled
 from daskspectral.forms import Atom
 from daskspectral.kernels import Gaussian, Kernel
-from daskspectral.kernels.algebra import RadialMultiple, RadialProduct, RadialSum
 from daskspectral.kernels.base import number
 from daskspectral.kernels.radial import HalfIntegerBessel
 from daskspectral.validation import POSITIVE, check_integer, check_number
@@ -58,8 +57,7 @@ class FourierBasis(Basis):
             raise ValueError(
                 f"frequencies are finite numbers (m, d), one in each row; they have shape {frequencies.shape}"
             )
-        object.__setattr__(self, "frequencies", frequencies)
-        object.__setattr__(self, "variance", check_number("variance", self.variance, POSITIVE))
+        self._set(frequencies=frequencies, variance=check_number("variance", self.variance, POSITIVE))
 
     def translated(self, delta: Array) -> Translation:
         angles = self.frequencies @ delta
@@ -73,9 +71,8 @@ class FourierBasis(Basis):
         """p functions of `dimension` variables, with frequencies from the spectral density of the kernel.
 
         Gaussian(scale): normal, of standard deviation 1/scale. Matern(nu, scale): multivariate Student t with 2 nu
-        degrees of freedom, divided by scale; Exponential has one degree, a Cauchy distribution. A sum of kernels draws
-        from either term, in proportion to k(x, x); a product adds a draw from each. Raises ValueError for other kernels
-        and for an odd p.
+        degrees of freedom, divided by scale; Exponential has one degree, a Cauchy distribution. Raises ValueError for
+        other kernels, and for an odd p.
         """
         if not isinstance(kernel, Kernel):
             raise TypeError(f"kernel must be one of daskspectral.kernels, such as Gaussian(1.0); it is {kernel!r}")
@@ -83,7 +80,7 @@ class FourierBasis(Basis):
         if p % 2:
             raise ValueError(f"p is even, a cosine and a sine for each frequency; it is {p}")
         rng = np.random.default_rng(random_state)
-        return cls(_spectral_draws(kernel, p // 2, dimension, rng), _at_zero(kernel))
+        return cls(_spectral_draws(kernel, p // 2, dimension, rng))
 
     @property
     def size(self) -> int:
@@ -143,15 +140,15 @@ class TrigonometricBasis(Basis):
         periods: Any = self.periods
         if not isinstance(periods, (tuple, list)) or not periods:
             raise ValueError(f"periods has the period of each column, such as (360.0, 360.0); it is {periods!r}")
-        object.__setattr__(self, "periods", tuple(check_number("periods", period, POSITIVE) for period in periods))
-        object.__setattr__(self, "degree", check_integer("degree", self.degree))
+        periods = tuple(check_number("periods", period, POSITIVE) for period in periods)
+        self._set(periods=periods, degree=check_integer("degree", self.degree))
         if self.m is not None:
             orders = tuple(self.m) if isinstance(self.m, (tuple, list)) else (self.m,) * len(periods)
             if len(orders) != len(periods):
                 raise ValueError(
                     f"m and periods have an entry for each column; they have {len(orders)}, {len(periods)}"
                 )
-            object.__setattr__(self, "m", tuple(check_integer("m", order) for order in orders))
+            self._set(m=tuple(check_integer("m", order) for order in orders))
         if self.size > MOST_WAVES:
             raise ValueError(f"{self!r} has more than {MOST_WAVES} functions: lower its degree")
 
@@ -284,10 +281,6 @@ class _FourierGradientSum:
         return found
 
 
-def _at_zero(kernel: Kernel) -> float:
-    return float(kernel.diagonal(np.zeros((1, 1)))[0])
-
-
 def _spectral_draws(kernel: Kernel, m: int, d: int, rng: np.random.Generator) -> Array:
     """w (m, d) with E cos(w.r) = k(r) / k(0)."""
     if isinstance(kernel, Gaussian):
@@ -295,16 +288,7 @@ def _spectral_draws(kernel: Kernel, m: int, d: int, rng: np.random.Generator) ->
     if isinstance(kernel, HalfIntegerBessel):
         normal, degrees = rng.standard_normal((m, d)) / number(kernel.scale), 2.0 * kernel.nu
         return normal * np.sqrt(degrees / rng.chisquare(degrees, (m, 1)))
-    if isinstance(kernel, RadialMultiple):
-        return _spectral_draws(kernel.kernel, m, d, rng)
-    if isinstance(kernel, RadialProduct):
-        return _spectral_draws(kernel.left, m, d, rng) + _spectral_draws(kernel.right, m, d, rng)
-    if isinstance(kernel, RadialSum):
-        share = _at_zero(kernel.left) / _at_zero(kernel)
-        left, right = (_spectral_draws(part, m, d, rng) for part in (kernel.left, kernel.right))
-        return np.where(rng.random((m, 1)) < share, left, right)
     raise ValueError(
         f"the spectral density of {kernel} is not known: random Fourier features are drawn for Gaussian, Exponential "
-        "and Matern, and for their sums, products and positive multiples; for another kernel of x - y, draw the "
-        "frequencies (m, d) yourself and give FourierBasis(frequencies, variance=k(x, x))"
+        "and Matern. For another kernel of x - y give FourierBasis(frequencies, variance=k(x, x))"
     )

@@ -8,7 +8,7 @@ from typing import Any
 from daskspectral.basis.base import GivenFunctions
 from daskspectral.basis.landmark import Landmarks
 from daskspectral.basis.lattice import FourierLattice
-from daskspectral.basis.trainable import NeuralBasis
+from daskspectral.basis.network import NeuralBasis
 from daskspectral.errors import nearest
 from daskspectral.kernels.names import NAMES as KERNELS
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, Trainable
+from daskspectral.basis import Basis, NeuralBasis
 from daskspectral.basis.evaluation import Arena
 from daskspectral.choosing.pilot import Pilot
 from daskspectral.data.source import Source
@@ -120,8 +120,8 @@ class Judge:
 
 
 def train(
-    left: Trainable,
-    right: Trainable | None,
+    left: NeuralBasis,
+    right: NeuralBasis | None,
     draw: Callable[[int], TrainingRows],
     source: Source,
     operator: Operator,
@@ -130,7 +130,7 @@ def train(
     completed: tuple[Completed, Completed],
     seed: int,
     kept: Kept | None = None,
-) -> tuple[Trainable, Trainable | None]:
+) -> tuple[NeuralBasis, NeuralBasis | None]:
     """The bases of both sides, trained by the loss of an operator on the rows that `draw` gives for round 0, 1, ...
 
     By solutions for them they are judged on rows held out; `completed` adds the constant to the functions of each side,
@@ -143,7 +143,7 @@ def train(
     assert judge is not None
     first, shared = draw(0), loss.two_sided and right is None
 
-    def started(basis: Trainable, view: str, number: int, seed: int) -> Trainable:
+    def started(basis: NeuralBasis, view: str, number: int, seed: int) -> NeuralBasis:
         return basis.started(first.only(~first.held)[view], number, seed, judge.derivative_order > 0)
 
     networks = Networks(

@@ -40,10 +40,11 @@ def feature(function: Function, atom: Atom, fields: Fields) -> Values:
         return function(points)
     if atom.kind == "gradient":
         return _along_all(function, points, numpy.eye(points.shape[1], dtype=points.dtype)[:, None, :])
+    if atom.order > 1:
+        raise ValueError(f"networks are trained by first derivatives at most, and this form takes order {atom.order}")
     if atom.kind == "partial":
-        return _partial(function, points, atom.alpha)
-    if atom.kind == "second":
-        return _second(function, points, None if atom.direction is None else field(atom.direction, fields))
+        unit = numpy.array([atom.alpha], dtype=points.dtype)
+        return _along(function, points, unit) if atom.order else function(points)
     assert atom.direction is not None
     direction = field(atom.direction, fields)
     if atom.kind == "each":
@@ -121,23 +122,3 @@ def _along_all(function: Function, points: Values, directions: Values) -> Values
     shape = (len(directions), *points.shape)
     found = package.vmap(slope)(package.numpy.broadcast_to(directions, shape))
     return package.numpy.moveaxis(found, 0, 1)
-
-
-def _partial(function: Function, points: Values, alpha: tuple[int, ...]) -> Values:
-    numpy, found = jax().numpy, function
-    for axis, order in enumerate(alpha):
-        unit = numpy.zeros((1, len(alpha)), dtype=points.dtype).at[0, axis].set(1.0)
-        for _ in range(order):
-            found = _derived(found, unit)
-    return found(points)
-
-
-def _derived(function: Function, direction: Values) -> Function:
-    return lambda points: _along(function, points, direction)
-
-
-def _second(function: Function, points: Values, matrix: Values) -> Values:
-    """sum_ab matrix_ab d_a d_b, (c, k), for matrices (c, d, d); without them the Laplacian."""
-    eye = jax().numpy.eye(points.shape[1], dtype=points.dtype)
-    rows = [eye[a][None] if matrix is None else matrix[:, a] for a in range(points.shape[1])]
-    return sum(_along(_derived(function, eye[a][None]), points, row) for a, row in enumerate(rows))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Landmarks, Trainable
+from daskspectral.basis import Landmarks, NeuralBasis
 from daskspectral.basis.names import named
 from daskspectral.choosing.deciding import decide, pilot_bytes
 from daskspectral.choosing.landmarks import MOST_LANDMARKS
@@ -299,7 +299,7 @@ def _has_kink(kernel: Kernel | str) -> bool:
     return isinstance(inner, RadialKernel) and inner.smoothness < 1
 
 
-def _check_networks(left: Trainable | None, right: Trainable | None) -> None:
+def _check_networks(left: NeuralBasis | None, right: NeuralBasis | None) -> None:
     """Raise ValueError where the functions of one side are of a network that is not trained, and those of the other
     are not: both are trained together."""
     if left is None and right is None:

@@ -86,9 +86,8 @@ def test_large_angles_and_half_turns(dtype: str, tolerance: float) -> None:
     ("kernel", "d"),
     [
         (Gaussian(0.8), 2),
-        (3.0 * Matern(2.5, 1.3), 4),
-        (Gaussian(0.9) * Matern(1.5, 1.1), 1),
-        (0.5 * (Matern(2.5) * Matern(2.5)) + Gaussian(0.3) * Exponential(1.0), 4),
+        (Matern(2.5, 1.3), 4),
+        (Exponential(1.1), 1),
     ],
     ids=str,
 )

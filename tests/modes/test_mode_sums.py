@@ -95,17 +95,3 @@ def test_what_cannot_be_summed_is_an_error(monkeypatch: pytest.MonkeyPatch) -> N
     assert not nufft.available()
     with pytest.raises(ImportError, match="lattice"):
         mode_sum((3,), "nufft")
-
-
-@pytest.mark.skipif(not nufft.available(), reason="needs finufft")
-@pytest.mark.parametrize("sizes", [(0.0, 1e-30, 1.0), (1e-12, 1.0, 1e12), (1e12, 0.0, 1e-12), (0.0, 0.0, 0.0)])
-def test_a_weight_that_grows_hides_none_beside_it(sizes: tuple[float, ...]) -> None:
-    """One weight is 1, and the other of another size in each call."""
-    rng, found = np.random.default_rng(0), mode_sum((4,), "nufft")
-    angles = [rng.uniform(0, 2 * np.pi, (50, 1)) for _ in sizes]
-    weights = [np.stack([np.ones(50), size * rng.uniform(1, 2, 50), np.ones(50)]) for size in sizes]
-    for t, w in zip(angles, weights, strict=True):
-        found.add(t, w)
-    waves = np.exp(-1j * np.concatenate(angles) * np.arange(-4, 5))
-    for one, wanted in zip(found.result(), np.hstack(weights) @ waves, strict=True):
-        np.testing.assert_allclose(one, wanted, rtol=0, atol=1e-7 * max(np.abs(wanted).max(), 1e-300))

@@ -97,7 +97,7 @@ def measured(operator: Operator, basis: NeuralBasis, fields: dict[str, Array]) -
 @pytest.mark.parametrize(("i", "name"), list(enumerate(FIRST_ORDER)))
 def test_forms_in_jax_are_the_measured_ones(i: int, name: str) -> None:
     operator = OPERATORS[name]
-    basis = network(features="outputs", activation=("tanh", "silu", "softplus")[i % 3])
+    basis = network(features="outputs", activation=("tanh", "silu")[i % 2])
     fields = fields_of(operator)
     known, f, data = measured(operator, basis, fields), function(basis), in_jax(fields)
     for form_name, form in operator.forms.items():
@@ -107,32 +107,6 @@ def test_forms_in_jax_are_the_measured_ones(i: int, name: str) -> None:
     for functional_name, functional in operator.functionals.items():
         found = functional_vectors(functional.expression, f, data)[0]
         np.testing.assert_allclose(found, known[functional_name], rtol=0, atol=1e-13)
-
-
-def test_forms_of_higher_order_are_those_of_finite_differences() -> None:
-    """Second and mixed derivatives, a weight and a sum of terms, each entry by loops over rows."""
-    operator, basis = OPERATORS["own form"], network(features="outputs")
-    fields = fields_of(operator)
-    x, step = fields["x"], 1e-3
-
-    def values(points: Array) -> Array:
-        return basis.values(points).T
-
-    def slope(g: Any, direction: Array) -> Any:
-        weights = {1: 8, -1: -8, 2: -1, -2: 1}  # of fourth order
-        return lambda p: sum(w * g(p + k * step * direction) for k, w in weights.items()) / (12 * step)
-
-    e = np.eye(3)
-    laplacian = sum(slope(slope(values, e[a]), e[a])(x) for a in range(3))
-    mixed = slope(slope(values, e[0]), e[1])(x)
-    sums = values(x) + 2 * slope(values, fields["u"])(x)
-    wanted = np.zeros((4, 4))
-    for row in range(len(x)):
-        wanted += fields["potential"][row] * np.outer(laplacian[row], laplacian[row])
-        wanted += 0.5 * np.outer(mixed[row], mixed[row]) + np.outer(sums[row], sums[row])
-    f = function(basis)
-    found = form_matrices(operator.form.expression, f, f, in_jax(fields))[0]
-    np.testing.assert_allclose(found, wanted / len(x), atol=1e-6 * np.abs(wanted / len(x)).max())
 
 
 def explicit(operator: Operator, basis: NeuralBasis, other: NeuralBasis, fields: dict[str, Array], mu: Any) -> float:

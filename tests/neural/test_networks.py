@@ -11,7 +11,7 @@ import pytest
 from sklearn.base import clone
 
 import daskspectral as dsp
-from daskspectral.basis import JaxBasis, NeuralBasis
+from daskspectral.basis import NeuralBasis
 from daskspectral.moments.folds import hashed
 from daskspectral.operators import BilinearForm, Cross, Transfer
 from daskspectral.passes.session import Kept
@@ -125,27 +125,6 @@ def test_a_stopped_training_goes_on_to_the_same_bits(tmp_path: Path, monkeypatch
     model.fit(x, checkpoint=path)
     assert written == [20, 40, 60]
     assert_same_bits(model.moments_, whole.moments_)
-
-
-def waves(w: Any, x: Any) -> Any:
-    """A user's own functions."""
-    import jax.numpy as jnp
-
-    return jnp.cos(x @ w["frequencies"] + w["phases"])
-
-
-def test_a_users_own_function_is_differentiated_twice_and_trusted_by_name(tmp_path: Path) -> None:
-    """f'' of cos(k x) is -k^2 cos(k x): the biharmonic form, to rounding."""
-    basis = JaxBasis(waves, {"frequencies": np.array([[1.0, 2.0]]), "phases": np.zeros(2)}, d=1, trained=True)
-    x = ((np.arange(500) + 0.5) * np.pi / 500)[:, None]
-    model = dsp.SpectralDecomposition(BENDING, basis, n_components=2, solver=dsp.solvers.Cut(), folds=None)
-    np.testing.assert_allclose(model.fit(x).eigenvalues_, [1, 16], rtol=1e-10)
-    basis_model = clone(model).set_params(operator=None).fit(x)
-    basis_model.save(tmp_path / "model.zarr")
-    with pytest.raises(dsp.errors.UntrustedError):
-        dsp.load(tmp_path / "model.zarr")
-    again = dsp.load(tmp_path / "model.zarr", trusted=[waves])
-    np.testing.assert_array_equal(again.transform(x), basis_model.transform(x))
 
 
 @pytest.mark.parametrize(
