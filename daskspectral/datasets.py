@@ -7,13 +7,10 @@ in the shell's `daskspectral sample`. Chunk i has a generator of its own.
     swiss_roll      a rolled sheet in three dimensions
     sphere, circle  uniform on the unit sphere Sᵈ⁻¹, and on the unit circle
     torus           the flat torus (cos t1, sin t1, cos t2, ...)
-    torus_surface   a ring in three dimensions, uniform in area
     blobs           normal clusters around fixed centres
     gaussian        standard normal
     uniform         uniform in the cube [-1, 1]^d
-    torsions        two torsion angles of a peptide, in radians
-    double_well     the density exp(-V), V = 4 (x² - 1)²
-    langevin        a trajectory in this well, dX = -V'(X) dt + √2 dW
+    langevin        a trajectory in the double well V = 4 (x² - 1)², dX = -V'(X) dt + √2 dW
     ou              an Ornstein-Uhlenbeck trajectory
 
 `ocean(n)` is a labelled field of n months, in memory: seasons, a trend and two patterns, with land.
@@ -44,7 +41,6 @@ if TYPE_CHECKING:
 __all__ = [
     "blobs",
     "circle",
-    "double_well",
     "draw",
     "gaussian",
     "langevin",
@@ -52,9 +48,7 @@ __all__ = [
     "ou",
     "sphere",
     "swiss_roll",
-    "torsions",
     "torus",
-    "torus_surface",
     "two_moons",
     "uniform",
     "write",
@@ -70,13 +64,6 @@ LANGEVIN_STEP, LANGEVIN_STEPS = 0.1, 50
 BARRIER = 4.0
 """V = BARRIER (x^2 - 1)^2, in units of the temperature, of the double well."""
 BLOBS = 5
-TORSIONS = np.array(
-    [
-        [0.45, -63.0, -43.0, 20.0],  # alpha helix
-        [0.45, -120.0, 130.0, 6.0],  # beta sheet
-        [0.10, 57.0, 47.0, 20.0],  # left-handed helix
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -108,10 +95,6 @@ class Sample:
         return points + noise * rng.standard_normal(points.shape) if noise else points, points[-1].copy()
 
 
-def _angles(n: int, rng: np.random.Generator) -> Floats:
-    return rng.uniform(0, 2 * math.pi, n)
-
-
 def _two_moons(n: int, dimension: int, rng: np.random.Generator) -> Floats:
     angle, upper = rng.uniform(0, math.pi, n), rng.random(n) < 0.5
     x = np.where(upper, np.cos(angle), 1 - np.cos(angle))
@@ -134,12 +117,6 @@ def _blobs(n: int, dimension: int, rng: np.random.Generator) -> Floats:
     return np.asarray(_centres(dimension)[rng.integers(BLOBS, size=n)] + rng.standard_normal((n, dimension)))
 
 
-def _torsions(n: int, dimension: int, rng: np.random.Generator) -> Floats:
-    """The rows of `TORSIONS` are the weight of a conformation, its mean angles in degrees, and its concentration."""
-    kind = rng.choice(len(TORSIONS), size=n, p=TORSIONS[:, 0])
-    return rng.vonmises(np.deg2rad(TORSIONS[kind, 1:3]), TORSIONS[kind, 3:])
-
-
 def _sphere(n: int, dimension: int, rng: np.random.Generator) -> Floats:
     x = rng.standard_normal((n, dimension))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
@@ -147,7 +124,7 @@ def _sphere(n: int, dimension: int, rng: np.random.Generator) -> Floats:
 
 
 def _circle(n: int, dimension: int, rng: np.random.Generator) -> Floats:
-    angle = _angles(n, rng)
+    angle = rng.uniform(0, 2 * math.pi, n)
     return np.column_stack([np.cos(angle), np.sin(angle)])
 
 
@@ -158,18 +135,6 @@ def _gaussian(n: int, dimension: int, rng: np.random.Generator) -> Floats:
 def _torus(n: int, dimension: int, rng: np.random.Generator) -> Floats:
     angles = rng.uniform(0, 2 * math.pi, (n, dimension // 2))
     return np.stack([np.cos(angles), np.sin(angles)], axis=2).reshape(n, dimension)
-
-
-def _torus_surface(n: int, dimension: int, rng: np.random.Generator) -> Floats:
-    """Radii R = 2 and r = 1: the area element is (2 + cos tube), so the tube's angle has a density in proportion to it.
-
-    A uniform angle t is kept with probability (1 + cos(t) / 2) / 2 and turned by pi otherwise: the density is
-    [p(t) + 1 - p(t - pi)] / (2 pi) = (1 + cos(t) / 2) / (2 pi), exactly and without rejection.
-    """
-    around, tube = _angles(n, rng), _angles(n, rng)
-    tube += np.where(rng.random(n) < (1 + np.cos(tube) / 2) / 2, 0.0, math.pi)
-    radius = 2 + np.cos(tube)
-    return np.column_stack([radius * np.cos(around), radius * np.sin(around), np.sin(tube)])
 
 
 def _swiss_roll(n: int, dimension: int, rng: np.random.Generator) -> Floats:
@@ -192,15 +157,11 @@ def _ou(n: int, dimension: int, rng: np.random.Generator, last: Floats | None = 
 
 
 @lru_cache(maxsize=1)
-def _double_well_table() -> tuple[Floats, Floats]:
+def _well_table() -> tuple[Floats, Floats]:
     x = np.linspace(-2.2, 2.2, 2**17 + 1)  # the density at the ends is below 1e-25
     density = np.exp(-BARRIER * (x**2 - 1) ** 2)
     mass = np.concatenate([[0.0], np.cumsum(density[1:] + density[:-1])])
     return mass / mass[-1], x
-
-
-def _double_well(n: int, dimension: int, rng: np.random.Generator) -> Floats:
-    return np.interp(rng.random(n), *_double_well_table())[:, None]
 
 
 def _langevin(n: int, dimension: int, rng: np.random.Generator, last: Floats | None = None) -> Floats:
@@ -211,7 +172,7 @@ def _langevin(n: int, dimension: int, rng: np.random.Generator, last: Floats | N
     step = LANGEVIN_STEP / LANGEVIN_STEPS
     noise = rng.standard_normal(n * LANGEVIN_STEPS + 1)
     kicks = (math.sqrt(step / 2) * (noise[1:] + noise[:-1])).tolist()
-    x = float(_double_well(1, 1, rng)[0, 0]) if last is None else float(last[0])
+    x = float(np.interp(rng.random(), *_well_table())) if last is None else float(last[0])
     path = np.empty((n, 1))
     if last is None:
         path[0], kicks[:LANGEVIN_STEPS] = x, []
@@ -230,14 +191,11 @@ SAMPLES = {
     "circle": Sample("uniform on the unit circle", 2, _circle, fixed=True),
     "gaussian": Sample("standard normal", 2, _gaussian),
     "torus": Sample("flat torus (cos t1, sin t1, cos t2, ...) with uniform angles, d even", 4, _torus),
-    "torus-surface": Sample("ring torus of radii 2 and 1, uniform in area", 3, _torus_surface, fixed=True),
     "swiss-roll": Sample("rolled sheet (t cos t, h, t sin t)", 3, _swiss_roll, fixed=True),
     "uniform": Sample("uniform in the cube [-1, 1]^d", 2, _uniform),
     "ou": Sample(f"Ornstein-Uhlenbeck, dX = -X dt + sqrt(2) dW, time step {OU_STEP}", 2, _ou, step=OU_STEP),
     "langevin": Sample("double well, dX = -V' dt + sqrt(2) dW", 1, _langevin, fixed=True, step=LANGEVIN_STEP),
-    "torsions": Sample("torsion angles (phi, psi) of a peptide in radians", 2, _torsions, fixed=True),
     "blobs": Sample(f"{BLOBS} normal clusters around fixed centres in the cube [-10, 10]^d", 2, _blobs),
-    "double-well": Sample("density exp(-V) on the line, V = 4 (x^2 - 1)^2", 1, _double_well, fixed=True),
 }
 
 
@@ -384,9 +342,7 @@ def _function(name: str) -> Callable[..., npt.NDArray[Any]]:
     return function
 
 
-blobs, circle, double_well, gaussian, langevin, ou, sphere, swiss_roll = (
-    _function(name) for name in ("blobs", "circle", "double-well", "gaussian", "langevin", "ou", "sphere", "swiss-roll")
-)
-torsions, torus, torus_surface, two_moons, uniform = (
-    _function(name) for name in ("torsions", "torus", "torus-surface", "two-moons", "uniform")
+blobs, circle, gaussian, langevin, ou = map(_function, ("blobs", "circle", "gaussian", "langevin", "ou"))
+sphere, swiss_roll, torus, two_moons, uniform = map(
+    _function, ("sphere", "swiss-roll", "torus", "two-moons", "uniform")
 )

@@ -68,7 +68,7 @@ def test_the_ocean_has_the_seasons_trend_and_patterns_that_it_says() -> None:
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    [("moons", {}), ("blobs", {"noise": -1.0}), ("circle", {"dimension": 3}), ("torus", {"dimension": 3})],
+    [("moons", {}), ("blobs", {"noise": -1.0}), ("two-moons", {"dimension": 3}), ("torus", {"dimension": 3})],
 )
 def test_what_cannot_be_drawn(name: str, options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(options), name)):

@@ -28,10 +28,7 @@ BANDWIDTH = kinds.number_or("auto", "median")
 STORE: dict[str, Any] = {"callback": use_storage, "is_eager": True}
 CONFIG: dict[str, Any] = {"callback": configure, "is_eager": True}
 HELP: dict[str, Any] = {"callback": help_all, "is_eager": True}
-SAMPLES = (
-    *("two-moons", "sphere", "circle", "gaussian", "torus", "torus-surface", "swiss-roll", "uniform", "ou"),
-    *("langevin", "torsions", "blobs", "double-well"),
-)
+SAMPLES = (*("two-moons", "sphere", "circle", "gaussian", "torus", "swiss-roll", "uniform", "ou", "langevin", "blobs"),)
 OPERATORS = (
     *("laplacian", "covariance", "schroedinger", "anisotropic[:factored]", "tangent", "differential[:solver]"),
     *("partial:axis[:solver]", "generator[:reversible]", "transfer[:lag[:solver]]", "cross[:center]", "augmentation"),

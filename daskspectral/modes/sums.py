@@ -127,7 +127,7 @@ class NufftSum(ModeSum):
     def _result(self) -> ComplexArray:
         sums = self._device.get(self._sums)
         mirrored = np.flip(sums, axis=tuple(range(1, sums.ndim)))
-        out = np.empty_like(sums)  # (C(j) + conj C(-j)) / 2, by parts: the symmetry is exact
+        out: ComplexArray = np.empty_like(sums)  # (C(j) + conj C(-j)) / 2, by parts: the symmetry is exact
         out.real, out.imag = sums.real + mirrored.real, sums.imag - mirrored.imag
         out *= 0.5
         return out

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
-from scipy.integrate import quad
-from scipy.stats import kstest
 
 from daskspectral.datasets import OU_STEP, SAMPLES, write
 
@@ -58,23 +56,6 @@ def test_means_and_covariances(name: str) -> None:
     assert_moments(draw(name, d), np.zeros(d), variance * np.eye(d))
     if name == "sphere":
         np.testing.assert_allclose(np.linalg.norm(draw(name, d), axis=1), 1, rtol=1e-14)
-
-
-def test_torus_surface_is_uniform_in_area() -> None:
-    """The area up to the tube's angle t is proportional to the integral of 2 + cos."""
-    x, y, z = draw("torus-surface").T
-    radius = np.hypot(x, y)
-    np.testing.assert_allclose((radius - 2) ** 2 + z**2, 1, rtol=1e-12)
-    tube, around = np.arctan2(z, radius - 2), np.arctan2(y, x)
-    assert kstest(tube, lambda t: (t + math.pi + np.sin(t) / 2) / (2 * math.pi)).pvalue > 1e-4
-    assert kstest(around, lambda t: (t + math.pi) / (2 * math.pi)).pvalue > 1e-4
-
-
-def test_double_well() -> None:
-    x = draw("double-well")[:, 0]
-    mass = [quad(lambda t, k=k: t**k * math.exp(-4 * (t * t - 1) ** 2), -3, 3)[0] for k in range(5)]
-    for k in (1, 2, 4):
-        assert abs((x**k).mean() - mass[k] / mass[0]) < 6 * (x**k).std() / math.sqrt(N)
 
 
 def test_ou_is_stationary_with_exponential_correlation() -> None:

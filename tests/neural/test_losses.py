@@ -22,16 +22,6 @@ Array = NDArray[Any]
 D, ROWS = 3, 24
 
 
-@dsp.forms.form
-def curvature(f: Any, g: Any, x: Any) -> Any:
-    """Second derivatives, a weight, and a sum of terms."""
-    return (
-        dsp.forms.inner(dsp.forms.second(f), dsp.forms.second(g), weight=x.potential)
-        + 0.5 * dsp.forms.inner(dsp.forms.partial(f, 1, 1, 0), dsp.forms.partial(g, 1, 1, 0))
-        + dsp.forms.inner(f + 2 * dsp.forms.along(f, x.u), g + 2 * dsp.forms.along(g, x.u))
-    )
-
-
 OPERATORS: dict[str, Operator] = {
     "laplacian": op.Laplacian(),
     "schroedinger": op.Schroedinger("potential"),
@@ -42,9 +32,7 @@ OPERATORS: dict[str, Operator] = {
     "cross": op.Cross(),
     "centred": op.Cross(center=True),
     "transfer": op.Transfer(2),
-    "own form": op.SymmetricForm(curvature),
 }
-FIRST_ORDER = [name for name in OPERATORS if name != "own form"]
 
 
 def network(d: int = D, outputs: int = 4, seed: int = 0, **options: Any) -> NeuralBasis:
@@ -94,7 +82,7 @@ def measured(operator: Operator, basis: NeuralBasis, fields: dict[str, Array]) -
     return {name: values / len(fields["x"]) for name, values in sums.items()}
 
 
-@pytest.mark.parametrize(("i", "name"), list(enumerate(FIRST_ORDER)))
+@pytest.mark.parametrize(("i", "name"), list(enumerate(OPERATORS)))
 def test_forms_in_jax_are_the_measured_ones(i: int, name: str) -> None:
     operator = OPERATORS[name]
     basis = network(features="outputs", activation=("tanh", "silu")[i % 2])
@@ -129,7 +117,7 @@ def explicit(operator: Operator, basis: NeuralBasis, other: NeuralBasis, fields:
     return float(total)
 
 
-@pytest.mark.parametrize("name", FIRST_ORDER)
+@pytest.mark.parametrize("name", OPERATORS)
 def test_losses_are_those_of_explicit_sums(name: str) -> None:
     operator, mu = OPERATORS[name], np.array([1.0, 2.0, 0.5, 4.0])
     basis, other = (network(features="outputs", seed=seed) for seed in (1, 2))
