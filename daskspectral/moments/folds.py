@@ -95,8 +95,6 @@ class Folds(Registered):
     `weight` and `count` (G,) are the total weight and the number of rows of each group. With `landmarks`, the last
     group holds the rows that coincide with landmarks, which are in no fold.
 
-    Of more modes on a Fourier lattice than 5000 functions need, the groups have those of the lower frequencies alone.
-
     The `rule` names how rows came to their folds: by a "hash" of the row's number, the same "random" of rows that the
     user calls independent, contiguous "blocks", `block` = (rows, rows of a block) of the first fit, or "labels", whose
     values are in `labels`, a fold each. Of functions that were trained on some of the rows, the folds `reserved` have
@@ -162,9 +160,19 @@ class Folds(Registered):
             landmarks=self.landmarks or other.landmarks,
         )
 
+    @property
+    def filled(self) -> list[int]:
+        """The folds whose rows have some weight."""
+        return [fold for fold in range(self.number) if self.weight[fold] > 0]
+
     def of(self, group: int) -> dict[str, Array]:
         """The sums of one group."""
         return {name: values[group] for name, values in self.arrays.items()}
+
+    def mapped(self, each: Callable[[Mapping[str, Array], float], Mapping[str, Array]]) -> Folds:
+        """The same with what `each` makes of the sums of a group, and of its weight."""
+        found = [each(self.of(group), float(weight)) for group, weight in enumerate(self.weight)]
+        return replace(self, arrays={name: np.stack([sums[name] for sums in found]) for name in found[0]})
 
     def means(self, groups: NDArray[np.integer[Any]], weight: float, counts: frozenset[str]) -> dict[str, Array]:
         """The means over the rows of some groups, of this weight together, of all sums but `counts`."""

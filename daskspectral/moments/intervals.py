@@ -70,7 +70,7 @@ def errors_of(posed: Posed, folds: Folds | None, undercut: Array | None = None) 
         return _unknown(k, "no error bars without folds")
     if rows < LEAST_ROWS:
         return _unknown(k, f"no error bars from {rows} rows: {LEAST_ROWS} at least are needed")
-    filled = [fold for fold in range(folds.number) if folds.weight[fold] > 0]
+    filled = folds.filled
     if len(filled) < 2:
         return _unknown(k, "no error bars: all weight is in one fold")
     if posed.pairs is not None and any_pair_alone(folds.arrays[PRESENT]):
@@ -151,7 +151,6 @@ def pattern_ends(posed: Posed, folds: Folds, groups: NDArray[np.int64], landmark
     Components without a fold are turned to those of all rows within their `groups` (k,). The functions are the constant
     and products with orthonormal `landmarks` (r, d), the last r, in whose span rows lie.
     """
-    filled = [fold for fold in range(folds.number) if folds.weight[fold] > 0]
     q = slice(-len(landmarks), None)
 
     def turned(part: _LeftOut) -> Any:
@@ -164,10 +163,10 @@ def pattern_ends(posed: Posed, folds: Folds, groups: NDArray[np.int64], landmark
         return np.asarray((means["gram"][q] - np.outer(first[q], first)) @ functions)
 
     found = [pattern(posed.means, posed.whole.left)]
-    for fold in filled:
+    for fold in folds.filled:
         part = _LeftOut(posed, folds, fold)
         found.append(pattern(posed.without(folds, fold)[0], part.left @ turned(part)))
-    factor, samples = jackknife_factor(folds, len(filled)), np.stack(found)
+    factor, samples = jackknife_factor(folds, len(folds.filled)), np.stack(found)
     return np.stack([jackknife_ends(samples[:, :, i] @ landmarks, factor) for i in range(samples.shape[2])])
 
 

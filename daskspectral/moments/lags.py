@@ -201,7 +201,7 @@ class Reduced:
     def __init__(self, moments: Moments):
         folds = moments.folds
         self.arrays, self.parts = moments.arrays, {} if folds is None else folds.arrays
-        self.filled = [] if folds is None else [k for k in range(folds.number) if folds.weight[k] > 0]
+        self.filled = [] if folds is None else folds.filled
         left_out = np.zeros(0) if folds is None else folds.weight[self.filled]
         self.factor = jackknife_factor(folds, len(self.filled)) if folds is not None and self.filled else 0.0
         self.weights = moments.weight - np.concatenate([[0.0], left_out])

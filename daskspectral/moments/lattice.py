@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -83,8 +83,9 @@ class Weighed:
     """
 
     def __init__(self, moments: Moments, kernel: Kernel, lattice: FourierLattice):
-        self.moments, self.operator, self.basis = moments, moments.operator, WeighedLattice(lattice, kernel)
+        self.operator, self.basis = moments.operator, WeighedLattice(lattice, kernel)
         self.sums = expanded(lattice, moments.operator, moments.arrays)
+        self.moments = replace(moments, arrays=self.sums)
         self.rows, self.precision = counted_rows(moments), PRECISION[moments.dtype]
         if lattice.method == "nufft":
             self.precision = max(lattice.eps, self.precision)
@@ -186,18 +187,15 @@ class Weighed:
 
     def reduced(self, span: Array, *, by_fold: bool = True) -> Moments:
         """Return the moments of the functions of a span (p, r), by fold too, unless not `by_fold`."""
-        functions, lattice = self.scale[:, None] * span, self.basis.lattice
-        folds = self.moments.folds if by_fold else None
-        if folds is not None:
-            parts = (expanded(lattice, self.operator, folds.of(group)) for group in range(len(folds.count)))
-            folds = replace(folds, arrays=stacked(self._reduced(part, functions) for part in parts))
-        whole = self._reduced(self.sums, functions)
-        return replace(self.moments, arrays=whole, basis=SpanBasis(self.basis, span), folds=folds)
+        moments = self.moments if by_fold else replace(self.moments, folds=None)
+        functions, operator = self.scale[:, None] * span, self.operator
 
-    def _reduced(self, sums: Arrays, functions: Array) -> dict[str, Array]:
-        found = dict(sums)
-        found |= {name: functions.T @ sums[name] @ functions for name in self.operator.forms}
-        return found | {name: functions.T @ sums[name] for name in self.operator.functionals}
+        def few(sums: Arrays, _: float) -> dict[str, Array]:
+            found = expanded(self.basis.lattice, operator, sums)
+            found |= {name: functions.T @ found[name] @ functions for name in operator.forms}
+            return found | {name: functions.T @ found[name] for name in operator.functionals}
+
+        return moments.mapped(few, basis=SpanBasis(self.basis, span))
 
 
 def solve_modes(
@@ -251,12 +249,6 @@ def _support(first: Array, squares: Array, moments: Moments, lattice: FourierLat
     return among_all(share * counted_rows(moments), moments, lattice)
 
 
-def stacked(parts: Iterable[Arrays]) -> dict[str, Array]:
-    """The sums (G, ...) of groups, from those of each."""
-    every = list(parts)
-    return {name: np.stack([part[name] for part in every]) for name in every[0]}
-
-
 def check_cut_size(size: int) -> None:
     """Raise ValueError for more functions of a lattice than are solved without a penalty."""
     if size > CUT_SIZE:
@@ -267,13 +259,9 @@ def dense(moments: Moments) -> Moments:
     """Return moments with the matrices of forms in place of modes; other moments unchanged."""
     if not on_lattice(moments):
         return moments
-    return replace(moments, arrays=expanded(lattice_of(moments), moments.operator, moments.arrays), folds=None)
+    return written_out(replace(moments, folds=None), lattice_of(moments))
 
 
 def written_out(moments: Moments, lattice: FourierLattice) -> Moments:
     """The moments of a lattice of lower frequencies, with matrices of forms in place of modes, by fold too."""
-    folds, operator = moments.folds, moments.operator
-    if folds is not None:
-        parts = (expanded(lattice, operator, folds.of(group)) for group in range(len(folds.count)))
-        folds = replace(folds, arrays=stacked(parts))
-    return replace(moments, arrays=expanded(lattice, operator, moments.arrays), basis=lattice, folds=folds)
+    return moments.mapped(lambda sums, _: expanded(lattice, moments.operator, sums), basis=lattice)

@@ -59,14 +59,10 @@ def problem_of(moments: Moments, basis: Prior, gradient_weight: float) -> RidgeP
     shapes = {"gram": scale[:, None] * scale, "dirichlet": scale[:, None] * scale, "first": scale}
     shapes |= {"values": scale[:, None], "slopes": scale[:, None]}
 
-    def scaled(sums: Arrays) -> dict[str, Array]:
+    def scaled(sums: Arrays, _: float) -> dict[str, Array]:
         return {name: values * shapes.get(name, 1.0) for name, values in sums.items()}
 
-    folds = written.folds
-    if folds is not None:
-        folds = replace(folds, arrays=scaled(folds.arrays))
-    written = replace(written, arrays=scaled(written.arrays), basis=basis, folds=folds)
-    return ridge_problem(written, gradient_weight)
+    return ridge_problem(written.mapped(scaled, basis=basis), gradient_weight)
 
 
 def regress(

@@ -100,10 +100,6 @@ class Measure(Measuring):
     def block_rows(self) -> int:
         return self.rows or max(least_rows(self.device), DENSE_ROWS)
 
-    def by_fold(self, sums: dict[str, Array]) -> dict[str, Array]:
-        """The sums of a group of rows as folds keep them: without what no fold is judged by."""
-        return {name: values for name, values in sums.items() if name not in UNFOLDED}
-
     def started(self, arena: Arena) -> Measurement:
         """The sums of one group of rows, none added yet."""
         return Measurement(self, arena)

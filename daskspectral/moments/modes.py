@@ -88,10 +88,6 @@ class ModeMeasure(Measuring):
     def block_rows(self) -> int:
         return max(least_rows(self.device), rows_at_once(str(self.left.method), self.left.orders))
 
-    def by_fold(self, sums: dict[str, Array]) -> dict[str, Array]:
-        """Return the sums of a group of rows as folds keep them: all."""
-        return sums
-
     def started(self, arena: Arena) -> ModeMeasurement:
         """The sums of one group of rows, none added yet."""
         return ModeMeasurement(self, arena)

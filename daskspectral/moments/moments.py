@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -146,6 +146,11 @@ class Moments(Registered):
         first, gram = self.mean("first"), self.mean("gram")[:, -q.size :]
         shared, beside = np.outer(first, self.mean(SUMS)), gram - np.outer(first, first[-q.size :])
         return np.dot(functions, shared) + np.dot(functions, beside) @ q.landmarks
+
+    def mapped(self, each: Callable[[Mapping[str, Array], float], Mapping[str, Array]], **changes: Any) -> Moments:
+        """The moments of what `each` makes of sums, and of their weight, by fold too, with other `changes`."""
+        folds = None if self.folds is None else self.folds.mapped(each)
+        return replace(self, arrays=each(self.arrays, self.weight), folds=folds, **changes)
 
     def __add__(self, other: Moments) -> Moments:
         """Return the moments of both.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -141,10 +140,9 @@ class Posed:
         """The sums of each group on the functions in which parts of the data are solved (`span`)."""
         if self.span is None and self.left.kept.all() and self.right.kept.all():
             return folds
-        found = [self._on_span(folds.of(group)) for group in range(len(folds.weight))]
-        return replace(folds, arrays={name: np.stack([sums[name] for sums in found]) for name in folds.arrays})
+        return folds.mapped(self._on_span)
 
-    def _on_span(self, sums: Mapping[str, Real]) -> Mapping[str, Real]:
+    def _on_span(self, sums: Mapping[str, Real], _: float) -> Mapping[str, Real]:
         sums, span = self.restricted(sums), self.span
         if span is None:
             return sums

@@ -137,25 +137,20 @@ def with_origin(moments: Moments, origin: tuple[float, ...]) -> Moments:
 
     With y' = y + delta: sum w f y' = sum w f y + delta sum w f, and so on, in each fold.
     """
-    operator, folds = moments.operator, moments.folds
+    operator = moments.operator
     assert isinstance(operator, Regression)
     delta = (np.asarray(operator.origin or 0.0) - np.asarray(origin or 0.0)) / operator.unit
     delta = np.broadcast_to(delta, np.shape(moments.arrays["value_sums"]))
 
-    def moved(sums: Mapping[str, Any], weight: Any) -> dict[str, Any]:
-        found, weight = dict(sums), np.asarray(weight)[..., None]
+    def moved(sums: Mapping[str, Array], weight: float) -> dict[str, Array]:
+        found = dict(sums)
         if MODES + "y" in sums:
-            ones = sums[MODES + "1"]
-            axes = ones.ndim - (weight.ndim - 1)  # of the modes, behind that of the folds
-            found[MODES + "y"] = sums[MODES + "y"] + np.expand_dims(ones, -axes - 1) * delta.reshape(-1, *[1] * axes)
+            found[MODES + "y"] = sums[MODES + "y"] + np.multiply.outer(delta, sums[MODES + "1"])
         else:  # of harmonics the first is the constant
-            first = sums["first"] if "first" in sums else sums["gram"][..., 0]
-            found["values"] = sums["values"] + first[..., None] * delta
+            first = sums["first"] if "first" in sums else sums["gram"][:, 0]
+            found["values"] = sums["values"] + np.outer(first, delta)
         found["value_sums"] = sums["value_sums"] + weight * delta
         found["value_squares"] = sums["value_squares"] + 2 * delta * sums["value_sums"] + weight * delta**2
         return found
 
-    if folds is not None:
-        folds = replace(folds, arrays=moved(folds.arrays, folds.weight))
-    arrays, operator = moved(moments.arrays, moments.weight), replace(operator, origin=origin)
-    return replace(moments, arrays=arrays, operator=operator, folds=folds)
+    return moments.mapped(moved, operator=replace(operator, origin=origin))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from daskspectral.registry import digest_of, encode
 if TYPE_CHECKING:
     from daskspectral.basis import Basis
     from daskspectral.moments.moments import Moments
+    from daskspectral.operators import Operator
 
 Array = NDArray[Any]
 COLUMNS = 16  # of many columns, so many evenly spaced ones tell enough of the order of rows
@@ -82,11 +84,6 @@ def about(moments: Moments, wanted: Moments) -> Moments:
     has_rest = shift.to.rest.any() or other.to.rest.any()
     if has_rest and not names <= {"gram", "right_gram", "form", "first", "right_first"}:
         return moments
-    shifted = _Shifted(moments, shift, other)
-    arrays, folds = shifted(moments.arrays, moments.weight), moments.folds
-    if folds is not None:
-        groups = [shifted(folds.of(group), float(weight)) for group, weight in enumerate(folds.weight)]
-        folds = replace(folds, arrays={name: np.stack([group[name] for group in groups]) for name in folds.arrays})
     order = moments.order
     if order is not None:
         order, delta = np.array(order), shift.delta[columns_of_order(len(shift.delta))]
@@ -102,42 +99,32 @@ def about(moments: Moments, wanted: Moments) -> Moments:
         right_basis = other.basis(wanted.right_basis)
     sample = None if moments.sample is None else moments.sample.shifted(shift.delta)
     functions: Any = {"basis": basis, "right_basis": right_basis, "preparation": preparation}
-    return replace(moments, arrays=arrays, folds=folds, order=order, seen=None, sample=sample, **functions)
+    shifted = partial(_shifted, moments.operator, shift, other)
+    return moments.mapped(shifted, order=order, seen=None, sample=sample, **functions)
 
 
-@dataclass(frozen=True, eq=False)
-class _Shifted:
+def _shifted(
+    operator: Operator, left: _Shift, right: _Shift, sums: Mapping[str, Array], weight: float
+) -> dict[str, Array]:
     """The sums over some rows after a shift of the left and of the right functions."""
-
-    moments: Moments
-    left: _Shift
-    right: _Shift
-
-    def __call__(self, sums: Mapping[str, Array], weight: float) -> dict[str, Array]:
-        left, right, operator, found = self.left, self.right, self.moments.operator, dict(sums)
-        if PRESENT in sums:
-            deltas = [left.delta, right.delta] if "right_gram" in sums else [left.delta]
-            return moved(sums, np.concatenate(deltas))
-        firsts = {name: sums[name] for name in ("first", "right_first") if name in sums}
-        for name in operator.forms.keys() & sums.keys() | {"gram", "right_gram"} & sums.keys():
-            sides = {"gram": (left, left), "right_gram": (right, right)}.get(name, (left, right))
-            found[name] = self._form(sums[name], *sides, firsts, weight)
-        for name in operator.functionals.keys() & sums.keys() | firsts.keys():
-            own, known = (right if name == "right_first" else left), name in firsts
-            found[name] = own.first(sums[name], weight) if known else own.to.turn @ sums[name]
-        if POINTS in sums:
-            products = left.to.turn @ sums[POINTS] + np.outer(left.to.rest, sums[SUMS])
-            found[POINTS] = products + np.outer(left.first(sums["first"], weight), left.delta)
-        if SUMS in sums:
-            found[SQUARES] = sums[SQUARES] + left.delta * (2 * sums[SUMS] + weight * left.delta)
-            found[SUMS] = sums[SUMS] + weight * left.delta
-        return found
-
-    def _form(self, form: Array, one: _Shift, two: _Shift, firsts: Mapping[str, Array], weight: float) -> Array:
-        """The sums of a form between two sides; without a constant in these, of products of values."""
-        value = one.to.turn @ form @ two.to.turn.T
-        if one.to.rest.any() or two.to.rest.any():
+    if PRESENT in sums:
+        deltas = [left.delta, right.delta] if "right_gram" in sums else [left.delta]
+        return moved(sums, np.concatenate(deltas))
+    found, firsts = dict(sums), {name: sums[name] for name in ("first", "right_first") if name in sums}
+    for name in operator.forms.keys() & sums.keys() | {"gram", "right_gram"} & sums.keys():
+        one, two = {"gram": (left, left), "right_gram": (right, right)}.get(name, (left, right))
+        found[name] = one.to.turn @ sums[name] @ two.to.turn.T
+        if one.to.rest.any() or two.to.rest.any():  # of products of values
             other = firsts.get("right_first", firsts["first"])
-            a, b = (firsts["first"] if own is self.left else other for own in (one, two))
-            value += np.outer(one.first(a, weight), two.to.rest) + np.outer(one.to.rest, two.first(b, 0.0))
-        return np.asarray(value)
+            a, b = (firsts["first"] if own is left else other for own in (one, two))
+            found[name] += np.outer(one.first(a, weight), two.to.rest) + np.outer(one.to.rest, two.first(b, 0.0))
+    for name in operator.functionals.keys() & sums.keys() | firsts.keys():
+        own, known = (right if name == "right_first" else left), name in firsts
+        found[name] = own.first(sums[name], weight) if known else own.to.turn @ sums[name]
+    if POINTS in sums:
+        products = left.to.turn @ sums[POINTS] + np.outer(left.to.rest, sums[SUMS])
+        found[POINTS] = products + np.outer(left.first(sums["first"], weight), left.delta)
+    if SUMS in sums:
+        found[SQUARES] = sums[SQUARES] + left.delta * (2 * sums[SUMS] + weight * left.delta)
+        found[SUMS] = sums[SUMS] + weight * left.delta
+    return found

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from daskspectral.basis import Arena
 from daskspectral.moments.counting import ORDER, Runs, RunSums
 from daskspectral.moments.folds import ALL, COUNT, FOLD, WEIGHT, Groups, mixed, name_in
-from daskspectral.moments.measure import NUMBER, Measure, numbered
+from daskspectral.moments.measure import NUMBER, UNFOLDED, Measure, numbered
 from daskspectral.moments.modes import ModeMeasure
 from daskspectral.moments.pairwise import SQUARES, SUMS, zero_filled
 from daskspectral.moments.sample import SAMPLE, Sample
@@ -83,13 +83,9 @@ class SumTask:
             return sums | parts[0].result()
         sums |= {WEIGHT: weight, COUNT: count}
         for group in sorted(parts):  # one by one: what is summed is let go
-            found = parts.pop(group).result()
-            kept = self.measure.by_fold(found)
-            sums |= {name_in(group, name): values for name, values in kept.items()}
-            for name, values in found.items():  # of many modes folds keep some, and all are kept once
-                if kept.get(name) is not values:
-                    key = name_in(ALL, name)
-                    sums[key] = sums[key] + values if key in sums else values
+            for name, values in parts.pop(group).result().items():
+                key = name_in(ALL if name in UNFOLDED else group, name)
+                sums[key] = sums[key] + values if key in sums else values
         return sums
 
 

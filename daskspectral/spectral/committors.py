@@ -93,7 +93,7 @@ def passage_of_generator(moments: Moments, cut: float, *, both: bool) -> FirstPa
 def _by_folds(moments: Moments, solved: Callable[[Mapping[str, Array]], Array]) -> tuple[Array, float]:
     """What is solved of the sums over all rows, and without each fold that has some; the factor of the jackknife."""
     folds, sums = moments.folds, moments.arrays
-    filled = [] if folds is None else [k for k in range(folds.number) if folds.weight[k] > 0]
+    filled = [] if folds is None else folds.filled
     if folds is None or len(filled) < 2:
         return solved(sums)[None], 0.0
     kept = sums.keys() & folds.arrays.keys()
