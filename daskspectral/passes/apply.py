@@ -376,20 +376,15 @@ def slopes_of(target: Result, layout: Layout | None, x: Any, width: int) -> Resu
     sizes, dims = (layout.variables[0].sizes, layout.variables[0].dims) if single else ((layout.size,), ("feature",))
     whole = replace(layout, kept=None)
     coords = {k: c.variable() for k, c in layout.coords.items()} if single else {"feature": whole.names}
-    finish = None if layout.kept is None and layout.weights is None else Slopes(layout)
+    finish = None if layout.kept is None and layout.weights is None else partial(_by_all_columns, layout)
     return Result(
         "gradient", (*target.shape, *sizes), (*target.dims, *dims), {**target.coords, **coords}, finish=finish
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Slopes:
-    """Derivatives (c, m d) by the weighted columns of a layout, as derivatives (c, m size) by all columns."""
-
-    layout: Layout
-
-    def __call__(self, values: Array) -> Array:
-        found = values.reshape(len(values), -1, self.layout.width)
-        if self.layout.weights is not None:
-            found = found * self.layout.weights
-        return found if self.layout.kept is None else placed(found, self.layout.kept)
+def _by_all_columns(layout: Layout, values: Array) -> Array:
+    """Derivatives (c, m size) by all columns of a layout, from those (c, m d) by the weighted columns that it keeps."""
+    found = values.reshape(len(values), -1, layout.width)
+    if layout.weights is not None:
+        found = found * layout.weights
+    return found if layout.kept is None else placed(found, layout.kept)

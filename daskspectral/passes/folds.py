@@ -69,11 +69,8 @@ class FoldRequest:
             assert self.names is not None
             return LabelledFolds(self.values, self.names)
         if before is not None:
-            return (
-                RandomFolds(before.number, before.rule)
-                if before.block is None
-                else BlockedFolds(before.number, before.block[0])
-            )
+            rule, block = before.rule, before.block
+            return RandomFolds(before.number, rule) if block is None else BlockedFolds(before.number, block[0])
         if self.random and source.lagged is not None:
             raise ValueError("folds='random' is for independent rows, and pairs of a trajectory overlap: leave it out")
         if self.blocks or (source.in_time and not self.random):
@@ -110,24 +107,17 @@ def checked_folds(value: Any) -> FoldRequest | None:
         raise ValueError(
             f"folds is {value!r}, which is neither 'blocks' nor 'random', nor the path of an array of labels"
         )
-    outside = loaded("zarr.Array", "dask.array.Array", "xarray.DataArray")  # of memory, and read in a pass
-    if isinstance(value, (str, os.PathLike, outside)):
+    outside = (str, os.PathLike, *loaded("zarr.Array", "dask.array.Array", "xarray.DataArray"))  # read in a pass
+    several = isinstance(value, (list, tuple))
+    if isinstance(value, outside) or (several and any(isinstance(part, outside[2:]) for part in value)):
         return FoldRequest(labels=value)
-    if isinstance(value, (list, tuple)) and any(isinstance(part, outside) for part in value):
-        return FoldRequest(labels=value)
-    if _is_several(value):
+    if several and any(isinstance(part, (np.ndarray, list, tuple)) for part in value):  # of several trajectories
         parts = [_labels(part) for part in value]
         codes, values = _coded(np.concatenate(parts))
         borders = np.cumsum([len(part) for part in parts])[:-1]
         return FoldRequest(labels=np.split(codes, borders), values=np.arange(len(values)), names=values)
     if np.ndim(value) == 0:
-        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-            raise ValueError(
-                "folds must be a whole number of 2 or more, None, 'blocks', 'random', or an array (n,) with a label "
-                f"for each row; it is {value!r}"
-            )
-        check_integer("folds", value, 2, MOST)
-        return FoldRequest(int(value))
+        return FoldRequest(check_integer("folds", value, 2, MOST))
     codes, values = _coded(_labels(value))
     return FoldRequest(labels=codes, values=np.arange(len(values)), names=values)
 
@@ -137,30 +127,22 @@ def continued_folds(before: Folds | None, value: Any) -> FoldRequest | None:
 
     Raises ValueError where the labels are missing, or not wanted, or have new values.
     """
-    labelled = before is not None and before.rule == "labels"
-    if not labelled:
+    if before is None or before.rule != "labels":
         if value is not None:
-            has = "no folds" if before is None else f"{before.number} folds by the rule {before.rule!r}"
-            raise ValueError(f"folds are for models fitted with labels, and this one has {has}: leave them out")
+            raise ValueError("this model was not fitted with labels as its folds: leave folds out")
         return None if before is None else FoldRequest(before.number, before=before)
-    assert before is not None
-    if value is None:
-        raise ValueError(
-            "this model was fitted with labels as its folds: give the labels of all rows, old and new, as "
-            "update(..., folds=labels)"
-        )
     request = checked_folds(value)
     if request is None or request.labels is None:
-        raise ValueError(f"this model was fitted with labels as its folds, and needs labels again; got {value!r}")
+        raise ValueError(
+            f"this model was fitted with labels as its folds: expected folds=labels of all rows, old and new, received "
+            f"{value!r}"
+        )
     known = {name: i for i, name in enumerate(before.labels)}
     if request.names is None:
         return replace(request, values=np.asarray(before.labels), names=before.labels, before=before)
     new = [name for name in request.names if name not in known]
     if new:
-        raise ValueError(
-            f"the label {new[0]!r} is new among the folds, and the model was fitted with {_shown(before.labels)}: fit "
-            "all rows again"
-        )
+        raise ValueError(f"the label {new[0]!r} is new among the folds: fit all rows again")
     places = np.array([known[name] for name in request.names])
     several = isinstance(request.labels, list)
     labels = [places[part] for part in request.labels] if several else places[request.labels]
@@ -200,11 +182,6 @@ def _distinct(batch: Mapping[str, Array]) -> dict[str, _Distinct]:
     return {"labels": _Distinct(np.unique(batch[FOLD])[: MOST + 1])}
 
 
-def _is_several(value: Any) -> bool:
-    """Whether these are labels of several trajectories, rather than one list of labels."""
-    return isinstance(value, (list, tuple)) and any(isinstance(part, (np.ndarray, list, tuple)) for part in value)
-
-
 def _labels(value: Any) -> Array:
     """Labels in memory, (n,)."""
     labels = np.asarray(in_memory(value, "folds"))
@@ -229,26 +206,19 @@ def _coded(labels: Array) -> tuple[Array, tuple[Any, ...]]:
 
 
 def _checked_distinct(values: Array) -> Array:
-    if len(values) > MOST:
+    if not 2 <= len(values) <= MOST:
         raise ValueError(
-            f"each distinct label is a fold, and there are more than {MOST} of them; give fewer, such as "
-            "folds=labels % 10"
+            f"each distinct label is a fold: expected 2 to {MOST} of them, received {len(values)}"
+            f"{' or more' if len(values) > MOST else ''}; labels % 10 are fewer"
         )
-    if len(values) < 2:
-        there = f"there is only {values[0]}" if len(values) else "there is none"
-        raise ValueError(f"each distinct label is a fold, and {there}; two at least are needed")
     return values
 
 
 def _filled(source: Source, number: int) -> int:
     """This number of folds. Raises ValueError where the hash leaves some of them without rows."""
     n = source.n
-    if n < 300 * number:
-        empty = np.count_nonzero(np.bincount(hashed(np.arange(n), number), minlength=number) == 0)
-        if empty:
-            raise ValueError(
-                f"folds={number} leaves {empty} of the folds without rows: X has {source.rows}; take fewer folds"
-            )
+    if n < 300 * number and len(np.unique(hashed(np.arange(n), number))) < number:
+        raise ValueError(f"folds={number} leaves folds without rows: X has {source.rows}; take fewer folds")
     return number
 
 
@@ -258,14 +228,8 @@ def _blocks(source: Source, number: int) -> int:
     if n // number >= lag:
         return number
     if n >= FEW_ROWS or number > DEFAULT:
-        longest = "longest " if source.lagged is not None and lag > source.lagged.lag else ""
-        limit = f"the {longest}lag of {lag} rows" if source.lagged is not None else "one row"
         raise ValueError(
-            f"folds={number} makes blocks of {n // number} rows, shorter than {limit}: X has {source.rows}; take fewer "
-            "folds, or folds=None"
+            f"folds={number} makes blocks of {n // number} rows, and {lag} at least (the longest lag) are needed: X "
+            f"has {source.rows}; take fewer folds, or folds=None"
         )
     return n // lag
-
-
-def _shown(labels: tuple[Any, ...]) -> str:
-    return ", ".join(map(repr, labels[:5])) + (", ..." if len(labels) > 5 else "")

@@ -57,7 +57,7 @@ class SpanFunction(RowFunction):
     Rows outside the `support` are told; those beyond the ends of an interval have the values there.
     """
 
-    told: ClassVar[tuple[str, ...]] = ("values",)
+    told: ClassVar[str] = "values"
     basis: Basis
     support: Support = field(default=EVERYWHERE, kw_only=True)
 
@@ -102,7 +102,7 @@ class SpanFunction(RowFunction):
             )
         if self.support == EVERYWHERE:
             return vanishing(found, count, self.there)
-        told = self.support.doubt(found, count, *self.told)
+        told = self.support.doubt(found, count, self.told)
         return f"{told}; they are NaN" if self.extrapolate == "nan" else told
 
     def __getstate__(self) -> dict[str, Any]:
@@ -156,7 +156,7 @@ class SpanValues(SpanFunction):
             device, basis, coefficients = self._there
             feature = _features(basis, self.support.nearest(x), device)
             out[:] = device.get(feature.T @ coefficients)
-            guessed = self.support.guessed(x, _leverage(self.support, device.get(feature)) if judged else None)
+            guessed = self.support.guessed(x, device.get(feature) if judged else None)
             if guessed is None and isinstance(self.basis, SoftCells):
                 guessed = self._outside(x)  # where the values are those of the nearest cell
             elif guessed is None and (far := self._far(x, out)) is not None:
@@ -276,10 +276,8 @@ class EquivariantValues(SpanFunction):
         out[:] = 0
         for space, a in self._levels:
             out += (a @ space.raw(points)).T
-        leverage = None
-        if self._first is not None:
-            leverage = _leverage(self.support, _features(self._first, points), self.basis.components)
-        return self.support.guessed(x, leverage)
+        feature = None if self._first is None else _features(self._first, points)
+        return self.support.guessed(x, feature, self.basis.components)
 
 
 @final
@@ -291,7 +289,7 @@ class SpanSlopes(SpanFunction):
     derivative 0, and columns beyond the ends of an interval too.
     """
 
-    told = "gradients", ", 0 along its column"
+    told = "gradients"
     coefficients: Array
     n_features: int
 
@@ -332,8 +330,8 @@ class SpanSlopes(SpanFunction):
         device = device_of(self.device)
         evaluation, coefficients = _at(device.moved(self.basis), points, device, atoms + judged), self.coefficients
         found = device.get(np.stack([evaluation.feature(a).T @ device.put(coefficients) for a in atoms], axis=2))
-        leverage = _leverage(self.support, device.get(evaluation.feature(VALUE))) if judged else None
-        return np.where((points == x)[:, None], found, 0.0), self.support.guessed(x, leverage)
+        feature = device.get(evaluation.feature(VALUE)) if judged else None
+        return np.where((points == x)[:, None], found, 0.0), self.support.guessed(x, feature)
 
     def block(self, x: Array, out: Array) -> Guessed | None:
         columns, scale = self.preparation.columns, self.preparation.scale
@@ -354,7 +352,3 @@ def _at(basis: Basis, points: Array, device: Device, atoms: list[Atom]) -> Evalu
     """The functions at points, on the device."""
     arena = Arena(device)
     return evaluated(basis, Block({"x": points}, np.dtype(float), arena).on(arena), atoms)
-
-
-def _leverage(support: Support, feature: Array, components: int = 1) -> Array | None:
-    return None if support.coverage is None else support.coverage.leverage(feature, components)

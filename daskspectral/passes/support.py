@@ -78,34 +78,29 @@ class Support:
         """Points (c, d), those beyond the ends taken to them."""
         return x if self.ends is None else np.clip(x, *self.ends)
 
-    def guessed(self, x: Array, leverage: Array | None) -> Guessed | None:
-        """Which rows (c, d), with so much `leverage` (c,), are guesses, and by how many widths they are beyond."""
+    def guessed(self, x: Array, feature: Array | None, components: int = 1) -> Guessed | None:
+        """Which rows (c, d) are guesses, and by how many widths they are beyond the ends.
+
+        `feature` are those of the coverage at the rows, None without one.
+        """
         beyond = None if self.ends is None else self._beyond(x)
-        if beyond is None and leverage is None:
-            return None
-        rows = np.zeros(len(x), dtype=bool) if leverage is None else np.asarray(leverage > 1)
+        if self.coverage is None or feature is None:
+            return None if beyond is None else Guessed(beyond > FAR, beyond)
+        rows = np.asarray(self.coverage.leverage(feature, components) > 1)
         return Guessed(rows if beyond is None else rows | (beyond > FAR), beyond)
 
-    def doubt(self, found: Tally, count: int, values: str, there: str = "") -> str:
-        """The warning of rows that are guesses, with `values` there: those at an end, and what else they are."""
-        if self.coverage is None:
-            return (
-                f"{found.count} of {count} rows lie beyond the end of an interval by more than {FAR:.0%} of its width "
-                f"(the farthest by {found.most:.3g} times its width), and have the {values} at the end; `manifold_` "
-                "has the ends"
-            )
-        where, which = "", ""
-        if found.most > FAR:
-            where = (
-                f"beyond the end of an interval by more than {FAR:.0%} of its width (the farthest by "
-                f"{found.most:.3g} times its width), with the {values} at the end{there}, or "
-            )
-            which = ", `manifold_` has the ends"
-        return (
-            f"{found.count} of {count} rows lie where the fit had no rows: {where}at a leverage above 1, the most that "
-            f"a row of the fit can have. The {values} there are extrapolated, and the held-out score does not hold for "
-            f"them; `leverage` tells which rows they are{which}"
+    def doubt(self, found: Tally, count: int, values: str) -> str:
+        """The warning of rows that are guesses, with `values` there: those at an end, and those far from the fit's."""
+        beyond = (
+            f"beyond the end of an interval by more than {FAR:.0%} of its width (the farthest by {found.most:.3g} "
+            f"times its width), with the {values} at the end (`manifold_` has the ends)"
         )
+        far = (
+            f"where the fit had no rows, at a leverage above 1, the most that a row of the fit can have: the {values} "
+            "there are extrapolated, and the held-out score does not hold for them (`leverage` tells which rows)"
+        )
+        told = [beyond] * (found.most > FAR) + [far] * (self.coverage is not None)
+        return f"{found.count} of {count} rows lie {', or '.join(told)}"
 
     def _beyond(self, x: Array) -> Array:
         """By how many widths between the ends rows are beyond them, (c,)."""
