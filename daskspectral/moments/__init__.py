@@ -1,7 +1,7 @@
 """Moments: sums over rows of products of basis functions, measured block by block, added in any order, then solved."""
 
 from daskspectral.moments.folds import Folds
-from daskspectral.moments.measure import DENSE_ROWS, NUMBER, Measure, Measurement, evaluate, numbered
+from daskspectral.moments.measure import DENSE_ROWS, NUMBER, Measure, numbered
 from daskspectral.moments.moments import Moments
 
 __all__ = [
@@ -9,8 +9,6 @@ __all__ = [
     "NUMBER",
     "Folds",
     "Measure",
-    "Measurement",
     "Moments",
-    "evaluate",
     "numbered",
 ]

@@ -60,21 +60,19 @@ def advise_weights(moments: Moments) -> None:
     (total, effective), count = _counts(moments), moments.count
     if not total > 0 or not effective > 0:
         return
-    factor = effective / total
     if total < FEW * effective:
-        warn_user(
+        what = (
             f"sample weights are frequencies, of which 2 is the row twice, and these sum to {total:.4g} over {count} "
-            f"rows. They are taken as relative: the data count as {effective:.4g} rows. Multiply the weights by "
-            f"{factor:.4g} if this is meant, or by what makes them frequencies",
-            WeightWarning,
+            f"rows. They are taken as relative: the data count as {effective:.4g} rows"
         )
     elif total > UNEVEN * effective and abs(total - count) <= ROUNDING * count:
-        warn_user(
+        what = (
             f"the sample weights have mean 1, and the data count as {count} rows, but only as much is known as from "
-            f"{effective:.4g} rows of equal weight. Multiply importance weights by {factor:.4g}; frequencies of rows "
-            "may stay",
-            WeightWarning,
+            f"{effective:.4g} rows of equal weight"
         )
+    else:
+        return
+    warn_user(f"{what}. Multiply weights that are no frequencies by {effective / total:.4g}", WeightWarning)
 
 
 def _counts(rows: Moments | NDArray[Any]) -> tuple[float, float]:

@@ -53,9 +53,8 @@ def copies_words(x: Array, rows: int) -> str:
     if pairs < LEAST_PAIRS or copies <= LEAST_COPIES:
         return ""
     return (
-        f"rows are copies of others, about {copies:.2g} further ones for each row: copies are in other folds, so that "
-        f"intervals are about {np.sqrt(1 + copies):.3g} times too narrow and held-out values too good. Give each row "
-        "once, with sample_weight, or labels that copies share, folds=labels"
+        f"rows are copies of others, about {copies:.2g} further ones for each row, and intervals about "
+        f"{np.sqrt(1 + copies):.3g} times too narrow: give each row once, with sample_weight, or folds=labels"
     )
 
 
@@ -136,20 +135,16 @@ class Folds(Registered):
             return NotImplemented
         if self.number != other.number:
             raise ValueError(
-                f"moments of {self.number} and of {other.number} folds do not add; measure both with the same number "
-                "of folds, or one of them with folds=None, which leaves the sum without folds"
+                f"moments of {self.number} and of {other.number} folds do not add; measure one with folds=None"
             )
         if self.labels != other.labels:
-            raise ValueError(
-                f"moments with folds of the labels {_shown(self.labels)} and {_shown(other.labels)} do not add; "
-                "measure both with the same labels, or one of them with folds=None"
-            )
+            raise ValueError("moments with folds of other labels do not add; measure one with folds=None")
         groups = max(len(self.count), len(other.count))
         reserved = tuple(k for k in self.judges if k in other.judges)
         if not reserved:
             raise ValueError(
-                f"networks were trained on rows of all folds of one side or the other, which reserve {self.reserved} "
-                f"and {other.reserved}: none is left to judge functions on; measure one of them with folds=None"
+                f"networks were trained on rows of all folds of one side or the other ({self.reserved} and "
+                f"{other.reserved} are reserved); measure one with folds=None"
             )
         return replace(
             self,
@@ -233,10 +228,6 @@ def _widened(values: Any, groups: int) -> Any:
     """The sums by group with groups of zeros behind."""
     missing = groups - len(values)
     return np.concatenate([values, np.zeros((missing, *values.shape[1:]), values.dtype)]) if missing else values
-
-
-def _shown(labels: tuple[Any, ...]) -> str:
-    return f"{', '.join(map(str, labels[:5]))}{', ...' if len(labels) > 5 else ''}" if labels else "none"
 
 
 class FoldRule(ABC):

@@ -81,16 +81,13 @@ def errors_of(posed: Posed, folds: Folds | None, undercut: Array | None = None) 
     number = len(parts)
     factor = jackknife_factor(folds, number)
 
-    def spread(samples: Array) -> Array:  # variances of variances would overflow
-        return np.asarray(np.sqrt(factor) * np.hypot.reduce(np.abs(samples - samples.mean(axis=0)), axis=0))
-
-    standard = spread(values)
+    standard = jackknife_errors(values, factor)
     held_out = _held_out(posed, [part for fold, part in zip(filled, parts, strict=True) if fold in folds.judges])
     fitted = posed.whole.values
     groups = _groups(fitted, standard, posed.nulls)
     own = _intervals(fitted.real, held_out, standard, number)
     means, beyond = _mean_by(groups, fitted.real), _mean_by(groups, held_out)
-    joint = _intervals(means, beyond, spread(np.stack([_mean_by(groups, v) for v in values])), number)
+    joint = _intervals(means, beyond, jackknife_errors(np.stack([_mean_by(groups, v) for v in values]), factor), number)
     several = np.bincount(groups)[groups] > 1
     both = np.stack([own, joint])
     widest = np.column_stack([both[..., 0].min(axis=0), both[..., 1].max(axis=0)])
@@ -119,7 +116,8 @@ def jackknife_factor(folds: Folds, number: int) -> float:
 
 def jackknife_errors(samples: NDArray[Any], factor: float) -> Array:
     """Return standard errors from samples (S, ...), each without a fold."""
-    return np.asarray(np.sqrt(factor * np.sum(np.abs(samples - samples.mean(axis=0)) ** 2, axis=0)))
+    deviations = np.abs(samples - samples.mean(axis=0))
+    return np.asarray(np.sqrt(factor) * np.hypot.reduce(deviations, axis=0))  # variances of variances would overflow
 
 
 def jackknife_ends(samples: Array, factor: float) -> Array:

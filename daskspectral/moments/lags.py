@@ -103,7 +103,8 @@ class LagMatrices:
     @cached_property
     def values(self) -> Matrices:
         """The values (S, L, k) at each lag of the modes that overlap most with each function."""
-        return np.stack([[self._followed(f, g, h) for f in forms] for forms, g, h in zip(*self._samples, strict=True)])
+        parts = zip(self.forms, self.grams, self.right_grams, strict=True)
+        return np.stack([[self._followed(form, gram, right) for form in forms] for forms, gram, right in parts])
 
     def timescales(self, known: Array | None = None) -> tuple[Array, Array]:
         """-lag / ln |value|, (L, k'), of each process at each lag, and the ends of 95 % intervals, (L, k', 2).
@@ -166,10 +167,6 @@ class LagMatrices:
         measured = found[:, 1:].real
         bands = (jackknife_ends(matrices, self.factor) for matrices in (predicted, measured))
         return ChapmanKolmogorov(self.lags[1:], predicted[0], measured[0], *bands)
-
-    @property
-    def _samples(self) -> tuple[Matrices, Matrices, Matrices]:
-        return self.forms, self.grams, self.right_grams
 
     def _followed(self, form: Matrices, gram: Matrices, right_gram: Matrices) -> Matrices:
         """The value of the mode that overlaps most with each function, no mode twice."""

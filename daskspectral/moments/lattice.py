@@ -229,7 +229,8 @@ def solve_modes(
     if beyond:
         found["status_"] += f"; {beyond} of {moments.rows} rows lie outside the box, and count as absent"
     first, squares = (values / moments.weight for values in (weighed.sums["first"], np.diag(weighed.sums["gram"])))
-    found["support_"] = _support(first, squares, moments, lattice)
+    share = np.divide(first**2, squares, out=np.zeros_like(first), where=squares > 0)
+    found["support_"] = among_all(share * counted_rows(moments), moments, lattice)
     if "right_support_" in found:
         found["right_support_"] = found["support_"]
     return found
@@ -241,12 +242,6 @@ def among_all(values: NDArray[Any], moments: Moments, lattice: FourierLattice) -
     whole = np.zeros((measured.size, *values.shape[1:]), values.dtype)
     whole[measured.places(lattice)] = values
     return whole
-
-
-def _support(first: Array, squares: Array, moments: Moments, lattice: FourierLattice) -> NDArray[Any]:
-    """The effective number of rows under each function, from the means of the functions and of their squares."""
-    share = np.divide(first**2, squares, out=np.zeros_like(first), where=squares > 0)
-    return among_all(share * counted_rows(moments), moments, lattice)
 
 
 def check_cut_size(size: int) -> None:

@@ -271,8 +271,7 @@ def score_span(operator: Operator, moments: Moments, functions: Mapping[str, Fun
     if lost:
         warn_user(
             f"{lost} of {len(values)} functions vanish on the {moments.count} rows of the score, or are combinations "
-            "of the others there, and the score is -inf: score on more rows, or on rows from everywhere where the "
-            "fit had some (ShuffleSplit, KFold(shuffle=True))",
+            "of others there, and the score is -inf: score on more rows, in random order (KFold(shuffle=True))",
             RankWarning,
         )
     score = total if not lost and len(values) == wanted else -math.inf

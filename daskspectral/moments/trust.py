@@ -116,8 +116,7 @@ class Solved:
                 warn_user(text, TrustWarning, Rank.DATA)
         if self.errors.reason and self.moments.folds is not None:
             warn_user(
-                f"{self.errors.reason}, and how far the {len(self.spectrum.values)} values are off is not known: use "
-                "more rows, and folds and landmarks that leave rows to judge by",
+                f"{self.errors.reason}: use more rows, and folds and landmarks that leave rows to judge by",
                 TrustWarning,
                 Rank.UNCERTAINTY,
             )
@@ -125,10 +124,9 @@ class Solved:
             warn_user(_started(self.posed.operator, self.starts), TrustWarning, Rank.ORDER)
         if (wrong := self.contradicted & self.errors.trusted)[self.constants :].any():
             warn_user(
-                f"a longer lag contradicts {np.count_nonzero(wrong)} of {len(wrong)} values, which are not trusted: "
-                "the rows do not determine how they continue, or these functions do not. Give delays, rows beside "
-                "earlier ones as in np.hstack([x[1:], x[:-1]]), columns that are missing, more functions or a longer "
-                "lag",
+                f"a longer lag contradicts {np.count_nonzero(wrong)} of {len(wrong)} values: the rows do not determine "
+                "how they continue, or these functions do not. Give delays, as in np.hstack([x[1:], x[:-1]]), columns "
+                "that are missing, more functions or a longer lag",
                 TrustWarning,
             )
         if self.errors.reason or self.copies or units:
@@ -162,9 +160,8 @@ class Solved:
             return ""
         return (
             f"functions of a graph of neighboring rows have up to {self.ratios.max():.2g} times less energy than the "
-            "fitted ones, so that values may be missing below those found: the rows lie in clusters, or on a sheet "
-            "whose turns come close to each other, and the functions do not tell these apart. Use more rows, and then "
-            "more landmarks with a narrower kernel"
+            "fitted ones, which do not tell clusters or turns of a sheet apart, so that values may be missing: use "
+            "more rows, and then more landmarks with a narrower kernel"
         )
 
     def few_landmarks(self) -> str:
@@ -179,12 +176,10 @@ class Solved:
         what = f"the values change by {_percent(middle)} in the median"
         if middle <= CHANGE:
             what = f"value {certain[0]} changes by {_percent(float(change[certain[0]]))}"
+        less, more = "half of the landmarks are", "use more landmarks, or a wider or smoother kernel"
         if not at_landmarks(self.moments.basis):  # leading functions of a lattice
-            return f"{what} as more frequencies are added, beyond the error bars: use a larger m, or a larger margin"
-        return (
-            f"{what} when the second half of the landmarks is left out, so that more of them would change it again, "
-            "beyond the error bars: use more landmarks, or a wider or smoother kernel"
-        )
+            less, more = "high frequencies are", "use a larger m, or a larger margin"
+        return f"{what} when {less} left out, beyond the error bars: {more}"
 
     def uncertain(self) -> str:
         """Whether half of the values are known no better than to a fifth, or two of three no better than to 15 %."""
@@ -261,19 +256,16 @@ def advise_reach(before: Moments, after: Moments) -> None:
         if now < LEAST_REACH * then:
             warn_user(
                 f"the landmarks represent {100 * now:.3g} % of the kernel at the rows that were added, and "
-                f"{100 * then:.3g} % at the earlier ones: functions are nearly 0 where no landmark is near. Fit all "
-                "rows together",
+                f"{100 * then:.3g} % at the earlier ones: fit all rows together",
                 TrustWarning,
             )
 
 
 def _started(operator: Operator, starts: Starts) -> str:
-    values = operator.solver.values.removesuffix("_").replace("_", " ")
     which = "" if operator.solver.two_sided else " (or the process is not reversible)"
     return (
         f"the trajectories do not start in equilibrium{which}: its weights vary by {_percent(starts.imbalance)}, and "
-        f"{values}, with their timescales, are those of the process as it was started, so that none is trusted. Fit "
-        "again with weights, sample_weight=est.equilibrium_weights(X), or take Transfer(lag, 'eigen')"
+        "none is trusted. Fit with sample_weight=est.equilibrium_weights(X), or take Transfer(lag, 'eigen')"
     )
 
 
@@ -286,9 +278,8 @@ def order_matters(moments: Moments) -> str:
         return ""
     alike = min(alike, float(moments.order[0, 0]))
     return (
-        f"the order of the rows matters: about {alike:.2g} rows that follow one another are as alike as one (their "
-        "autocorrelation time), and error bars and held-out values take every row as independent, so that none is "
-        "trusted. For rows that follow in time use folds='blocks'; for independent rows that are sorted, folds='random'"
+        f"the order of the rows matters: about {alike:.2g} that follow one another are as alike as one, and error bars "
+        "take each as independent. For rows in time use folds='blocks'; for sorted independent rows, folds='random'"
     )
 
 
@@ -300,9 +291,8 @@ def advise_clipped(moments: Moments) -> None:
     """Warn where covariances by pairs of columns are far from positive."""
     if moments.clipped > MOST_CLIPPED:
         warn_user(
-            f"{100 * moments.clipped:.2g} % of the eigenvalues of the covariances were negative, and clipped: with "
-            f"{100 * moments.missing:.2g} % of the entries missing, pairs of columns are known from different rows. "
-            "Leave out columns with few values, or rows with few by on_invalid='skip'",
+            f"{100 * moments.clipped:.2g} % of the eigenvalues of the covariances were negative, and clipped, with "
+            f"{100 * moments.missing:.2g} % of the entries missing: leave out columns or rows with few values",
             TrustWarning,
         )
 
@@ -314,9 +304,8 @@ def advise_manifold(moments: Moments) -> None:
     if distance <= ROUNDING:
         return
     warn_user(
-        f"the rows lie {distance:.2g} off the manifold of {moments.operator} (root mean square), more than rounding. "
-        "The tangential form repeats its eigenvalues for functions of this distance, which it does not see. Project "
-        "the rows onto the manifold, or leave the manifold out",
+        f"the rows lie {distance:.2g} off the manifold of {moments.operator} (root mean square), more than rounding: "
+        "project them onto it, or leave the manifold out",
         ManifoldWarning,
     )
 
@@ -333,12 +322,8 @@ def advise_rank(solution: Solution, basis: Basis, wanted: int, *, right: Basis |
         what = f"the bases of the two sides have ranks {solution.rank[0]} and {solution.rank[1]}"
         found = "singular values"
         basis = right if right is not None and solution.rank[1] < solution.rank[0] else basis
-    kernels = [b.kernel for b in at_landmarks(basis)]
-    advice = "ask for fewer values, or use more landmarks or a narrower kernel, or polynomials of higher degree"
-    if kernels and all(isinstance(kernel, Linear) for kernel in kernels):
-        advice = "the rows vary in no more directions: ask for fewer values"
     warn_user(
-        f"{what} on these data, fewer than n_components={wanted}: {len(solution.values)} {found} are "
-        f"returned; {advice}",
+        f"{what} on these data, fewer than n_components={wanted}: {len(solution.values)} {found} are returned; ask for "
+        "fewer values, or use more functions, unless they are linear",
         RankWarning,
     )

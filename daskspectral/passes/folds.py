@@ -107,7 +107,11 @@ def checked_folds(value: Any) -> FoldRequest | None:
         raise ValueError(
             f"folds is {value!r}, which is neither 'blocks' nor 'random', nor the path of an array of labels"
         )
-    outside = (str, os.PathLike, *loaded("zarr.Array", "dask.array.Array", "xarray.DataArray"))  # read in a pass
+    outside: tuple[Any, ...] = (
+        str,
+        os.PathLike,
+        *loaded("zarr.Array", "dask.array.Array", "xarray.DataArray"),
+    )  # read in a pass
     several = isinstance(value, (list, tuple))
     if isinstance(value, outside) or (several and any(isinstance(part, outside[2:]) for part in value)):
         return FoldRequest(labels=value)

@@ -179,8 +179,8 @@ def check_appended(before: Moments, source: Source, snapshot: Snapshot) -> bool:
     known = before.seen
     if known is None:
         raise ValueError(
-            "these moments were added up from several arrays, and cannot be updated from one: fit the new rows with "
-            "the same functions, and add the moments (fit --functions-of MODEL, then merge, in the shell)"
+            "these moments were added up from several arrays: fit the new rows with the same functions, and add the "
+            "moments (fit --functions-of MODEL, then merge, in the shell)"
         )
     if source.n <= before.rows:
         told = "there is nothing to add" if source.n == before.rows else "give the same rows with others appended"
@@ -188,15 +188,13 @@ def check_appended(before: Moments, source: Source, snapshot: Snapshot) -> bool:
     if ("weight" in known) != ("weight" in source.readers):
         then, now = ("with", "without") if "weight" in known else ("without", "with")
         raise ValueError(
-            f"the rows of the fit were measured {then} sample_weight, and the update has come {now}: give the weights "
-            "of all rows to both (ones, where there are none) or to neither"
+            f"the fit was {then} sample_weight, and the update is {now}: give the weights of all rows to both or none"
         )
     present = snapshot.seen(before.rows)
     for name, (rows, _) in present.items():
         if name in known and known[name][0] != rows:
             raise ValueError(
-                f"{label_of(name)} differs in its first rows from what was measured, and an update takes the same data "
-                "with rows appended. To add other data, fit them with the same functions and add the moments (fit "
-                "--functions-of MODEL, then merge, in the shell)."
+                f"{label_of(name)} differs in its first rows from what was measured: an update takes the same data "
+                "with rows appended; of other data add the moments (fit --functions-of MODEL, then merge)"
             )
     return all(files is not None and files == known.get(name, [None, None])[1] for name, (_, files) in present.items())

@@ -70,9 +70,7 @@ def test_single_precision_holds_weights_of_any_size() -> None:
 
 @pytest.mark.parametrize("weight", [{}, {"weight": W}])
 def test_factors_of_an_operator_multiply_the_weights(weight: dict[str, Any]) -> None:
-    own: Any = SimpleNamespace(
-        derived_fields=lambda fields: {}, factors=lambda fields: fields["x"][:, 0] ** 2, view_shifts={}
-    )
+    own: Any = SimpleNamespace(derived_fields=lambda fields: {}, factors=lambda fields: fields["x"][:, 0] ** 2)
     found = Measure(QUADRATIC, QUADRATIC, LAPLACIAN.forms, {}, own)([{"x": X, **weight}])
     np.testing.assert_allclose(found["gram"], PHI * weight.get("weight", 1.0) * X[:, 0] ** 2 @ PHI.T, rtol=1e-10)
 

@@ -58,9 +58,7 @@ def test_rows_weigh_as_in_equilibrium() -> None:
     states = np.arange(3.0)[:, None]
     basis = dsp.basis.LandmarkBasis(dsp.kernels.Gaussian(0.05), states)
     est = dsp.SpectralDecomposition(Transfer(1), basis=basis, n_components=3)
-    with pytest.warns(
-        dsp.TrustWarning, match="do not start in equilibrium: its weights vary by 52 %.* none is trusted"
-    ):
+    with pytest.warns(dsp.TrustWarning, match="do not start in equilibrium: its weights vary by 52 %"):
         est.fit(walks)
     assert est.trusted_.tolist() == [True, False, False]  # the constant
     counts = np.zeros((3, 3))

@@ -128,7 +128,7 @@ def test_an_update_of_fewer_rows_than_columns_is_a_fit(name: str, before: int, t
 def test_rows_that_are_not_as_they_were_are_refused_where_all_are_read_again() -> None:
     found, changed = components().fit(X[:50]), X.copy()
     changed[3] += 1
-    with pytest.raises(ValueError, match="X differs from what was measured in rows 0 to 50"):
+    with pytest.raises(ValueError, match="X differs in its first rows"):
         found.update(changed)
     with pytest.raises(ValueError, match="there is nothing to add"):
         found.update(X[:50])
@@ -173,7 +173,7 @@ def test_an_update_turns_no_component(columns: int) -> None:
 
 @pytest.mark.parametrize(("rows", "rank"), [(X[:4], 3), (np.ones((200, D)), 0), (np.ones((200, 3)), 0)])
 def test_rows_that_vary_in_fewer_directions_than_are_wanted(rows: Any, rank: int) -> None:
-    with pytest.warns(RankWarning, match=f"rank {rank} .* the rows vary in no more directions"):
+    with pytest.warns(RankWarning, match=f"rank {rank} "):
         found = components().fit(rows)
     assert len(found.eigenvalues_) == rank
     assert repr(found)
