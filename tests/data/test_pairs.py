@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import xarray as xr
 
 import daskspectral as dsp
 from daskspectral.forms import form, grad, inner
-from daskspectral.operators import Covariance, Cross
+from daskspectral.operators import Covariance, Cross, Transfer
 from daskspectral.operators.base import Operator
 from daskspectral.solve import Symmetric
 
@@ -330,3 +331,32 @@ def test_two_views_are_prepared_each_for_itself(pair: tuple[str, ...], tmp_path:
     np.testing.assert_allclose(found.singular_values_, wanted.singular_values_, rtol=1e-6)
     np.testing.assert_allclose(found.transform(data), wanted.transform(hand(data)), atol=2e-4)
     np.testing.assert_allclose(found.transform_right(other), wanted.transform_right(right(other)), atol=2e-4)
+
+
+LINEAR = dsp.basis.Landmarks(dsp.kernels.Linear(), points=np.eye(6)[:2], periods={0: 360.0})
+SERIES = [FIELD, FIELD]
+
+
+def spectral(operator: Any = None, basis: Any = None) -> dsp.SpectralDecomposition:
+    return dsp.SpectralDecomposition(operator, basis, n_components=1, folds=None)
+
+
+EXCLUDED: dict[tuple[str, str], Callable[[], Any]] = {
+    ("fields", "on_invalid"): lambda: dsp.Rows(GAPS, fields={"v": POTENTIAL}, on_invalid="pairwise"),
+    ("standardize", "fields"): lambda: spectral(Bent()).fit(
+        dsp.Rows(FIELD, standardize=True, fields={"potential": POTENTIAL})
+    ),
+    ("standardize", "periods"): lambda: spectral(None, LINEAR).fit(dsp.Rows(FIELD, standardize=True)),
+    ("latitude", "periods"): lambda: spectral(None, LINEAR).fit(dsp.Rows(FIELD, latitude="lat")),
+    ("anomaly", "trajectories"): lambda: spectral(Transfer()).fit(dsp.Rows(SERIES, anomaly="month")),
+    ("latitude", "trajectories"): lambda: spectral(Transfer()).fit(
+        dsp.Rows(SERIES, sample_dims=("time", "lat"), latitude="lat")
+    ),
+}
+
+
+@pytest.mark.parametrize("names", EXCLUDED, ids=" ".join)
+def test_options_that_exclude_each_other_are_errors_that_name_both(names: tuple[str, str]) -> None:
+    with pytest.raises(ValueError, match=names[0]) as error:
+        EXCLUDED[names]()
+    assert names[1] in str(error.value)

@@ -26,27 +26,6 @@ def assert_moments(x: np.ndarray, mean: object, covariance: object) -> None:
     assert np.all(np.abs(products.mean(0) - np.asarray(covariance)) <= 6 * spread / math.sqrt(len(x)))
 
 
-def test_two_moons() -> None:
-    x = draw("two-moons")
-    outer = np.abs(np.linalg.norm(x, axis=1) - 1) < 1e-12
-    inner = np.abs(np.linalg.norm(x - [1, 0.5], axis=1) - 1) < 1e-12
-    assert np.all(outer ^ inner)
-    assert np.all(x[outer, 1] >= 0)
-    assert np.all(x[inner, 1] <= 0.5)
-    assert abs(outer.mean() - 0.5) < 6 * 0.5 / math.sqrt(N)
-    assert_moments(x[outer], [0, 2 / math.pi], [[0.5, 0], [0, 0.5 - 4 / math.pi**2]])
-    assert_moments(x[inner], [1, 0.5 - 2 / math.pi], [[0.5, 0], [0, 0.5 - 4 / math.pi**2]])
-
-
-def test_every_sample_has_its_shape_and_its_noise() -> None:
-    for sample in SAMPLES.values():
-        d = sample.dimension
-        clean, noisy = (sample.draw(500, d, noise, np.random.default_rng(7))[0] for noise in (0.0, 0.5))
-        assert (clean.shape, clean.dtype, np.isfinite(clean).all()) == ((500, d), np.float64, True)
-        if not sample.trajectory:
-            assert_moments(noisy - clean, np.zeros(d), 0.25 * np.eye(d))
-
-
 LAWS = {"sphere": (5, 1 / 5), "gaussian": (3, 1.0), "torus": (6, 1 / 2), "uniform": (4, 1 / 3)}
 
 
@@ -81,3 +60,21 @@ def test_chunk_i_is_drawn_from_seed_and_i(tmp_path: Path) -> None:
         path = tmp_path / f"{name}.zarr"
         write(name, path, 25, chunk_rows=10, seed=5, noise=noise, progress=False)
         np.testing.assert_allclose(zarr.open_array(path, mode="r")[:], wanted[name], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_sample_has_its_shape_and_its_noise(name: str) -> None:
+    d = SAMPLES[name].dimension
+    clean, noisy = (SAMPLES[name].draw(500, d, noise, np.random.default_rng(7))[0] for noise in (0.0, 0.5))
+    assert (clean.shape, clean.dtype, np.isfinite(clean).all()) == ((500, d), np.float64, True)
+    if not SAMPLES[name].trajectory:
+        assert_moments(noisy - clean, np.zeros(d), 0.25 * np.eye(d))
+    if name == "two-moons":
+        outer, inner = (np.abs(np.linalg.norm(clean - c, axis=1) - 1) < 1e-12 for c in ([0, 0], [1, 0.5]))
+        assert np.all(outer ^ inner)
+        assert np.all(np.where(outer, clean[:, 1] >= 0, clean[:, 1] <= 0.5))
+    if name == "double-well":  # of density exp(-4 (t^2 - 1)^2)
+        x = draw(name)[:, 0]
+        mass = [quad(lambda t, k=k: t**k * math.exp(-4 * (t * t - 1) ** 2), -3, 3)[0] for k in range(5)]
+        for k in (1, 2, 4):
+            assert abs((x**k).mean() - mass[k] / mass[0]) < 6 * (x**k).std() / math.sqrt(N)

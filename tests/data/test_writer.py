@@ -38,19 +38,6 @@ def test_an_array_is_absent_until_its_last_byte(tmp_path: Path) -> None:
     assert (opened.chunks, opened.attrs["kind"], names(tmp_path)) == ((4, 3), "test", ["x.zarr"])
 
 
-def fail_half_way(folder: Path, error: type[BaseException]) -> None:
-    with create_group(folder / "g.zarr"), create_array(folder / "x.zarr", (4,), "float32") as array:
-        array[:2] = 1.0
-        raise error
-
-
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_nothing_is_left_after_an_error(tmp_path: Path, error: type[BaseException]) -> None:
-    with pytest.raises(error):
-        fail_half_way(tmp_path, error)
-    assert names(tmp_path) == []
-
-
 def test_an_old_array_is_put_back_if_the_rename_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "x.zarr", np.ones((3, 2)))
     rename = Path.rename
@@ -90,11 +77,23 @@ def test_ordinary_files_and_directories_are_never_replaced(tmp_path: Path, overw
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.tex").write_text("1")
     (tmp_path / "notes").write_text("2")
-    for name, what in (("thesis", "a directory"), ("notes", "a file")):
-        with pytest.raises(FileExistsError, match=f"is {what}, not a zarr store"):
+    for name in ("thesis", "notes"):
+        with pytest.raises(FileExistsError, match=name):
             write(tmp_path / name, np.ones(2), overwrite=overwrite)
-    assert names(tmp_path) == ["notes", "thesis"]
-    assert names(tmp_path / "thesis") == ["chapter.tex"]
+    assert names(tmp_path) + names(tmp_path / "thesis") == ["notes", "thesis", "chapter.tex"]
+
+
+def fail_half_way(folder: Path, error: type[BaseException]) -> None:
+    with create_group(folder / "g.zarr"), create_array(folder / "x.zarr", (4,), "float32") as array:
+        array[:2] = 1.0
+        raise error
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_nothing_is_left_after_an_error(tmp_path: Path, error: type[BaseException]) -> None:
+    with pytest.raises(error):
+        fail_half_way(tmp_path, error)
+    assert names(tmp_path) == []
 
 
 def test_one_flipped_bit_in_any_byte_of_a_chunk_is_noticed(tmp_path: Path) -> None:
