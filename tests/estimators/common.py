@@ -18,6 +18,7 @@ Array = NDArray[Any]
 N = 3000
 X = np.random.default_rng(0).standard_normal((N, 3)) * [1.0, 0.7, 0.4] + [0.0, 1.0, -2.0]
 X.flags.writeable = False
+LAZY = da.from_array(X, chunks=(500, 3))
 GAUSSIAN = Gaussian(1.0)
 
 

@@ -67,11 +67,6 @@ def csv(frame: pd.DataFrame, folder: Path) -> Path:
     return folder / "x.csv"
 
 
-def tsv(frame: pd.DataFrame, folder: Path) -> Path:
-    frame.to_csv(folder / "x.tsv", index=False, sep="\t")
-    return folder / "x.tsv"
-
-
 KINDS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
     "pandas.DataFrame": lambda frame, folder: frame,
     "polars.DataFrame": lambda frame, folder: pl.from_pandas(frame),
@@ -87,7 +82,6 @@ KINDS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
     ".zarr": in_file,
     "zarr in memory": lambda frame, folder: in_zarr(frame, {}),
     ".csv": csv,
-    ".tsv": tsv,
 }
 OF_OTHERS = {"JoinedReader", "_Over", "_Ends", "_Outcomes"}
 """Readers of other readers."""
@@ -363,55 +357,6 @@ def test_columns_are_selected_where_rows_are_read(tmp_path: Path) -> None:
     assert not seen
 
 
-NUMBERED: dict[str, tuple[Callable[[list[float]], Any], Callable[[list[float]], Any]]] = {
-    "numbers of pandas": (lambda own: pd.DataFrame(X), lambda own: pd.DataFrame(X).iloc[:, ::-1]),
-    "turned numbers of pandas": (lambda own: pd.DataFrame(X).iloc[:, ::-1], lambda own: pd.DataFrame(X)),
-    "numbers of xarray": (lambda own: numbered(own), lambda own: pd.DataFrame(X).iloc[:, ::-1]),
-    "numbers for xarray": (lambda own: pd.DataFrame(X), lambda own: numbered(own)[:, ::-1]),
-    "depths of xarray": (lambda own: numbered(own), lambda own: pd.DataFrame(X, columns=own).iloc[:, ::-1]),
-    "depths for xarray": (lambda own: pd.DataFrame(X, columns=own), lambda own: numbered(own)[:, ::-1]),
-}
-
-
-def numbered(labels: list[float]) -> xr.DataArray:
-    return xr.DataArray(X, {"depth": labels}, ("time", "depth"))
-
-
-@pytest.mark.parametrize("name", NUMBERED)
-def test_columns_with_numbers_for_names_are_matched(name: str) -> None:
-    labels: list[float] = [0.5, 10.0, 20.0] if "depths" in name else [0, 1, 2]
-    first, later = (make(labels) for make in NUMBERED[name])
-    fitted = model().fit(first)
-    np.testing.assert_allclose(np.asarray(fitted.transform(later)), np.asarray(fitted.transform(first)), atol=1e-12)
-
-
-def test_columns_without_names_are_those_of_any_names() -> None:
-    fitted = model().fit(pd.DataFrame(X))
-    np.testing.assert_array_equal(fitted.transform(FRAME), fitted.transform(X))
-
-
-def test_variables_of_several_dimensions_are_chosen_by_name() -> None:
-    own = {name: (("time", "lat"), X[:, 1:] / (5 + k)) for k, name in enumerate(["u", "v", "w"])}
-    data = xr.Dataset(own, {"lat": [0.0, 60.0]})
-    for new in (data, data.chunk(time=50)):
-        fitted, wanted = model().fit(Rows(new, columns=["w", "u"])), model().fit(data[["w", "u"]])
-        np.testing.assert_array_equal(fitted.transform(new), wanted.transform(data))
-        np.testing.assert_array_equal(fitted.transform(Rows(new, columns=["w", "u"])), wanted.transform(data))
-        with pytest.raises(ValueError, match="v"):
-            fitted.transform(Rows(new, columns=["v"]))
-    with pytest.raises(ValueError, match="z"):
-        model().fit(Rows(data, columns=["z"]))
-
-
-@pytest.mark.parametrize("dims", [None, "time"])
-def test_entries_of_one_dimension_of_several_are_chosen_by_name(dims: str | None) -> None:
-    values = rng.standard_normal((60, 2, 3))
-    data = xr.DataArray(values, {"part": NAMES}, ("time", "lat", "part"), name="x")
-    fitted = model().fit(Rows(data, columns=["iron", "malt"], sample_dims=dims))
-    wanted = model().fit(data.sel(part=["iron", "malt"]))
-    np.testing.assert_allclose(fitted.transform(data), wanted.transform(data), atol=1e-12)
-
-
 def test_columns_of_the_second_view_are_chosen_by_name() -> None:
     g = (FRAME**2).add_prefix("square of ")
     chosen = ["square of iron", "square of malt"]
@@ -424,19 +369,37 @@ def test_columns_of_the_second_view_are_chosen_by_name() -> None:
             fitted.score(FRAME, Rows(g, columns=["square of ash"]))
 
 
-def test_variables_of_several_trajectories_and_views_are_chosen_by_name() -> None:
+@pytest.mark.parametrize("labels", [[0, 1, 2], [0.5, 10.0, 20.0]])
+def test_columns_with_numbers_for_names_are_matched(labels: list[float]) -> None:
+    frame, array = pd.DataFrame(X, columns=labels), xr.DataArray(X, {"depth": labels}, ("time", "depth"))
+    for first in (frame, frame.iloc[:, ::-1], array):
+        fitted = model().fit(first)
+        for later in (frame.iloc[:, ::-1], array[:, ::-1], frame):
+            np.testing.assert_allclose(values(fitted.transform(later)), values(fitted.transform(first)), atol=1e-12)
+    np.testing.assert_array_equal(model().fit(pd.DataFrame(X)).transform(FRAME), model().fit(X).transform(X))
+
+
+def test_variables_of_several_dimensions_trajectories_and_views_are_chosen_by_name() -> None:
     own = {name: (("time", "lat"), X[:, 1:] / (5 + k)) for k, name in enumerate(["u", "v", "w"])}
-    data = xr.Dataset(own, {"lat": [0.0, 60.0]})
-    parts, second = [data.isel(time=slice(60)), data.isel(time=slice(60, None))], dataset(FRAME)
-    fitted = model(Transfer(1)).fit(Rows(parts, columns=["w"]))
-    wanted = model(Transfer(1)).fit([part.w.values for part in parts])
-    np.testing.assert_allclose(fitted.singular_values_, wanted.singular_values_, rtol=1e-12)
-    wanted = model(Cross()).fit((data.w.values, X))
-    for found in (
-        model(Cross()).fit(Rows((data, second), columns=["w"])),
-        model(Cross()).fit(Rows(data, columns=["w"]), second),
+    data, second = xr.Dataset(own, {"lat": [0.0, 60.0]}), dataset(FRAME)
+    w = data.w.values
+    for new in (data, data.chunk(time=50)):
+        fitted, wanted = model().fit(Rows(new, columns=["w", "u"])), model().fit(data[["w", "u"]])
+        for rows in (new, Rows(new, columns=["w", "u"])):
+            np.testing.assert_array_equal(fitted.transform(rows), wanted.transform(data))
+        with pytest.raises(ValueError, match="v"):
+            fitted.transform(Rows(new, columns=["v"]))
+    parts = [data.isel(time=slice(60)), data.isel(time=slice(60, None))]
+    for found, wanted in (
+        (model(Transfer(1)).fit(Rows(parts, columns=["w"])), model(Transfer(1)).fit([w[:60], w[60:]])),
+        (model(Cross()).fit(Rows((data, second), columns=["w"])), model(Cross()).fit((w, X))),
+        (model(Cross()).fit(Rows(data, columns=["w"]), second), model(Cross()).fit((w, X))),
+        (model(Cross()).fit(second, Rows(data, columns=["w"])), model(Cross()).fit((X, w))),
     ):
         np.testing.assert_allclose(found.singular_values_, wanted.singular_values_, rtol=1e-12)
-    wanted = model(Cross()).fit((X, data.w.values))
-    found = model(Cross()).fit(second, Rows(data, columns=["w"]))
-    np.testing.assert_allclose(found.singular_values_, wanted.singular_values_, rtol=1e-12)
+
+
+@pytest.mark.parametrize("options", [{"standardize": True}, {"on_invalid": "skip"}, {"fields": {"potential": X}}])
+def test_options_of_the_second_view_alone_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(options))):
+        model(Cross()).fit(FRAME, Rows(FRAME**2, **options))

@@ -77,25 +77,6 @@ def test_fit_transform_gives_frames_and_leaves_rows_out(name: str) -> None:
     pd.testing.assert_frame_equal(frame, pd.DataFrame(found.values, found.indexes["time"], names), check_freq=False)
 
 
-@doubtful
-def test_land_and_missing_rows_are_dropped_and_restored() -> None:
-    values = VALUES.copy()
-    values[:, 0, 1] = np.nan
-    values[7, 2, 0] = np.nan
-    x = field(values).chunk({"time": 40})
-    by_hand = spectral().fit(Rows(np.delete(values.reshape(TIMES, -1), 1, axis=1), on_invalid="skip"))
-    est = spectral().fit(Rows(x, on_invalid="skip"))
-    assert_allclose(est.eigenvalues_, by_hand.eigenvalues_, rtol=1e-9, atol=1e-9)
-    found = np.asarray(est.transform(Rows(x, on_invalid="skip")))
-    assert_array_equal(np.flatnonzero(np.isnan(found).any(axis=1)), [7])
-    with pytest.raises(dsp.InvalidRowError, match="row 7"):
-        np.asarray(est.transform(x))
-    with pytest.raises(dsp.InvalidRowError, match="row 0") as caught:
-        spectral().fit(field(values))
-    place = f"time={x.time.values[0].astype('M8[s]')}, t2m[lat=-60, lon=90]"
-    assert place in str(caught.value)
-
-
 def target() -> xr.DataArray:
     return field().sum(("lat", "lon")).rename("flux").assign_attrs(units="W m-2")
 

@@ -1,4 +1,4 @@
-"""Mistakes of a first week: each is one error of a builtin type."""
+"""Mistakes of a first week: each is one error that names what came, before any task where that can be known."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,109 +9,132 @@ import pandas as pd
 import pytest
 import xarray as xr
 import zarr
-from numpy.typing import NDArray
 
 import daskspectral as dsp
-from daskspectral import SpectralDecomposition as Model
+from daskspectral import Rows
 from daskspectral.basis import FourierLattice, Landmarks
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.operators import Covariance, Cross, Schroedinger, Transfer
+from daskspectral.solvers import Cut
+from tests.common import doubtful
+from tests.estimators.common import GAUSSIAN, LAZY, X, make
 
-RNG = np.random.default_rng(0)
-X: NDArray[np.float64] = RNG.standard_normal((300, 2))
-WALK = np.cumsum(RNG.standard_normal((300, 1)), axis=0)
-AXES = {"time": pd.date_range("2000", periods=50, freq="MS"), "lat": [-30.0, 0, 30, 60], "lon": np.arange(5.0)}
-FIELD = xr.DataArray(RNG.standard_normal((50, 4, 5)), AXES, ("time", "lat", "lon"), name="t")
-LAND = FIELD.where((FIELD.lat != 0) | (FIELD.lon != 2))
+pytestmark = doubtful
+
+WALK = np.cumsum(np.random.default_rng(0).standard_normal((300, 1)), axis=0)
+FIELD = xr.DataArray(X[:60].reshape(20, 3, 3), dims=("time", "lat", "lon"))
+FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
+
+EARLY: dict[str, Callable[[], Any]] = {
+    # data
+    "reshape": lambda: make().fit(X[:, 0]),
+    "0 sample": lambda: make().fit(X[:0]),
+    "<U1": lambda: make().fit(np.array([["a", "b"]] * 9)),
+    "complex128": lambda: make().fit(X + 1j),
+    "compute_chunk_sizes": lambda: make().fit(LAZY[LAZY[:, 0] > 0]),
+    "none.zarr": lambda: make().fit("none.zarr"),
+    "20 landmarks": lambda: make(basis=Landmarks("auto", 20)).fit(Rows(X[:19], standardize=True)),
+    "[5]": lambda: make().fit(Rows(X, columns=[5])),
+    "'malt'": lambda: make().fit(Rows(X, columns=["malt"])),
+    "distinct": lambda: make().fit(Rows(FRAME, columns=["a", "a"])),
+    "'d'": lambda: make().fit(Rows(FRAME, columns=["d"])),
+    "on_invalid": lambda: Rows(X, on_invalid="drop"),
+    "standardize": lambda: Rows(X, standardize="no"),
+    "'tim'": lambda: make().fit(Rows(FIELD, sample_dims="tim")),
+    "'latitude'": lambda: make().fit(Rows(FIELD, sample_dims="time", latitude="latitude")),
+    "sample_dims='time'": lambda: make().fit(Rows(X, sample_dims="time")),
+    "X[1]": lambda: make(Transfer(1)).fit([WALK, X]),
+    "sample_weight": lambda: make().fit(X, sample_weight=np.ones(3)),
+    "columns=[0]": lambda: dsp.KernelEmbedding().fit(Rows(X, columns=[0])),
+    "DiffusionMap": lambda: dsp.DiffusionMap().fit(Rows(X, standardize=True)),
+    "InvariantRegressor": lambda: dsp.InvariantRegressor().fit(Rows(X, standardize=True), X[:, 0]),
+    "KernelEmbedding takes every row": lambda: dsp.KernelEmbedding().fit(Rows(X, on_invalid="skip")),
+    # words and numbers
+    "n_components": lambda: make(n_components=True).fit(X),
+    "did you mean gaussian": lambda: Landmarks("gausian"),
+    "no kernel 'rbf'": lambda: FourierLattice(3, kernel="rbf"),
+    "did you mean landmarks": lambda: make(basis="landmark").fit(X),
+    "right_basis": lambda: make(Cross(), right_basis="landmark").fit((X, X)),
+    "m of basis='auto'": lambda: make(basis="auto").set_params(basis__m=3),
+    "got 'laplacian'": lambda: make("laplacian").fit(X),
+    "Sphere(d=5)": lambda: make(dsp.operators.Laplacian(dsp.manifolds.Sphere(5))).fit(X),
+    "got 'cut'": lambda: make(solver="cut").fit(X),
+    "rtol": lambda: make(solver=Cut(rtol=1.0)).fit(X),
+    "'block'": lambda: make(folds="block").fit(X),
+    "folds": lambda: make(folds=1).fit(X),
+    "'gpu'": lambda: make(device="gpu").fit(X),
+    "float16": lambda: make(dtype="float16").fit(X),
+    "scale": lambda: Gaussian(-1.0),
+    "nu": lambda: Matern(0.7),
+    "method": lambda: Landmarks(method="random"),
+    "sample must": lambda: Landmarks(count=20, sample=19),
+    "'weights'": lambda: make().fit(X, weights=1),
+    # operators, and what comes after a fit
+    "lag": lambda: make(Transfer(500)).fit(WALK),
+    "2 views": lambda: make(Cross()).fit(X),
+    "10 rows": lambda: make(Cross()).fit((X, X[:10])),
+    "fields v": lambda: make(Schroedinger("v")).fit(X),
+    "not fitted": lambda: make().transform(X),
+    "m.zarr": lambda: dsp.load("m.zarr"),
+    "missing a required argument: 'y'": lambda: dsp.HermiteRegressor().fit(X),
+}
 
 
-def model(operator: Any = None, **options: Any) -> Model:
-    basis = None if isinstance(operator, Covariance) else Landmarks(Gaussian(1.0), 20)
-    return Model(operator, **{"basis": basis, "n_components": 3, "folds": None, "random_state": 0} | options)
+@pytest.mark.usefixtures("no_tasks")
+@pytest.mark.parametrize("name", EARLY)
+def test_a_mistake_is_an_error_before_any_task(name: str) -> None:
+    with pytest.raises((ValueError, TypeError, OSError)) as found:
+        EARLY[name]()
+    assert name in str(found.value)
+    assert len(str(found.value)) < 700
 
 
-@pytest.fixture(scope="module")
-def fitted() -> dict[str, Model]:
-    return {
-        "laplacian": model(basis=Landmarks(Gaussian(1.0), 100)).fit(X),
-        "transfer": model(Transfer(1)).fit(X[:, :1]),
-        "covariance": model(Covariance(), n_components=2).fit(X),
-    }
-
-
-Fits = dict[str, Model]
-MISTAKES: dict[str, Callable[[Fits, Path], Any]] = {
-    "NaN": lambda m, p: model().fit(np.where(X > 2, np.nan, X)),
-    "land": lambda m, p: model(Covariance()).fit(dsp.Rows(LAND, sample_dims="time")),
-    "land and seasons": lambda m, p: model(Covariance()).fit(dsp.Rows(LAND, sample_dims="time", anomaly="month")),
-    "one column": lambda m, p: model().fit(X[:, 0]),
-    "no rows": lambda m, p: model().fit(X[:0]),
-    "text": lambda m, p: model().fit(np.array([["a", "b"]] * 9)),
-    "complex": lambda m, p: model().fit(X + 1j),
-    "no such path": lambda m, p: model().fit(p / "none.zarr"),
-    "few rows": lambda m, p: model().fit(X[:5]),
-    "no such column": lambda m, p: model().fit(dsp.Rows(X, columns=[5])),
-    "names of none": lambda m, p: model().fit(dsp.Rows(X, columns=["a"])),
-    "names of columns": lambda m, p: model().fit(dsp.Rows(pd.DataFrame(X, columns=["a", "b"]), columns=["c"])),
-    "kernel for functions": lambda m, p: model(basis="gaussian:3").fit(X),
-    "angles": lambda m, p: (
-        Model(Transfer(1), dsp.basis.TrigonometricBasis((6.3,), 2), n_components=2, folds=None)
-        .fit(WALK % 6.3)
-        .forecast(WALK)
-    ),
-    "other columns": lambda m, p: m["laplacian"].transform(X[:, :1]),
-    "what to skip": lambda m, p: dsp.Rows(X, on_invalid="drop"),
-    "dimension": lambda m, p: model().fit(dsp.Rows(FIELD, sample_dims="tim")),
-    "latitude": lambda m, p: model().fit(dsp.Rows(FIELD, sample_dims="time", latitude="latitude")),
-    "times": lambda m, p: model().fit(dsp.Rows(xr.DataArray(X, dims=("a", "b")), sample_dims="a", anomaly="month")),
-    "season": lambda m, p: dsp.Rows(FIELD, anomaly="monthly"),
-    "trajectories": lambda m, p: model(Transfer(1)).fit([WALK, X]),
-    "weights": lambda m, p: model().fit(X, sample_weight=np.ones(3)),
-    "negative weights": lambda m, p: model().fit(X, sample_weight=X[:, 0]),
-    "no weight": lambda m, p: model().fit(X, sample_weight=np.zeros(300)),
-    "components": lambda m, p: model(n_components=0).fit(X),
-    "kernel": lambda m, p: Landmarks("gausian"),
-    "basis": lambda m, p: model(basis="landmark").fit(X),
-    "operator": lambda m, p: model("laplacian").fit(X),
-    "class": lambda m, p: model(dsp.operators.Laplacian).fit(X),
-    "solver": lambda m, p: model(solver="cut").fit(X),
-    "folds": lambda m, p: model(folds="block").fit(X),
-    "one fold": lambda m, p: model(folds=1).fit(X),
-    "labels": lambda m, p: model(folds=np.zeros(300, int)).fit(X),
-    "device": lambda m, p: model(device="gpu").fit(X),
-    "dtype": lambda m, p: model(dtype="float16").fit(X),
-    "scale": lambda m, p: Gaussian(-1.0),
-    "smoothness": lambda m, p: Matern(0.7),
-    "parameter": lambda m, p: model().set_params(scale=1),
-    "keyword": lambda m, p: model().fit(X, weights=1),
-    "lag": lambda m, p: model(Transfer(500)).fit(WALK),
-    "no lag": lambda m, p: Transfer(0),
-    "one view": lambda m, p: model(Cross()).fit(X),
-    "unlike views": lambda m, p: model(Cross()).fit((X, X[:10])),
-    "potential": lambda m, p: model(Schroedinger("v")).fit(X),
-    "many variables": lambda m, p: model(basis=FourierLattice()).fit(np.ones((100, 5))),
-    "modes in time": lambda m, p: model(Transfer(1), basis=FourierLattice(3)).fit(WALK),
-    "not fitted": lambda m, p: model().transform(X),
-    "no model": lambda m, p: dsp.load(p / "model.zarr"),
-    "an array": lambda m, p: dsp.load(zarr.create_array(p / "x.zarr", data=X).store.root),
-    "nothing new": lambda m, p: m["laplacian"].update(X),
-    "other rows": lambda m, p: m["laplacian"].update(np.vstack([X + 1, X])),
-    "output exists": lambda m, p: [m["laplacian"].transform(X, out=p / "out.zarr") for _ in range(2)],
-    "sets": lambda m, p: m["covariance"].metastable_sets(2),
-    "many sets": lambda m, p: m["transfer"].metastable_sets(9, WALK),
-    "one lag": lambda m, p: m["transfer"].chapman_kolmogorov(),
-    "committor": lambda m, p: m["transfer"].committor(WALK),
-    "rotation": lambda m, p: m["covariance"].rotated(1),
-    "no targets": lambda m, p: dsp.HermiteRegressor().fit(X),
-    "few targets": lambda m, p: dsp.HermiteRegressor().fit(X, X[:9, 0]),
-    "off the circle": lambda m, p: dsp.InvariantRegressor(dsp.manifolds.Sphere(2), dsp.groups.Permutations(2)).fit(
-        X, X[:, 0]
+LATE: dict[str, Callable[[dsp.SpectralDecomposition, Path], Any]] = {
+    "sample weight is negative": lambda m, p: make().fit(X, sample_weight=X[:, 0]),
+    "total sample weight": lambda m, p: make().fit(X, sample_weight=np.zeros(len(X))),
+    "labels": lambda m, p: make(folds=np.zeros(len(X), int)).fit(X),
+    "1 features": lambda m, p: m.transform(X[:, :1]),
+    "x.zarr": lambda m, p: dsp.load(zarr.create_array(p / "x.zarr", data=X).store.root),
+    "nothing to add": lambda m, p: m.update(X),
+    "rows 0 to 3000": lambda m, p: m.update(np.vstack([X + 1, X])),
+    "out.zarr": lambda m, p: [m.transform(X, out=p / "out.zarr") for _ in range(2)],
+    "Covariance()": lambda m, p: dsp.SpectralDecomposition(Covariance(), n_components=2).fit(X).metastable_sets(2),
+    "Circle()": lambda m, p: dsp.InvariantRegressor(dsp.manifolds.Sphere(2), dsp.groups.Permutations(2)).fit(
+        X[:, :2], X[:, 0]
     ),
 }
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_one_error(mistake: str, fitted: Fits, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", LATE)
+def test_a_mistake_is_an_error_that_names_what_came(
+    name: str, fitted: dsp.SpectralDecomposition, tmp_path: Path
+) -> None:
     with pytest.raises((ValueError, TypeError, OSError)) as found:
-        MISTAKES[mistake](fitted, tmp_path)
-    assert 20 < len(str(found.value)) < 700
+        LATE[name](fitted, tmp_path)
+    assert name in str(found.value)
+
+
+def test_numbers_that_overflow(fitted: dsp.SpectralDecomposition) -> None:
+    with pytest.raises(ValueError, match="finite"):
+        make(basis=Landmarks(dsp.kernels.Polynomial(6), 20)).fit(1e60 * X)
+    few = X[:60].copy()
+    few[3, 1] = -1e160
+    for model in (make(), dsp.DiffusionMap(2.0), dsp.SDPEmbedding(2.0), dsp.KernelEmbedding()):
+        with pytest.raises(dsp.InvalidRowError) as caught:
+            model.fit(few)
+        assert (caught.value.row, caught.value.column) == (3, 1)
+    found = np.asarray(fitted.transform(Rows(few, on_invalid="skip")))
+    assert np.flatnonzero(np.isnan(found).all(axis=1)).tolist() == [3]
+    for unit in (1e-300, 1e150):
+        with pytest.raises(ValueError, match="median"):
+            make(basis=Landmarks(Gaussian("median"), 20)).fit(unit * X)
+
+
+def test_ranks_below_what_is_asked_for_are_warned_of() -> None:
+    with pytest.warns(dsp.RankWarning):
+        estimator = make(basis=Landmarks(dsp.kernels.Polynomial(1), 20)).fit(X)
+    assert estimator.transform(X).shape == (len(X), len(estimator.eigenvalues_)) == (len(X), 4)
+    with pytest.warns(dsp.RankWarning, match="8 of 20"):
+        make(basis=Landmarks(GAUSSIAN, 20, exclude=False)).fit(np.repeat(X[:8], 100, axis=0))
+    with pytest.raises(ValueError, match="median"):
+        make(basis=Landmarks(Gaussian("median"), 20)).fit(np.ones((100, 2)))

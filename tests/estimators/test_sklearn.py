@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import check_estimator, check_sample_weight_equivalence_on_dense_data
@@ -60,21 +59,6 @@ def test_checks(estimator: Any) -> None:
     check_estimator(estimator, expected_failed_checks=FAILED if name in CHOSEN else None, on_skip=None)
     for check in AS_FRAMES if hasattr(estimator, "transform") else ():
         getattr(estimator_checks, check)(name, estimator)
-
-
-@doubtful
-@pytest.mark.parametrize("estimator", [slow_but_for_one(each) for each in TABLES])
-def test_names_of_columns_are_matched_or_missed_as_scikit_learn_says(estimator: Any) -> None:
-    x = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 4)), columns=list("abcd"))
-    estimator.fit(x, x["a"])
-    assert estimator.feature_names_in_.tolist() == list("abcd")
-    for method in [getattr(estimator, name) for name in ("transform", "predict") if hasattr(estimator, name)]:
-        np.testing.assert_array_equal(method(x[list("dbca")]), method(x))  # scikit-learn asks for their order too
-        unseen = "Feature names unseen at fit time:\n- new b\nFeature names seen at fit time, yet now missing:\n- b\n"
-        for other, told in ((x.rename(columns={"b": "new b"}), unseen), (x[list("acd")], "yet now missing:\n- b\n")):
-            with pytest.raises(ValueError, match="The feature names should match those that were passed") as caught:
-                method(other)
-            assert told in str(caught.value)
 
 
 LANDMARKS = Landmarks(Gaussian(2.0), points=np.random.default_rng(0).random((6, 30)))

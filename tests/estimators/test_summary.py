@@ -9,7 +9,6 @@ import daskspectral as dsp
 from daskspectral.basis import Landmarks
 from daskspectral.estimators.summary import Summary, summary_of
 from daskspectral.kernels import Gaussian
-from daskspectral.spectral.summary import verdict_of
 from tests.common import doubtful
 
 RNG = np.random.default_rng(0)
@@ -46,29 +45,6 @@ def test_where_all_is_trusted_every_rendering_says_so() -> None:
     assert all(verdict in rendering and "warns" not in rendering for rendering in renderings(model))
     assert repr(model) == f"SpectralDecomposition of Laplacian(): {verdict}"
     assert repr(dsp.SpectralDecomposition(n_components=3)) == "SpectralDecomposition(n_components=3)"
-
-
-def test_a_doubt_stands_beside_values_that_are_all_trusted() -> None:
-    model = fitted(RNG.random((3000, 1)), 0.3)
-    model.doubts_ = ["ManifoldWarning: 3 rows lie .1 off it", "NewWarning: what is new"]
-    said = "all are trusted. The fit warns that rows lie off the manifold, and that something is amiss."
-    assert all(said in rendering for rendering in renderings(model))
-
-
-@doubtful
-@pytest.mark.parametrize(
-    ("doubted", "words"),
-    [
-        ([2], "value 2 is not."),
-        ([1, 2, 4], "values 1, 2 and 4 are not."),
-        ([1, 2, 3, 5, 7, 8], "values 1 to 3, 5, 7 and 8 are not."),
-        (range(1, 40, 2), "values 1, 3, 5, 7, 9, 11, 13, 15 and others are not."),
-    ],
-)
-def test_doubted_values_are_named_by_their_runs(doubted: list[int], words: str) -> None:
-    model = fitted(RNG.random((300, 1)), 0.3)
-    model.trusted_ = ~np.isin(np.arange(40), doubted)
-    assert f"{verdict_of(model)}.".endswith(words)
 
 
 def test_every_kind_of_model_has_one() -> None:
