@@ -130,10 +130,6 @@ class Bell(RadialKernel):  # no dataclass
         np.exp(-self.rate * s, out=out)
         out *= (-self.rate) ** order
         return out
-
-class Forgetful(Bell):
-    def __init__(self, speed=0.5):
-        super().__init__(speed)
 """
 
 
@@ -155,6 +151,8 @@ def test_each_is_used_saved_and_described(added: Any, tmp_path: Path, capsys: py
         np.testing.assert_array_equal(again.transform(X[:9]), model.transform(X[:9]))
         assert (again.moments_ + model.moments_).count == 2 * model.moments_.count
         assert told in text
+    assert clone(model).set_params(basis__kernel__rate=2.0).basis.kernel.rate == 2.0  # Bell is no dataclass
+    assert mine.Bell(0.7) != mine.Bell(0.6)
     model = mine.Largest(power=2.0).fit(X)
     assert model.largest_ == pytest.approx(float(X.max()) ** 2)
     again, text = saved_and_described(model, tmp_path / "largest", capsys, "mine.Largest")
@@ -182,15 +180,3 @@ def test_a_kind_of_basis(added: Any) -> None:
     assert isinstance(model.basis_, dsp.basis.MonomialBasis), model.choice_
     np.testing.assert_allclose(model.eigenvalues_, [0, 1, 1, 1], atol=0.1)
     assert not isinstance(before.basis_, dsp.basis.MonomialBasis)
-
-
-def test_a_kernel_that_is_no_dataclass_keeps_its_parameters(added: Any) -> None:
-    mine = added("mine", MINE)
-    model = dsp.SpectralDecomposition(basis=Landmarks(mine.Bell(0.7), 25))
-    assert clone(model).basis.kernel.rate == 0.7
-    assert clone(model).set_params(basis__kernel__rate=2.0).basis.kernel.rate == 2.0
-    assert mine.Bell(0.7) != mine.Bell(0.6)
-    forgetful = dsp.SpectralDecomposition(basis=Landmarks(mine.Forgetful(0.7)))
-    assert clone(forgetful).basis.kernel.rate == 0.7
-    with pytest.raises(TypeError, match="speed"):
-        forgetful.set_params(basis__kernel__speed=2.0)

@@ -68,25 +68,6 @@ def test_columns_of_the_same_name_are_refused() -> None:
                 model.fit(same)
 
 
-@doubtful
-def test_points_whose_squares_overflow_are_invalid_rows() -> None:
-    points, model = X[:5].copy(), spectral().fit(X)
-    points[2, 1] = -1e160
-    with pytest.raises(dsp.InvalidRowError) as caught:
-        model.transform(points)
-    assert (caught.value.row, caught.value.column) == (2, 1)
-    found = model.transform(dsp.Rows(points, on_invalid="skip"))
-    assert np.isnan(found).all(axis=1).tolist() == [False, False, True, False, False]
-
-
-def test_missing_chunks_that_are_meant_are_read_by_an_invariant_regressor(tmp_path: Path) -> None:
-    zarr.create_array(tmp_path / "x.zarr", data=X, chunks=(100, 3), fill_value=0.5)
-    (tmp_path / "x.zarr" / "c" / "0" / "0").unlink()
-    box = dsp.manifolds.PeriodicBox([0.0] * 3, [4.0] * 3)
-    model = dsp.InvariantRegressor(box, dsp.groups.Permutations(3), n_eigenfunctions=10)
-    assert np.isfinite(model.fit(dsp.Rows(tmp_path / "x.zarr", allow_missing=True), X.sum(axis=1)).predict(X)).all()
-
-
 def test_the_first_trajectory_of_an_update_is_compared(tmp_path: Path) -> None:
     paths = [str(tmp_path / name) for name in "ab"]
     arrays = [zarr.create_array(p, data=x, chunks=(50, 3)) for p, x in zip(paths, np.split(X[:300], 2), strict=True)]

@@ -114,15 +114,6 @@ def test_times_of_cftime(calendar: str, anomaly: str) -> None:
 
 
 @doubtful
-def test_a_coordinate_of_times_need_not_be_a_dimension() -> None:
-    data = field()
-    cases = data.swap_dims(time="case")
-    np.testing.assert_allclose(
-        fitted(cases, sample_dims="case", anomaly="month").eigenvalues_, fitted(data, anomaly="month").eigenvalues_
-    )
-
-
-@doubtful
 def test_a_leap_day_that_the_fit_had_not_has_the_mean_of_the_day_before() -> None:
     times = pd.date_range("2001-01-01", "2004-12-31", freq="D")
     data = field(len(times), "D").assign_coords(time=times)
@@ -165,31 +156,7 @@ def test_a_loaded_model_has_the_baseline_of_the_fit_and_an_update_keeps_it(tmp_p
     np.testing.assert_array_equal(again.to_xarray().sst_climatology, baseline)
 
 
-def unread(x: Any) -> Any:
-    raise AssertionError("read")
-
-
-LAZY = xr.apply_ufunc(unread, field().chunk(), dask="parallelized", output_dtypes=[float])
 MONTH: dict[str, Any] = {"anomaly": "month"}
-REFUSED: dict[str, tuple[Any, dict[str, Any]]] = {
-    "numbers": (LAZY.assign_coords(time=np.arange(300)), MONTH),
-    "two times": (
-        LAZY.rename(lat="start").assign_coords(start=LAZY.time.values[:2]),
-        MONTH | {"sample_dims": ("time", "start")},
-    ),
-    "one time": (LAZY.assign_coords(time=[LAZY.time.values[0]] * 300), {"detrend": 1}),
-    "each month once": (LAZY[:12], MONTH),
-    "no labels": (np.zeros((300, 6)), MONTH | {"sample_dims": None}),
-    "no such group": (LAZY, {"anomaly": "moon"}),
-    "degree": (LAZY, {"detrend": 11}),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_times_without_a_baseline_are_refused_before_anything_is_read(name: str) -> None:
-    data, options = REFUSED[name]
-    with pytest.raises(ValueError, match=r"time|label|anomaly|detrend"):
-        fitted(data, **options)
 
 
 @doubtful

@@ -12,8 +12,6 @@ import pytest
 import xarray as xr
 
 import daskspectral as dsp
-from daskspectral.data.containers import as_reader
-from daskspectral.data.source import open_source
 
 RNG = np.random.default_rng(7)
 X = RNG.standard_normal((600, 2))
@@ -71,13 +69,6 @@ def test_masked_weights_of_dask_blocks_are_invalid_rows() -> None:
     assert estimator().fit(dsp.Rows(X, on_invalid="skip"), sample_weight=lazy).moments_.skipped == 1
 
 
-def test_masked_entries_of_whole_numbers_without_a_masked_meta_are_an_error() -> None:
-    blocks = da.from_array(np.arange(40).reshape(20, 2), chunks=(5, 2))
-    blocks = blocks.map_blocks(lambda b: np.ma.masked_equal(b, 23), dtype=int, meta=np.empty((0, 0), int))
-    with pytest.raises(TypeError, match=r"block \(2, 0\) of the dask array X \(rows 10 to 15\) has 1 masked entries"):
-        as_reader(blocks, "X").read(0, 20)
-
-
 BROKEN: dict[str, tuple[Callable[[np.ndarray], Any], str]] = {
     "narrower": (lambda b: b[:, :1], r"has shape \(130, 1\), and its chunks promise \(130, 2\)"),
     "shorter": (lambda b: b[:50], r"has shape \(50, 2\), and its chunks promise \(130, 2\)"),
@@ -101,15 +92,6 @@ def test_dask_blocks_that_break_their_promise_are_named(kind: str, tmp_path: Pat
     for act in (estimator().fit, lambda x: fitted.transform(x, out=f"{tmp_path}/out.zarr")):
         with pytest.raises((ValueError, TypeError), match=rf"block \(2, 0\) of the dask array X \(rows 260.*{message}"):
             act(third_block(change))
-
-
-def test_dask_blocks_of_another_real_type_keep_their_values() -> None:
-    whole = np.round(100 * X)
-    blocks = da.from_array(whole, chunks=(130, 2)).map_blocks(
-        lambda b, block_id: b.astype("int32") if block_id[0] == 0 else b + 0.25, **PROMISE
-    )
-    whole[130:] += 0.25
-    np.testing.assert_array_equal(open_source(blocks).readers["x"].read(0, 600), whole)
 
 
 def test_dask_dataframes_are_refused_and_not_computed() -> None:

@@ -4,7 +4,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import dask.array as da
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -103,33 +102,6 @@ def test_variables_are_columns_behind_one_another() -> None:
         stack_rows(data[["t2m"]], layout=stacked.layout)
 
 
-def test_nothing_is_computed_until_rows_are_read() -> None:
-    seen: list[int] = []
-
-    def read(block: np.ndarray, block_info: Any = None) -> np.ndarray:
-        seen.append(block_info[0]["chunk-location"][0])
-        return block
-
-    lazy = da.zeros((40, 3, 40_000), chunks=(4, 3, 20_000)).map_blocks(read, meta=np.empty((0, 0, 0)))
-    x = xr.DataArray(lazy, dims=("time", "lat", "lon"), coords={"lat": LAT})
-    stacked = laid_out(x, sample_dims=("time", "lat"), latitude="lat", weigh=True)
-    assert seen == []
-    assert isinstance(stacked.reader, DaskReader)
-    stacked.reader.array[:1].compute(scheduler="synchronous")
-    assert set(seen) == {0}  # of ten blocks along time, one
-
-
-def test_small_chunks_are_read_together() -> None:
-    times = pd.date_range("1960-01-01", periods=720, freq="MS", name="time")
-    x = xr.DataArray(np.ones((720, 40, 60), "f4"), dims=("time", "lat", "lon"), coords={"time": times})
-    lazy = x.chunk(time=100, lat=5)
-    anomalies = lazy.groupby("time.month") - lazy.groupby("time.month").mean()
-    assert max(anomalies.chunksizes["time"]) == 1
-    reader = laid_out(anomalies, sample_dims="time").reader
-    assert reader.edges.tolist() == [0, 436, 720]  # 4 MB of 9600 bytes a row
-    assert laid_out(x.chunk(time=500), sample_dims="time").reader.edges.tolist() == [0, 500, 720]
-
-
 def test_groups_and_files(tmp_path: Path) -> None:
     x, wanted = field(), VALUES.reshape(TIMES, -1)
     for version in (2, 3):
@@ -159,24 +131,6 @@ def test_parquet_is_read_by_row_groups(tmp_path: Path) -> None:
         assert stacked.reader.edges.tolist() == [0, 5, 10, 15, 17, 22, 27, 30]
         for start, stop in ((0, 30), (3, 4), (4, 18), (29, 30)):
             np.testing.assert_array_equal(stacked.reader.read(start, stop), table[start:stop])
-
-
-REFUSED: dict[str, tuple[Any, dict[str, Any]]] = {
-    "step": (field(), {"sample_dims": "step"}),
-    "height": (
-        xr.Dataset({"t2m": field(), "height": (("lat", "lon"), VALUES[0])}),
-        {"sample_dims": "time"},
-    ),
-    "degrees": (field().assign_coords(lat=LAT * 100), {"latitude": "lat"}),
-    "NaN": (field(np.full_like(VALUES, np.nan)), {"drop_empty": True}),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_stacked_is_refused(name: str) -> None:
-    x, options = REFUSED[name]
-    with pytest.raises(ValueError, match=name):
-        stack_rows(x, **options)
 
 
 def test_fields_of_the_rows_are_aligned_by_coordinates() -> None:

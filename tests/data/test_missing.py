@@ -104,18 +104,6 @@ def group(path: Path, values: Any) -> Path:
 
 
 @pytest.mark.filterwarnings("ignore::daskspectral.errors.ExtrapolationWarning")  # few landmarks
-def test_a_missing_chunk_of_a_group_of_numbers_is_an_error(tmp_path: Path) -> None:
-    path = group(tmp_path / "x.zarr", RNG.integers(1, 50, (80, 3, 2)).astype("int16"))
-    model = fitted(path, UNIFORM)
-    (path / "counts" / "2.0.0").unlink()
-    for call in (clone(model).fit, model.transform, model.score):
-        with pytest.raises(OSError, match=r"x\.zarr/counts .*2\.0\.0"):
-            call(path)
-    assert clone(model).fit(dsp.Rows(path, allow_missing=True)).moments_.count == 80
-    assert np.isfinite(model.transform(dsp.Rows(path, allow_missing=True))).all()
-
-
-@pytest.mark.filterwarnings("ignore::daskspectral.errors.ExtrapolationWarning")  # few landmarks
 def test_chunks_of_land_are_not_missed(tmp_path: Path) -> None:
     """xarray writes no chunk that holds nothing but NaN."""
     values = RNG.uniform(1, 50, (80, 3, 2))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,8 @@ import scipy.linalg
 import xarray as xr
 
 import daskspectral as dsp
-from daskspectral.forms import form, grad, inner
-from daskspectral.operators import Covariance, Cross, Transfer
+from daskspectral.forms import form, inner
+from daskspectral.operators import Covariance, Cross
 from daskspectral.operators.base import Operator
 from daskspectral.solve import Symmetric
 
@@ -87,19 +86,6 @@ class Potential(Operator):
 @form
 def weighted(f: Any, g: Any, x: Any) -> Any:
     return inner(f, g, weight=x.potential)
-
-
-class Bent(Potential):
-    """E[v <grad f, grad g>] against E[f g]."""
-
-    @property
-    def form(self) -> Any:
-        return bent
-
-
-@form
-def bent(f: Any, g: Any, x: Any) -> Any:
-    return inner(grad(f), grad(g), weight=x.potential)
 
 
 class ByHand:
@@ -331,32 +317,3 @@ def test_two_views_are_prepared_each_for_itself(pair: tuple[str, ...], tmp_path:
     np.testing.assert_allclose(found.singular_values_, wanted.singular_values_, rtol=1e-6)
     np.testing.assert_allclose(found.transform(data), wanted.transform(hand(data)), atol=2e-4)
     np.testing.assert_allclose(found.transform_right(other), wanted.transform_right(right(other)), atol=2e-4)
-
-
-LINEAR = dsp.basis.Landmarks(dsp.kernels.Linear(), points=np.eye(6)[:2], periods={0: 360.0})
-SERIES = [FIELD, FIELD]
-
-
-def spectral(operator: Any = None, basis: Any = None) -> dsp.SpectralDecomposition:
-    return dsp.SpectralDecomposition(operator, basis, n_components=1, folds=None)
-
-
-EXCLUDED: dict[tuple[str, str], Callable[[], Any]] = {
-    ("fields", "on_invalid"): lambda: dsp.Rows(GAPS, fields={"v": POTENTIAL}, on_invalid="pairwise"),
-    ("standardize", "fields"): lambda: spectral(Bent()).fit(
-        dsp.Rows(FIELD, standardize=True, fields={"potential": POTENTIAL})
-    ),
-    ("standardize", "periods"): lambda: spectral(None, LINEAR).fit(dsp.Rows(FIELD, standardize=True)),
-    ("latitude", "periods"): lambda: spectral(None, LINEAR).fit(dsp.Rows(FIELD, latitude="lat")),
-    ("anomaly", "trajectories"): lambda: spectral(Transfer()).fit(dsp.Rows(SERIES, anomaly="month")),
-    ("latitude", "trajectories"): lambda: spectral(Transfer()).fit(
-        dsp.Rows(SERIES, sample_dims=("time", "lat"), latitude="lat")
-    ),
-}
-
-
-@pytest.mark.parametrize("names", EXCLUDED, ids=" ".join)
-def test_options_that_exclude_each_other_are_errors_that_name_both(names: tuple[str, str]) -> None:
-    with pytest.raises(ValueError, match=names[0]) as error:
-        EXCLUDED[names]()
-    assert names[1] in str(error.value)

@@ -1,14 +1,12 @@
 """Test distributions against their closed forms, and their writing against one draw per chunk."""
 
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import zarr
 
-from daskspectral.datasets import OU_STEP, SAMPLES, write
+from daskspectral.datasets import OU_STEP, SAMPLES
 
 N = 40_000
 
@@ -43,23 +41,6 @@ def test_ou_is_stationary_with_exponential_correlation() -> None:
     for lag in (0, 1, 5, 20):
         expected = math.exp(-OU_STEP * lag)
         assert abs((x[lag:] * x[: len(x) - lag]).mean() - expected) < 6 * standard_error
-
-
-def test_chunk_i_is_drawn_from_seed_and_i(tmp_path: Path) -> None:
-    """Of a trajectory too, whose chunks continue one another."""
-    decay = math.exp(-OU_STEP)
-    wanted: dict[str, list[Any]] = {"swiss-roll": [], "ou": []}
-    last = None
-    for i, count in enumerate((10, 10, 5)):
-        streams = [np.random.default_rng(np.random.SeedSequence(5, spawn_key=(i,))) for _ in range(2)]
-        wanted["swiss-roll"] += list(SAMPLES["swiss-roll"].draw(count, 3, 0.2, streams[0])[0])
-        for kick in math.sqrt(1 - decay**2) * streams[1].standard_normal((count, 2)):
-            last = streams[1].standard_normal(2) if last is None else decay * last + kick
-            wanted["ou"].append(last)
-    for name, noise in (("swiss-roll", 0.2), ("ou", 0.0)):
-        path = tmp_path / f"{name}.zarr"
-        write(name, path, 25, chunk_rows=10, seed=5, noise=noise, progress=False)
-        np.testing.assert_allclose(zarr.open_array(path, mode="r")[:], wanted[name], rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", SAMPLES)

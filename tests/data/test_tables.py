@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 
 import daskspectral as dsp
 from daskspectral.data.batches import read_ahead
-from daskspectral.data.containers import as_reader, in_memory
-from daskspectral.data.frames import is_frame, matrix
+from daskspectral.data.containers import as_reader
+from daskspectral.data.frames import matrix
 from daskspectral.data.labelled import stack_rows
 from daskspectral.data.readers import ArrayReader
 from daskspectral.data.tables import open_table
@@ -62,22 +62,6 @@ def test_columns_that_are_no_numbers_are_named(column: Any, kind: str) -> None:
         matrix(KINDS[kind](pd.DataFrame({"number": [1.0, 2.0], "other": column})), "X")
 
 
-COLUMNS = {
-    "nullable": (pd.Series([1, None], dtype="Int64"), [1, np.nan], "f"),
-    "categories": (pd.Series(["a", "b"], dtype="category"), ["a", "b"], "O"),
-    "polars": (pl.Series([1, None]), [1, np.nan], "f"),
-    "Arrow": (pa.chunked_array([[1, 2], [3]]), [1, 2, 3], "i"),
-}
-
-
-@pytest.mark.parametrize(("column", "wanted", "kind"), COLUMNS.values(), ids=COLUMNS.keys())
-def test_columns_are_vectors(column: Any, wanted: list[Any], kind: str) -> None:
-    assert not is_frame(column)
-    found = in_memory(column, "y")
-    assert found.dtype.kind == kind
-    np.testing.assert_array_equal(found, wanted)
-
-
 @pytest.mark.parametrize("kind", ["pandas, Arrow", "polars", "Arrow"])
 def test_an_invalid_row_has_the_name_of_its_column(kind: str) -> None:
     x = np.where(np.arange(400).reshape(200, 2) == 15, np.nan, 1.0)
@@ -101,16 +85,6 @@ def test_a_csv_file_is_read_by_the_names_of_its_first_line(tmp_path: Path) -> No
         path.write_text(text)
         with pytest.raises((ValueError, OSError), match=r"x\.csv"):
             open_table([str(path)])
-
-
-def test_numbers_of_a_csv_file_may_become_other_numbers_and_no_text(tmp_path: Path) -> None:
-    lines = ["a,b", *["1,2"] * 400_000]  # more than are looked at for the types
-    (tmp_path / "x.csv").write_text("\n".join([*lines, "0.5,"]))
-    table = open_table([str(tmp_path / "x.csv")])
-    np.testing.assert_array_equal(table.reader().read(399_999, 400_001), [[1, 2], [0.5, np.nan]])
-    (tmp_path / "x.csv").write_text("\n".join([*lines, "one,2"]))
-    with pytest.raises(OSError, match=r"x\.csv"):
-        open_table([str(tmp_path / "x.csv")]).reader().read(0, 1)
 
 
 def test_files_of_numpy_are_mapped(tmp_path: Path) -> None:

@@ -161,16 +161,6 @@ def test_all_containers_are_paired_by_their_index_or_their_dates(kind: str, wher
     assert sorted(found) == wanted
 
 
-def test_levels_that_are_no_trajectories_of_the_same_times_are_refused() -> None:
-    index = pd.MultiIndex.from_product([winters("D")[0], [0, 1]], names=["time", "member"])
-    frame = pd.DataFrame({"a": np.arange(float(len(index))), "b": 0.0}, index)
-    for rows in ([*range(1, len(frame))], [0, 1, 3, 2, *range(4, len(frame))]):
-        with pytest.raises(ValueError, match="time"):
-            found_pairs(frame.iloc[rows], 1)
-    with pytest.raises(ValueError, match="step"):
-        found_pairs(frame.set_axis(index.set_levels(range(len(frame) // 2), level=0).set_names(["step", "member"])), 1)
-
-
 @doubtful
 def test_chosen_columns_keep_their_times(tmp_path: Path) -> None:
     times, index = winters("D")
@@ -292,12 +282,6 @@ def test_a_lag_in_time_is_a_multiple_of_the_step(freq: str | None, lag: str) -> 
         dsp.SpectralDecomposition(Transfer(lag)).fit(frame)
 
 
-@pytest.mark.parametrize("lag", ["6 fortnights", "-1D", "", np.timedelta64(5), datetime.timedelta(0), 0, 1.5])
-def test_lags_that_are_none(lag: Any) -> None:
-    with pytest.raises(ValueError, match=r"lag"):
-        Transfer(lag)
-
-
 @doubtful
 def test_passages_follow_rows_without_gaps() -> None:
     """Where a row is missing, what follows it is not known, and rows before are not followed across it."""
@@ -314,19 +298,3 @@ def test_passages_follow_rows_without_gaps() -> None:
     whole.first_passage([x[p] for p in parts], [low[p] for p in parts], lag=5)
     np.testing.assert_allclose(cut.passage_time(x), whole.passage_time(x), rtol=1e-6)
     assert cut.forecast_score(data[kept]) == pytest.approx(whole.forecast_score([x[p] for p in parts]), rel=0.02)
-
-
-@doubtful
-def test_rows_are_appended_to_a_series_with_gaps() -> None:
-    x, kept = walk(2000), some(2000, 0.9)
-    data = xr.DataArray(x[kept], {"time": pd.date_range("2000", periods=2000)[kept]}, ("time", "place"))
-    basis = dsp.basis.MonomialBasis(1, 1)
-    model = dsp.SpectralDecomposition(Transfer("3D", further=(2,)), basis, n_components=2, folds=None)
-    whole = dsp.SpectralDecomposition(Transfer(3, further=(2,)), basis, n_components=2, folds=None).fit(data)
-    model.fit(data[:1000]).update(data)
-    np.testing.assert_allclose(model.timescales_, whole.timescales_, rtol=1e-9)
-    assert model.moments_.count == len(by_calendar_of_all(kept.tolist(), (3, 6)))
-
-
-def by_calendar_of_all(index: list[int], lags: tuple[int, ...]) -> list[int]:
-    return [a for a in index if all(a + lag in {*index} for lag in lags)]

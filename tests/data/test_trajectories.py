@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 import daskspectral as dsp
 from daskspectral.data.batches import Batches, Reading
-from daskspectral.data.integrity import Snapshot
 from daskspectral.data.readers import ArrayReader, JoinedReader
 from daskspectral.data.source import Source, open_trajectories
 from daskspectral.engine import Plan, Run
@@ -85,15 +84,6 @@ def test_joined_rows_and_copies_of_some_of_them(spans: list[tuple[int, int]], da
     np.testing.assert_array_equal(joined.edges, np.cumsum([0, *(length for _, length in spans)]))
 
 
-def test_refused() -> None:
-    with pytest.raises(ValueError, match="lag"):
-        open_trajectories(TRAJECTORIES, 60)
-    with pytest.raises(ValueError, match=r"X\[1\]"):
-        open_trajectories([TRAJECTORIES[0], np.zeros((20, 3))], 1)
-    with pytest.raises(ValueError, match=r"sample_weight\[1\]"):
-        open_trajectories(TRAJECTORIES, 1, fields={"weight": [np.ones(37)] * 3})
-
-
 class Nothing:
     """A task that only reads."""
 
@@ -120,17 +110,3 @@ def test_an_invalid_row_has_its_true_number(trajectory: int, row: int, as_kind: 
     assert (total.skipped, total.count) == (pairs_lost, source.n - pairs_lost)
     with pytest.raises(dsp.InvalidRowError):
         draw_rows(source, source.n, np.random.default_rng(0))
-
-
-def test_a_store_that_changes_is_noticed(tmp_path: Path) -> None:
-    arrays = in_zarr(tmp_path, chunk=20)
-    store = Snapshot(open_trajectories(arrays, 4))
-    store.check_unchanged()
-    zarr.open_array(tmp_path / "1.zarr", mode="r+")[3] = 7.0
-    with pytest.raises(OSError, match=r"1.zarr changed during the run"):
-        store.check_unchanged()
-    (tmp_path / "2.zarr" / "c" / "1" / "0").unlink()
-    with pytest.raises(OSError, match=r"2.zarr is not whole: chunk c/1/0 \(rows 20 to 40\) is missing"):
-        Snapshot(open_trajectories(arrays, 4))
-    one, other, again = (Snapshot(open_trajectories(TRAJECTORIES, lag)).identity for lag in (1, 2, 1))
-    assert one == again != other

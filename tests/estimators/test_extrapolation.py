@@ -6,7 +6,6 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
-import xarray as xr
 
 import daskspectral as dsp
 from daskspectral.basis import FourierLattice, Landmarks
@@ -25,7 +24,6 @@ def decomposition(basis: Any) -> Any:
     return dsp.SpectralDecomposition(basis=basis, n_components=3, random_state=0)
 
 
-MANY = Landmarks(count=60)
 MODELS: dict[str, Any] = {
     **{type(k).__name__: lambda k=k: decomposition(Landmarks(k, 40)) for k in KERNELS},
     "lattice": lambda: decomposition(FourierLattice(4)),
@@ -73,17 +71,6 @@ def test_far_rows_have_values_of_a_place_of_the_fit(name: str) -> None:
     with pytest.warns(dsp.ExtrapolationWarning) as caught:
         np.testing.assert_allclose(lazy.compute(), found, atol=1e-12)
     assert caught[0].message.count == 2  # type: ignore[union-attr]
-
-
-def test_the_nearest_landmark_stands_for_far_rows() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dsp.TrustWarning)
-        model = decomposition(Landmarks(Gaussian(0.4), 40)).fit(X)
-    points = model.basis_.parts[-1].landmarks
-    wanted = [points[np.argmin(np.sum((points - row) ** 2, axis=1))] for row in FAR]
-    with pytest.warns(dsp.ExtrapolationWarning):
-        found = model.transform(xr.DataArray(FAR, dims=("row", "column")))
-    np.testing.assert_allclose(found, model.transform(np.array(wanted)), atol=1e-12)
 
 
 @doubtful

@@ -63,20 +63,6 @@ def test_columns_are_those_stacked_and_weighted_by_hand(name: str) -> None:
         pd.testing.assert_index_equal(found.indexes["time"], field().indexes["time"])
 
 
-@doubtful
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("name", ["spectral", "sdp"])
-def test_fit_transform_gives_frames_and_leaves_rows_out(name: str) -> None:
-    broken = field(VALUES.copy())
-    broken[7, 1, 1] = np.nan
-    model, rows = clone(ESTIMATORS[name]), Rows(broken, sample_dims="time", on_invalid="skip")
-    found = model.fit_transform(rows)
-    assert np.flatnonzero(np.isnan(found).any("component")).tolist() == [7]
-    names = [f"{type(model).__name__.lower()}{i}" for i in range(found.shape[1])]
-    frame = model.set_output(transform="pandas").fit_transform(rows)
-    pd.testing.assert_frame_equal(frame, pd.DataFrame(found.values, found.indexes["time"], names), check_freq=False)
-
-
 def target() -> xr.DataArray:
     return field().sum(("lat", "lon")).rename("flux").assign_attrs(units="W m-2")
 

@@ -45,16 +45,6 @@ def test_eigenfunctions_are_orthonormal_on_rows_that_are_no_landmarks() -> None:
     assert make(basis=near).fit(X).moments_.count == N
 
 
-def test_user_landmarks_are_prepared_and_copied() -> None:
-    landmarks = X[:30].copy()
-    estimator = make(basis=Landmarks(GAUSSIAN, 10**6, points=landmarks))
-    estimator.fit(Rows(X, standardize=True, columns=[0, 2]))
-    z = (X - X.mean(axis=0)) / X.std(axis=0)
-    assert_allclose(estimator.basis_.parts[-1].landmarks, z[:30, [0, 2]], rtol=1e-12)
-    landmarks *= 3
-    assert_allclose(estimator.basis_.parts[-1].landmarks, z[:30, [0, 2]], rtol=1e-12)
-
-
 @pytest.mark.usefixtures("small_tasks")
 @pytest.mark.parametrize("method", METHODS)
 def test_landmarks_do_not_depend_on_the_chunks(method: str) -> None:

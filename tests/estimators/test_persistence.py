@@ -3,14 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-import dask.array as da
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import sklearn
-import xarray as xr
-import zarr
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -51,14 +47,6 @@ def test_a_model_that_reads_and_chooses_is_saved_bit_for_bit(tmp_path: Path) -> 
     np.testing.assert_array_equal(again.fit(rows).eigenvalues_, model.eigenvalues_)
 
 
-def test_no_frame_of_rows_that_are_not_in_memory(tmp_path: Path) -> None:
-    model = spectral().fit(TABLE).set_output(transform="polars")
-    for rows in (da.from_array(TABLE), zarr.create_array(tmp_path / "x.zarr", data=TABLE)):
-        with pytest.raises(ValueError, match="set_output"):
-            model.transform(rows)
-    assert isinstance(model.transform(xr.DataArray(TABLE)), pl.DataFrame)
-
-
 # -- compositions ------------------------------------------------------------------------------------------------------
 
 
@@ -81,14 +69,3 @@ def test_warnings_point_at_the_line_that_called_scikit_learn_and_there_are_none_
         make_pipeline(pipe).fit(rows[:10], Y[:10])
     assert {warning.filename for warning in caught} == {__file__}
     cross_val_score(make_pipeline(pipe), rows, Y[:20], cv=2)  # warnings are errors
-
-
-def test_a_fit_has_one_warning_of_doubt() -> None:
-    x = np.random.default_rng(0).laplace(size=(2000, 2))
-    x[::400] = 100.0
-    lattice = dsp.basis.FourierLattice(6, kernel=dsp.kernels.Matern(1.5, 1.0))
-    model = dsp.SpectralDecomposition(basis=lattice, n_components=3)
-    with pytest.warns(dsp.TrustWarning, match=r"outliers of column 0.*\. \d more in doubts_$") as caught:
-        model.fit(x)
-    assert len(caught) == 1
-    assert len([doubt for doubt in model.doubts_ if doubt.startswith("TrustWarning: ")]) > 1

@@ -11,7 +11,7 @@ from scipy.signal import lfilter
 import daskspectral as dsp
 from daskspectral.basis import Landmarks, MonomialBasis
 from daskspectral.kernels import Gaussian
-from daskspectral.operators import Cross, Generator, Schroedinger, Transfer
+from daskspectral.operators import Cross, Generator, Transfer
 
 RNG = np.random.default_rng(0)
 X, NEW = RNG.uniform(0, np.pi, (2, 5000, 1))
@@ -56,16 +56,6 @@ def test_polynomials_that_are_known_exactly() -> None:
     weights = np.arange(50) % 4
     expected = -1 / np.cov(NEW[:50, 0], fweights=weights, ddof=0)
     assert line.score(NEW[:50], sample_weight=weights) == pytest.approx(expected, rel=1e-9)
-
-
-def test_invalid_rows_and_fields() -> None:
-    x, new = RNG.uniform(-5, 5, (2, 8000, 1))
-    est = model(Schroedinger("V"), 60, 3).fit(dsp.Rows(x, fields={"V": x[:, 0] ** 2}))
-    potential, spoilt = new[:, 0] ** 2, np.where(np.arange(8000)[:, None] == 7, np.nan, new)
-    found = est.score(dsp.Rows(spoilt, fields={"V": potential}, on_invalid="skip"))
-    assert found == pytest.approx(-9, abs=0.5)  # 1 + 3 + 5
-    rest = np.delete(np.arange(8000), 7)
-    assert found == pytest.approx(est.score(dsp.Rows(new[rest], fields={"V": potential[rest]})), rel=1e-9)
 
 
 # -- two sides ---------------------------------------------------------------------------------------------------------

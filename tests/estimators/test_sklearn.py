@@ -5,14 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.utils import estimator_checks
-from sklearn.utils.estimator_checks import check_estimator, check_sample_weight_equivalence_on_dense_data
+from sklearn.utils.estimator_checks import check_estimator
 
-import daskspectral as dsp
 from daskspectral import embedding, invariance, regression, spectral
 from daskspectral.basis import Landmarks
 from daskspectral.estimators.base import Estimator
 from daskspectral.kernels import Gaussian
-from daskspectral.solvers import Ascent, Cut, Penalised
+from daskspectral.solvers import Ascent, Penalised
 from tests.common import doubtful
 
 # the checks fit 6 to 200 rows, of which these tell
@@ -59,22 +58,6 @@ def test_checks(estimator: Any) -> None:
     check_estimator(estimator, expected_failed_checks=FAILED if name in CHOSEN else None, on_skip=None)
     for check in AS_FRAMES if hasattr(estimator, "transform") else ():
         getattr(estimator_checks, check)(name, estimator)
-
-
-LANDMARKS = Landmarks(Gaussian(2.0), points=np.random.default_rng(0).random((6, 30)))
-UNIT = dsp.manifolds.Interval([0.0] * 30, [1.0] * 30)
-FIXED = [
-    dsp.SpectralDecomposition(basis=LANDMARKS),
-    dsp.SpectralDecomposition(basis=LANDMARKS, solver=Cut()),
-    dsp.HermiteRegressor(LANDMARKS, alpha=1e-3),
-    dsp.InvariantRegressor(UNIT, dsp.groups.Permutations(30), n_eigenfunctions=31, alpha=1e-3),
-]
-
-
-@doubtful
-@pytest.mark.parametrize("estimator", FIXED, ids=lambda each: f"{type(each).__name__}-{getattr(each, 'solver', '')}")
-def test_weights_are_repeated_rows(estimator: Any) -> None:
-    check_sample_weight_equivalence_on_dense_data(type(estimator).__name__, estimator)
 
 
 @doubtful

@@ -110,25 +110,3 @@ def test_rows_behind_unchanged_files_are_not_read_again(
         model.update(str(tmp_path / "x.zarr"))
         assert reads == {("x.zarr", k) for k in thousands}
     assert_close(model.moments_.mean("gram"), spectral().fit(X).moments_.mean("gram"), 1e-12)
-
-
-@doubtful
-def test_moments_of_several_arrays(tmp_path: Path) -> None:
-    first, second = spectral().fit(X[:2000]), spectral().fit(X[2000:5000])
-    both = first.fit_moments(sum([first.moments_, second.moments_]))
-    dsp.save(both, tmp_path / "both.zarr")
-    for model in (both, dsp.load(tmp_path / "both.zarr")):
-        with pytest.raises(ValueError, match="several arrays"):
-            model.update(X)
-
-
-@doubtful
-@pytest.mark.parametrize("operator", [dsp.operators.Covariance(), None], ids=repr)
-@pytest.mark.parametrize(("shift", "warns"), [(0.0, False), (1.0, False), (8.0, True)])
-def test_rows_beyond_the_landmarks_are_warned_of(operator: Any, shift: float, warns: bool) -> None:
-    rows, basis = (
-        np.vstack([X[:400], X[400:1000] + np.array([shift, 0])]),
-        dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 60),
-    )
-    model = dsp.SpectralDecomposition(operator, basis, n_components=3, folds="random", random_state=0).fit(rows[:400])
-    assert any("landmarks represent" in doubt for doubt in model.update(rows).doubts_) == warns

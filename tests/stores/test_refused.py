@@ -60,6 +60,9 @@ def test_errors_of_a_store_are_shown_with_the_url_and_a_hint(
     assert_raised(at("none-such"), FileNotFoundError, "s3://none-such", server)
     assert_raised(reading("s3://data/x", server.options, model), FileNotFoundError, "s3://data/x", server)
     assert_raised(at("data", {"endpoint_url": NOWHERE, **SWIFT})[::3], Exception, "s3://data", server)
+    server.client.put_object(Bucket="data", Key="closed/x.zarr/zarr.json", Body=b"1")
+    assert_raised(reading("s3://data/closed/x", server.options, model), PermissionError, "s3://data/closed", server)
+    assert_raised(writing("s3://data/readonly/y", server.options, model), PermissionError, "s3://data/readonly", server)
     for name, value in (("AWS_SECRET_ACCESS_KEY", "wrong" * 8), ("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE")):
         with monkeypatch.context() as patch:
             patch.setenv(name, value)
@@ -69,12 +72,6 @@ def test_errors_of_a_store_are_shown_with_the_url_and_a_hint(
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     forget()
     assert_raised(at("data"), Exception, "s3://data", server)
-
-
-def test_forbidden_keys(server: Server, model: dsp.SpectralDecomposition) -> None:
-    server.client.put_object(Bucket="data", Key="closed/x.zarr/zarr.json", Body=b"1")
-    assert_raised(reading("s3://data/closed/x", server.options, model), PermissionError, "s3://data/closed", server)
-    assert_raised(writing("s3://data/readonly/y", server.options, model), PermissionError, "s3://data/readonly", server)
 
 
 def test_other_objects_are_kept(server: Server, model: dsp.SpectralDecomposition) -> None:

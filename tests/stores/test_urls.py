@@ -2,7 +2,7 @@
 
 import numpy as np
 import zarr
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 from distributed import Client
 
 import daskspectral as dsp
@@ -47,42 +47,27 @@ def test_workers_in_other_processes_read_and_write(server: Server, points: str, 
 
 FIT = "--kernel gaussian:1.0 --landmarks 20 --folds none --components 3"
 LINES = [
-    "sample gaussian --n 50 --out URL/y.zarr --dimension 1",
     f"fit URL/x.zarr --out URL/m.zarr --checkpoint URL/run --plot URL/e.png {FIT}",
     "fit URL/x.zarr --config URL/m.zarr --out URL/again.zarr",
-    f"plan fit URL/x.zarr {FIT}",
     "update URL/m.zarr URL/y2.zarr --out URL/u.zarr",
     "transform URL/m.zarr URL/x.zarr --out URL/e.zarr",
-    "score URL/m.zarr URL/x.zarr",
-    "plot URL/m.zarr URL/x.zarr --out URL/p.png",
     "report URL/m.zarr --out URL/r.html",
-    "regress URL/x.zarr URL/w.zarr --kernel gaussian:1 --landmarks 10 --out URL/h.zarr",
-    "predict URL/h.zarr URL/x.zarr --out URL/q.zarr",
-    "info URL/u.zarr",
     "verify URL/e.zarr",
 ]
 
 
-def called(line: str, server: Server) -> Result:
-    return CliRunner().invoke(command, [*line.split(), "--storage-option", f"endpoint_url={server.url}"])
-
-
-def test_every_command(server: Server, x: np.ndarray) -> None:
+def test_commands_read_and_write_urls(server: Server, x: np.ndarray) -> None:
     put(server, "s3://data/x.zarr", x)
-    put(server, "s3://data/w.zarr", x[:, 0])
     put(server, "s3://data/y2.zarr", np.concatenate([x, x]))
     for line in LINES:
-        assert called(line.replace("URL", "s3://none-such"), server).exit_code, line
-        result = called(line.replace("URL", "s3://data"), server)
-        assert result.exit_code == 0, (line, result.output, result.exception)
-    assert result.output.splitlines()[-1] == "whole"
+        for place, code in (("s3://none-such", False), ("s3://data", True)):
+            words = [*line.replace("URL", place).split(), "--storage-option", f"endpoint_url={server.url}"]
+            result = CliRunner().invoke(command, words)
+            assert (result.exit_code == 0) is code, (line, result.output, result.exception)
     expected = estimator().fit(x).eigenvalues_
     for name in ("m", "again"):
         found = dsp.load(f"s3://data/{name}.zarr", storage_options=server.options)
         np.testing.assert_allclose(found.eigenvalues_, expected, rtol=1e-9, atol=1e-12)
-    key = "x.zarr/c/0/0"
-    body = server.objects(key)[key]
-    server.client.put_object(Bucket="data", Key=key, Body=body[:40] + bytes([body[40] ^ 1]) + body[41:])
-    assert "1 things are damaged" in called("verify s3://data/x.zarr", server).output
-    server.client.delete_object(Bucket="data", Key=key)
-    assert "chunk c/0/0 (rows 0 to " in called("verify s3://data/x.zarr", server).output
+    body = server.objects("x.zarr/c/0/0")["x.zarr/c/0/0"]
+    server.client.put_object(Bucket="data", Key="x.zarr/c/0/0", Body=body[:40] + bytes([body[40] ^ 1]) + body[41:])
+    assert CliRunner().invoke(command, ["verify", "s3://data/x.zarr", *words[-2:]]).exit_code

@@ -67,19 +67,6 @@ def test_a_killed_command_leaves_nothing_that_loads(
     assert f"out.zarr/{LOCK}" not in server.objects()
 
 
-def test_a_damaged_epoch_at_a_url_gives_way(server: Server, points: str, caplog: pytest.LogCaptureFixture) -> None:
-    def fit(url: str) -> dsp.SpectralDecomposition:
-        return estimator().fit(dsp.Rows(url, storage_options=server.options), checkpoint="s3://data/run")
-
-    first = fit(points).eigenvalues_
-    chunk = next(key for key in server.objects("run/epoch-00000001") if "/c/" in key)
-    server.client.put_object(Bucket="data", Key=chunk, Body=b"damaged")
-    np.testing.assert_array_equal(fit(points).eigenvalues_, first)
-    assert "epoch-00000001 of the checkpoint s3://data/run is damaged" in caplog.text
-    with pytest.raises(ValueError, match="s3://data/run"):
-        fit(put(server, "s3://data/y.zarr", np.ones((400, 2))))
-
-
 def test_the_metadata_are_the_last_object(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     order, plain = [], S3FileSystem._pipe_file
 
