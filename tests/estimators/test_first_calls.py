@@ -1,6 +1,5 @@
 """What users try first: fit(x, y) for two views, rows of scipy.sparse, and matrices of affinities."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,6 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import xarray as xr
-from sklearn.metrics.pairwise import rbf_kernel
 
 import daskspectral as dsp
 from daskspectral import Rows
@@ -120,17 +118,3 @@ def test_each_task_makes_only_its_own_rows_dense(monkeypatch: pytest.MonkeyPatch
 
 
 # -- matrices of affinities --------------------------------------------------------------------------------------------
-
-
-SQUARE = rbf_kernel(X[:60])
-
-
-@doubtful
-@pytest.mark.parametrize("make", [np.asarray, pd.DataFrame, scipy.sparse.csr_array])
-def test_a_symmetric_matrix_is_taken_as_rows_with_a_hint(make: Any) -> None:
-    with pytest.warns(UserWarning, match="affinities"):
-        model().fit(make(SQUARE))
-    with warnings.catch_warnings():
-        warnings.filterwarnings("error", message=".*affinities")
-        model().fit(make(SQUARE + np.triu(SQUARE)))
-        model().fit(make(SQUARE[:, :-1]))

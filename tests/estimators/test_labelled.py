@@ -15,7 +15,7 @@ import daskspectral as dsp
 from daskspectral import Rows
 from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian, Matern
-from daskspectral.operators import Cross, Transfer
+from daskspectral.operators import Transfer
 from tests.common import doubtful
 
 TIMES, LAT, LON = 120, np.array([-60.0, 0.0, 40.0]), np.array([0.0, 90.0])
@@ -89,18 +89,6 @@ def test_gradients_have_the_dimensions_of_the_field() -> None:
     both = xr.concat([slopes, -slopes], "station").transpose("lat", "time", ..., "station").chunk({"time": 50})
     found = hermite().fit(rows, xr.concat([y, -y], "station").transpose("time", "station"), both)
     assert_allclose(found.coef_, np.column_stack([by_hand.coef_, -by_hand.coef_]), rtol=1e-6)
-
-
-@doubtful
-def test_views_and_trajectories() -> None:
-    other = field()[:, :2].rename(lat="y").drop_vars("y")
-    by_hand = spectral(Cross()).fit((FLAT, FLAT[:, :4]))
-    est = spectral(Cross()).fit((field(), other))
-    right = est.transform_right(other.transpose("lon", "y", "time"))
-    assert_allclose(right, by_hand.transform_right(FLAT[:, :4]), atol=1e-9)
-    found = spectral(Transfer(2)).fit([field()[:70], field()[70:].transpose("lat", "time", "lon")])
-    wanted = spectral(Transfer(2)).fit([FLAT[:70], FLAT[70:]])
-    assert_allclose(found.singular_values_, wanted.singular_values_, rtol=1e-9)
 
 
 @doubtful

@@ -1,5 +1,6 @@
-"""The score on new rows: closed forms, and correlations of functions at the rows."""
+"""The score on new rows: closed forms, correlations of functions at the rows, and R^2 as scikit-learn has it."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import dask.array as da
 import numpy as np
 import pytest
 from scipy.signal import lfilter
+from sklearn.metrics import r2_score
 
 import daskspectral as dsp
 from daskspectral.basis import Landmarks, MonomialBasis
@@ -98,3 +100,60 @@ def test_a_generator(reversible: bool) -> None:
     est = polynomials(Generator("drift", np.sqrt(2), reversible=reversible), 2, 6, d=2).fit(dsp.Rows(x, fields=of_x))
     assert est.score(dsp.Rows(new, fields=of_new)) == pytest.approx(-8, abs=0.3)
     assert est.score(dsp.Rows(x, fields=of_x)) == pytest.approx(est.eigenvalues_.real.sum(), rel=1e-8)
+
+
+RANDOM = np.random.default_rng(0)
+SPHERE = dsp.manifolds.Sphere(3)
+POINTS = SPHERE.sample(900, RANDOM)
+PAIR = np.column_stack([POINTS[:, 0] ** 2, 1e6 + POINTS[:, 1] ** 3]) + 0.02 * RANDOM.standard_normal((900, 2))
+TARGET = PAIR[:, 0]
+W = RANDOM.integers(0, 4, 900).astype(float)
+far_mean = pytest.mark.filterwarnings("ignore:the values of y have the mean:daskspectral.errors.FitWarning")
+
+
+def hermite() -> dsp.HermiteRegressor:
+    return dsp.HermiteRegressor(dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 12), 1e-6, random_state=0)
+
+
+def invariant() -> dsp.InvariantRegressor:
+    return dsp.InvariantRegressor(SPHERE, dsp.groups.SignFlips(3), n_eigenfunctions=16, solver="least_squares")
+
+
+@far_mean
+@pytest.mark.parametrize(
+    ("make", "reading"), [(hermite, {}), (hermite, {"standardize": True, "columns": [2, 0]}), (invariant, {})]
+)
+def test_it_is_that_of_scikit_learn(make: Callable[[], Any], reading: dict[str, Any]) -> None:
+    est, y = make().fit(dsp.Rows(POINTS[:400], **reading), PAIR[:400]), PAIR
+    new, predicted = POINTS[400:], est.predict(POINTS[400:])
+    assert est.score(new, y[400:]) == pytest.approx(r2_score(y[400:], predicted), rel=1e-9, abs=1e-9)
+    expected = r2_score(y[400:], predicted, sample_weight=W[400:])
+    assert est.score(new, y[400:], W[400:]) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+@far_mean
+def test_rows_are_read_in_pieces() -> None:
+    """No block of the predictions holds all rows, and y is never gathered."""
+    longest = []
+
+    def look(block: np.ndarray) -> np.ndarray:
+        longest.append(len(block))
+        return block
+
+    x, y = (da.from_array(a, chunks=(100, *a.shape[1:])).map_blocks(look, meta=a[:0]) for a in (POINTS, TARGET))
+    assert hermite().fit(POINTS, TARGET).score(x, y) > 0.5
+    assert max(longest) == 100
+
+
+@far_mean
+def test_invalid_targets_are_rows_left_out() -> None:
+    fitted, y, keep = (
+        hermite().fit(POINTS, TARGET),
+        np.where(np.arange(900) == 33, np.nan, TARGET),
+        np.arange(900) != 33,
+    )
+    with pytest.raises(dsp.InvalidRowError) as caught:
+        fitted.score(POINTS, y)
+    assert caught.value.row == 33
+    wanted = fitted.score(POINTS[keep], TARGET[keep])
+    assert fitted.score(dsp.Rows(POINTS, on_invalid="skip"), y) == pytest.approx(wanted, rel=1e-12)
