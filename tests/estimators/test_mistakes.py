@@ -73,11 +73,11 @@ def test_a_mistake_is_an_error_before_any_task(name: str) -> None:
 LATE: dict[str, Callable[[dsp.SpectralDecomposition, Path], Any]] = {
     "sample weight is negative": lambda m, p: make().fit(X, sample_weight=X[:, 0]),
     "total sample weight": lambda m, p: make().fit(X, sample_weight=np.zeros(len(X))),
-    "labels": lambda m, p: make(folds=np.zeros(len(X), int)).fit(X),
+    "distinct label": lambda m, p: make(folds=np.zeros(len(X), int)).fit(X),
     "1 features": lambda m, p: m.transform(X[:, :1]),
     "x.zarr": lambda m, p: dsp.load(zarr.create_array(p / "x.zarr", data=X).store.root),
     "nothing to add": lambda m, p: m.update(X),
-    "rows 0 to 3000": lambda m, p: m.update(np.vstack([X + 1, X])),
+    "first rows": lambda m, p: m.update(np.vstack([X + 1, X])),
     "out.zarr": lambda m, p: [m.transform(X, out=p / "out.zarr") for _ in range(2)],
     "Covariance()": lambda m, p: dsp.SpectralDecomposition(Covariance(), n_components=2).fit(X).metastable_sets(2),
     "Circle()": lambda m, p: dsp.InvariantRegressor(dsp.manifolds.Sphere(2), dsp.groups.Permutations(2)).fit(
