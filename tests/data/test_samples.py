@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-import zarr
 
 from daskspectral.datasets import OU_STEP, SAMPLES
 
@@ -54,8 +53,3 @@ def test_every_sample_has_its_shape_and_its_noise(name: str) -> None:
         outer, inner = (np.abs(np.linalg.norm(clean - c, axis=1) - 1) < 1e-12 for c in ([0, 0], [1, 0.5]))
         assert np.all(outer ^ inner)
         assert np.all(np.where(outer, clean[:, 1] >= 0, clean[:, 1] <= 0.5))
-    if name == "double-well":  # of density exp(-4 (t^2 - 1)^2)
-        x = draw(name)[:, 0]
-        mass = [quad(lambda t, k=k: t**k * math.exp(-4 * (t * t - 1) ** 2), -3, 3)[0] for k in range(5)]
-        for k in (1, 2, 4):
-            assert abs((x**k).mean() - mass[k] / mass[0]) < 6 * (x**k).std() / math.sqrt(N)
