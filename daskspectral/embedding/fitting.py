@@ -22,13 +22,12 @@ from daskspectral.embedding.landmark_passes import (
     Features,
     Passes,
     Probe,
-    TotalTask,
     gram_distance,
     plan_embedding,
 )
 from daskspectral.embedding.points import check_joined, check_masses, check_reach, points_in_memory
-from daskspectral.embedding.problems import Deflated, ExactProblem, Frame, LowRankProblem, Masses, Prove, Pull
-from daskspectral.embedding.stages import RANK, SDPSolution, SDPStage, solve_stages
+from daskspectral.embedding.problems import Deflated, ExactProblem, Frame, LowRankProblem, Masses, Prove, Pull, Sum
+from daskspectral.embedding.stages import RANK, SDPSolution, solve_stages
 from daskspectral.engine import Run
 from daskspectral.engine.sampling import draw_fields
 from daskspectral.kernels import Gaussian
@@ -61,7 +60,7 @@ class Embedded:
     """
 
     extension: Extension
-    stages: tuple[SDPStage, ...]
+    stages: tuple[SDPSolution, ...]
     method: str
     embedding: Array | None = None
     coverage: float | None = None
@@ -147,7 +146,7 @@ class Embedding:
         columns, embedded = [], []
         for stage in stages:
             problem: ExactProblem = stage.problem
-            e = problem.embedding(stage.solution.point)
+            e = problem.embedding(stage.point)
             e = e * positive(e)
             columns.append(problem.matrix.weights(e))
             pulled = problem.matrix @ e  # the extension at the points themselves: both agree, converged or not
@@ -209,7 +208,7 @@ class Embedding:
         while True:
             check_reach(self.bandwidth, basis.landmarks)
             features = Features(basis, device=run.device)
-            total = self.passes(TotalTask(features))["total"]
+            total = self.passes(BlockTask(features, Sum()), np.zeros(0))["total"]
             frame = Frame.of(kernel.values(basis.landmarks, basis.landmarks), total)
             found = Covered(basis, frame, self.passes(CoverTask(features), frame))
             if not found.missed or basis.size + found.missed > most:
@@ -256,7 +255,7 @@ class Embedding:
 
         stages = solve_stages(problem, start, self.solve, self.count)
         frames, ranks = [stage.problem.frame for stage in stages], tuple(stage.rank for stage in stages)
-        states = [stage.solution.point * positive(stage.solution.point) for stage in stages]
+        states = [stage.point * positive(stage.point) for stage in stages]
         parts = [f.coefficients(z) for f, z in zip(frames, states, strict=True)]
         overlap = frame.masses.weights @ passes(pull, parts[0])["state"]
         masses = frame.masses

@@ -16,7 +16,7 @@ from daskspectral.basis.base import VALUE, evaluated
 from daskspectral.data.source import Source
 from daskspectral.devices import ACCELERATOR_ROWS, Device, device_of
 from daskspectral.embedding.extension import COVERED, Extension
-from daskspectral.embedding.problems import Frame, Largest, Prove, Pull
+from daskspectral.embedding.problems import Frame, Largest, Prove, Pull, Sum
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import Buffers, check_memory, local_threads, predict_memory
@@ -61,21 +61,6 @@ def values(basis: Basis, x: Array, arena: Arena) -> Array:
     """k(Y, x) (p, c) on the device of the arena, where the basis is, valid until the next call."""
     block = Block({"x": x}, np.dtype(float), arena).on(arena)
     return evaluated(basis, block, [VALUE]).feature(VALUE)
-
-
-@dataclass(frozen=True, eq=False)
-class TotalTask:
-    """The sum of the kernel values of all rows x_i at the landmarks Y, sum_i k(Y, x_i) (p,)."""
-
-    features: Features
-
-    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Array]:
-        device = self.features.accelerator
-        with device.guarded():
-            total = device.zeros(self.features.basis.size)
-            for k, *_ in self.features.blocks(batches):
-                total += k.sum(axis=1)
-            return {"total": device.get(total)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,10 +115,10 @@ class First:
 
 @dataclass(frozen=True, eq=False)
 class BlockTask:
-    """The sums over one range for a step of the ascent (`Pull`) or for the certificate (`Prove`)."""
+    """The sums over one range of kernel values, for a step of the ascent (`Pull`) or for the certificate (`Prove`)."""
 
     features: Features
-    block: Pull | Prove
+    block: Sum | Pull | Prove
 
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Array) -> dict[str, Any]:
         sums: dict[str, Any] = {}

@@ -316,7 +316,7 @@ class SDPEmbedding(Transformer):
 
     def _keep(self, found: Embedded) -> None:
         """The attributes of a fit, and the warnings that its answer calls for."""
-        solutions = [stage.solution for stage in found.stages]
+        solutions = found.stages
         first, *others = [replace(solution.certificate, direction=None) for solution in solutions]
         first = replace(first, approximation=found.approximation)
         self.certificates_ = (first, *others)
@@ -324,7 +324,7 @@ class SDPEmbedding(Transformer):
         if found.coverage is not None:
             self.coverage_ = found.coverage
         self.spectrum_ = np.concatenate([solution.eigenvalues for solution in solutions])[: found.extension.kept]
-        self.rank_, self.objective_ = len(solutions[0].eigenvalues), solutions[0].objective
+        self.rank_, self.objective_ = solutions[0].rank, solutions[0].objective
         self.n_passes_ = sum(solution.passes for solution in solutions)
         self.objectives_ = np.concatenate([solution.objectives for solution in solutions])
         self.restored()
@@ -333,12 +333,12 @@ class SDPEmbedding(Transformer):
     def _warn(self, found: Embedded) -> None:
         """Warn where a stage is not proved optimal, where columns are missing, and where landmarks are not accurate."""
         for number, stage in enumerate(found.stages):
-            proof, solution = stage.solution.certificate, stage.solution
+            proof = stage.certificate
             if not proof.optimal:
                 of = "the embedding is" if len(found.stages) == 1 else f"stage {number + 1} of the embedding is"
                 warn_user(
-                    f"{of} not proved optimal: the relative duality gap is up to {proof.gap / solution.objective:.1e}, "
-                    f"above tolerance={self._ascent.tolerance:g}, after {solution.passes} passes; raise max_passes, or "
+                    f"{of} not proved optimal: the relative duality gap is up to {proof.gap / stage.objective:.1e}, "
+                    f"above tolerance={self._ascent.tolerance:g}, after {stage.passes} passes; raise max_passes, or "
                     "widen the bandwidth if few points reach one another",
                     ConvergenceWarning,
                 )

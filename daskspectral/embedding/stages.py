@@ -32,8 +32,12 @@ NOTHING = 1e-12  # eigenvalues of B below this share of the largest are rounding
 
 @dataclass(frozen=True, eq=False)
 class SDPSolution:
-    """The coordinates, with the columns of E in descending order of B's eigenvalues, and the course of the ascent."""
+    """The coordinates, with the columns of E in descending order of B's eigenvalues, and the course of the ascent.
 
+    They solve the `problem`, of which there is one for each stage.
+    """
+
+    problem: Any
     point: Array
     objective: float
     eigenvalues: Array
@@ -42,8 +46,13 @@ class SDPSolution:
 
     @property
     def passes(self) -> int:
-        """How many there were."""
+        """The number of products with the kernel."""
         return len(self.objectives)
+
+    @property
+    def rank(self) -> int:
+        """The number of columns."""
+        return len(self.eigenvalues)
 
 
 def solve_accelerated(problem: AscentProblem, start: Array, *, tolerance: float, max_passes: int) -> SDPSolution:
@@ -59,7 +68,7 @@ def solve_accelerated(problem: AscentProblem, start: Array, *, tolerance: float,
     for attempt in range(ROUNDS):
         found = _ascend(problem, point, cut, max_passes, objectives)
         certificate = problem.certify(found.last.point, tolerance)
-        solution = _solution(found.last, certificate, objectives)
+        solution = _solution(problem, found.last, certificate, objectives)
         logger.info("round %d: %s after %d passes", attempt + 1, certificate, len(objectives))
         if best is None or certificate.optimal or solution.objective > best.objective:
             best = solution
@@ -84,7 +93,7 @@ def solve_power(problem: AscentProblem, start: Array, *, tolerance: float, max_p
         certificate = problem.certify(point, tolerance)
         if certificate.optimal or len(objectives) >= max_passes:
             break
-    return _solution(found.last, certificate, objectives)
+    return _solution(problem, found.last, certificate, objectives)
 
 
 SOLVERS = {"accelerated": solve_accelerated, "power": solve_power}
@@ -115,10 +124,12 @@ def _ascend(problem: AscentProblem, point: Array, cut: float, max_passes: int, o
             return found
 
 
-def _solution(last: Iterate, certificate: Certificate, objectives: list[float]) -> SDPSolution:
+def _solution(problem: AscentProblem, last: Iterate, certificate: Certificate, objectives: list[float]) -> SDPSolution:
     values, turn = np.linalg.eigh(last.moment)
     kept = np.flatnonzero(values > NOTHING * values[-1])[::-1]
-    return SDPSolution(last.point @ turn[:, kept], last.objective, values[kept], certificate, tuple(objectives))
+    return SDPSolution(
+        problem, last.point @ turn[:, kept], last.objective, values[kept], certificate, tuple(objectives)
+    )
 
 
 def _reduced(last: Iterate, cut: float) -> Array:
@@ -128,35 +139,22 @@ def _reduced(last: Iterate, cut: float) -> Array:
     return last.point if kept.all() else last.point @ turn[:, kept][:, ::-1]
 
 
-@dataclass(frozen=True, eq=False)
-class SDPStage:
-    """The columns of one stage: the problem whose optimum they are, and its solution with certificate."""
-
-    problem: Any
-    solution: SDPSolution
-
-    @property
-    def rank(self) -> int:
-        """The number of columns."""
-        return len(self.solution.eigenvalues)
-
-
 def solve_stages(
     problem: AscentProblem,
     start: Callable[[int], Array],
     solve: Callable[[AscentProblem, Array], SDPSolution],
     count: int | None,
-) -> tuple[SDPStage, ...]:
+) -> tuple[SDPSolution, ...]:
     """As many stages as have `count` columns together, the first one alone for None; fewer where the kernel is spent.
 
     `start(k)` are the first coordinates of stage k.
     """
-    stages: list[SDPStage] = []
+    stages: list[SDPSolution] = []
     while True:
         solution = solve(problem, start(len(stages)))
-        if stages and not solution.objective > SPENT * stages[0].solution.objective:
+        if stages and not solution.objective > SPENT * stages[0].objective:
             return tuple(stages)
-        stages.append(SDPStage(problem, solution))
+        stages.append(solution)
         if count is None or sum(stage.rank for stage in stages) >= count:
             return tuple(stages)
         problem = problem.deflated(solution.point)
