@@ -278,6 +278,56 @@ HARD = by_name(
 )
 
 
+def roll(tightness: float, width: float, noise: float) -> tuple[Points, Spectrum]:
+    """A sheet rolled to the radius t / tightness, t in [1.5 pi, 4.5 pi], with noise of t."""
+
+    def draw(n: int, rng: np.random.Generator) -> Array:
+        angle = rng.uniform(1.5 * np.pi, 4.5 * np.pi, n)
+        radius = (angle + noise * rng.standard_normal(n)) / tightness
+        return np.column_stack([radius * np.sin(angle), radius * np.cos(angle), rng.uniform(0, width, n)])
+
+    return draw, lambda k: spectra.roll(tightness, width, k)
+
+
+def spiral(pitch: float, turns: float, noise: float) -> tuple[Points, Spectrum]:
+    """A curve of radius .5 + pitch t / (2 pi) at the angle t, with noise."""
+
+    def draw(n: int, rng: np.random.Generator) -> Array:
+        angle = rng.uniform(0, 2 * np.pi * turns, n)
+        radius = 0.5 + pitch * angle / (2 * np.pi)
+        return radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)]) + noise * rng.standard_normal((n, 2))
+
+    return draw, lambda k: spectra.spiral(pitch, turns, k)
+
+
+def rings(gap: float) -> tuple[Points, Spectrum]:
+    """Two concentric circles with a gap."""
+    radii = (1.0, 1.0 + gap)
+    return lambda n, rng: rng.choice(radii, n)[:, None] * around(n, rng), lambda k: spectra.circles(radii, k)
+
+
+def rounded(part: tuple[Points, Spectrum], step: float) -> tuple[Points, Spectrum]:
+    """A part of a problem with rows rounded to multiples of a step."""
+    return lambda n, rng: step * np.round(part[0](n, rng) / step), part[1]
+
+
+FOLDED = by_name(
+    *(Problem(f"roll-{t}", *roll(t, 12, 0.1)) for t in (2, 4, 6, 8, 12)),
+    Problem("roll-6, narrow", *roll(6, 4, 0.1)),
+    Problem("roll-6, noisy", *roll(6, 12, 0.3)),
+    *(Problem(f"spiral-{pitch}", *spiral(pitch, 3, 0.02)) for pitch in (0.15, 0.3, 0.6)),
+    *(Problem(f"rings-{gap}", *rings(gap), even=True, zeros=2) for gap in (0.1, 0.2)),
+)
+"""Sheets and curves whose turns come close to each other. A fit of few rows is wrong, and must not be trusted."""
+
+ROUNDED = by_name(
+    Problem("square, rounded", *rounded(beside(uniform(1), uniform(1)), 0.1), even=True),
+    Problem("interval, rounded", *rounded(uniform(3), 0.1), even=True),
+    Problem("normal-2, rounded", *rounded(normal(2), 0.1)),
+)
+"""Rows of few distinct points."""
+
+
 # -- errors ----------------------------------------------------------------------------------------------------------
 
 

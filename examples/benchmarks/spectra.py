@@ -108,9 +108,23 @@ def mixture(count: int) -> Array:
 
 
 def swiss_roll(count: int) -> Array:
-    """The strip t in [1.5 pi, 4.5 pi], h in [0, 21], t and h uniform; the speed along the roll is sqrt(1 + t^2)."""
-    roll = in_cells((1.5 * np.pi, 4.5 * np.pi), np.ones_like, count, lambda t: 1 / (1 + t**2))
-    return sums([roll, (np.pi * np.arange(count) / 21) ** 2], count)
+    """The sheet of sklearn's swiss roll, of width 21."""
+    return roll(1, 21, count)
+
+
+def roll(tightness: float, width: float, count: int) -> Array:
+    """The strip t in [1.5 pi, 4.5 pi], h in [0, width], t and h uniform, rolled to the radius t / tightness."""
+    around = in_cells((1.5 * np.pi, 4.5 * np.pi), np.ones_like, count, lambda t: tightness**2 / (1 + t**2))
+    return sums([around, (np.pi * np.arange(count) / width) ** 2], count)
+
+
+def spiral(pitch: float, turns: float, count: int) -> Array:
+    """The curve of radius .5 + pitch t / (2 pi) at the angle t, uniform in [0, 2 pi turns]."""
+
+    def energy(t: Array) -> Array:
+        return 1 / ((0.5 + pitch * t / (2 * np.pi)) ** 2 + (pitch / (2 * np.pi)) ** 2)
+
+    return in_cells((0, 2 * np.pi * turns), np.ones_like, count, energy)
 
 
 def annulus(count: int) -> Array:
