@@ -93,10 +93,8 @@ def draw(estimator: SpectralDecomposition, picture: Path) -> None:
     for ax, (which, i) in zip(axes, order, strict=True):
         functions = learned if which == "learned" else true
         largest = max(2.0, float(np.abs(true[radius <= 1, i]).max()))
-        square = (161, 161)
-        plot.level_lines(
-            ax, line, line, functions[:, i].reshape(square), largest=largest, excess=radius.reshape(square)
-        )
+        shown = np.where(radius <= 1, functions[:, i], np.nan).reshape(161, 161)
+        plot.level_lines(ax, line, line, shown, largest=largest)
         ax.set(aspect="equal")
         ax.set_axis_off()
     plot.save_figure(figure, picture, overwrite=True)

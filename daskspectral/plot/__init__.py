@@ -1,14 +1,13 @@
 """Pictures in matplotlib (extra `plot`), good enough to print: `dsp.plot`.
 
 ==================================================  ================================================================
-`spectrum(est)`, `held_out(est)`                    values with 95 % intervals and trust; fitted against held out
+`spectrum(est)`                                     values with 95 % intervals, held-out values and trust
 `eigenfunction(est, X, 1)`, `eigenfunctions`        one function with axes, units and color bar; many, side by side
 `series(est, X, 1)`                                 a function along a trajectory
 `embedding(F, color=)`                              rows in two coordinates, colored by any variable
 `landmarks(est)`                                    where the kernel functions sit
 `timescales(models)`                                implied timescales of transfer operators against the lag
 `chapman_kolmogorov(model)`                         what one lag predicts for longer ones, and what is measured there
-`gram(est)`                                         the Gram matrix's eigenvalues, and the rank
 `choice(est)`                                       the scores of the automatic choice by scale
 `level_lines(axes, x, y, values)`, `mollweide()`    filled level lines of any values; points of a map of the sphere
 `panels(titles)`, `save_figure(figure, path)`       a figure of panels; a file that appears whole or not at all
@@ -25,7 +24,7 @@ Each that draws one picture takes `ax=`, axes to draw into, and returns the axes
 >>> axes.get_xlabel(), axes.get_ylabel()
 ('index', 'eigenvalue')
 
-A function is drawn in bands, and the middle band holds 0. `daskspectral.report` puts all of it on one page.
+`daskspectral.report` puts all of it on one page.
 """
 
 from daskspectral.plot.canvas import level_lines, mollweide
@@ -39,7 +38,7 @@ from daskspectral.plot.functions import (
     panels,
     series,
 )
-from daskspectral.plot.spectra import chapman_kolmogorov, choice, gram, held_out, spectrum, timescales
+from daskspectral.plot.spectra import chapman_kolmogorov, choice, spectrum, timescales
 
 __all__ = [
     "chapman_kolmogorov",
@@ -48,8 +47,6 @@ __all__ = [
     "eigenfunctions",
     "embedding",
     "figure_of",
-    "gram",
-    "held_out",
     "landmarks",
     "level_lines",
     "mollweide",

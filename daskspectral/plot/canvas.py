@@ -1,22 +1,18 @@
-"""How functions are drawn over a sample of rows, by the number of columns: lines, maps, spheres, pairs of columns."""
+"""How functions are drawn over rows: a line for one column, else the rows in two columns, colored by the values."""
 
 from __future__ import annotations
 
-import math
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter
-from scipy.spatial import KDTree
 
 from daskspectral.errors import ExtrapolationWarning
-from daskspectral.plot.common import BLUE, FAINT, MUTED, Scale, axes_of
+from daskspectral.plot.common import BLUE, FAINT, MUTED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,184 +20,78 @@ if TYPE_CHECKING:
 Array = NDArray[np.floating[Any]]
 Values = Callable[[Array], Array]
 
-GRID = 240  # grid points along the longer side
-SHOWN = 3000  # data points that are drawn; more of them only blacken the panels
 ON_SPHERE = 1e-6
-LONGEST = 4.0  # times as long as wide: a picture of the plane
-_NEIGHBOURS, _BINS = 10, 16
-
-
-def canvas_of(points: Array, values: Values, *, names: Sequence[str], unit: Array | None = None, **look: Any) -> Canvas:
-    """Return what draws functions over points (m, d), in the units of the data.
-
-    `values` maps points (..., d) to (..., k); `unit` (d,) is the length in which distances along each column are
-    measured. The `look` are the other fields of a `Canvas`.
-    """
-    d = points.shape[1]
-    kind = Globe if on_sphere(points) else Line if d == 1 else Plane if d == 2 else Pairs
-    lengths = np.ones(d) if unit is None else unit
-    return kind(points, _between(values), values(points), tuple(names), lengths, **look)
-
-
-def _between(values: Values) -> Values:
-    """Return the values without warnings of places far from the data, which a grid between the points has."""
-
-    def found(places: Array) -> Array:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ExtrapolationWarning)
-            return values(places)
-
-    return found
-
-
-def on_sphere(points: Array) -> bool:
-    """Return whether points (m, d) lie on the unit sphere of three dimensions."""
-    return points.shape[1] == 3 and bool(np.abs(np.linalg.norm(points, axis=1) - 1).max() <= ON_SPHERE)
-
-
-def to_scale(points: Array, unit: Array) -> Array:
-    """Return the lengths (2,) in which a picture of the plane is to scale: `unit`, or the ranges of points (m, 2).
-
-    The latter if one range is more than four times the other: columns in degrees and meters would be a line.
-    """
-    spans = np.ptp(np.quantile(points, [0.005, 0.995], axis=0), axis=0)
-    ratio = spans / unit
-    return np.asarray(unit if ratio.max() <= LONGEST * ratio.min() or not spans.all() else spans)
+_BINS = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Canvas(ABC):
-    """Functions over a sample: points (m, d), and the values (m, k) there."""
+class Canvas:
+    """Functions over a sample: points (m, d), and a function of points (..., d) that returns values (..., k)."""
 
     points: Array
     evaluate: Values
-    values: Array
-    names: tuple[str, ...]
-    unit: Array
-    grid: int = GRID
-    shown: int = SHOWN
+    names: Sequence[str]
 
-    what: ClassVar[str]
-    """How a function is drawn, in words."""
-    projection: ClassVar[str | None] = None
-    least: ClassVar[float] = 2.0
-    """Up to which values bands reach at least, so that a constant of unit norm is not the extreme."""
-    share: ClassVar[float] = 0.995
-    """Of the values within the bands that have an end."""
-
-    @abstractmethod
-    def draw(self, axes: Axes, i: int, scale: Scale) -> Any:
-        """Draw function i with the names of the columns; return what a color bar describes, or None."""
+    @cached_property
+    def values(self) -> Array:
+        """The values (m, k) at the points."""
+        return self.evaluate(self.points)
 
     @property
-    def size(self) -> tuple[float, float]:
-        """Width and height of one picture without labels, in inches."""
-        return 4.2, 2.8
+    def what(self) -> str:
+        """How a function is drawn, in words."""
+        if self.points.shape[1] == 1:
+            return "its values against the column, over a histogram of the rows"
+        return "the rows in the two columns that tell most of it, colored by its values"
 
-    @final
-    def picture(self, i: int, scale: Scale, ax: Axes | None = None, *, size: float = 1.0) -> tuple[Axes, Any]:
-        """Draw function i into the given axes, or into a figure of this share of the size; return them and `draw`'s."""
-        width, height = self.size
-        axes = axes_of(ax, (size * width, size * (height + 0.4)), self.projection)
-        return axes, self.draw(axes, i, scale)
-
-    def scale(self, components: Sequence[int]) -> Scale:
-        """The bands of these functions."""
-        largest = float(np.quantile(np.abs(self.values[:, list(components)]), self.share))
-        return Scale.symmetric(max(self.least, largest))
+    @cached_property
+    def places(self) -> tuple[Array, Sequence[str]]:
+        """Coordinates (m, c) with their names: the columns, or degrees for points of the unit sphere in R^3."""
+        x = self.points
+        if x.shape[1] != 3 or np.abs(np.linalg.norm(x, axis=1) - 1).max() > ON_SPHERE:
+            return x, self.names
+        degrees = np.rad2deg([np.arctan2(x[:, 1], x[:, 0]), np.arcsin(np.clip(x[:, 2], -1, 1))])
+        return degrees.T, ("longitude", "latitude")
 
     @property
-    def some(self) -> slice:
-        """As many of the points as are drawn."""
-        return slice(None, None, math.ceil(len(self.points) / self.shown))
+    def shape(self) -> float | None:
+        """Height over width of a picture to scale; None unless there are two columns of like lengths."""
+        spans = np.ptp(np.quantile(self.places[0], [0.005, 0.995], axis=0), axis=0)
+        to_scale = len(spans) == 2 and 0 < spans.max() <= 4 * spans.min()
+        return float(spans[1] / spans[0]) if to_scale else None
 
+    def largest(self, components: Sequence[int]) -> float:
+        """Return the end of a scale of colors for these functions, at least 1, so that a constant is not extreme."""
+        return max(1.0, float(np.quantile(np.abs(self.values[:, list(components)]), 0.95)))
 
-class Line(Canvas):
-    """One column: lines over a histogram of the data."""
+    def draw(self, axes: Axes, i: int, low: float, high: float, cmap: str = "coolwarm") -> Any:
+        """Draw function i, in colors between two values; return what a color bar describes, None for a line."""
+        if self.points.shape[1] == 1:
+            self._draw_line(axes, i)
+            return None
+        (places, names), values = self.places, self.values[:, i]
+        first, second = telling(places, values)
+        order = np.argsort(np.abs(values - (low + high) / 2))  # values far from the middle on top
+        x, y = places[order, first], places[order, second]
+        axes.set(xlabel=names[first], ylabel=names[second])
+        if self.shape is not None:
+            axes.set_aspect("equal")
+        look: dict[str, Any] = {"s": 4, "linewidths": 0, "rasterized": True}
+        return axes.scatter(x, y, c=values[order], cmap=cmap, vmin=low, vmax=high, **look)
 
-    what = "its values against the column, over a histogram of the rows"
-
-    def draw(self, axes: Axes, i: int, scale: Scale) -> Any:
+    def _draw_line(self, axes: Axes, i: int) -> None:
         low, high = np.quantile(self.points, [0.001, 0.999])
         low, high = (low, high) if low < high else (low - 0.5, high + 0.5)
         x = np.linspace(low, high, 600)
-        values = self.evaluate(x[:, None])[:, i]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExtrapolationWarning)  # of places between the rows
+            values = self.evaluate(x[:, None])[:, i]
         top = 1.1 * max(1.5, float(np.abs(values).max()))
         counts, edges = np.histogram(self.points[:, 0], bins=60, range=(low, high))
         axes.stairs(0.7 * top * counts / counts.max() - top, edges, baseline=-top, fill=True, color=FAINT)
         axes.axhline(0, color=MUTED, linewidth=0.5)
         axes.plot(x, values, color=BLUE)
         axes.set(xlim=(low, high), ylim=(-top, top), xlabel=self.names[0])
-
-
-class Plane(Canvas):
-    """Two columns: level lines where there are data."""
-
-    what = "level lines where there are rows, and some of the rows as points"
-
-    def draw(self, axes: Axes, i: int, scale: Scale) -> Any:
-        x, y, values, excess = self._maps
-        drawn = filled_lines(axes, x, y, values[..., i], scale, excess=excess)
-        axes.plot(*self.points[self.some].T, ",", color="black", alpha=0.15, rasterized=True)
-        axes.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), xlabel=self.names[0], ylabel=self.names[1])
-        axes.set_aspect(self._lengths[0] / self._lengths[1])
-        return drawn
-
-    @property
-    def size(self) -> tuple[float, float]:
-        x, y = self._maps[:2]
-        aspect = float(np.clip(np.ptp(y) / self._lengths[1] / (np.ptp(x) / self._lengths[0]), 0.25, 4))
-        width = 4.4 / max(1, aspect**0.5)
-        return width, width * aspect
-
-    @cached_property
-    def _lengths(self) -> Array:
-        return to_scale(self.points, self.unit)
-
-    @cached_property
-    def _maps(self) -> tuple[Array, Array, Array, Array | None]:
-        radius, dense, excess_at = support(self.points / self._lengths)
-        low, high = dense.min(axis=0) - radius, dense.max(axis=0) + radius
-        x, y = (np.arange(a, b, (high - low).max() / self.grid) for a, b in zip(low, high, strict=True))
-        grid = np.stack(np.meshgrid(x, y), axis=-1)
-        excess = gaussian_filter(excess_at(grid), 2 * self.grid / GRID, mode="nearest")
-        return x * self._lengths[0], y * self._lengths[1], self.evaluate(grid * self._lengths), excess
-
-
-class Globe(Canvas):
-    """Three columns on the unit sphere: level lines in the Mollweide projection, the third axis upward."""
-
-    projection = "mollweide"
-    what = "level lines in the Mollweide projection, the third column upward"
-
-    def draw(self, axes: Axes, i: int, scale: Scale) -> Any:
-        x, y, values, excess = self._maps
-        return globe(axes, filled_lines(axes, x, y, values[..., i], scale, excess=excess, transform=projected(axes)))
-
-    @property
-    def size(self) -> tuple[float, float]:
-        return 4.4, 2.2
-
-    @cached_property
-    def _maps(self) -> tuple[Array, Array, Array, Array | None]:
-        points, x, y = mollweide(self.grid)
-        return x, y, self.evaluate(points), support(self.points)[2](points)
-
-
-class Pairs(Canvas):
-    """More columns: the sample in the two columns that tell most of the function, coloured by its values."""
-
-    what = "the rows in the two columns that tell most of it, coloured by its values"
-    # most values of a function of unit norm are below 1, and points of the pale bands would be lost
-    least, share = 1.0, 0.95
-
-    def draw(self, axes: Axes, i: int, scale: Scale) -> Any:
-        points, values = self.points[self.some], self.values[self.some, i]
-        first, second = telling(self.points, self.values[:, i])
-        order = np.argsort(np.abs(values))  # large values on top
-        axes.set(xlabel=self.names[first], ylabel=self.names[second])
-        x, y = points[order, first], points[order, second]
-        return axes.scatter(x, y, s=7, c=values[order], linewidths=0, rasterized=True, **scale.colors)
 
 
 def telling(points: Array, values: Array) -> tuple[int, int]:
@@ -216,84 +106,22 @@ def telling(points: Array, values: Array) -> tuple[int, int]:
     return int(min(first, second)), int(max(first, second))
 
 
-def level_lines(
-    axes: Axes,
-    x: Array,
-    y: Array,
-    values: Array,
-    *,
-    largest: float | None = None,
-    excess: Array | None = None,
-    transform: Any = None,
-) -> Axes:
+def level_lines(axes: Axes, x: Array, y: Array, values: Array, *, largest: float | None = None) -> Any:
     """Draw filled level lines of values (len(y), len(x)), in colors symmetric about 0 up to `largest`.
 
-    x and y may be 2-d too; `excess`, of the shape of the values, is above 1 where nothing shall be drawn. x and y are
-    in the data coordinates of the axes or of matplotlib's `transform`.
+    x and y may be 2-d too; NaN is left blank. Returns matplotlib's contours, which a color bar describes.
     """
-    scale = Scale.symmetric(float(np.nanmax(np.abs(values))) if largest is None else largest)
-    filled_lines(axes, x, y, values, scale, excess=excess, transform=transform)
-    return axes
+    levels = np.linspace(-1.02, 1.02, 10) * ((np.nanmax(np.abs(values)) if largest is None else largest) or 1.0)
+    filled = axes.contourf(x, y, values, levels=levels, cmap="RdBu_r", extend="both")
+    if np.any((levels > np.nanmin(values)) & (levels < np.nanmax(values))):
+        axes.contour(x, y, values, levels=levels, colors="0.15", linewidths=0.35, linestyles="solid")
+    return filled
 
 
-def filled_lines(
-    axes: Axes, x: Array, y: Array, values: Array, scale: Scale, *, excess: Array | None = None, transform: Any = None
-) -> Any:
-    """Draw level lines as `level_lines` does, in the bands of the scale; return matplotlib's contours."""
-    place: dict[str, Any] = {} if transform is None else {"transform": transform}
-    drawn = [axes.contourf(x, y, values, levels=scale.levels, extend="both", **scale.colors, **place)]
-    if np.any((scale.levels > np.nanmin(values)) & (scale.levels < np.nanmax(values))):
-        look: dict[str, Any] = {"colors": "0.15", "linewidths": 0.35, "linestyles": "solid"}
-        drawn += [axes.contour(x, y, values, levels=scale.levels, **look, **place)]
-    if excess is not None and excess.max() > 1:
-        region = axes.contourf(x, y, excess, levels=[-1.0, 1.0], **place)
-        region.remove()
-        for contours in drawn:
-            contours.set_clip_path(region.get_paths()[0], axes.transData if transform is None else transform)
-    return drawn[0]
-
-
-def globe(axes: Axes, drawn: Any = None) -> Any:
-    """Show faint meridians and parallels without degrees; return `drawn`."""
-    axes.grid(True, linewidth=0.3, alpha=0.5)
-    axes.tick_params(labelbottom=False, labelleft=False)
-    return drawn
-
-
-def mollweide(size: int = GRID) -> tuple[Array, Array, Array]:
-    """Return points (r, c, 3) of the unit sphere with their coordinates x and y (r, c) in the projection."""
+def mollweide(size: int = 240) -> tuple[Array, Array, Array]:
+    """Return points (r, c, 3) of the unit sphere with their coordinates x and y (r, c) in the Mollweide projection."""
     longitude, angle = np.meshgrid(np.linspace(-np.pi, np.pi, size), np.linspace(-np.pi / 2, np.pi / 2, size // 2))
     height = np.clip((2 * angle + np.sin(2 * angle)) / np.pi, -1, 1)  # the sine of the latitude
     radius = np.sqrt(1 - height**2)
     points = np.stack([radius * np.cos(longitude), radius * np.sin(longitude), height], axis=-1)
     return points, 2 / np.pi * longitude * np.cos(angle), np.sin(angle)
-
-
-def projected(axes: Any) -> Any:
-    """The transform from x and y of `mollweide` to matplotlib's Mollweide axes.
-
-    Level lines in longitude and latitude would be cut into many pieces each, which makes a drawing a hundred times as
-    large.
-    """
-    from matplotlib.transforms import Affine2D
-
-    return Affine2D().scale(np.sqrt(2.0)) + axes.transAffine + axes.transAxes
-
-
-def support(points: Array) -> tuple[float, Array, Callable[[Array], Array]]:
-    """Where a sample (m, d) is dense: a radius, the rows whose tenth neighbour is within it, and a function of points.
-
-    The function takes points (..., d) to the distance of their tenth nearest row over the radius, 2 at most. Within
-    the radius are 97.5 % of the sample, and all of it where the density is even.
-    """
-    tree, neighbours = KDTree(points), min(_NEIGHBOURS, len(points) - 1)
-    own = np.asarray(tree.query(points, [neighbours + 1])[0])[:, 0]  # the first neighbour is the point itself
-    floor = 0.01 * float(np.linalg.norm(np.ptp(points, axis=0)))
-    radius = max(float(np.quantile(own, 0.975)), 2 * float(np.median(own)), floor) or 1.0
-
-    def excess(at: Array) -> Array:
-        # the bound keeps points far from all data cheap
-        distance = tree.query(at, [max(1, neighbours)], distance_upper_bound=2 * radius)[0]
-        return np.minimum(np.asarray(distance)[..., 0] / radius, 2.0)
-
-    return radius, points[own <= radius], excess

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,48 +88,14 @@ def shown(name: str) -> str:
     return (text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}\N{HORIZONTAL ELLIPSIS}").replace("$", r"\$")
 
 
-@dataclass(frozen=True, eq=False)
-class Scale:
-    """Bands of values between the levels, in colors of a matplotlib colormap; the outer two have no end."""
-
-    levels: Array
-    cmap: str
-
-    @classmethod
-    def symmetric(cls, largest: float) -> Self:
-        """Return bands about 0; the middle one holds it, so that a function shows no noise where it vanishes."""
-        return cls(np.linspace(-1.02, 1.02, 10) * (largest or 1.0), "RdBu_r")
-
-    @classmethod
-    def between(cls, low: float, high: float) -> Self:
-        """Return bands from the least value to the largest."""
-        low, high = (low, high) if low < high else (low - 0.5, high + 0.5)
-        return cls(np.linspace(low, high, 11)[1:-1], "viridis_r")
-
-    @property
-    def colors(self) -> dict[str, Any]:
-        """The arguments `cmap` and `norm` of matplotlib."""
-        from matplotlib.colors import BoundaryNorm
-
-        return {"cmap": self.cmap, "norm": BoundaryNorm(self.levels, 256, extend="both")}
-
-
-def axes_of(ax: Axes | None, size: tuple[float, float] = (4.8, 3.4), projection: str | None = None) -> Axes:
-    """Return the given axes, or those of a new figure.
-
-    Raises ImportError without matplotlib, ValueError for axes of another projection than the required one.
-    """
+def axes_of(ax: Axes | None, size: tuple[float, float] = (4.8, 3.4)) -> Axes:
+    """Return the given axes, or those of a new figure. Raises ImportError without matplotlib."""
     require_matplotlib()
     from matplotlib.figure import Figure
 
     if ax is None:
-        axes = Figure(figsize=size, layout="constrained").add_subplot(projection=projection)
-        if projection is None:
-            axes.spines[["top", "right"]].set_visible(False)
-        return axes
-    if ax.name != (projection or "rectilinear"):
-        wanted = projection or "rectilinear"
-        raise ValueError(f"ax must have the projection {wanted!r}, got {ax.name!r}. Pass it to figure.add_subplot")
+        ax = Figure(figsize=size, layout="constrained").add_subplot()
+        ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
@@ -139,12 +104,6 @@ def figure_of(axes: Axes) -> Figure:
     figure = axes.get_figure(root=True)
     assert figure is not None
     return figure
-
-
-def color_bar(axes: Axes, drawn: Any, label: str) -> None:
-    """Draw the color bar of a matplotlib mappable beside the axes."""
-    edges = getattr(drawn.norm, "boundaries", None)
-    figure_of(axes).colorbar(drawn, ax=axes, label=label, format="{x:.2g}", ticks=None if edges is None else edges[::3])
 
 
 def series_color(i: int) -> dict[str, Any]:

@@ -12,15 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from daskspectral.data.labelled import stack_rows
 from daskspectral.data.rows import Rows
 from daskspectral.engine.sampling import take_rows
-from daskspectral.plot.canvas import SHOWN, Globe, Pairs, filled_lines, to_scale
+from daskspectral.plot.canvas import level_lines
 from daskspectral.plot.common import (
     BLUE,
     FAINT,
     MUTED,
-    Scale,
     axes_of,
     check_fitted,
-    color_bar,
+    figure_of,
     has_right_view,
     is_singular,
     require_matplotlib,
@@ -39,7 +38,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Array = NDArray[np.floating[Any]]
-CLASSES = 6  # distinct labels that have a colour each
+CLASSES = 6  # distinct labels that have a color each
+SHOWN = 3000  # rows that are drawn behind landmarks
 
 
 def eigenfunction(
@@ -51,14 +51,14 @@ def eigenfunction(
     ax: Axes | None = None,
     max_points: int = 20_000,
 ) -> Axes:
-    """Draw one eigenfunction over a sample of the rows of X, with axes, units and a colour bar.
+    """Draw one eigenfunction over a sample of the rows of X, with axes, units and a color bar.
 
     It is the first that is not a constant, or the `component` with this number, counted from 0.
 
-    One column: a line over a histogram of the data. Two: level lines where there are data. Three on the unit sphere:
-    level lines in matplotlib's Mollweide projection (`ax` must have it), the third axis upward. Otherwise the sample in
-    the two columns that tell most of the function, coloured by its values. Of complex functions the real part is
-    drawn, of singular ones the left one, or with `right` the right one of `Cross`, over rows of the second view.
+    One column: a line over a histogram of the data. Otherwise the sample in the two columns that tell most of the
+    function, colored by its values; points on the unit sphere in R^3 by longitude and latitude. Of complex functions
+    the real part is drawn, of singular ones the left one, or with `right` the right one of `Cross`, over rows of the
+    second view.
 
     Of labelled data whose columns have two dimensions, or whose rows have, it is the map that `eigenfunctions` draws.
 
@@ -75,12 +75,14 @@ def eigenfunction(
         axes = draw_field(maps[0], ax)
         axes.set_title(value_label(estimator, component))
         return axes
-    canvas = View(estimator, right).canvas(X, max_points=max_points)
-    axes, drawn = canvas.picture(component, canvas.scale([component]), ax)
+    canvas = View(estimator, right).canvas(X, max_points)
+    axes, end = axes_of(ax, (4.8, 4.2 * (canvas.shape or 0.8))), canvas.largest([component])
+    drawn = canvas.draw(axes, component, -end, end)
     axes.set_title(value_label(estimator, component))
     if drawn is not None:
         singular = f"{'right' if right else 'left'} singular function"
-        color_bar(axes, drawn, f"{singular if is_singular(estimator) else 'eigenfunction'} {component}")
+        label = f"{singular if is_singular(estimator) else 'eigenfunction'} {component}"
+        figure_of(axes).colorbar(drawn, ax=axes, label=label)
     return axes
 
 
@@ -119,11 +121,10 @@ def eigenfunctions(estimator: SpectralDecomposition, X: Any, *, count: int = 16,
     Where the operator has singular values, they are its left singular functions; of complex ones the real part is
     drawn.
 
-    One column: lines over a histogram of the data. Two: level lines where there are data. Three on the unit sphere
-    (|x| = 1 to 1e-6 in the sample): level lines in the Mollweide projection, the third axis upward. Otherwise the
-    sample in the two columns that tell most of each function, colored by its values.
+    One column: lines over a histogram of the data. Otherwise the sample in the two columns that tell most of each
+    function, colored by its values; points on the unit sphere in R^3 by longitude and latitude.
 
-    Labelled data become maps, with the coordinates as axes and a colour bar each. Where columns have two dimensions,
+    Labelled data become maps, with the coordinates as axes and a color bar each. Where columns have two dimensions,
     such as latitude and longitude, it is the regression of the field on the function: what the field does where the
     function rises by 1, in its own units (`to_xarray` has it as `..._pattern`). Where rows have two, such as
     sample_dims=("lat", "lon"), it is the function.
@@ -142,17 +143,13 @@ def eigenfunctions(estimator: SpectralDecomposition, X: Any, *, count: int = 16,
         for one, ax in zip(maps, axes, strict=True):
             draw_field(one, ax)
         return figure
-    canvas = View(estimator).canvas(X, max_points=max_points)
-    width, height = canvas.size
-    titles = [value_label(estimator, i) for i in numbers]
-    figure, axes = panels(titles, aspect=height / width, projection=canvas.projection)
+    canvas = View(estimator).canvas(X, max_points)
+    figure, axes = panels([value_label(estimator, i) for i in numbers], aspect=canvas.shape or 1.0)
     for i, ax in zip(numbers, axes, strict=True):
-        canvas.draw(ax, i, canvas.scale([i]))
-        ax.xaxis.label.set_fontsize("small")
-        ax.yaxis.label.set_fontsize("small")
-        if not isinstance(canvas, Globe):
-            ax.set(xticks=[], yticks=[])
-        if not isinstance(canvas, Pairs):
+        end = canvas.largest([i])
+        canvas.draw(ax, i, -end, end)
+        ax.set(xticks=[], yticks=[])
+        if canvas.points.shape[1] < 3:
             ax.set(xlabel="", ylabel="")
     return figure
 
@@ -163,7 +160,6 @@ def panels(
     columns: int = 4,
     width: float = 2.2,
     aspect: float = 1.0,
-    projection: str | None = None,
 ) -> tuple[Figure, list[Axes]]:
     """A figure with a panel for each title, row by row; `width` in inches, `aspect` height over width."""
     require_matplotlib()
@@ -171,7 +167,7 @@ def panels(
 
     rows, columns = math.ceil(len(titles) / columns), min(columns, len(titles))
     figure = Figure(figsize=(width * columns, (width * aspect + 0.3) * rows), layout="constrained")
-    axes = [figure.add_subplot(rows, columns, i + 1, projection=projection) for i in range(len(titles))]
+    axes = [figure.add_subplot(rows, columns, i + 1) for i in range(len(titles))]
     for ax, title in zip(axes, titles, strict=True):
         ax.set_title(title, fontsize="small")
         ax.tick_params(labelsize="small")
@@ -201,9 +197,9 @@ def embedding(
     max_points: int = 20_000,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw rows in two of their coordinates (n, k), such as those of `transform`, coloured by any variable.
+    """Draw rows in two of their coordinates (n, k), such as those of `transform`, colored by any variable.
 
-    `color` (n,) are numbers, which get a colour bar with the `label`, or labels of up to six classes, which get a
+    `color` (n,) are numbers, which get a color bar with the `label`, or labels of up to six classes, which get a
     legend; more numbers than that many whole ones are a scale. `components` are the two columns of the coordinates,
     by default the first two that vary. Of more than `max_points` rows every so manieth is drawn. Raises ImportError
     without matplotlib, ValueError where shapes do not go together.
@@ -228,7 +224,7 @@ def embedding(
             axes.scatter(x[variable == one], y[variable == one], label=shown(str(one)), **look)
         axes.legend(title=label or None, markerscale=3)
     else:
-        color_bar(axes, axes.scatter(x, y, c=variable, **look), label)
+        figure_of(axes).colorbar(axes.scatter(x, y, c=variable, **look), ax=axes, label=label)
     axes.set(xlabel=f"{name} {components[0]}", ylabel=f"{name} {components[1]}")
     return axes
 
@@ -260,11 +256,7 @@ def landmarks(estimator: Any, X: ArrayLike | None = None, *, ax: Axes | None = N
         points = np.asarray(X, dtype=float)[:: math.ceil(len(np.asarray(X)) / SHOWN)]
         axes.scatter(points[:, first], points[:, second[0]], s=2, c=MUTED, linewidths=0, rasterized=True)
     axes.scatter(places[:, first], places[:, second[0]], s=12, linewidths=0, rasterized=True)
-    axes.set(xlabel=names[first], ylabel=names[second[0]], title="landmarks")
-    if places.shape[1] == 2:
-        scale = view.preparation.scale
-        lengths = to_scale(places, np.ones(2) if scale is None else scale)
-        axes.set_aspect(lengths[0] / lengths[1], "datalim")
+    axes.set(xlabel=names[first], ylabel=names[second[0]])
     return axes
 
 
@@ -330,9 +322,9 @@ def draw_field(field: xr.DataArray, ax: Axes | None = None) -> Axes:
     axes = axes_of(ax, (4.4, 4.2 * aspect_of(field) + 0.4))
     values = np.ma.masked_invalid(field.values)
     if min(field.shape) > 1 and values.count():
-        scale = Scale.symmetric(float(np.quantile(np.abs(values.compressed()), 0.995)))
-        drawn = filled_lines(axes, axis[1], axis[0], values, scale)
-        color_bar(axes, drawn, with_unit(field.name, field.attrs))
+        largest = float(np.quantile(np.abs(values.compressed()), 0.995))
+        drawn = level_lines(axes, axis[1], axis[0], values, largest=largest)
+        figure_of(axes).colorbar(drawn, ax=axes, label=with_unit(field.name, field.attrs), format="{x:.2g}")
     axes.set(xlabel=labels[1], ylabel=labels[0])
     return axes
 

@@ -1,4 +1,4 @@
-"""Pictures of numbers: spectra with error bars, values held out, scores of a choice, Gram matrices, timescales."""
+"""Pictures of numbers: spectra with error bars, scores of a choice, timescales."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from daskspectral.estimators.summary import moments_of
-from daskspectral.moments import Moments
 from daskspectral.plot.common import (
     BLUE,
     FAINT,
@@ -25,7 +23,6 @@ from daskspectral.plot.common import (
     series_color,
     values_of,
 )
-from daskspectral.solve.whitening import CUTS
 from daskspectral.spectral import SpectralDecomposition
 from daskspectral.spectral.summary import intervals_of
 
@@ -33,7 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Array = NDArray[np.floating[Any]]
-LARGEST = 4000  # functions of which the Gram matrix's eigenvalues are computed for a picture
 WIDEST = 5  # times the range of the values, beyond which intervals are cut
 
 
@@ -114,31 +110,6 @@ def _draw_errors(
         axes.set_ylim(bottom - 0.05 * (top - bottom), top + 0.05 * (top - bottom))
 
 
-def held_out(estimator: SpectralDecomposition, *, ax: Axes | None = None) -> Axes:
-    """Draw each value against its value on rows that were not fitted to; on the line they agree.
-
-    Values that are not trusted are hollow; the shade is where both agree to a tenth. Raises ImportError without
-    matplotlib, TypeError for other estimators, ValueError where the fit has no values held out.
-    """
-    check_fitted(estimator, SpectralDecomposition)
-    values = values_of(estimator)
-    known = ~np.isnan(estimator.held_out_)
-    if not known.any() or np.iscomplexobj(values):
-        raise ValueError(f"the fit has no values on rows held out: {estimator.status_}")
-    values, other = values[known].real, estimator.held_out_[known]
-    axes = axes_of(ax, (3.8, 3.4))
-    both = np.concatenate([[0.0], values, other])
-    ends = np.array([both.min(), both.max()])
-    axes.fill_between(ends, ends - 0.1 * np.abs(ends), ends + 0.1 * np.abs(ends), color=FAINT, zorder=0)
-    axes.plot(ends, ends, color=MUTED, linewidth=0.8, zorder=1)
-    _draw_values(axes, values, other, estimator.trusted_[known], np.zeros(len(values), bool))
-    name = "singular value" if is_singular(estimator) else "eigenvalue"
-    axes.set(xlabel=f"{name} of the fit", ylabel="on rows held out")
-    axes.set_aspect("equal")
-    legend_above(axes)
-    return axes
-
-
 def choice(estimator: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the scores of the automatic choice by scale, in median distances: a line for each kernel.
 
@@ -179,49 +150,6 @@ def choice(estimator: Any, *, ax: Axes | None = None) -> Axes:
 def _family(kernel: str) -> str:
     """A kernel as the candidates write it, without its scale."""
     return re.sub(r",? ?scale=[^,)]*", "", kernel).replace("()", "").replace("(, ", "(")
-
-
-def gram(model: Any, *, right: bool = False, ax: Axes | None = None) -> Axes:
-    """Draw the eigenvalues of the Gram matrix, functions scaled to unit norm, relative to the largest.
-
-    The dashed line is the relative cut below which directions are rounding; the title counts the directions above, the
-    rank that the data see. `model` is a fitted estimator with moments, or moments; `right` takes the Gram
-    matrix of the right functions. Raises ImportError without matplotlib, TypeError for a model without moments,
-    ValueError where they hold no such matrix (a Fourier lattice sums modes) or more than 4000 functions.
-    """
-    moments = moments_of(model)
-    if moments is None:
-        raise TypeError(f"the Gram matrix is drawn of a fitted estimator with moments; got {type(model).__name__}")
-    values = gram_values(moments, right=right)
-    cut = CUTS[moments.dtype]
-    axes = axes_of(ax)
-    rank = int(np.count_nonzero(values > cut))
-    axes.semilogy(np.arange(1, len(values) + 1), np.maximum(values, 1e-18))
-    axes.axhline(cut, color=RED, linestyle="--", linewidth=1)
-    axes.set_title(f"{rank} of {len(values)} above the cut {cut:.0e}", fontsize="small")
-    axes.set(xlabel="direction", ylabel="eigenvalue, of the largest")
-    return axes
-
-
-def gram_values(moments: Moments, *, right: bool = False) -> Array:
-    """The eigenvalues (p,) of the Gram matrix of functions scaled to unit norm, descending, over the largest.
-
-    Raises ValueError where the moments hold none, or one of more than 4000 functions.
-    """
-    name = "right_gram" if right else "gram"
-    if name not in moments.arrays:
-        raise ValueError(
-            f"these moments hold no {name.replace('_', ' ')} matrix: they hold {', '.join(moments.arrays)}"
-        )
-    matrix = moments.mean(name)
-    if len(matrix) > LARGEST:
-        raise ValueError(
-            f"the Gram matrix has {len(matrix)} functions, more than the {LARGEST} that are decomposed here"
-        )
-    norms = np.sqrt(np.maximum(np.diag(matrix), 0))
-    norms = np.where(norms > 0, norms, 1.0)
-    values = np.linalg.eigvalsh(matrix / np.outer(norms, norms))[::-1]
-    return np.asarray(values / values[0])
 
 
 def timescales(

@@ -17,7 +17,7 @@ from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation, Source, open_source
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.estimators.reading import aligned
-from daskspectral.plot.canvas import Canvas, Values, canvas_of
+from daskspectral.plot.canvas import Canvas, Values
 from daskspectral.plot.common import shown, with_unit
 
 Array = NDArray[np.floating[Any]]
@@ -113,20 +113,15 @@ class View:
         values = np.asarray(functions(self.like_fit(points), progress=False))
         return np.asarray(values.real.reshape(*points.shape[:-1], -1))
 
-    def canvas(self, X: Any, *, max_points: int = 20_000, **look: Any) -> Canvas:
-        """Return what draws the eigenfunctions over rows of X, or without X over the landmarks.
+    def canvas(self, X: Any, size: int, values: Values | None = None) -> Canvas:
+        """Return what draws the eigenfunctions, or other `values`, over `size` rows of X, without X over the landmarks.
 
-        Raises ValueError without both.
+        Raises ValueError if X is not given and there are no landmarks.
         """
-        places = self.landmarks if X is None else self.sample(X, max_points)
+        places = self.landmarks if X is None else self.sample(X, size)
         if places is None:
-            basis = getattr(self.estimator, f"{self._side}basis_")
-            raise ValueError(f"functions of {basis.description} are drawn over rows of the data. Pass X.")
-        return self.over(places, self.evaluate, **look)
-
-    def over(self, points: Array, values: Values, **look: Any) -> Canvas:
-        """What draws functions over points (m, d); see `canvas_of`."""
-        return canvas_of(points, values, names=self.names, unit=self.preparation.scale, **look)
+            raise ValueError(f"X must be rows of the data, because {type(self.estimator).__name__} has no landmarks.")
+        return Canvas(places, values or self.evaluate, self.names)
 
     @property
     def _side(self) -> str:

@@ -14,20 +14,16 @@ Read it from the top:
    values differ from them by less than a tenth, the intervals are narrower than 30 %, and half of the landmarks change
    them by no more than a tenth. Only they, and their functions, are results; hollow dots are an invitation to take
    more rows or landmarks, or fewer values. The intervals are of chance; they do not contain how well the basis suits
-   the operator.
-3. **Held out**: each value against its value on rows that were not fitted to. Eigenvalues farther from 0 there, and
-   singular values and variances nearer to it, are overfitted.
-4. **Eigenfunctions** (of `Cross` the left and the right singular functions): over the rows of the points that the
-   command is given, else over the landmarks. A line for one column; level lines for two, to scale unless one column is
-   more than four times as long as the other; a map in the Mollweide projection on the sphere; the two most telling
-   columns for more; along time for trajectories and fields, whose patterns follow as maps in their own units. A
+   the operator. A tick is the value on rows that were not fitted to: eigenvalues farther from 0 there, and singular
+   values and variances nearer to it, are overfitted.
+3. **Eigenfunctions** (of `Cross` the left and the right singular functions): over the rows of the points that the
+   command is given, else over the landmarks. A line for one column; rows colored by the values for two; the two most
+   telling columns for more; along time for trajectories and fields, whose patterns follow as maps in their own units. A
    function is determined up to its sign, and up to mixtures within a group of the spectrum's table.
-5. **Landmarks**: where the kernel functions sit, and how many effective points are under each.
-6. **Choice**: the candidates of the automatic choice and their scores on rows held out. A flat top means that the
+4. **Landmarks**: where the kernel functions sit, and how many effective points are under each.
+5. **Choice**: the candidates of the automatic choice and their scores on rows held out. A flat top means that the
    choice hardly matters; a best candidate at the edge, that a better one may lie beyond.
-7. **Rank**: how many directions the data determine. A rank far below the number of functions is a kernel that is too
-   wide.
-8. **Provenance**: what was measured, the version, the parameters, the fingerprint by which sums are known to add, and
+6. **Provenance**: what was measured, the version, the parameters, the fingerprint by which sums are known to add, and
    the settings of the command that made the model.
 
 Regressions show the error on rows left out by penalty, and the fitted function; invariant ones the share of each

@@ -27,9 +27,7 @@ from daskspectral.moments import Moments
 from daskspectral.moments.intervals import agreeing
 from daskspectral.passes.selection import Selection
 from daskspectral.plot.common import (
-    Scale,
     axes_of,
-    color_bar,
     figure_of,
     has_right_view,
     is_singular,
@@ -41,7 +39,6 @@ from daskspectral.plot.common import (
 )
 from daskspectral.plot.files import refuse_file
 from daskspectral.plot.functions import draw_field, draw_series
-from daskspectral.plot.spectra import LARGEST
 from daskspectral.plot.views import View
 from daskspectral.regression import HermiteRegressor
 from daskspectral.spectral import SpectralDecomposition
@@ -54,10 +51,9 @@ Array = NDArray[np.floating[Any]]
 Cells = Sequence[Sequence[str]]
 
 WITH_POINTS = "It is drawn over the points of the fit: daskspectral report model points."
-SMALL = 0.55  # of the size of a picture that stands alone
 MOST, COUNT, LONGEST = 60, 12, 400  # values and functions that are drawn; characters of a cell
 SERIES, SERIES_ROWS = 5000, 1200  # rows along which functions are drawn without a timescale; points of the line
-GRID, SHOWN, POINTS = 110, 400, 4000  # of a small picture: grid points, rows that are seen, rows that are sampled
+POINTS = 4000  # rows that are drawn
 
 
 @dataclass(frozen=True)
@@ -160,15 +156,14 @@ def _sections(model: Any, X: Any, summary: Summary) -> list[Section]:
     found: list[Section] = []
     match model:
         case SpectralDecomposition():
-            found = [_spectrum(model, summary), *_dynamics(model), *_held_out(model), *_eigenfunctions(model, X)]
-            found += _patterns(model)
+            found = [_spectrum(model, summary), *_dynamics(model), *_eigenfunctions(model, X), *_patterns(model)]
         case HermiteRegressor():
             found = [*_penalties(model), *_prediction(model, X)]
         case InvariantRegressor():
             found = [_levels(model, summary), *_prediction(model, X)]
         case SDPEmbedding() | DiffusionMap() | KernelEmbedding():
             found = [_spectrum(model, summary), *_embedding(model, X)]
-    return [*found, *_landmarks(model, X, summary), *_choice(model, summary), *_rank(model)]
+    return [*found, *_landmarks(model, X, summary), *_choice(model, summary)]
 
 
 def _spectrum(model: Any, summary: Summary) -> Section:
@@ -176,6 +171,9 @@ def _spectrum(model: Any, summary: Summary) -> Section:
     decomposed = isinstance(model, SpectralDecomposition)
     if decomposed and np.isnan(model.held_out_).all() and model.trusted_.any():
         words.append("No value is known on rows held out: trusted are those with narrow intervals.")
+    if decomposed and (known := ~np.isnan(model.held_out_) & ~vanishing(values)).any() and np.isrealobj(values):
+        agree = np.count_nonzero(agreeing(values.real, model.held_out_) & known)
+        words.append(f"{agree} of {np.count_nonzero(known)} values differ by less than a tenth on rows held out.")
     if decomposed and model.moments_.operator.lag is not None:
         times = ", ".join(f"{time:.3g}" for time in model.timescales_[0, :3])
         words.append(f"Implied timescales, in rows, at the lag {model.moments_.operator.lag}: {times}.")
@@ -197,18 +195,6 @@ def _dynamics(model: SpectralDecomposition) -> list[Section]:
     if getattr(model, "sets_", None) is not None:
         pictures.append(Picture(plot.chapman_kolmogorov(model, sets=True), "The same by sets."))
     return [Section("Slow processes", (), pictures, reading="dynamics")]
-
-
-def _held_out(model: SpectralDecomposition) -> list[Section]:
-    """Return fitted against held-out values; nothing for a fit without them, or whose values are all 0."""
-    values, other = values_of(model), model.held_out_
-    known = ~np.isnan(other) & ~vanishing(values)
-    if np.iscomplexobj(values) or not known.any():
-        return []
-    agree = np.count_nonzero(agreeing(values.real, other) & known)
-    words = [f"{agree} of {np.count_nonzero(known)} values differ by less than a tenth."]
-    alt = "Values of the fit against the same values on rows held out."
-    return [Section("Held out", words, [Picture(plot.held_out(model), alt)], reading="held_out")]
 
 
 def _penalties(model: HermiteRegressor) -> list[Section]:
@@ -274,19 +260,21 @@ def _over(model: Any, X: Any, *, right: bool) -> list[Section]:
         title = ("Right s" if right else "Left s" if has_right_view(model) else "S") + "ingular functions"
     if X is None and View(model, right).landmarks is None:
         return [Section(title, [WITH_POINTS])]
-    canvas = View(model, right).canvas(X, max_points=POINTS, grid=GRID, shown=SHOWN)
+    canvas = View(model, right).canvas(X, POINTS)
     numbers = np.flatnonzero(~still(canvas.values))[:COUNT].tolist()
     if not numbers:
         return []
-    scale, pictures = canvas.scale(numbers), []
+    end, pictures = canvas.largest(numbers), []
     for i in numbers:
-        axes, _ = canvas.picture(i, scale, size=SMALL)
+        axes = axes_of(None, (2.4, 2.2 * (canvas.shape or 0.8) + 0.2))
+        if canvas.draw(axes, i, -end, end) is not None:
+            axes.set(xticks=[], yticks=[])
         label = value_label(model, i) + ("" if model.trusted_[i] else " (not trusted)")
         pictures.append(Picture(axes, f"{label}: {canvas.what}.", label, small=True))
     over = "the landmarks" if X is None else f"rows of the {'second view' if right else 'data'}"
     words = [f"The first {len(numbers)} that are not constant, over {over}: {canvas.what}."]
-    if axes.name != "rectilinear" or canvas.points.shape[1] > 1:
-        words.append(f"Colors reach from {scale.levels[0]:.2g} (blue) to {scale.levels[-1]:.2g} (red).")
+    if canvas.points.shape[1] > 1:
+        words.append(f"Colors reach from {-end:.2g} (blue) to {end:.2g} (red).")
     if np.iscomplexobj(values_of(model)):
         words.append("Drawn are the real parts.")
     return [Section(title, words, pictures, reading="functions")]
@@ -338,16 +326,14 @@ def _prediction(model: HermiteRegressor | InvariantRegressor, X: Any) -> list[Se
         values = np.asarray(model.predict(view.like_fit(points), progress=False), dtype=float)
         return values.reshape(*points.shape[:-1], -1)
 
-    places = view.landmarks if X is None else view.sample(X, POINTS)
-    if places is None:
+    if X is None and view.landmarks is None:
         return [Section("Prediction", [WITH_POINTS])]
-    canvas = view.over(places, predicted, grid=GRID, shown=SHOWN)
-    pictures = []
+    canvas, pictures = view.canvas(X, POINTS, predicted), []
     for i in range(min(4, canvas.values.shape[1])):
         low, high = np.quantile(canvas.values[:, i], [0.005, 0.995])
-        axes, drawn = canvas.picture(i, Scale.between(float(low), float(high)))
-        if drawn is not None:
-            color_bar(axes, drawn, "prediction")
+        axes = axes_of(None, (4.6, 3.6 * (canvas.shape or 0.8)))
+        if (drawn := canvas.draw(axes, i, float(low), float(high), "viridis_r")) is not None:
+            figure_of(axes).colorbar(drawn, ax=axes, label="prediction")
         pictures.append(Picture(axes, f"Target {i}: {canvas.what}."))
     return [Section("Prediction", [f"The fitted function: {canvas.what}."], pictures)]
 
@@ -398,15 +384,6 @@ def _choice(model: Any, summary: Summary) -> list[Section]:
     if isinstance(model, SpectralDecomposition):
         pictures = [Picture(plot.choice(model), f"Scores of {len(selection)} candidates; the best is circled.")]
     return [Section("Choice", words, pictures, {"All candidates": selection.table}, "choice")]
-
-
-def _rank(model: Any) -> list[Section]:
-    """Return how many directions the data determine; nothing if no Gram matrix was summed."""
-    moments = moments_of(model)
-    matrix = None if moments is None else moments.arrays.get("gram")
-    if matrix is None or matrix.ndim != 2 or len(matrix) > LARGEST:
-        return []
-    return [Section("Rank", (), [Picture(plot.gram(model), "Eigenvalues of the Gram matrix.")], reading="rank")]
 
 
 def _provenance(model: Any, summary: Summary, *, about: str | None, settings: str | None, saved: str | None) -> Section:
