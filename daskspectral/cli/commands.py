@@ -1,24 +1,34 @@
-"""What every command has: settings from a file, results as JSON, a log, silence, and examples in its help."""
+"""What every command has: settings from a file, results as JSON, silence, and examples in its help."""
 
 from __future__ import annotations
 
 import json
 import logging
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import click
 
 from daskspectral.cli import settings
-from daskspectral.cli.settings import storing
-from daskspectral.cli.terminal import Formatter, echo
+from daskspectral.errors import printable
 
 HELP_ALL = "daskspectral.help_all"
 KEY = "daskspectral.cli"
-log = logging.getLogger("daskspectral.command")
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print text without control characters or credentials in URLs, because names may be anybody's."""
+    click.echo(printable(text), err=err)
+
+
+class Formatter(logging.Formatter):
+    """Lines of a log without control characters or credentials in URLs."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line of a record."""
+        return printable(super().format(record))
 
 
 @dataclass
@@ -27,8 +37,6 @@ class Invocation:
 
     json: bool = False
     quiet: bool = False
-    log_file: str | None = None
-    arguments: Sequence[str] = ()
     planning: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
@@ -44,7 +52,6 @@ def say(text: str, /, **facts: Any) -> None:
     """Print text, or with --json keep the facts for the one object that is printed at the end."""
     now = session()
     now.facts |= facts
-    log.info("%s", text)
     if not (now.json or now.quiet):
         echo(text)
 
@@ -58,9 +65,7 @@ def tell(what: Any, *, details: bool = False) -> None:
 
 
 def written(what: str, path: str, text: str = "", **facts: Any) -> None:
-    """Say that a result is at a path, and keep beside a picture the settings that give it again."""
-    now = session()
-    settings.keep(path, now.settings)
+    """Say that a result is at a path."""
     say(f"{what}: {path}{text}", **{what: path}, **facts)
 
 
@@ -71,15 +76,11 @@ def speak(context: click.Context, parameter: click.Parameter, value: Any) -> Non
 
 
 def configure(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
-    """Take the settings at a path as the defaults of a command."""
-    if value is None or context.resilient_parsing:
-        return
-    words, _, _ = context.command.make_parser(context).parse_args(list(session(context).arguments))
-    given = {name for name, word in words.items() if isinstance(word, (str, bool, list, tuple))}
-    with storing(words.get("storage_options") or ()):  # wherever it stands on the line
-        found = settings.read(value, context.command, given)
-    _refuse_credentials(found.values())
-    context.default_map = {**(context.default_map or {}), **found}
+    """Take the settings in a file as the defaults of a command."""
+    if value is not None and not context.resilient_parsing:
+        found = settings.read(value, context.command)
+        _refuse_credentials(found.values())
+        context.default_map = {**(context.default_map or {}), **found}
 
 
 SHOWN = 25
@@ -116,7 +117,7 @@ class Command(click.Command):
             formatter.write_text(f"{len(shown) - len(kept)} more options: --help-all")
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        given = session(ctx).arguments = list(args)
+        given = list(args)
         if not ctx.resilient_parsing:
             _refuse_credentials(given)
         rest = super().parse_args(ctx, args)
@@ -127,7 +128,7 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Call the command; its facts are printed at the end where JSON is wanted."""
         now = session(ctx)
-        with logging_of(now, ctx), settings.keeping(now.settings):
+        with console(now, ctx), settings.keeping(now.settings):
             try:
                 found = super().invoke(ctx)
             except click.exceptions.Exit:
@@ -154,31 +155,14 @@ def _finish(now: Invocation) -> None:
 
 
 @contextmanager
-def logging_of(now: Invocation, context: click.Context) -> Iterator[None]:
-    """Let the console, and the file of --log-file, show as much as the session asks for."""
-    verbose = bool((context.obj or {}).get("verbose"))
-    root, own = logging.getLogger(), logging.getLogger("daskspectral")
-    with ExitStack() as before:
-        before.callback(own.setLevel, own.level)
-        for console in (h for h in root.handlers if type(h) is logging.StreamHandler):
-            before.callback(console.setLevel, console.level)
-            console.setLevel(logging.ERROR if now.quiet else logging.INFO if verbose else logging.WARNING)
-        if now.log_file is None:
-            yield
-            return
-        try:
-            target = before.enter_context(closing(logging.FileHandler(now.log_file, encoding="utf-8")))
-        except OSError as error:
-            raise OSError(f"--log-file {now.log_file} cannot be written: {error.strerror or error}") from None
-        target.setFormatter(Formatter("%(asctime)s %(levelname)s %(message)s"))
-        root.addHandler(target)
-        before.callback(root.removeHandler, target)
-        own.setLevel(logging.INFO)
-        started = time.perf_counter()
-        log.info("settings: %s", json.dumps(now.settings))
-        try:
-            yield
-        except BaseException as error:
-            log.info("failed: %s: %s", type(error).__name__, error)
-            raise
-        log.info("done in %.1f s", time.perf_counter() - started)
+def console(now: Invocation, context: click.Context) -> Iterator[None]:
+    """Let the console show as much as the session asks for."""
+    level = logging.ERROR if now.quiet else logging.INFO if (context.obj or {}).get("verbose") else logging.WARNING
+    shown = {h: h.level for h in logging.getLogger().handlers if type(h) is logging.StreamHandler}
+    for handler in shown:
+        handler.setLevel(level)
+    try:
+        yield
+    finally:
+        for handler, before in shown.items():
+            handler.setLevel(before)

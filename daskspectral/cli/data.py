@@ -12,12 +12,12 @@ from daskspectral.cli.running import bar
 
 
 @verb(
-    Argument("name", "value", type=click.Choice(SAMPLES)),
+    Argument("name", type=click.Choice(SAMPLES)),
     "n dimension noise dtype chunk-rows seed out overwrite progress storage-option",
     examples=["sample two-moons --n 1e4 --out points.zarr", "sample ou --n 1e4 --seed 1 --out path.zarr"],
 )
 def sample(name: str, rows: int, out: str, **options: Any) -> None:
-    """Write points of a known distribution, chunk by chunk, to a new zarr array."""
+    """Write points of a known distribution to a zarr array."""
     from daskspectral.data.stores import open_zarr
     from daskspectral.datasets import write
 

@@ -36,7 +36,10 @@ MAPS = {  # the options that each map reads, of those that not all of them read
     ],
 )
 def embed(points: str, **options: Any) -> None:
-    """Embed the rows of POINTS: the SDP embedding, a diffusion map, or a kernel that is learned."""
+    """Embed the rows of POINTS.
+
+    The result is the SDP embedding, a diffusion map, or a kernel that is learned.
+    """
     from daskspectral.data.stores import open_zarr
 
     out, embedding, overwrite = options["out"], options["embedding"], options["overwrite"]

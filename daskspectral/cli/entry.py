@@ -2,81 +2,31 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import logging
 import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import suppress
 from functools import partial
-from typing import cast
 
 import click
-from click.shell_completion import CompletionItem
 
 from daskspectral import __version__
-from daskspectral.cli.terminal import Formatter, echo
+from daskspectral.cli import data, embedding, inspecting, regression, spectral, using
+from daskspectral.cli.commands import Command, Formatter, echo
 from daskspectral.errors import Stopped, raise_on_signals
 
 EXPECTED = (ValueError, TypeError, OSError, ImportError, RuntimeError, MemoryError)
 STORES = ("adlfs", "aiobotocore", "aiohttp", "azure", "botocore", "gcsfs", "google", "s3fs")
 """Packages whose errors are about an object store: its credentials, its network, its permissions."""
-COMMANDS = {
-    "embed": ("embedding", "Coordinates of rows: SDP, diffusion map, learned kernel."),
-    "fit": ("spectral", "Eigenvalues and eigenfunctions of an operator, from points."),
-    "info": ("using", "What a saved model or saved moments hold."),
-    "invariant": ("regression", "Regression among the functions that a group leaves as they are."),
-    "merge": ("spectral", "The moments of several models added and solved again."),
-    "plan": ("inspecting", "The tasks and the memory of a fit, before it starts."),
-    "plot": ("inspecting", "A picture of a model: functions, spectrum or choice."),
-    "predict": ("using", "The values of a regressor, or their gradients, at every row."),
-    "regress": ("regression", "Regression of values, and gradients, on points."),
-    "report": ("inspecting", "One HTML page that shows a model."),
-    "sample": ("data", "Points of a known distribution."),
-    "score": ("using", "How good a model is on rows that it was not fitted to."),
-    "transform": ("using", "The functions, or the coordinates, of a model at every row."),
-    "update": ("spectral", "A model with the rows appended since it was fitted."),
-    "verify": ("inspecting", "Whether a store is whole, and what its columns hold."),
-}
-"""The subcommands: the module of `daskspectral.cli` that each is in, and its line in a list."""
 COMPLETION = """
 \b
 The tab key completes commands and options with this line in ~/.bashrc:
   eval "$(_DASKSPECTRAL_COMPLETE=bash_source daskspectral)"
 and zsh_source in ~/.zshrc, or fish_source, for these shells.
 """
-
-
-class LazyCommands(Mapping[str, click.Command]):
-    """The subcommands by name; the module of one is imported when it is looked up."""
-
-    def __getitem__(self, name: str) -> click.Command:
-        module, _ = COMMANDS[name]
-        found: click.Command = getattr(importlib.import_module(f"daskspectral.cli.{module}"), name)
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
-
-    def __len__(self) -> int:
-        return len(COMMANDS)
-
-
-class LazyGroup(click.Group):
-    """The subcommands, whose lists and completions import none of them."""
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The names, with a line each."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The commands and options that begin like this."""
-        found = [CompletionItem(n, help=line) for n, (_, line) in COMMANDS.items() if n.startswith(incomplete)]
-        return found + click.Command.shell_complete(self, ctx, incomplete)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -139,8 +89,6 @@ def _say(text: str, error: BaseException) -> None:
 
 
 @click.group(
-    cls=LazyGroup,
-    commands=cast("MutableMapping[str, click.Command]", LazyCommands()),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=COMPLETION,
 )
@@ -157,3 +105,9 @@ def command(context: click.Context, verbose: bool, debug: bool) -> None:
         own = logging.getLogger("daskspectral")
         context.call_on_close(partial(own.setLevel, own.level))
         own.setLevel(logging.INFO)
+
+
+for module in (data, embedding, inspecting, regression, spectral, using):
+    for found in vars(module).values():
+        if isinstance(found, Command):
+            command.add_command(found)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-
 import click
 
 from daskspectral.cli import settings
-from daskspectral.cli.commands import logging_of, say, session, written
+from daskspectral.cli.commands import say, session, written
 from daskspectral.cli.options import Argument, verb
 from daskspectral.cli.using import loaded
 
@@ -30,7 +28,10 @@ def plot(
     trust: tuple[str, ...],
     overwrite: bool,
 ) -> None:
-    """Draw a fitted MODEL: its functions over POINTS, its spectrum, its automatic choice, or how it is by the lag."""
+    """Draw a fitted MODEL.
+
+    Drawn are its functions over POINTS, its spectrum, its automatic choice, or how it is by the lag.
+    """
     from daskspectral import plot as pictures
 
     kind = kind or ("spectrum" if points is None else "functions")
@@ -56,11 +57,12 @@ def plot(
 def report(
     model: str, points: str | None, views: tuple[str, ...], out: str, trust: tuple[str, ...], overwrite: bool
 ) -> None:
-    """Show a fitted MODEL, or moments, on one self-contained HTML page: no scripts, nothing loaded from anywhere.
+    """Show a fitted MODEL, or moments, on one HTML page.
 
-    It has the spectrum with error bars and the trusted count, values held out, the functions over the zarr array POINTS
-    (without it over the landmarks), landmarks, what was chosen and why, rank, cost and provenance, and in words what
-    the fit warned of.
+    The page is self-contained: no scripts, nothing loaded from anywhere.
+    It has the spectrum with error bars, values held out and the trusted count, the functions over the zarr array POINTS
+    (without it over the landmarks), landmarks, what was chosen and why, and provenance, and in words what the fit
+    warned of.
     """
     from daskspectral import report as pages
     from daskspectral.store import load, version_of
@@ -82,8 +84,9 @@ def report(
 )
 @click.pass_context
 def verify(context: click.Context, store: str, allow_missing: bool) -> None:
-    """Check the arrays, or the model, in the zarr store STORE: metadata, listing, checksums, NaN and infinity.
+    """Check the arrays, or the model, in a zarr store.
 
+    Checked are metadata, listing, checksums, NaN and infinity.
     Every chunk is decoded. The exit code is 1 where something is damaged.
     """
     from daskspectral.cli import verifying
@@ -95,8 +98,8 @@ def verify(context: click.Context, store: str, allow_missing: bool) -> None:
 
 
 @verb(
-    Argument("command", "call", type=click.Choice(["fit", "regress", "invariant"])),
-    Argument("arguments", "call", nargs=-1, type=click.UNPROCESSED),
+    Argument("command", kept=False, type=click.Choice(["fit", "regress", "invariant"])),
+    Argument("arguments", kept=False, nargs=-1, type=click.UNPROCESSED),
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     examples=[
         "plan fit points.zarr --landmarks 100",
@@ -105,7 +108,9 @@ def verify(context: click.Context, store: str, allow_missing: bool) -> None:
 )
 @click.pass_context
 def plan(context: click.Context, command: str, arguments: tuple[str, ...]) -> None:
-    """Print the tasks and the peak memory of COMMAND with its ARGUMENTS; nothing is fitted or written.
+    """Print the tasks and peak memory of COMMAND.
+
+    Nothing is fitted or written with its ARGUMENTS.
 
     COMMAND is fit, regress or invariant; its --out may be left out. Where the number of functions follows from the
     data, these are read for it.
@@ -113,12 +118,10 @@ def plan(context: click.Context, command: str, arguments: tuple[str, ...]) -> No
     assert context.parent is not None
     found = context.parent.command.get_command(context.parent, command)  # type: ignore[attr-defined]
     now = session()
-    now.planning, logged = True, now.log_file
+    now.planning = True
     words = list(arguments)
     if not any(word == "--out" or word.startswith("--out=") for word in words):
         words += ["--out", "nothing-is-written.zarr"]
     inner = found.make_context(command, words, parent=context)
-    # with --log-file before COMMAND its file is open already
-    log = logging_of(now, context) if now.log_file != logged else nullcontext()
-    with inner, log:
+    with inner:
         click.Command.invoke(found, inner)

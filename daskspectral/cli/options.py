@@ -39,7 +39,7 @@ RARE = (
     "coefficient view latitude anomaly detrend allow-missing landmark-method landmark-sample exclude-landmarks "
     "spread functions-of rotate constant lattice-box lattice-margin network ridge rtol gradient-weight dtype "
     "device smoothness functions tolerance max-passes time regularization extrapolate trust "
-    "checkpoint-every plot connect-timeout threads storage-option json quiet log-file"
+    "checkpoint-every plot connect-timeout threads storage-option json quiet"
 )
 """Options that few need, left to --help-all."""
 
@@ -47,16 +47,14 @@ RARE = (
 class Option(click.Option):
     """An option, of all commands or of those named before its first word.
 
-    Its `role` is "value" if it changes the values that come out: kept with a result, and taken from it by --config;
-    "input" if it says what is read: kept, and never taken; "call" if it is of one call, where it runs, and what it
-    writes and shows; "typed" if it is given on the command line alone. Its `kind` is one of values, words to choose
-    from, bool for a flag, or what stands for any text in a help; in a list if it may be given several times. One with a
-    callback is nothing that the command's function is called with.
+    It is `kept` with a result if it changes what comes out, unlike one of where a call runs, and what it writes and
+    shows. Its `kind` is one of values, words to choose from, bool for a flag, or what stands for any text in a help; in
+    a list if it may be given several times. One with a callback is nothing that the command's function is called with.
     """
 
-    def __init__(self, role: str, words: str, help: str, kind: Any = None, default: Any = None, **more: Any):
+    def __init__(self, kept: bool, words: str, help: str, kind: Any = None, default: Any = None, **more: Any):
         of, dashes, spelled = words.partition("--")
-        self.role, self.of, self.key = role, of.split(), spelled.replace("/", " ").split()[0]
+        self.kept, self.of, self.key = kept, of.split(), spelled.replace("/", " ").split()[0]
         self.rare = self.key in RARE.split()
         if isinstance(kind, list):
             (kind,), more["multiple"] = kind, True
@@ -72,15 +70,15 @@ class Option(click.Option):
         super().__init__((dashes + spelled).split(), help=help, expose_value="callback" not in more, **more)
 
 
-Value, Input, Call, Typed = (partial(Option, role) for role in ("value", "input", "call", "typed"))
+Value, Call = (partial(Option, kept) for kept in (True, False))
 
 
 class Argument(click.Argument):
-    """An argument, which says what is read unless it has another role."""
+    """An argument, `kept` with a result as an option is."""
 
-    def __init__(self, name: str, role: str = "input", **more: Any):
+    def __init__(self, name: str, *, kept: bool = True, **more: Any):
         super().__init__([name], **more)
-        self.role = role
+        self.kept = kept
 
 
 OPTIONS = (
@@ -88,16 +86,16 @@ OPTIONS = (
     Value("--operator", f"What is decomposed: {', '.join(OPERATORS)}.", default="laplacian"),
     Value("--lag", "transfer: rows, or time such as 6h, to the future; POINTS are a trajectory.", kinds.LAG),
     Value("--further", "transfer: further lags in the same pass, multiples of the lag: 2,5,10.", kinds.LAGS),
-    Input("--trajectory trajectories", "transfer: another trajectory besides POINTS.", ["PATH"]),
+    Value("--trajectory trajectories", "transfer: another trajectory besides POINTS.", ["PATH"]),
     Value("--manifold", "Where points lie: sphere, circle, torus, periodic box:LOWER:UPPER, interval:LOWER:UPPER."),
     Value("--density", "laplacian, diffusion: power of the density that is divided out; 0 by default.", float),
-    Input("--potential", "schroedinger: values of the potential, (n,).", "PATH"),
-    Input("--drift", "generator: the drift, (n, d).", "PATH"),
+    Value("--potential", "schroedinger: values of the potential, (n,).", "PATH"),
+    Value("--drift", "generator: the drift, (n, d).", "PATH"),
     Value("--diffusion", "generator: sigma, (n, d, m), or a number; anisotropic: matrices, (n, d, d).", "PATH|NUMBER"),
-    Input("--direction", "tangent: a direction for each row, (n, d), or several, (n, m, d).", "PATH"),
+    Value("--direction", "tangent: a direction for each row, (n, d), or several, (n, m, d).", "PATH"),
     Value("--coefficient coefficients", "differential: C d_A f d_B g, by orders: 1,0:1,0=2.0.", ["A:B=C"]),
-    Input("--field fields", "An array that the operator reads besides the points, by its name.", [kinds.FIELD]),
-    Input("--view views", "Another view of each row of POINTS: y of cross, the versions of augmentation.", ["PATH"]),
+    Value("--field fields", "An array that the operator reads besides the points, by its name.", [kinds.FIELD]),
+    Value("--view views", "Another view of each row of POINTS: y of cross, the versions of augmentation.", ["PATH"]),
     # the rows
     Value("--sample-dims", "Dimensions of labelled POINTS that make rows: time, or time,lat,lon.", kinds.NAMES),
     Value("--latitude", "The coordinate in degrees, of rows or columns, by whose cosine these are weighted."),
@@ -106,10 +104,10 @@ OPTIONS = (
     Value("--columns", "Columns to use, 0,2,5 or 0:8, or their names, malt,ash.", kinds.COLUMNS),
     Value("--standardize", "Bring columns to mean 0 and standard deviation 1.", bool, False),
     Value("--on-invalid", "Rows with NaN: an error, left out (NaN in results), or used in part.", LEFT_OUT, "raise"),
-    Input("--allow-missing", "Take missing chunks as fill values, not as an error.", bool, False),
-    Input("--weights", "A zarr array of sample weights, one a row."),
-    Input("--gradients", "A zarr array of the targets' gradients, (rows, columns of POINTS)."),
-    Input("--targets", "For a regressor, the zarr array of targets; of an update all of them, old and new."),
+    Value("--allow-missing", "Take missing chunks as fill values, not as an error.", bool, False),
+    Value("--weights", "A zarr array of sample weights, one a row."),
+    Value("--gradients", "A zarr array of the targets' gradients, (rows, columns of POINTS)."),
+    Value("--targets", "For a regressor, the zarr array of targets; of an update all of them, old and new."),
     # the functions
     Value("--kernel", "At landmarks, name[:parameter...], joined by +; auto: chosen on rows held out.", default="auto"),
     Value("embed --kernel", "kernel: in whose space one is learned, name[:parameter...]; matern:1.5:auto by default."),
@@ -164,17 +162,17 @@ OPTIONS = (
     Value("--noise", "Standard deviation of added noise.", float),
     Value("--chunk-rows", "Rows of a chunk; 16 to 32 MB by default.", kinds.COUNT),
     # models
-    Input("--functions-of", "Take the functions and columns of this model: sums of such fits add (merge).", "MODEL"),
+    Value("--functions-of", "Take the functions and columns of this model: sums of such fits add (merge).", "MODEL"),
     Value("--right", "The right singular functions, of a model that has them.", bool, False),
     Value("--sets", "transfer: memberships in so many metastable sets, found among POINTS.", kinds.COUNT),
-    Input("--committor", "transfer: the chance of entering the second of two sets of rows first.", kinds.SETS),
-    Input("--passage-time", "transfer: the mean time until one or two such sets, with its interval.", kinds.SETS),
+    Value("--committor", "transfer: the chance of entering the second of two sets of rows first.", kinds.SETS),
+    Value("--passage-time", "transfer: the mean time until one or two such sets, with its interval.", kinds.SETS),
     Value("--equilibrium", "transfer: weights of rows as in equilibrium, --weights of a second fit.", bool, False),
     Value("--gradient", "The gradient in place of the values, (rows, targets x columns).", bool, False),
     Value("--kind", "What is drawn; functions by default if POINTS are given, else spectrum.", PICTURES),
     Call("--details", "Ranks, residuals and effective points too, and the candidates of the choice.", bool, False),
     Call("--settings only_settings", "The options with which it was made, for --config.", bool, False),
-    Typed("--trust", "A class or function of your own that the file may ask for.", ["MODULE.NAME"]),
+    Call("--trust", "A class or function of your own that the file may ask for.", ["MODULE.NAME"]),
     # the run
     Call("--checkpoint", "A directory for the sums so far, from which the same command goes on."),
     Call("--checkpoint-every", "Seconds between writes of the checkpoint.", float, 60.0),
@@ -187,10 +185,9 @@ OPTIONS = (
     Call("--progress/--no-progress", "A progress bar on longer work.", bool, True),
     Call("--storage-option storage_options", "An option of fsspec for URLs: anon=true.", ["KEY=VALUE"], **STORE),
     # of every command
-    Call("--config", "Options from a YAML file, or of a result; the command line wins.", "PATH", **CONFIG),
+    Call("--config", "Options from a YAML file; the command line wins.", "PATH", **CONFIG),
     Call("--json", "Print one JSON object in place of text.", bool, callback=speak),
     Call("--quiet", "Print errors alone: no text, no warnings, no bar.", bool, callback=speak),
-    Call("--log-file", "Append choices, warnings, results and errors to this file.", "PATH", callback=speak),
     Call("--help-all", "Show all options, those that few need too, and exit.", bool, False, **HELP),
 )
 LABELLED = "sample-dims latitude anomaly detrend"
@@ -200,7 +197,7 @@ BASIS = "kernel landmarks landmark-method landmark-sample lattice lattice-box la
 SAVED = "checkpoint checkpoint-every"
 MEASURE = "scheduler connect-timeout threads progress storage-option"
 RUN = f"{MEASURE} overwrite"
-EVERY = "config json quiet log-file help-all"
+EVERY = "config json quiet help-all"
 
 
 def verb(

@@ -22,7 +22,7 @@ from daskspectral.cli.running import finish, refuse, saving, say_plan, scheduler
     ],
 )
 def regress(points: str, targets: str, **options: Any) -> None:
-    """Regress TARGETS, and gradients where they are known, on POINTS."""
+    """Regress TARGETS, and gradients if known, on POINTS."""
     from daskspectral.regression import HermiteRegressor
 
     kernel_of(options)  # an unknown one is an error before POINTS are opened
@@ -41,7 +41,10 @@ def regress(points: str, targets: str, **options: Any) -> None:
     ],
 )
 def invariant(points: str, targets: str, **options: Any) -> None:
-    """Regress TARGETS on POINTS of a manifold among the functions that a group leaves as they are."""
+    """Regress TARGETS among functions invariant under a group.
+
+    POINTS lie on a manifold.
+    """
     from daskspectral.groups.names import parse_group
     from daskspectral.invariance import InvariantRegressor
     from daskspectral.invariance.levels import InvariantSolver

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from daskspectral.cli.commands import say, session, tell, written
+from daskspectral.cli.commands import Formatter, say, session, tell, written
 from daskspectral.cli.making import given
-from daskspectral.cli.terminal import Formatter
 
 if TYPE_CHECKING:
     from daskspectral.passes.sums import PassPlan
@@ -69,7 +68,7 @@ def planned() -> Iterator[None]:
     shown.setLevel(logging.ERROR if session().quiet else logging.INFO)
     planning.addHandler(shown)
     planning.setLevel(logging.INFO)
-    planning.propagate = session().log_file is not None
+    planning.propagate = False
     try:
         yield
     finally:

@@ -1,17 +1,15 @@
-"""The settings of a command, read from a file or a result and kept beside every result; how its URLs are opened."""
+"""The settings of a command, read from a file and kept in every store that it writes; how its URLs are opened."""
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 import click
 
 from daskspectral import __version__
-from daskspectral.cli.kinds import number_of
 from daskspectral.errors import nearest
 
 
@@ -62,11 +60,8 @@ def _plain(text: str) -> Any:
 
 
 ATTRIBUTE = "daskspectral_settings"
-PICTURE_ENDINGS = (".png", ".pdf", ".svg", ".html", ".htm")
 ABOUT = ("command", "daskspectral")
 """Keys of kept settings that are no options: the command, and the version that resolved them."""
-KEPT = ("value", "input")
-"""Roles of the parameters that say what came out."""
 
 
 def key_of(parameter: click.Parameter) -> str:
@@ -85,7 +80,7 @@ def resolved(command: click.Command, context: click.Context, arguments: list[str
     found: dict[str, Any] = {}
     for parameter in command.params:
         name = str(parameter.name)
-        if _role(parameter) not in KEPT:
+        if not getattr(parameter, "kept", False):
             continue
         value = context.params.get(name)
         pair = isinstance(parameter, click.Option) and bool(parameter.secondary_opts)
@@ -100,19 +95,15 @@ def resolved(command: click.Command, context: click.Context, arguments: list[str
     return {"command": command.name, "daskspectral": __version__, **found}
 
 
-def read(path: str, command: click.Command, given: Collection[str] = ()) -> dict[str, Any]:
-    """The settings in a YAML file, or of the result at a path, as defaults of the command's parameters.
+def read(path: str, command: click.Command) -> dict[str, Any]:
+    """The settings in a YAML file as defaults of the command's parameters.
 
-    Of a result, which anybody may have made, only a `Value` is taken. `given` are the parameters on the command line.
-
-    Raises click's BadParameter for a file that is none, for a key that is no option of the command, and for one that
-    the command line alone gives; UsageError where what a result read is not given anew.
+    Raises click's BadParameter for a file that cannot be read or is no YAML, for a key that is no option of the
+    command, and for trust, which the command line alone gives.
     """
-    options, own = _loaded(path)
     known = {key_of(p).replace("-", "_"): p for p in command.params if p.name != "config"}
     found: dict[str, Any] = {}
-    missing: list[str] = []
-    for key, value in options.items():
+    for key, value in _loaded(path).items():
         name = key.replace("-", "_")
         if name in ABOUT:
             if name == "command" and value != command.name:
@@ -121,56 +112,11 @@ def read(path: str, command: click.Command, given: Collection[str] = ()) -> dict
         if name not in known:
             hint = nearest(name, known).replace("_", "-")
             raise click.BadParameter(f"{path} has the key {key}, which is no option of `{command.name}`{hint}")
-        parameter = known[name]
-        called = str(parameter.name)
-        if own and _role(parameter) == "typed":
+        if name == "trust":
             raise click.BadParameter(f"{path} has the key {key}: --{key} is given on the command line alone")
-        if value is None or not (own or _role(parameter) in KEPT):
-            continue
-        typed = _as_typed(value, parameter, f"{key} of {path}")
-        if own or not _is_input(parameter, typed):
-            found[called] = typed
-        elif called not in given:
-            missing += _shown(parameter, typed)
-    if missing:
-        raise click.UsageError(
-            f"{path} was made with {' '.join(missing)}: what a command reads is never taken from a result, so give it "
-            "anew"
-        )
+        if value is not None:
+            found[str(known[name].name)] = _as_typed(value, known[name], f"{key} of {path}")
     return found
-
-
-def _role(parameter: click.Parameter) -> str:
-    return str(getattr(parameter, "role", "call"))
-
-
-def _is_input(parameter: click.Parameter, typed: Any) -> bool:
-    """Whether a value, as it is typed, says what is read: two options take a path in place of a number or a word."""
-    if parameter.name == "folds":
-        return not (typed.isdecimal() or typed in ("blocks", "random", "none"))
-    if parameter.name == "diffusion":
-        return number_of(typed) is None
-    return _role(parameter) == "input"
-
-
-def _shown(parameter: click.Parameter, typed: Any) -> list[str]:
-    """A parameter with its values, as it is typed."""
-    if isinstance(typed, bool):
-        return [f"--{key_of(parameter)}"] if typed else []
-    values = typed if isinstance(typed, list) else [typed]
-    if isinstance(parameter, click.Argument):
-        return [str(parameter.name).upper(), *values]
-    return [f"--{key_of(parameter)} {value}" for value in values]
-
-
-def keep(path: str, settings: Mapping[str, Any]) -> None:
-    """Keep settings in a file beside the picture at a path or URL; a zarr store has them already, by `keeping`."""
-    if path.lower().endswith(PICTURE_ENDINGS):
-        import yaml
-
-        from daskspectral.data.writing import write_file
-
-        write_file(f"{path}.yaml", yaml.safe_dump(dict(settings), sort_keys=False).encode())
 
 
 def keeping(settings: Mapping[str, Any]) -> AbstractContextManager[None]:
@@ -189,7 +135,7 @@ def kept(path: str) -> str | None:
     """
     from daskspectral.data.stores import open_existing
 
-    found = open_existing(path, "YAML file or zarr store").attrs.get(ATTRIBUTE)
+    found = open_existing(path, "zarr store").attrs.get(ATTRIBUTE)
     return None if found is None else str(found)
 
 
@@ -208,34 +154,19 @@ def parsed(text: str, path: str) -> dict[str, Any]:
     return {str(key): value for key, value in found.items()}
 
 
-def _loaded(path: str) -> tuple[dict[str, Any], bool]:
-    """The settings at a path, and whether they are one's own, and not a result's."""
-    file = path.lower().endswith((".yaml", ".yml")) or os.path.isfile(path)
-    try:
-        text = _text(path) if file else kept(path)
-        if text is None:
-            raise ValueError(f"{path} does not say with which options it was made")
-        found = parsed(text, path)
-    except UnicodeDecodeError:
-        raise click.BadParameter(f"{path} is no YAML: it is no text") from None
-    except OSError as error:
-        reason = f"{path} cannot be read: {error.strerror}" if error.strerror else str(error)
-        raise click.BadParameter(reason) from None
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-    beside = os.path.splitext(path.lower())[0].endswith(PICTURE_ENDINGS)  # as `keep` names it, whatever it holds
-    return found, file and not beside and "daskspectral" not in found
-
-
-def _text(path: str) -> str:
-    """Return the text of a file. Raises OSError for a pipe, and as `opened_file`."""
-    from daskspectral.data.remote import opened_file
+def _loaded(path: str) -> dict[str, Any]:
     from daskspectral.data.stores import refuse_irregular
 
-    if "://" not in path:
+    try:
         refuse_irregular(path)
-    with opened_file(path) if "://" in path else open(path, "rb") as file:
-        return str(file.read().decode())
+        with open(path, encoding="utf-8") as file:
+            return parsed(file.read(), path)
+    except OSError as error:
+        raise click.BadParameter(f"{path} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise click.BadParameter(f"{path} is no text") from None
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def _as_typed(value: Any, parameter: click.Parameter, what: str) -> Any:

@@ -43,12 +43,14 @@ if TYPE_CHECKING:
         "fit path.zarr --operator transfer:5 --out koopman.zarr",
         "fit path.zarr --trajectory second-path.zarr --operator transfer:5 --out both.zarr",
         "fit sst.nc --operator covariance --sample-dims time --latitude lat --on-invalid skip --out eofs.zarr",
-        "fit points.zarr --config model.zarr --out again.zarr",
         "fit points.zarr --functions-of model.zarr --out like-model.zarr",
     ],
 )
 def fit(points: str, **options: Any) -> None:
-    """Fit a spectral decomposition to POINTS: a zarr array or group, NetCDF or Parquet files (a path or URL)."""
+    """Fit a spectral decomposition to POINTS.
+
+    POINTS are a zarr array or group, NetCDF or Parquet files (a path or URL).
+    """
     from daskspectral.spectral import SpectralDecomposition
 
     picture, overwrite = options["picture"], options["overwrite"]
@@ -96,7 +98,8 @@ def fit(points: str, **options: Any) -> None:
     examples=["update model.zarr points.zarr --out newer.zarr"],
 )
 def update(model: str, points: str, trust: tuple[str, ...], **options: Any) -> None:
-    """Fold the rows appended to POINTS since MODEL was fitted into a new model.
+    """Add rows appended to POINTS to a fitted MODEL.
+
 
     Only these are read, and chunks that were written since: rows that are not as they were are an error. All rows are
     read if MODEL has linear functions of fewer rows than columns.
@@ -132,7 +135,10 @@ def update(model: str, points: str, trust: tuple[str, ...], **options: Any) -> N
     examples=["merge first.zarr second.zarr --out both.zarr"],
 )
 def merge(parts: tuple[str, ...], trust: tuple[str, ...], **options: Any) -> None:
-    """Add the moments of PARTS (models or moments, measured with one basis) and solve again; no data are read."""
+    """Add the moments of PARTS and solve again.
+
+    PARTS are models or moments, measured with one basis. No data are read.
+    """
     from daskspectral.moments import Moments
     from daskspectral.store import load
 

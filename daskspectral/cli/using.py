@@ -10,7 +10,7 @@ import click
 from daskspectral.cli import settings
 from daskspectral.cli.commands import say, tell, written
 from daskspectral.cli.making import fields_of, given, points_of, rows_of
-from daskspectral.cli.options import MEASURE, RUN, VALID, verb
+from daskspectral.cli.options import MEASURE, OPTIONS, RUN, VALID, verb
 from daskspectral.cli.running import bar, refuse, scheduler
 
 if TYPE_CHECKING:
@@ -38,7 +38,10 @@ def transform(
     trust: tuple[str, ...],
     **options: Any,
 ) -> None:
-    """Evaluate the functions of MODEL, or what follows of them for metastable or given sets, at every row of POINTS."""
+    """Evaluate the functions of MODEL at every row of POINTS.
+
+    Options evaluate what follows of them for metastable or given sets.
+    """
     from sklearn.base import TransformerMixin
 
     out = options["out"]
@@ -94,7 +97,9 @@ def predict(model: str, points: str, gradient: bool, trust: tuple[str, ...], **o
     examples=["score model.zarr points.zarr", "score regressor.zarr points.zarr --targets y.zarr --json"],
 )
 def score(model: str, points: str, targets: str | None, trust: tuple[str, ...], **options: Any) -> None:
-    """How good MODEL is on rows of POINTS that it was not fitted to; a larger score is better.
+    """Score MODEL on rows that it was not fitted to.
+
+    A larger score is better.
 
     Of a regressor it is R^2. Of eigenvalues it is minus the sum of the functions' Ritz values on the new rows, which
     are printed; of singular values the sum of their squares there.
@@ -132,27 +137,19 @@ def score(model: str, points: str, targets: str | None, trust: tuple[str, ...], 
     examples=["info model.zarr --details", "info model.zarr --settings", "info model.zarr --json"],
 )
 def info(model: str, details: bool, only_settings: bool, trust: tuple[str, ...]) -> None:
-    """Say what a saved model, saved moments, or the checkpoint of a run hold."""
-    from daskspectral.engine.checkpoint import describe_checkpoint
-    from daskspectral.estimators.summary import named_lines, plain
+    """Describe a saved model, or saved moments."""
+    import yaml
+
+    from daskspectral.estimators.summary import plain
     from daskspectral.store import load
 
     if only_settings:
         text = settings.kept(model)
         if text is None:
             raise ValueError(f"{model} does not say with which options it was made: it was not made by a command")
-        say(text.rstrip(), **plain(settings.parsed(text, model)))
-        return
-    if (run := describe_checkpoint(model)) is not None:
-        known = run.pop("identity")
-        summed = {"epochs": f"{run['epochs']} of {run['all_epochs'] or '?'}", "rows": run["count"]}
-        own = {name.removeprefix("parameter "): value for name, value in known.items() if value is not None}
-        of = {name: value for name, value in own.items() if not isinstance(value, dict)}
-        say(
-            "\n".join(["a checkpoint: the same command goes on from it", "", *named_lines(summed | of)]),
-            **run,
-            of=known,
-        )
+        calls = {option.key for option in OPTIONS if not option.kept}  # anybody may have written them there
+        found = {name: value for name, value in settings.parsed(text, model).items() if name not in calls}
+        say(yaml.safe_dump(found, sort_keys=False).rstrip(), **plain(found))
         return
     found = load(model, trusted=trust)
     try:

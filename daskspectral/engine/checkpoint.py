@@ -160,28 +160,6 @@ class Checkpoint:
         self._written, self.saved = time.monotonic(), self.epochs
 
 
-def describe_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any] | None:
-    """What a checkpoint at a path holds: epochs, rows, weight, what it is of; None where there is no checkpoint.
-
-    Raises OSError where all its epochs are damaged.
-    """
-    directory = folder_at(path)
-    saved = sorted(_saved_epochs(directory), reverse=True) if directory.exists else []
-    if not saved:
-        return None
-    newest, state, damaged = _newest(directory, saved)
-    total = state["total"] or {"count": 0, "weight": 0.0, "skipped": 0}
-    epochs = -(-int(state["plan"]["ranges"]) // int(state["plan"]["ranges of an epoch"])) if state["plan"] else 0
-    sums = {name: total[name] for name in ("count", "weight", "skipped")}
-    return {
-        "epochs": newest,
-        "all_epochs": epochs,
-        **sums,
-        "damaged": len(damaged),
-        "identity": dict(state["identity"]),
-    }
-
-
 def checkpoint_directory(path: str | os.PathLike[str]) -> Folder:
     """The folder of a checkpoint at a path or URL. Raises ValueError or OSError where there can be none."""
     if not os.fspath(path):

@@ -8,7 +8,6 @@ those of the README.
     daskspectral plan fit points.zarr --kernel gaussian:0.5 --landmarks 500
     daskspectral fit points.zarr --lattice 25 --out fast.zarr
     daskspectral fit points.zarr --operator covariance --out pca.zarr
-    daskspectral fit points.zarr --config fast.zarr --out same.zarr
     daskspectral info model.zarr --details
     daskspectral score model.zarr new.zarr
     daskspectral transform model.zarr x.npy --out embedding.zarr
@@ -25,14 +24,16 @@ those of the README.
   `--lattice` takes Fourier functions (two columns, a billion rows), `--network 96,96,96` a network of three hidden
   layers. Every operator has a name; arrays that it reads are named, `--operator generator --drift b.zarr --diffusion
   1.0`, or `--field NAME=PATH`. `fit sst.nc --sample-dims time --latitude lat` takes a field with labels.
-- `--config` takes the options of a result, or of a run.yaml. `info` describes any model, and `--details` tells ranks,
-  residuals and the candidates. `score` says how good the functions are on other rows. `plot` has `--kind spectrum`,
-  `choice` and `timescales`; `report` is one page with the spectrum, functions, choice, and doubts in words.
+- `--config run.yaml` takes options from a file; `daskspectral info fast.zarr --settings` prints those of a result.
+  `info` describes any model, and `--details` adds ranks, residuals and the candidates. `score` says how good the
+  functions are on other rows. `plot` has `--kind spectrum`, `choice` and `timescales`; `report` is one page with the
+  spectrum, functions, choice, and doubts in words.
 - `update` adds rows that were appended since the fit, `daskspectral merge` the sums of fits with one basis.
 - `regress` takes `--gradients slopes.zarr`, `predict --gradient` gives the gradient at every row; `embed` has `--map
   diffusion`, and `daskspectral invariant` fits `InvariantRegressor`.
 
-Every command takes `--config`, `--json`, `--quiet` and `--log-file`; those that read data take `--scheduler
-tcp://scheduler:8786` and `--storage-option endpoint_url=...` too. `--help` shows examples and the first options,
-`--help-all` all of them. An error is one message and exit code 1; a signal ends the command with 128 plus its number.
+Every command takes `--config`, `--json` and `--quiet`; `daskspectral -v fit ...` logs what is chosen. Those that read
+data take `--scheduler tcp://scheduler:8786` and `--storage-option endpoint_url=...` too. `--help` shows examples and
+the first options, `--help-all` all of them. An error is one message and exit code 1; a signal ends the command with 128
+plus its number.
 """

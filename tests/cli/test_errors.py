@@ -38,7 +38,6 @@ ERRORS = [  # exit code 1: what is there does not do
     "score d.zarr points.zarr",
     "score m.zarr few.zarr",
     "verify no.zarr",
-    "info m.zarr --log-file no/run.log",
     f"{FIT} --scheduler tcp://127.0.0.1:9 --connect-timeout 0.2",
 ]
 USAGE = [  # exit code 2: the line itself does not do
