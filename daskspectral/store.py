@@ -26,7 +26,6 @@ __all__ = ["load", "save", "untrusted"]
 
 FORMAT = 8
 ZARR_FORMAT: Final = 3  # arrays of format 2 name codecs that unpickle
-ATTEMPTS = 5  # to read a model that is being replaced
 AT_ONCE = 16  # arrays that are on their way to or from an object store
 _KEY = "daskspectral"
 _PARTS = ("format", "kind", "state", "digests")
@@ -78,15 +77,6 @@ def untrusted(path: Path, *, storage_options: Mapping[str, Any] | None = None) -
         return foreign(data)
 
 
-def version_of(path: Path) -> str | None:
-    """The version of daskspectral that wrote a saved model or moments; None where the store does not say.
-
-    Raises FileNotFoundError, ValueError or OSError where there is no model, or a damaged one.
-    """
-    version = _Stored.open(os.fspath(path)).header.get("version")
-    return None if version is None else str(version)
-
-
 def write_state(path: Path, kind: str, data: Mapping[str, Any], *, overwrite: bool = False) -> None:
     """Write encoded data as a zarr group that appears whole or not at all.
 
@@ -109,20 +99,16 @@ def write_state(path: Path, kind: str, data: Mapping[str, Any], *, overwrite: bo
 def read_state(path: Path) -> tuple[str, Any]:
     """The kind and the encoded data written at a path or URL.
 
-    A store that is replaced meanwhile is read again. Raises FileNotFoundError where there is nothing, ValueError for a
-    store of another kind or another format, OSError for a store that is damaged.
+    Raises FileNotFoundError where there is nothing, ValueError for a store of another kind or another format, OSError
+    for a store that is damaged.
     """
     stored = _Stored.open(os.fspath(path))
-    for _ in range(ATTEMPTS):
-        try:
-            return str(stored.header["kind"]), stored.data()
-        except OSError:
-            before, stored = stored, _Stored.open(os.fspath(path))
-            if before.header["digest"] == stored.header["digest"]:
-                raise
-    raise OSError(
-        f"{os.fspath(path)} was replaced {ATTEMPTS} times while it was read. Read it when its writer is done."
-    )
+    try:
+        data = stored.data()
+    except OSError:  # it may have been replaced while it was read
+        stored = _Stored.open(os.fspath(path))
+        data = stored.data()
+    return str(stored.header["kind"]), data
 
 
 def _for_each(function: Callable[[str], Any], names: Iterable[str], path: Path) -> list[Any]:
@@ -180,14 +166,10 @@ class _Stored:
     @staticmethod
     def _check(header: Mapping[str, Any], text: str) -> None:
         version = header.get("format")
-        if isinstance(version, int) and version > FORMAT:
+        if isinstance(version, int) and version != FORMAT:
+            remedy = "upgrade it" if version > FORMAT else "fit and save it again"
             raise ValueError(
-                f"{text} was written in format {version} and this daskspectral reads format {FORMAT}: upgrade it"
-            )
-        if isinstance(version, int) and version < FORMAT:
-            raise ValueError(
-                f"{text} was written in format {version}, before the first release; this daskspectral reads format "
-                f"{FORMAT}: fit and save it again"
+                f"{text} was written in format {version}, and this daskspectral reads format {FORMAT}: {remedy}"
             )
         if not header.keys() >= {*_PARTS, "digest"}:
             raise OSError(f"{text} is damaged: its attributes are incomplete; save it again")

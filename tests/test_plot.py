@@ -54,8 +54,7 @@ def test_pictures_are_drawn_into_the_given_axes(plane: Any, rotation: Any) -> No
         "eigenfunction": lambda ax: plot.eigenfunction(model, x, 1, ax=ax),
         "series": lambda ax: plot.series(model, x, 1, ax=ax),
         "embedding": lambda ax: plot.embedding(model.transform(x), ax=ax),
-        "landmarks": lambda ax: plot.landmarks(model, x, ax=ax),
-        "timescales": lambda ax: plot.timescales([fitted(rotation, Transfer(5))], ax=ax),
+        "timescales": lambda ax: plot.timescales(fitted(rotation, Transfer(5)), ax=ax),
         "test": lambda ax: plot.chapman_kolmogorov(fitted(rotation, Transfer(5, further=(2,))), ax=ax),
     }
     for name, call in calls.items():
@@ -207,20 +206,17 @@ def test_choice_has_a_line_for_each_kernel() -> None:
 
 
 def test_timescales_of_a_process_with_a_known_one(rotation: Any) -> None:
-    models = [fitted(rotation, Transfer(lag), n_components=3) for lag in (2, 5, 10)]
-    axes = plot.timescales(models, count=2, step=0.5, unit="ns")
+    model = fitted(rotation, Transfer(2, further=(2, 5)), n_components=3)
+    axes = plot.timescales(model, count=2, step=0.5, unit="ns")
     slow = drawn(axes, "process 1")
-    np.testing.assert_allclose(slow.get_xdata(), [1.0, 2.5, 5.0])
+    np.testing.assert_allclose(slow.get_xdata(), [1.0, 2.0, 5.0])
     np.testing.assert_allclose(slow.get_ydata(), 10.0, rtol=0.25)  # 20 rows of half a nanosecond
     assert axes.get_xlabel() == "lag (ns)"
-    several = fitted(rotation, Transfer(2, further=(2, 5)), n_components=3)
-    slow = drawn(plot.timescales(several), "process 1")
-    np.testing.assert_array_equal(slow.get_xydata(), np.column_stack([[2, 4, 10], several.timescales_[:, 0]]))
-    marks = drawn(plot.chapman_kolmogorov(several), "process 1")
-    np.testing.assert_array_equal(marks.get_ydata(), several.chapman_kolmogorov().measured[:, 0, 0])
-    for wrong in ([], [fitted(np.random.default_rng(0).standard_normal((200, 1)))]):
-        with pytest.raises(ValueError, match="Transfer"):
-            plot.timescales(wrong)
+    np.testing.assert_array_equal(slow.get_ydata(), 0.5 * model.timescales_[:, 0])
+    marks = drawn(plot.chapman_kolmogorov(model), "process 1")
+    np.testing.assert_array_equal(marks.get_ydata(), model.chapman_kolmogorov().measured[:, 0, 0])
+    with pytest.raises(ValueError, match="Transfer"):
+        plot.timescales(fitted(np.random.default_rng(0).standard_normal((200, 1))))
 
 
 @pytest.mark.parametrize(("suffix", "magic"), [(".pdf", b"%PDF"), (".svg", b"<?xml"), (".PNG", b"\x89PNG")])
@@ -272,7 +268,7 @@ def test_fields_are_drawn_as_maps() -> None:
     field = xr.DataArray(values, coords, ("time", "lat", "lon"), name="sst", attrs={"units": "K"})
     rows = dsp.Rows(field, sample_dims="time", on_invalid="skip")
     estimator = dsp.SpectralDecomposition(Covariance(), n_components=3, random_state=0).fit(rows)
-    one = maps_of(estimator, field, [1], 100)[0]
+    one = maps_of(estimator, field, [1])[0]
     series = np.asarray(estimator.transform(rows))[:, 1]
     flat = values.reshape(200, -1)
     slopes = [np.polyfit(series, column, 1)[0] if np.isfinite(column).all() else np.nan for column in flat.T]
@@ -284,9 +280,3 @@ def test_fields_are_drawn_as_maps() -> None:
     assert "sst (K)" in {axes.get_ylabel() for axes in figure.axes}  # of color bars
     with pytest.raises(ValueError, match="fitted on"):
         plot.eigenfunctions(estimator, field[:, :2])
-
-    places = dsp.Rows(field[:5], sample_dims=("lat", "lon"), on_invalid="skip")
-    estimator = fitted(places, count=5, scale=3.0, n_components=3)
-    one = maps_of(estimator, places, [2], 100)[0]
-    np.testing.assert_allclose(one, estimator.transform(places)[..., 2])
-    assert maps_of(estimator, places, [2], 6)[0].shape == (2, 2)

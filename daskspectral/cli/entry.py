@@ -19,8 +19,6 @@ from daskspectral.cli.commands import Command, Formatter, echo
 from daskspectral.errors import Stopped, raise_on_signals
 
 EXPECTED = (ValueError, TypeError, OSError, ImportError, RuntimeError, MemoryError)
-STORES = ("adlfs", "aiobotocore", "aiohttp", "azure", "botocore", "gcsfs", "google", "s3fs")
-"""Packages whose errors are about an object store: its credentials, its network, its permissions."""
 COMPLETION = """
 \b
 The tab key completes commands and options with this line in ~/.bashrc:
@@ -73,13 +71,10 @@ def _formatted(
 
 
 def _message(error: Exception) -> str:
-    """The message of an error about the input; any other error is called a fault of daskspectral."""
+    """Return the message of an error, with the type of one that is not about the input."""
     if isinstance(error, EXPECTED) and not isinstance(error, (RecursionError, NotImplementedError)):
         return str(error) or ("there is not enough memory" if isinstance(error, MemoryError) else type(error).__name__)
-    text = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
-    if type(error).__module__.partition(".")[0] in STORES:
-        return f"the object store cannot be used: {text}"
-    return f"{text} (this is a fault of daskspectral; --debug shows where)"
+    return " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
 
 
 def _say(text: str, error: BaseException) -> None:

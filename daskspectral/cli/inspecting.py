@@ -61,11 +61,11 @@ def report(
 
     The page is self-contained: no scripts, nothing loaded from anywhere.
     It has the spectrum with error bars, values held out and the trusted count, the functions over the zarr array POINTS
-    (without it over the landmarks), landmarks, what was chosen and why, and provenance, and in words what the fit
+    (without it over the landmarks), what was chosen and why, and provenance, and in words what the fit
     warned of.
     """
     from daskspectral import report as pages
-    from daskspectral.store import load, version_of
+    from daskspectral.store import load
 
     if views and points is None:
         raise click.UsageError("--view goes with POINTS, the first view of each row")
@@ -73,7 +73,7 @@ def report(
     found = load(model, trusted=trust)
     made = settings.kept(model)
     X = (points, *views) if views else points
-    pages.save(found, out, X, overwrite=overwrite, about=model, settings=made, saved=version_of(model))
+    pages.save(found, out, X, overwrite=overwrite, about=model, settings=made)
     written("report", out)
 
 

@@ -78,13 +78,6 @@ def _sizes(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(","))
 
 
-def _box(text: str) -> tuple[tuple[float, ...] | None, ...]:
-    sides = [None if part == "none" else tuple(map(float, part.split(":"))) for part in text.split(",")]
-    if any(side is not None and len(side) != 2 for side in sides):
-        raise ValueError
-    return tuple(sides)
-
-
 def _field(text: str) -> tuple[str, str]:
     name, _, path = text.partition("=")
     if not name or not path:
@@ -109,5 +102,4 @@ PERIODS = OptionType("periods", _periods, "not a list of columns with their peri
 LATTICE = OptionType("m", _sizes, "no highest frequency such as 15, nor one for each column such as 30,20", "auto")
 LAGS = OptionType("multiples", _sizes, "no list of multiples of the lag such as 2,5,10")
 NEURONS = OptionType("neurons", _sizes, "no list of neurons of hidden layers such as 96,96,96")
-BOX = OptionType("lower:upper", _box, "no list of the ends of columns such as -1:1,0:5")
 FIELD = OptionType("name=path", _field, "no field with its array, such as drift=b.zarr")

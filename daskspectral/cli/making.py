@@ -51,20 +51,17 @@ def rows_of(data: Any, options: Mapping[str, Any], **more: Any) -> Rows:
 
 
 def opened(points: str, options: Mapping[str, Any]) -> tuple[Any, int]:
-    """What an estimator is given for POINTS: labelled data by their path, an open zarr array; and how many columns.
-
-    0 columns stand for an array of another shape, which the estimator refuses.
-    """
+    """Return POINTS and the number of their columns, 0 for an array of another shape, which the estimator refuses."""
     from daskspectral.data.columns import Wanted
+    from daskspectral.data.containers import reader_of
     from daskspectral.data.labelled import stack_rows
-    from daskspectral.data.stores import open_zarr
 
     wanted = Wanted.by_user(options.get("columns"))
     stacked = stack_rows(points, sample_dims=options["sample_dims"], latitude=options["latitude"], wanted=wanted)
     if stacked is not None:
         return points, stacked.layout.width
-    array = open_zarr(points)
-    return array, int(array.shape[1]) if array.ndim == 2 else 0
+    shape = reader_of(points, "POINTS").shape
+    return points, shape[1] if len(shape) == 2 else 0
 
 
 def kernel_of(options: Mapping[str, Any]) -> Kernel | str:
@@ -86,9 +83,6 @@ def functions_of(options: Mapping[str, Any], width: int) -> Any:
 
     lattice, network = options["lattice"], options.get("network")
     kernel, periods = kernel_of(options), options["periods"]
-    box = given(options, lattice_box="box", lattice_margin="margin")
-    if box and lattice in (None, "auto"):
-        raise click.UsageError("--lattice-box and --lattice-margin are for --lattice with its highest frequency")
     if lattice is None and network is None:
         return Landmarks(kernel, periods=periods, **given(options, **LANDMARKS))
     if lattice is not None and network is not None:
@@ -105,7 +99,7 @@ def functions_of(options: Mapping[str, Any], width: int) -> Any:
         columns = options["columns"]
         width, columns = (len(columns), None) if are_names(columns) else (width, check_columns(columns, width))
         periods = by_column(periods, width, columns)
-    return FourierLattice(lattice if len(lattice) > 1 else lattice[0], **box, kernel=kernel, periods=periods or None)
+    return FourierLattice(lattice if len(lattice) > 1 else lattice[0], kernel=kernel, periods=periods or None)
 
 
 def solver_of(options: Mapping[str, Any]) -> Any:

@@ -37,7 +37,7 @@ OPERATORS = (
 RARE = (
     "lag further sets committor passage-time equilibrium trajectory manifold density drift diffusion direction "
     "coefficient view latitude anomaly detrend allow-missing landmark-method landmark-sample exclude-landmarks "
-    "spread functions-of rotate constant lattice-box lattice-margin network ridge rtol gradient-weight dtype "
+    "spread functions-of rotate constant network ridge rtol gradient-weight dtype "
     "device smoothness functions tolerance max-passes time regularization extrapolate trust "
     "checkpoint-every plot connect-timeout threads storage-option json quiet"
 )
@@ -121,8 +121,6 @@ OPTIONS = (
     Value("--constant/--no-constant", "Add the constant function to the basis; the operator decides by default.", bool),
     Value("--periods", "Columns that are periodic, as angles: 0:6.283185.", kinds.PERIODS),
     Value("--lattice", "Highest Fourier frequency, in place of landmarks: 15, or 30,20; auto: compare.", kinds.LATTICE),
-    Value("--lattice-box", "Ends of the data of --lattice by column, -1:1,none; found by default.", kinds.BOX),
-    Value("--lattice-margin", "Share by which the period exceeds the box; by default 0.2, of a regression 0.3.", float),
     Value("--network", "Neurons of a network's hidden layers, in place of landmarks: 96,96,96.", kinds.NEURONS),
     # the solution
     Value("--components", "How many functions; covariance: or a share of the variance.", kinds.COUNT_OR_SHARE, 16),
@@ -193,7 +191,7 @@ OPTIONS = (
 LABELLED = "sample-dims latitude anomaly detrend"
 VALID = "on-invalid allow-missing"
 OPERATOR = "operator lag further trajectory manifold density potential drift diffusion direction coefficient field view"
-BASIS = "kernel landmarks landmark-method landmark-sample lattice lattice-box lattice-margin"
+BASIS = "kernel landmarks landmark-method landmark-sample lattice"
 SAVED = "checkpoint checkpoint-every"
 MEASURE = "scheduler connect-timeout threads progress storage-option"
 RUN = f"{MEASURE} overwrite"

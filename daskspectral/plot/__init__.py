@@ -5,8 +5,7 @@
 `eigenfunction(est, X, 1)`, `eigenfunctions`        one function with axes, units and color bar; many, side by side
 `series(est, X, 1)`                                 a function along a trajectory
 `embedding(F, color=)`                              rows in two coordinates, colored by any variable
-`landmarks(est)`                                    where the kernel functions sit
-`timescales(models)`                                implied timescales of transfer operators against the lag
+`timescales(model)`                                 implied timescales of transfer operators against the lag
 `chapman_kolmogorov(model)`                         what one lag predicts for longer ones, and what is measured there
 `choice(est)`                                       the scores of the automatic choice by scale
 `level_lines(axes, x, y, values)`, `mollweide()`    filled level lines of any values; points of a map of the sphere
@@ -34,7 +33,6 @@ from daskspectral.plot.functions import (
     eigenfunction,
     eigenfunctions,
     embedding,
-    landmarks,
     panels,
     series,
 )
@@ -47,7 +45,6 @@ __all__ = [
     "eigenfunctions",
     "embedding",
     "figure_of",
-    "landmarks",
     "level_lines",
     "mollweide",
     "panels",

@@ -1,4 +1,4 @@
-"""Pictures over the data: eigenfunctions by the number of columns, embeddings, and landmarks."""
+"""Pictures over the data: eigenfunctions by the number of columns, embeddings, and maps."""
 
 from __future__ import annotations
 
@@ -9,13 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from daskspectral.data.labelled import stack_rows
-from daskspectral.data.rows import Rows
 from daskspectral.engine.sampling import take_rows
-from daskspectral.plot.canvas import level_lines
 from daskspectral.plot.common import (
     BLUE,
-    FAINT,
     MUTED,
     axes_of,
     check_fitted,
@@ -39,7 +35,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.floating[Any]]
 CLASSES = 6  # distinct labels that have a color each
-SHOWN = 3000  # rows that are drawn behind landmarks
 
 
 def eigenfunction(
@@ -60,7 +55,7 @@ def eigenfunction(
     the real part is drawn, of singular ones the left one, or with `right` the right one of `Cross`, over rows of the
     second view.
 
-    Of labelled data whose columns have two dimensions, or whose rows have, it is the map that `eigenfunctions` draws.
+    Of labelled data whose columns have two dimensions it is the map that `eigenfunctions` draws.
 
     Without X the landmarks stand for the data. The axes have the names and units of
     the columns where the data had them. Raises ImportError without matplotlib, TypeError for other estimators,
@@ -71,7 +66,7 @@ def eigenfunction(
     component = checked_component(estimator, component)
     if right and not has_right_view(estimator):
         raise ValueError(f"right functions of other variables are those of Cross; the model is {estimator}")
-    if maps := [] if right else maps_of(estimator, X, [component], max_points):
+    if maps := [] if right else maps_of(estimator, X, [component]):
         axes = draw_field(maps[0], ax)
         axes.set_title(value_label(estimator, component))
         return axes
@@ -124,10 +119,9 @@ def eigenfunctions(estimator: SpectralDecomposition, X: Any, *, count: int = 16,
     One column: lines over a histogram of the data. Otherwise the sample in the two columns that tell most of each
     function, colored by its values; points on the unit sphere in R^3 by longitude and latitude.
 
-    Labelled data become maps, with the coordinates as axes and a color bar each. Where columns have two dimensions,
-    such as latitude and longitude, it is the regression of the field on the function: what the field does where the
-    function rises by 1, in its own units (`to_xarray` has it as `..._pattern`). Where rows have two, such as
-    sample_dims=("lat", "lon"), it is the function.
+    If columns of labelled data have two dimensions, such as latitude and longitude, maps are drawn: the regression of
+    the field on the function, what the field does where the function rises by 1, in its own units (`to_xarray` has it
+    as `..._pattern`).
 
     X (n, d) is one array of any kind that `fit` takes; `max_points` of its valid rows are drawn at random. The axes
     are in the units of X, also where the estimator standardizes. Raises ImportError without matplotlib, TypeError for
@@ -137,7 +131,7 @@ def eigenfunctions(estimator: SpectralDecomposition, X: Any, *, count: int = 16,
     if count < 1 or max_points < 1:
         raise ValueError(f"count and max_points must be 1 or more; they are {count} and {max_points}")
     numbers = range(min(count, len(values_of(estimator))))
-    if maps := maps_of(estimator, X, numbers, max_points):
+    if maps := maps_of(estimator, X, numbers):
         titles = [value_label(estimator, numbers[k % len(numbers)]) for k in range(len(maps))]
         figure, axes = panels(titles, columns=3, width=3.6, aspect=aspect_of(maps[0]))
         for one, ax in zip(maps, axes, strict=True):
@@ -235,73 +229,22 @@ def _varying(values: Array) -> tuple[int, int]:
     return (int(found[0]), int(found[1])) if len(found) > 1 else (0, 1)
 
 
-def landmarks(estimator: Any, X: ArrayLike | None = None, *, ax: Axes | None = None) -> Axes:
-    """Draw the landmarks of a fitted estimator, over points X (m, d) of the columns that are used if they are given.
-
-    One column: their places on a line. More: the two columns in which they spread most. Raises ImportError without
-    matplotlib, ValueError for a model without landmarks.
-    """
-    view, axes = View(estimator), axes_of(ax, (4.4, 3.4))
-    places, names = view.landmarks, view.names
-    if places is None:
-        raise ValueError(f"{type(estimator).__name__} has no landmarks")
-    first, *second = sorted(np.argsort(-places.std(axis=0), kind="stable")[:2])
-    if not second:
-        if X is not None:
-            axes.hist(np.asarray(X, dtype=float)[:, 0], bins=60, color=FAINT)
-        axes.vlines(places[:, 0], 0, 1, linewidth=0.7, transform=axes.get_xaxis_transform())
-        axes.set(xlabel=names[0], yticks=[])
-        return axes
-    if X is not None:
-        points = np.asarray(X, dtype=float)[:: math.ceil(len(np.asarray(X)) / SHOWN)]
-        axes.scatter(points[:, first], points[:, second[0]], s=2, c=MUTED, linewidths=0, rasterized=True)
-    axes.scatter(places[:, first], places[:, second[0]], s=12, linewidths=0, rasterized=True)
-    axes.set(xlabel=names[first], ylabel=names[second[0]])
-    return axes
-
-
 # -- maps of labelled fields ------------------------------------------------------------------------------------------
 
 
-def maps_of(estimator: SpectralDecomposition, X: Any, components: Sequence[int], most: int) -> list[xr.DataArray]:
-    """A map of two dimensions for each of the functions; none of a model of other data.
-
-    Of columns with two dimensions, such as latitude and longitude, the map is the regression of the field on the
-    function, in the field's units; of rows with two it is the function, at `most` rows about.
-    """
+def maps_of(estimator: SpectralDecomposition, X: Any, components: Sequence[int]) -> list[xr.DataArray]:
+    """Return the regression of a field on each function, in its units; nothing unless columns have two dimensions."""
     layout = vars(estimator).get("layout_")
-    if layout is None:
+    if layout is None or not any(len(variable.dims) == 2 for variable in layout.variables):
         return []
-    if any(len(variable.dims) == 2 for variable in layout.variables):
-        try:
-            patterns = estimator.patterns_.single
-        except ValueError:
-            return []
-        if X is not None:
-            View(estimator).source(X)  # refuses other columns
-        found = in_the_field(estimator, patterns[list(components)].real, ("component",))
-        return [maps[k] for maps in found.values() if maps.ndim == 3 for k in range(len(components))]
-    return _over_rows(estimator, X, components, most) if len(layout.sample_dims) == 2 else []
-
-
-def _over_rows(estimator: SpectralDecomposition, X: Any, components: Sequence[int], most: int) -> list[xr.DataArray]:
-    import xarray as xr
-
-    rows, view = Rows.of(X), View(estimator)
-    layout, wanted = vars(estimator)["layout_"], estimator._columns_wanted()
-    stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=layout, wanted=wanted)
-    if stacked is None or len(stacked.rows.sizes) != 2:
+    try:
+        patterns = estimator.patterns_.single
+    except ValueError:
         return []
-    labels = stacked.rows
-    step = int(np.ceil(np.sqrt(np.prod(labels.sizes) / most)))
-    places = [np.arange(0, size, step) for size in labels.sizes]
-    numbers = (places[0][:, None] * labels.sizes[1] + places[1]).ravel()
-    valid, points = take_rows(view.source(X), numbers)
-    values = np.full((len(numbers), len(components)), np.nan)
-    values[np.searchsorted(numbers, valid)] = view.evaluate(points)[:, list(components)]
-    coords = {d: labels.coords[d][at] for d, at in zip(labels.dims, places, strict=True) if d in labels.coords}
-    maps = values.reshape(len(places[0]), len(places[1]), -1)
-    return [xr.DataArray(maps[..., k], coords, labels.dims, f"eigenfunction {i}") for k, i in enumerate(components)]
+    if X is not None:
+        View(estimator).source(X)  # refuses other columns
+    found = in_the_field(estimator, patterns[list(components)].real, ("component",))
+    return [maps[k] for maps in found.values() if maps.ndim == 3 for k in range(len(components))]
 
 
 def draw_series(axes: Axes, x: Array, values: Array, *, label: str) -> Axes:
@@ -314,17 +257,15 @@ def draw_series(axes: Axes, x: Array, values: Array, *, label: str) -> Axes:
 
 def draw_field(field: xr.DataArray, ax: Axes | None = None) -> Axes:
     """Draw a field along one dimension, or as a map of two with a color bar."""
-    axis = [field[dim].values for dim in field.dims]
-    axis = [places.astype(float) if places.dtype.kind in "iuf" else np.arange(len(places)) for places in axis]
     labels = [with_unit(dim, field[dim].attrs) for dim in field.dims]
     if field.ndim == 1:
-        return draw_series(axes_of(ax, (4.0, 2.2)), axis[0], field.values, label=labels[0])
+        axes = axes_of(ax, (4.0, 2.2))
+        field.plot(ax=axes, add_labels=False)  # type: ignore[call-arg]
+        axes.set(xlabel=labels[0])
+        return axes
     axes = axes_of(ax, (4.4, 4.2 * aspect_of(field) + 0.4))
-    values = np.ma.masked_invalid(field.values)
-    if min(field.shape) > 1 and values.count():
-        largest = float(np.quantile(np.abs(values.compressed()), 0.995))
-        drawn = level_lines(axes, axis[1], axis[0], values, largest=largest)
-        figure_of(axes).colorbar(drawn, ax=axes, label=with_unit(field.name, field.attrs), format="{x:.2g}")
+    look: dict[str, Any] = {"cbar_kwargs": {"label": with_unit(field.name, field.attrs)}, "robust": True}
+    field.plot.pcolormesh(ax=axes, add_labels=False, rasterized=True, center=0.0, **look)
     axes.set(xlabel=labels[1], ylabel=labels[0])
     return axes
 

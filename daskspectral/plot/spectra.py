@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -153,46 +152,29 @@ def _family(kernel: str) -> str:
 
 
 def timescales(
-    models: SpectralDecomposition | Iterable[SpectralDecomposition],
-    *,
-    count: int = 5,
-    step: float = 1.0,
-    unit: str = "rows",
-    ax: Axes | None = None,
+    model: SpectralDecomposition, *, count: int = 5, step: float = 1.0, unit: str = "rows", ax: Axes | None = None
 ) -> Axes:
-    """Draw the implied timescales of transfer operators, `timescales_`, against their lags; the constant has none.
+    """Draw the implied timescales of a transfer operator, `timescales_`, against its lags; the constant has none.
 
-    `models` are fits of `Transfer(lag)` at several lags, of which the processes are counted from the slowest; or one at
-    `further` lags, each of whose processes is followed by its function, with 95 % intervals shaded. `step` is the time
-    between two rows, in `unit`. Below the diagonal, timescales are shorter than the lag and cannot be told. Flat lines
-    mean that the lag is long enough. Raises ImportError without matplotlib, TypeError for other estimators, ValueError
-    for other operators.
+    Each of the `count` slowest processes is followed by its function over the lags of Transfer(lag, further), with 95 %
+    intervals shaded. `step` is the time between two rows, in `unit`. Below the diagonal, timescales are shorter than
+    the lag and cannot be estimated. Flat lines mean that the lag is long enough. Raises ImportError without matplotlib,
+    TypeError for other estimators, ValueError for other operators.
     """
-    found: dict[int, Array] = {}
-    ends: dict[int, Array] = {}
-    for model in [models] if isinstance(models, SpectralDecomposition) else models:
-        check_fitted(model, SpectralDecomposition)
-        if model.moments_.operator.lag is None:
-            raise ValueError(f"implied timescales are of Transfer(lag); the operator is {model.moments_.operator}")
-        times, around = model.timescales_[:, :count], model.timescale_errors_[:, :count]
-        found |= dict(zip(model.lags_.tolist(), step * times, strict=True))
-        if len(model.lags_) > 1:
-            ends |= dict(zip(model.lags_.tolist(), step * around, strict=True))
-    if not found:
-        raise ValueError("models are fits of Transfer(lag) at one lag or more; there is none")
+    check_fitted(model, SpectralDecomposition)
+    if model.moments_.operator.lag is None:
+        raise ValueError(f"implied timescales are of Transfer(lag); the operator is {model.moments_.operator}")
+    lags, times, ends = (step * v for v in (model.lags_, model.timescales_, model.timescale_errors_))
     axes = axes_of(ax)
-    lags = sorted(found)
-    for i in range(max(map(len, found.values()))):
-        some = [lag for lag in lags if len(found[lag]) > i and np.isfinite(found[lag][i])]
-        times, look = [found[lag][i] for lag in some], series_color(i)
-        axes.plot(np.multiply(step, some), times, markersize=4, label=f"process {i + 1}", **look)
-        if known := [lag for lag in some if lag in ends]:
-            low, high = np.array([ends[lag][i] for lag in known]).T
-            high = np.where(np.isfinite(high), high, 1e300)
-            axes.fill_between(np.multiply(step, known), low, high, color=look["color"], alpha=0.15, linewidth=0)
-    diagonal = np.linspace(0.8 * lags[0], 1.1 * lags[-1], 100) * step
+    for i in range(min(count, times.shape[1])):
+        some, look = np.isfinite(times[:, i]), series_color(i)
+        axes.plot(lags[some], times[some, i], markersize=4, label=f"process {i + 1}", **look)
+        low, high = ends[some, i].T
+        high = np.where(np.isfinite(high), high, 1e300)
+        axes.fill_between(lags[some], low, high, color=look["color"], alpha=0.15, linewidth=0)
+    diagonal = np.linspace(0.8 * lags[0], 1.1 * lags[-1], 100)
     axes.fill_between(diagonal, 1e-300, diagonal, color=FAINT, zorder=0)
-    drawn = np.concatenate([np.multiply(step, lags), *found.values()])
+    drawn = np.append(lags, times[:, :count])
     drawn = drawn[np.isfinite(drawn) & (drawn > 0)]
     axes.set(yscale="log", xlim=diagonal[[0, -1]], ylim=(0.6 * drawn.min(), 1.6 * drawn.max()))
     axes.set(xlabel=f"lag ({unit})", ylabel=f"implied timescale ({unit})")

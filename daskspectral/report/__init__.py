@@ -20,10 +20,9 @@ Read it from the top:
    command is given, else over the landmarks. A line for one column; rows colored by the values for two; the two most
    telling columns for more; along time for trajectories and fields, whose patterns follow as maps in their own units. A
    function is determined up to its sign, and up to mixtures within a group of the spectrum's table.
-4. **Landmarks**: where the kernel functions sit, and how many effective points are under each.
-5. **Choice**: the candidates of the automatic choice and their scores on rows held out. A flat top means that the
+4. **Choice**: the candidates of the automatic choice and their scores on rows held out. A flat top means that the
    choice hardly matters; a best candidate at the edge, that a better one may lie beyond.
-6. **Provenance**: what was measured, the version, the parameters, the fingerprint by which sums are known to add, and
+5. **Provenance**: what was measured, the version, the parameters, the fingerprint by which sums are known to add, and
    the settings of the command that made the model.
 
 Regressions show the error on rows left out by penalty, and the fitted function; invariant ones the share of each

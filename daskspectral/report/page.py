@@ -22,7 +22,6 @@ from daskspectral.engine.sampling import take_rows
 from daskspectral.estimators.base import Estimator
 from daskspectral.estimators.summary import Summary, environment, grouped, moments_of, summary_of
 from daskspectral.invariance import InvariantRegressor
-from daskspectral.kernels import Linear
 from daskspectral.moments import Moments
 from daskspectral.moments.intervals import agreeing
 from daskspectral.passes.selection import Selection
@@ -108,7 +107,7 @@ def save(
     """Write the report of a fitted estimator, or of moments, to a path or URL; it appears whole or not at all.
 
     `X` are the points of the fit, in any container that `fit` accepts: eigenfunctions are then drawn over them. The
-    `origin` is `about`, `settings` and `saved` of `render`, `storage_options` are as in `daskspectral.save`. Raises as
+    `origin` is `about` and `settings` of `render`, `storage_options` are as in `daskspectral.save`. Raises as
     `render` and `refuse_report` do.
     """
     refuse_report(path, overwrite)
@@ -122,20 +121,19 @@ def render(
     *,
     about: str | None = None,
     settings: str | None = None,
-    saved: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the report of a fitted estimator, or of moments, as one self-contained HTML text.
 
-    `about` names the model below the title, `settings` are those kept beside it, as YAML, and `saved` is the version
-    that wrote it. Raises ImportError without matplotlib, TypeError for what is no model of daskspectral, sklearn's
-    NotFittedError before `fit`, and ValueError for X with other columns than at the fit.
+    `about` names the model below the title, `settings` are those kept beside it, as YAML. Raises ImportError without
+    matplotlib, TypeError for what is no model of daskspectral, sklearn's NotFittedError before `fit`, and ValueError
+    for X with other columns than at the fit.
     """
     require_matplotlib()
     if not isinstance(model, (Estimator, Moments)):
         raise TypeError(f"a report is of a fitted estimator of daskspectral or of moments, got {type(model).__name__}")
     head = summary_of(model)
-    sections = [*_sections(model, X, head), _provenance(model, head, about=about, settings=settings, saved=saved)]
+    sections = [*_sections(model, X, head), _provenance(model, head, about=about, settings=settings)]
     version = importlib.import_module("daskspectral").__version__
     template = environment().get_template("report.html")
     return str(template.render(head=head, sections=sections, about=about or "", version=version))
@@ -163,7 +161,7 @@ def _sections(model: Any, X: Any, summary: Summary) -> list[Section]:
             found = [_levels(model, summary), *_prediction(model, X)]
         case SDPEmbedding() | DiffusionMap() | KernelEmbedding():
             found = [_spectrum(model, summary), *_embedding(model, X)]
-    return [*found, *_landmarks(model, X, summary), *_choice(model, summary)]
+    return [*found, *_choice(model, summary)]
 
 
 def _spectrum(model: Any, summary: Summary) -> Section:
@@ -354,21 +352,6 @@ def _embedding(model: Any, X: Any) -> list[Section]:
     return [Section("Embedding", [alt], [Picture(axes, alt)])]
 
 
-def _landmarks(model: Any, X: Any, summary: Summary) -> list[Section]:
-    """Return where the kernel functions sit; nothing without them, or for a linear kernel."""
-    places = View(model).landmarks
-    if places is None or isinstance(getattr(model, "kernel_", None), Linear):
-        return []
-    words = [f"{len(places)} landmarks; a function of the basis sits at each."]
-    if "support" in summary.details:
-        words.append(f"There are {summary.details['support']}.")
-    if places.shape[1] > 2:
-        words.append("Drawn are the two columns in which they spread most.")
-    points = None if X is None else View(model).sample(_views(model, X)[0], 2000)
-    picture = Picture(plot.landmarks(model, points), "The landmarks, and rows of the data.")
-    return [Section("Landmarks", words, [picture], reading="landmarks")]
-
-
 def _choice(model: Any, summary: Summary) -> list[Section]:
     """Return what was chosen and why; nothing for a model without a choice."""
     selection = getattr(model, "choice_", None)
@@ -386,9 +369,9 @@ def _choice(model: Any, summary: Summary) -> list[Section]:
     return [Section("Choice", words, pictures, {"All candidates": selection.table}, "choice")]
 
 
-def _provenance(model: Any, summary: Summary, *, about: str | None, settings: str | None, saved: str | None) -> Section:
+def _provenance(model: Any, summary: Summary, *, about: str | None, settings: str | None) -> Section:
     """Return where the model came from: sums, versions, parameters, the settings kept beside it."""
-    facts = {"file": about, "saved by": saved and f"daskspectral {saved}"}
+    facts = {"file": about}
     if (moments := moments_of(model)) is not None:
         facts |= {"rows read": grouped(moments.rows or moments.count), "fingerprint": moments.fingerprint}
     cells = [[name, str(value)] for name, value in facts.items() if value is not None]

@@ -26,7 +26,7 @@ from tests.report.common import MODELS, Page, model, rng, spectral
 
 pytestmark = doubtful
 
-SPECTRAL = ["Spectrum", "Eigenfunctions", "Landmarks", "Choice", "Provenance"]
+SPECTRAL = ["Spectrum", "Eigenfunctions", "Choice", "Provenance"]
 SECTIONS: dict[str, list[str]] = {
     **dict.fromkeys(("moons", "line", "table"), SPECTRAL),
     "cross": ["Spectrum", "Left singular functions", "Right singular functions", *SPECTRAL[2:]],
@@ -34,7 +34,7 @@ SECTIONS: dict[str, list[str]] = {
     "lattice": ["Spectrum", "Eigenfunctions", "Choice", "Provenance"],
     "turning": ["Spectrum", "Eigenfunctions", "Choice", "Provenance"],
     "field": ["Spectrum", "Eigenfunctions", "Patterns", "Choice", "Provenance"],
-    "hermite": ["Held out", "Prediction", "Landmarks", "Choice", "Provenance"],
+    "hermite": ["Held out", "Prediction", "Choice", "Provenance"],
     "invariant": ["Eigenspaces", "Prediction", "Provenance"],
     "sdp": ["Spectrum", "Embedding", "Provenance"],
     "moments": ["Provenance"],
@@ -80,9 +80,9 @@ def test_the_page_has_the_numbers_of_the_model() -> None:
     estimator, X = map(copy, model("moons"))
     estimator.trusted_ = np.array([True, True, False, True, False, True])
     estimator.doubts_ = ["TrustWarning: 3 of 4 values are doubtful"]
-    words = Page(report.render(estimator, X, about="moons.zarr", settings="command: fit\nseed: 7", saved="0.0.9")).words
+    words = Page(report.render(estimator, X, about="moons.zarr", settings="command: fit\nseed: 7")).words
     values = [f"{value:.6g}" for value in (*estimator.eigenvalues_[1:], *estimator.held_out_[1:])]
-    values += [estimator.moments_.fingerprint, f"{estimator.choice_.chosen.score:.5g}", "daskspectral 0.0.9", "seed: 7"]
+    values += [estimator.moments_.fingerprint, f"{estimator.choice_.chosen.score:.5g}", "seed: 7"]
     values += ["3 of 4 values are doubtful", "trusted3 of 5"]
     assert [text for text in values if text not in words] == []
     assert len(re.findall(r"λ[₀-₉] = [\d.]+ \(not trusted\)", words)) == 2
@@ -101,7 +101,7 @@ def test_names_from_the_data_are_text() -> None:
     covariance = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=2, random_state=0)
     labelled = covariance.fit(dsp.Rows(data, sample_dims="time$"))
     for text in (
-        report.render(named, frame, about=EVIL, settings=EVIL, saved=EVIL),
+        report.render(named, frame, about=EVIL, settings=EVIL),
         report.render(labelled, data),
         named._repr_html_(),
     ):
