@@ -59,7 +59,7 @@ that a file that names it finds it, with a line in the table of its docstring; a
 and these are a function or a few lines, in one or two places:
 
 - an option of a command: a line in `cli.options` (in `RARE` where few need it), its word at the command, and what it
-  makes in `cli.making`;
+  makes in `cli.running`;
 - a command: a function in a module of `cli`, and its line in `cli.entry.COMMANDS`; `guides.shell` names it;
 - an argument of `Rows`: a field of `data.rows.Rows`, and what reads it: `data.source`, of labels `data.labelled`;
 - a picture: a function in `plot`, in its `__all__` and the table of its docstring; `report.page` calls it;

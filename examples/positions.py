@@ -42,7 +42,6 @@ FUNCTIONS, VALUES = "positions.png", "positions_eigenvalues.png"
 ORDERS, FEWER = (30, 20), (20, 14)
 COUNT = 8  # eigenvalues, the constant's among them
 ROWS = 500_000  # of a task's part of the data
-SHOWN = 200_000  # positions that tell where functions are drawn
 
 LENGTH, WIDTH = 60.0, 40.0  # m, of the box around both ponds
 SHORES = (22.0, 38.0)  # where the western pond ends, and the eastern one begins
@@ -69,7 +68,7 @@ def main(n: int = 10_000_000, out: str | Path = ".", data: str | Path | None = N
         start = time.perf_counter()
         estimator = SpectralDecomposition(Laplacian(), FourierLattice(ORDERS), n_components=COUNT).fit(path)
         numbers["seconds to fit"] = time.perf_counter() - start
-        plot.save_figure(plot.eigenfunctions(estimator, path, max_points=SHOWN), pictures[0], overwrite=True)
+        plot.save_figure(plot.eigenfunctions(estimator, path), pictures[0], overwrite=True)
     fewer = clone(estimator).set_params(basis=FourierLattice(FEWER)).fit_moments(estimator.moments_)
     exact = solve_on_grid()
     draw(estimator, fewer, exact, pictures[1])

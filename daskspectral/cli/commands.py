@@ -14,7 +14,6 @@ import click
 from daskspectral.cli import settings
 from daskspectral.errors import printable
 
-HELP_ALL = "daskspectral.help_all"
 KEY = "daskspectral.cli"
 
 
@@ -83,14 +82,11 @@ def configure(context: click.Context, parameter: click.Parameter, value: str | N
         context.default_map = {**(context.default_map or {}), **found}
 
 
-SHOWN = 25
-"""Options of a command, beyond which those that few need are left to --help-all."""
-
-
 def help_all(context: click.Context, parameter: click.Parameter, value: bool) -> None:
-    """Print every option."""
+    """Print every option, hidden ones too."""
     if value and not context.resilient_parsing:
-        context.meta[HELP_ALL] = True
+        for option in context.command.params:
+            vars(option)["hidden"] = False
         click.echo(context.get_help(), color=context.color)
         context.exit()
 
@@ -103,18 +99,6 @@ class Command(click.Command):
         self.examples = tuple(examples)
         if examples:
             self.epilog = "\n".join(["\b", "Examples:", *(f"  daskspectral {line}" for line in examples)])
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the options; of many those that few need are counted alone, but for --help-all."""
-        options = (p for p in self.get_params(ctx) if isinstance(p, click.Option))
-        shown = [(p, record) for p in options if (record := p.get_help_record(ctx)) is not None]
-        few = len(shown) <= SHOWN or HELP_ALL in ctx.meta
-        kept = [record for p, record in shown if few or not getattr(p, "rare", False)]
-        with formatter.section("Options"):
-            formatter.write_dl(kept)
-        if len(kept) < len(shown):
-            formatter.write_paragraph()
-            formatter.write_text(f"{len(shown) - len(kept)} more options: --help-all")
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         given = list(args)

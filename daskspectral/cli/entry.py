@@ -14,7 +14,7 @@ from functools import partial
 import click
 
 from daskspectral import __version__
-from daskspectral.cli import data, embedding, inspecting, regression, spectral, using
+from daskspectral.cli import estimators, inspecting, spectral, using
 from daskspectral.cli.commands import Command, Formatter, echo
 from daskspectral.errors import Stopped, raise_on_signals
 
@@ -102,7 +102,7 @@ def command(context: click.Context, verbose: bool, debug: bool) -> None:
         own.setLevel(logging.INFO)
 
 
-for module in (data, embedding, inspecting, regression, spectral, using):
+for module in (estimators, inspecting, spectral, using):
     for found in vars(module).values():
         if isinstance(found, Command):
             command.add_command(found)

@@ -1,12 +1,15 @@
-"""`plot`, `report`, `verify` and `plan`: pictures and a page of a model, checks of a store, what a fit would take."""
+"""`plot`, `report`, `verify`, `plan` and `sample`: pictures of a model, checks of a store, a plan, rows to try."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import click
 
 from daskspectral.cli import settings
 from daskspectral.cli.commands import say, session, written
-from daskspectral.cli.options import Argument, verb
+from daskspectral.cli.options import SAMPLES, Argument, verb
+from daskspectral.cli.running import bar
 from daskspectral.cli.using import loaded
 
 
@@ -125,3 +128,18 @@ def plan(context: click.Context, command: str, arguments: tuple[str, ...]) -> No
     inner = found.make_context(command, words, parent=context)
     with inner:
         click.Command.invoke(found, inner)
+
+
+@verb(
+    Argument("name", type=click.Choice(SAMPLES)),
+    "n dimension noise dtype chunk-rows seed out overwrite progress storage-option",
+    examples=["sample two-moons --n 1e4 --out points.zarr", "sample ou --n 1e4 --seed 1 --out path.zarr"],
+)
+def sample(name: str, rows: int, out: str, **options: Any) -> None:
+    """Write points of a known distribution to a zarr array."""
+    from daskspectral.data.stores import open_zarr
+    from daskspectral.datasets import write
+
+    write(name, out, rows, **{**options, "progress": bar(options)})
+    columns = open_zarr(out).shape[1]
+    say(f"{name}: {out}, {rows} rows, {columns} columns", points=out, rows=rows, columns=columns)

@@ -1,4 +1,4 @@
-"""How a command runs: what is refused before any work, its plan, its bar and its scheduler."""
+"""What the options of a command make, what is refused before any work, and how a command runs: plan, bar, scheduler."""
 
 from __future__ import annotations
 
@@ -10,10 +10,172 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from daskspectral.cli.commands import Formatter, say, session, tell, written
-from daskspectral.cli.making import given
+from daskspectral.cli.options import number_of
 
 if TYPE_CHECKING:
+    from daskspectral.data.rows import Rows
+    from daskspectral.kernels import Kernel
+    from daskspectral.operators import Operator
     from daskspectral.passes.sums import PassPlan
+
+
+SHORT = ("potential", "drift", "diffusion", "direction")
+"""Fields with options of their own."""
+READ = ("sample_dims", "latitude", "anomaly", "detrend", "columns", "standardize", "on_invalid", "allow_missing")
+LANDMARKS = {
+    "landmarks": "count",
+    "landmark_method": "method",
+    "landmark_sample": "sample",
+    "spread": "spread",
+    "constant": "constant",
+    "exclude_landmarks": "exclude",
+}
+"""The options of landmarks, and what they set."""
+
+
+def given(options: Mapping[str, Any], *names: str, **renamed: str) -> dict[str, Any]:
+    """The options with a value by the parameters that they set, which have their names unless they are `renamed`."""
+    wanted = {**{name: name for name in names}, **renamed}
+    return {to: options[name] for name, to in wanted.items() if options.get(name) is not None}
+
+
+def is_given(name: str) -> bool:
+    """Whether an option of the command that runs was given, and not as its default, which settings of a result have."""
+    context = click.get_current_context()
+    if context.get_parameter_source(name) is click.core.ParameterSource.DEFAULT:
+        return False
+    option = next(option for option in context.command.params if option.name == name)
+    return bool(context.params[name] != option.default)
+
+
+def rows_of(data: Any, options: Mapping[str, Any], **more: Any) -> Rows:
+    """DATA as the options of the command say that they are read."""
+    from daskspectral.data.rows import Rows
+
+    return Rows(data, **given(options, *READ), **more)
+
+
+def opened(points: str, options: Mapping[str, Any]) -> tuple[Any, int]:
+    """Return POINTS and the number of their columns, 0 for an array of another shape, which the estimator refuses."""
+    from daskspectral.data.columns import Wanted
+    from daskspectral.data.containers import reader_of
+    from daskspectral.data.labelled import stack_rows
+
+    wanted = Wanted.by_user(options.get("columns"))
+    stacked = stack_rows(points, sample_dims=options["sample_dims"], latitude=options["latitude"], wanted=wanted)
+    if stacked is not None:
+        return points, stacked.layout.width
+    shape = reader_of(points, "POINTS").shape
+    return points, shape[1] if len(shape) == 2 else 0
+
+
+def kernel_of(options: Mapping[str, Any]) -> Kernel | str:
+    """The kernel that the options name; the word auto leaves it to the data. Raises ValueError for an unknown name."""
+    from daskspectral.kernels import parse
+
+    text = str(options["kernel"])
+    return text if text == "auto" else parse(text)
+
+
+def functions_of(options: Mapping[str, Any], width: int) -> Any:
+    """The basis that the options name, for POINTS of so many columns.
+
+    Raises click's UsageError for options of another basis.
+    """
+    from daskspectral.basis import FourierLattice, Landmarks, NeuralBasis
+    from daskspectral.choosing.landmarks import by_column
+    from daskspectral.data.columns import are_names, check_columns
+
+    lattice, network = options["lattice"], options.get("network")
+    kernel, periods = kernel_of(options), options["periods"]
+    if lattice is None and network is None:
+        return Landmarks(kernel, periods=periods, **given(options, **LANDMARKS))
+    if lattice is not None and network is not None:
+        raise click.UsageError("--network and --lattice are two bases; give one of them")
+    for name in LANDMARKS:
+        if name in options and is_given(name):
+            raise click.UsageError(f"--{name.replace('_', '-')} is for landmarks, without --lattice or --network")
+    if network is not None or lattice == "auto":
+        for name in ("kernel", "periods"):
+            if is_given(name):
+                raise click.UsageError(f"--{name} is for landmarks, or for --lattice with its highest frequency")
+        return lattice if network is None else NeuralBasis(network)
+    if periods is not None and width:
+        columns = options["columns"]
+        width, columns = (len(columns), None) if are_names(columns) else (width, check_columns(columns, width))
+        periods = by_column(periods, width, columns)
+    return FourierLattice(lattice if len(lattice) > 1 else lattice[0], kernel=kernel, periods=periods or None)
+
+
+def solver_of(options: Mapping[str, Any]) -> Any:
+    """The solver that the options name. Raises click's UsageError for options of the other one."""
+    from daskspectral.solvers import Cut, Penalised
+
+    if options["solver"] == "penalised":
+        for name, default in {"rtol": None, "ridge": 0.0}.items():
+            if options[name] != default:  # a result's settings have the defaults too
+                raise click.UsageError(f"--{name} is for --solver cut")
+        return Penalised(options["penalty"])
+    if options["penalty"] != "auto":
+        raise click.UsageError("--penalty is for --solver penalised")
+    return Cut(options["rtol"], ridge=options["ridge"])
+
+
+def operator_of(options: Mapping[str, Any], dimension: int) -> Operator:
+    """The operator that the options name, of points with `dimension` columns.
+
+    Raises click's UsageError unless fields and views are those that the operator reads, and as `operators.names.parse`.
+    """
+    from daskspectral.manifolds.names import parse_manifold
+    from daskspectral.operators import names
+
+    text: str = options["operator"]
+    head, *words = text.split(":")
+    manifold = options["manifold"]
+    read = {
+        "manifold": None if manifold is None else parse_manifold(manifold, dimension),
+        "density": options["density"],
+        "lag": options["lag"],
+        "further": options["further"],
+        "diffusion": number_of(options["diffusion"]) if head == "generator" else None,
+        "coefficients": options["coefficients"] or None,
+        "views": 1 + len(options["views"]) if head == "augmentation" else None,
+    }
+    if head == "transfer" and not words and options["lag"] is None:
+        raise click.UsageError("--operator transfer needs --lag, the rows or the time from a state to its future")
+    found = names.parse(text, **read)
+    if options["trajectories"] and found.lag is None:
+        raise click.UsageError(f"--trajectory is for --operator transfer, and {text} reads rows one by one")
+    if len(options["views"]) != (0 if found.lag is not None else len(found.views) - 1):
+        raise click.UsageError(f"--operator {text} has {len(found.views) - 1} --view; {len(options['views'])} given")
+    fields = fields_of(options)
+    if wrong := sorted(fields.keys() ^ found.data_fields):
+        reads = ", ".join(f"--field {name}=PATH" for name in sorted(found.data_fields)) or "no --field"
+        raise click.UsageError(f"--operator {text} reads {reads}; {wrong[0]} is missing, or given for nothing")
+    return found
+
+
+def fields_of(options: Mapping[str, Any]) -> dict[str, str]:
+    """The paths of the fields by name. Raises click's UsageError for one given twice."""
+    pairs = [*options["fields"], *((name, options[name]) for name in SHORT if options.get(name) is not None)]
+    pairs = [(name, path) for name, path in pairs if name != "diffusion" or number_of(path) is None]
+    names = [name for name, _ in pairs]
+    repeated = [name for name in names if names.count(name) > 1]
+    if repeated:
+        raise click.UsageError(f"the field {repeated[0]} is given twice")
+    return dict(pairs)
+
+
+def points_of(points: Any, options: Mapping[str, Any]) -> Any:
+    """The points, a list of several trajectories, or a tuple of the points and their other views.
+
+    Raises click's UsageError for weights of several trajectories.
+    """
+    if options.get("trajectories"):
+        if options["weights"] is not None:
+            raise click.UsageError("--weights are for one trajectory; those of several are given in Python, as a list")
+        return [points, *options["trajectories"]]
+    return (points, *options["views"]) if options["views"] else points
 
 
 def refuse(options: Mapping[str, Any], *inputs: str | None) -> None:
@@ -27,17 +189,6 @@ def refuse(options: Mapping[str, Any], *inputs: str | None) -> None:
         from daskspectral.engine.checkpoint import checkpoint_directory
 
         checkpoint_directory(options["checkpoint"])
-
-
-def refuse_same(out: str, option: str, other: str) -> None:
-    """Raise click's UsageError where one of two outputs would be in the other."""
-    from daskspectral.data.writing import refuse_input
-
-    try:
-        refuse_input(out, other)
-        refuse_input(other, out)
-    except ValueError:
-        raise click.UsageError(f"--out {out} and {option} {other} need places of their own") from None
 
 
 def finish(model: Any, options: Mapping[str, Any], what: str = "model") -> None:

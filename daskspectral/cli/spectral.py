@@ -7,21 +7,27 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from daskspectral.cli.commands import say, session
-from daskspectral.cli.making import (
+from daskspectral.cli.options import BASIS, LABELLED, OPERATOR, RUN, SAVED, VALID, Argument, verb
+from daskspectral.cli.running import (
     LANDMARKS,
+    bar,
     fields_of,
+    finish,
     functions_of,
     given,
     is_given,
     kernel_of,
     opened,
     operator_of,
+    planned,
     points_of,
+    refuse,
     rows_of,
+    saving,
+    say_plan,
+    scheduler,
     solver_of,
 )
-from daskspectral.cli.options import BASIS, LABELLED, OPERATOR, RUN, SAVED, VALID, Argument, verb
-from daskspectral.cli.running import bar, finish, planned, refuse, saving, say_plan, scheduler
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,13 +9,22 @@ import click
 
 from daskspectral.cli import settings
 from daskspectral.cli.commands import say, tell, written
-from daskspectral.cli.making import fields_of, given, points_of, rows_of
 from daskspectral.cli.options import MEASURE, OPTIONS, RUN, VALID, verb
-from daskspectral.cli.running import bar, refuse, scheduler
+from daskspectral.cli.running import bar, fields_of, given, points_of, refuse, rows_of, scheduler
 
 if TYPE_CHECKING:
     from daskspectral.moments.solution import SpanScore
     from daskspectral.spectral import SpectralDecomposition
+
+
+FOLLOWING = {
+    "right": "transform_right",
+    "sets": "memberships",
+    "committor": "committor",
+    "passage_time": "passage_time",
+    "equilibrium": "equilibrium_weights",
+}
+"""Options of `transform` in place of the functions, and their methods."""
 
 
 @verb(
@@ -27,17 +36,7 @@ if TYPE_CHECKING:
         "transform koopman.zarr path.zarr --committor left.zarr,right.zarr --out committor.zarr",
     ],
 )
-def transform(
-    model: str,
-    points: str,
-    right: bool,
-    sets: int | None,
-    committor: tuple[str, ...] | None,
-    passage_time: tuple[str, ...] | None,
-    equilibrium: bool,
-    trust: tuple[str, ...],
-    **options: Any,
-) -> None:
+def transform(model: str, points: str, trust: tuple[str, ...], **options: Any) -> None:
     """Evaluate the functions of MODEL at every row of POINTS.
 
     Options evaluate what follows of them for metastable or given sets.
@@ -46,23 +45,14 @@ def transform(
 
     out = options["out"]
     refuse(options, model, points)
-    estimator, far = loaded(model, trust), given(options, "extrapolate")
+    estimator = loaded(model, trust)
     if not isinstance(estimator, TransformerMixin):
-        raise ValueError(
-            f"{model} holds {type(estimator).__name__}, which predicts: `daskspectral predict {model} {points} "
-            f"--out {out}`"
-        )
-    asked = [right, sets is not None, bool(committor), bool(passage_time), equilibrium]
-    if sum(asked) > 1:
+        raise ValueError(f"{model} holds {type(estimator).__name__}, which predicts: take `daskspectral predict`")
+    asked = [name for name, value in given(options, *FOLLOWING).items() if value is not False]
+    if len(asked) > 1:
         raise click.UsageError("--right, --sets, --committor, --passage-time and --equilibrium: give one of them")
-    functions = _right(estimator, model) if right else estimator.transform
-    if sets is not None:
-        functions = _sets(estimator, sets, rows_of(points, options))
-    if equilibrium:
-        functions = _of_transfer(estimator, "--equilibrium").equilibrium_weights
-    if committor or passage_time:
-        functions = _passage(estimator, committor, passage_time, rows_of(points, options))
-    shape = _write(functions, points, options, **far)
+    functions = _following(estimator, asked[0], points, options) if asked else estimator.transform
+    shape = _write(functions, points, options, **given(options, "extrapolate"))
     *rows, columns = shape if len(shape) > 1 else (*shape, 1)
     written("embedding", out, f", {prod(rows)} rows, {columns} components", rows=prod(rows), components=columns)
 
@@ -80,10 +70,7 @@ def predict(model: str, points: str, gradient: bool, trust: tuple[str, ...], **o
     refuse(options, model, points)
     estimator = loaded(model, trust)
     if not isinstance(estimator, Regressor):
-        raise ValueError(
-            f"{model} holds {type(estimator).__name__}, which is no regressor: `daskspectral transform {model} "
-            f"{points} --out {out}`"
-        )
+        raise ValueError(f"{model} holds {type(estimator).__name__}, no regressor: take `daskspectral transform`")
     what, function = ("gradient", estimator.predict_gradient) if gradient else ("prediction", estimator.predict)
     rows, *shape = _write(function, points, options)
     columns = prod(shape)
@@ -180,44 +167,29 @@ def loaded(path: str, trust: tuple[str, ...]) -> Any:
     return model
 
 
-def _right(estimator: Any, path: str) -> Any:
-    from daskspectral.spectral import SpectralDecomposition
+def _following(estimator: Any, option: str, points: str, options: dict[str, Any]) -> Any:
+    """Return what an option asks for in place of the functions."""
+    function, value = getattr(estimator, FOLLOWING[option], None), options[option]
+    if function is None:
+        raise click.UsageError(f"--{option.replace('_', '-')} is not for {type(estimator).__name__}")
+    if option == "sets":
+        _say_sets(estimator.metastable_sets(value, rows_of(points, options)))
+    if option in ("committor", "passage_time"):
+        if len(value) > 2 or (option == "committor" and len(value) < 2):
+            raise click.UsageError("give --committor A.zarr,B.zarr, or --passage-time A.zarr, or A.zarr,B.zarr")
+        estimator.first_passage(rows_of(points, options), *value)
+    return function
 
-    spectral = isinstance(estimator, SpectralDecomposition)
-    if not spectral or not estimator.solver_.two_sided:
-        what = "has eigenvalues" if spectral else f"holds {type(estimator).__name__}"
-        raise click.UsageError(f"--right is for models with singular values, and {path} {what}")
-    return estimator.transform_right
 
-
-def _sets(estimator: Any, count: int, rows: Any) -> Any:
-    """The memberships in metastable sets that are found among rows, and what is known of the sets, which is said."""
+def _say_sets(found: Any) -> None:
+    """Say what is known of metastable sets."""
     from daskspectral.estimators.summary import named_lines, plain
 
-    found = _of_transfer(estimator, "--sets").metastable_sets(count, rows)
     shares, times = (_texts(values) for values in (found.probabilities, found.passage_times))
     widest = f"{found.gap:.3g}, {found.suggested} sets have the widest"
     negative = f"{100 * found.negative:.2g} % of other rows have a membership below 0"
     named = {"share": shares, "passage": f"{times} rows", "gap": widest, "negative": negative}
     say("\n".join(named_lines(named)), sets=plain(found))
-    return estimator.memberships
-
-
-def _of_transfer(estimator: Any, option: str) -> Any:
-    from daskspectral.spectral import SpectralDecomposition
-
-    if not isinstance(estimator, SpectralDecomposition):
-        raise click.UsageError(f"{option} is for models of `daskspectral fit --operator transfer`")
-    return estimator
-
-
-def _passage(estimator: Any, committor: Any, time: Any, rows: Any) -> Any:
-    """The committor or the mean first passage time between the sets of these arrays, measured in rows."""
-    estimator = _of_transfer(estimator, "--committor" if committor else "--passage-time")
-    if len(committor or time) > 2 or (committor and len(committor) < 2):
-        raise click.UsageError("give --committor A.zarr,B.zarr, or --passage-time A.zarr, or A.zarr,B.zarr")
-    estimator.first_passage(rows, *(committor or time))
-    return estimator.committor if committor else estimator.passage_time
 
 
 def _texts(values: Any) -> str:

@@ -26,8 +26,8 @@ from daskspectral.embedding.landmark_passes import Passes, plan_embedding
 from daskspectral.embedding.stages import SOLVERS
 from daskspectral.embedding.summary import embedding, kernel_matrix, proved
 from daskspectral.engine import Run, plan_rows
-from daskspectral.engine.accelerators import chosen_device
 from daskspectral.engine.checkpoint import Checkpoint, leased
+from daskspectral.engine.memory import chosen_device
 from daskspectral.engine.run import checkpoint_signals
 from daskspectral.errors import RankWarning, TrustWarning, warn_user
 from daskspectral.estimators.reading import reads

@@ -30,7 +30,7 @@ from daskspectral.data.remote import using
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation, Source
 from daskspectral.data.writing import refuse_existing, refuse_input
-from daskspectral.engine.accelerators import chosen_device
+from daskspectral.engine.memory import chosen_device
 from daskspectral.estimators.reading import (
     LABELS,
     NAMES,

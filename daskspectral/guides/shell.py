@@ -16,7 +16,8 @@ those of the README.
     daskspectral update model.zarr points.zarr --out newer.zarr
     daskspectral regress x.npy y.npy --landmarks 100 --out regressor.zarr
     daskspectral predict regressor.zarr x.npy --out predictions.zarr
-    daskspectral embed x.npy --out sdp.zarr --embedding coordinates.zarr
+    daskspectral embed x.npy --out sdp.zarr
+    daskspectral transform sdp.zarr x.npy --out coordinates.zarr
 
 - `sample` writes test distributions of any size; `verify` checks metadata, listing and checksums of a zarr store, and
   shows the range, mean and NaN of each column. Commands read .npy, .parquet, .csv, .tsv and .nc files as they do zarr.

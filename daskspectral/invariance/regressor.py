@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from daskspectral.basis import EquivariantBasis, InvariantBasis
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source, open_regression
-from daskspectral.engine.accelerators import chosen_device
 from daskspectral.engine.checkpoint import leased
+from daskspectral.engine.memory import chosen_device
 from daskspectral.estimators.reading import reads
 from daskspectral.estimators.records import remembered
 from daskspectral.estimators.regressor import Regressor

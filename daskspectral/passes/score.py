@@ -13,7 +13,7 @@ from daskspectral.data.integrity import Snapshot
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source, check_widths, open_data, open_regression
 from daskspectral.engine import Run, plan_rows
-from daskspectral.engine.accelerators import chosen_device
+from daskspectral.engine.memory import chosen_device
 from daskspectral.errors import renumbered
 from daskspectral.moments import NUMBER, Moments
 from daskspectral.moments.lattice import dense

@@ -27,8 +27,7 @@ Each that draws one picture takes `ax=`, axes to draw into, and returns the axes
 """
 
 from daskspectral.plot.canvas import level_lines, mollweide
-from daskspectral.plot.common import figure_of
-from daskspectral.plot.files import refuse_picture, save_figure
+from daskspectral.plot.common import figure_of, refuse_picture, save_figure
 from daskspectral.plot.functions import (
     eigenfunction,
     eigenfunctions,

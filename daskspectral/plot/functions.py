@@ -27,6 +27,7 @@ from daskspectral.plot.common import (
 from daskspectral.plot.views import View
 from daskspectral.spectral import SpectralDecomposition
 from daskspectral.spectral.functions import in_the_field
+from daskspectral.validation import check_integer
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Array = NDArray[np.floating[Any]]
+MOST = 20_000  # rows that are drawn
 CLASSES = 6  # distinct labels that have a color each
 
 
@@ -44,7 +46,6 @@ def eigenfunction(
     *,
     right: bool = False,
     ax: Axes | None = None,
-    max_points: int = 20_000,
 ) -> Axes:
     """Draw one eigenfunction over a sample of the rows of X, with axes, units and a color bar.
 
@@ -70,7 +71,7 @@ def eigenfunction(
         axes = draw_field(maps[0], ax)
         axes.set_title(value_label(estimator, component))
         return axes
-    canvas = View(estimator, right).canvas(X, max_points)
+    canvas = View(estimator, right).canvas(X, MOST)
     axes, end = axes_of(ax, (4.8, 4.2 * (canvas.shape or 0.8))), canvas.largest([component])
     drawn = canvas.draw(axes, component, -end, end)
     axes.set_title(value_label(estimator, component))
@@ -110,7 +111,7 @@ def series(
     return axes
 
 
-def eigenfunctions(estimator: SpectralDecomposition, X: Any, *, count: int = 16, max_points: int = 20_000) -> Figure:
+def eigenfunctions(estimator: SpectralDecomposition, X: Any, *, count: int = 16) -> Figure:
     """Draw the first `count` eigenfunctions of a fitted estimator over a sample of the rows of X, a panel for each.
 
     Where the operator has singular values, they are its left singular functions; of complex ones the real part is
@@ -123,13 +124,12 @@ def eigenfunctions(estimator: SpectralDecomposition, X: Any, *, count: int = 16,
     the field on the function, what the field does where the function rises by 1, in its own units (`to_xarray` has it
     as `..._pattern`).
 
-    X (n, d) is one array of any kind that `fit` takes; `max_points` of its valid rows are drawn at random. The axes
+    X (n, d) is one array of any kind that `fit` takes; 20 000 of its valid rows at most are drawn at random. The axes
     are in the units of X, also where the estimator standardizes. Raises ImportError without matplotlib, TypeError for
     other estimators, ValueError for X with another number of columns than at the fit, or without a valid row.
     """
     check_fitted(estimator)
-    if count < 1 or max_points < 1:
-        raise ValueError(f"count and max_points must be 1 or more; they are {count} and {max_points}")
+    check_integer("count", count)
     numbers = range(min(count, len(values_of(estimator))))
     if maps := maps_of(estimator, X, numbers):
         titles = [value_label(estimator, numbers[k % len(numbers)]) for k in range(len(maps))]
@@ -137,7 +137,7 @@ def eigenfunctions(estimator: SpectralDecomposition, X: Any, *, count: int = 16,
         for one, ax in zip(maps, axes, strict=True):
             draw_field(one, ax)
         return figure
-    canvas = View(estimator).canvas(X, max_points)
+    canvas = View(estimator).canvas(X, MOST)
     figure, axes = panels([value_label(estimator, i) for i in numbers], aspect=canvas.shape or 1.0)
     for i, ax in zip(numbers, axes, strict=True):
         end = canvas.largest([i])
@@ -188,14 +188,13 @@ def embedding(
     label: str = "",
     components: tuple[int, int] | None = None,
     name: str = "component",
-    max_points: int = 20_000,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw rows in two of their coordinates (n, k), such as those of `transform`, colored by any variable.
 
     `color` (n,) are numbers, which get a color bar with the `label`, or labels of up to six classes, which get a
     legend; more numbers than that many whole ones are a scale. `components` are the two columns of the coordinates,
-    by default the first two that vary. Of more than `max_points` rows every so manieth is drawn. Raises ImportError
+    by default the first two that vary. Of more than 20 000 rows, equally many apart are drawn. Raises ImportError
     without matplotlib, ValueError where shapes do not go together.
     """
     values = np.asarray(coordinates)
@@ -206,7 +205,7 @@ def embedding(
     if color is not None and np.shape(color) != (len(values),):
         raise ValueError(f"color has a value for each of the {len(values)} rows; its shape is {np.shape(color)}")
     axes = axes_of(ax, (4.6, 3.6))
-    some = slice(None, None, max(1, math.ceil(len(values) / max_points)))
+    some = slice(None, None, max(1, math.ceil(len(values) / MOST)))
     x, y = (values[some, c].real for c in components)
     look: dict[str, Any] = {"s": 5, "linewidths": 0, "rasterized": True}
     variable = np.zeros(len(x)) if color is None else np.asarray(color)[some]

@@ -18,8 +18,8 @@ from daskspectral.choosing.prior import regress_on_lattice
 from daskspectral.choosing.side import Side
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source, open_regression
-from daskspectral.engine.accelerators import chosen_device
 from daskspectral.engine.checkpoint import leased
+from daskspectral.engine.memory import chosen_device
 from daskspectral.errors import ParameterError
 from daskspectral.estimators.reading import reads
 from daskspectral.estimators.records import remembered

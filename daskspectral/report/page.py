@@ -30,13 +30,13 @@ from daskspectral.plot.common import (
     figure_of,
     has_right_view,
     is_singular,
+    refuse_file,
     require_matplotlib,
     still,
     value_label,
     values_of,
     vanishing,
 )
-from daskspectral.plot.files import refuse_file
 from daskspectral.plot.functions import draw_field, draw_series
 from daskspectral.plot.views import View
 from daskspectral.regression import HermiteRegressor

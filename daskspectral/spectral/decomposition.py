@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from daskspectral.basis import Basis, Landmarks
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source, in_rows, open_data
-from daskspectral.engine.accelerators import chosen_device
 from daskspectral.engine.checkpoint import leased
+from daskspectral.engine.memory import chosen_device
 from daskspectral.estimators.reading import reads
 from daskspectral.moments.trust import UNCERTAIN, uncertainty
 from daskspectral.operators import Operator

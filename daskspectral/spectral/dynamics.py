@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from daskspectral.basis import at_landmarks
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source, open_data, open_trajectories
-from daskspectral.engine.accelerators import chosen_device
+from daskspectral.engine.memory import chosen_device
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.estimators.reading import reads

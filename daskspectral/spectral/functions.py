@@ -19,7 +19,7 @@ from daskspectral.data.layout import Layout, free_names, plain
 from daskspectral.data.loaded import loaded
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation
-from daskspectral.engine.accelerators import chosen_device, device_here
+from daskspectral.engine.memory import chosen_device, device_here
 from daskspectral.estimators.base import MeasuredEstimator
 from daskspectral.estimators.reading import LABELS, reads
 from daskspectral.estimators.records import provenance, remembered

@@ -14,7 +14,7 @@ from daskspectral.basis.outside import outside_of
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.source import Source, lag_in_rows, open_data
 from daskspectral.data.stopped import open_stopped
-from daskspectral.engine.accelerators import chosen_device
+from daskspectral.engine.memory import chosen_device
 from daskspectral.engine.sampling import draw_rows, take_rows
 from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.estimators.reading import reads

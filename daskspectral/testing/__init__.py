@@ -34,11 +34,9 @@ Functions with their gradients:
 check returns None, or raises AssertionError with what is wrong, where and by how much.
 """
 
-from daskspectral.testing.basis import check_basis
+from daskspectral.testing.basis import check_basis, check_kernel
 from daskspectral.testing.form import check_form
-from daskspectral.testing.kernel import check_kernel
-from daskspectral.testing.space import check_group, check_manifold
-from daskspectral.testing.spectrum import check_estimator, check_operator, check_solver
+from daskspectral.testing.spectrum import check_estimator, check_group, check_manifold, check_operator, check_solver
 
 __all__ = [
     "check_basis",

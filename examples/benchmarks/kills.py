@@ -32,13 +32,13 @@ import daskspectral as dsp
 from daskspectral.cli import main as command
 
 IMPORTED = ["daskspectral.estimators", "daskspectral.cli.entry", "daskspectral.estimators.summary"]
-IMPORTED += [f"daskspectral.cli.{name}" for name in ("embedding", "regression", "spectral", "using")]
+IMPORTED += [f"daskspectral.cli.{name}" for name in ("estimators", "spectral", "using")]
 LINES = {
     "fit": "fit points.zarr --landmarks 40 --components 4 --kernel gaussian:1 --checkpoint run --checkpoint-every 0",
     "save": "",  # from Python
     "transform": "transform base.zarr points.zarr",
     "update": "update base.zarr grown.zarr",
-    "embed": "embed points.zarr --map diffusion --bandwidth 1 --embedding rows.zarr",
+    "embed": "embed points.zarr --map diffusion --bandwidth 1",
     "regress": "regress points.zarr y.zarr --kernel gaussian:1 --landmarks 40",
 }
 OUT, ROWS = "out.zarr", "rows.zarr"

@@ -70,6 +70,7 @@ def options() -> tuple[tuple[str, Any], ...]:
 
 def shown(option: Any) -> str | None:
     """The default that the help of an option names."""
+    option.hidden = False
     record = option.get_help_record(click.Context(command))
     text = " ".join(record[1].split())
     found = re.search(r"\[default: ([^];]*)", text) or re.search(r"(?:^|[:;,] )([^:;,]+) by default", text)
@@ -119,7 +120,7 @@ def test_words_of_options_are_those_of_the_package() -> None:
     solvers = tuple(name.replace("_", "-") for name in InvariantSolver.family())
     wanted = {
         **dict.fromkeys([("fit", "landmark_method"), ("embed", "landmark_method")], landmarks.METHODS),
-        **dict.fromkeys([("embed", "extrapolate"), ("transform", "extrapolate")], parameters.EXTRAPOLATE),
+        ("transform", "extrapolate"): parameters.EXTRAPOLATE,
         **{("embed", "method"): sdp.METHODS, ("invariant", "solver"): solvers},
         ("sample", "name"): tuple(SAMPLES),
     }

@@ -30,19 +30,15 @@ def arrays(folder: Path) -> None:
 
 @doubtful
 def test_the_semidefinite_embedding() -> None:
-    told = done(
-        "embed arc.zarr --bandwidth 0.5 --method exact --columns 0:2 --seed 3 --tolerance 1e-6 --out m.zarr "
-        "--embedding e.zarr"
-    )
+    told = done("embed arc.zarr --bandwidth 0.5 --method exact --columns 0:2 --seed 3 --tolerance 1e-6 --out m.zarr")
     model = dsp.load("m.zarr")
     ascent = dsp.solvers.Ascent(tolerance=1e-6)
     again = dsp.SDPEmbedding(0.5, method="exact", solver=ascent, random_state=3)
     again.fit(dsp.Rows("arc.zarr", columns=[0, 1]))
     np.testing.assert_array_equal(model.spectrum_, again.spectrum_)
-    np.testing.assert_allclose(written("e.zarr"), np.asarray(again.embedding_), rtol=0, atol=1e-8)
     assert done("info m.zarr") in told
     done("transform m.zarr arc.zarr --out t.zarr")
-    np.testing.assert_array_equal(written("t.zarr"), written("e.zarr"))
+    np.testing.assert_allclose(written("t.zarr"), np.asarray(again.embedding_), rtol=0, atol=1e-8)
     line = "embed arc.zarr --bandwidth 0.5 --method lowrank --landmarks 40 --max-passes 2 --checkpoint c --overwrite"
     for _ in range(2):  # the second goes on where the first stopped
         with pytest.warns(match="not proved optimal"):
@@ -62,12 +58,13 @@ def test_metastable_sets_and_pictures_of_lags() -> None:
         done(f"plot t.zarr --kind {kind} --out {kind}.png")
         assert Path(f"{kind}.png").stat().st_size > 1000
     done("embed arc.zarr --map diffusion --bandwidth 0.5 --out d.zarr")
-    assert "--sets is for models of" in call("transform d.zarr arc.zarr --sets 2 --out c.zarr").output
+    assert "--sets" in call("transform d.zarr arc.zarr --sets 2 --out c.zarr").output
 
 
 def test_a_diffusion_map() -> None:
     line = "embed arc.zarr --bandwidth median --map diffusion --components 3 --time 2 --density 1 --out m.zarr"
-    described = done(f"{line} --embedding e.zarr")
+    described = done(line)
+    done("transform m.zarr arc.zarr --out e.zarr")
     again = dsp.DiffusionMap("median", n_components=3, time=2, alpha=1, random_state=0).fit(ARC)
     np.testing.assert_allclose(written("e.zarr"), again.embedding_, rtol=0, atol=1e-10)
     assert f"method      exact, all 120 points\nbandwidth   {again.bandwidth_:g}, median\n" in described

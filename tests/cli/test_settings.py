@@ -105,7 +105,7 @@ REFUSED = {
     "wrong kind": "right: 3",
     "a word": 'on-invalid: "\\e[2J"',
     "a tag": f"on-invalid: {TAG}",
-    "deep lists": f"on-invalid: {'[' * 20000}",
+    "deep lists": f"on-invalid: {'[' * 3000}",
     "references": "on-invalid: &a0 [x, x]\nright: [*a0, *a0]",
     "no text": "on-invalid: \x00",
 }

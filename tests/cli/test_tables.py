@@ -78,7 +78,6 @@ LINES = [  # the inputs do not exist: an error about them would come too late
     "fit no.zarr --out OUT",
     "fit no.zarr --out m.zarr --checkpoint OUT",
     "fit no.zarr --out m.zarr --plot OUT",
-    "embed no.zarr --bandwidth 1 --out m.zarr --embedding OUT",
     "embed no.zarr --bandwidth 1 --method lowrank --out m.zarr --checkpoint OUT",
     "regress no.zarr no.zarr --out OUT",
     "transform no.zarr no.zarr --out OUT",

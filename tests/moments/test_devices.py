@@ -11,7 +11,7 @@ from daskspectral import basis as bases
 from daskspectral import operators
 from daskspectral.basis.edges import BoxEdge
 from daskspectral.devices import HOST, Device
-from daskspectral.engine.accelerators import chosen_device
+from daskspectral.engine.memory import chosen_device
 from daskspectral.kernels import Exponential, Gaussian, Matern, Periodic, Polynomial
 from daskspectral.manifolds import PeriodicBox
 from daskspectral.moments import Measure
