@@ -52,7 +52,6 @@ def test_pictures_are_drawn_into_the_given_axes(plane: Any, rotation: Any) -> No
         "spectrum": lambda ax: plot.spectrum(model, ax=ax),
         "choice": lambda ax: plot.choice(automatic, ax=ax),
         "eigenfunction": lambda ax: plot.eigenfunction(model, x, 1, ax=ax),
-        "series": lambda ax: plot.series(model, x, 1, ax=ax),
         "embedding": lambda ax: plot.embedding(model.transform(x), ax=ax),
         "timescales": lambda ax: plot.timescales(fitted(rotation, Transfer(5)), ax=ax),
         "test": lambda ax: plot.chapman_kolmogorov(fitted(rotation, Transfer(5, further=(2,))), ax=ax),
@@ -114,21 +113,10 @@ def test_points_on_the_sphere_are_drawn_by_longitude_and_latitude() -> None:
     np.testing.assert_allclose(fitted(x, count=30).transform(rows)[:, 1], axes.collections[0].get_array(), atol=1e-6)
 
 
-def test_a_series_has_the_times_of_its_rows() -> None:
-    times = np.arange("2000-01", "2010-01", dtype="M8[M]").astype("M8[ns]")
-    values = np.random.default_rng(0).standard_normal((120, 3)) * [3, 2, 1]
-    data = xr.DataArray(values, {"time": times}, ("time", "place"))
-    model = dsp.SpectralDecomposition(Covariance(), n_components=2, random_state=0).fit(data)
-    axes = plot.series(model, data, 0, start=12, length=24)
-    np.testing.assert_array_equal(axes.lines[-1].get_xdata(), times[12:36])
-    np.testing.assert_allclose(axes.lines[-1].get_ydata(), model.transform(data)[12:36, 0])
-    assert (axes.get_xlabel(), axes.get_title()[:5]) == ("time", "λ₀ = ")
-
-
 def test_an_embedding_is_colored_by_any_variable() -> None:
     rng = np.random.default_rng(0)
     values, number = rng.standard_normal((500, 3)), rng.random(500)
-    axes = plot.embedding(values, color=number, label="depth (m)", components=(2, 0))
+    axes = plot.embedding(values[:, [2, 0]], color=number, label="depth (m)")
     np.testing.assert_array_equal(axes.collections[0].get_offsets(), values[:, [2, 0]])
     np.testing.assert_array_equal(axes.collections[0].get_array(), number)
     assert plot.figure_of(axes).axes[1].get_ylabel() == "depth (m)"
@@ -141,7 +129,7 @@ def test_an_embedding_is_colored_by_any_variable() -> None:
     constant = plot.embedding(np.column_stack([1 + 1e-15 * values[:, 0], values]))
     assert (constant.get_xlabel(), constant.get_ylabel()) == ("component 1", "component 2")
     with pytest.raises(ValueError, match="coordinates"):
-        plot.embedding(values, components=(0, 3))
+        plot.embedding(values[:, :1])
     with pytest.raises(ValueError, match="color"):
         plot.embedding(values, color=number[:5])
 
@@ -188,8 +176,7 @@ def test_by_default_the_first_function_that_is_no_constant_is_drawn() -> None:
     x = np.random.default_rng(0).standard_normal((300, 2)) * [3, 1]
     components = dsp.SpectralDecomposition(Covariance(), n_components=2).fit(x)
     for model, number in ((components, 0), (fitted(x, n_components=3), 1)):
-        for draw in (plot.series, plot.eigenfunction):
-            assert draw(model, x).get_title() == draw(model, x, number).get_title()
+        assert plot.eigenfunction(model, x).get_title() == plot.eigenfunction(model, x, number).get_title()
 
 
 def test_choice_has_a_line_for_each_kernel() -> None:

@@ -1,4 +1,4 @@
-"""Is a store whole, and what do its columns hold? Every chunk is listed, decoded and counted."""
+"""Whether a store is whole: every chunk is listed and decoded, and invalid rows are counted."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from daskspectral.data.remote import stored
 from daskspectral.data.stores import all_arrays, has_checksums, metadata_of, open_existing
 from daskspectral.store import is_saved, read_state
 
-SHOWN = 20  # columns of an array, or damages, that are shown as text; --json has all
-Numbers = np.ndarray[Any, Any]
+SHOWN = 20  # damages that are shown as text; --json has all
 
 
 @stored
@@ -47,7 +46,7 @@ def verify(path: str, *, allow_missing: bool = False) -> dict[str, Any]:
 
 
 def _checked(array: zarr.Array[Any], name: str, digests: bool) -> dict[str, Any]:
-    """Check one array: its metadata, what is damaged of it, and its columns if they are numbers."""
+    """Check one array: its metadata, what is damaged of it, and its rows with NaN or infinity."""
     damage: list[str] = []
     found: dict[str, Any] = {
         "name": name,
@@ -68,42 +67,17 @@ def _checked(array: zarr.Array[Any], name: str, digests: bool) -> dict[str, Any]
         if isinstance(reader, ZarrReader):  # each missing chunk is counted there
             reader = replace(reader, allow_missing=True)
 
-    def read(span: tuple[int, int]) -> Numbers | str | None:
+    def read(span: tuple[int, int]) -> int | str:
         try:
             rows = np.asarray(reader.read(*span))
         except (OSError, MemoryError) as error:
             return f"{name}, rows {span[0]} to {span[1]}: {error}"
-        return _measured(rows) if array.dtype.kind in "fiub" else None
+        return int((~np.isfinite(rows)).reshape(len(rows), -1).any(axis=1).sum()) if array.dtype.kind in "fc" else 0
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         results = [*pool.map(read, pairwise(reader.edges.tolist()))]
     damage += [result for result in results if isinstance(result, str)]
-    if parts := [result for result in results if isinstance(result, np.ndarray)]:
-        found["columns"] = _columns(np.stack(parts))
-    return found
-
-
-def _measured(rows: Numbers) -> Numbers:
-    """Return the least, greatest and sum of the finite numbers of each column, and the counts of all and of NaN."""
-    flat = rows.reshape(len(rows), -1).astype(float)
-    finite = np.isfinite(flat)
-    low, high = np.where(finite, flat, np.inf).min(axis=0), np.where(finite, flat, -np.inf).max(axis=0)
-    return np.stack([low, high, np.where(finite, flat, 0).sum(axis=0), finite.sum(axis=0), np.isnan(flat).sum(axis=0)])
-
-
-def _columns(parts: Numbers) -> list[dict[str, Any]]:
-    """Return the columns of all rows, from what is `_measured` of their parts."""
-    low, high = parts[:, 0].min(axis=0), parts[:, 1].max(axis=0)
-    return [
-        {
-            "least": float(least) if count else None,
-            "greatest": float(greatest) if count else None,
-            "mean": float(total / count) if count else None,
-            "finite": int(count),
-            "nan": int(nan),
-        }
-        for least, greatest, (total, count, nan) in zip(low, high, parts[:, 2:].sum(axis=0).T, strict=True)
-    ]
+    return found | {"invalid": sum(result for result in results if isinstance(result, int))}
 
 
 def text_of(found: dict[str, Any]) -> str:
@@ -113,9 +87,8 @@ def text_of(found: dict[str, Any]) -> str:
         lines += ["", f"{array['name']}: {tuple(array['shape'])} {array['dtype']} in chunks {tuple(array['chunks'])}"]
         if not array["checksums"]:
             lines.append("  no checksums: values that were altered, and can still be decoded, are not noticed")
-        for i, column in enumerate(array.get("columns", ())[:SHOWN]):
-            shown = (f"{name} {'-' if n is None else format(n, '.6g')}" for name, n in column.items())
-            lines.append(f"  column {i}: {', '.join(shown)}")
+        if array.get("invalid"):
+            lines.append(f"  {array['invalid']} rows hold NaN or infinity")
         damage += array["damage"]
     lines += ["", *(f"DAMAGED: {text}" for text in damage[:SHOWN])]
     return "\n".join([*lines, f"{len(damage)} things are damaged" if damage else "whole"])

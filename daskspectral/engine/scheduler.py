@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import sys
 import time
@@ -24,10 +23,6 @@ from daskspectral.errors import warn_user
 Graph = Mapping[Any, Any]
 Done = Callable[[Any], None]
 DRIVERS = 8  # threads that each wait for one graph
-ASYNCHRONOUS = (
-    "the active dask client is asynchronous, and this call would block the event loop that it waits for: call it in a "
-    "thread, as in `await asyncio.to_thread(estimator.fit, x)`, or take a synchronous client"
-)
 
 
 class Scheduler(ABC):
@@ -155,12 +150,8 @@ class _Cluster(Scheduler):
         patience = float(dask.config.get("daskspectral.patience", 60.0))
         alive = time.monotonic()
         heard: dict[str, tuple[Any, float]] = {}  # of each running worker: its last heartbeat, since when
-        taking = patience
-        while not handle.done() or handle.status == "finished":
+        while not handle.done():
             with suppress(TimeoutError):
-                if handle.status == "finished":  # its worker may go before it is here, and nobody be left
-                    taking *= 2  # a large result takes long
-                    return handle.result(timeout=taking / 2)
                 wait(handle, timeout=min(5.0, patience / 4))  # type: ignore[no-untyped-call]
                 continue
             now = time.monotonic()
@@ -175,7 +166,7 @@ class _Cluster(Scheduler):
                     "or cut off. A run with a checkpoint goes on from there; the dask option daskspectral.patience "
                     "(seconds) sets how long to wait"
                 )
-        return handle.result()
+        return handle.result(timeout=10 * patience)  # its worker may have left meanwhile
 
     def stop(self, handles: list[Any]) -> None:
         if self._client.status == "running":
@@ -244,28 +235,7 @@ def _active_get() -> Any:
     chosen, named = dask.config.get("scheduler", None), dask.base.named_schedulers
     if "distributed" not in sys.modules and chosen in (None, *named):
         return named.get(chosen)  # there is no client, and dask would import distributed to find none
-    try:
-        get = dask.base.get_scheduler()
-    except RuntimeError as error:
-        if not _in_event_loop():
-            raise RuntimeError(
-                f"{error} Start a dask.distributed.Client, or choose another scheduler: "
-                "dask.config.set(scheduler='threads')"
-            ) from None
-        raise RuntimeError(ASYNCHRONOUS) from None
-    client = _client_of(get)
-    if client is not None and client.asynchronous:  # older versions of dask do not refuse it
-        raise RuntimeError(ASYNCHRONOUS)
-    return get
-
-
-def _in_event_loop() -> bool:
-    """Whether this thread runs an event loop."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
+    return dask.base.get_scheduler()
 
 
 def _client_of(get: Any) -> Any:

@@ -20,7 +20,7 @@ those of the README.
     daskspectral transform sdp.zarr x.npy --out coordinates.zarr
 
 - `sample` writes test distributions of any size; `verify` checks metadata, listing and checksums of a zarr store, and
-  shows the range, mean and NaN of each column. Commands read .npy, .parquet, .csv, .tsv and .nc files as they do zarr.
+  counts rows with NaN or infinity. Commands read .npy, .parquet, .csv, .tsv and .nc files as they do zarr.
 - `plan` tells tasks and memory. `fit` goes on from `--checkpoint`.
   `--lattice` takes Fourier functions (two columns, a billion rows), `--network 96,96,96` a network of three hidden
   layers. Every operator has a name; arrays that it reads are named, `--operator generator --drift b.zarr --diffusion

@@ -3,7 +3,6 @@
 ==================================================  ================================================================
 `spectrum(est)`                                     values with 95 % intervals, held-out values and trust
 `eigenfunction(est, X, 1)`, `eigenfunctions`        one function with axes, units and color bar; many, side by side
-`series(est, X, 1)`                                 a function along a trajectory
 `embedding(F, color=)`                              rows in two coordinates, colored by any variable
 `timescales(model)`                                 implied timescales of transfer operators against the lag
 `chapman_kolmogorov(model)`                         what one lag predicts for longer ones, and what is measured there
@@ -33,7 +32,6 @@ from daskspectral.plot.functions import (
     eigenfunctions,
     embedding,
     panels,
-    series,
 )
 from daskspectral.plot.spectra import chapman_kolmogorov, choice, spectrum, timescales
 
@@ -49,7 +47,6 @@ __all__ = [
     "panels",
     "refuse_picture",
     "save_figure",
-    "series",
     "spectrum",
     "timescales",
 ]

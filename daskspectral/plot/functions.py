@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from daskspectral.engine.sampling import take_rows
 from daskspectral.plot.common import (
     BLUE,
     MUTED,
@@ -79,35 +78,6 @@ def eigenfunction(
         singular = f"{'right' if right else 'left'} singular function"
         label = f"{singular if is_singular(estimator) else 'eigenfunction'} {component}"
         figure_of(axes).colorbar(drawn, ax=axes, label=label)
-    return axes
-
-
-def series(
-    estimator: SpectralDecomposition,
-    X: Any,
-    component: int | None = None,
-    *,
-    ax: Axes | None = None,
-    start: int = 0,
-    length: int = 1000,
-) -> Axes:
-    """Draw an eigenfunction along `length` rows of X that follow one another, from the row `start` on.
-
-    It is the first that is not a constant, or the `component` with this number, counted from 0. X is one trajectory;
-    across are the numbers of its rows, or the numbers or times that are their coordinate. Raises as `eigenfunction`
-    does.
-    """
-    check_fitted(estimator)
-    component = checked_component(estimator, component)
-    view = View(estimator)
-    source = view.source(X)
-    stop = min(source.n, start + length)
-    if not 0 <= start < stop:
-        raise ValueError(f"start is a row of X, 0 to {source.n - 1}, and length 1 or more; they are {start}, {length}")
-    numbers, points = take_rows(source, np.arange(start, stop))
-    label, places = view.along(X, numbers)
-    axes = draw_series(axes_of(ax, (5.0, 2.0)), places, view.evaluate(points)[:, component], label=label)
-    axes.set_title(value_label(estimator, component))
     return axes
 
 
@@ -186,27 +156,24 @@ def embedding(
     *,
     color: ArrayLike | None = None,
     label: str = "",
-    components: tuple[int, int] | None = None,
     name: str = "component",
     ax: Axes | None = None,
 ) -> Axes:
     """Draw rows in two of their coordinates (n, k), such as those of `transform`, colored by any variable.
 
     `color` (n,) are numbers, which get a color bar with the `label`, or labels of up to six classes, which get a
-    legend; more numbers than that many whole ones are a scale. `components` are the two columns of the coordinates,
-    by default the first two that vary. Of more than 20 000 rows, equally many apart are drawn. Raises ImportError
-    without matplotlib, ValueError where shapes do not go together.
+    legend; more numbers than that many whole ones are a scale. The first two columns that vary are drawn, of more than
+    20 000 rows equally many apart. Raises ImportError without matplotlib, ValueError for shapes that do not match.
     """
     values = np.asarray(coordinates)
-    if components is None:
-        components = _varying(values.real) if values.ndim == 2 and len(values) else (0, 1)
-    if values.ndim != 2 or not all(0 <= c < values.shape[1] for c in components):
-        raise ValueError(f"coordinates are (n, k) with the columns {components}; their shape is {values.shape}")
+    if values.ndim != 2 or not len(values) or values.shape[1] < 2:
+        raise ValueError(f"coordinates must have the shape (n, k) with k > 1, got {values.shape}")
+    first, second = _varying(values.real)
     if color is not None and np.shape(color) != (len(values),):
         raise ValueError(f"color has a value for each of the {len(values)} rows; its shape is {np.shape(color)}")
     axes = axes_of(ax, (4.6, 3.6))
     some = slice(None, None, max(1, math.ceil(len(values) / MOST)))
-    x, y = (values[some, c].real for c in components)
+    x, y = (values[some, c].real for c in (first, second))
     look: dict[str, Any] = {"s": 5, "linewidths": 0, "rasterized": True}
     variable = np.zeros(len(x)) if color is None else np.asarray(color)[some]
     classes = np.unique(variable)
@@ -218,7 +185,7 @@ def embedding(
         axes.legend(title=label or None, markerscale=3)
     else:
         figure_of(axes).colorbar(axes.scatter(x, y, c=variable, **look), ax=axes, label=label)
-    axes.set(xlabel=f"{name} {components[0]}", ylabel=f"{name} {components[1]}")
+    axes.set(xlabel=f"{name} {first}", ylabel=f"{name} {second}")
     return axes
 
 

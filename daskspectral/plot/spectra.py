@@ -93,20 +93,16 @@ def _draw_errors(
     constant: NDArray[np.bool_],
 ) -> None:
     """Draw the intervals (k, 2) of values, dashed if they are not trusted, and the values on rows held out."""
+    known = np.flatnonzero(~np.isnan(held) & ~constant)
+    ends = np.append(values, held[known])
+    room = WIDEST * np.ptp(np.append(ends, 0.0))  # an interval may be far wider than all values
+    intervals = np.clip(intervals, ends.min() - room, ends.max() + room)
     looks: tuple[dict[str, Any], ...] = ({"label": "95 % interval"}, {"linestyles": ":"})
     for some, look in zip((trusted, ~trusted), looks, strict=True):
         at = np.flatnonzero(some & ~constant)
         axes.vlines(at, *intervals[at].T, **look)
-    known = np.flatnonzero(~np.isnan(held) & ~constant)
     if len(known):
         axes.plot(known, held[known], "_", color="black", markersize=9, label="held out")
-    ends = np.append(values, held[known])
-    low, high = min(0.0, float(ends.min())), max(0.0, float(ends.max()))
-    shown = intervals[~constant & np.isfinite(intervals).all(axis=1)]
-    if high > low and shown.size:  # an interval may be far wider than all values
-        most = WIDEST * (high - low)
-        bottom, top = max(low - most, min(low, shown.min())), min(high + most, max(high, shown.max()))
-        axes.set_ylim(bottom - 0.05 * (top - bottom), top + 0.05 * (top - bottom))
 
 
 def choice(estimator: Any, *, ax: Axes | None = None) -> Axes:

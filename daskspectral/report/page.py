@@ -347,7 +347,7 @@ def _embedding(model: Any, X: Any) -> list[Section]:
     if values.shape[1] < 2:
         return []
     third = values[:, 2] if values.shape[1] > 2 else None
-    axes = plot.embedding(values, name="coordinate", components=(0, 1), color=third, label="coordinate 2")
+    axes = plot.embedding(values, name="coordinate", color=third, label="coordinate 2")
     alt = f"{len(values)} rows in the coordinates 0 and 1."
     return [Section("Embedding", [alt], [Picture(axes, alt)])]
 
