@@ -82,11 +82,15 @@ def resolved(command: click.Command, context: click.Context, arguments: list[str
         name = str(parameter.name)
         if not getattr(parameter, "kept", False):
             continue
-        typed = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-        value = raw[name] if typed else parameter.get_default(context)
+        value = context.params.get(name)
         pair = isinstance(parameter, click.Option) and bool(parameter.secondary_opts)
-        if value is None or value == () or (value is False and not pair):
+        source = context.get_parameter_source(name)
+        left_out = value is None and source is click.core.ParameterSource.DEFAULT  # a word, such as none, may mean None
+        if left_out or value == () or (value is False and not pair):
             continue
+        if not isinstance(value, (bool, int, float)):
+            typed = source is click.core.ParameterSource.COMMANDLINE
+            value = raw[name] if typed else parameter.get_default(context)
         found[key_of(parameter)] = list(value) if isinstance(value, tuple) else value
     return {"command": command.name, "daskspectral": __version__, **found}
 

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import re
+import reprlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -43,7 +44,7 @@ class Checkpoint:
     every: float = 60.0
     epochs: int = 0
     total: Total | None = None
-    plan: Mapping[str, Any] | None = None
+    plan: str | None = None
     check: Callable[[], None] | None = field(default=None, init=False)
     saved: int = field(default=-1, init=False)
     spoilt: bool = field(default=False, init=False)
@@ -104,17 +105,11 @@ class Checkpoint:
 
     def agree(self, plan: Plan) -> None:
         """Take over the plan of a run. Raises ValueError where the sums so far follow another plan."""
-        now = {
-            "ranges": len(plan.ranges),
-            "ranges of an epoch": plan.epoch,
-            "results added at once": plan.split_every,
-            "rows of the ranges": hashlib.sha256(repr(plan.ranges).encode()).hexdigest(),
-        }
+        now = hashlib.sha256(repr(plan).encode()).hexdigest()
         if self.total is not None and self.plan != now:
             raise ValueError(
-                f"the plan of the checkpoint {self.path} differs: {'; '.join(_differences(self.plan or {}, now))}; the "
-                "chunks of the data, or the version of daskspectral, differ from the first run. Go back to the same "
-                "chunks and version, give another path, or delete the checkpoint to start anew"
+                f"the plan of the checkpoint {self.path} differs, because the chunks of the data, or the version of "
+                "daskspectral, do. Go back to them, pass another path, or delete the checkpoint to start anew."
             )
         self.plan = now
 
@@ -275,11 +270,4 @@ def _differences(then: Any, now: Any, name: str = "") -> Iterator[str]:
         for key in dict.fromkeys([*now, *then]):
             yield from _differences(then.get(key), now.get(key), f"{name} {key}".lstrip())
     elif then != now:
-        yield f"{name} (then {_short(then)}, now {_short(now)})"
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, str) and re.fullmatch("[0-9a-f]{32,}", value):
-        return value[:12]
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+        yield f"{name} (then {reprlib.repr(then)}, now {reprlib.repr(now)})"
