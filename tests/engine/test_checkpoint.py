@@ -97,7 +97,7 @@ def test_sums_of_a_store_that_changed_are_not_written(points: Path, run: Path) -
     told = "first 2 epochs, of the data as they were before, are in the checkpoint"
     assert told in caught.value.__notes__[-1]
     assert not (run / "epoch-00000003").exists()
-    with pytest.raises(ValueError, match=r"another run: X files \(then [0-9a-f]{12}, now [0-9a-f]{12}\)\. Give"):
+    with pytest.raises(ValueError, match="X files"):
         fit(run, str(points))
 
 
