@@ -26,7 +26,7 @@ The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` t
 2. `SpectralDecomposition.fit` opens the rows (`estimators.reading`, `data.source.open_data`): a `Source` of fields.
 3. `passes.session.Session` plans tasks, folds and memory (`passes.sums.plan_sums`), and lists the stores (`Snapshot`).
 4. `spectral.choice.Choice` scales columns and makes the functions: `choosing.search` compares kernels and scales on a
-   pilot, `choosing.deciding` takes one, `choosing.landmarks` draws the rows at which they sit.
+   pilot, and takes one, `choosing.landmarks` draws the rows at which they sit.
 5. `passes.sums.measure` hands a `moments.summing.SumTask` to `engine.run.Run.reduce`, by a checkpoint's epochs.
 6. In a task `data.batches` reads and checks rows, `moments.folds` parts them by fold, `moments.measure` into blocks.
 7. `Basis.at` evaluates a block, `Basis.contraction` adds p × p products; on a `FourierLattice` `modes.sums` adds modes.
@@ -52,7 +52,7 @@ that a file that names it finds it, with a line in the table of its docstring; a
 - a kernel: `kernels.RadialKernel` (`profile`, `smoothness`), `kernels.DotKernel`, or `kernels.Kernel`;
 - a manifold: `manifolds.Manifold` (`ambient`, `dimension`, `_normals`; with `_level` and `_eigenspace` its functions);
 - a basis: `basis.Basis` (`size`, `dimension`, `order`, `description`, `at`);
-- functions that take part in basis="auto": `choosing.rivals.Kind` (`name`, `rival`);
+- functions that take part in basis="auto": `choosing.search.Kind` (`name`, `rival`);
 - a solver: `solve.Solver` (`name`, `solve`, and the attributes that it gives); operators name it, by its name too;
 - an estimator: `estimators.base.Estimator` (`fit`, `fitted_attributes`), or `MeasuredEstimator` (`fit_moments`);
 

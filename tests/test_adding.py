@@ -162,7 +162,7 @@ def test_each_is_used_saved_and_described(added: Any, tmp_path: Path, capsys: py
 
 KIND = """
 from daskspectral.basis import MonomialBasis
-from daskspectral.choosing.rivals import Kind, Rival
+from daskspectral.choosing.search import Kind, Rival
 
 class Monomials(Kind):
     name, ahead = "monomials", 1.0

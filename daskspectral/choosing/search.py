@@ -11,34 +11,46 @@ are large on few rows.
 The search is one of scales: for each kernel a climb with few functions on few rows, as far as scales become better;
 then the best scale of each with all of them. Where functions have gradients, a metric is learned from those of the best
 candidate, as often as it is better.
+
+Functions of other kinds take part: a kind is one class, which registers itself by inheriting from `Kind`, and is then
+compared wherever basis="auto" asks for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, LandmarkBasis, at_landmarks
-from daskspectral.choosing.landmarks import given_points, moved, rows_by
-from daskspectral.choosing.pilot import Pilot
+from daskspectral.basis import Basis, FourierLattice, LandmarkBasis, SoftCells, at_landmarks
+from daskspectral.choosing.landmarks import Periods, advise_copies, given_points, moved, rows_by
+from daskspectral.choosing.lattice import has_modes, pilot_box, with_method
+from daskspectral.choosing.pilot import FOLDS, ROWS, Pilot
 from daskspectral.choosing.side import Open, Side
+from daskspectral.data.source import Source
 from daskspectral.engine.memory import local_threads
 from daskspectral.engine.threads import one_blas_thread
+from daskspectral.errors import Rank, TrustWarning, warn_user
 from daskspectral.kernels import Gaussian, Kernel, Mahalanobis, Matern, Periodic
 from daskspectral.landmarks import BY_KERNEL, choose, median_of_distinct
+from daskspectral.moments.lattice import UnresolvedError
+from daskspectral.moments.prior_choice import FAMILIES, PENALTY, Chosen, prior_evaluator
 from daskspectral.moments.problem import Posed
-from daskspectral.moments.search import LARGEST_FACTOR, SMALL, Search, Setting, TrialEvaluator, compared
-from daskspectral.moments.trial import Split, Trial, merged
+from daskspectral.moments.search import LARGEST_FACTOR, SMALL, Search, Setting, TrialEvaluator, compared, ranked
+from daskspectral.moments.trial import Split, Trial, half_splits, merged
 from daskspectral.operators import Operator
-from daskspectral.passes.selection import Candidate
+from daskspectral.passes.selection import Candidate, Selection
+from daskspectral.solvers import Penalised
 
 Array = NDArray[np.floating[Any]]
+logger = logging.getLogger("daskspectral")
 
 TRIAL_LANDMARKS = 300
 TIMES = 2  # permutations of the folds, two splits each
@@ -53,6 +65,16 @@ FLAT = 0.05  # of the last value, below which functions count alike in a metric
 STRETCH = 0.01  # the least root of a metric over its largest one
 DIGITS = 4  # of a metric
 SAMPLE = 1000  # rows at which gradients are taken
+LEAST_ROWS, LEAST_DISTINCT = 40, 20  # of a pilot, and of those that differ: with fewer there is nothing to compare by
+PLAIN = 0.5  # of the median distance, where nothing can be compared
+TWO_SIDED = (*PENALTIES, 0.01, 100.0)
+BLOCK_ROWS = 2048  # of the basis functions' buffers
+
+MOST_VARIABLES = 3  # of a lattice
+COUNTS = (0.5, 0.75, 1.0, 1.5)  # of cells, times the cube root of the number of rows
+RATIOS = (0.7, 1.0, 1.5)  # of the width to the distance of neighbouring centres
+LEAST_CELLS, LEAST_CELL_ROWS = 5, 100
+CELL_SAMPLE = 2000  # rows among which centres are found
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,3 +335,240 @@ def in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any
     """The results in the order of the items, each item on a thread with one BLAS thread."""
     with one_blas_thread(), ThreadPoolExecutor(local_threads()) as pool:
         return list(pool.map(function, items))
+
+
+# -- functions of other kinds ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Rival:
+    """The best functions of a kind, with their held-out `values` (splits, k).
+
+    In the table of the choice it is `shown` with a `factor` and a `penalty`.
+    """
+
+    basis: Basis
+    values: Array
+    shown: str
+    factor: float = 1.0
+    penalty: float | None = None
+
+    @classmethod
+    def of(cls, basis: Basis, search: LandmarkSearch, splits: Sequence[Split], shown: str) -> Rival:
+        """A basis that is fitted and judged as it is."""
+
+        def trial(pilot: Pilot, _: Setting) -> Trial:
+            return pilot.trial(basis, None, search.landmark, "float64")
+
+        (values,) = search.evaluator(splits, trial, [1.0]).scores(Setting(0, 1.0)).values()
+        return cls(basis, values, shown)
+
+
+class Kind(ABC):
+    """Functions of another kind, as a rival of kernels at landmarks.
+
+    `ahead` is added to its scores in the comparison with others, as by a hundredth where its pass over all rows is so
+    much faster.
+    """
+
+    name: ClassVar[str]
+    ahead: ClassVar[float] = 0.0
+
+    @classmethod
+    def family(cls) -> list[Kind]:
+        """One of each kind, in the order of their definition."""
+        return [kind() for kind in cls.__subclasses__()]
+
+    def takes(self, wanted: Open, dimension: int, periods: Periods | None) -> bool:
+        """Whether it is compared for what is left open, on so many columns."""
+        return wanted.compares_bases and periods is None
+
+    @abstractmethod
+    def rival(
+        self, search: LandmarkSearch, splits: Sequence[Split], periods: Periods | None, rng: np.random.Generator
+    ) -> Rival | None:
+        """The best of its functions; None where none suits the rows of the pilot."""
+
+
+class Cells(Kind):
+    """Few soft cells, which short trajectories bear.
+
+    Of m rows p cells leave a variance in proportion to p / m, and an error of their size: the best p grows slowly.
+    """
+
+    name = "cells"
+
+    def takes(self, wanted: Open, dimension: int, periods: Periods | None) -> bool:
+        return periods is None and wanted.judge.solver.two_sided
+
+    def rival(
+        self, search: LandmarkSearch, splits: Sequence[Split], periods: Periods | None, rng: np.random.Generator
+    ) -> Rival | None:
+        points = np.asarray(search.pilot.points("x"), dtype=float)
+        if len(points) < LEAST_CELL_ROWS or not search.landmark.any():
+            return None
+        sample = points[rng.permutation(len(points))[:CELL_SAMPLE]]
+        counts = sorted({max(LEAST_CELLS, round(share * np.cbrt(len(points)))) for share in COUNTS})
+        drawn = [SoftCells.draw(sample, p, 1.0, rng) for p in counts]
+
+        def rival(asked: tuple[SoftCells, float]) -> Rival:
+            own, ratio = asked
+            cells = SoftCells(own.centres, ratio * own.width)
+            return replace(Rival.of(cells, search, splits, f"{cells.size} soft cells"), factor=ratio)
+
+        found = in_threads(rival, [(cells, ratio) for cells in drawn for ratio in RATIOS])
+        scores = search.evaluator(splits).totals({i: own.values for i, own in enumerate(found)})
+        best: Rival = found[ranked(scores)[0]]
+        return best
+
+
+class Lattice(Kind):
+    """A Fourier lattice of the usual frequencies in the box of the pilot's rows, without the box, with its best prior.
+
+    None where some column is constant, and where the rows fill a small part of the box.
+    """
+
+    name, ahead = "lattice", 0.01
+
+    def takes(self, wanted: Open, dimension: int, periods: Periods | None) -> bool:
+        judge = wanted.operator.comparable
+        if not wanted.compares_bases or dimension > MOST_VARIABLES or judge is None or not judge.solver.needs_symmetry:
+            return False
+        return has_modes(judge)
+
+    def rival(
+        self, search: LandmarkSearch, splits: Sequence[Split], periods: Periods | None, rng: np.random.Generator
+    ) -> Rival | None:
+        pilot = search.pilot
+        boxed = pilot_box(np.asarray(pilot.points("x"), dtype=float), periods, pilot.source.n)
+        if boxed is None:
+            return None
+        lattice = with_method(boxed, pilot.operator)
+        inside = lattice.inside(np.asarray(pilot.points("x"), float))
+        kept = np.arange(pilot.rows) if inside is None else np.flatnonzero(inside)
+        part, halves = merged(splits, pilot.folds)
+        trial = pilot.among(kept).parted(part).trial(lattice, None, search.landmark[kept], "float64")
+        penalties, count = (PENALTY * pilot.repeats,), compared(search.open.components)
+        try:
+            evaluator = prior_evaluator(trial, halves, FAMILIES, penalties, count)
+            found = Chosen.by(evaluator, FAMILIES, trial.moments, in_threads)
+        except UnresolvedError:
+            return None
+        kernel, factor, penalty, _, values = found.table[0]
+        if len(evaluator.failed) == len(found.table):
+            return None
+        return Rival(FourierLattice(lattice.m), values, f"lattice, {kernel}", factor, penalty)
+
+
+# -- what is decided ---------------------------------------------------------------------------------------------------
+
+
+def decide(source: Source, wanted: Open, rng: np.random.Generator) -> Selection:
+    """The table of the candidates, with the parameters chosen by it: kernel, landmarks, spread, penalty.
+
+    Functions of other kinds take part where nothing of the left ones is given. Raises InvalidRowError for an invalid
+    row (on_invalid="raise"), ValueError where no row is valid, or all are equal, LinAlgError where no candidate
+    converges.
+    """
+    operator = wanted.operator
+    periods = wanted.left.periods_in(source, operator) if wanted.alone else None
+    pilot = Pilot.draw(source, wanted.judge, rng, blocks=source.lagged is not None)
+    advise_copies(pilot.raw["x"], source)
+    if pilot.repeated is not None:
+        warn_user(
+            f"of {pilot.rows} rows only {pilot.distinct} differ, and equal rows tell nothing of slopes: kernels are "
+            "compared at points that they did not see, so that the values are those of a smooth distribution of "
+            "which the rows are rounded. Leave out columns of categories; give copies of rows once, with sample_weight",
+            TrustWarning,
+            Rank.DATA,
+        )
+    search = _search(pilot, wanted, rng)
+    candidates: tuple[Candidate, ...] = ()
+    median, edge, undercut = search.leading.families[0].median, "", None
+    why = "" if operator.comparable is not None else f"{operator.name} has no score"
+    if not why and (pilot.rows < LEAST_ROWS or pilot.distinct < LEAST_DISTINCT or pilot.folds < 2):
+        what, least = ("rows", LEAST_ROWS) if pilot.repeated is None else ("distinct rows", LEAST_DISTINCT)
+        why = f"{pilot.distinct} {what} are too few, {least} at least are needed"
+    if why:
+        setting = Setting(0, PLAIN, search.penalties[0])
+        logger.info("nothing was compared (%s): %s", why, search.leading.kernel(setting))
+    else:
+        splits = half_splits(pilot.folds, TIMES, rng)
+        final, first, edge = search.run(splits, rng)
+        setting, undercut = final.order[0], search.undercut(final)
+        kinds = [kind for kind in Kind.family() if wanted.alone and kind.takes(wanted, source.dimension, periods)]
+        rivals = {kind: kind.rival(search, splits, periods, rng) for kind in kinds}
+        better, candidates = _best(search, final, {kind: rival for kind, rival in rivals.items() if rival is not None})
+        others = zip(first.order, search.leading.table(first, wanted.components), strict=True)
+        candidates += tuple(candidate for s, candidate in others if s not in final.found)
+        logger.info("chosen among %d candidates: %s", len(candidates), candidates[0].kernel)
+        if better is not None:
+            return Selection(candidates, {"basis": better}, pilot.rows, median)
+    parameters: dict[str, Any] = {} if setting.penalty is None else {"solver": Penalised(setting.penalty)}
+    for functions in search.sides:
+        side = functions.side
+        if side.landmarks is not None:
+            kernel = functions.kernel(setting)
+            raw = functions.family(setting).raw(kernel, side, pilot, rng, filled=pilot.repeated is None)
+            parameters[f"{side.prefix}basis"] = side.given_at(raw, kernel, 0.0 if side.prefix else search.spread)
+    return Selection(candidates, parameters, pilot.rows, median, edge, why, undercut)
+
+
+def _best(
+    search: LandmarkSearch, final: Search, rivals: Mapping[Kind, Rival]
+) -> tuple[Basis | None, tuple[Candidate, ...]]:
+    """Return the basis that is better than the best kernel at landmarks, if one is, and the table with all of them."""
+    best, *others = search.leading.table(final, search.open.components, "compared in all splits")
+    values: dict[Kind | None, Array] = {None: final.found[final.order[0]]}
+    values |= {kind: rival.values for kind, rival in rivals.items()}
+    scores = final.evaluator.totals(values)
+    shown: dict[Kind | None, Candidate] = {None: best}
+    for kind, own in rivals.items():
+        why = f"the best {kind.name}"
+        shown[kind] = Candidate.of(own.shown, own.factor, own.penalty, scores[kind], own.values, why)
+    order = sorted(shown, key=lambda kind: -scores[kind] - (0.0 if kind is None else kind.ahead))
+    shown[order[0]] = replace(shown[order[0]], why="best")
+    basis = None if order[0] is None else rivals[order[0]].basis
+    return basis, (*(shown[kind] for kind in order), *others)
+
+
+def pilot_bytes(source: Source, operator: Operator, size: int) -> int:
+    """The memory of a choice for bases of `size` functions: the pilot's rows, and a trial's sums on each thread."""
+    rows, p = min(ROWS, source.n), min(size, TRIAL_LANDMARKS + 1)
+    sums = 2 if operator.right_gram is None else 3
+    trial = 8 * p * p * sums * (2 * FOLDS + 4)
+    return 3 * rows * source.row_bytes + local_threads() * (trial + 8 * p * BLOCK_ROWS * 6)
+
+
+def _search(pilot: Pilot, wanted: Open, rng: np.random.Generator) -> LandmarkSearch:
+    """What is compared. Landmarks are rows of one half of the pilot: the other half judges.
+
+    Methods that spread landmarks leave rows close to some landmark, where functions are flat: on these a basis would
+    seem better than it is. Raises ValueError where all rows are equal.
+    """
+    operator = pilot.operator
+    chosen = rng.permutation(pilot.distinct)[: (pilot.distinct + 1) // 2]
+    pool = np.sort(chosen) if pilot.repeated is None else np.flatnonzero(np.isin(pilot.repeated, chosen))
+
+    def drawn(side: Side, kernel: Kernel) -> Family:
+        found = Family.of(kernel, side, pilot, rng, pool)
+        if found.median == 0:
+            points = pilot.points(side.view)
+            raise ValueError(
+                f"expected rows that differ, received {len(points)} that are all {points[0].tolist()}: a constant has "
+                "no spectrum; choose other columns or rows"
+            )
+        return found
+
+    def functions(side: Side) -> SideFunctions:
+        own, periods = side.landmarks, None if side.landmarks is None else side.periods_in(pilot.source, operator)
+        kernels = () if own is None else families_of(own.kernel, operator.derivative_order, periods)
+        return SideFunctions(side, [drawn(side, kernel) for kernel in kernels])
+
+    left, right = functions(wanted.left), None if wanted.right is None else functions(wanted.right)
+    usual = TWO_SIDED if operator.solver.two_sided else PENALTIES
+    given = wanted.solver.penalty
+    penalties: Any = tuple(c * pilot.repeats for c in usual) if given == "auto" else (given,)
+    landmark = np.zeros(pilot.rows, dtype=bool)
+    landmark[pool] = any(side.drawn for side in wanted.sides)
+    return LandmarkSearch(pilot, wanted, left, right, landmark, partial(drawn, wanted.left), penalties)

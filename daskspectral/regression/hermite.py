@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import FourierLattice, Landmarks, as_lattice, at_landmarks
 from daskspectral.basis.names import named
-from daskspectral.choosing.deciding import pilot_bytes
 from daskspectral.choosing.landmarks import MOST_LANDMARKS
 from daskspectral.choosing.lattice import regression_lattice
 from daskspectral.choosing.prior import regress_on_lattice
+from daskspectral.choosing.search import pilot_bytes
 from daskspectral.choosing.side import Side
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source, open_regression

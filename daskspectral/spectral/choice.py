@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Landmarks, NeuralBasis
 from daskspectral.basis.names import named
-from daskspectral.choosing.deciding import decide, pilot_bytes
 from daskspectral.choosing.landmarks import MOST_LANDMARKS
-from daskspectral.choosing.lattice import has_modes
 from daskspectral.choosing.networks import Rounds, reserved_folds, train
+from daskspectral.choosing.search import decide, pilot_bytes
 from daskspectral.choosing.side import Open, Side
 from daskspectral.data.source import Source, label_of
 from daskspectral.engine.sampling import draw_rows, take_rows
@@ -270,12 +269,10 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
         left = replace(left, functions=replace(own, kernel=operator.default_kernel))
     if network is not None and estimator.dtype != "float64":
         raise ValueError("the functions of a network need dtype='float64': leave dtype out")
-    if other is not None and left.lattice is not None and has_modes(operator):
-        raise ValueError("a lattice has the functions of both sides: leave right_basis out")
     right = None
     if other is not None or operator.own_right_basis:
         if other is None:
-            other = functions if network is not None or left.lattice is not None else _alike(left.landmarks)
+            other = functions if network is not None else _alike(left.landmarks)
         right = Side.of(other, "right_", operator.right_view, operator, components)
         _check_networks(network, right.functions.untrained)
     solver = solving(estimator.solver)
