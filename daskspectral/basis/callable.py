@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 
 from daskspectral.basis.base import Array, Basis, Translation, unit_points
 from daskspectral.basis.evaluation import Block, Evaluation
-from daskspectral.errors import SmoothnessError
+from daskspectral.errors import ParameterError, SmoothnessError
 from daskspectral.forms import Atom
 from daskspectral.landmarks import kmeans_plus_plus
 from daskspectral.registry import Function as Saved
@@ -71,19 +71,16 @@ class CallableBasis(Differentiated):
     _size: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        for given in (self.function, *(() if self.gradient is None else (self.gradient,))):
-            if not callable(given):
-                raise TypeError(
-                    "CallableBasis takes a function x (c, d) -> (p, c) and optionally its gradient "
-                    f"x (c, d) -> (p, c, d); it got {given!r}"
-                )
-        object.__setattr__(self, "d", check_integer("d", self.d))
+        for name, given in (("function", self.function), ("gradient", self.gradient)):
+            if not callable(given) and (given is not None or name == "function"):
+                raise ParameterError(name, "a function x (c, d) -> (p, c), or its gradient -> (p, c, d)", given)
         check_flag("holds_constant", self.holds_constant)
+        self._set(d=check_integer("d", self.d))
         with np.errstate(all="ignore"):
             shape = np.shape(self.function(unit_points(3, self.d)))
             if len(shape) != 2 or not shape[0] or shape[1] != 3:
                 raise ValueError(_misshapen("function", self.function, shape, (3, self.d), "(p, c), here (p, 3)"))
-            object.__setattr__(self, "_size", shape[0])
+            self._set(_size=shape[0])
             self.evaluate(unit_points(2, self.d))  # another number of points: p and c are not mistaken for each other
             if self.gradient is not None:
                 self.differentiate(unit_points(2, self.d))
@@ -195,8 +192,7 @@ class SoftCells(Differentiated):
         centres = np.ascontiguousarray(self.centres, dtype=float)
         if centres.ndim != 2 or not centres.size or not np.isfinite(centres).all():
             raise ValueError(f"centres are finite numbers (p, d), a point in each row; they have shape {centres.shape}")
-        object.__setattr__(self, "centres", centres)
-        object.__setattr__(self, "width", check_number("width", self.width, POSITIVE))
+        self._set(centres=centres, width=check_number("width", self.width, POSITIVE))
 
     @classmethod
     def draw(

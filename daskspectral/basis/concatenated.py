@@ -15,6 +15,7 @@ from daskspectral.basis.base import Array, Basis, Contraction, Translation, eval
 from daskspectral.basis.edges import Edge
 from daskspectral.basis.evaluation import Arena, Block, ConcatenatedEvaluation, Evaluation
 from daskspectral.devices import filled
+from daskspectral.errors import ParameterError
 from daskspectral.forms import Atom, AtomProduct
 from daskspectral.manifolds.product import slices_of
 
@@ -84,20 +85,10 @@ class Concatenated(Basis):
 
     def __post_init__(self) -> None:
         bases: Any = self.bases
-        if not isinstance(bases, (tuple, list)) or not all(isinstance(b, Basis) for b in bases):
-            raise TypeError(
-                "Concatenated takes a tuple of bases of daskspectral.basis; the basis of a kernel is "
-                f"LandmarkBasis(kernel, landmarks); got {bases!r}"
-            )
-        if not bases:
-            raise ValueError("Concatenated takes one basis or more; got none")
-        dimensions = [b.dimension for b in bases]
-        if len({*dimensions}) > 1:
-            raise ValueError(
-                "the bases must be of functions of the same variables, the columns of X; they have "
-                f"{' and '.join(map(str, dimensions))} of them"
-            )
-        object.__setattr__(self, "bases", tuple(bases))
+        good = isinstance(bases, (tuple, list)) and bases and all(isinstance(b, Basis) for b in bases)
+        if not good or len({b.dimension for b in bases}) > 1:
+            raise ParameterError("bases", "a tuple of daskspectral's bases of functions of the same variables", bases)
+        self._set(bases=tuple(bases))
 
     @property
     def parts(self) -> tuple[Basis, ...]:

@@ -197,11 +197,7 @@ class LandmarkBasis(Basis):
     centered: bool = False
 
     def __post_init__(self) -> None:
-        kernel: Any = self.kernel
-        if not isinstance(kernel, Kernel):
-            raise TypeError(
-                f"a LandmarkBasis takes a kernel of daskspectral.kernels, such as Gaussian(1.0); got {kernel!r}"
-            )
+        check_type("kernel", self.kernel, Kernel, "one of daskspectral.kernels, such as Gaussian(1.0)")
         landmarks = np.ascontiguousarray(self.landmarks, dtype=float)
         if landmarks.ndim != 2:
             raise ValueError(f"landmarks are points (p, d); they have shape {landmarks.shape}")

@@ -48,8 +48,7 @@ class MonomialBasis(Basis):
     scale: float | tuple[float, ...] = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("d", "degree"):
-            object.__setattr__(self, name, check_integer(name, getattr(self, name)))
+        self._set(d=check_integer("d", self.d), degree=check_integer("degree", self.degree))
         check_flag("constant", self.constant)
         given: Any = self.scale
         if isinstance(given, (tuple, list)):
@@ -58,7 +57,7 @@ class MonomialBasis(Basis):
             scale: Any = tuple(check_number("scale", one, POSITIVE) for one in given)
         else:
             scale = check_number("scale", given, POSITIVE)
-        object.__setattr__(self, "scale", scale)
+        self._set(scale=scale)
 
     @property
     def lengths(self) -> Array:

@@ -94,8 +94,8 @@ class SpectralDecomposition(SpectralFunctions):
     held_out_ : (k,), values of the functions on rows that they were not fitted to; NaN for complex eigenvalues
     groups_ : (k,) of int, clusters of values that the data cannot tell apart
     function_errors_ : (k,), sines of the angles by which the functions of each group turn when a fold is left out
-    approximation_ : (k,), by how much held-out values change when half of the landmarks are left out, or would change
-        with more of a lattice's frequencies, extrapolated from half and three quarters of them
+    approximation_ : (k,), by how much held-out values change when half of the landmarks are left out, or fitted values
+        would change with more of a lattice's frequencies, extrapolated from half and three quarters of them
     trusted_ : (k,) of bool, values with held-out over fitted values below 1.1 and an interval narrower than 30 %,
         which neither a finalist of the choice undercuts nor half of the functions change (`approximation_`) by a tenth,
         and below which functions of a graph of neighboring rows have no values (of a Laplacian, on 2000 rows);
