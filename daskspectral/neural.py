@@ -207,31 +207,13 @@ class Trainer:
     watch: Callable[[State], None] = field(default=lambda state: None)
     tell: Callable[[int, float], None] = field(default=lambda step, loss: None)
 
-    def check(self) -> None:
-        """Raise ValueError where outputs, sides and mu do not fit each other."""
-        package, networks = jax(), self.networks
-        left, right = networks.left, networks.right
-        sizes = [
-            package.eval_shape(b.apply, b.variables, np.zeros((1, b.dimension))).shape[1]
-            for b in (left, right)
-            if b is not None
-        ]
-        if networks.halved and sizes[0] % 2:
-            raise ValueError(
-                f"of one network for both sides the first half of the outputs are left functions: give an even number, "
-                f"not {sizes[0]}"
-            )
-        if len(set(sizes)) > 1:
-            raise ValueError(f"the outputs of both sides are trained in pairs; there are {sizes[0]} and {sizes[1]}")
-        if left.mu is not None and self.loss.two_sided:
-            raise ValueError("mu is of the loss of symmetric operators; the low-rank loss of two sides has none")
-        if np.ndim(left.mu) and len(left.mu) != sizes[0]:
-            raise ValueError(f"mu has {len(left.mu)} values, and {sizes[0]} outputs are trained")
-
     def run(self, state: State | None = None) -> Networks:
-        """The best networks of the training, which goes on from a `state`. Raises ValueError as `check` does."""
-        self.check()
+        """Return the best networks of the training, from a `state`. Raises ValueError for an unsuitable mu."""
         numpy, own = jax().numpy, self.networks.left
+        if own.mu is not None and self.loss.two_sided:
+            raise ValueError("mu is of the loss of symmetric operators; the low-rank loss of two sides has none")
+        if np.ndim(own.mu) and len(own.mu) != self.outputs:
+            raise ValueError(f"mu has {len(own.mu)} values, and {self.outputs} outputs are trained")
         optimiser = optax().adam(optax().cosine_decay_schedule(own.rate, own.steps))
         if state is None:
             values = self.judge(self.networks)

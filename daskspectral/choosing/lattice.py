@@ -25,7 +25,6 @@ Array = NDArray[np.floating[Any]]
 REGRESSION_MARGIN = 0.3
 OUTLYING, FAR_OUT = 0.01, 5.0  # of the rows at either end, and how many times wider than without them a box is told
 MOST_UNEVEN = 1e6  # times the period of a column over another's: squares of slopes along both have digits in common
-LEAST_WAVES = 0.6  # shortest wavelengths across the gap between opposite edges, below which these are neighbours
 
 
 def boxed(
@@ -54,7 +53,6 @@ def boxed(
             f"{_column(wide, source)} is {ratio:.1g} times as wide as {_column(narrow, source)}, and squares of slopes "
             "have no digits in common. Bring the columns to like units, or choose some by columns=."
         )
-    _advise_margin(lattice)
     return with_method(lattice, operator)
 
 
@@ -156,18 +154,3 @@ def _advise_outliers(column: str, values: Array, box: Interval) -> None:
 def _column(axis: int, source: Source) -> str:
     chosen = source.preparation.columns
     return column_name(axis if chosen is None else chosen[axis])
-
-
-def _advise_margin(lattice: FourierLattice) -> None:
-    """Warn if the gap between opposite edges of the box is narrower than what the functions resolve."""
-    assert lattice.margin is not None
-    least = min(
-        (order for order, (period, _) in zip(lattice.orders, lattice.ends, strict=True) if not period), default=0
-    )
-    waves = least * lattice.margin / (1 + lattice.margin)
-    if least and waves < LEAST_WAVES:
-        warn_user(
-            f"the margin {lattice.margin:g} leaves a gap of {waves:.2g} of the shortest wavelength between opposite "
-            f"edges of the box at m={least}, whose rows count as neighbors: pass a larger margin, or a larger m",
-            TrustWarning,
-        )
