@@ -57,8 +57,7 @@ class Bad:
     """A row that cannot be used: its global number, what is wrong with it, and in which field.
 
     `error` is set for a point that a manifold does not accept, which is an error whatever `on_invalid` says. `column`
-    is that of X before some were chosen. Of the rows read with it a `share` cannot be used either; `sparse` are the
-    columns of X without which most of them can.
+    is that of X before some were chosen.
     """
 
     row: int
@@ -66,8 +65,6 @@ class Bad:
     field: str = "x"
     error: PointError | None = None
     column: int | None = None
-    share: float = 0.0
-    sparse: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,8 +156,7 @@ class Batches:
             if self.rows.on_invalid == "raise":
                 bad = first_invalid(checked, columns)
                 assert bad is not None
-                sparse = _sparse(checked["x"], columns.get("x"))
-                self.bad = replace(bad, row=int(batch[NUMBER][bad.row]), share=float(np.mean(~valid)), sparse=sparse)
+                self.bad = replace(bad, row=int(batch[NUMBER][bad.row]))
                 return batch
             self.skipped += int(np.count_nonzero(~valid))
         return batch if valid is None else {k: v[valid] for k, v in batch.items()}
@@ -200,21 +196,6 @@ def valid_rows(batch: Mapping[str, Array]) -> Array | None:
             rows = np.asarray(good.reshape(len(good), -1).all(axis=1))
             valid = rows if valid is None else valid & rows
     return valid
-
-
-MOST = 0.5  # of the rows or of a column
-
-
-def _sparse(x: Array, numbers: tuple[int, ...] | None) -> tuple[int, ...]:
-    """Return the numbers of the columns of x that mostly cannot be used, if most rows can be without them."""
-    if x.ndim != 2:
-        return ()
-    good = usable(x)
-    sparse = np.flatnonzero(good.mean(axis=0) < 1 - MOST)
-    others = np.delete(good, sparse, axis=1)
-    if not len(sparse) or not others.size or others.all(axis=1).mean() <= MOST:
-        return ()
-    return tuple(int(column if numbers is None else numbers[column]) for column in sparse)
 
 
 def first_invalid(batch: Mapping[str, Array], columns: Mapping[str, tuple[int, ...]] | None = None) -> Bad | None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from daskspectral.data.folders import Folder
 from daskspectral.data.loaded import loaded
-from daskspectral.data.readers import DaskReader, Reader, ZarrReader, zarr_reader
+from daskspectral.data.readers import FILL_MEANT, DaskReader, Reader, ZarrReader, zarr_reader
 from daskspectral.data.remote import connect, fill_is_meant, local_path, opened_file, reaching
 from daskspectral.data.tables import PARQUET, is_csv, library, open_table
 
@@ -46,16 +46,9 @@ def check_hdf5(source: Any, name: str) -> None:
             elsewhere = [part[0] for part in getattr(node, "external", None) or ()]
         if elsewhere or getattr(node, "is_virtual", False):
             other = ascii(elsewhere[0]) if elsewhere else "other datasets"
-            raise OSError(
-                f"{path!a} of {name} takes values from {other}, and only datasets that hold their values are read. "
-                "Copy them into one file, such as by h5repack"
-            )
+            raise OSError(f"{path!a} of {name} takes values from {other}. Copy them into one file, such as by h5repack")
         if isinstance(node, h5py.Dataset) and "/" not in path and not fill_is_meant() and _lacks_chunks(node, h5py):
-            raise OSError(
-                f"{path!a} of {name} is not whole: some of its chunks were never written, and HDF5 would read them as "
-                f"the fill value {node.fillvalue}. Restore the file, or if fill values are meant, pass Rows(X, "
-                "allow_missing=True) (--allow-missing in the shell)"
-            )
+            raise OSError(f"{path!a} of {name} lacks chunks. Restore the file; {FILL_MEANT}")
 
     with file:
         try:
@@ -199,20 +192,13 @@ def _netcdf(paths: list[str], what: str, sample_dims: Sequence[str] | None) -> x
         "decode_timedelta": False,
         **({"engine": "h5netcdf"} if remote else {}),
     }
-    found = _opened(paths, sources, remote, what, sample_dims, options)
-    check_attributes(found, ", ".join(paths[:3]))
-    return found
+    return _opened(paths, sources, sample_dims, options)
 
 
 def _opened(
-    paths: list[str],
-    sources: Any,
-    remote: list[str],
-    what: str,
-    sample_dims: Sequence[str] | None,
-    options: Mapping[str, Any],
+    paths: list[str], sources: Any, sample_dims: Sequence[str] | None, options: Mapping[str, Any]
 ) -> xr.Dataset:
-    """Open files as one Dataset. Raises OSError that names a damaged file, ValueError if they do not go together."""
+    """Open files as one Dataset. Raises OSError if one is damaged, or if they do not go together."""
     import xarray as xr
 
     try:
@@ -226,27 +212,10 @@ def _opened(
     except Exception as error:  # of any kind: the files are what they say
         if isinstance(error, (PermissionError, ImportError, MemoryError)):
             raise
-        damaged = [path for path in paths if path not in remote and not _is_readable(path)]
-        if damaged or len(paths) == 1:
-            raise OSError(
-                f"{(damaged or paths)[0]} cannot be read as NetCDF: it is damaged, or of another format "
-                f"({type(error).__name__}: {str(error)[:200]!a}). Restore it, or open it yourself and give the Dataset"
-            ) from error
-        raise ValueError(
-            f"{what} is {len(paths)} NetCDF files that do not go together as one Dataset ({error}): open them by "
-            "xarray.open_mfdataset, and give the Dataset"
+        raise OSError(
+            f"{', '.join(paths[:3])} cannot be read as NetCDF: it is damaged, or the files do not go together "
+            f"({type(error).__name__}: {str(error)[:200]!a}). Open them by xarray.open_mfdataset, and give the Dataset"
         ) from error
-
-
-def _is_readable(path: str) -> bool:
-    """Whether one file opens by itself."""
-    import xarray as xr
-
-    try:
-        with xr.open_dataset(path, decode_times=False, decode_timedelta=False):
-            return True
-    except Exception:  # of any kind: the file is what it says
-        return False
 
 
 def _first_dimension(path: str) -> str:
@@ -298,7 +267,6 @@ def _group(group: zarr.Group, name: str) -> LabelledData | None:
         )
     for key in unmasked:
         data.variables[key].attrs.pop("_FillValue", None)
-    check_attributes(data, name)
     root = name.rstrip("/")
     files = {
         key: replace(
@@ -312,25 +280,6 @@ def _group(group: zarr.Group, name: str) -> LabelledData | None:
     key = next(iter(arrays)) if len(arrays) == 1 else str(main)
     direct = None if _packed(data[key]) else zarr_reader(arrays[key], f"{root}/{key}")
     return LabelledData(data[key], direct, files)
-
-
-def check_attributes(data: xr.Dataset, name: str) -> None:
-    """Raise OSError if attributes by which values are decoded are not numbers, as they have to be.
-
-    xarray decodes values when they are read: without this, the error comes in a task and does not name the file.
-    """
-    for key, variable in data.variables.items():
-        found = {**variable.attrs, **variable.encoding}
-        numbers_only = variable.dtype.kind in "fiub"
-        for attribute in ("scale_factor", "add_offset", *(("_FillValue", "missing_value") if numbers_only else ())):
-            value: Any = found.get(attribute)
-            kind = "f" if value is None else np.asarray(value).dtype.kind
-            single = np.size(value) == 1 or attribute == "missing_value"
-            if kind not in "fiub" or not single or (attribute == "scale_factor" and value is not None and not value):
-                raise OSError(
-                    f"{str(key)!a} of {name} has {attribute}={str(value)[:80]!a}, and a number is expected: mend the "
-                    "attribute, or remove it"
-                )
 
 
 def _has_no_mask(array: zarr.Array[Any]) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 
 from daskspectral.data.folders import LOCK
 from daskspectral.data.loaded import loaded
-from daskspectral.data.readers import Reader, ZarrReader
+from daskspectral.data.readers import FILL_MEANT, Reader, ZarrReader
 from daskspectral.data.remote import connect, is_url, reaching, synchronous
 from daskspectral.data.source import Source, label_of
 
@@ -46,8 +46,8 @@ class Listing:
             return
         changed = sorted(k for k in self.files.keys() | later.files.keys() if self.files.get(k) != later.files.get(k))
         raise OSError(
-            f"{self.name} changed during the run: {len(changed)} of its files are new, gone or rewritten, {changed[0]} "
-            "among them; what was made of them is a mixture, and was not kept. Run again on data that stay as they are"
+            f"{self.name} changed during the run: {len(changed)} of its files, {changed[0]} among them. Run again on "
+            "data that stay as they are"
         )
 
 
@@ -161,9 +161,8 @@ def check_chunks(reader: Reader, listing: Listing | None) -> None:
     else:
         return
     raise OSError(
-        f"{reader.name} is not whole: {name} is missing or empty, and {missing} of {total} chunks in all; zarr would "
-        f"read them as the fill value {array.fill_value}. Restore them, or if fill values are meant, pass Rows(X, "
-        "allow_missing=True) (--allow-missing in the shell)"
+        f"{reader.name} is not whole: {name} is missing or empty, and {missing} of {total} chunks in all. Restore "
+        f"them; {FILL_MEANT}"
     )
 
 

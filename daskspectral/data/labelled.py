@@ -107,10 +107,7 @@ def columns_with_numbers(values: Any, what: str) -> Array | None:
     if not found.all() and isinstance(values, da.Array) and values.numblocks[0] > 1:
         found |= np.asarray(da.isfinite(values.blocks[1:]).any(axis=0).compute())
     if not found.any():
-        raise ValueError(
-            f"no column of {what} has a number in any row: all {len(found)} are NaN throughout, and nothing is left to "
-            "fit. Check the mask that was laid on the data, and their fill values"
-        )
+        raise ValueError(f"all {len(found)} columns of {what} are NaN in every row. Check its mask and fill values")
     return None if found.all() else found
 
 
@@ -283,15 +280,12 @@ def stack_field(value: Any, rows: RowLabels, what: str) -> tuple[Any, xr.DataArr
     data = found.data
     if isinstance(data, loaded("xarray.Dataset")):
         if len(data.data_vars) != 1:
-            raise ValueError(f"{what} has the variables {sorted(map(str, data.data_vars))}; give one of them")
+            raise ValueError(f"{what} must be one variable, got {sorted(map(str, data.data_vars))}")
         data = next(iter(data.data_vars.values()))
     if not set(rows.dims) <= set(data.dims):
         if data.ndim in (1, 2) and len(rows.dims) == 1:  # labelled by other names: row by row
             return value if found.direct is None else found.direct, None
-        raise ValueError(
-            f"{what} has the dimensions {data.dims} and the rows of X have {rows.dims}; they go together row by row: "
-            f"{what}.broadcast_like(X) repeats what depends on fewer dimensions"
-        )
+        raise ValueError(f"{what} must have the dimensions {rows.dims} of the rows of X, got {data.dims}")
     behind = [dim for dim in data.dims if dim not in rows.dims]
     check_rows(data, rows, what)
     if found.direct is not None and len(rows.dims) == 1 and data.ndim < 3 and data.dims == (*rows.dims, *behind):
@@ -322,10 +316,7 @@ def stack_gradients(value: Any, points: StackedRows) -> Any:
     if len(layout.variables) == 1 and {*dims} <= {*behind}:
         behind = [*(dim for dim in behind if dim not in dims), *dims]
     elif not layout.whole or not {*rows.dims} <= {*data.dims}:
-        raise ValueError(
-            f"gradients have the dimensions {data.dims}, and the data {(*rows.dims, *layout.dims)}: they are "
-            "derivatives by its columns, with the same dimensions, and those of the targets where there are several"
-        )
+        raise ValueError(f"gradients must have the dimensions {(*rows.dims, *layout.dims)} of X, got {data.dims}")
     check_rows(data, rows, "gradients")
     values = stacked([data.transpose(*rows.dims, *behind)], len(rows.dims))
     targets = values.shape[1] // layout.size
@@ -367,9 +358,7 @@ def _named(sample_dims: Dims) -> tuple[str, ...] | None:
     several = isinstance(sample_dims, Iterable) and not isinstance(sample_dims, str)
     dims: tuple[Any, ...] = tuple(sample_dims) if several else (sample_dims,)
     if not dims or len(set(dims)) < len(dims) or not all(isinstance(dim, str) for dim in dims):
-        raise ValueError(
-            f"sample_dims names the dimensions whose entries are rows, each once, such as ('time',); it is {dims!r}"
-        )
+        raise ValueError(f"sample_dims must be distinct names of dimensions, such as ('time',), got {dims!r}")
     return dims
 
 
@@ -394,10 +383,7 @@ def _table(
     if dims not in (None, (ROW,)) or latitude is not None:
         raise ValueError(f"{what} is a table, whose rows are samples: leave sample_dims and latitude out")
     if layout is not None and wanted.names is None and not layout.trivial:
-        raise ValueError(
-            f"{what} has the columns {list(table.names)}, and the model was fitted on {layout.names[:5]}. Give data "
-            "with the dimensions of the fit"
-        )
+        raise ValueError(f"{what} must have the columns of the fit, {layout.names[:5]}, got {list(table.names)}")
     places = wanted.places(ColumnNames(table.names), len(table.names), what)
     reader: Reader = table.reader(places, wanted)
     names = wanted.names or ColumnNames(table.names)
@@ -492,8 +478,7 @@ def _variables(data: Any, what: str, layout: Layout | None) -> list[xr.DataArray
     """The arrays that become columns, in their order; of a layout, those of its names."""
     if isinstance(data, loaded("xarray.DataArray")):
         if layout is not None and len(layout.variables) > 1:
-            names = [v.name for v in layout.variables]
-            raise ValueError(f"{what} is one array, and the model was fitted on the variables {names} of a Dataset")
+            raise ValueError(f"{what} must have the variables {[v.name for v in layout.variables]}, got one array")
         return [data]
     arrays = {str(name): array for name, array in data.data_vars.items()}
     for array in [*arrays.values()]:
@@ -505,29 +490,21 @@ def _variables(data: Any, what: str, layout: Layout | None) -> list[xr.DataArray
         raise ValueError(f"{what} is a Dataset without variables: nothing can be a column")
     if layout is None or len(arrays) == len(layout.variables) == 1:
         return list(arrays.values())
-    missing = [v.name for v in layout.variables if v.name not in arrays]
-    if missing:
-        raise ValueError(f"{what} has the variables {list(arrays)}, and the model was fitted on {missing} too")
-    return [arrays[str(v.name)] for v in layout.variables]
+    names = [str(v.name) for v in layout.variables]
+    if not {*names} <= {*arrays}:
+        raise ValueError(f"{what} must have the variables {names}, got {list(arrays)}")
+    return [arrays[name] for name in names]
 
 
 def _samples(arrays: list[xr.DataArray], what: str, dims: tuple[str, ...] | None) -> tuple[Hashable, ...]:
     """The dimensions of the rows. Raises ValueError where an array lacks one."""
     named: tuple[Hashable, ...] = (dims or arrays[0].dims[:1]) if arrays[0].ndim else (dims or ())
     for array in arrays:
-        missing = [dim for dim in named if dim not in array.dims]
-        if not missing and named:
-            continue
-        if len(arrays) == 1:
+        if not named or not {*named} <= {*array.dims}:
             raise ValueError(
-                f"sample_dims={named!r} names {', '.join(map(repr, missing))}, and {what} has the dimensions "
-                f"{array.dims}: name some of these"
+                f"sample_dims={named!r} must be dimensions of each variable of {what}, and {array.name!r} has "
+                f"{array.dims}. Name dimensions that all have, or drop it"
             )
-        raise ValueError(
-            f"the variables of {what} do not align: {array.name!r} has the dimensions {array.dims}, and the rows are "
-            f"those of sample_dims={named!r}. Leave it out by {what}.drop_vars({array.name!r}), or give sample_dims "
-            "that all variables have"
-        )
     return named
 
 
@@ -538,102 +515,54 @@ def _other_dims(arrays: list[xr.DataArray], layout: Layout, what: str) -> tuple[
         dims = variable.dims
         if len(arrays) == 1 and layout.trivial and array.ndim == 2 and dims[0] not in array.dims:
             dims = (str(array.dims[1]),)  # columns by their places, having no other names
-        if not (missing := [dim for dim in dims if dim not in array.dims]):
+        if {*dims} <= {*array.dims}:
             array = arrays[i] = in_order(array, tuple(map(str, dims)), layout)
-        if missing:
-            raise ValueError(
-                f"{what} has the dimensions {array.dims}, and the model was fitted on columns along {missing} too"
-            )
-        found = {dim: int(array.sizes[dim]) for dim in dims}
-        if tuple(found.values()) != variable.sizes:
-            wanted = dict(zip(dims, variable.sizes, strict=True))
-            raise ValueError(f"{what} has {found} columns, and the model was fitted on {wanted}")
+        wanted, found = dict(zip(dims, variable.sizes, strict=True)), {dim: array.sizes.get(dim) for dim in dims}
+        if found != wanted:
+            raise ValueError(f"{what} must have the columns {wanted} of the fit, got {dict(array.sizes)}")
         check_columns(array, tuple(map(str, dims)), layout, what)
         left = tuple(dim for dim in array.dims if dim not in dims)
         ordered = layout.sample_dims if set(left) == set(layout.sample_dims) else left
-        if samples is not None and set(ordered) != set(samples):
-            raise ValueError(
-                f"the variables of {what} do not align: {array.name!r} has rows along {left}, another one along "
-                f"{samples}"
-            )
+        if not ordered or set(ordered) != set(samples or ordered):
+            raise ValueError(f"{array.name!r} of {what} must have rows along {layout.sample_dims}, got {left}")
         samples = samples or ordered
-    if not samples:
-        raise ValueError(
-            f"{what} has no dimension but those of the columns: a single row is "
-            f"{what}.expand_dims({layout.sample_dims[0]!r})"
-        )
+    assert samples is not None
     return samples
 
 
 def _check_columns(arrays: list[xr.DataArray], samples: tuple[Hashable, ...], what: str) -> None:
-    """Raise TypeError or ValueError, which names all variables, if time stamps, text or complex numbers are columns."""
-    refused = [(array, message) for array in arrays if (message := _unfit(array, what))]
-    if refused:
-        others = ", ".join(repr(array.name) for array, _ in refused[1:])
-        raise TypeError(
-            refused[0][1]
-            + (f". Other variables that cannot be used: {others}; choose by columns=[...]" if others else "")
-        )
+    """Raise TypeError or ValueError if values, or dimensions of columns, are times, text, complex numbers or empty."""
+    unfit = {str(array.name): str(array.dtype) for array in arrays if array.dtype.kind not in "fiub"}
+    if unfit:
+        raise TypeError(f"the columns of {what} must be real numbers, got {unfit}. Leave these variables out")
     for array in arrays:
-        _check_dims(array, samples, what)
-
-
-def _unfit(array: xr.DataArray, what: str) -> str:
-    """Why the values of an array cannot be columns; empty if they can."""
-    if array.dtype.kind in "fiub":
-        return ""
-    label = what if array.name is None else f"{array.name!r} of {what}"
-    times = array.dtype.kind in "mM"
-    remedy = f"leave it out by {what}.drop_vars({array.name!r})" if array.name is not None else "leave it out"
-    if array.dtype.kind == "c":
-        remedy = "split real and imaginary parts"
-    elif times:
-        remedy += ", or give numbers of a unit, such as (t - t[0]) / numpy.timedelta64(1, 'D')"
-    return (
-        f"{label} holds {'time stamps' if times else 'values'} of dtype {array.dtype}, and columns are real numbers: "
-        f"{remedy}"
-    )
-
-
-def _check_dims(array: xr.DataArray, samples: tuple[Hashable, ...], what: str) -> None:
-    """Raise TypeError or ValueError for dimensions that are not named by text, hold times, or are empty."""
-    label = what if array.name is None else f"{array.name!r} of {what}"
-    if strange := [dim for dim in array.dims if not isinstance(dim, str)]:
-        raise TypeError(f"{label} has dimensions that are not named by text, such as {strange[0]!r}: rename them")
-    for dim in array.dims:
-        if dim not in samples and dim in array.coords and array.coords[dim].dtype.kind == "M":
-            raise ValueError(
-                f"{label} has time stamps as columns: its dimension {dim!r} holds times and is not among the rows, "
-                f"{samples}. Give sample_dims=({dim!r},), or where columns are meant {what}.drop_vars({dim!r})"
-            )
-        if dim not in samples and not array.sizes[dim]:
-            raise ValueError(f"{label} is empty: its dimension {dim!r} has the size 0")
+        if strange := [dim for dim in array.dims if not isinstance(dim, str)]:
+            raise TypeError(f"the dimensions of {what} must be named by text, got {strange[0]!r}. Rename it")
+        for dim in array.dims:
+            if dim in samples:
+                continue
+            if dim in array.coords and array.coords[dim].dtype.kind == "M":
+                raise ValueError(
+                    f"{what} has times along {dim!r}, which is not among the rows. Give sample_dims=({dim!r},), or "
+                    f"{what}.drop_vars({dim!r}) if columns are meant"
+                )
+            if not array.sizes[dim]:
+                raise ValueError(f"{what} is empty: its dimension {dim!r} has the size 0")
 
 
 def _latitude(data: Any, name: str, samples: tuple[Hashable, ...], what: str, *, asked: bool) -> xr.DataArray | None:
     if name not in data.coords:
         if not asked:
             return None
-        raise ValueError(f"latitude={name!r} is no coordinate of {what}, which has {sorted(map(str, data.coords))}")
+        raise ValueError(f"latitude={name!r} is no coordinate of {what}. Available: {sorted(map(str, data.coords))}")
     angles: xr.DataArray = data.coords[name]
     inside = set(angles.dims) & set(samples)
     if not angles.ndim or (inside and inside != set(angles.dims)):
-        raise ValueError(
-            f"latitude={name!r} has the dimensions {angles.dims}, and the rows have sample_dims={samples}: it must "
-            "belong to the rows alone, or to the columns alone"
-        )
-    values = np.asarray(angles.values)
-    if values.dtype.kind not in "fiu" or not np.all(np.abs(values) <= 90 + 1e-6):
-        raise ValueError(
-            f"latitude={name!r} must be degrees from -90 to 90; it is of dtype {values.dtype}"
-            + (f", from {values.min()} to {values.max()}" if values.dtype.kind in "fiu" else "")
-        )
-    unit = str(angles.attrs.get("units", ""))
-    if unit.lower().startswith("rad"):
-        raise ValueError(
-            f"latitude={name!r} has the units {unit!r}, and degrees are wanted: give "
-            f"{what}.assign_coords({name}=numpy.degrees({what}[{name!r}]))"
-        )
+        raise ValueError(f"latitude={name!r} must belong to rows {samples}, or to columns, got {angles.dims}")
+    values, unit = np.asarray(angles.values), str(angles.attrs.get("units", ""))
+    number = values.dtype.kind in "fiu" and np.all(np.abs(values) <= 90 + 1e-6)
+    if not number or unit.lower().startswith("rad"):
+        raise ValueError(f"latitude={name!r} must be degrees from -90 to 90, got {values.dtype} with units {unit!r}")
     return angles
 
 

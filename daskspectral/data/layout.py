@@ -343,47 +343,30 @@ def check_columns(array: xr.DataArray, dims: tuple[str, ...], layout: Layout, wh
     """
     for name, coordinate in layout.coords.items():
         bare = any(dim not in layout.coords for dim in coordinate.dims)
-        if not {*coordinate.dims} <= {*dims} or not (bare or name in dims):
-            continue
-        if other := _elsewhere(array, name, coordinate.variable(), bare):
-            raise ValueError(
-                f"{what} has other columns than the fit: along {name!r} they are {other[0]}, and were {other[1]}. "
-                f"Bring it to the fit's by {what}.reindex or {what}.interp"
-            )
+        if {*coordinate.dims} <= {*dims} and (bare or name in dims):
+            _check_same(array, name, coordinate.variable(), bare, f"{what} and the fit differ")
 
 
 def check_rows(data: xr.DataArray, rows: RowLabels, what: str) -> None:
     """Raise ValueError where the rows of a field are not those of X."""
     for dim, size in zip(rows.dims, rows.sizes, strict=True):
         if int(data.sizes[dim]) != size:
-            raise ValueError(
-                f"{what} has {data.sizes[dim]} entries along {dim!r} and X has {size}; they go together row by row"
-            )
-        if dim in rows.coords and dim in data.coords:
-            wanted, came = rows.coords[dim], data.coords[dim]
-            if wanted.dims == came.dims and not wanted.indexes[dim].equals(came.indexes[dim]):
-                raise ValueError(
-                    f"{what} and X do not align along {dim!r}: {_ends(came.values)} and {_ends(wanted.values)}. Bring "
-                    f"them together by xarray.align(X, {what})"
-                )
+            raise ValueError(f"{what} must have {size} entries along {dim!r}, as X has, got {data.sizes[dim]}")
     for name, wanted in rows.coords.items():
-        if all(dim in rows.coords and dim in data.coords for dim in wanted.dims):
-            continue  # an index of them tells
-        if other := _elsewhere(data, name, wanted, True):
-            raise ValueError(
-                f"{what} and X do not align: their rows have no index, and {name!r} is {other[0]} in {what} and "
-                f"{other[1]} in X. Bring them to one order, or leave the coordinate out by {what}.drop_vars({name!r})"
-            )
+        if wanted.ndim == 1 and wanted.dims == (name,) and name in data.coords:
+            if not wanted.indexes[name].equals(data.coords[name].indexes[name]):
+                raise ValueError(f"{what} and X differ along {name!r}. Bring them together by xarray.align(X, {what})")
+        elif not all(dim in rows.coords and dim in data.coords for dim in wanted.dims):  # else an index of them tells
+            _check_same(data, name, wanted, True, f"{what} and X differ")
 
 
-def _elsewhere(array: xr.DataArray, name: Any, wanted: Any, bare: bool) -> tuple[str, str] | None:
-    """The ends of a coordinate and of the one that is wanted, where these differ; None for others, and for none."""
+def _check_same(array: xr.DataArray, name: Any, wanted: Any, bare: bool, differ: str) -> None:
+    """Raise ValueError if a coordinate along the same dimensions has other values."""
     if name not in array.coords or {*map(str, array.coords[name].dims)} != {*map(str, wanted.dims)}:
-        return None
+        return
     came, values = np.asarray(array.coords[name].transpose(*wanted.dims).values), np.asarray(wanted.values)
-    if _same_places(came, values, bare):
-        return None
-    return _ends(came), f"{_ends(values)}{_first_other(came, values)}"
+    if not _same_places(came, values, bare):
+        raise ValueError(f"{differ} along {name!r}. Bring them to one order by reindex, or interpolate by interp")
 
 
 def _same_places(came: Array, wanted: Array, bare: bool) -> bool:
@@ -401,16 +384,3 @@ def _nearness(wanted: Array, bare: bool) -> float:
     largest = float(np.max(np.abs(known), initial=0))
     spacing = float(np.min(np.diff(known))) if len(known) > 1 else max(largest, 1.0)
     return max(NEAR * spacing, ROUNDED * largest if bare else 0.0)
-
-
-def _ends(values: Array) -> str:
-    flat = np.asarray(values).ravel()
-    return f"{flat[0]} ... {flat[-1]}"
-
-
-def _first_other(came: Array, wanted: Array) -> str:
-    """Where coordinates whose ends are the same differ first."""
-    if came.shape != wanted.shape or _ends(came) != _ends(wanted):
-        return ""
-    place = int(np.argmax(came.astype(str).ravel() != wanted.astype(str).ravel()))
-    return f" (entry {place} is {came.ravel()[place]}, for {wanted.ravel()[place]})"

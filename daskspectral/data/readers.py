@@ -27,15 +27,12 @@ if TYPE_CHECKING:
     import zarr
 
 Array = NDArray[Any]
-DAMAGE = (ValueError, RuntimeError, OSError, EOFError, zlib.error, lzma.LZMAError)  # what codecs raise
+DAMAGE = (ValueError, RuntimeError, ArithmeticError, LookupError, OSError, EOFError, zlib.error, lzma.LZMAError)
 AWAY = (FileNotFoundError, PermissionError, ConnectionError)  # of a store, and no damage
 DENSE_BYTES = 1 << 22  # of the rows of a sparse matrix that are made dense together
 MOST_CHUNKS = 10_000_000  # along the rows: their borders take 80 MB
 COLUMNS = "columns"  # the attribute of a zarr array that holds the names of its columns
-FILL_MEANT = (
-    "where fill values are meant, write them, give the array as dask.array.from_zarr(...), or fit with "
-    "Rows(X, allow_missing=True) (--allow-missing in the shell)"
-)
+FILL_MEANT = "if fill values are meant, pass Rows(X, allow_missing=True) (--allow-missing in the shell)"
 
 
 class Reader(ABC):
@@ -205,8 +202,8 @@ class ZarrReader(Reader):
         """
         if 0 not in array.shape and (0 in array.chunks or array.shape[0] > MOST_CHUNKS * array.chunks[0]):
             raise OSError(
-                f"{name} has the shape {array.shape} in chunks {array.chunks}, and 1 to {MOST_CHUNKS} chunks along its "
-                "rows are read: restore its metadata, or write it in larger chunks"
+                f"{name} must have 1 to {MOST_CHUNKS} chunks along its rows, got the shape {array.shape} in chunks "
+                f"{array.chunks}. Write it in larger chunks"
             )
         from zarr.storage import LocalStore
 
@@ -230,17 +227,12 @@ class ZarrReader(Reader):
             array = open_array(self.store, self.path)
         except (FileNotFoundError, KeyError) as error:
             raise FileNotFoundError(
-                f"{self.name} is not visible to {where}: workers must share the file system or object store that "
-                "holds the data"
+                f"{self.name} is not visible to {where}. Put it where all workers see it"
             ) from error
-        except (ValueError, OSError) as error:  # a group, or metadata that cannot be read
-            if isinstance(error, AWAY):
-                raise
-            raise OSError(f"{self.name} as seen by {where} is not a zarr array any more: {error}") from error
         if metadata_digest(array) != self.digest:
             raise OSError(
-                f"{self.name} as seen by {where} is not the array that the run was planned for (its metadata "
-                "differ): the workers see another file system, or the array was replaced during the run"
+                f"{self.name} as seen by {where} has other metadata than when the run was planned. Run again on data "
+                "that stay as they are, and that all workers see"
             )
         return array
 
@@ -248,7 +240,13 @@ class ZarrReader(Reader):
         return {k: v for k, v in super().__getstate__().items() if k != "array"}
 
     def read(self, start: int, stop: int) -> Array:
-        rows = self._decoded(start, stop)
+        array = self.array
+        try:
+            rows = np.asarray(array[start:stop])
+        except DAMAGE as error:
+            if isinstance(error, AWAY):
+                raise
+            raise OSError(f"{self.name} cannot be decoded in rows {start} to {stop}: {error}. Restore it") from error
         if not self.allow_missing:
             self._check_present(rows, start)
         return rows
@@ -265,11 +263,8 @@ class ZarrReader(Reader):
             if not part.size or not _is(part.flat[0], fill) or not _is(part, fill).all():
                 continue
             if (absent := stored.absent(index, unit)) is not None:
-                raise OSError(
-                    f"{absent} is missing for this process (pid {os.getpid()} on {os.uname().nodename}), and zarr "
-                    f"reads it as the fill value {array.fill_value}: the store went away, is incomplete, or is another "
-                    f"one here. Restore it; {FILL_MEANT}"
-                )
+                where = f"this process (pid {os.getpid()} on {os.uname().nodename})"
+                raise OSError(f"{absent} is missing for {where}. Restore it; {FILL_MEANT}")
 
     def _parts(
         self, start: int, stop: int, unit: tuple[int, ...]
@@ -280,28 +275,6 @@ class ZarrReader(Reader):
         for index in product(*spans):
             first, *behind = (slice(i * c, (i + 1) * c) for i, c in zip(index, unit, strict=True))
             yield index, (slice(max(first.start, start), min(first.stop, stop)), *behind)
-
-    def _decoded(self, start: int, stop: int) -> Array:
-        array = self.array
-        try:
-            return np.asarray(array[start:stop])
-        except DAMAGE as error:
-            if isinstance(error, AWAY):
-                raise
-        unit, what = array.shards or array.chunks, "shard" if array.shards else "chunk"
-        for index, part in self._parts(start, stop, array.chunks):
-            try:
-                array[part]
-            except DAMAGE as error:
-                if isinstance(error, AWAY):
-                    raise
-                place = tuple(i * c // u for i, c, u in zip(index, array.chunks, unit, strict=True))
-                raise OSError(
-                    f"{self.name} cannot be decoded in chunk {index[0]} along the rows (rows {index[0] * self.chunk} "
-                    f"to {min((index[0] + 1) * self.chunk, self.shape[0])}): {error}. The store is damaged there, in "
-                    f"{what} {array.metadata.encode_chunk_key(place)}; write it again or restore it"
-                ) from error
-        return np.asarray(array[start:stop])  # all chunks could be read now
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -97,10 +97,7 @@ def stored_chunks(
         start, length = np.frombuffer(data.ljust(16 * math.prod(per), b"\0"), "<u8").reshape(*per, 2).T
         there = (start != ABSENT) & (length > 0)
         if len(data) < 16 * math.prod(per) or (start + length > sizes[place])[there].any():
-            raise OSError(
-                f"{where} is damaged: the index of shard {keys[place]} is cut short, or lists chunks beyond the end of "
-                "the shard. Restore the file, or write the array again"
-            )
+            raise OSError(f"{where} has a damaged index in shard {keys[place]}. Restore the file")
         found[tuple(slice(i * k, (i + 1) * k) for i, k in zip(place, per, strict=True))] = there.T
 
     async def look_at_all() -> None:
@@ -121,9 +118,6 @@ def _index_size(array: zarr.Array[Any], where: str) -> tuple[int, bool]:
     index, inside = ([codec["name"] for codec in config.get(key, ())] for key in ("index_codecs", "codecs"))
     little = all(codec.get("configuration", {}).get("endian") != "big" for codec in config.get("index_codecs", ()))
     if len(metadata["codecs"]) > 1 or SHARDING in inside or index not in (["bytes"], ["bytes", "crc32c"]) or not little:
-        raise OSError(
-            f"{where} encodes shards, or the index of shards, by further codecs, so that chunks that are missing in "
-            f"them cannot be detected. Write it again with {SHARDING} as the only codec of the shards."
-        )
+        raise OSError(f"{where} must have {SHARDING} as the only codec of its shards. Write it again without others")
     chunks = math.prod(w // c for w, c in zip(array.shards or array.chunks, array.chunks, strict=True))
     return 16 * chunks + 4 * (len(index) - 1), config.get("index_location", "end") == "end"

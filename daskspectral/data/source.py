@@ -19,7 +19,6 @@ from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import ArrayReader, DaskReader, JoinedReader, Reader, TakenReader
 from daskspectral.data.rows import Rows, StackedLabels
 from daskspectral.data.times import Clock, RowTimes, runs
-from daskspectral.errors import column_name
 from daskspectral.registry import Registered
 
 if TYPE_CHECKING:
@@ -31,8 +30,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 MOST_LOST = 0.1  # of the pairs, by lags that are measured only if trajectories are long enough
-MOST_INVALID = 0.5  # of the rows, beyond which leaving them out is no remedy
-SHOWN = 5  # columns in a message
+CLEAN = "Clean the data, or leave such rows out with Rows(X, on_invalid='skip') (--on-invalid skip)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,8 +158,7 @@ class Source:
     `standardize` that a fit is to scale the columns, and `factors` (d,), by view, that their columns were multiplied by
     these, as scaled ones are again.
     Passes over them treat invalid rows as `on_invalid` says: "raise", "skip", "pairwise" or "keep" (rows are not
-    checked); their `progress` None shows a bar on a terminal only, and none beside a bar of dask's. A fit that
-    `takes_gaps` may use rows "pairwise", and one that `keeps_rows` leaves none out.
+    checked); their `progress` None shows a bar on a terminal only, and none beside a bar of dask's.
     """
 
     readers: Mapping[str, Reader]
@@ -174,22 +171,6 @@ class Source:
     factors: Mapping[str, Array] = field(default_factory=dict)
     on_invalid: str = "raise"
     progress: bool | None = False
-    takes_gaps: bool = False
-    keeps_rows: bool = False
-
-    def remedy(self, share: float, sparse: Sequence[int] = ()) -> str:
-        """Return what to do about invalid rows, if a `share` of all are, but fewer without some `sparse` columns."""
-        if share <= MOST_INVALID:
-            if self.keeps_rows:
-                return "Mend the data, or drop such rows before, such as by X[numpy.isfinite(X).all(axis=1)]"
-            return "Mend the data, or leave such rows out with Rows(X, on_invalid='skip') (--on-invalid skip)"
-        most = f"{100 * share:.0f} % of the rows are invalid: "
-        if sparse:
-            named = ", ".join(map(column_name, sparse[:SHOWN])) + (" ..." if len(sparse) > SHOWN else "")
-            return f"{most}leave out {named} with Rows(X, columns=...) (--columns in the shell)"
-        if self.takes_gaps:
-            return f"{most}use what is present with Rows(X, on_invalid='pairwise') (--on-invalid pairwise)"
-        return f"{most}fill their gaps before, such as by sklearn.impute.KNNImputer, or leave out columns"
 
     @property
     def n(self) -> int:

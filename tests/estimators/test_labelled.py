@@ -77,7 +77,7 @@ def test_a_regression_keeps_the_labels_of_its_target() -> None:
     assert slopes.dims == ("time", "lat", "lon")
     wanted = by_hand.predict_gradient(FLAT * ROOTS) * ROOTS  # the chain rule
     assert_allclose(slopes.values.reshape(TIMES, -1), wanted, rtol=1e-7, atol=1e-9)
-    with pytest.raises(ValueError, match=r"y and X do not align along 'time'"):
+    with pytest.raises(ValueError, match="y .*'time'"):
         est.fit(field(), target().assign_coords(time=np.arange(TIMES)))
 
 
@@ -113,10 +113,10 @@ def test_results_are_groups_that_xarray_opens(tmp_path: Path) -> None:
 @doubtful
 def test_labels_of_folds_lie_on_the_rows() -> None:
     halves = [field()[:70], field()[70:]]
-    with pytest.raises(ValueError, match=r"folds\[1\] and X do not align"):
+    with pytest.raises(ValueError, match=r"folds\[1\]"):
         spectral(Transfer(2), folds=[LABELS[:70], LABELS[70:][::-1]]).fit(halves)
     wanted = spectral(folds=LABELS.values).fit(field())
     assert_array_equal(spectral(folds=LABELS).fit(field()).coefficients_, wanted.coefficients_)
     for model, values in ((spectral(), ()), (hermite(), (target(),))):
-        with pytest.raises(ValueError, match=r"folds and X do not align along 'time'"):
+        with pytest.raises(ValueError, match="folds .*'time'"):
             model.set_params(folds=LABELS[::-1]).fit(field(), *values)
