@@ -76,10 +76,7 @@ class ColumnNames(Registered):
         """Raise ValueError if several columns have the same name."""
         several = [label for label, count in Counter(self.labels).items() if count > 1]
         if several:
-            raise ValueError(
-                f"several columns of {what} are named {several[0]!r}, and names identify columns: rename them, or "
-                f"give the numbers without names, such as {what}.to_numpy()"
-            )
+            raise ValueError(f"several columns of {what} are named {several[0]!r}. Rename them")
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,16 +114,13 @@ class Wanted:
         if own is not None and self.names.numbered and {*own.labels} != {*self.names.labels}:
             return range(width)
         if own is None:
-            raise ValueError(
-                f"columns={[*self.names.labels]} are names, and the {width} columns of {what} have no names. Give "
-                f"their numbers, from 0 to {width - 1}"
-            )
+            raise ValueError(f"columns={[*self.names.labels]} are names, and those of {what} have none. Give numbers")
         own.check_distinct(what)
         known = {label: place for place, label in enumerate(own.labels)}
         labels = [_plain(label) for label in self.names.labels]
         missing = [label for j, label in enumerate(labels) if label not in known and self.uses(j, len(labels))]
         if missing and self.asked:
-            raise ValueError(f"{what} has no columns {missing}; its columns are {_few(own.labels)}")
+            raise ValueError(f"{what} has no columns {missing}. Available: {[*own.labels[:20]]}")
         if missing:
             raise ValueError(_mismatch(labels, own.labels, missing, what))
         return [known.get(label) for label in labels]
@@ -146,11 +140,6 @@ def _mismatch(wanted: Sequence[Label], came: Sequence[Label], missing: Sequence[
         f"The feature names should match those that were passed during fit.\n{told}"
         f"{what} needs the columns of the fit, in any order; rename its columns to those of the fit"
     )
-
-
-def _few(labels: Sequence[Label]) -> str:
-    shown = ", ".join(map(repr, labels[:20]))
-    return f"{shown} and {len(labels) - 20} more" if len(labels) > 20 else shown
 
 
 def are_names(columns: Any) -> bool:

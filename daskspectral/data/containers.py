@@ -50,9 +50,7 @@ def _checked(block: Any, what: str, promised: np.dtype[Any], block_info: Any = N
     rows = f" (rows {spans[0][0]} to {spans[0][1]})" if spans else ""
     place = f"block {index} of the dask array {what}{rows}"
     if values.shape != shape:
-        raise ValueError(
-            f"{place} has shape {values.shape}, not {shape}, as its chunks say; give map_blocks(..., chunks=...)"
-        )
+        raise ValueError(f"{place} must have shape {shape}, got {values.shape}. Give map_blocks(..., chunks=...)")
     if dtype.kind not in "fiub":  # labels, as long as they are
         return np.asarray(values)
     if values.dtype.kind not in "fiub" or not np.can_cast(values.dtype, dtype, "same_kind"):
@@ -69,16 +67,6 @@ def is_sparse(value: Any) -> bool:
     return hasattr(value, "tocsr") and hasattr(value, "toarray")
 
 
-def refuse_unfit(value: Any, what: str) -> None:
-    """Raise TypeError for a query of polars, whose rows are not there yet, and for sparse arrays."""
-    if is_into_lazyframe(value):
-        raise TypeError(f"{what} is a {type(value).__name__}, whose rows are not in memory; give {what}.collect()")
-    if is_sparse(value):
-        raise TypeError(f"{what} is a sparse {type(value).__name__}; give its rows as numbers, {what}.toarray()")
-
-
-ROUNDING = 1e-8  # by which entries of a symmetric matrix may differ, relative to the largest
-DASK_TABLES = ("DataFrame", "Series", "Index")
 FILES = ("h5py", "netCDF4", "tables")  # libraries whose arrays are read from a file when they are sliced
 _XARRAY_BLOCK = 1 << 24  # bytes of a block of an xarray object that is not chunked
 
@@ -86,22 +74,16 @@ _XARRAY_BLOCK = 1 << 24  # bytes of a block of an xarray object that is not chun
 def points_reader(value: Any, what: str) -> Reader:
     """A Reader of points (n, d). Raises ValueError for another shape, for no points, and for a list of arrays."""
     if isinstance(value, (list, tuple)) and any(map(_is_table, value)):
-        raise ValueError(
-            f"{what} is a {type(value).__name__} of {len(value)} arrays, and one array of rows is expected: call this "
-            "for each of them, or join their rows by numpy.concatenate"
-        )
+        raise ValueError(f"{what} must be one array of rows, got {len(value)}. Join them by numpy.concatenate")
     reader = as_reader(value, what)
     if len(reader.shape) != 2:
         raise ValueError(
-            f"{what} must have 2 dimensions, rows and columns; it has shape {reader.shape}. Reshape your data: a "
-            f"single column is {what}.reshape(-1, 1), a single row {what}.reshape(1, -1)"
+            f"{what} must have 2 dimensions, got the shape {reader.shape}. Reshape your data: {what}.reshape(-1, 1), "
+            f"or {what}.reshape(1, -1)"
         )
     if 0 in reader.shape:
         none = "sample(s)" if not reader.shape[0] else "feature(s)"
-        raise ValueError(
-            f"{what} is empty: 0 {none} (shape={reader.shape}) while a minimum of 1 is required. "
-            "Look at what selected them"
-        )
+        raise ValueError(f"{what} is empty: 0 {none} (shape={reader.shape}) while a minimum of 1 is required.")
     return reader
 
 
@@ -130,21 +112,6 @@ def array_like(value: Any) -> tuple[Reader, Array | None]:
     reader = points_reader(value, "X")
     plain = isinstance(reader, ArrayReader) and not isinstance(value, loaded("xarray.DataArray"))
     return reader, reader.array if plain and not reader.is_sparse else None  # type: ignore[attr-defined]
-
-
-def is_symmetric(value: Any) -> bool:
-    """Return whether rows in memory, dense or sparse, are a symmetric matrix (n, n) of more than two rows."""
-    values = value.array if isinstance(value, ArrayReader) else value
-    if not (is_sparse(values) or (isinstance(values, np.ndarray) and values.dtype.kind in "fiub")):
-        return False
-    if values.ndim != 2 or values.shape[0] != values.shape[1] or values.shape[0] < 3:
-        return False
-    first = np.asarray(values[[0]].toarray() if is_sparse(values) else values[0]).ravel()
-    column = np.asarray(values[:, [0]].toarray() if is_sparse(values) else values[:, 0]).ravel()
-    near = ROUNDING * float(np.max(np.abs(first)))
-    if not np.allclose(first, column, rtol=ROUNDING, atol=near):
-        return False
-    return bool(abs(values - values.T).max() <= ROUNDING * abs(values).max())
 
 
 def is_lazy(value: Any) -> bool:
@@ -202,10 +169,7 @@ def reader_of(value: Any, what: str) -> Reader:
         return ArrayReader(matrix)
     found = in_memory(value, what)
     if not isinstance(found, (list, tuple)) and not hasattr(found, "__array__"):
-        raise TypeError(
-            f"{what} is a {type(value).__name__}; give a numpy, dask, zarr or xarray array, a data frame, or the path "
-            "of a zarr array"
-        )
+        raise TypeError(f"{what} must be an array, a data frame or the path of one, got {type(value).__name__}")
     try:
         return ArrayReader(np.asanyarray(found))
     except ValueError as error:
@@ -213,20 +177,20 @@ def reader_of(value: Any, what: str) -> Reader:
 
 
 def _refuse_fetching(value: Any, what: str) -> None:
-    """Raise TypeError for data outside memory that numpy would fetch whole."""
-    parts = {type(part): part for part in value}.values() if isinstance(value, (list, tuple)) else [value]
-    for part in parts:
-        kind = type(part).__name__
-        library = type(part).__module__.partition(".")[0]
+    """Raise TypeError for data outside memory that numpy would fetch whole, and for sparse arrays."""
+    for part in value if isinstance(value, (list, tuple)) else [value]:
+        kind, library = type(part).__name__, type(part).__module__.partition(".")[0]
         if is_dask_collection(part):
-            library = "dask"
-            give = f"{what}.to_dask_array(lengths=True)" if kind in DASK_TABLES else "a dask array"
+            give = f"{what}.to_dask_array(lengths=True)"
+        elif is_into_lazyframe(part):
+            give = f"{what}.collect()"
+        elif is_sparse(part):
+            give = f"{what}.toarray()"
         elif library in FILES:
-            give = f"dask.array.from_array({what}), which reads it block by block"
+            give = f"dask.array.from_array({what})"
         else:
             continue
-        of = "" if part is value else f"{type(value).__name__} of "
-        raise TypeError(f"{what} is a {of}{library} {kind}, whose rows would all be fetched into memory; give {give}")
+        raise TypeError(f"{what} must be in memory, got a {kind} of {library}. Give {give}")
 
 
 def in_memory(value: Any, what: str) -> Any:
@@ -241,7 +205,7 @@ def in_memory(value: Any, what: str) -> Any:
     elif is_column(value):  # of a data frame
         return vector(value)
     _refuse_fetching(value, what)
-    refuse_unfit(value, what)
+
     parts = value if isinstance(value, (list, tuple)) else [value]
     masked = sum(np.ma.count_masked(part) for part in parts if isinstance(part, np.ma.MaskedArray))
     if masked:

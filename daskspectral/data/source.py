@@ -252,23 +252,16 @@ def open_source(
     """
     views, apart, rows = views or {}, apart or {}, Rows.of(rows)
     if fields is None and rows.fields:
-        raise ValueError(
-            f"the fields {', '.join(map(repr, rows.fields))} of the rows are read by nothing: leave them out"
-        )
+        raise ValueError(f"the fields {[*rows.fields]} of the rows are not used. Leave them out")
     if rows.on_invalid == "pairwise" and not gaps:
-        raise ValueError(
-            "on_invalid='pairwise' is for SpectralDecomposition of Covariance() and Cross(): with other operators and "
-            "estimators take on_invalid='skip', or fill the gaps before"
-        )
+        raise ValueError("on_invalid='pairwise' is for Covariance() and Cross(). Pass on_invalid='skip'")
     readers = {"x": points_reader(rows.data, "X")}
     for name, value in {**views, **apart}.items():
         readers[name] = points_reader(value, name)
     width = readers["x"].shape[1]
     for name in views:
         if readers[name].shape[1] != width:
-            raise ValueError(
-                f"{name} has {readers[name].shape[1]} columns and X has {width}; they are views of the same points"
-            )
+            raise ValueError(f"{name} must have {width} columns, as X has, got {readers[name].shape[1]}")
     for name, value in {**(fields or {}), **others}.items():
         if value is not None:
             readers[name] = as_reader(value, label_of(name))
@@ -300,11 +293,8 @@ def check_rows(readers: Mapping[str, Reader], of: str = "") -> None:
     n = readers["x"].shape[0]
     for name, reader in readers.items():
         label = label_of(name)
-        if not reader.shape or reader.shape[0] != n:
-            has = f"{reader.shape[0]} rows" if reader.shape else "no rows, being one number,"
-            raise ValueError(f"{label}{of} has {has} and X{of} has {n}; they go together row by row")
-        if name in ("weight", "fold") and len(reader.shape) != 1:
-            raise ValueError(f"{label}{of} must have one dimension, the rows; it has shape {reader.shape}")
+        if reader.shape[:1] != (n,) or (name in ("weight", "fold") and len(reader.shape) != 1):
+            raise ValueError(f"{label}{of} must have {n} rows, as X{of} has, got the shape {reader.shape}")
 
 
 def aligned(readers: dict[str, Reader]) -> dict[str, Reader]:
@@ -360,8 +350,7 @@ def open_trajectories(
     trajectories: list[dict[str, Reader]] = [{} for _ in range(count)]
     for name, value in given.items():
         if several and (not isinstance(value, (list, tuple)) or len(value) != count):
-            has = f"{len(value)} of them" if isinstance(value, (list, tuple)) else f"one {type(value).__name__}"
-            raise ValueError(f"{label_of(name)} is a list of {count} arrays, one for each trajectory; got {has}")
+            raise ValueError(f"{label_of(name)} must be a list of {count} arrays, one for each trajectory")
         for i, part in enumerate(value if several else [value]):
             label = f"{label_of(name)}[{i}]" if several else label_of(name)
             trajectories[i][name] = (points_reader if name == "x" else as_reader)(part, label)
@@ -396,7 +385,7 @@ def clock_of(points: Sequence[Reader], several: bool) -> Clock | None:
     names = [f"X[{i}]" for i in range(len(points))] if several else ["X"]
     if len(times) < len(points):
         bare = next(name for name, reader in zip(names, points, strict=True) if reader.times is None)
-        raise ValueError(f"{bare} has no times, and other trajectories have: give times to all of them or to none")
+        raise ValueError(f"{bare} has no times, and other trajectories have. Give times to all of them or to none")
     return Clock.of(times, names)
 
 
@@ -411,10 +400,7 @@ def lag_in_rows(lag: int | str, data: Any) -> int:
     parts = [points_reader(part, f"X[{i}]" if several else "X") for i, part in enumerate(data if several else [data])]
     clock = clock_of(parts, several)
     if clock is None:
-        raise ValueError(
-            f"the lag is {lag!r}, in time, and the rows of X have no times: give it in rows, or X as an xarray object "
-            "or a frame of pandas with times"
-        )
+        raise ValueError(f"lag={lag!r} is in time, and the rows of X have no times. Give it in rows")
     return clock.steps(lag)
 
 
@@ -444,12 +430,11 @@ def _pairs(clock: Clock | None, i: int, points: Reader, shifts: Mapping[str, int
 def _check_clock(clock: Clock, pairs: Sequence[Pairs], longest: int, several: bool) -> None:
     """Raise ValueError for a trajectory of more rows than the lag without two rows that are so far apart in time."""
     for i, found in enumerate(pairs):
-        if found.count or (len(clock.times[i]) <= longest and any(one.count for one in pairs)):
-            continue
-        which, gap = f"trajectory {i}" if several else "X", clock.gap(i)
-        why = "its times end before" if gap is None else f"the first gap, or another step, is before row {gap}"
-        apart = f"{longest} steps are" if longest > 1 else "one step is"
-        raise ValueError(f"no two rows of {which} are as far apart as the lag in time: {apart} {clock}, and {why}")
+        if not found.count and (len(clock.times[i]) > longest or not any(one.count for one in pairs)):
+            which = f"trajectory {i}" if several else "X"
+            raise ValueError(
+                f"no two rows of {which} are {longest} steps of {clock} apart: its times have gaps, or end"
+            )
 
 
 def check_even(source: Source, why: str) -> None:
@@ -461,14 +446,10 @@ def check_even(source: Source, why: str) -> None:
     if times is None:
         return
     if times.before * times.behind > 1 or times.values is None:
-        raise ValueError(f"{why}, along one dimension of rows, and X has rows along several: give sample_dims='time'")
+        raise ValueError(f"{why}, and X has rows along several dimensions. Give sample_dims='time'")
     row = Clock.of([times], ["X"]).gap(0)
     if row is not None:
-        before, after = times.values[row - 1], times.values[row]
-        raise ValueError(
-            f"{why} without gaps, and {times.label!r} goes from {before} to {after} at row {row} of X: fill the gap, "
-            "such as by xarray's resample or interp, or give a part of X without one"
-        )
+        raise ValueError(f"{why} without gaps, and {times.label!r} has one at row {row} of X. Give a part without")
 
 
 def in_order(times: RowTimes | None) -> bool:
@@ -491,27 +472,19 @@ def _check_trajectory(i: int | None, readers: Mapping[str, Reader], first: Mappi
     """Raise ValueError if the fields of a trajectory do not fit each other, or those of the first."""
     of = "" if i is None else f"[{i}]"
     check_rows(readers, of)
-    d = readers["x"].shape[1]
     for name, reader in readers.items():
         if reader.shape[1:] != first[name].shape[1:]:
-            what = f"{d} columns" if name == "x" else f"rows of shape {reader.shape[1:]}"
-            other = f"{first[name].shape[1]}" if name == "x" else f"{first[name].shape[1:]}"
             raise ValueError(
-                f"{label_of(name)}{of} has {what} and {label_of(name)}[0] has {other}: all trajectories are of "
-                "the same variables; give the ones that they share, in one order"
+                f"{label_of(name)}{of} must have rows of the shape {first[name].shape[1:]}, as that of the first "
+                f"trajectory, got {reader.shape[1:]}"
             )
 
 
 def _check_lengths(lengths: Sequence[int], lag: int, longest: int) -> None:
     """Raise ValueError if no trajectory has rows that the longest lag follows."""
     if longest >= max(lengths):
-        which = f"the trajectory X has {lengths[0]}"
-        if len(lengths) > 1:
-            which = f"the longest of {len(lengths)} trajectories has {max(lengths)}"
-        name, smaller = "the lag is", "a smaller lag"
-        if longest > lag:
-            name, smaller = "the longest of the further lags is", "smaller multiples of the lag, or a smaller lag"
-        raise ValueError(f"{name} {longest} rows and {which}: no two rows are so far apart; take {smaller}")
+        which = "the longest lag" if longest > lag else "the lag"
+        raise ValueError(f"{which} must be less than the rows of the longest trajectory, {max(lengths)}, got {longest}")
 
 
 def _join(name: str, readers: Sequence[Reader], pairs: Sequence[Pairs], view: str, lazy: bool, whole: bool) -> Reader:
@@ -521,12 +494,9 @@ def _join(name: str, readers: Sequence[Reader], pairs: Sequence[Pairs], view: st
     import dask.array as da
 
     arrays = []
-    for i, (reader, of) in enumerate(zip(readers, pairs, strict=True)):
+    for reader, of in zip(readers, pairs, strict=True):
         if not isinstance(reader, (DaskReader, ArrayReader)):
-            raise TypeError(
-                f"{label_of(name)}{f'[{i}]' if len(readers) > 1 else ''} is a zarr array and another one a dask array: "
-                "give it as dask.array.from_zarr(...)"
-            )
+            raise TypeError(f"{label_of(name)} has zarr and dask arrays. Give all as dask.array.from_zarr(...)")
         starts, array = of.starts[view], da.asarray(reader.array)
         if not of.count:
             continue
@@ -574,10 +544,8 @@ def open_data(
         )
     elif len(views) > 1:
         if not isinstance(X, (tuple, list)) or len(X) != len(views):
-            got = f"{type(X).__name__} of {len(X)}" if isinstance(X, (tuple, list)) else type(X).__name__
             raise ValueError(
-                f"the operator {operator.name} takes {len(views)} views of each row: fit(({', '.join(views)})); X is "
-                f"a {got}"
+                f"X must be a tuple of {len(views)} views of each row for {operator.name}: fit(({', '.join(views)}))"
             )
         others = dict(zip(views[1:], X[1:], strict=True))
         right = {operator.right_view: others.pop(operator.right_view)} if apart else {}
@@ -626,32 +594,18 @@ def open_regression(
     shapes = {name: reader.shape for name, reader in source.readers.items()}
     if "y" not in shapes:
         if slopes and "gradients" in shapes:
-            return source, _checked_slopes(source, shapes["gradients"])
+            shape, n, d = shapes["gradients"], source.n, source.n_features_in
+            if len(shape) not in (2, 3) or shape[-1] != d or 0 in shape:
+                raise ValueError(f"gradients must have shape {(n, d)}, or ({n}, m, {d}) for m targets, got {shape}")
+            targets = shape[1] if len(shape) == 3 else None
+            return source, Regression(gradients=True, targets=targets, values=False)
         either = ", or gradients" if slopes else ""
-        raise ValueError(
-            f"this requires y to be passed, but the target y is None: give the values to fit, (n,), or (n, m) for m "
-            f"targets{either}"
-        )
+        raise ValueError(f"this requires y to be passed, but the target y is None: give (n,), or (n, m){either}")
     y = shapes["y"]
     if len(y) > 2 or 0 in y:
-        raise ValueError(f"y must have shape (n,), or (n, m) for m targets; it has shape {y}")
+        raise ValueError(f"y must have shape (n,), or (n, m) for m targets, got {y}")
     wanted = (*y, source.n_features_in)
     accepted = {wanted, (y[0], source.n_features_in)} if y[1:] in ((), (1,)) else {wanted}  # of a column, (n, d) too
     if "gradients" in shapes and shapes["gradients"] not in accepted:
-        raise ValueError(
-            f"gradients must have shape {wanted}, a derivative of y for each column of X; they have shape "
-            f"{shapes['gradients']}"
-        )
+        raise ValueError(f"gradients must have shape {wanted}, got {shapes['gradients']}")
     return source, Regression("gradients" in shapes, y[1] if len(y) == 2 else None)
-
-
-def _checked_slopes(source: Source, shape: tuple[int, ...]) -> Regression:
-    from daskspectral.operators.regression import Regression
-
-    n, d = source.n, source.n_features_in
-    if len(shape) not in (2, 3) or shape[-1] != d or 0 in shape:
-        raise ValueError(
-            f"gradients must have shape {(n, d)}, or ({n}, m, {d}) for m targets, a derivative for each column of X; "
-            f"they have shape {shape}"
-        )
-    return Regression(gradients=True, targets=shape[1] if len(shape) == 3 else None, values=False)

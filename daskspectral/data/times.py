@@ -112,10 +112,7 @@ class RowTimes:
     def checked(self, what: str) -> Array:
         """Return the ticks, relative to the first. Raises ValueError unless times increase from row to row."""
         if self.values is None or self.ticks is None:
-            raise ValueError(
-                f"{what} has rows along {self.label}, and which of them is the time is not known: name it 'time', or "
-                "give a list of trajectories, each with rows along one dimension"
-            )
+            raise ValueError(f"{what} has rows along {self.label}, and none is known as the time. Name it 'time'")
         missing = np.isnat(self.values) if self.values.dtype.kind in "mM" else ~np.isfinite(self.ticks.astype(float))
         if missing.any():
             raise ValueError(f"{what} has no time in row {int(missing.argmax())}: {self.label!r} is missing there")
@@ -123,12 +120,9 @@ class RowTimes:
         wrong = np.flatnonzero(np.diff(ticks) <= 0)
         if len(wrong):
             row = int(wrong[0]) + 1
-            several = np.diff(ticks)[row - 1] == 0
-            remedy = "average or drop the copies" if several else f"sort {what} by {self.label!r}"
             raise ValueError(
-                f"the times {self.label!r} of {what} must increase from row to row, and row {row} is "
-                f"{'again ' if several else ''}{self.values[row]} after {self.values[row - 1]}: {remedy}, or give a "
-                "list of trajectories"
+                f"the times {self.label!r} of {what} must increase from row to row, and row {row} has "
+                f"{self.values[row]} after {self.values[row - 1]}. Sort them, or give a list of trajectories"
             )
         return ticks
 

@@ -77,7 +77,7 @@ def test_a_regression_keeps_the_labels_of_its_target() -> None:
     assert slopes.dims == ("time", "lat", "lon")
     wanted = by_hand.predict_gradient(FLAT * ROOTS) * ROOTS  # the chain rule
     assert_allclose(slopes.values.reshape(TIMES, -1), wanted, rtol=1e-7, atol=1e-9)
-    with pytest.raises(ValueError, match="y .*'time'"):
+    with pytest.raises(ValueError, match=r"y .*'time'"):
         est.fit(field(), target().assign_coords(time=np.arange(TIMES)))
 
 
@@ -118,5 +118,5 @@ def test_labels_of_folds_lie_on_the_rows() -> None:
     wanted = spectral(folds=LABELS.values).fit(field())
     assert_array_equal(spectral(folds=LABELS).fit(field()).coefficients_, wanted.coefficients_)
     for model, values in ((spectral(), ()), (hermite(), (target(),))):
-        with pytest.raises(ValueError, match="folds .*'time'"):
+        with pytest.raises(ValueError, match=r"folds .*'time'"):
             model.set_params(folds=LABELS[::-1]).fit(field(), *values)
