@@ -325,8 +325,8 @@ def open_zarr(location: Location) -> zarr.Array[Any]:
 def refuse_group(group: zarr.Group, name: str) -> NoReturn:
     """Raise ValueError for a group where an array is wanted; the message names its arrays as group.zarr/name."""
     with metadata_of(name):
-        names = sorted(all_arrays(group))
-    raise ValueError(f"{name} is a zarr group, and the path of an array is expected. Available in it: {names[:20]}")
+        names = sorted(f"{name.rstrip('/')}/{key}" for key in all_arrays(group))
+    raise ValueError(f"{name} is a zarr group, and the path of an array is expected. Available: {names[:20]}")
 
 
 def array_name(node: zarr.Array[Any] | zarr.Group) -> str:

@@ -98,7 +98,7 @@ def test_variables_are_columns_behind_one_another() -> None:
     np.testing.assert_array_equal(spread["index"], np.arange(7.0))
     other = xr.Dataset({"index": data["index"], "more": data["index"], "t2m": field().transpose("lon", "time", "lat")})
     np.testing.assert_array_equal(rows(laid_out(other, layout=stacked.layout)), rows(stacked))
-    with pytest.raises(ValueError, match=r"the model was fitted on \['index'\] too"):
+    with pytest.raises(ValueError, match="index"):
         stack_rows(data[["t2m"]], layout=stacked.layout)
 
 
@@ -114,7 +114,7 @@ def test_groups_and_files(tmp_path: Path) -> None:
     for name, part in (("a", x[:3]), ("b", x[3:]), ("c", x[3:, :2])):
         part.to_netcdf(tmp_path / f"{name}.nc")
     np.testing.assert_array_equal(rows(laid_out(tmp_path / "[ab].nc")), wanted)
-    with pytest.raises(ValueError, match="NetCDF files that do not go together"):
+    with pytest.raises(OSError, match=r"c\.nc"):
         stack_rows([tmp_path / "a.nc", tmp_path / "c.nc"])
     (tmp_path / "b.nc").write_bytes((tmp_path / "b.nc").read_bytes()[:900])
     with pytest.raises(OSError, match=r"b\.nc"):
@@ -143,7 +143,7 @@ def test_fields_of_the_rows_are_aligned_by_coordinates() -> None:
     others = laid_out(x, sample_dims="z")
     np.testing.assert_array_equal(stack_field(weight, others.rows, "weight")[0], np.arange(28.0))
     for wrong, layout in ((y[:, 0], stacked), (y.assign_coords(lat=LAT + 1), stacked), (weight[::-1], others)):
-        with pytest.raises(ValueError, match=r"dimensions|align"):
+        with pytest.raises(ValueError, match=r"^y "):
             stack_field(wrong, layout.rows, "y")
 
 
@@ -180,5 +180,5 @@ def test_columns_are_those_of_the_fit_to_rounding_and_where_they_are_missing() -
     np.testing.assert_array_equal(rows(laid_out(rounded, layout=stacked.layout)), rows(stacked))
     turned = x.isel(z=[0, 4, 2, 3, 1, *range(5, 12)])
     np.testing.assert_array_equal(rows(laid_out(turned, layout=stacked.layout)), rows(stacked))
-    with pytest.raises(ValueError, match="X has other columns than the fit: along 'lat' they are"):
+    with pytest.raises(ValueError, match="'lat'"):
         stack_rows(x.assign_coords(lat=("z", np.append(places[:-1], 0))), layout=stacked.layout)
