@@ -217,10 +217,7 @@ def unlike_columns(
     numbers = [c if chosen is None else chosen[c] for c in both]
     names = [column_name(c) if view == "x" else f"column {c} of {view}" for c in numbers]
     least, most = (f"{spreads[c]:.3g} in {name}" for c, name in zip(both, names, strict=True))
-    return (
-        f"the standard deviations of the columns go from {least} to {most}, and functions of one scale hardly see the "
-        f"columns of small ones: {remedy}"
-    )
+    return f"the standard deviations of the columns go from {least} to {most}, for functions of one scale: {remedy}"
 
 
 def correlation_time(moments: Moments) -> float:

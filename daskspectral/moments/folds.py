@@ -330,10 +330,7 @@ class LabelledFolds(FoldRule):
         strange = np.flatnonzero(self.values[found] != labels)
         if len(strange):
             row = int(strange[0])
-            raise ValueError(
-                f"row {rows[NUMBER][row]} has the label {labels[row]} among the folds, which had none of this label: "
-                "the labels changed after they were counted"
-            )
+            raise ValueError(f"row {rows[NUMBER][row]} has a label, {labels[row]}, that the folds had not before")
         return found
 
     @property

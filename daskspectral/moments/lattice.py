@@ -142,8 +142,7 @@ class Weighed:
             theta, vectors, sigma = leading_by_cholesky(inner, outer, t, size)
         except scipy.linalg.LinAlgError:
             raise UnresolvedError(
-                f"the rows fill a small part of the box {self.basis.lattice.sides} of the lattice, whose functions do "
-                "not separate them. Pass a box around them, FourierLattice(box=...)."
+                f"the rows fill a small part of the box {self.basis.lattice.sides} of the lattice: give a smaller one"
             ) from None
         seen = theta > self._blurred(vectors)
         rank = int(np.count_nonzero(seen))

@@ -161,8 +161,8 @@ class Moments(Registered):
             return NotImplemented
         if self.of_rows or other.of_rows:
             raise ValueError(
-                "moments of linear functions of fewer rows than columns do not add, because the functions span only "
-                "the rows of one fit. Fit all rows together, or update the model with the rows appended to its data"
+                "moments of linear functions of fewer rows than columns, which span the rows of one fit, do not add: "
+                "fit all rows together, or update the model"
             )
         other = self._alike(other)
         self._check_addable(other)
@@ -195,14 +195,12 @@ class Moments(Registered):
         if own != their and one is not None and two is not None and one != two:
             raise ValueError(
                 f"these moments were measured on different Fourier lattices, {one.difference(two)}, and do not add; "
-                "measure both with one: FourierLattice(m, box=...) with the ends of all data, or the basis_ of the "
-                "first"
+                "measure both with one, FourierLattice(m, box=...) or the basis_ of the first"
             )
         if own != their:
             raise ValueError(
                 f"these moments were measured with different {' and '.join(n for n in own if own[n] != their[n])}, and "
-                "do not add; measure both with one basis: fit the second by "
-                "SpectralDecomposition(**first.choice_.parameters) (fit --functions-of FIRST in the shell)"
+                "do not add; fit the second with **first.choice_.parameters (fit --functions-of FIRST in the shell)"
             )
         shapes, theirs = ({k: v.shape for k, v in m.arrays.items()} for m in (self, other))
         if shapes != theirs:

@@ -82,8 +82,7 @@ def patterns_of(moments: Moments, coefficients: Functions) -> Patterns:
     """
     if POINTS not in moments.arrays and not moments.spanned:
         raise MissingSumsError(
-            "these moments hold no products of functions and columns: a Fourier lattice, several views or an earlier "
-            "version summed none. Regress the columns on transform(X) instead"
+            "these moments hold no products of functions and columns: regress the columns on transform(X) instead"
         )
     products = moments.points(coefficients.conj().T)
     squares = moments.mean(SQUARES)

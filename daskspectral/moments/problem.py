@@ -246,8 +246,8 @@ def checked_means(moments: Moments) -> dict[str, NDArray[np.floating[Any]]]:
     means = {name: moments.mean(name) for name in moments.arrays if name not in moments.operator.counts}
     if not all(np.isfinite(mean).all() for mean in means.values()):
         raise ValueError(
-            "the moments are not finite: the kernel, its derivatives or the targets overflow on these data; scale the "
-            "columns (Rows(X, standardize=True)) or the targets, or change the kernel's scale or degree"
+            "the moments are not finite: the kernel, its derivatives or the targets overflow; scale the columns "
+            "(Rows(X, standardize=True)) or the targets, or change the kernel"
         )
     return means
 
@@ -326,15 +326,11 @@ def _first_half(basis: Basis) -> NDArray[np.bool_]:
 def advise_support(kept: NDArray[np.bool_], basis: Basis, least: float) -> None:
     """Warn of basis functions left out for resting on fewer than `least` points; raise ValueError when all are."""
     if not kept.any():
-        raise ValueError(
-            f"each of the {basis.size} basis functions rests on fewer than min_support={least:g} points; widen the "
-            "kernel's scale (scale='median' is a start)"
-        )
+        raise ValueError(f"each of the {basis.size} basis functions rests on fewer than min_support={least:g} points")
     if not kept.all():
         warn_user(
             f"{np.count_nonzero(~kept)} of {basis.size} basis functions rest on fewer than min_support={least:g} "
-            "effective points and were left out: their landmarks lie where the data are sparse at this scale; widen "
-            "the kernel's scale, or use more rows",
+            "effective points and were left out: widen the kernel, or use more rows",
             RankWarning,
         )
 

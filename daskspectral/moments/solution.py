@@ -281,7 +281,4 @@ def score_span(operator: Operator, moments: Moments, functions: Mapping[str, Fun
 def check_rows(count: int, functions: int, has: str) -> None:
     """Raise ValueError unless there are more rows than functions; `has` says how many there are."""
     if count <= functions:
-        raise ValueError(
-            f"a score of {functions} functions needs more than {functions} rows, and {has}; better are a hundred times "
-            "as many: give more rows, or lower n_components"
-        )
+        raise ValueError(f"{functions} functions need more rows, and {has}: give more, or lower n_components")

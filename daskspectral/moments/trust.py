@@ -193,8 +193,7 @@ class Solved:
             return ""
         return (
             f"{trusted_words(self.trusted, self.constants, solver.values)}, and half of the values are known no "
-            f"better than to {_percent(middle)} ({solver.errors}): {self.moments.count} rows are few for them. Use "
-            "more rows, or ask for fewer values (n_components)"
+            f"better than to {_percent(middle)} ({solver.errors}): use more rows, or ask for fewer (n_components)"
         )
 
 

@@ -43,8 +43,8 @@ def with_baseline(stacked: StackedRows, rows: Rows, what: str, weight: Any, *, r
     absent = np.isnan(tables[0]).all(axis=1)
     if absent.any() and source.on_invalid == "raise":
         raise ValueError(
-            f"all rows of the {rows.anomaly or 'data'} {baseline.labels[int(absent.argmax())]} have the weight 0, and "
-            f"their mean is not known: leave them out of {what}, or give some of them a weight"
+            f"all rows of the {rows.anomaly or 'data'} {baseline.labels[int(absent.argmax())]} have the weight 0 in "
+            f"{what}: leave them out, or give some of them a weight"
         )
     climatology, trend = (source.preparation.inverse(table, source.n_features_in) for table in tables)
     return replace(stacked.layout, baseline=replace(baseline, climatology=climatology, trend=trend))

@@ -25,8 +25,7 @@ def check_components(value: Any, operator: Operator) -> None:
         check_integer("n_components", value)
     elif not operator.solver.by_norm:
         raise ValueError(
-            f"n_components must be a whole number of 1 or more for the operator {operator.name}; it is {value!r}, and "
-            "shares of the variance are those of Covariance()"
+            f"n_components={value!r} is a share of the variance, which Covariance() has: give an integer of 1 or more"
         )
 
 
@@ -46,8 +45,7 @@ def sobolev_order(smoothness: Any, manifold: Manifold) -> float:
     check_number("smoothness", smoothness)
     if not smoothness > half:
         raise ValueError(
-            f"smoothness must be above half the dimension of {manifold!r}, {half:g}: only then are Sobolev functions "
-            f"continuous; it is {smoothness!r}"
+            f"smoothness: expected more than half the dimension of {manifold!r}, {half:g}, received {smoothness!r}"
         )
     return float(smoothness)
 

@@ -95,18 +95,10 @@ class Selection(Registered):
     def advise(self, *, certain: bool) -> None:
         """Warn where the best candidate is at the edge of what was tried, unless the values are `certain` anyway."""
         best = self.chosen
-        if certain or not self.edge or best is None:
-            return
-        advice = {
-            "largest": "give a kernel of a wider scale",
-            "smallest": "more functions or rows resolve finer structure; rows far out make all distances large",
-        }
-        warn_user(
-            f"the best scale of the kernel is the {self.edge} that was tried ({shortened(best.kernel)}), and a better "
-            f"one may lie beyond: {advice[self.edge]}",
-            TrustWarning,
-            Rank.UNCERTAINTY,
-        )
+        if not certain and self.edge and best is not None:
+            kernel = shortened(best.kernel)
+            text = f"the best scale of the kernel is the {self.edge} that was tried ({kernel}): give a kernel beyond it"
+            warn_user(text, TrustWarning, Rank.UNCERTAINTY)
 
     def __len__(self) -> int:
         return len(self.candidates)

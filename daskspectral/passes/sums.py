@@ -159,11 +159,7 @@ class PassPlan:
 
     def __str__(self) -> str:
         tasks, epochs = len(self.ranges.ranges), len(self.ranges.epochs)
-        return f"{_counted(tasks, 'task')} in {_counted(epochs, 'epoch')}; {self.memory}"
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
+        return f"{tasks} task{'s' * (tasks > 1)} in {epochs} epoch{'s' * (epochs > 1)}; {self.memory}"
 
 
 def flops_of(source: Source, p: int) -> float:
@@ -416,8 +412,8 @@ def check_outside(lattice: FourierLattice, outside: int, rows: int) -> None:
     """Raise ValueError where more rows than the lattice's share lie outside its box."""
     if outside > lattice.outside * rows:
         raise ValueError(
-            f"{outside} of {rows} rows lie outside the box {lattice.sides} of the lattice, and {lattice.outside:g} "
-            "of them is the most: give a wider box, or say by FourierLattice(outside=...) that this is meant"
+            f"{outside} of {rows} rows lie outside the box {lattice.sides} of the lattice: give a wider box, or "
+            f"a larger share than FourierLattice(outside={lattice.outside:g})"
         )
 
 

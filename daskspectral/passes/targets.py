@@ -30,8 +30,7 @@ def levelled(operator: Regression, source: Source, *, shifted: bool) -> Regressi
         return operator
     if largest > LARGEST:
         raise ValueError(
-            f"{name} reaches {largest:.3g}, and mean squared errors of such targets overflow: give them in another "
-            f"unit, below {LARGEST:g}"
+            f"{name} reaches {largest:.3g}, and its squares overflow: give it in another unit, below {LARGEST:g}"
         )
     unit = 1.0 if 1 / LARGE < largest < LARGE else float(2.0 ** np.round(np.log2(largest)))
     origin: tuple[float, ...] = ()

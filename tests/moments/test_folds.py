@@ -107,7 +107,7 @@ def test_a_label_that_was_not_counted_is_an_error() -> None:
     fold_rule = LabelledFolds(np.array([2, 5]), (2, 5))
     assert fold_rule.of(rows(0, 3, fold=np.array([5, 2, 5]))).tolist() == [1, 0, 1]
     for label in (1, 3, 6):
-        with pytest.raises(ValueError, match=rf"row 11 has the label {label}"):
+        with pytest.raises(ValueError, match="row 11"):
             fold_rule.of(rows(10, 12, fold=np.array([5, label])))
 
 

@@ -258,7 +258,7 @@ def test_columns_of_unlike_units_on_either_side_come_before_the_order_of_the_row
     z = np.repeat(rng.standard_normal((60, 1)), 20, axis=0)
     x, y = (z + rng.standard_normal((1200, 2)) for _ in range(2))
     model = dsp.SpectralDecomposition(dsp.operators.Cross(center=True), n_components=2, random_state=0)
-    for factors, side in (((1e3, 1), "column 1 to"), ((1, 1e3), "column 1 of y, and")):
+    for factors, side in (((1e3, 1), "column 1 to"), ((1, 1e3), "column 1 of y")):
         with pytest.warns(TrustWarning):
             model.fit((x * [factors[0], 1], y * [1, factors[1]]))
         assert side in model.doubts_[0]
