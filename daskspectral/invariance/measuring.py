@@ -54,17 +54,6 @@ class Levels:
         harmonic = HarmonicBasis(self.manifold, most, tolerance=self.tolerance)
         return InvariantBasis(harmonic, self.group) if self.group is not None else InvariantBasis.all_of(harmonic)
 
-    def bounded(self, most: int) -> InvariantBasis:
-        """The functions within `most` that a user asked for. Raises ValueError for more of them than numbers."""
-        basis, told = self.of(most), self.rows * self.numbers
-        if basis.size > told:
-            what = f"{self.rows} rows of X"
-            what = what if self.numbers == 1 else f"{told} numbers that values and gradients at the {what} are"
-            raise ValueError(
-                f"n_eigenfunctions={most} has {basis.size} invariant functions, more than the {what}; lower it"
-            )
-        return basis
-
     def within(self, invariant: int, harmonics: int | None = None) -> InvariantBasis:
         """The first levels of at most so many invariant functions; the first one at least.
 
@@ -162,7 +151,13 @@ class InvariantSpace:
             representation.pairs(group)
 
     def check_targets(self, operator: Regression) -> None:
-        """Raise ValueError where y has not the components of the representation, and for gradients."""
+        """Raise ValueError where y has not the components of the output, or gradients have no place."""
+        solver = InvariantSolver.named(self.solver)
+        if operator.gradients and not solver.penalised:
+            raise ValueError(
+                f"the solver {solver.name!r} takes means of y u, and gradients have no place in them; use "
+                'solver="least_squares", or leave out the gradients'
+            )
         if self.equivariance is None:
             return
         if operator.gradients:
@@ -187,7 +182,8 @@ class InvariantSpace:
         if most is None:
             basis, levels = decide_levels(levels, source)
         else:
-            basis = levels.bounded(most)
+            basis = levels.of(most)
+            _check_size(basis, most, levels.rows * levels.numbers)
         self.advise(basis, levels, asked=most is not None)
         return basis
 
@@ -208,11 +204,7 @@ class InvariantSpace:
                 f"no function of the first {basis.multiplicities.sum()} eigenfunctions of {levels.manifold!r} changes "
                 f"with {group!r} as output={self.output!r} says, but 0: raise n_eigenfunctions, or change output"
             )
-        if basis.size > numbers:
-            raise ValueError(
-                f"n_eigenfunctions={most} has {basis.size} equivariant functions, more than the {numbers} numbers in "
-                "y; lower it"
-            )
+        _check_size(basis, most, numbers)
         return basis
 
     def advise(self, basis: InvariantBasis, levels: Levels, *, asked: bool) -> None:
@@ -231,8 +223,10 @@ class InvariantSpace:
             advise_products(basis)
 
     def check_columns(self, source: Source) -> None:
-        """Raise ValueError where points have other coordinates than the manifold or the group."""
+        """Raise ValueError where points have other coordinates than the manifold or the group, or rows are too few."""
         d = source.n_features_in
+        if self.most is not None and not InvariantSolver.named(self.solver).penalised and self.most > source.n:
+            raise ValueError(f"n_eigenfunctions={self.most} is more than the {source.n} rows of X; lower it")
         if self.manifold is None:
             unit = Interval([-1.0] * d, [1.0] * d)
             sobolev_order(self.smoothness, unit)
@@ -295,6 +289,15 @@ def decide_levels(levels: Levels, source: Source) -> tuple[InvariantBasis, Level
     first = levels.first
     further = min(FURTHER, levels.most)
     return (levels.within(further) if levels.group is not None and first.size < further else first), levels
+
+
+def _check_size(basis: InvariantBasis | EquivariantBasis, most: int | None, numbers: int) -> None:
+    """Raise ValueError for more functions within `most` than there are numbers in y and gradients."""
+    if basis.size > numbers:
+        raise ValueError(
+            f"n_eigenfunctions={most} has {basis.size} functions that the group allows, more than the {numbers} "
+            "numbers in y; lower it"
+        )
 
 
 def _moves(group: Group | None, representation: Representation | None) -> list[Array]:

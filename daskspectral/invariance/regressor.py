@@ -197,7 +197,7 @@ class InvariantRegressor(Regressor):
             self._check_several(source)
         if operator.gradients:
             operator = replace(operator, manifold=self.manifold)
-        self._check_against(source, operator)
+        self._space.check_columns(source)
         self._space.check_targets(operator)
         self._space.check_first(source)
         operator = levelled(operator, source, shifted=self.output is None)
@@ -257,7 +257,7 @@ class InvariantRegressor(Regressor):
                 f"these are moments of {basis.group!r} on {basis.manifold!r}, and this model has "
                 f"{self.group!r} on {self.manifold!r}; measure them again, or give the model their manifold and group"
             )
-        self._check_operator(operator)
+        self._space.check_targets(operator)
         objective = self._space.objective(basis.manifold)
         solution, held_out = fit_invariant(moments, InvariantSolver.named(self.solver), objective)
         coefficients = np.zeros((basis.size, solution.coefficients.shape[1]))
@@ -309,23 +309,6 @@ class InvariantRegressor(Regressor):
         if isinstance(self.basis_, EquivariantBasis):
             return EquivariantValues(self.basis_, self._coefficients, support=self._support), self._targets
         return SpanValues(self.basis_, self._coefficients, support=self._support), self._targets
-
-    def _check_against(self, source: Source, operator: Regression) -> None:
-        """Raise ValueError where parameters and data do not fit, as far as metadata tell."""
-        self._space.check_columns(source)
-        self._check_operator(operator)
-        most = self.n_eigenfunctions
-        if most is not None and not InvariantSolver.named(self.solver).penalised and most > source.n:
-            raise ValueError(f"n_eigenfunctions={most} is more than the {source.n} rows of X; lower it")
-
-    def _check_operator(self, operator: Regression) -> None:
-        """Raise ValueError for gradients that the solver does not take."""
-        solver = InvariantSolver.named(self.solver)
-        if operator.gradients and not solver.penalised:
-            raise ValueError(
-                f"the solver {solver.name!r} takes means of y u, and gradients have no place in them; use "
-                'solver="least_squares", or leave out the gradients'
-            )
 
     @property
     def _space(self) -> InvariantSpace:

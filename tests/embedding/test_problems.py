@@ -1,5 +1,6 @@
 """The semidefinite program: a closed form, dense loops for each pass, and proofs from written-out matrices alone."""
 
+from collections import deque
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -8,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskspectral.embedding.ascent import AscentProblem, accelerated
+from daskspectral.embedding.ascent import AscentProblem, _two_loop, accelerated
 from daskspectral.embedding.certificate import certify_dense
 from daskspectral.embedding.problems import Deflated, ExactProblem, Frame, Largest, LowRankProblem, Prove, Pull
 from daskspectral.embedding.stages import solve_accelerated, solve_power
 from tests.embedding.moons import Array, gaussian
-from tests.solve.common import moons, skew
+from tests.solve.common import moons, skew, spd
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,17 @@ def test_a_pass_with_landmarks(own: bool) -> None:
     assert found.objective <= np.sum(power**2) <= one.problem.evaluate(found.power).objective
     widened = one.problem.widened(point, f[0])
     np.testing.assert_allclose(widened, np.column_stack([point, 0.1 * np.linalg.norm(point) * f[0]]))
+
+
+def test_a_step_is_that_of_bfgs() -> None:
+    rng = np.random.default_rng(0)
+    bend, gradient = spd(6, rng), rng.standard_normal(6)
+    pairs = deque((step, step @ bend) for step in rng.standard_normal((3, 6)))
+    metric = np.vdot(*pairs[-1]) / np.vdot(pairs[-1][1], pairs[-1][1]) * np.eye(6)
+    for step, change in pairs:  # the matrix, update by update
+        turn = np.eye(6) - np.outer(step, change) / (step @ change)
+        metric = turn @ metric @ turn.T + np.outer(step, step) / (step @ change)
+    np.testing.assert_allclose(_two_loop(gradient, pairs), metric @ gradient, rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", CASES)
