@@ -17,7 +17,7 @@ from daskspectral.datasets import SAMPLES
 from daskspectral.errors import TrustWarning
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.moments import trust
-from daskspectral.moments.intervals import Errors, trusted_words
+from daskspectral.moments.intervals import Errors
 from daskspectral.moments.trust import Solved, excess, maximised, order_matters, uncertainty
 from daskspectral.operators import Covariance, Cross, Laplacian, Transfer
 from daskspectral.solve import Solution
@@ -77,16 +77,6 @@ def test_each_doubt_from_where_it_begins() -> None:
             assert bool(own.few_landmarks()) is doubted
     assert solved(approximation=[0, 0, 0, 0.44], trusted=[1, 1, 1, 0]).few_landmarks() == ""
     assert "20 %" in solved(approximation=0.2 * sizes).few_landmarks()
-
-
-def test_shares_of_trusted_values_leave_constants_out() -> None:
-    for trusted, constants, words in (
-        ([1, 0, 1, 0], 1, "of 3 eigenvalues beyond the constant, 1 is trusted"),
-        ([1, 1], 0, "of 2 eigenvalues, all are trusted"),
-        ([1, 0], 1, "the eigenvalue beyond the constant is not trusted"),
-        ([1], 1, "there is no eigenvalue beyond the constant"),
-    ):
-        assert trusted_words(np.array(trusted, bool), constants, "eigenvalues_") == words
 
 
 def test_values_near_one_are_judged_as_they_are_shown() -> None:
@@ -240,17 +230,6 @@ def test_functions_that_see_single_points_of_rounded_rows_are_not_trusted() -> N
         model.fit(x)
     assert not model.trusted_[1:].any()
     assert model.eigenvalues_[1] < 1
-
-
-def test_the_doubt_with_a_remedy_in_the_data_comes_first() -> None:
-    """Rows of raw units in the order of some group: standardize=True first, then the order of the rows."""
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((180, 3)) + 3 * np.repeat(np.arange(3), 60)[:, None]
-    model = dsp.SpectralDecomposition(n_components=4, random_state=0)
-    with pytest.warns(TrustWarning, match="standard deviations of the columns") as caught:
-        model.fit(x * [1.0, 1.0, 1e3])
-    assert len(caught) == 1
-    assert [doubt.split(": ")[1][:9] for doubt in model.doubts_[:2]] == ["the stand", "the order"]
 
 
 def test_columns_of_unlike_units_on_either_side_come_before_the_order_of_the_rows() -> None:

@@ -131,18 +131,10 @@ def test_the_same_bits_on_every_scheduler(count: int, name: str, scheduling: Sch
 
 
 def test_tasks_are_joined_until_a_fold_has_half_a_block_in_each() -> None:
-    ranges = tuple((100 * i, 100 * i + 100) for i in range(160))
-    plan, rule = Plan(ranges, 32, None), RandomFolds(5)
-    for block, wanted in ((512, 12), (2048, 20), (20, 1)):  # 5 block / 2 / 100, as long as there are eight
-        joined = joined_plan(plan, rule, block=block, row_bytes=8, functions=1)
-        assert (joined.ranges[0], joined.ranges[-1][1]) == ((0, 100 * wanted), 16_000)
-        assert (len(joined.ranges), joined.epoch) == (-(-160 // wanted), 4)
-    for functions, wanted in ((1250, 1300), (5000, 5000)):  # as many rows as functions, in a single task if need be
-        assert joined_plan(plan, rule, block=512, row_bytes=8, functions=functions).ranges[0] == (0, wanted)
-    many = replace(plan, ranges=tuple((100 * i, 100 * i + 100) for i in range(450)))
-    assert joined_plan(many, rule, block=20, row_bytes=8, functions=1).ranges[0] == (0, 400)  # a hundred are left
-    bytes_of_a_row = planning.TASK_BYTES // 300
-    assert joined_plan(plan, rule, block=2048, row_bytes=bytes_of_a_row, functions=5000).ranges[0] == (0, 300)
+    plan, rule = Plan(tuple((100 * i, 100 * i + 100) for i in range(160)), 32, None), RandomFolds(5)
+    for block, functions, rows in ((512, 1, 1200), (20, 1, 100), (512, 5000, 5000)):  # as many rows as functions
+        joined = joined_plan(plan, rule, block=block, row_bytes=8, functions=functions)
+        assert (joined.ranges[0], joined.ranges[-1][1]) == ((0, rows), 16_000)
     for few in (RandomFolds(2), None):
         assert joined_plan(plan, few, block=512, row_bytes=8, functions=1) is plan
 
