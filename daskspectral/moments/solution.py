@@ -117,8 +117,9 @@ def solve_moments(
     contradicted = np.zeros(len(certain), bool)
     if operator.lag and not own.two_sided and len(certain):
         contradicted = LagMatrices.of(moments, shown["right"]).contradicted
-    shared = operator.lag and (own.two_sided or "followed" in moments.arrays) and moments.right_basis is None
-    starts = starts_of(moments, shown["left"]) if shared and shown["left"].size else Starts()
+    of_starts = shown["left" if own.two_sided else "right"]
+    shared = operator.lag and moments.right_basis is None
+    starts = starts_of(moments, of_starts) if shared and of_starts.size else Starts()
     ratios = _ratios_to_graph(posed, moments)
     solved = Solved(posed, moments, spectrum, errors, approximation, certain, constants, starts, contradicted, ratios)
     solved.advise()

@@ -5,6 +5,9 @@ timescales come out too short or too long; eigenvalues of C00^-1 C01 do not depe
 the values: they differ from those eigenvalues, within the same functions, by half of an interval and by more than the
 error of the difference allows; or the weights of equilibrium vary by half of their mean, and slow functions differ
 between starts and ends.
+
+Eigenvalues are withdrawn only if the weights of equilibrium vary by more than their mean and are not known: the
+trajectories leave their starts and hardly return, so that few of them decide the slowest values.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ Array = NDArray[np.floating[Any]]
 SLOWEST = 3  # functions that are compared
 UNEVEN = 0.5  # of their mean, by which weights of equilibrium vary
 CERTAIN, LIKELY = 4.0, 3.0  # errors from folds: chance exceeds them in 1 of 300 samples, and in 1 of 70
+UNKNOWN = 0.7  # error of ln(1 + imbalance²), from which weights of equilibrium are not known
 NEGLIGIBLE = 0.02  # of 1 - value: a bias of a timescale that does not matter
 
 
@@ -40,27 +44,24 @@ class Starts:
         Standard deviation of the weights of equilibrium over their mean; 0 without a constant function.
     drift : float
         Largest mean of f(y) - f(x) or f(y)² - f(x)² of a slow function over its error.
-    biased : bool
-        Whether the values are off by more than their errors allow.
+    out_of_equilibrium : bool
+        Whether the values are those of the process as it was started, or depend on few trajectories that return.
     """
 
     imbalance: float = 0.0
     drift: float = 0.0
-    biased: bool = False
-
-    @property
-    def out_of_equilibrium(self) -> bool:
-        """Whether the values are those of the process as it was started, not of equilibrium."""
-        return self.biased or (self.imbalance > UNEVEN and self.drift > CERTAIN)
+    out_of_equilibrium: bool = False
 
 
 def starts_of(moments: Moments, functions: Matrices) -> Starts:
     """Test the starts of pairs in the span of fitted left functions, coefficients (p, k).
 
-    Of `Transfer` with right functions in the same basis, or reversible. Without folds nothing is biased.
+    Of `Transfer` with right functions in the same basis, reversible, or right functions of "eigen". Without folds
+    nothing is out of equilibrium.
     """
     starts, pairs, ends, constant, factor = both_ends(moments, functions)
     imbalance = _imbalance(starts[0], pairs[0], constant)
+    solver = moments.operator.solver
     slow = [i for i in range(starts.shape[1]) if i != constant][:SLOWEST]
     if len(starts) < 3 or not slow:
         return Starts(imbalance)
@@ -68,18 +69,22 @@ def starts_of(moments: Moments, functions: Matrices) -> Starts:
     def errors(samples: Matrices) -> Array:
         return jackknife_errors(samples[1:], factor)
 
-    if not moments.operator.solver.two_sided:  # by what reversed time changes beyond noise
+    moved = (starts - ends)[:, slow]
+    moved = np.hstack([moved[:, range(len(slow)), slow], *([] if constant is None else [moved[..., constant]])])
+    drift = float(np.max(np.abs(moved[0]) / (errors(moved) + 1e-12)))
+    if not (solver.two_sided or solver.needs_symmetry):
+        sizes = np.array([[math.log1p(_imbalance(*means, constant) ** 2)] for means in zip(starts, pairs, strict=True)])
+        unknown = imbalance > 1 and drift > LIKELY and errors(sizes)[0] > UNKNOWN
+        return Starts(imbalance, drift, bool(unknown))
+    if not solver.two_sided:  # by what reversed time changes beyond noise
         turned = (pairs - pairs.swapaxes(1, 2)) / 2
         kept = np.abs(turned[0]) > CERTAIN * errors(turned)
         if constant is not None:
             kept[constant] = kept[:, constant] = True
         pairs = pairs - np.where(kept, 0, turned)
-    moved = (starts - ends)[:, slow]
-    moved = np.hstack([moved[:, range(len(slow)), slow], *([] if constant is None else [moved[..., constant]])])
-    drift = float(np.max(np.abs(moved[0]) / (errors(moved) + 1e-12)))
     at_lag = LagMatrices(np.ones(1, int), pairs[:, None], starts, ends, None, constant, "eigen", factor)
     eigen = at_lag.values[:, 0, slow]
-    if moments.operator.solver.two_sided:
+    if solver.two_sided:
         fitted, other = replace(at_lag, kind="singular").values[:, 0, slow], np.abs(eigen)
     else:
         mean = (starts + ends) / 2
@@ -89,8 +94,9 @@ def starts_of(moments: Moments, functions: Matrices) -> Starts:
     biased = (off > half) & (off > LIKELY * errors(fitted - other))  # eigenvalues of short runs have larger errors
     biased &= off > NEGLIGIBLE * (1 - np.minimum(np.abs(other[0]), 1))
     # singular values of a process that is not reversible differ from eigenvalues in equilibrium, too
-    expected = moments.operator.solver.two_sided and drift <= LIKELY
-    return Starts(imbalance, drift, bool(biased.any() and not expected))
+    expected = solver.two_sided and drift <= LIKELY
+    uneven = imbalance > UNEVEN and drift > CERTAIN
+    return Starts(imbalance, drift, uneven or bool(biased.any() and not expected))
 
 
 def both_ends(moments: Moments, functions: Matrices) -> tuple[Matrices, Matrices, Matrices, int | None, float]:
@@ -114,7 +120,8 @@ def both_ends(moments: Moments, functions: Matrices) -> tuple[Matrices, Matrices
             turned[:, :, constant] = -turned[:, constant]
         pairs = gram - form + turned
     else:
-        starts, pairs, ends = gram, form, reduced("right_gram", functions, functions)
+        name = "right_gram" if operator.solver.two_sided else "future_gram"
+        starts, pairs, ends = gram, form, reduced(name, functions, functions)
     if not operator.center:
         return starts, pairs, ends, constant_of(means[0], starts[0]), reduced.factor
     after = reduced("right_first", functions)
@@ -133,12 +140,12 @@ def _after_constant(products: Matrices, left: Matrices, right: Matrices) -> Matr
 def _imbalance(starts: Matrices, pairs: Matrices, constant: int | None) -> float:
     if constant is None:
         return 0.0
-    u, gram = stationary(pairs, starts), starts.real
-    mean = gram[constant] @ u
-    return math.sqrt(max(0.0, (u @ gram @ u) * gram[constant, constant] / max(mean**2, 1e-300) - 1))
+    u = stationary(pairs, starts)
+    square, mean = (u.conj() @ starts @ u).real * starts[constant, constant].real, abs(starts[constant] @ u)
+    return math.sqrt(max(0.0, square / max(mean**2, 1e-300) - 1))
 
 
-def stationary(pairs: Matrices, starts: Matrices) -> Array:
+def stationary(pairs: Matrices, starts: Matrices) -> Matrices:
     """The function u (k,), up to a factor, with <u, K f> = <u, f> for all f: how rows weigh in equilibrium."""
-    values, functions = scipy.linalg.eig(pairs.T, starts.T)
-    return np.asarray(functions[:, np.abs(values - 1).argmin()].real)
+    values, functions = scipy.linalg.eig(pairs.conj().T, starts)
+    return np.asarray(functions[:, np.abs(values - 1).argmin()])

@@ -261,6 +261,11 @@ def advise_reach(before: Moments, after: Moments) -> None:
 
 
 def _started(operator: Operator, starts: Starts) -> str:
+    if not (operator.solver.two_sided or operator.solver.needs_symmetry):
+        return (
+            "the trajectories leave the states in which they start and hardly return: the weights of equilibrium vary "
+            f"by {_percent(starts.imbalance)} with an error as large, and none is trusted. Use longer trajectories"
+        )
     which = "" if operator.solver.two_sided else " (or the process is not reversible)"
     return (
         f"the trajectories do not start in equilibrium{which}: its weights vary by {_percent(starts.imbalance)}, and "

@@ -183,8 +183,8 @@ class Dynamics:
         starts, pairs = matrices.grams, matrices.forms[:, 0]
         if "followed" in moments.arrays:  # of rows as they came, not taken as reversible
             starts, pairs, *_ = both_ends(moments, self.coefficients_)
-        found = self.coefficients_.real @ stationary(pairs[0], starts[0])
-        found = found[:, None] / (moments.mean("first") @ found)
+        found = self.coefficients_ @ stationary(pairs[0], starts[0])
+        found = (found / (moments.mean("first") @ found)).real[:, None]
         device = chosen_device(self.device)
         function = SpanValues(self.basis_, found, device=device, preparation=self.preparation_)
         output = Result("weight", (), (), finish=_positive)

@@ -79,12 +79,22 @@ def test_starts_in_one_state_bias_the_values(operator: Transfer) -> None:
 
 
 @doubtful
-@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("operator", [*OPERATORS, Transfer(1, "eigen")])
 @pytest.mark.parametrize(("runs", "length"), [(1, 8000), (20, 400), (400, 20)])
 def test_starts_in_equilibrium_do_not(operator: Transfer, runs: int, length: int) -> None:
     model = fit(operator, walks(TWO, runs, length, 2))
     assert "equilibrium" not in str(model.doubts_)
     assert model.trusted_[model.constants_]
+
+
+@doubtful
+def test_weights_of_equilibrium_from_complex_functions() -> None:
+    turning = np.array([[0.6, 0.35, 0.05], [0.1, 0.7, 0.2], [0.5, 0.1, 0.4]])
+    x = walks(turning, 500, 20, 0, [1, 0, 0])
+    complex_, real = (fit(operator, x) for operator in (Transfer(1, "eigen", further=()), Transfer(1)))
+    assert np.abs(complex_.eigenvalues_.imag).max() > 0.1
+    states = np.arange(3.0)[:, None]
+    np.testing.assert_allclose(complex_.equilibrium_weights(states), real.equilibrium_weights(states), rtol=1e-9)
 
 
 @doubtful
@@ -116,19 +126,32 @@ def test_equal_values_of_a_circle_raise_few_alarms(runs: int, step: float) -> No
     assert np.mean(alarms) <= 0.05
 
 
+def double_well(height: float) -> Array:
+    """Jumps between nine cells, of which 2 and 6 are the bottoms of two wells."""
+    levels = height * (np.linspace(-1.6, 1.6, 9) ** 2 - 1) ** 2
+    near = np.abs(np.subtract.outer(np.arange(9), np.arange(9))) == 1
+    rates = 0.078 * np.exp(np.subtract.outer(levels, levels) / 2) * near
+    return np.asarray(scipy.linalg.expm(rates - np.diag(rates.sum(axis=1))))
+
+
+CELLS = CallableBasis(lambda x: np.asarray(np.arange(9)[:, None] == x[:, 0]).astype(float), d=1)
+BOTH = np.isin(np.arange(9), [2, 6]) / 2
+
+
 @doubtful
-def test_starts_in_both_wells_alone_make_times_too_long() -> None:
-    levels = 3.6 * (np.linspace(-1.6, 1.6, 9) ** 2 - 1) ** 2
-    rates = (
-        0.078 * np.exp(np.subtract.outer(levels, levels) / 2) * (np.abs(np.subtract.outer(*[np.arange(9)] * 2)) == 1)
-    )
-    jumps = scipy.linalg.expm(rates - np.diag(rates.sum(axis=1)))
-    starts = np.isin(np.arange(9), [2, 6]) / 2
-    basis = CallableBasis(lambda x: np.asarray(np.arange(9)[:, None] == x[:, 0]).astype(float), d=1)
+@pytest.mark.parametrize(
+    ("operator", "starts", "length", "trusted"),
+    [
+        (Transfer(1, reversible=True), BOTH, 20, False),
+        *((Transfer(1, "eigen"), 2 * BOTH[:3], n, n > 20) for n in (20, 400)),
+    ],
+    ids=["in both wells times are too long", "of eigenvalues few return from one well", "from one well many return"],
+)
+def test_runs_in_two_wells(operator: Transfer, starts: Array, length: int, trusted: bool) -> None:
     for seed in range(4):
-        model = dsp.SpectralDecomposition(Transfer(1, reversible=True), basis, n_components=3)
-        model.fit(walks(jumps, 1000, 20, seed, starts))
-        assert not model.trusted_[1:].any()
+        model = dsp.SpectralDecomposition(operator, CELLS, n_components=3)
+        model.fit(walks(double_well(3.6), 1000, length, seed, np.pad(starts, (0, 9 - len(starts)))))
+        assert model.trusted_[1] == trusted
 
 
 @doubtful
@@ -161,7 +184,7 @@ def test_a_share_of_the_pairs_is_tested_whatever_the_chunks(chunk: int, monkeypa
 @doubtful
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [300, 10**6])
-@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("operator", [*OPERATORS, Transfer(1, "eigen")])
 @pytest.mark.parametrize("jumps", [TWO, JUMPS], ids=["two", "three"])
 def test_false_alarms_are_few(operator: Transfer, jumps: Array, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """2 % are expected; a chain that is not reversible is none of `reversible=True`."""
@@ -173,4 +196,4 @@ def test_false_alarms_are_few(operator: Transfer, jumps: Array, rows: int, monke
         for seed in range(50):
             model = fit(operator, walks(jumps, runs, length, seed))
             alarms.append(starts_of(model.moments_, model.coefficients_).out_of_equilibrium)
-    assert np.mean(alarms) <= 0.05
+    assert np.mean(alarms) <= (0.02 if operator == Transfer(1, "eigen") else 0.05)
