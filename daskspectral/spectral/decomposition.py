@@ -100,7 +100,8 @@ class SpectralDecomposition(SpectralFunctions):
         and below which functions of a graph of neighboring rows have no values (of a Laplacian, on 2000 rows);
         what differs by a thousandth of the last value counts as equal, and held-out values that are NaN as the fitted.
         Those of constants are True; without error bars all are False, and all others where error bars take rows as
-        independent whose order matters, or singular values are of trajectories that start out of equilibrium
+        independent whose order matters, if singular values are of trajectories that start out of equilibrium, or if
+        eigenvalues depend on few trajectories that return to where they began
     constants_ : int, leading functions that are constants, whose values are 0, or 1 of Transfer and Cross, by
         construction; `trusted_[constants_:].mean()` leaves them out
     choice_ : Selection, the table of the candidates, and `parameters`, which give the same values and functions again

@@ -88,13 +88,20 @@ def test_starts_in_equilibrium_do_not(operator: Transfer, runs: int, length: int
 
 
 @doubtful
-def test_weights_of_equilibrium_from_complex_functions() -> None:
+@pytest.mark.parametrize(
+    "operator", [Transfer(1), Transfer(1, "eigen", further=()), Transfer(1, reversible=True, further=())]
+)
+def test_weights_of_equilibrium_are_stationary_over_counted_shares(operator: Transfer) -> None:
     turning = np.array([[0.6, 0.35, 0.05], [0.1, 0.7, 0.2], [0.5, 0.1, 0.4]])
-    x = walks(turning, 500, 20, 0, [1, 0, 0])
-    complex_, real = (fit(operator, x) for operator in (Transfer(1, "eigen", further=()), Transfer(1)))
-    assert np.abs(complex_.eigenvalues_.imag).max() > 0.1
-    states = np.arange(3.0)[:, None]
-    np.testing.assert_allclose(complex_.equilibrium_weights(states), real.equilibrium_weights(states), rtol=1e-9)
+    x, counts = walks(turning, 300, 6, 0, [1, 0, 0]), np.zeros((3, 3))
+    for walk in x:
+        np.add.at(counts, (walk[:-1, 0].astype(int), walk[1:, 0].astype(int)), 1)
+    weights = stationary(counts / counts.sum(axis=1, keepdims=True)) / (counts.sum(axis=1) / counts.sum())
+    model = fit(operator, x)
+    assert operator.solver.name != "eigen" or np.abs(model.eigenvalues_.imag).max() > 0.1
+    np.testing.assert_allclose(model.equilibrium_weights(np.arange(3.0)[:, None]), weights, rtol=1e-9)
+    several = np.concatenate(model.equilibrium_weights(x))
+    np.testing.assert_allclose(several, weights[np.concatenate(x)[:, 0].astype(int)], rtol=1e-9)
 
 
 @doubtful

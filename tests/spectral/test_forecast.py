@@ -1,4 +1,4 @@
-"""Forecasts against a linear regression, and weights of equilibrium against a chain's stationary vector."""
+"""Forecasts against a linear regression."""
 
 from typing import Any
 
@@ -45,35 +45,3 @@ def test_a_forecast_has_the_labels_and_units_of_its_field(series: Any) -> None:
     again = dsp.SpectralDecomposition(Transfer(1), basis=LINEAR, n_components=3).fit(series).forecast(series[:10], 2)
     np.testing.assert_allclose(found, 1000 + 50 * again, atol=1e-6)
     assert est.forecast_score(field, 2) > 0.5
-
-
-def test_rows_weigh_as_in_equilibrium() -> None:
-    rng, jumps = np.random.default_rng(0), np.array([[0.6, 0.3, 0.1], [0.2, 0.7, 0.1], [0.5, 0.2, 0.3]])
-    walks = []
-    for _ in range(300):
-        walk = [2]
-        for _ in range(5):
-            walk.append(rng.choice(3, p=jumps[walk[-1]]))
-        walks.append(np.array(walk, float)[:, None])
-    states = np.arange(3.0)[:, None]
-    basis = dsp.basis.LandmarkBasis(dsp.kernels.Gaussian(0.05), states)
-    est = dsp.SpectralDecomposition(Transfer(1), basis=basis, n_components=3)
-    with pytest.warns(dsp.TrustWarning, match="do not start in equilibrium: its weights vary by 52 %"):
-        est.fit(walks)
-    assert est.trusted_.tolist() == [True, False, False]  # the constant
-    counts = np.zeros((3, 3))
-    for walk in walks:
-        np.add.at(counts, (walk[:-1, 0].astype(int), walk[1:, 0].astype(int)), 1)
-    values, vectors = np.linalg.eig((counts / counts.sum(axis=1, keepdims=True)).T)
-    stationary = vectors[:, np.abs(values - 1).argmin()].real
-    stationary /= stationary.sum()
-    weights = stationary / (counts.sum(axis=1) / counts.sum())
-    np.testing.assert_allclose(est.equilibrium_weights(states), weights)
-    several = est.equilibrium_weights(walks)
-    np.testing.assert_allclose(np.concatenate(several), weights[np.concatenate(walks)[:, 0].astype(int)])
-    np.testing.assert_allclose(np.sqrt(np.average((weights - 1) ** 2, weights=counts.sum(axis=1))), 0.52, atol=0.005)
-    again = est.set_params(folds=None).fit(walks, sample_weight=several)  # in equilibrium
-    np.testing.assert_allclose(again.equilibrium_weights(states), 1, rtol=0.2)
-    operator = Transfer(1, reversible=True, further=())
-    reversible = dsp.SpectralDecomposition(operator, basis=basis, n_components=3, folds=None)
-    np.testing.assert_allclose(reversible.fit(walks).equilibrium_weights(states), weights)
