@@ -14,20 +14,15 @@ import daskspectral as dsp
 from daskspectral.basis import MonomialBasis
 from daskspectral.moments import NUMBER, Folds, Moments
 from daskspectral.moments.folds import (
-    ALL,
-    COUNT,
     FOLD,
-    WEIGHT,
     BlockedFolds,
     Coincidence,
     Groups,
     LabelledFolds,
     RandomFolds,
     distinct_rows,
-    gathered,
     hashed,
     mixed,
-    name_in,
 )
 from daskspectral.operators import Laplacian
 from tests.common import assert_same_arrays
@@ -97,12 +92,6 @@ def test_few_rows_are_in_folds_of_equal_size(folds: int, n: int) -> None:
     assert [found[i] for i in order] == [i % folds for i in range(n)]
 
 
-def test_what_folds_keep_of_their_rule() -> None:
-    assert RandomFolds(3, rows=9).origin == RandomFolds(3).origin == {"rule": "hash"}
-    assert BlockedFolds(4, 10).origin == {"rule": "blocks", "block": (10, 2)}
-    assert BlockedFolds(3, 3).of(rows(0, 7)).tolist() == [0, 1, 2, 0, 1, 2, 0]
-
-
 def test_a_label_that_was_not_counted_is_an_error() -> None:
     fold_rule = LabelledFolds(np.array([2, 5]), (2, 5))
     assert fold_rule.of(rows(0, 3, fold=np.array([5, 2, 5]))).tolist() == [1, 0, 1]
@@ -118,11 +107,6 @@ def test_coincidence_is_equality_of_whole_points(d: int, p: int, seed: int, whol
     landmarks = np.vstack([x[rng.choice(200, p)].astype(float), rng.standard_normal((2, d))])
     expected = (x[:, None] == landmarks).all(axis=2).any(axis=1)
     np.testing.assert_array_equal(Coincidence(landmarks)(x), expected)
-
-
-def test_zero_has_no_sign_among_landmarks() -> None:
-    test = Coincidence(np.array([[0.0, 1.0], [-0.0, -1.0]]))
-    assert test(np.array([[-0.0, 1.0], [0.0, -2.0], [0.0, -1.0]])).tolist() == [True, False, True]
 
 
 # sums by fold
@@ -155,12 +139,6 @@ def test_folds_add_group_by_group() -> None:
     assert moments(a).fingerprint == moments(None).fingerprint
 
 
-def test_functions_are_judged_on_folds_that_are_reserved_on_both_sides() -> None:
-    one = folds(reserved=(0, 2))
-    assert one.judges == (one + folds()).reserved == (0, 2)
-    assert (one + folds(reserved=(2,))).reserved == (2,)
-
-
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -182,11 +160,3 @@ def test_folds_are_saved_with_their_moments(tmp_path: Path) -> None:
     assert found.landmark_rows == "apart"
     assert (own.rule, own.block, own.number, own.labels) == ("labels", (40, 4), 3, ("north", 2.5, 3))
     assert_same_arrays(own.arrays, folds_of(whole).arrays)
-
-
-def test_what_tasks_send_is_gathered_with_zeros_for_groups_without_rows() -> None:
-    sums = {name_in(g, "form"): np.full((2, 2), g + 1.0) for g in (2, 0)} | {name_in(ALL, "modes"): np.ones(3)}
-    found, total = gathered({**sums, WEIGHT: np.ones(3), COUNT: np.array([1.0, 0, 4])}, 3, rule="hash")
-    np.testing.assert_array_equal(found.arrays["form"][:, 0, 0], [1, 0, 3])
-    assert found.count.tolist() == [1, 0, 4]
-    assert_same_arrays(total, {"form": np.full((2, 2), 4.0), "modes": np.ones(3)})

@@ -10,7 +10,6 @@ import daskspectral as dsp
 from daskspectral.basis import FourierLattice
 from daskspectral.basis.lattice import WeighedLattice
 from daskspectral.kernels import Matern
-from daskspectral.moments import lattice
 from daskspectral.moments.lattice import dense, solve_modes
 from daskspectral.moments.solution import extrapolated, solve_moments
 from daskspectral.operators import Generator, Laplacian, PartialDerivative, Schroedinger
@@ -108,9 +107,3 @@ def test_rows_that_fill_no_part_of_the_box() -> None:
         assert found["rank_"] == n
         assert len(found["eigenvalues_"]) == min(n, 5)
         assert found["eigenvalues_"].min() > -1e-12
-
-
-def test_a_cut_takes_few_functions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lattice, "CUT_SIZE", 62)
-    with pytest.raises(ValueError, match="63"):
-        solved(moments_of(LATTICE, ROWS, FOLD), None)

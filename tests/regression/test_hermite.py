@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
-from daskspectral.kernels import Gaussian, Linear, Polynomial, Radial
+from daskspectral.kernels import Gaussian, Polynomial
 from tests.common import assert_close, reference_arrays
 from tests.estimators.common import as_path
 
@@ -22,7 +21,6 @@ X = RNG.standard_normal((N, 3)) * [1.0, 0.7, 0.4] + [0.0, 1.0, -2.0]
 DIRECTION = np.array([1.0, -0.5, 2.0])
 Y = np.sin(X @ DIRECTION) + 0.01 * RNG.standard_normal(N)
 T = np.cos(X @ DIRECTION)[:, None] * DIRECTION + 0.01 * RNG.standard_normal((N, 3))
-PAIR, PAIR_T = np.stack([Y, X[:, 1] ** 2], axis=1), np.stack([T, 2 * X[:, 1:2] * [0, 1, 0]], axis=1)
 
 
 BASIS = Landmarks(Gaussian(1.0), 40)
@@ -93,45 +91,6 @@ def test_gradient_weight_and_alpha_without_the_data(fitted: dsp.HermiteRegressor
         assert not np.allclose(again.coef_, fitted.coef_)
     plain = make(at(fitted.basis_.landmarks), alpha=0.1).fit(X, Y)
     np.testing.assert_allclose(make(gradient_weight=0, alpha=0.1).fit_moments(fitted.moments_).coef_, plain.coef_)
-
-
-def test_moments_add_and_appended_rows_are_folded_in(fitted: dsp.HermiteRegressor) -> None:
-    model = make(at(fitted.basis_.landmarks), alpha=fitted.alpha_)  # the folds of the parts are others
-    half, rest = (clone(model).fit(X[part], Y[part], T[part]) for part in (slice(200), slice(200, None)))
-    both = clone(model).fit_moments(half.moments_ + rest.moments_)
-    half.update(X, Y, T)
-    for found in (both, half):
-        np.testing.assert_allclose(found.moments_.arrays["slopes"], fitted.moments_.arrays["slopes"], rtol=1e-9)
-        np.testing.assert_allclose(found.predict(X), fitted.predict(X), atol=1e-5)
-        assert found.moments_.rows == N
-
-
-def test_an_update_of_linear_functions_of_fewer_rows_than_columns_is_a_fit() -> None:
-    wide = np.random.default_rng(0).standard_normal((60, 80))
-    y = wide[:, 0]
-    model = dsp.HermiteRegressor(Landmarks(Linear()), alpha=1e-8).fit(wide[:20], y[:20])
-    assert np.abs(model.predict(wide) - y).max() > 0.1
-    np.testing.assert_allclose(model.update(wide, y).predict(wide), y, atol=1e-4)
-
-
-DATA, ROUGH = (X, Y, T), Landmarks(Radial(lambda s: np.exp(-s)))
-BAD: dict[str, tuple[dict[str, Any], tuple[Any, ...], type[Exception]]] = {
-    "y": ({}, (X, None), ValueError),
-    "gradients": ({}, (X, Y, Y), ValueError),
-    "2, 3": ({}, (X, PAIR, T), ValueError),
-    "dtype": ({}, (X, Y.astype(str)), TypeError),
-    "alpha": ({"alpha": "cv"}, DATA, ValueError),
-    "rtol|1e-06": ({"rtol": 0.0, "alpha": 1e-3, "dtype": "float32"}, DATA, ValueError),
-    "regression on gradients": ({"basis": ROUGH}, DATA, dsp.SmoothnessError),
-}
-
-
-@pytest.mark.usefixtures("no_tasks")
-@pytest.mark.parametrize("name", BAD)
-def test_refused_before_any_task(name: str) -> None:
-    changes, data, error = BAD[name]
-    with pytest.raises(error, match=name):
-        make(**changes).fit(dsp.Rows(data[0], standardize=True), *data[1:])
 
 
 def test_invalid_rows(tmp_path: Path) -> None:

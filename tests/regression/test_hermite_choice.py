@@ -23,11 +23,6 @@ T = np.column_stack([3 * np.cos(3 * X[:, 0]) * X[:, 1], np.sin(3 * X[:, 0])]) + 
 AUTO = dsp.HermiteRegressor(random_state=0)
 
 
-@pytest.fixture(scope="module")
-def fitted() -> dsp.HermiteRegressor:
-    return clone(AUTO).fit(X, Y)
-
-
 def other_errors(options: dict[str, Any], x: Array, y: Array, labels: Array, alpha: float, w: Array) -> Array:
     """Mean squared errors of scikit-learn's kernel ridge on folds that were left out, and of the other folds' mean."""
     missed = np.zeros(2)
@@ -97,15 +92,3 @@ def test_parameters_give_the_same_bits(case: str, gradients: bool, tmp_path: Pat
     assert (loaded.cv_, loaded.cv_score_) == (model.cv_, model.cv_score_)
     np.testing.assert_array_equal(loaded.cv_curve_, model.cv_curve_)
     assert summary_of(loaded).text() == summary_of(model).text()
-
-
-def test_an_update_keeps_the_choice_and_chooses_the_penalty_again(fitted: dsp.HermiteRegressor) -> None:
-    model = clone(AUTO).fit(X[:90], Y[:90])
-    choice, alpha = model.choice_, model.alpha_
-    model.update(X, Y)
-    assert model.choice_ is choice
-    assert model.alpha_ != alpha
-    with pytest.raises(ValueError, match=r"different bases .*choice_.parameters"):
-        fitted.moments_ + model.moments_
-    second = dsp.HermiteRegressor(**fitted.choice_.parameters).fit(X[:60], Y[:60])
-    assert (fitted.moments_ + second.moments_).count == 180

@@ -59,9 +59,3 @@ def test_slow_functions_have_ratios_near_one_and_others_large_ones() -> None:
     right = np.column_stack([np.cos(np.pi * points), np.cos(np.pi * points).prod(axis=1)])
     assert energy_ratios(points, right).max() < 1.6
     assert energy_ratios(points, np.cos(3 * np.pi * points)).min() > 5
-
-
-def test_points_that_coincide_and_few_points_are_no_error() -> None:
-    points = np.repeat(np.random.default_rng(0).random((200, 2)), 3, axis=0)
-    assert np.isfinite(energy_ratios(points, np.cos(np.pi * points))).all()
-    assert len(energy_ratios(points[:20], points[:20])) == 0

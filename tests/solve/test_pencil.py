@@ -10,7 +10,7 @@ import pytest
 import scipy.linalg
 
 from daskspectral.solve import Penalty, Pencil, Relation, SpectralProblem, Symmetric, Whitening, whiten
-from daskspectral.solve.pencil import InverseRoot, leading_pairs, ritz_size
+from daskspectral.solve.pencil import leading_pairs, ritz_size
 from tests.solve.common import Array, sine, skew, spd, symmetric
 
 CUT = 1e-10
@@ -119,16 +119,6 @@ def test_a_part_of_the_data_has_its_own_span(nulls: int) -> None:
     np.testing.assert_allclose(functions.T @ part.gram @ functions, np.eye(32), atol=1e-10)
 
 
-def test_a_part_that_does_not_see_all_directions() -> None:
-    dense = Dense(0)
-    few = np.linalg.cholesky(dense.gram)[:, :20]
-    pencil = Pencil(dense.energy, dense.gram, dense.penalty, 5, CUT)
-    found, functions = within(pencil, few @ few.T + skew(few @ few.T), few @ few.T, 0.0)
-    assert found.rank == functions.shape[1] == 20
-    np.testing.assert_allclose(functions.T @ (few @ few.T) @ functions, np.eye(20), atol=1e-8)
-    np.testing.assert_allclose(found.spectrum[:20], 1 / (1 + pencil.t), rtol=1e-6)
-
-
 @pytest.mark.parametrize(("p", "count", "descending"), [(2, 1, False), (7, 12, True), (20, 5, False)])
 def test_few_functions_are_taken_whole(p: int, count: int, descending: bool) -> None:
     """The solution by cut, with the signs of its functions, of whatever penalty, in whatever units of the functions."""
@@ -173,21 +163,3 @@ def test_pairs_are_the_singular_functions_of_the_penalised_form(centred: bool) -
 
 
 # -- roots -------------------------------------------------------------------------------------------------------------
-
-
-def test_the_inverse_root() -> None:
-    rng = np.random.default_rng(8)
-    m = spd(6, rng)
-    root = InverseRoot(m, 1e-13, np.diag(m))
-    np.testing.assert_allclose(root.matrix.T @ m @ root.matrix, np.eye(6), atol=1e-12)
-    np.testing.assert_allclose(root.matrix @ root.matrix.T, np.linalg.inv(m), rtol=1e-9)
-    correlation = m / np.sqrt(np.outer(np.diag(m), np.diag(m)))
-    np.testing.assert_allclose([root.least, root.largest], np.linalg.eigvalsh(correlation)[[0, -1]])
-    assert root.rounding == pytest.approx(1e-13)
-    functions = rng.standard_normal((6, 2))
-    blurred = 1e-16 * root.largest * np.sum(functions**2 * np.diag(m)[:, None], axis=0)
-    np.testing.assert_allclose(root.blurred(functions, 1e-16), blurred)
-    left = InverseRoot(m, 1e-13, 1e6 * np.diag(m))  # of functions a million times as large
-    assert left.rounding == pytest.approx(1e-7)
-    np.testing.assert_allclose(left.blurred(functions, 1e-16), 1e6 * blurred)
-    np.testing.assert_allclose(InverseRoot(m + skew(m), 1e-13, np.diag(m)).least, root.least)

@@ -36,20 +36,6 @@ def test_nonsingular_problems_are_scipys(p: int, q: int, count: int) -> None:
     assert positive(np.linalg.solve(whiten(phi, CUT).matrix, found.left))
 
 
-def test_singular_problems_are_solved_on_both_ranges() -> None:
-    """Redundant functions of any size change nothing: A^T phi A, B^T psi B and A^T L B have phi's, psi's and L's."""
-    rng = np.random.default_rng(0)
-    phi, psi, form = spd(4, rng), spd(3, rng), rng.standard_normal((4, 3))
-    a = rng.standard_normal((4, 6)) * 10.0 ** rng.uniform(-5, 5, 6)
-    b = rng.standard_normal((3, 8)) * 10.0 ** rng.uniform(-5, 5, 8)
-    found = Singular().solve(
-        SpectralProblem(a.T @ form @ b, a.T @ phi @ a, right_gram=b.T @ psi @ b, count=20, cut=CUT)
-    )
-    assert found.rank == (4, 3)
-    expected = scipy.linalg.svdvals(inverse_root(phi) @ form @ inverse_root(psi))
-    np.testing.assert_allclose(found.values, expected, atol=1e-5)
-
-
 # -- centring ----------------------------------------------------------------------------------------------------------
 
 

@@ -31,21 +31,6 @@ def test_nonsingular_problems_are_scipys(count: int, descending: bool, ridge: fl
     assert found.status.startswith(f"{k} of the {count} values wanted; rank 7 of 7; residuals up to ")
 
 
-def test_functions_that_the_form_kills_have_the_eigenvalue_zero() -> None:
-    rng = np.random.default_rng(5)
-    root, form = rng.standard_normal((6, 6)), spd(6, rng)
-    root[2] = root[0] + 1e-4 * root[2]  # almost the function 0: the cut takes their difference away
-    phi = root @ root.T
-    for killed in ([0], [0, 4], range(6)):
-        form[killed] = form[:, killed] = 0
-        found = Symmetric().solve(SpectralProblem(form, phi, count=6, cut=1e-6))
-        zeros = found.rank if killed == range(6) else len(killed)
-        assert np.abs(found.values[:zeros]).max() < 1e-13
-        assert not (found.values[zeros:] < 1e-3).any()
-        if killed == [0]:
-            np.testing.assert_allclose(found.left[1:, 0], 0, atol=1e-10)
-
-
 X = np.random.default_rng(0).random((600, 2))
 
 
@@ -78,20 +63,6 @@ def test_kernel_components_are_those_of_the_centred_kernel_matrix() -> None:
     assert found.residuals.max() < 1e-12
     assert found.right is found.left
     assert found.status.startswith("5 of the 5 values wanted; rank 13 of 15")
-
-
-def test_without_a_constant_nothing_is_subtracted() -> None:
-    rng = np.random.default_rng(1)
-    form, norm = spd(6, rng), spd(6, rng)
-    norm *= np.outer(*2 * [3.0 ** np.arange(6)])
-    found = Principal().solve(SpectralProblem(form, norm, count=9, cut=0.0))
-    values, vectors = scipy.linalg.eigh(form, norm)
-    np.testing.assert_allclose(found.values, values[::-1], rtol=1e-7)
-    np.testing.assert_allclose(np.abs(found.left), np.abs(vectors[:, ::-1]) / np.sqrt(values[::-1]), rtol=1e-5)
-    skew = np.triu(form, 1) - np.tril(form, -1)  # what rounding adds to sums, and more: the symmetric part counts
-    np.testing.assert_allclose(
-        Principal().solve(SpectralProblem(form + skew, norm, count=9, cut=0.0)).values, found.values
-    )
 
 
 def test_of_a_part_the_leading_values_alone_are_found_however_many_are_equal() -> None:

@@ -5,8 +5,7 @@ import pytest
 import scipy.linalg
 
 from daskspectral.solve import whiten
-from daskspectral.solve.whitening import fix_signs, orthonormal
-from tests.solve.common import Array, positive, skew, spd
+from tests.solve.common import Array, skew, spd
 
 
 def rooted(matrix: Array) -> Array:
@@ -72,30 +71,3 @@ def test_functions_that_the_cut_may_not_take_away() -> None:
         assert w.shape == (3, rank)
         np.testing.assert_allclose(np.abs(w[:, 0]), [0, 1, 0])
     assert whiten(np.ones((2, 2)), 0.0, np.array([True, False])).rank == 1  # nothing is left of the other
-
-
-def test_signs() -> None:
-    columns = np.array([[1.0, -3.0, 2.0, 0.0, -1.0, -1.0 + 1.5e-6], [-2.0, 1.0, -2.0, 0.0, 1.0 + 1e-9, 1.0]])
-    follower = np.ones((1, 6))
-    fix_signs(columns, follower)
-    assert positive(columns[:, [0, 1, 2, 5]])
-    assert follower.tolist() == [[-1.0, -1.0, 1.0, 1.0, -1.0, 1.0]]  # of equal magnitudes the first decides
-    fix_signs(np.zeros((0, 2)))
-    near, less = 1.0 + 1e-9, -1.0 + 1.5e-6  # the first is equal to 1 but for rounding, the second is not
-    phases = np.array([[3j, 1 + 1j, -1.0, less], [1.0, 2 - 2j, near, 1.0]])
-    fix_signs(phases)
-    expected = np.array([[3, 1j * np.sqrt(2), 1, less], [-1j, 2 * np.sqrt(2), -near, 1]])
-    np.testing.assert_allclose(phases, expected, atol=1e-12)
-
-
-def test_functions_are_made_orthonormal_with_little_change() -> None:
-    rng = np.random.default_rng(9)
-    gram, span = spd(6, rng), rng.standard_normal((6, 3))
-    root = np.linalg.inv(scipy.linalg.sqrtm(span.T @ gram @ span).real)
-    for rounding in (0, skew(gram)):
-        np.testing.assert_allclose(orthonormal(span, span.T @ (gram + rounding) @ span), span @ root, atol=1e-10)
-    for least, rank in ((1.5e-8, 3), (0.7e-8, 2)):  # of the squares: what is less is the same function twice
-        inner = np.diag([1.0, 1.0, least])
-        found = orthonormal(np.eye(3), inner)
-        assert found.shape == (3, rank)
-        np.testing.assert_allclose(found.T @ inner @ found, np.eye(rank), atol=1e-9)

@@ -120,15 +120,6 @@ def test_what_is_in_the_units_of_weighted_fields(standardize: bool) -> None:
     assert_close(model.significance(field, random_state=0).explained, plain.explained_variance_ratio_, 1e-9)
 
 
-def test_shares_are_of_the_columns_that_are_fitted() -> None:
-    x = X * np.geomspace(0.1, 100, 12)
-    model = components().fit(dsp.Rows(x, standardize=True))
-    values = np.linalg.eigvalsh(np.corrcoef(x.T))[::-1] / 12
-    assert_close(model.explained_variance_ratio_, values[:3], 1e-9)
-    assert_close(model.to_xarray().explained_variance_ratio.values, values[:3], 1e-9)
-    assert model.rotated(3).explained_variance_ratio_.sum() == pytest.approx(values[:3].sum(), rel=1e-9)
-
-
 def test_shares_of_columns_with_gaps_are_of_the_variances_of_what_is_present() -> None:
     x = X[:30].copy()
     x[np.random.default_rng(0).uniform(size=x.shape) < 0.4] = np.nan
@@ -237,7 +228,7 @@ def test_gaps_and_disorder_in_time_are_refused(kept: Any, framed: bool) -> None:
     assert model.hilbert(whole.to_pandas() if framed else whole).sizes["component"] == 2
 
 
-@pytest.mark.parametrize("share", [0.3, 0.5, 0.8, 0.95, 0.999])
+@pytest.mark.parametrize("share", [0.5, 0.95])
 @pytest.mark.parametrize("standardize", [False, True])
 def test_a_share_of_the_variance_is_that_of_scikit_learn(share: float, standardize: bool, tmp_path: Path) -> None:
     x = np.random.default_rng(0).standard_normal((200, 6)) * [4, 3, 2, 1.5, 1, 0.5] + 10
@@ -252,27 +243,16 @@ def test_a_share_of_the_variance_is_that_of_scikit_learn(share: float, standardi
     assert dsp.load(tmp_path / "model.zarr").fit_moments(model.moments_).n_components == share
 
 
-def test_a_share_of_wide_data_and_of_labelled_ones() -> None:
-    x = np.random.default_rng(0).standard_normal((40, 300)) * np.geomspace(10, 0.1, 300)
-    assert len(components(0.9).fit(x).eigenvalues_) == PCA(0.9).fit(x).n_components_
-    field = xr.DataArray(x.reshape(40, 10, 30), dims=("time", "lat", "lon"), coords={"lat": np.linspace(-80, 80, 10)})
-    weighted = (field * np.sqrt(np.cos(np.deg2rad(field.lat)))).transpose(*field.dims).values.reshape(40, -1)
-    model = components(0.9).fit(dsp.Rows(field, latitude="lat"))
-    assert len(model.eigenvalues_) == PCA(0.9).fit(weighted).n_components_
-
-
-@pytest.mark.parametrize("value", [0.0, 1.0, 1.5, -0.5, 0, True, "0.5"])
-def test_shares_that_are_none(value: Any) -> None:
-    with pytest.raises(ValueError, match="n_components"):
-        components(value).fit(X)
-
-
-def test_operators_without_a_share_of_the_variance() -> None:
-    for model in (
+@pytest.mark.parametrize(
+    "model",
+    [
+        *(components(value) for value in (1.0, -0.5, True)),
         dsp.SpectralDecomposition(n_components=0.9),
-        dsp.SpectralDecomposition(dsp.operators.Transfer(1), n_components=0.9),
         components(0.9, basis=Landmarks(Gaussian(5.0), 20)),
         dsp.DiffusionMap(n_components=0.9),
-    ):
-        with pytest.raises(ValueError, match="n_components"):
-            model.fit(X)
+    ],
+    ids=str,
+)
+def test_shares_that_are_refused(model: Any) -> None:
+    with pytest.raises(ValueError, match="n_components"):
+        model.fit(X)

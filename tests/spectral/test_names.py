@@ -39,18 +39,7 @@ def own_names() -> list[str]:
     return sorted({*names, *words, "x_component", "sst_pattern", "sst_mean", "sst"})
 
 
-CHOSEN = (
-    "x",
-    "component",
-    "group",
-    "row",
-    "feature",
-    "eigenvalue",
-    "score",
-    "trusted",
-    "sst_pattern",
-    "basis_function",
-)
+CHOSEN = ("x", "component", "sst_pattern")
 
 
 def check(data: xr.DataArray) -> xr.Dataset:
@@ -74,14 +63,9 @@ def check(data: xr.DataArray) -> xr.Dataset:
 
 @pytest.mark.parametrize("name", CHOSEN)
 def test_dimensions_and_variables_of_these_names(name: str) -> None:
-    for data in (field(row=name), field(column=name), field(name=name), field(column=name, name=name)):
+    unnamed = field(column=name, name=None)
+    for data in (field(row=name), field(name=name), field(column=name, name=name), unnamed, unnamed.drop_vars("time")):
         check(data)
-
-
-def test_data_without_names() -> None:
-    check(field(name=None))
-    check(field(name=None).drop_vars(["time", "place"]))
-    check(field(column="x", name=None))
 
 
 @pytest.mark.parametrize("along", ["time", "place", None])
@@ -119,7 +103,7 @@ def test_stacked_dimensions_stay_stacked(rows: bool, lazy: bool, tmp_path: Any) 
                 assert found.sst_pattern.unstack("place").sel(lat=10.0, lon=2.0).dims == ("component",)
 
 
-@pytest.mark.parametrize("name", ["target", "baseline", "coords", "state", "$class", "$tuple", "a/b", "x" * 300])
+@pytest.mark.parametrize("name", ["coords", "$class", "a/b"])
 def test_models_of_any_names_are_saved(name: str, tmp_path: Any) -> None:
     data = xr.DataArray(V.reshape(120, 2, 3), {name: [10.0, 20.0], "lon": [0, 1, 2]}, ("time", name, "lon"), name="sst")
     data.attrs = {name: 1, "units": "K"}

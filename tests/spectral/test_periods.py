@@ -1,15 +1,13 @@
 """Periodic columns, boxes and their products: angles, cylinders, and what is refused before any task is sent."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.basis import Landmarks, TrigonometricBasis
-from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern, Periodic, Polynomial
+from daskspectral.kernels import Exponential, Gaussian, Kernel, Periodic, Polynomial
 from daskspectral.manifolds import Manifold, PeriodicBox, Product, Sphere
 from daskspectral.operators import Cross, Laplacian, Transfer
 from tests.common import doubtful
@@ -42,26 +40,7 @@ def test_it_is_the_kernel_that_is_periodic_and_the_box() -> None:
         np.testing.assert_allclose(make(*same).fit(x).eigenvalues_, named.eigenvalues_, rtol=1e-9, atol=1e-12)
 
 
-def test_right_functions_and_transfer() -> None:
-    rng = np.random.default_rng(3)
-    steps = np.cumsum(0.3 * rng.standard_normal((5000, 1)), axis=0)  # turns that are never taken back
-    right = Landmarks(Matern(1.5, 1.0), 20, periods={0: TURN})
-    koopman = make(ROUND, Transfer(1), n_components=3, right_basis=right).fit(steps)
-    np.testing.assert_allclose(koopman.singular_values_, [1, np.exp(-0.045), np.exp(-0.045)], rtol=0.02)
-    assert koopman.right_basis_.parts[-1].kernel == Periodic(Matern(1.5, 1.0), (TURN,))
-
-
-JUMPS = np.array([[0.97, 0.02, 0.01], [0.02, 0.975, 0.005], [0.04, 0.02, 0.94]])  # reversible; eigenvalues 1, .955, .93
-MEANS = np.deg2rad([[-63.0, -43.0], [-120.0, 130.0], [57.0, 47.0]])
 SPREAD, DRIFT = np.array([[0.3, 0.12], [0.12, 0.2]]), np.array([0.4, -0.7])
-
-
-def conformations(n: int, seed: int) -> Any:
-    """Torsions of a chain that jumps between three conformations; they tell which one it is in."""
-    rng, state = np.random.default_rng(seed), [0]
-    for u in rng.random(n - 1):
-        state.append(int(np.searchsorted(JUMPS[state[-1]].cumsum(), u)))
-    return rng.vonmises(MEANS[state], 20.0)
 
 
 def turns(n: int, seed: int) -> Any:
@@ -96,33 +75,6 @@ def test_coupled_angles_have_the_values_of_their_diffusion() -> None:
         assert np.abs(complex_ - decay(*pair)).min() < 0.01
 
 
-def test_slow_jumps_between_torsions_whatever_the_frequencies(tmp_path: Path) -> None:
-    """Values within their intervals; a penalty that weighs all waves alike shrinks them by .01 with 225 functions."""
-    x = conformations(5000, 0)
-    few, many = (make(TrigonometricBasis((TURN, TURN), 2 * m, m), Transfer(1), n_components=3) for m in (2, 7))
-    exact = np.linalg.svd(np.sqrt([[4], [4], [1]]) * JUMPS / np.sqrt([4, 4, 1]), compute_uv=False)
-    for model in (few, many):
-        assert within(model.fit(x).singular_values_, model.singular_value_errors_, exact)[0].all()
-    assert (few.basis_.size, many.basis_.size) == (25, 225)
-    np.testing.assert_allclose(many.singular_values_, few.singular_values_, atol=0.002)
-    few.save(tmp_path / "m.zarr")
-    again = dsp.load(tmp_path / "m.zarr")
-    assert again.basis_ == TrigonometricBasis((TURN, TURN), 4, (2, 2))
-    np.testing.assert_array_equal(again.transform_right(x + TURN), few.transform_right(x + TURN))
-    np.testing.assert_allclose(again.transform(x + TURN), few.transform(x), atol=1e-9)
-
-
-def test_a_regression_on_angles(tmp_path: Path) -> None:
-    x = ANGLES[:500]
-    basis = Landmarks(GAUSSIAN, 30, periods={np.int64(0): TURN})
-    model = dsp.HermiteRegressor(basis, alpha=1e-9, random_state=0)
-    model.fit(x, np.sin(x[:, 0]), gradients=np.cos(x)).save(tmp_path / "m.zarr")
-    again, grid = dsp.load(tmp_path / "m.zarr"), np.linspace(-9, 9, 50)[:, None]
-    np.testing.assert_allclose(again.predict(grid), np.sin(grid[:, 0]), atol=1e-4)
-    np.testing.assert_allclose(again.predict_gradient(grid), np.cos(grid), atol=1e-3)
-    assert again.get_params()["basis__periods"] == {0: TURN} == clone(model).basis.periods
-
-
 def test_each_view_has_the_periods_of_its_columns() -> None:
     x = turns(2000, 1)
     views = (x[:-1], x[1:, :1])
@@ -133,7 +85,6 @@ def test_each_view_has_the_periods_of_its_columns() -> None:
 
 
 BOX = PeriodicBox([0], [2 * np.pi])
-UNIT = PeriodicBox([0], [1])
 
 
 def uniform(manifold: Manifold, n: int) -> Any:

@@ -153,4 +153,3 @@ def test_more_sets_than_wells_are_told_and_are_probabilities(wells: Any, count: 
         np.testing.assert_allclose(found.sum(axis=1), 1)
     assert (sets.passage_times >= 0).all()
     assert (sets.rates[~np.eye(count, dtype=bool)] >= 0).all()
-    assert "bear out" in model._summary().facts["sets"]

@@ -14,7 +14,7 @@ from sklearn.base import clone
 import daskspectral as dsp
 from daskspectral import RankWarning, Rows, SpectralDecomposition
 from daskspectral.basis import LandmarkBasis, Landmarks
-from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern, Polynomial
+from daskspectral.kernels import Exponential, Gaussian, Kernel, Polynomial
 from daskspectral.manifolds import Sphere
 from daskspectral.operators import Laplacian
 from daskspectral.solvers import Cut
@@ -81,20 +81,6 @@ def test_biased_limits_of_the_ambient_form(key: str) -> None:
     np.testing.assert_allclose(means, biased[: len(whole)], rtol=0.02 if name == "exponential" else 0.005)
 
 
-def test_the_first_eigenvalues_of_single_precision_are_those_of_double() -> None:
-    x, landmarks = (np.random.default_rng(seed).standard_normal((n, 3)) for seed, n in ((0, 3000), (1, 80)))
-    model = make(basis=Landmarks(Matern(1.5, 2.0), points=landmarks), solver=Cut(1e-6), n_components=20)
-    double, single = (clone(model).set_params(dtype=dtype).fit(x) for dtype in ("float64", "float32"))
-    error = np.abs(single.eigenvalues_ - double.eigenvalues_) / np.maximum(1, double.eigenvalues_)
-    assert 0 < error.max() < 1e-3
-    assert single.rank_ == double.rank_
-    assert single.set_params(solver__rtol=None).fit_moments(single.moments_).rank_ == double.rank_  # it is the default
-    for name in ("gram", "form"):  # the features are of single precision, their sums are not
-        theirs, ours = single.moments_.arrays[name], double.moments_.arrays[name]
-        assert ours.dtype == theirs.dtype == np.float64
-        assert 1e-9 < np.abs(theirs - ours).max() / np.abs(ours).max() < 1e-5
-
-
 def as_netcdf(path: Path, name: str, x: Array) -> xr.DataArray:
     as_xarray(path, name, x).drop_vars("feature").rename("points").to_netcdf(path / "x.nc")
     return xr.open_dataset(path / "x.nc").points
@@ -131,18 +117,6 @@ def test_lazy_in_lazy_out(
     part = np.asarray(embedding[1000:1010].compute(scheduler="synchronous"))
     assert 0 < len(calls) <= 3 if convert is not as_netcdf else calls
     np.testing.assert_allclose(part, fitted.transform(X[1000:1010]), rtol=1e-9, atol=1e-12)
-
-
-def test_xarray_keeps_what_belongs_to_the_rows(tmp_path: Path, fitted: dsp.SpectralDecomposition) -> None:
-    x = as_chunked(tmp_path, "x", X).assign_coords(group=("row", np.arange(N) % 3), day=3)
-    embedding = fitted.transform(x)
-    assert embedding.dims == ("row", "component")
-    errors = {"eigenvalue_lower", "eigenvalue_upper", "standard_error"}
-    assert set(embedding.coords) == {"row", "group", "day", "component", "eigenvalue", *errors}
-    np.testing.assert_array_equal(embedding.eigenvalue_lower, fitted.eigenvalue_errors_[:, 0])
-    np.testing.assert_allclose(embedding.sel(row=20), fitted.transform(X[10:11])[0], rtol=1e-9)
-    own = xr.DataArray(X, dims=("row", "feature"), coords={"eigenvalue": ("row", X[:, 0])})
-    np.testing.assert_array_equal(fitted.transform(own).eigenvalue, X[:, 0])
 
 
 @pytest.mark.parametrize("convert", [as_numpy, as_path])

@@ -1,22 +1,19 @@
 """SpectralDecomposition between two views, and with bases of the user's."""
 
-import pickle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import scipy.linalg
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from numpy.typing import NDArray
 from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral import Rows
 from daskspectral import operators as op
-from daskspectral.basis import LandmarkBasis, Landmarks, MonomialBasis
-from daskspectral.kernels import Exponential, Gaussian
-from tests.common import assert_close, assert_same_bits, doubtful
+from daskspectral.basis import Landmarks
+from daskspectral.kernels import Gaussian
+from tests.common import assert_close, doubtful
 
 Array = NDArray[Any]
 N = 1000
@@ -56,18 +53,6 @@ def test_canonical_correlations_are_those_of_vamp() -> None:
     assert_close(followed * signs, right[:, :3], 1e-6)
 
 
-def test_the_constant_has_singular_value_one() -> None:
-    ours = Landmarks(GAUSSIAN, 15, method="uniform", constant=True)
-    model = make(basis=ours).fit((X, Y))
-    assert model.singular_values_[0] == pytest.approx(1, abs=1e-9)
-    assert_allclose(np.abs(model.transform(X)[:, 0]), 1, atol=1e-6)
-    plain = make().fit((X, Y))
-    assert plain.basis_.size == model.basis_.size - 1 == 15  # not added unless asked for
-    assert plain.singular_values_[0] < 1 - 1e-9
-    centred = make(op.Cross(center=True), basis=ours, n_components=3).fit((X, Y))
-    assert_allclose(centred.singular_values_, model.singular_values_[1:], atol=1e-6)
-
-
 # -- data --------------------------------------------------------------------------------------------------------------
 
 
@@ -85,38 +70,4 @@ def test_columns_and_standardization_of_each_side() -> None:
 # -- bases of the user -------------------------------------------------------------------------------------------------
 
 
-@doubtful
-def test_a_basis_takes_the_place_of_a_kernel() -> None:
-    by_kernel = make(op.Laplacian(), basis=Landmarks(GAUSSIAN, points=X[:9])).fit(X)
-    by_basis = make(op.Laplacian(), basis=LandmarkBasis(GAUSSIAN, X[:9])).fit(X)
-    assert_same_bits(by_kernel.moments_, by_basis.moments_)
-    for given in (True, False):  # the constant is in it, or is added
-        model = make(op.Laplacian(), basis=MonomialBasis(3, 2, constant=given)).fit(X)
-        assert model.basis_.size == 10
-        assert abs(model.eigenvalues_[0]) < 1e-12
-
-
 # -- models ------------------------------------------------------------------------------------------------------------
-
-MODELS: dict[str, tuple[dsp.SpectralDecomposition, Any]] = {
-    "cross": (
-        make(right_basis=Landmarks(Exponential(3.0), 15, method="uniform")),
-        Rows((X, Y), standardize=True, columns=[0, 2]),
-    ),
-    "eigen": (make(op.Transfer(3, solver="eigen")), [X[:900], X[900:]]),
-}
-
-
-@doubtful
-@pytest.mark.parametrize("name", MODELS)
-def test_saved_and_loaded_bit_for_bit(name: str, tmp_path: Path) -> None:
-    model, x = clone(MODELS[name][0]), MODELS[name][1]
-    model.fit(x).save(tmp_path / "m.zarr")
-    again = dsp.SpectralDecomposition.load(tmp_path / "m.zarr")
-    assert_same_bits(again.moments_, model.moments_)
-    assert again.rank_ == model.rank_
-    assert {key for key in vars(again) if key.endswith("_")} == {key for key in vars(model) if key.endswith("_")}
-    assert_array_equal(again.transform(X), model.transform(X), strict=True)
-    if model.operator.solver.two_sided:
-        assert_array_equal(again.transform_right(Y), model.transform_right(Y))
-    assert_array_equal(pickle.loads(pickle.dumps(model)).transform(X), model.transform(X))
