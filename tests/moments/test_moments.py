@@ -13,7 +13,7 @@ from daskspectral.forms import dirichlet
 from daskspectral.kernels import Gaussian, Kernel, Matern
 from daskspectral.manifolds import Sphere
 from daskspectral.moments.problem import checked_means, inverse_norm, roughness, trace
-from daskspectral.moments.solution import solve_moments
+from daskspectral.moments.solution import score_span, solve_moments
 from daskspectral.operators import Covariance, Cross, Generator, Laplacian, Operator, SymmetricForm, TangentPropagation
 from daskspectral.solvers import Penalised
 from tests.common import doubtful
@@ -148,3 +148,10 @@ def test_half_of_the_landmarks_tell_how_much_they_decide() -> None:
     wanted = np.abs(whole["held_out_"] - half["held_out_"])
     np.testing.assert_allclose(whole["approximation_"], wanted, rtol=1e-5, atol=1e-9)
     assert np.isnan(few["approximation_"]).all()
+
+
+def test_functions_that_new_rows_do_not_tell_apart_have_no_score() -> None:
+    c = RNG.standard_normal((41, 3))
+    assert np.isfinite(score_span(Laplacian(), PLAIN, {"right": c}, 3).score)
+    with pytest.warns(RankWarning):
+        assert score_span(Laplacian(), PLAIN, {"right": c[:, [0, 1, 1]]}, 3).score == -np.inf

@@ -13,6 +13,7 @@ from sklearn.base import clone
 import daskspectral as dsp
 from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis, Landmarks
 from daskspectral.choosing import landmarks, side
+from daskspectral.errors import RankWarning
 from daskspectral.kernels import Linear
 from daskspectral.operators import Covariance, Cross, Laplacian
 from tests.common import assert_close
@@ -130,6 +131,12 @@ def test_moments_in_the_span_of_their_rows_do_not_add() -> None:
             one.moments_ + other.moments_
     tall = components().fit(X[:, :9])
     assert (tall.moments_ + tall.moments_).count == 2 * N
+
+
+@pytest.mark.parametrize(("rows", "rank"), [(X[:4], 3), (np.ones((200, D)), 0), (np.ones((200, 3)), 0)])
+def test_rows_that_vary_in_fewer_directions_than_are_wanted(rows: Any, rank: int) -> None:
+    with pytest.warns(RankWarning):
+        assert len(components().fit(rows).eigenvalues_) == rank
 
 
 @pytest.mark.parametrize("columns", [9, D])
