@@ -97,7 +97,7 @@ def test_landmarks_are_rows_that_begin_a_pair() -> None:
 
 def test_the_constant_of_a_propagator_is_known_as_one() -> None:
     walk = np.cumsum(np.random.default_rng(0).normal(size=(2000, 1)), axis=0) % 10
-    basis = dsp.basis.FourierLattice(3, periods=(10.0,))
+    basis = dsp.basis.TrigonometricBasis((10.0,), 3)
     for operator, constants in ((Transfer(1), 1), (Transfer(1, "eigen"), 1), (Transfer(1, center=True), 0)):
         model = dsp.SpectralDecomposition(operator, basis=basis, n_components=3).fit(walk)
         assert model.constants_ == constants
