@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import NeuralBasis
 from daskspectral.errors import FitWarning, warn_user
-from daskspectral.forms import Form, Functional
 from daskspectral.forms.differentiable import (
     Fields,
     Function,
@@ -46,69 +45,61 @@ def orthogonality(first: Values, second: Values) -> Values:
 
 @dataclass(frozen=True, eq=False)
 class Loss:
-    """What functions of an operator's form are trained by: (18), or the low-rank loss where there are two sides.
+    """The loss of functions for the forms of an operator: (18), or the low-rank loss for two sides.
 
-    `sign` is -1 for a form whose eigenvalues go down. With `first` and `right_first` the means of the functions of each
-    side are subtracted. Calls take the functions, k left ones and as many right ones, and the `fields` of a batch of an
-    even number of rows; `weights` (c,) have the mean 1.
+    With `center` the means of the functions of each side are subtracted. Calls accept the functions, k left ones and as
+    many right ones, and the `fields` of a batch of an even number of rows; `weights` (c,) have the mean 1.
     """
 
-    form: Form
-    gram: Form
-    right_gram: Form
-    two_sided: bool = False
-    sign: float = 1.0
-    first: Functional | None = None
-    right_first: Functional | None = None
+    operator: Operator
+    center: bool = False
 
     @classmethod
     def of(cls, operator: Operator) -> Loss:
-        """The loss of an operator, or of the one by which its solutions are compared.
+        """Return the loss of an operator, or of the one by which its solutions are compared.
 
-        Raises ValueError where it has neither: it is not symmetric, and no operator between two spaces.
+        Raises ValueError if it has neither: it is not symmetric, and no operator between two spaces.
         """
-        judge = operator.comparable
-        if judge is None:
+        if operator.comparable is None:
             raise ValueError(
                 f"no loss is known for {operator.title}, which is neither symmetric nor an operator between two "
                 "spaces: train a NeuralBasis on one that is, and give its basis_ as basis"
             )
-        forms, means = judge.forms, judge.functionals
-        return cls(
-            judge.form,
-            judge.gram,
-            forms.get("right_gram", judge.gram),
-            judge.solver.two_sided,
-            -1.0 if judge.descending else 1.0,
-            means["first"] if operator.center else None,
-            means.get("right_first", means["first"]) if operator.center else None,
-        )
+        return cls(operator.comparable, operator.center)
+
+    @property
+    def two_sided(self) -> bool:
+        """Whether it is the low-rank loss."""
+        return self.operator.solver.two_sided
 
     def __call__(
         self, left: Function, right: Function, fields: Fields, mu: Values = 1.0, weights: Weights = None
     ) -> Values:
-        """The loss on a batch; `mu` is one number, or k of them."""
+        """Return the loss on a batch; `mu` is one number, or k of them."""
         if self.two_sided:
             form, grams, right_grams = self._two_sided(left, right, fields, weights)
             return (grams * right_grams[::-1]).sum() / 2 - form.trace(axis1=1, axis2=2).sum()
-        grams = form_matrices(self.gram.expression, left, left, fields, weights, parts=2)
-        energy = self.sign * form_diagonal(self.form.expression, left, fields, weights)
-        return 2 * (energy / mu).sum() + orthogonality(*grams)
+        grams = form_matrices(self.operator.gram.expression, left, left, fields, weights, parts=2)
+        energy = form_diagonal(self.operator.form.expression, left, fields, weights)
+        return 2 * ((-energy if self.operator.descending else energy) / mu).sum() + orthogonality(*grams)
 
     def _two_sided(self, left: Function, right: Function, fields: Fields, weights: Weights) -> tuple[Values, ...]:
-        """The form and both Gram matrices of functions without their means, where these are subtracted, (2, k, k)."""
-        form = form_matrices(self.form.expression, left, right, fields, weights, parts=2)
-        gram = form_matrices(self.gram.expression, left, left, fields, weights, parts=2)
-        right_gram = form_matrices(self.right_gram.expression, right, right, fields, weights, parts=2)
-        if self.first is None or self.right_first is None:
-            return form, gram, right_gram
-        mean = functional_vectors(self.first.expression, left, fields, weights, parts=2)
-        other = functional_vectors(self.right_first.expression, right, fields, weights, parts=2)
-
-        def outer(a: Values, b: Values) -> Values:
-            return a[:, :, None] * b[:, None, :]
-
-        return form - outer(mean, other), gram - outer(mean, mean), right_gram - outer(other, other)
+        """Return the form and both Gram matrices of functions, less their means with `center`, (2, k, k)."""
+        of, means, sides = self.operator.forms, self.operator.functionals, (left, right)
+        pairs = {"form": (0, 1), "gram": (0, 0), "right_gram": (1, 1)}
+        found = {
+            name: form_matrices(of.get(name, of["gram"]).expression, sides[a], sides[b], fields, weights, parts=2)
+            for name, (a, b) in pairs.items()
+        }
+        if self.center:
+            firsts = means["first"], means.get("right_first", means["first"])
+            mean = [
+                functional_vectors(first.expression, side, fields, weights, parts=2)
+                for first, side in zip(firsts, sides, strict=True)
+            ]
+            for name, (a, b) in pairs.items():
+                found[name] = found[name] - mean[a][:, :, None] * mean[b][:, None, :]
+        return found["form"], found["gram"], found["right_gram"]
 
 
 # -- training ----------------------------------------------------------------------------------------------------------

@@ -96,14 +96,14 @@ def test_frequencies_that_are_left_open_suit_the_rows(d: int, rows: int, m: int)
 def test_what_is_given_stays_and_what_cannot_work_is_refused() -> None:
     closed = FourierLattice(3, periods=[2.0, None])
     assert closed.on_box(2, [None, (0, 1)], None).periods == closed.on_box(2, None, (2.0, None)).periods == (2.0, None)
-    with pytest.raises(ValueError, match=r"has the periods \(2.0, None\), and \(1.0, None\) are asked for"):
+    with pytest.raises(ValueError, match="periods"):
         closed.on_box(2, None, (1.0, None))
     with pytest.raises(ValueError, match="1 to 3 variables"):
         FourierLattice((1,) * 4)
     assert FourierLattice(35, periods=(1.0, 1.0)).size == 5041
-    with pytest.raises(ValueError, match=r"5183 functions"):
+    with pytest.raises(ValueError, match="5183"):
         FourierLattice((35, 36), periods=(1.0, 1.0))
-    with pytest.raises(ValueError, match=r"lower < upper for each column; one side is \(2, 1\)"):
+    with pytest.raises(ValueError, match="box"):
         FourierLattice(box=[(0, 1), (2, 1)])
     with pytest.raises(ValueError, match="method"):
         FourierLattice(method="fft")  # type: ignore[arg-type]
@@ -154,9 +154,9 @@ def test_weights_do_not_depend_on_the_unit(kernel: Any, scale: float, unit: floa
 
 
 def test_kernels_that_are_no_function_of_the_difference() -> None:
-    with pytest.raises(TypeError, match=r"prior of its coefficients, and a function of \|x - y\|"):
+    with pytest.raises(TypeError, match="kernel"):
         prior_weights(Gaussian(1.0) * Linear(), LINE)
-    with pytest.raises(ValueError, match=r"give the scale of Gaussian\(scale='median'\) as a number, or 'auto'"):
+    with pytest.raises(ValueError, match="median"):
         prior_weights(Gaussian("median"), LINE)
 
 
