@@ -179,17 +179,6 @@ def test_another_thing_in_the_place_of_a_kernel_is_refused_before_it_is_made(nam
         dsp.load(tmp_path / "m.zarr", trusted=["users_module.Plain"])
 
 
-def test_users_classes_load_where_they_are_trusted(tmp_path: Path, mine: Any) -> None:
-    small(mine.Bump(2.0)).save(tmp_path / "m.zarr")
-    assert dsp.untrusted(tmp_path / "m.zarr") == ["users_module.Bump"]
-    with pytest.raises(dsp.UntrustedError, match=r"trusted=\['users_module.Bump'\].*--trust users_module.Bump"):
-        dsp.load(tmp_path / "m.zarr")  # although this process has registered it
-    for trusted in (["users_module.Bump"], [mine.Bump], ["users_module.Bump", "another.Name"]):
-        again = dsp.load(tmp_path / "m.zarr", trusted=trusted)
-        assert again.kernel_ == mine.Bump(2.0)
-    assert dsp.SpectralDecomposition.load(tmp_path / "m.zarr", trusted=[mine.Bump]).kernel_ == mine.Bump(2.0)
-
-
 def test_functions_load_where_they_are_trusted(tmp_path: Path, mine: Any) -> None:
     circle = dsp.operators.Laplacian(Implicit(mine.normals, 2))
     models = {

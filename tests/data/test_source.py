@@ -140,8 +140,6 @@ def test_invalid_rows() -> None:
     np.testing.assert_array_equal(joined(skipped), np.delete(X, [3, 400, 401, 700], axis=0))
     assert (skipped.count, skipped.skipped) == (N - 4, 3)
     assert len(joined(batches(source, on_invalid="keep"))) == N
-    unbroken = open_source(Rows(broken[:402], columns=[2]))  # what is not used is not looked at
-    assert joined(batches(unbroken, 0, 402)).shape == (402, 1)
     for weight, reason in ((-1.0, "the sample weight is negative (-1.0)"), (np.nan, "the sample weight is NaN")):
         weights = np.where(np.arange(N) == 12, weight, 1.0)
         stopped = batches(open_source(X, weight=weights))

@@ -122,9 +122,6 @@ def test_the_recipes_of_the_guide_give_the_rows(tmp_path: Path, monkeypatch: pyt
         np.testing.assert_allclose(reader.read(0, 23), X, rtol=1e-15)
 
 
-PATIENCE = 30.0  # seconds after which another thread is taken to hang
-
-
 class Reading:
     """Numbers that tell when they are read."""
 
@@ -145,18 +142,6 @@ class Reading:
 def readers() -> list[str]:
     """The threads that read, of all that live."""
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("daskspectral-reader")]
-
-
-def test_the_next_is_read_meanwhile_and_no_more() -> None:
-    reading = Reading(4)
-    with read_ahead(reading) as batches:
-        for number in batches:
-            if number < 3:
-                assert reading.started[number + 1].wait(PATIENCE), "the next batch is not read meanwhile"
-            for later in reading.started[number + 2 :]:
-                assert not later.is_set(), "more than one batch waits"
-    assert threading.current_thread().name not in reading.threads
-    assert not readers()
 
 
 def work(reading: Reading, seen: list[int], last: int, error: type[BaseException]) -> None:

@@ -174,14 +174,6 @@ def test_chosen_columns_keep_their_times(tmp_path: Path) -> None:
             assert model.fit(rows).moments_.count == len(by_calendar(index, 2))
 
 
-def test_a_coordinate_of_times_counts_where_the_rows_have_another_index() -> None:
-    times, index = CALENDARS["daily"]
-    x = field(times).rename(time="frame").drop_vars("frame").assign_coords(time=("frame", times))
-    assert found_pairs(x, 2) == by_calendar(index, 2)
-    numbered = x.assign_coords(time=("frame", 0.5 * np.array(index)), frame=np.arange(len(index)))
-    assert found_pairs(numbered, 2) == by_calendar(index, 2)
-
-
 @pytest.mark.parametrize("dims", [("time", "member"), ("member", "time"), ("lat", "time", "member")])
 @pytest.mark.parametrize("named", [True, False])
 def test_rows_of_several_dimensions_are_paired_along_time(dims: tuple[str, ...], named: bool) -> None:

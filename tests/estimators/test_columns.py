@@ -138,57 +138,48 @@ def test_columns_are_matched_by_name(kind: str, case: str, tmp_path: Path) -> No
 # -- other methods, several containers, fields -------------------------------------------------------------------------
 
 TURNED = FRAME[NAMES[::-1]]
-Y = np.sin(X[:, 0]) + X[:, 1]
-WALKS = [pd.DataFrame(rng.standard_normal((60, 3)).cumsum(axis=0), columns=NAMES) for _ in range(2)]
+
+
+Y, DRIFT = np.sin(X[:, 0]) + X[:, 1], dsp.operators.Generator(diffusion=1.0)
+SLOPES = pd.DataFrame(np.column_stack([np.cos(X[:, 0]), np.ones(120), np.zeros(120)]), columns=NAMES)
+SQUARES = (FRAME**2).add_prefix("square of ")
+
+
+def hermite(*data: Any) -> dsp.HermiteRegressor:
+    return dsp.HermiteRegressor(Landmarks(Gaussian(2.0), 30), alpha=1e-3, random_state=0).fit(*data)
+
+
+def turned_squares(x: Any) -> pd.DataFrame:
+    return SQUARES if x is FRAME else SQUARES[SQUARES.columns[::-1]]
+
+
+METHODS: dict[str, Callable[[Any], Any]] = {
+    "score": lambda x: model().fit(FRAME[:100]).score(x),
+    "update": lambda x: model().fit(FRAME[:100]).update(x).eigenvalues_,
+    "predict": lambda x: values(hermite(FRAME, Y).predict(x)),
+    "slopes": lambda x: values(hermite(FRAME, Y).predict_gradient(x)).reshape(120, -1),
+    "gradients": lambda x: values(hermite(FRAME, Y, SLOPES if x is FRAME else SLOPES[NAMES[::-1]]).predict(x)),
+    "later gradients": lambda x: values(
+        hermite(FRAME[:100], Y[:100], SLOPES[:100]).update(x, Y, SLOPES[NAMES[::-1]]).predict(FRAME)
+    ),
+    "trajectories": lambda x: model(Transfer(1)).fit([FRAME, x]).singular_values_,
+    "score of trajectories": lambda x: model(Transfer(1)).fit([FRAME, FRAME]).score([x, FRAME]),
+    "second view": lambda x: model(Cross()).fit((FRAME, SQUARES)).transform_right(turned_squares(x)),
+    "score of views": lambda x: model(Cross()).fit((FRAME, SQUARES)).score((x, turned_squares(x))),
+    "fields": lambda x: model(DRIFT).fit(Rows(FRAME, fields={"drift": -FRAME if x is FRAME else -TURNED})).eigenvalues_,
+}
 
 
 @doubtful
-@pytest.mark.parametrize("kind", ["pandas.DataFrame", ".parquet", "Dataset, chunked", ".zarr"])
-def test_scores_and_updates_match_columns_by_name(kind: str, tmp_path: Path) -> None:
-    first, later = ((tmp_path / name) for name in ("first", "later"))
-    first.mkdir(), later.mkdir()
-    fitted, wanted = model().fit(KINDS[kind](FRAME[:100], first)), model().fit(X[:100])
-    new = KINDS[kind](TURNED, later)
-    np.testing.assert_allclose(fitted.score(new), wanted.score(X), rtol=1e-12)
-    np.testing.assert_allclose(fitted.update(new).eigenvalues_, wanted.update(X).eigenvalues_, rtol=1e-9, atol=1e-12)
-    with pytest.raises(ValueError, match="asche"):
-        fitted.score(KINDS[kind](CASES["renamed"](FRAME), tmp_path))
-
-
-def test_regressors_match_columns_by_name(tmp_path: Path) -> None:
-    slopes = np.column_stack([np.cos(X[:, 0]), np.ones(120), np.zeros(120)])
-    fitted = dsp.HermiteRegressor(Landmarks(Gaussian(2.0), 30), alpha=1e-3, random_state=0).fit(FRAME, Y, slopes)
-    for new in (TURNED, pl.from_pandas(TURNED), dataset(TURNED), parquet(TURNED, tmp_path)):
-        np.testing.assert_allclose(values(fitted.predict(new)), fitted.predict(FRAME), rtol=1e-12)
-        assert fitted.score(new, Y) == pytest.approx(fitted.score(FRAME, Y))
-    np.testing.assert_allclose(fitted.predict_gradient(TURNED), fitted.predict_gradient(FRAME), rtol=1e-12)
-    with pytest.raises(ValueError, match="asche"):
-        fitted.predict(CASES["renamed"](FRAME))
-
-
-@doubtful
-def test_trajectories_have_the_columns_of_the_first(tmp_path: Path) -> None:
-    first, second = WALKS
-    wanted = model(Transfer(1)).fit([first.to_numpy(), second.to_numpy()])
-    for other in (second[NAMES[::-1]], pl.from_pandas(second[NAMES[::-1]]), dataset(second[NAMES[::-1]])):
-        fitted = model(Transfer(1)).fit([first, other])
-        np.testing.assert_allclose(fitted.singular_values_, wanted.singular_values_, rtol=1e-12)
-        score = fitted.score([other, first])
-        assert score == pytest.approx(wanted.score([second.to_numpy(), first.to_numpy()]))
-    with pytest.raises(ValueError, match="asche"):
-        model(Transfer(1)).fit([first, CASES["renamed"](second)])
-
-
-@doubtful
-def test_both_views_are_matched_by_name() -> None:
-    f, g = FRAME, (FRAME**2).add_prefix("square of ")
-    turned = g[g.columns[::-1]]
-    fitted, wanted = model(Cross()).fit((f, g)), model(Cross()).fit((f.to_numpy(), g.to_numpy()))
-    right = wanted.transform_right(g.to_numpy())
-    np.testing.assert_allclose(fitted.transform_right(turned), right, rtol=1e-12, atol=1e-12)
-    assert fitted.score((TURNED, turned)) == pytest.approx(wanted.score((f.to_numpy(), g.to_numpy())))
-    with pytest.raises(ValueError, match="square of ash"):
-        fitted.transform_right(g.drop(columns="square of ash"))
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_matches_columns_by_name(name: str, tmp_path: Path) -> None:
+    call = METHODS[name]
+    wanted = call(FRAME)
+    for kind in ("pandas.DataFrame", "polars.DataFrame", "Dataset", ".zarr"):
+        np.testing.assert_allclose(call(KINDS[kind](TURNED, tmp_path)), wanted, rtol=1e-9, atol=1e-12, err_msg=kind)
+    if name not in ("second view", "fields"):
+        with pytest.raises(ValueError, match="asche"):
+            call(CASES["renamed"](FRAME))
 
 
 @doubtful
@@ -236,29 +227,6 @@ def test_names_are_saved_and_a_refit_forgets_them(tmp_path: Path) -> None:
             np.testing.assert_allclose(values(again.transform(unnamed)), fitted.transform(FRAME), rtol=1e-9)
     assert View(fitted).names == NAMES
     assert not hasattr(fitted.fit(X), "feature_names_in_")
-
-
-def test_gradients_and_fields_are_matched_to_the_columns() -> None:
-    slopes = pd.DataFrame(np.column_stack([np.cos(X[:, 0]), np.ones(120), np.zeros(120)]), columns=NAMES)
-    regressor = dsp.HermiteRegressor(Landmarks(Gaussian(2.0), 30), alpha=1e-3, random_state=0)
-    wanted = regressor.fit(X, Y, slopes.to_numpy()).predict(X)
-    for x, given in ((FRAME, slopes[NAMES[::-1]]), (dataset(FRAME), data_array(slopes[NAMES[::-1]]))):
-        np.testing.assert_allclose(values(regressor.fit(x, Y, given).predict(x)), wanted, rtol=1e-9)
-    regressor.fit(FRAME[:100], Y[:100], slopes[:100])
-    for new in (TURNED, dataset(TURNED)):
-        with pytest.raises(ValueError, match="gradients have no names"):
-            regressor.update(new, Y, slopes.to_numpy())
-    found = regressor.update(TURNED, Y, slopes).predict(TURNED)
-    plain = regressor.fit(X[:100], Y[:100], slopes[:100].to_numpy()).update(X, Y, slopes.to_numpy())
-    np.testing.assert_allclose(found, plain.predict(X), rtol=1e-9)
-
-
-@doubtful
-def test_vectors_among_the_fields_are_matched_to_the_columns() -> None:
-    operator = dsp.operators.Generator(diffusion=1.0)
-    wanted = model(operator).fit(Rows(X, fields={"drift": -X})).eigenvalues_
-    found = model(operator).fit(Rows(FRAME, fields={"drift": -TURNED})).eigenvalues_
-    np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
 # -- columns by name, and columns that are no numbers ------------------------------------------------------------------

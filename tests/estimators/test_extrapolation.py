@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import daskspectral as dsp
-from daskspectral.basis import FourierLattice, Landmarks
+from daskspectral.basis import FourierLattice, Landmarks, SoftCells
 from daskspectral.kernels import Exponential, Gaussian, Mahalanobis, Matern
 from tests.common import doubtful
 
@@ -27,7 +27,9 @@ def decomposition(basis: Any) -> Any:
 MODELS: dict[str, Any] = {
     **{type(k).__name__: lambda k=k: decomposition(Landmarks(k, 40)) for k in KERNELS},
     "lattice": lambda: decomposition(FourierLattice(4)),
+    "cells": lambda: decomposition(SoftCells(X[:20], width=0.3)),
     "HermiteRegressor": lambda: dsp.HermiteRegressor(basis=Landmarks(Gaussian(0.4), 40), random_state=0),
+    "gradients": lambda: MODELS["HermiteRegressor"](),
     "SDPEmbedding": lambda: dsp.SDPEmbedding(bandwidth=0.5, method="exact"),
     "DiffusionMap": lambda: dsp.DiffusionMap(bandwidth=0.5, method="exact"),
     "DiffusionMap of landmarks": lambda: dsp.DiffusionMap(
@@ -43,7 +45,8 @@ def fitted(name: str) -> Any:
         warnings.simplefilter("ignore")
         model = MODELS[name]()
         if not hasattr(model, "transform"):
-            return model.fit(X, np.sin(3 * X[:, 0]) + X[:, 1]).predict
+            model.fit(X, np.sin(3 * X[:, 0]) + X[:, 1])
+            return model.predict_gradient if name == "gradients" else model.predict
         return model.fit(X).transform
 
 
@@ -58,7 +61,7 @@ def test_far_rows_have_values_of_a_place_of_the_fit(name: str) -> None:
     assert (warned.count, warned.rows) == (2, 5)
     np.testing.assert_allclose(found[:3], known[:3], atol=1e-9)
     assert np.isfinite(found).all()
-    assert np.abs(found).max() < 2 * np.abs(known).max()
+    assert name == "cells" or np.abs(found).max() < 2 * np.abs(known).max()  # far out one cell is alone
     with pytest.warns(dsp.ExtrapolationWarning):
         gone = values(NEW, extrapolate="nan")
     np.testing.assert_allclose(gone[:3], known[:3], atol=1e-9)
