@@ -107,5 +107,5 @@ def test_the_estimate_belongs_to_the_moments() -> None:
     assert updated.density_ == rest.density_ == model.density_
     assert_close(updated.moments_.arrays, (model.moments_ + rest.moments_).arrays, 1e-12)
     anew = make(Laplacian(density=1.0), given).fit(x[3000:])
-    with pytest.raises(ValueError, match=r"different operators .*fit the second with the operator of the first"):
+    with pytest.raises(ValueError, match="different operators"):
         model.moments_ + anew.moments_
