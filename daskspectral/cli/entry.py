@@ -19,12 +19,6 @@ from daskspectral.cli.commands import Command, Formatter, echo
 from daskspectral.errors import Stopped, raise_on_signals
 
 EXPECTED = (ValueError, TypeError, OSError, ImportError, RuntimeError, MemoryError)
-COMPLETION = """
-\b
-The tab key completes commands and options with this line in ~/.bashrc:
-  eval "$(_DASKSPECTRAL_COMPLETE=bash_source daskspectral)"
-and zsh_source in ~/.zshrc, or fish_source, for these shells.
-"""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -85,7 +79,6 @@ def _say(text: str, error: BaseException) -> None:
 
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=COMPLETION,
 )
 @click.version_option(__version__)
 @click.option("-v", "--verbose", is_flag=True, help="Report what is chosen along the way.")

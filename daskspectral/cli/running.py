@@ -213,18 +213,18 @@ def bar(options: Mapping[str, Any]) -> bool | None:
 @contextmanager
 def planned() -> Iterator[None]:
     """Print the plan of a fit on the error stream when it is made."""
-    planning, shown = logging.getLogger("daskspectral.plan"), logging.StreamHandler()
+    planning, handler = logging.getLogger("daskspectral.plan"), logging.StreamHandler()
     before = planning.level, planning.propagate
-    shown.setFormatter(Formatter())
-    shown.setLevel(logging.ERROR if session().quiet else logging.INFO)
-    planning.addHandler(shown)
-    planning.setLevel(logging.INFO)
+    handler.setFormatter(Formatter())
+    planning.addHandler(handler)
+    planning.setLevel(logging.ERROR if session().quiet else logging.INFO)
     planning.propagate = False
     try:
         yield
     finally:
-        planning.removeHandler(shown)
-        planning.level, planning.propagate = before
+        planning.removeHandler(handler)
+        planning.setLevel(before[0])
+        planning.propagate = before[1]
 
 
 def say_plan(plan: PassPlan) -> None:

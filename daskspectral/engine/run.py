@@ -160,7 +160,6 @@ class Run:
         edges = None if blocks else self.source.edges
         sizes, epochs = [stop - start for start, stop in self.plan.ranges], self.plan.epochs
         first = 0 if checkpoint is None else checkpoint.epochs
-        single = len(sizes) == 1 and not blocks and checkpoint is None
         bar: Any
 
         def done(key: Any) -> None:  # on a cluster, rows are counted epoch by epoch instead
@@ -176,7 +175,7 @@ class Run:
 
         with (
             one_blas_thread(),
-            active_scheduler(done, place, single=single) as scheduler,
+            active_scheduler(done, place) as scheduler,
             progress_bar(sum(sizes), self.description, self.source.progress, leave=False) as bar,
         ):
             shared = scheduler.share(Shared(token, task, rows, edges, out, self.device != "cpu"), f"shared-{token}")

@@ -8,7 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import dask
@@ -59,19 +59,6 @@ class _Immediate(Scheduler):
     def submit(self, graph: Graph, keys: list[Any]) -> list[Any]:
         with add_callbacks(self._callback):  # a user's own `get` may know no argument for them
             return list(self._get(graph, keys))
-
-
-class _Here(Scheduler):
-    """The threaded scheduler for a run of one task, which is called in this thread: no pools, and no graph of dask."""
-
-    def __init__(self, done: Done):
-        self._done = done
-
-    def submit(self, graph: Graph, keys: list[Any]) -> list[Any]:
-        function, shared, state, *rows = graph[keys[0]]
-        value = function(graph[shared], graph[state], *rows)
-        self._done(keys[0])
-        return [value]
 
 
 class _Threads(Scheduler):
@@ -197,11 +184,11 @@ def _after(done: Done) -> tuple[Any, ...]:
 
 
 @contextmanager
-def active_scheduler(done: Done, place: Callable[[Any], str], *, single: bool = False) -> Iterator[Scheduler]:
+def active_scheduler(done: Done, place: Callable[[Any], str]) -> Iterator[Scheduler]:
     """The scheduler that any dask computation would use here and now; threads by default.
 
     A local scheduler calls `done(key)` after each task; on a cluster errors name the rows of a task by `place(key)`,
-    and within a task of it that task's thread is left to others meanwhile. A run of a `single` task needs no threads.
+    and within a task of it that task's thread is left to others meanwhile.
     Raises RuntimeError if the active client is asynchronous, or if there is none and dask's configuration asks for one.
     """
     get = _active_get()
@@ -212,15 +199,10 @@ def active_scheduler(done: Done, place: Callable[[Any], str], *, single: bool = 
     elif get is None or get is dask.threaded.get:
         workers = int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT)
         pool = dask.config.get("pool", None)
-        if single and pool is None:
-            yield _Here(done)
-            return
-        with ThreadPoolExecutor(DRIVERS, thread_name_prefix="daskspectral-epoch") as drivers:
-            if isinstance(pool, ThreadPoolExecutor):
-                yield _Threads(pool, drivers, workers, done)
-            else:
-                with ThreadPoolExecutor(workers, thread_name_prefix="daskspectral") as own:
-                    yield _Threads(own, drivers, workers, done)
+        given = isinstance(pool, ThreadPoolExecutor)
+        made = nullcontext(pool) if given else ThreadPoolExecutor(workers, thread_name_prefix="daskspectral")
+        with ThreadPoolExecutor(DRIVERS, thread_name_prefix="daskspectral-epoch") as drivers, made as threads:
+            yield _Threads(threads, drivers, workers, done)
     else:
         yield _Immediate(get, done, shares_memory=get is dask.local.get_sync)
 

@@ -37,4 +37,6 @@ Every command takes `--config`, `--json` and `--quiet`; `daskspectral -v fit ...
 data take `--scheduler tcp://scheduler:8786` and `--storage-option endpoint_url=...` too. `--help` shows examples and
 the first options, `--help-all` all of them. An error is one message and exit code 1; a signal ends the command with 128
 plus its number.
+The tab key completes commands and options with the line `eval "$(_DASKSPECTRAL_COMPLETE=bash_source daskspectral)"` in
+~/.bashrc, or zsh_source in ~/.zshrc.
 """

@@ -42,9 +42,8 @@ def check_fitted(estimator: Any, kinds: Any = SpectralDecomposition) -> None:
     """Raise TypeError for estimators of other kinds, sklearn's NotFittedError before `fit`, ImportError as above."""
     require_matplotlib()
     if not isinstance(estimator, kinds):
-        names = [kind.__name__ for kind in getattr(kinds, "__args__", (kinds,))]
-        named = " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-        raise TypeError(f"pictures are drawn of a fitted {named}; got {type(estimator).__name__}")
+        wanted = getattr(kinds, "__name__", kinds)
+        raise TypeError(f"estimator must be a fitted {wanted}, got {type(estimator).__name__}")
     check_is_fitted(estimator)
 
 

@@ -23,7 +23,6 @@ from daskspectral.estimators.base import Estimator
 from daskspectral.estimators.summary import Summary, environment, grouped, moments_of, summary_of
 from daskspectral.invariance import InvariantRegressor
 from daskspectral.moments import Moments
-from daskspectral.moments.intervals import agreeing
 from daskspectral.passes.selection import Selection
 from daskspectral.plot.common import (
     axes_of,
@@ -35,7 +34,6 @@ from daskspectral.plot.common import (
     still,
     value_label,
     values_of,
-    vanishing,
 )
 from daskspectral.plot.functions import draw_field, draw_series
 from daskspectral.plot.views import View
@@ -167,14 +165,6 @@ def _sections(model: Any, X: Any, summary: Summary) -> list[Section]:
 def _spectrum(model: Any, summary: Summary) -> Section:
     values, words = values_of(model), []
     decomposed = isinstance(model, SpectralDecomposition)
-    if decomposed and np.isnan(model.held_out_).all() and model.trusted_.any():
-        words.append("No value is known on rows held out: trusted are those with narrow intervals.")
-    if decomposed and (known := ~np.isnan(model.held_out_) & ~vanishing(values)).any() and np.isrealobj(values):
-        agree = np.count_nonzero(agreeing(values.real, model.held_out_) & known)
-        words.append(f"{agree} of {np.count_nonzero(known)} values differ by less than a tenth on rows held out.")
-    if decomposed and model.moments_.operator.lag is not None:
-        times = ", ".join(f"{time:.3g}" for time in model.timescales_[0, :3])
-        words.append(f"Implied timescales, in rows, at the lag {model.moments_.operator.lag}: {times}.")
     if len(values) > MOST:
         words.append(f"The first {MOST} of {len(values)} are drawn.")
     picture = Picture(plot.spectrum(model, count=MOST), f"The spectrum. {summary.verdict}")

@@ -5,13 +5,11 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -255,19 +253,7 @@ def test_tasks_have_one_blas_thread_and_the_driver_its_own() -> None:
         assert set(blas_threads()) == {2}
 
 
-def test_a_run_of_one_task_in_the_thread_of_its_caller_computes_as_in_another() -> None:
+def test_a_run_of_one_task_computes_as_any_other() -> None:
     with np.errstate(all="raise"):
         found = Run(open_source(X), Plan(((0, N),))).map(lambda batch, _: np.exp(-800 - np.abs(batch["x"])))
     assert not found.any()
-
-
-def test_a_run_of_one_task_needs_no_threads() -> None:
-    class Where:
-        def __call__(self, batches: Any, state: Any = None) -> dict[str, np.ndarray]:
-            return {"here": np.array([threading.current_thread() is threading.main_thread()]), **count_task()(batches)}
-
-    one, two = (Run(open_source(X), Plan(ranges)) for ranges in (((0, N),), ((0, N // 2), (N // 2, N))))
-    assert one.reduce(Where()).sums["here"].all()
-    assert not two.reduce(Where()).sums["here"].any()
-    with ThreadPoolExecutor(1) as pool, dask.config.set(pool=pool):
-        assert not one.reduce(Where()).sums["here"].any()
