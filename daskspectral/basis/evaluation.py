@@ -178,6 +178,10 @@ class Evaluation:
         """The functions (p, c)."""
         raise NotImplementedError
 
+    def mapped(self, mapping: Callable[[Array], Array]) -> Evaluation:
+        """The same with each feature (p, c) mapped."""
+        return Mapped(self, mapping)
+
     def along(self, direction: Array) -> Array:
         """Their derivatives along directions (c, d), (p, c); by partial ones where it is not given."""
         d = direction.shape[1]
@@ -238,6 +242,9 @@ class ConcatenatedEvaluation(Evaluation):
 
     def feature(self, atom: Atom) -> Array:
         return np.concatenate([p.feature(atom) for p in self.parts])
+
+    def mapped(self, mapping: Callable[[Array], Array]) -> Evaluation:
+        return ConcatenatedEvaluation(tuple(part.mapped(mapping) for part in self.parts))
 
 
 def scalar_feature(evaluations: Mapping[str, Evaluation], atom: Atom, block: Block) -> Array:

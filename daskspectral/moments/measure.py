@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Arena, Basis, Block, Evaluation
-from daskspectral.basis.base import evaluated
+from daskspectral.basis.base import VALUE, evaluated
 from daskspectral.basis.evaluation import pair_with_field
 from daskspectral.devices import device_of, least_rows
 from daskspectral.errors import renumbered
@@ -134,6 +134,7 @@ class Measurement:
             self._functionals[name] = side, functional
             self._pairings.update(dict.fromkeys((side, pairing) for pairing in functional.pairings))
             self._atoms[side].update(dict.fromkeys(pairing.atom for pairing in functional.pairings))
+        self._shifts: Mapping[str, int] = {} if measure.operator is None else measure.operator.view_shifts
         dtype = np.dtype(measure.dtype)
         self._narrow = dtype != np.float64
         self._exponent: int | None = None
@@ -160,7 +161,10 @@ class Measurement:
         self._arena.launched()
 
     def _add(self, block: Block) -> None:
-        at = {side: evaluate(b, block.part(side), list(self._atoms[side])) for side, b in self._bases.items()}
+        at = {
+            side: evaluate(b, block.part(side), list(self._atoms[side]), self._shifts)
+            for side, b in self._bases.items()
+        }
         for side, pairing in self._pairings:
             part = pair_with_field(at[side][pairing.atom.view], pairing, block, self._bases[side].dimension)
             before = self._vectors.get((side, pairing))
@@ -214,11 +218,40 @@ def block_of(fields: Mapping[str, Array], operator: Operator | None, dtype: str,
     return Block(found, np.dtype(dtype), arena, scale)
 
 
-def evaluate(basis: Basis, block: Block, atoms: list[Atom]) -> dict[str, Evaluation]:
-    """The basis at each view of a block, for what these atoms need."""
+def evaluate(basis: Basis, block: Block, atoms: list[Atom], shifts: Mapping[str, int]) -> dict[str, Evaluation]:
+    """The basis at each view of a block, for what these atoms need.
+
+    Views of rows that follow one another, several `shifts` later, are evaluated together: each row once.
+    """
     leaves = list(dict.fromkeys(leaf for a in atoms for leaf in a.leaves))
     views = dict.fromkeys(a.view for a in leaves)
-    return {v: evaluated(basis, block.view(v), [a for a in leaves if a.view == v]) for v in views}
+    rows = joined(block, shifts) if len(shifts) > 1 and all(leaf.kind == "value" for leaf in leaves) else None
+    if rows is None:
+        return {v: evaluated(basis, block.view(v), [a for a in leaves if a.view == v]) for v in views}
+    found = evaluated(basis, replace(block, fields={"x": rows}, scale=None), [VALUE])
+    return {v: found.mapped(_Following(block, shifts.get(v, 0))) for v in views}
+
+
+def joined(block: Block, shifts: Mapping[str, int]) -> Array | None:
+    """The rows of x and those that follow them, (c + s, d), where all views are parts of these; else None."""
+    x, last = block.x, max(shifts, key=lambda view: shifts[view])
+    c, longest = len(x), shifts[last]
+    if block.host is not None or longest >= c:
+        return None
+    rows = np.concatenate([x, block.fields[last][c - longest :]])
+    same = (np.array_equal(block.fields[view], rows[shift : shift + c]) for view, shift in shifts.items())
+    return rows if all(same) else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Following:
+    """The features of the rows of a block that come some rows later, with the roots of the weights."""
+
+    block: Block
+    shift: int
+
+    def __call__(self, feature: Array) -> Array:
+        return self.block.weighted(feature[:, self.shift : self.shift + len(self.block.x)])
 
 
 def _combine(terms: tuple[tuple[float, Any], ...], sums: Mapping[Any, Array]) -> Array:

@@ -90,6 +90,11 @@ class Operator(Written, ABC):
         return {}
 
     @property
+    def view_shifts(self) -> Mapping[str, int]:
+        """Rows from `x` to each view at which functions are evaluated, those of derived fields among them."""
+        return self.shifts
+
+    @property
     def briefer(self) -> Operator | None:
         """The operator without lags that are measured only if trajectories are long enough; None without such lags."""
         return None

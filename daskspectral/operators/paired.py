@@ -158,6 +158,10 @@ class Transfer(Operator):
         return {"future": self.lag, **{f"future_{m}": m * self.lag for m in self.multiples[1:]}}
 
     @property
+    def view_shifts(self) -> Mapping[str, int]:
+        return {**self.shifts, **({"later": 2 * self.lag} if self._goes_on else {})}
+
+    @property
     def views(self) -> tuple[str, ...]:
         return ("x", "future", *(f"future_{m}" for m in self.multiples[1:]))
 
