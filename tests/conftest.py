@@ -12,7 +12,6 @@ from distributed import Client, LocalCluster
 
 from daskspectral.engine import Run
 from daskspectral.engine import plan as planning
-from tests.browser import browser, running_browser  # noqa: F401 (fixtures)
 from tests.common import Scheduling, local_cluster
 from tests.stand_in import gotten, stand_in  # noqa: F401 (fixtures)
 
@@ -24,7 +23,7 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("steady")
 
 
-SLOW = {"browser", "client", "cluster", "running_browser", "server"}
+SLOW = {"client", "cluster", "server"}
 """Fixtures that start processes: what asks for one is slow."""
 
 

@@ -19,6 +19,8 @@ from daskspectral.devices import Device
 
 METHODS = ("astype", "reshape", "copy", "sum", "mean", "prod", "any", "all", "ravel", "transpose", "swapaxes", "dot")
 EXTREMES = ("max", "min", "argmax", "argmin")
+ATTRIBUTES = ("shape", "dtype", "ndim", "size")
+VIEWS = ("T", "real", "imag")
 
 
 class There(NDArrayOperatorsMixin):
@@ -63,35 +65,11 @@ class There(NDArrayOperatorsMixin):
             )
         if name in EXTREMES:  # no `initial`
             return lambda axis=None: _there(getattr(self._values, name)(axis=axis))
+        if name in ATTRIBUTES:
+            return getattr(self._values, name)
+        if name in VIEWS:
+            return There(getattr(self._values, name))
         raise AttributeError(name)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self._values.shape
-
-    @property
-    def dtype(self) -> Any:
-        return self._values.dtype
-
-    @property
-    def ndim(self) -> int:
-        return self._values.ndim
-
-    @property
-    def size(self) -> int:
-        return self._values.size
-
-    @property
-    def T(self) -> There:
-        return There(self._values.T)
-
-    @property
-    def real(self) -> There:
-        return There(self._values.real)
-
-    @property
-    def imag(self) -> There:
-        return There(self._values.imag)
 
     def __len__(self) -> int:
         return len(self._values)

@@ -1,7 +1,6 @@
 """Data sets of any size: the same numbers in memory, lazily and on disk, and their distributions."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,14 +11,6 @@ from daskspectral import datasets
 from daskspectral.datasets import SAMPLES
 
 NAMES = [name for name in datasets.__all__ if name not in ("draw", "ocean", "write")]
-
-
-def test_every_sample_has_a_function() -> None:
-    assert sorted(NAMES) == sorted(name.replace("-", "_") for name in SAMPLES)
-    for name in NAMES:
-        function = getattr(datasets, name)
-        assert function.__name__ == name
-        assert name in (datasets.__doc__ or "")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -64,12 +55,3 @@ def test_the_ocean_has_the_seasons_trend_and_patterns_that_it_says() -> None:
     assert abs(np.corrcoef(series[:-1], series[1:])[0, 1] - 0.5 * 1.5**2 / (1.5**2 + 0.3**2)) < 0.06
     with pytest.raises(ValueError, match="n must"):
         datasets.ocean(0)
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [("moons", {}), ("blobs", {"noise": -1.0}), ("two-moons", {"dimension": 3}), ("torus", {"dimension": 3})],
-)
-def test_what_cannot_be_drawn(name: str, options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(options), name)):
-        datasets.draw(name, 10, **options)

@@ -1,8 +1,5 @@
 """The package's face: lazy, small, the same for everyone; what `help` teaches, which pytest runs."""
 
-import importlib
-import importlib.util
-import inspect
 import subprocess
 import sys
 
@@ -27,11 +24,6 @@ for name in command.commands:
 FIT = """import daskspectral as dsp, numpy as np
 x = np.random.default_rng(0).normal(size=(60, 2))
 dsp.SpectralDecomposition(basis=dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 20)).fit(x).transform(x)"""
-VERIFY = """import tempfile, numpy, zarr
-from daskspectral.cli import main
-path = tempfile.mkdtemp() + "/x.zarr"
-zarr.save_array(path, numpy.ones((4, 2)))
-main(["verify", path])"""
 
 
 def loaded_by(code: str) -> list[str]:
@@ -47,17 +39,12 @@ def loaded_by(code: str) -> list[str]:
     [
         ("import daskspectral; dir(daskspectral)", set()),
         (EVERY_HELP, set()),
-        ("import daskspectral.moments, daskspectral.solve, daskspectral.landmarks", MATHEMATICS),
-        (
-            "from daskspectral import forms, kernels, manifolds, operators, Moments, RankWarning",
-            MATHEMATICS,
-        ),
+        ("from daskspectral import forms, kernels, manifolds, operators, Moments, RankWarning", MATHEMATICS),
         ("import daskspectral.engine", MATHEMATICS | ENGINE),
         ("from daskspectral import SpectralDecomposition", ESTIMATOR),
         (FIT, ESTIMATOR),
-        (VERIFY, {"numpy", "zarr", *ENGINE}),
     ],
-    ids=["package", "help", "mathematics", "names", "engine", "estimator", "fit", "verify"],
+    ids=["package", "help", "names", "engine", "estimator", "fit"],
 )
 def test_imports_are_lazy(code: str, allowed: set[str]) -> None:
     assert set(loaded_by(code)) <= allowed
@@ -65,24 +52,5 @@ def test_imports_are_lazy(code: str, allowed: set[str]) -> None:
 
 def test_every_name_is_there() -> None:
     assert set(dsp.__all__) | {"__version__"} == set(dir(dsp))
-    assert len(set(dsp.__all__)) == len(dsp.__all__)
     for name in dsp.__all__:
         assert getattr(dsp, name) is getattr(dsp, name)
-    contract = (
-        "SpectralDecomposition save load kernels operators manifolds landmarks Moments RankWarning InvalidRowError"
-    )
-    assert set(contract.split()) <= set(dsp.__all__)
-
-
-@pytest.mark.parametrize(
-    "name", ["kernels", "manifolds", "groups", "basis", "operators", "forms", "landmarks", "model_selection"]
-)
-def test_every_public_class_and_function_has_an_example(name: str) -> None:
-    module = importlib.import_module(f"daskspectral.{name}")
-    public = {key: getattr(module, key) for key in module.__all__}
-    lacking = {
-        key
-        for key, value in public.items()
-        if (inspect.isclass(value) or inspect.isfunction(value)) and ">>> " not in (value.__doc__ or "")
-    }
-    assert {key for key in lacking if key != "parse" and not key.endswith("_state")} == set()

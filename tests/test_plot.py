@@ -64,22 +64,6 @@ def test_pictures_are_drawn_into_the_given_axes(plane: Any, rotation: Any) -> No
         assert isinstance(plot.figure_of(call(None)), Figure)
 
 
-def test_plane_has_a_panel_for_each_function_titled_by_index_and_eigenvalue(plane: Any) -> None:
-    x, estimator = plane
-    figure = plot.eigenfunctions(estimator, x)
-    titles = [axes.get_title() for axes in figure.axes]
-    assert titles[0] == "λ₀ = 0, constant"
-    for i, title in enumerate(titles[1:], 1):
-        assert title.startswith(f"λ{'₀₁₂₃₄₅'[i]} = ")
-        assert float(title.split("=")[1]) == pytest.approx(estimator.eigenvalues_[i], rel=0.01)
-    for axes in figure.axes:
-        assert axes.get_aspect() == 1
-    dots = figure.axes[1].collections[0]
-    np.testing.assert_allclose(dots.get_array(), estimator.transform(np.asarray(dots.get_offsets()))[:, 1])
-    low, high = dots.get_clim()
-    assert low == -high < -1
-
-
 def test_line_over_a_histogram_for_one_column() -> None:
     x = np.random.default_rng(0).standard_normal((2000, 1))
     estimator = fitted(x, count=20, n_components=4)
@@ -88,17 +72,6 @@ def test_line_over_a_histogram_for_one_column() -> None:
     np.testing.assert_allclose(values, estimator.transform(grid[:, None])[:, 1])
     assert grid[[0, -1]] == pytest.approx(np.quantile(x, [0.001, 0.999]))
     assert any(type(patch).__name__ == "StepPatch" for patch in figure.axes[1].patches)
-
-
-def test_many_columns_are_drawn_in_the_two_that_matter() -> None:
-    x = np.random.default_rng(0).standard_normal((1000, 5)) * [1, 1, 4, 1, 5]
-    estimator = dsp.SpectralDecomposition(Covariance(), n_components=2, random_state=0).fit(x)
-    axes = plot.eigenfunction(estimator, x, 0)
-    assert "column 4" in (axes.get_xlabel(), axes.get_ylabel())
-    dots = axes.collections[0]
-    where = np.argsort(dots.get_offsets()[:, 1])
-    j = int(axes.get_ylabel()[-1])
-    np.testing.assert_allclose(dots.get_array()[where], estimator.transform(x)[np.argsort(x[:, j]), 0], atol=1e-9)
 
 
 def test_points_on_the_sphere_are_drawn_by_longitude_and_latitude() -> None:
@@ -134,25 +107,6 @@ def test_an_embedding_is_colored_by_any_variable() -> None:
         plot.embedding(values, color=number[:5])
 
 
-def test_mollweide_is_on_the_sphere_and_keeps_areas() -> None:
-    points, x, y = plot.mollweide()
-    np.testing.assert_allclose(np.linalg.norm(points, axis=-1), 1)
-    # equal areas: the share of the ellipse below y is the share of the sphere below that latitude
-    angle = np.arcsin(np.clip(y[:, 0], -1, 1))
-    share = 0.5 + (angle + np.sin(angle) * np.cos(angle)) / np.pi
-    np.testing.assert_allclose(share, (1 + points[:, 0, 2]) / 2, atol=1e-12)
-    np.testing.assert_allclose(np.abs(x).max(), 2, rtol=1e-3)
-
-
-def test_chosen_columns_and_standardized_ones_are_drawn_in_their_units() -> None:
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((2000, 4)) * [1, 1, 50, 1] + [0, 0, 1000, 0]
-    axes = plot.eigenfunction(fitted(dsp.Rows(x, columns=[2, 0], standardize=True)), x, 1)
-    low, high = axes.get_xlim()
-    assert 700 < low < 950 < 1050 < high < 1300
-    assert -6 < axes.get_ylim()[0] < -1.5
-
-
 def test_spectrum_has_intervals_held_out_values_and_trust() -> None:
     estimator = fitted(np.random.default_rng(1).random((1500, 1)), scale=0.2, n_components=8)
     trusted = estimator.trusted_ = np.array([True, True, False, True, True, False, False, True])
@@ -170,26 +124,6 @@ def test_spectrum_has_intervals_held_out_values_and_trust() -> None:
     estimator.eigenvalue_errors_[2] = -1e9, 1e9
     estimator.eigenvalue_errors_[3] = -np.inf, np.nan
     assert plot.spectrum(estimator).get_ylim()[1] < 20 * estimator.eigenvalues_.max()
-
-
-def test_by_default_the_first_function_that_is_no_constant_is_drawn() -> None:
-    x = np.random.default_rng(0).standard_normal((300, 2)) * [3, 1]
-    components = dsp.SpectralDecomposition(Covariance(), n_components=2).fit(x)
-    for model, number in ((components, 0), (fitted(x, n_components=3), 1)):
-        assert plot.eigenfunction(model, x).get_title() == plot.eigenfunction(model, x, number).get_title()
-
-
-def test_choice_has_a_line_for_each_kernel() -> None:
-    x = np.random.default_rng(0).random((400, 1))
-    estimator = dsp.SpectralDecomposition(basis=Landmarks(count=40), n_components=3, random_state=0).fit(x)
-    axes, candidates = plot.choice(estimator), estimator.choice_.candidates
-    lines = {line.get_label(): line.get_xydata() for line in axes.lines}
-    best = estimator.choice_.chosen
-    np.testing.assert_array_equal(lines.pop("taken"), [[best.factor, best.score]])
-    assert len(lines) == len({c.kernel.partition("scale")[0] for c in candidates}) > 1
-    assert all((np.diff(xy[:, 0]) > 0).all() for xy in lines.values())
-    assert sum(len(xy) for xy in lines.values()) == len({c.kernel for c in candidates})
-    assert max(xy[:, 1].max() for xy in lines.values()) == max(c.score for c in candidates)
 
 
 def test_timescales_of_a_process_with_a_known_one(rotation: Any) -> None:
@@ -216,20 +150,6 @@ def test_saved_in_the_format_of_the_ending(suffix: str, magic: bytes, plane: Any
     plot.save_figure(figure, path, overwrite=True)
     assert path.read_bytes().startswith(magic)
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
-
-
-def test_refusals(tmp_path: Path) -> None:
-    (tmp_path / "there.png").write_bytes(b"")
-    (tmp_path / "folder.png").mkdir()
-    plot.refuse_picture(tmp_path / "there.png", overwrite=True)
-    for name, overwrite, error in (
-        ("there.png", False, FileExistsError),
-        ("folder.png", True, FileExistsError),
-        ("picture.jpeg", False, ValueError),
-        ("nowhere/picture.png", False, FileNotFoundError),
-    ):
-        with pytest.raises(error):
-            plot.refuse_picture(tmp_path / name, overwrite=overwrite)
 
 
 def test_without_matplotlib_the_extra_is_named(plane: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,5 +185,5 @@ def test_fields_are_drawn_as_maps() -> None:
     assert [axes.get_xlabel() for axes in maps] == ["lon"] * 3
     assert maps[0].get_ylabel() == "lat (degrees_north)"
     assert "sst (K)" in {axes.get_ylabel() for axes in figure.axes}  # of color bars
-    with pytest.raises(ValueError, match="fitted on"):
+    with pytest.raises(ValueError, match="columns"):
         plot.eigenfunctions(estimator, field[:, :2])

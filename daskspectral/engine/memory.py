@@ -226,11 +226,6 @@ def check_memory(memory: Memory) -> None:
             )
 
 
-def on_cluster() -> bool:
-    """Whether a run would go to a cluster, and not stay in this process."""
-    return cluster_workers() is not None
-
-
 def cluster_workers() -> list[Any] | None:
     """The workers of the cluster that a run would go to; None where it stays in this process."""
     client = active_client()

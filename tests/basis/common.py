@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from daskspectral.forms import (
+    Atom,
+    Field,
     Form,
     along,
     along_each,
@@ -67,10 +69,6 @@ def beside(*parts: Derivative) -> Derivative:
     return lambda x, alpha: np.vstack([part(x, alpha) for part in parts])
 
 
-def slope(f: Derivative, points: Any, direction: Any) -> Any:
-    return sum(f(points, e) * direction[:, a] for a, e in enumerate(UNIT))
-
-
 def make_batch(n: int = 13, seed: int = 0) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
     batch = {
@@ -86,11 +84,6 @@ def make_batch(n: int = 13, seed: int = 0) -> dict[str, Any]:
     for array in batch.values():
         array.flags.writeable = False
     return batch
-
-
-@form
-def schroedinger(f: Any, g: Any, x: Any) -> Any:
-    return 0.5 * inner(x.potential * grad(f), grad(g)) + 2 * inner(f, g, weight=x.potential)
 
 
 @form
@@ -126,7 +119,6 @@ def third_order(f: Any, g: Any, x: Any) -> Any:
 FORMS: dict[str, tuple[Form, int]] = {
     "gram": (gram, 0),
     "dirichlet": (dirichlet, 1),
-    "schroedinger": (schroedinger, 1),
     "drifting": (drifting, 1),
     "later": (later, 1),
     "generators": (generators, 2),
@@ -140,54 +132,38 @@ def forms(order: float) -> dict[str, Form]:
     return {name: what for name, (what, needed) in FORMS.items() if needed <= order}
 
 
-def expected(name: str, f: Derivative, g: Derivative, batch: dict[str, Any]) -> Any:
+def applied(atom: Atom, f: Derivative, batch: dict[str, Any]) -> list[Any]:
+    """The coordinates of an atom of the functions at the points, each (p, n); a scalar has one."""
+    x, v = batch[atom.view], atom.direction and batch[atom.direction.name][:, *atom.direction.path]
+    match atom.kind:
+        case "value" | "partial":
+            return [f(x, atom.alpha or ZERO)]
+        case "gradient":
+            return [f(x, e) for e in UNIT]
+        case "along" | "each":
+            directions = [v] if atom.kind == "along" else np.moveaxis(v, 1, 0)
+            return [sum(f(x, e) * u[:, a] for a, e in enumerate(UNIT)) for u in directions]
+        case "second":
+            matrix = np.broadcast_to(np.eye(3), (len(x), 3, 3)) if v is None else v
+            pairs = itertools.product(range(3), range(3))
+            bent = (f(x, tuple(np.add(UNIT[a], UNIT[b]).tolist())) * matrix[:, a, b] for a, b in pairs)
+            return [sum(bent)]
+    parts = [[t.factor * scale(t.weight, batch) * u for u in applied(t.atom, f, batch)] for t in atom.terms]
+    return [sum(part) for part in zip(*parts, strict=True)]
+
+
+def scale(field: Field | None, batch: dict[str, Any]) -> Any:
+    return 1.0 if field is None else batch[field.name][:, *field.path]
+
+
+def expected(what: Form, f: Derivative, g: Derivative, batch: dict[str, Any]) -> Any:
     """The sum of a form, pair by pair and point by point."""
-    x, future, drift, v = batch["x"], batch["future"], batch["drift"], batch["potential"]
-    frame, w = batch["frame"], batch.get("weight", np.ones(len(x)))
-
-    def loop(a: Any, b: Any, factor: Any = 1.0) -> Any:
-        return triple_loop(a, b, w * factor)
-
-    def gradients(left: Any, right: Any, factor: Any = 1.0) -> Any:
-        return sum(loop(f(left, e), g(right, e), factor) for e in UNIT)
-
-    def drifts() -> Any:
-        moved = loop(slope(f, x, drift) - 2 * f(x, ZERO), slope(g, x, frame[:, 1]) + slope(g, x, drift))
-        return moved + loop(f(x, UNIT[2]), g(x, ZERO)) + loop(f(x, ZERO), g(x, UNIT[1])) + loop(f(x, ZERO), g(x, ZERO))
-
-    def generated() -> Any:
-        bent = sum(
-            f(x, tuple(np.add(UNIT[a], UNIT[b]).tolist())) * batch["matrix"][:, a, b]
-            for a, b in itertools.product(range(3), range(3))
-        )
-        laplacian = g(x, (2, 0, 0)) + g(x, (0, 2, 0)) + g(x, (0, 0, 2))
-        frames = sum(loop(slope(f, x, frame[:, m]), slope(g, x, frame[:, m])) for m in range(2))
-        return loop(bent + slope(f, x, drift) - f(x, ZERO), laplacian) + frames
-
-    sums: dict[str, Callable[[], Any]] = {
-        "gram": lambda: loop(f(x, ZERO), g(x, ZERO)),
-        "dirichlet": lambda: gradients(x, x),
-        "schroedinger": lambda: 0.5 * gradients(x, x, v) + 2 * loop(f(x, ZERO), g(x, ZERO), v),
-        "drifting": drifts,
-        "later": lambda: (
-            loop(f(x, ZERO), g(future, ZERO))
-            - gradients(future, future)
-            + gradients(x, future)
-            + loop(slope(f, future, x), slope(g, x, drift))
-        ),
-        "generators": generated,
-        "second order": lambda: (
-            loop(f(x, (1, 0, 1)), g(x, (0, 2, 0)))
-            + loop(f(x, (2, 0, 0)), g(x, (2, 0, 0)), v)
-            + loop(f(x, ZERO), g(x, ZERO))
-        ),
-        "third order": lambda: (
-            loop(f(x, (1, 1, 1)), g(x, (0, 0, 3)))
-            + loop(f(x, (2, 1, 0)), g(x, (0, 1, 0)))
-            + loop(f(x, ZERO), g(x, ZERO))
-        ),
-    }
-    return sums[name]()
+    weight, total = batch.get("weight", np.ones(len(batch["x"]))), 0.0
+    for factor, product in what.expression.terms:
+        sides = zip(applied(product.left, f, batch), applied(product.right, g, batch), strict=True)
+        w = weight * scale(product.weight, batch)
+        total += factor * sum(triple_loop(a, b, w) for a, b in sides)
+    return total
 
 
 PAIRINGS = {
@@ -201,9 +177,13 @@ PAIRINGS = {
 def paired(f: Derivative, batch: dict[str, Any]) -> dict[str, Any]:
     """The sums of `PAIRINGS`: a vector over functions, or a matrix over functions and columns."""
     x, w, v, targets = batch["x"], batch["weight"], batch["potential"], batch["targets"]
+
+    def slope(direction: Any) -> Any:
+        return sum(f(x, e) * direction[:, a] for a, e in enumerate(UNIT))
+
     return {
         "values": f(x, ZERO) @ (w * (2 + v * targets[:, 1])),
         "columns": (f(x, ZERO) * v - f(batch["future"], ZERO)) @ (w[:, None] * targets),
-        "gradients": f(x, ZERO) @ (w * v) + slope(f, x, batch["frame"][:, 0]) @ (w * v),
-        "slopes": slope(f, x, batch["drift"]) @ (w * v) + f(x, UNIT[0]) @ w,
+        "gradients": f(x, ZERO) @ (w * v) + slope(batch["frame"][:, 0]) @ (w * v),
+        "slopes": slope(batch["drift"]) @ (w * v) + f(x, UNIT[0]) @ w,
     }

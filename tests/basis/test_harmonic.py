@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.sparse import csr_array
 
-from daskspectral.basis import Arena, Block, EquivariantBasis, HarmonicBasis, InvariantBasis
-from daskspectral.basis.base import VALUE
-from daskspectral.errors import SmoothnessError
+from daskspectral.basis import EquivariantBasis, HarmonicBasis, InvariantBasis
 from daskspectral.forms import dirichlet, functional, gram, inner, tangential_dirichlet
 from daskspectral.groups import (
     DirectProduct,
@@ -178,10 +176,6 @@ def test_equivariant_functions_are_combinations_of_harmonics(name: str) -> None:
             function += 1
     np.testing.assert_allclose(basis.values(x).reshape(basis.size, k, -1), f, atol=1e-12)
     np.testing.assert_array_equal(copied(basis).values(x), basis.values(x))
-    one_by_one = [basis.values(x[i : i + 1]).reshape(basis.size, k) for i in range(len(x))]
-    np.testing.assert_allclose(np.stack(one_by_one, axis=2), f, atol=1e-12)
-    single = basis.at(Block({"x": x}, np.dtype("float32"), Arena()), [VALUE]).feature(VALUE)
-    np.testing.assert_allclose(single, basis.values(x), rtol=1e-5, atol=1e-5)
     c = rng.standard_normal(basis.size)
     parts = zip(basis.harmonic.levels, basis.by_level(c), strict=True)
     np.testing.assert_allclose(sum(s.values(x) @ a for s, a in parts), np.einsum("r,rkc->ck", c, f), atol=1e-12)
@@ -191,11 +185,3 @@ def test_equivariant_functions_are_combinations_of_harmonics(name: str) -> None:
         sums = Measure(basis, basis, operator.forms, operator.functionals, operator, rows=4)([fields])
         np.testing.assert_allclose(sums["gram"], np.einsum("c,ikc,jkc->ij", weight, f, f), atol=1e-11)
         np.testing.assert_allclose(sums["values"][:, 0], np.einsum("c,ikc,ck->i", weight, f, y), atol=1e-11)
-
-
-# copies, and what is refused
-
-
-def test_an_equivariant_function_has_no_derivatives() -> None:
-    with pytest.raises(SmoothnessError):
-        EQUIVARIANT["sphere"].check_order(1, "the Laplacian")

@@ -17,13 +17,8 @@ from daskspectral.basis import (
     Vanishing,
 )
 from daskspectral.basis.edges import Edge
-from daskspectral.errors import SmoothnessError
-from daskspectral.forms import along, dirichlet, form, gram, inner, partial
-from daskspectral.kernels import Exponential, Gaussian, Matern, Periodic
-from daskspectral.moments import Measure
+from daskspectral.kernels import Exponential, Gaussian
 from daskspectral.testing import check_basis
-from tests.basis.common import cauchy, triple_loop
-from tests.common import assert_close
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0.1, 0.9, (30, 2))
@@ -59,69 +54,13 @@ class Valued(Edge):
 
 @pytest.mark.parametrize(
     ("basis", "edge"),
-    [
-        (LandmarkBasis(Exponential(0.5), Y), STRIP),
-        (LandmarkBasis(Matern(2.5, 0.5), Y), BALL),
-        (LandmarkBasis(Periodic(Gaussian(0.5), (1.0, None)), Y), BOX),
-        (Concatenated((ConstantBasis(2), GAUSSIAN, MonomialBasis(2, 2))), BOX),
-        (Vanishing(GAUSSIAN, BOX), BALL),
-        (GAUSSIAN, Parabola()),
-    ],
+    [(LandmarkBasis(Exponential(0.5), Y), STRIP), (Vanishing(GAUSSIAN, BOX), BALL), (GAUSSIAN, Parabola())],
     ids=lambda value: type(value).__name__,
 )
 def test_any_basis_times_any_edge(basis: dsp.basis.Basis, edge: Edge) -> None:
     whole = Vanishing(basis, edge)
     np.testing.assert_allclose(whole.values(X), basis.values(X) * edge.values(X), rtol=1e-12, atol=1e-15)
     check_basis(whole, X)
-    assert whole.edges == (edge, *(basis.edges if isinstance(basis, Vanishing) else ()))
-
-
-def test_derivatives_that_an_edge_or_a_basis_lacks() -> None:
-    with pytest.raises(SmoothnessError, match="Valued"):
-        Vanishing(GAUSSIAN, Valued()).check_order(2, "generator")
-    with pytest.raises(SmoothnessError, match="Exponential"):
-        Vanishing(LandmarkBasis(Exponential(0.5), Y), BOX).check_order(2, "generator")
-
-
-def box(x: Any, edge: BoxEdge) -> Any:
-    """Along each column 4 (x - a) (b - x) / (b - a)^2, or the distance to the only bound."""
-    found: Any = 1.0
-    for u, low, high in zip(x.T, edge.lower, edge.upper, strict=True):
-        if np.isfinite([low, high]).all():
-            found = found * 4 * (u - low) * (high - u) / (high - low) ** 2
-        else:
-            found = found * (u - low if np.isfinite(low) else high - u)
-    return found
-
-
-@form
-def turned(f: Any, g: Any, x: Any) -> Any:
-    return inner(f, along(g, x.u)) + inner(partial(f, 1, 1) - partial(f, 1, 0), partial(g, 0, 2))
-
-
-@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-12), ("float32", 1e-5)])
-def test_sums_against_a_triple_loop(dtype: str, tolerance: float) -> None:
-    """A Gaussian beside a constant, times the edges of a box, of a strip and of a ball, by their formulas."""
-    weight, u = RNG.uniform(0.1, 2, len(X)), RNG.standard_normal(X.shape)
-
-    def plain(x: Any) -> Any:
-        gauss = np.exp(-((x - Y[:, None]) ** 2).sum(axis=2) / 0.5)
-        edges = box(x, BOX) * box(x, STRIP) * (1 - ((x - [0.5, 0.1]) ** 2).sum(axis=1) / 4)
-        return np.vstack([np.ones((1, len(x))), gauss]) * edges
-
-    value, first, second, twist, bend = (
-        cauchy(plain, X, alpha, 0.2) for alpha in ((0, 0), (1, 0), (0, 1), (1, 1), (0, 2))
-    )
-    basis = Vanishing(Vanishing(Vanishing(Concatenated((ConstantBasis(2), GAUSSIAN)), BOX), STRIP), BALL)
-    forms = {"gram": gram, "dirichlet": dirichlet, "turned": turned}
-    found = Measure(basis, basis, forms, dtype=dtype, rows=16)([{"x": X, "weight": weight, "u": u}])
-    wanted = {
-        "gram": triple_loop(value, value, weight),
-        "dirichlet": triple_loop(first, first, weight) + triple_loop(second, second, weight),
-        "turned": triple_loop(value, first * u[:, 0] + second * u[:, 1], weight)
-        + triple_loop(twist - first, bend, weight),
-    }
-    assert_close(found, wanted, tolerance)
 
 
 # -- spectra -----------------------------------------------------------------------------------------------------------
@@ -169,17 +108,3 @@ def test_functions_that_do_not_vanish_where_the_data_end() -> None:
     model.set_params(basis=Vanishing(landmarks, BoxEdge([-0.05, -0.05], [np.pi + 0.05, np.pi + 0.05])))
     with pytest.warns(dsp.TrustWarning, match="without rows"):
         model.fit(SQUARE[:1500])
-
-
-def test_arguments_that_cannot_work() -> None:
-    with pytest.raises(TypeError, match="edge"):
-        Vanishing(ConstantBasis(1), 3.0)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="BoxEdge"):
-        Vanishing(ConstantBasis(2), ENDS)
-    with pytest.raises(ValueError, match="standardize"):
-        dsp.SpectralDecomposition(basis=Vanishing(Landmarks(), ENDS)).fit(dsp.Rows(INTERVAL, standardize=True))
-
-
-def test_edges_are_told_before_the_landmarks_are() -> None:
-    inner = Vanishing(Landmarks(), ENDS)
-    assert Vanishing(inner, ENDS).edges == (ENDS, ENDS) == inner.edges * 2

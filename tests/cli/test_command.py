@@ -1,20 +1,14 @@
 """The command: the main job in three lines, what it writes and replaces, and what is invalid in what it reads."""
 
-import os
-import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import zarr
 
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
-from daskspectral.kernels import Exponential, Gaussian, Matern
-from daskspectral.operators import Covariance
+from daskspectral.kernels import Gaussian, Matern
 from daskspectral.solvers import Cut, Penalised
 from tests.cli.common import done, everything, store
 from tests.common import doubtful, written
@@ -27,28 +21,6 @@ def points(n: int = 400, d: int = 2) -> np.ndarray:
     x = np.random.default_rng(0).standard_normal((n, d))
     store(points=x)
     return x
-
-
-@doubtful
-def test_the_main_job() -> None:
-    done("sample two-moons --n 1e3 --chunk-rows 512 --out points.zarr --no-progress")
-    fit = "fit points.zarr --operator laplacian --kernel exponential:0.5 --landmarks 60 --components 5 --no-progress"
-    told = done(f"{fit} --out model.zarr --plot eigenfunctions.png")
-    assert "model: model.zarr" in told
-    assert "picture: eigenfunctions.png" in told
-    assert Path("eigenfunctions.png").read_bytes().startswith(b"\x89PNG")
-    model, x = dsp.load("model.zarr"), zarr.open_array("points.zarr", mode="r")
-    assert x.shape == (1000, 2)
-    landmarks = Landmarks(Exponential(0.5), 60)
-    again = dsp.SpectralDecomposition(basis=landmarks, n_components=5, random_state=0).fit("points.zarr")
-    np.testing.assert_array_equal(model.eigenvalues_, again.eigenvalues_)
-    done("transform model.zarr points.zarr --out embedding.zarr")
-    np.testing.assert_allclose(written("embedding.zarr"), model.transform(x[:]), rtol=1e-9, atol=1e-12)
-    described = done("info model.zarr")
-    assert described in told
-    table = [line.split() for line in described.splitlines() if line.strip()[:1].isdigit()]
-    np.testing.assert_allclose([float(row[1]) for row in table], model.eigenvalues_, rtol=1e-5, atol=1e-9)
-    assert sorted(os.listdir()) == ["eigenfunctions.png", "embedding.zarr", "model.zarr", "points.zarr"]
 
 
 @doubtful
@@ -110,30 +82,3 @@ def test_what_is_no_result_is_never_replaced() -> None:
         with pytest.raises(ValueError, match="would replace the input"):
             done(f"{FIT} --out {place} --overwrite")
     assert everything() == before
-
-
-@pytest.mark.slow
-def test_warnings_and_logging_of_a_process() -> None:
-    points(d=1)
-    fit = "fit points.zarr --kernel linear+polynomial:1 --landmarks 20 --out m.zarr"
-    program = [sys.executable, "-m", "daskspectral.cli", "-v", *fit.split()]
-    result = subprocess.run(program, capture_output=True, text=True, check=True)
-    assert "rank 2 on these data, fewer than n_components=16: 2 eigenvalues are returned" in result.stderr
-    assert re.search("^WARNING: the basis has", result.stderr, re.MULTILINE)  # no file and line of code
-    assert not re.search(r"\d%", result.stderr)  # no bar without a terminal
-    assert "model: m.zarr" in result.stdout
-
-
-@doubtful
-def test_single_missing_values() -> None:
-    x = np.random.default_rng(0).standard_normal((400, 3)) @ np.diag([3.0, 2.0, 1.0])
-    x[::7, 1] = np.nan
-    store(points=x)
-    line = "fit points.zarr --operator covariance --components 2 --on-invalid pairwise"
-    done(f"{line} --out model.zarr")
-    rows = dsp.Rows(x, on_invalid="pairwise")
-    model = dsp.SpectralDecomposition(Covariance(), n_components=2).fit(rows)
-    np.testing.assert_allclose(dsp.load("model.zarr").eigenvalues_, model.eigenvalues_, rtol=1e-12)
-    assert "% of the entries; " in done("info model.zarr --details")
-    done("transform model.zarr points.zarr --on-invalid pairwise --out e.zarr")
-    np.testing.assert_allclose(written("e.zarr"), model.transform(rows), atol=1e-12)

@@ -10,7 +10,6 @@ import zarr
 import daskspectral as dsp
 from tests.cli.common import call, done, everything, facts, store
 from tests.common import doubtful
-from tests.report.common import Page
 
 pytestmark = [pytest.mark.usefixtures("folder"), doubtful]
 RNG = np.random.default_rng(0)
@@ -44,34 +43,15 @@ def test_a_score(model: dsp.SpectralDecomposition) -> None:
     assert np.isnan(numbers(table)[1:, 2]).all()
 
 
-@doubtful
-def test_a_score_of_a_transfer_operator_and_of_a_regressor(model: dsp.SpectralDecomposition) -> None:
-    done(f"{FIT} --operator transfer --lag 1 --constant --out t.zarr")
-    table, transfer = done("score t.zarr new.zarr"), dsp.load("t.zarr")
-    assert table.startswith(f"score       {transfer.score(NEW):.6g}\nrows        599\n")
-    np.testing.assert_allclose(np.sum(numbers(table)[:, 2] ** 2), transfer.score(NEW), rtol=1e-5)
+def test_a_score_of_a_regressor(model: dsp.SpectralDecomposition) -> None:
     done("regress new.zarr y.zarr --kernel gaussian:1 --landmarks 20 --alpha 1e-6 --out r.zarr")
-    found = done("score r.zarr new.zarr --targets y.zarr --weights weights.zarr")
-    score = dsp.load("r.zarr").score(NEW, np.sin(NEW[:, 0]), zarr.open_array("weights.zarr")[:])
-    assert found == f"score       {score:.6g}\n"
-
-
-def test_pictures(model: dsp.SpectralDecomposition) -> None:
-    for words, ending, beginning in (("old.zarr", "png", b"\x89PNG"), ("", "svg", b"<?xml"), ("", "pdf", b"%PDF")):
-        assert done(f"plot m.zarr {words} --out f.{ending}") == f"picture: f.{ending}\n"
-        assert Path(f"f.{ending}").read_bytes().startswith(beginning)
-
-
-def words_of(path: str) -> str:
-    return Page(Path(path).read_text(encoding="utf-8")).words
+    found = facts("score r.zarr new.zarr --targets y.zarr --weights weights.zarr")
+    assert found["score"] == dsp.load("r.zarr").score(NEW, np.sin(NEW[:, 0]), zarr.open_array("weights.zarr")[:])
 
 
 def test_a_page_with_the_settings_kept_beside_the_model(model: dsp.SpectralDecomposition) -> None:
-    assert done("report m.zarr old.zarr --out report.html") == "report: report.html\n"
-    for text in ("m.zarr", "landmarks: 20"):
-        assert text in words_of("report.html")
-    dsp.save(model.moments_, "moments.zarr")
-    assert facts("report moments.zarr --trust nobody.Kernel --out moments.htm") == {"report": "moments.htm"}
+    assert facts("report m.zarr old.zarr --out report.html") == {"report": "report.html"}
+    assert "landmarks: 20" in Path("report.html").read_text(encoding="utf-8")
 
 
 def verified(line: str) -> tuple[int, dict[str, Any]]:
@@ -98,16 +78,11 @@ def test_verify_tells_of_every_kind_of_damage(model: dsp.SpectralDecomposition) 
     assert (code, found["whole"]) == (1, False)
     assert "c/1/0" in found["arrays"][0]["damage"][0]
     assert verified("old.zarr --allow-missing")[0] == 0
-    Path("old.zarr/c/2/0").write_bytes(Path("old.zarr/c/2/0").read_bytes()[:40])
-    assert len(verified("old.zarr")[1]["arrays"][0]["damage"]) == 2
     name = next(name for name, array in zarr.open_group("m.zarr", mode="r").arrays() if array.ndim == 2)
     zarr.open_array(f"m.zarr/{name}", mode="r+")[0, 0] = 12345.0
     code, found = verified("m.zarr")
     assert code == 1
     assert name in found["damage"][0]
-    Path("new.zarr/zarr.json").write_text("{")
-    with pytest.raises(OSError, match="new"):
-        done("verify new.zarr")
 
 
 def test_a_plan_is_that_of_the_fit_and_writes_nothing(model: dsp.SpectralDecomposition) -> None:

@@ -7,7 +7,6 @@ import xarray as xr
 import daskspectral as dsp
 from daskspectral import operators
 from daskspectral.cli import options
-from daskspectral.manifolds.names import parse_manifold
 from daskspectral.operators.names import NAMES
 from tests.cli.common import done, everything, facts, failure, store
 
@@ -84,20 +83,11 @@ def test_every_named_operator_is_tried() -> None:
 REFUSED = [
     "schrodinger",
     "schroedinger",
-    "generator --drift b.zarr",
     "laplacian --potential v.zarr",
     "schroedinger --potential v.zarr --field potential=v.zarr",
-    "cross --view y.zarr --density 1",
-    "laplacian --coefficient 1:1=2",
-    "anisotropic --diffusion 2.0",
-    "differential --coefficient 1,0=2",
     "differential --coefficient 1,0:1,0=w",
-    "transfer",
     "transfer:2 --lag 3",
-    "cross",
-    "laplacian --view y.zarr",
     "augmentation",
-    "schroedinger --field potential",
 ]
 
 
@@ -107,13 +97,3 @@ def test_what_an_operator_does_not_read_is_refused(line: str) -> None:
     code, _ = failure(f"fit x.zarr --operator {line} {BASIS}")
     assert code in (1, 2)
     assert everything() == before
-
-
-def test_manifolds_by_name() -> None:
-    assert parse_manifold("sphere", 3) == dsp.manifolds.Sphere(3)
-    assert parse_manifold("circle", 2) == dsp.manifolds.Circle()
-    assert parse_manifold("torus", 4) == dsp.manifolds.FlatTorus(2)
-    assert parse_manifold("box:-1:2", 2) == dsp.manifolds.PeriodicBox([-1, -1], [2, 2])
-    for name in ("plane", "box:a:b"):
-        with pytest.raises(ValueError, match=name):
-            parse_manifold(name, 3)

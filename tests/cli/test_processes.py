@@ -17,7 +17,7 @@ from distributed import LocalCluster
 
 import daskspectral as dsp
 from tests.cli.common import done, everything, store
-from tests.common import doubtful, local_cluster
+from tests.common import doubtful
 
 pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.slow]
 FIT = "fit points.zarr --kernel gaussian:1 --landmarks 30 --components 4 --allow-missing"
@@ -85,15 +85,6 @@ def test_a_running_cluster(cluster: LocalCluster) -> None:
     done(f"{FIT} --out threads.zarr")
     done(f"{FIT} --out cluster.zarr --scheduler {cluster.scheduler_address}")
     np.testing.assert_array_equal(dsp.load("cluster.zarr").eigenvalues_, dsp.load("threads.zarr").eigenvalues_)
-
-
-def test_a_cluster_without_workers() -> None:
-    store(points=np.zeros((40, 2)))
-    with (
-        local_cluster(n_workers=0, processes=False, protocol="tcp://") as empty,
-        pytest.raises(OSError, match="has no workers yet; start some, then run this again"),
-    ):
-        done(f"{FIT} --out m.zarr --scheduler {empty.scheduler_address}")
 
 
 @pytest.mark.parametrize("speaks", [False, True])

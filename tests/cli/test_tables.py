@@ -10,8 +10,7 @@ import pytest
 
 import daskspectral as dsp
 from daskspectral.estimators.summary import summary_of
-from tests.cli.common import call, done, store
-from tests.common import doubtful
+from tests.cli.common import call
 
 RNG = np.random.default_rng(0)
 
@@ -50,28 +49,6 @@ def test_the_columns_are_what_the_model_knows() -> None:
         assert row[4] == (f"{members[0]}-{members[-1]}" if len(members) > 1 else "")
         assert row[5] == ("constant" if i < model.constants_ else "yes" if model.trusted_[i] else "")
     assert any(row[4] for row in rows)  # pi^2 times 0, 1, 1, 2, 4, 4, 5
-
-
-@doubtful
-def test_details_have_ranks_residuals_support_and_candidates(folder: object) -> None:
-    store(500, points=RNG.standard_normal((600, 2)))
-    text = done("fit points.zarr --components 4 --landmarks 60 --out model.zarr")
-    model = dsp.load("model.zarr")
-    found = re.search(r"^chosen +(.*); best of (\d+) candidates on (\d+) rows$", text, flags=re.MULTILINE)
-    assert found is not None
-    assert (int(found[2]), int(found[3])) == (len(model.choice_), model.choice_.rows)
-    assert found[1].startswith(str(model.kernel_).partition("=")[0])
-    details = done("info model.zarr --details")
-    assert f"rank        {model.rank_}\n" in details
-    assert "folds       10, rows dealt at random\n" in details
-    assert re.search(r"^support     [\d.e+]+ effective points", details, flags=re.MULTILINE)
-    titles, rows = table(details)
-    assert titles[-1] == "residual"
-    np.testing.assert_allclose([float(row[-1]) for row in rows], model.residuals_, rtol=0.06, atol=1e-15)
-    candidates = details[details.index("candidate ") :].splitlines()[1:]
-    assert len(candidates) == len(model.choice_)
-    assert candidates[0].endswith("best")
-    assert not re.search("rank |residual|candidate ", text)
 
 
 LINES = [  # the inputs do not exist: an error about them would come too late

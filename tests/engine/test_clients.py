@@ -53,8 +53,3 @@ def test_the_configured_scheduler_comes_before_the_client(client: Client, wanted
         with dask.config.set(scheduler=scheduler, num_workers=2):
             np.testing.assert_array_equal(fitted(), wanted)
         assert (tasks(client) > before) == (scheduler in (client, "distributed"))
-
-
-def test_a_scheduler_that_is_not_there_is_named() -> None:
-    with pytest.raises(RuntimeError, match="Client"), dask.config.set(scheduler="distributed"):
-        fitted()

@@ -18,19 +18,6 @@ from daskspectral.data.tables import open_table
 from tests.common import doubtful
 from tests.engine.common import X, model
 
-
-def test_a_missing_or_damaged_chunk_is_named(points: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    chunk = points / "c" / "12" / "0"
-    chunk.write_bytes(chunk.read_bytes()[:100])
-    with pytest.raises(OSError, match=r"points\.zarr .*12") as caught:
-        model().fit(str(points))
-    assert any("rows" in note for note in caught.value.__notes__)
-    chunk.unlink()
-    monkeypatch.setattr(ZarrReader, "read", lambda *a: pytest.fail("read before the check"))
-    with pytest.raises(OSError, match=r"chunk c/12/0 \(rows 12000 to 13000\)"):
-        model().fit(str(points))
-
-
 COARSE = dsp.solvers.Ascent(tolerance=1e-1)
 EMBEDDING = dsp.SDPEmbedding(9.0, method="lowrank", landmarks=Landmarks(count=10, method="cholesky"), solver=COARSE)
 RUNS: dict[str, Callable[[str, str], object]] = {

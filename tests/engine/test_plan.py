@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import daskspectral as dsp
 from daskspectral.engine import Plan, plan_run
 from daskspectral.engine import memory as budget
 from daskspectral.engine import plan as module
@@ -56,22 +55,6 @@ def test_large_chunks_are_split_evenly_or_stay_whole(lengths: list[int], flops: 
         assert inside or (edges[first] == a and edges[last] == b)
 
 
-def test_a_task_has_as_many_rows_as_functions() -> None:
-    """Of rows in many folds: p x p sums of fewer rows cost more, as long as the rows fit into memory."""
-    covariance = dsp.SpectralDecomposition(dsp.operators.Covariance())
-    for columns, tasks in ((2000, 1), (30_000, 2)):
-        assert len(covariance.plan(np.broadcast_to(X[:1, :1], (1200, columns))).ranges.ranges) == tasks
-
-
-def test_how_many_sums_wait() -> None:
-    ranges = tuple((i, i + 1) for i in range(20))
-    assert Plan(ranges, epoch=16).epochs == [range(16), range(16, 20)]
-    assert Plan(ranges).live(1) == 1 + 4  # a path down the binary tree of 16 ranges
-    assert Plan(ranges).live(2) == 5 + 3  # the second epoch has 4 ranges
-    assert Plan(ranges[:1]).live(3) == 1
-    assert Plan(ranges, split_every=8).live(1) == 1 + 2 * 7
-
-
 def test_a_run_that_does_not_fit_is_refused_before_any_row_is_read() -> None:
     def no_row(*_: Any) -> None:
         raise AssertionError("a row was read")
@@ -83,11 +66,6 @@ def test_a_run_that_does_not_fit_is_refused_before_any_row_is_read() -> None:
         for call in (estimator.fit, estimator.plan):
             with pytest.raises(MemoryError, match=r"this run needs .* use fewer landmarks"):
                 call(x)
-
-
-def test_blocks_count() -> None:
-    small, large = (model().plan(da.zeros((2_000_000, 50), chunks=(c, 50))).memory for c in (10_000, 1_000_000))
-    assert large.tasks > small.tasks + 1_000_000 * 50 * 8
 
 
 def test_workers_with_too_little_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source, open_data
 from daskspectral.engine.sampling import DRAWN_CHUNKS, draw_fields, draw_rows
 from daskspectral.errors import InvalidRowError
-from daskspectral.operators import AnisotropicDiffusion, Laplacian, Operator
+from daskspectral.operators import Laplacian, Operator
 
 N = 5000
 RNG = np.random.default_rng(0)
@@ -46,18 +46,6 @@ def test_drawn_rows_do_not_depend_on_a_few_chunks(draw: Any, size: int) -> None:
     if size == 500:
         assert not np.array_equal(draw(source(), size, np.random.default_rng(4))[0], whole)
         assert 0.4 < np.mean(whole) / N < 0.6  # a seed's mean, within seven standard deviations
-
-
-def test_all_fields_as_they_are_stored() -> None:
-    d, weight = RNG.standard_normal((N, 3, 3)), RNG.uniform(1, 2, N)
-    d = d @ d.transpose(0, 2, 1)
-    rows = Rows(X.astype(np.float32), columns=[2, 0, 1], fields={"d": d})
-    opened = source(rows, AnisotropicDiffusion("d"), weight)
-    numbers, fields = draw_fields(opened, 300, rng())
-    assert set(fields) == {"x", "d", "weight"}
-    np.testing.assert_array_equal(fields["x"], X.astype(np.float32)[numbers])  # all columns, in their order
-    np.testing.assert_array_equal(fields["d"], d[numbers])
-    np.testing.assert_array_equal(fields["weight"], weight[numbers])
 
 
 def test_of_many_chunks_so_many_are_read(tmp_path: Path) -> None:

@@ -1,44 +1,29 @@
 """Kernels on circles and in a metric: derivatives in the columns of the data, periods."""
 
-from typing import Any
-
 import numpy as np
-import pandas as pd
 import pytest
-from sklearn.base import clone
 
 from daskspectral.basis import LandmarkBasis
-from daskspectral.errors import SmoothnessError
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Linear, Mahalanobis, Matern, Periodic, Polynomial
 from daskspectral.testing import check_kernel
 from tests.common import assert_close
 
 KERNELS: dict[str, tuple[Kernel, tuple[float | None, ...]]] = {
-    "gaussian": (Gaussian(0.8), (4.0,)),
     "exponential": (Exponential(1.5), (None, 3.0, None)),
-    "matern 7/2": (Matern(3.5, 1.2), (2.5, 7.0)),
-    "sum": (Gaussian(0.8) + 0.5 * Matern(2.5, 1.0), (None, 3.0)),
+    "sum": (Gaussian(0.8) + 0.5 * Matern(3.5, 1.2), (2.5, 7.0)),
     "families": (Gaussian(0.8) * Polynomial(2) + Linear(), (2.5, None)),
 }
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_it_is_a_kernel_with_its_derivatives(name: str) -> None:
-    kernel, periods = KERNELS[name]
-    check_kernel(Periodic(kernel, periods), len(periods))
-
-
-@pytest.mark.parametrize("name", KERNELS)
-def test_values_and_derivatives_are_periodic(name: str) -> None:
-    kernel, rng = Periodic(KERNELS[name][0], (2.5, None, 7.0)), np.random.default_rng(0)
+def test_derivatives_are_right_and_periodic(name: str) -> None:
+    inner, periods = KERNELS[name]
+    check_kernel(Periodic(inner, periods), len(periods))
+    kernel, rng = Periodic(inner, (2.5, None, 7.0)), np.random.default_rng(0)
     x, y = rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
     far = x + rng.integers(-5, 6, (6, 3)) * [2.5, 0, 7.0]
-    v, m = rng.normal(size=(6, 3)), rng.normal(size=(6, 3, 3))
-    np.testing.assert_allclose(kernel.values(far, y), kernel.values(x, y), atol=1e-12)
-    np.testing.assert_allclose(kernel.along(far, y, v), kernel.along(x, y, v), atol=1e-12)
-    if kernel.order == 2:
-        np.testing.assert_allclose(kernel.second(far, y, m), kernel.second(x, y, m), atol=1e-11)
-        np.testing.assert_allclose(kernel.partial(far, y, (1, 0, 1)), kernel.partial(x, y, (1, 0, 1)), atol=1e-11)
+    for alpha in ((0, 0, 0), (0, 1, 0)):
+        np.testing.assert_allclose(kernel.partial(far, y, alpha), kernel.partial(x, y, alpha), atol=1e-12)
 
 
 def test_the_closed_form_on_a_circle() -> None:
@@ -50,27 +35,6 @@ def test_the_closed_form_on_a_circle() -> None:
     np.testing.assert_allclose(kernel.values(x, y), expected, rtol=1e-13)
     slope = -expected * period / (2 * np.pi * scale**2) * np.sin(2 * angle)
     np.testing.assert_allclose(kernel.partial(x, y, (1,)), slope, atol=1e-13)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((1.0, (2.0,)), "takes a kernel"),
-        ((Gaussian(), (None, None)), "one period at least"),
-        ((Gaussian(), (0.0, 1.0)), "periods"),
-    ],
-)
-def test_no_such_kernel(arguments: tuple[Any, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Periodic(*arguments)
-
-
-def test_points_of_other_columns_and_derivatives_of_higher_order() -> None:
-    kernel = Periodic(Exponential(), (2.0, None))
-    with pytest.raises(ValueError, match="Periodic"):
-        LandmarkBasis(kernel, np.zeros((1, 3)))
-    with pytest.raises(SmoothnessError, match="order 1"):
-        kernel.partial(np.zeros((1, 2)), np.ones((1, 2)), (1, 1))
 
 
 def test_a_metric_far_from_the_origin() -> None:
@@ -92,14 +56,3 @@ def test_a_metric_far_from_the_origin() -> None:
         weights = rng.standard_normal((7, 2))
         assert_close(there.span_gradient(weights)(x + far), near.span_gradient(weights)(x), 1e-11)
         assert_close(kernel.second(x + far, y + far), kernel.second(x, y), 1e-11)
-
-
-def test_a_metric_is_given_as_an_array() -> None:
-    rows = [[1.0, 0.0], [0.25, 0.5], [0.0, 2.0]]
-    for given in (np.array(rows), np.array(rows, dtype="float32"), pd.DataFrame(rows), [np.array(row) for row in rows]):
-        kernel = Mahalanobis(Gaussian(1.0), given)
-        assert kernel == Mahalanobis(Gaussian(1.0), rows)
-        assert clone(kernel, safe=False) == kernel
-    for wrong in (np.eye(2)[0], np.full((2, 2), np.nan), np.zeros((2, 2))):
-        with pytest.raises(ValueError, match="matrix"):
-            Mahalanobis(Gaussian(1.0), wrong)

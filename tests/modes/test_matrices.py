@@ -9,13 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskspectral import operators
-from daskspectral.forms import Field, along, along_each, form, functional, grad, inner, partial, second
+from daskspectral.forms import Field, along, along_each, form, inner, second
 from daskspectral.manifolds import Sphere
 from daskspectral.modes.matrices import (
-    ModeWeight,
     form_matrix,
-    functional_vector,
-    pairing_terms_of,
     terms_of,
     truncated,
 )
@@ -132,23 +129,6 @@ def test_lower_frequencies_need_the_middle_modes() -> None:
     assert truncated(np.zeros((3, 13, 9)), (1, 2)).shape == (3, 5, 9)
 
 
-@functional
-def slope(f: Any, x: Any) -> Any:
-    return inner(grad(f), x.drift, weight=x.potential) + inner(2 * f + partial(f, 1, 1), 2.0)
-
-
-def test_functionals_of_derivatives_and_one_set_of_modes_for_each_weight() -> None:
-    lattice, batch = lattice_of(2), batch_of(2)
-    x, v, u = (batch[name] for name in ("x", "potential", "drift"))
-    modes = {}
-    for term in (terms := pairing_terms_of(slope.expression, 2)):
-        weight = term.weight.of(batch)
-        values = np.ones(N) if weight is None else np.asarray(weight)
-        modes[term.weight] = direct(tuple(2 * m for m in lattice.orders), lattice.angles(x), values[None])[0]
-    assert {weight.name for weight in modes} == {"1", "drift[0] * potential", "drift[1] * potential"}
-    wanted = (4 * waves(lattice, x) + 2 * waves(lattice, x, (1, 1))).sum(axis=1)
-    wanted += sum(waves(lattice, x, a) @ (u[:, i] * v) for i, a in enumerate([(1, 0), (0, 1)]))
-    np.testing.assert_allclose(functional_vector(lattice, terms, modes), wanted, rtol=0, atol=1e-11)
-    assert weights_of(operators.Laplacian(), 3) == (ModeWeight(),)
-    for operator in (operators.Laplacian(Sphere(3)), operators.AnisotropicDiffusion()):
-        assert len(weights_of(operator, 3)) == 1 + 6
+def test_functions_at_two_points_have_no_modes() -> None:
+    with pytest.raises(ValueError, match=r"future|two points"):
+        weights_of(operators.Cross(), 2)

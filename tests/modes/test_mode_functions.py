@@ -48,11 +48,3 @@ def test_points_do_not_depend_on_their_neighbours() -> None:
     assert values(angles[:0]).shape == (0, 3)
     assert values.gradient(angles[:0]).shape == (0, 3, 2)
     assert LatticeValues((6, 9), coefficients[:, :0])(angles).shape == (len(angles), 0)
-
-
-def test_what_cannot_be_evaluated_is_an_error() -> None:
-    with pytest.raises(ValueError, match="coefficients"):
-        LatticeValues((2, 1), np.zeros((35, 4)))
-    for angles in (np.zeros((2, 1)), np.full((2, 2), np.nan)):
-        with pytest.raises(ValueError, match="angles"):
-            LatticeValues((3, 2), np.zeros((35, 4))).gradient(angles)

@@ -10,7 +10,6 @@ import daskspectral as dsp
 from daskspectral import operators as op
 from daskspectral.basis import NeuralBasis
 from daskspectral.basis.evaluation import Arena
-from daskspectral.forms.differentiable import form_diagonal, form_matrices, functional_vectors
 from daskspectral.moments.measure import Measure, block_of
 from daskspectral.neural import Loss
 from daskspectral.operators import Operator
@@ -35,27 +34,24 @@ OPERATORS: dict[str, Operator] = {
 }
 
 
-def network(d: int = D, outputs: int = 4, seed: int = 0, **options: Any) -> NeuralBasis:
-    """A small network at random weights, of points with a mean and a scale of their own."""
+def network(seed: int) -> NeuralBasis:
+    """A small network at random weights, of points with a mean and a scale."""
     rng = np.random.default_rng(seed + 100)
-    place = {"centre": rng.normal(size=d), "scale": rng.uniform(0.5, 2, d)}
-    return NeuralBasis((7, 5), **options).initialised(d, outputs=outputs, seed=seed, **place)
+    place = {"centre": rng.normal(size=D), "scale": rng.uniform(0.5, 2, D)}
+    return NeuralBasis((7, 5), features="outputs").initialised(D, outputs=4, seed=seed, **place)
 
 
-def fields_of(operator: Operator, seed: int = 0, rows: int = ROWS) -> dict[str, Array]:
+def fields_of(operator: Operator) -> dict[str, Array]:
     """Rows of everything that some operator reads."""
-    rng = np.random.default_rng(seed)
-    roots = rng.normal(size=(rows, D, D))
+    rng = np.random.default_rng(5)
+    roots = rng.normal(size=(ROWS, D, D))
     found = {
-        "x": rng.normal(size=(rows, D)),
-        "potential": rng.uniform(0.5, 2, rows),
+        "potential": rng.uniform(0.5, 2, ROWS),
         "matrices": roots @ roots.transpose(0, 2, 1),
-        "directions": rng.normal(size=(rows, 2, D)),
-        "u": rng.normal(size=(rows, D)),
+        "directions": rng.normal(size=(ROWS, 2, D)),
     }
-    found = {name: v for name, v in found.items() if name in operator.data_fields or name == "x"}
-    views = {view: rng.normal(size=(rows, D)) for view in operator.views if view != "x"}
-    fields = {**found, **views}
+    fields = {name: v for name, v in found.items() if name in operator.data_fields}
+    fields |= {view: rng.normal(size=(ROWS, D)) for view in ("x", *operator.views)}
     return dict(block_of(fields, operator, "float64", Arena()).fields)
 
 
@@ -64,10 +60,6 @@ def double() -> Any:
     """Double precision."""
     with jax.enable_x64(True):
         yield
-
-
-def in_jax(fields: dict[str, Array]) -> dict[str, Any]:
-    return {name: jax.numpy.asarray(values) for name, values in fields.items()}
 
 
 def function(basis: NeuralBasis) -> Any:
@@ -80,21 +72,6 @@ def measured(operator: Operator, basis: NeuralBasis, fields: dict[str, Array]) -
     measure = Measure(basis, basis, operator.forms, operator.functionals, None)
     sums = measure([fields])
     return {name: values / len(fields["x"]) for name, values in sums.items()}
-
-
-@pytest.mark.parametrize(("i", "name"), list(enumerate(OPERATORS)))
-def test_forms_in_jax_are_the_measured_ones(i: int, name: str) -> None:
-    operator = OPERATORS[name]
-    basis = network(features="outputs", activation=("tanh", "silu")[i % 2])
-    fields = fields_of(operator)
-    known, f, data = measured(operator, basis, fields), function(basis), in_jax(fields)
-    for form_name, form in operator.forms.items():
-        found = form_matrices(form.expression, f, f, data)[0]
-        np.testing.assert_allclose(found, known[form_name], rtol=0, atol=1e-12 * np.abs(known[form_name]).max())
-        np.testing.assert_allclose(form_diagonal(form.expression, f, data), np.diag(found), rtol=1e-12, atol=1e-13)
-    for functional_name, functional in operator.functionals.items():
-        found = functional_vectors(functional.expression, f, data)[0]
-        np.testing.assert_allclose(found, known[functional_name], rtol=0, atol=1e-13)
 
 
 def explicit(operator: Operator, basis: NeuralBasis, other: NeuralBasis, fields: dict[str, Array], mu: Any) -> float:
@@ -120,25 +97,14 @@ def explicit(operator: Operator, basis: NeuralBasis, other: NeuralBasis, fields:
 @pytest.mark.parametrize("name", OPERATORS)
 def test_losses_are_those_of_explicit_sums(name: str) -> None:
     operator, mu = OPERATORS[name], np.array([1.0, 2.0, 0.5, 4.0])
-    basis, other = (network(features="outputs", seed=seed) for seed in (1, 2))
+    basis, other = (network(seed) for seed in (1, 2))
     two_sided = operator.solver.two_sided
-    fields = fields_of(operator, seed=5)
+    fields = fields_of(operator)
     f, g = function(basis), function(other if two_sided else basis)
-    found = float(Loss.of(operator)(f, g, in_jax(fields), 1.0 if two_sided else jax.numpy.asarray(mu)))
+    rows = {name: jax.numpy.asarray(values) for name, values in fields.items()}
+    found = float(Loss.of(operator)(f, g, rows, 1.0 if two_sided else jax.numpy.asarray(mu)))
     wanted = explicit(operator, basis, other if two_sided else basis, fields, mu)
     np.testing.assert_allclose(found, wanted, rtol=1e-10)
-
-
-def test_a_weight_counts_as_so_many_rows() -> None:
-    operator, basis = OPERATORS["augmentation"], network(features="outputs")
-    fields = fields_of(operator, rows=8)
-    times = np.array([1, 3, 2, 2, 1, 3, 2, 2])
-    f = function(basis)
-    whole = in_jax({k: np.repeat(v, times, axis=0) for k, v in fields.items()})
-    weights = jax.numpy.asarray(times / times.mean())
-    for form in operator.forms.values():
-        some = form_matrices(form.expression, f, f, in_jax(fields), weights)[0]
-        np.testing.assert_allclose(some, form_matrices(form.expression, f, f, whole)[0], rtol=1e-12)
 
 
 def test_operators_without_a_loss_are_refused() -> None:

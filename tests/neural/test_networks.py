@@ -13,7 +13,7 @@ from sklearn.base import clone
 import daskspectral as dsp
 from daskspectral.basis import NeuralBasis
 from daskspectral.moments.folds import hashed
-from daskspectral.operators import BilinearForm, Cross, Transfer
+from daskspectral.operators import BilinearForm
 from daskspectral.passes.session import Kept
 from tests.common import assert_close, assert_same_bits
 
@@ -68,16 +68,6 @@ def test_a_trained_network_has_the_eigenvalues_of_a_strip_again_and_as_it_is() -
 
 
 @pytest.mark.slow
-def test_both_sides_have_a_network() -> None:
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(3000, 2))
-    y = np.column_stack([0.9 * x[:, 0] + np.sqrt(0.19) * rng.normal(size=3000), rng.normal(size=(3000, 2))])
-    both = fitted((x, y), Cross(), network={"steps": 300, "features": "outputs"}, n_components=2)
-    np.testing.assert_allclose(both.singular_values_, [1, 0.9], atol=0.06)
-    assert both.right_basis_.dimension == 3
-
-
-@pytest.mark.slow
 def test_a_saved_network_loads_where_there_is_no_jax(tmp_path: Path) -> None:
     x = strip()
     model = fitted(x)
@@ -128,25 +118,8 @@ def test_a_stopped_training_goes_on_to_the_same_bits(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("options", "name"),
-    [
-        ({"hidden": (0,)}, "hidden"),
-        ({"features": "last"}, "features"),
-        ({"rate": -1.0}, "rate"),
-        ({"mu": [1.0, 0.0]}, "mu"),
-        ({"weights": ()}, "biases"),
-    ],
-)
-def test_options_that_cannot_work_are_refused(options: dict[str, Any], name: str) -> None:
-    with pytest.raises(ValueError, match=name):
-        NeuralBasis(**options)
-
-
-@pytest.mark.parametrize(
     ("operator", "network", "rows", "message"),
     [
-        (None, {"mu": (1.0, 2.0, 3.0)}, 400, "mu has 3 values, and 4 outputs are trained"),
-        (Transfer(1), {"mu": 2.0}, 400, "mu is of the loss of symmetric operators"),
         (DRIFT, {}, 400, "no loss is known"),
         (BENDING, {}, 400, "networks are differentiated once"),
         (None, {}, 110, "of 110 rows are left"),
@@ -157,9 +130,3 @@ def test_fits_that_cannot_work_are_refused_before_any_training(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         fitted(strip(rows), operator, network=network)
-
-
-def test_a_training_that_leaves_every_minimum_says_so() -> None:
-    with pytest.warns(dsp.errors.FitWarning, match="the loss of the network grew from .* lower the learning rate"):
-        model = fitted(strip(), network={"rate": 100.0})
-    assert model.eigenvalues_[1] > 0.5  # the functions at random weights, no steps

@@ -4,7 +4,6 @@ import base64
 import re
 from collections import Counter
 from copy import copy
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 import daskspectral as dsp
 from daskspectral import report
-from daskspectral.engine.sampling import take_rows
 from daskspectral.kernels import Gaussian
-from daskspectral.plot.views import View
-from daskspectral.report import page as pages
 from tests.common import doubtful
 from tests.report.common import MODELS, Page, model, rng, spectral
 
@@ -112,13 +108,6 @@ def test_names_from_the_data_are_text() -> None:
         assert not [a for _, attributes in page.tags for a in attributes if a.startswith("on")]
 
 
-def test_errors() -> None:
-    with pytest.raises(TypeError):
-        report.render(np.zeros(3))
-    with pytest.raises(ValueError, match="columns"):
-        report.render(model("moons")[0], np.zeros((5, 3)))
-
-
 def test_a_file_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     estimator, X = model("line")
     path = tmp_path / "report.html"
@@ -138,29 +127,3 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.
         report.save(estimator, path, X, overwrite=True)
     assert path.read_bytes() == b"an older one"
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
-
-
-def test_a_choice_at_an_edge_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    estimator = model("moons")[0]
-    monkeypatch.setattr(estimator, "choice_", replace(estimator.choice_, edge="largest"))
-    assert "The best scale is the largest that was tried" in report.render(estimator)
-
-
-def test_each_panel_holds_its_own_function() -> None:
-    estimator, x = model("line")
-    (section,) = pages._eigenfunctions(estimator, x)
-    for i, picture in enumerate(section.pictures, start=1):
-        line = picture.axes.lines[-1]
-        values = estimator.transform(np.asarray(line.get_xdata())[:, None])[:, i]
-        np.testing.assert_allclose(line.get_ydata(), values)
-        assert f"{estimator.eigenvalues_[i]:.3g}" in picture.caption
-
-
-def test_a_model_of_anomalies_has_a_page_with_its_functions_along_time() -> None:
-    field = dsp.datasets.ocean(60)
-    rows = dsp.Rows(field, sample_dims="time", latitude="lat", anomaly="month", detrend=1, on_invalid="skip")
-    model = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=2).fit(rows)
-    assert "along 60 of 60 rows" in report.render(model, field)
-    view = View(model)
-    _, points = take_rows(view.source(field), np.arange(60))
-    np.testing.assert_allclose(view.evaluate(points), model.transform(field), atol=1e-10)
