@@ -139,10 +139,7 @@ class Folder:
         try:
             tempfile.TemporaryFile(dir=self.path).close()
         except OSError as error:
-            raise PermissionError(
-                f"{self}, the directory for {name}, cannot be written ({error.strerror}): choose another path, or "
-                "change its permissions."
-            ) from error
+            raise PermissionError(f"{self}, the directory for {name}, cannot be written: {error.strerror}.") from error
 
 
 def folder_at(location: Location) -> Folder:
@@ -244,8 +241,4 @@ def room_at(path: Location) -> Iterator[None]:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        raise OSError(
-            error.errno,
-            f"{os.strerror(error.errno)} while writing {os.fspath(path)}, of which nothing was kept: free some space "
-            "there, or choose a path on another disk",
-        ) from error
+        raise OSError(error.errno, f"{os.strerror(error.errno)} while writing {os.fspath(path)}") from error

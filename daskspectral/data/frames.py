@@ -170,9 +170,7 @@ def refuse_kind(dtype: Any, what: str, *, objects: bool = True) -> None:
     if kind == "c":
         raise ValueError(_complex(what, f"dtype {dtype}"))
     if kind not in ("fiubO" if objects else "fiub"):
-        raise TypeError(
-            f"{what} has dtype {dtype}, and real numbers are wanted; convert it, for instance by .astype('float64')"
-        )
+        raise TypeError(f"{what} must be real numbers, got dtype {dtype}. Convert it by .astype('float64')")
 
 
 def _complex(what: str, has: str) -> str:

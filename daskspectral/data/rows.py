@@ -120,10 +120,7 @@ class Rows:
             check_integer("detrend", self.detrend, 1, MOST_DEGREE)
         check_type("fields", self.fields, (Mapping, type(None)), "a mapping of names to arrays")
         if self.fields and self.on_invalid == "pairwise":
-            raise ValueError(
-                f"fields={[*self.fields]} and on_invalid='pairwise' exclude each other: no operator that reads fields "
-                "takes rows with gaps. Leave fields out, or pass on_invalid='skip'"
-            )
+            raise ValueError("on_invalid must not be 'pairwise' with fields=. Pass on_invalid='skip'")
 
     @classmethod
     def of(cls, data: Any) -> Rows:
@@ -136,9 +133,9 @@ class Rows:
         dim = self._dim
         found = _shape(self.data) if dim is None else (self.data.sizes[dim],)
         if not found:
+            kind = type(self.data).__name__
             raise TypeError(
-                f"scikit-learn takes rows by their numbers, and these are a {type(self.data).__name__}: give one array "
-                "or data frame, or what help(daskspectral.model_selection) makes of other data"
+                f"scikit-learn takes rows of one array or frame, got {kind}: help(daskspectral.model_selection)"
             )
         return found
 
@@ -167,9 +164,7 @@ class Rows:
             return None
         dims = [self.sample_dims] if isinstance(self.sample_dims, str) else list(self.sample_dims)
         if len(dims) > 1:
-            raise TypeError(
-                f"scikit-learn takes rows by their numbers, and these have the dimensions {dims}: stack them"
-            )
+            raise TypeError(f"sample_dims must be one dimension for scikit-learn, got {dims}. Stack them")
         return dims[0]
 
 

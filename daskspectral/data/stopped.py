@@ -82,10 +82,7 @@ def _tested(function: Callable[[Array], Any], x: Any, name: str) -> Array:
     """What a function says of rows. Raises ValueError for anything but a boolean for each."""
     found = np.asarray(function(x))
     if found.shape != x.shape[:1] or found.dtype != bool:
-        raise ValueError(
-            f"{name} is a function that takes rows (c, d) and gives c booleans; of {len(x)} rows it gave "
-            f"{found.dtype} of shape {found.shape}"
-        )
+        raise ValueError(f"{name} must return {len(x)} booleans, got {found.dtype} of shape {found.shape}")
     return found
 
 
@@ -105,14 +102,9 @@ def open_stopped(
     source = open_trajectories(rows, lag, fields={"weight": weight, **given}, whole=True, progress=progress)
     x = source.readers["x"]
     if not isinstance(x, JoinedReader):
-        raise TypeError(
-            "rows that follow one another are read together, and dask cuts them into chunks: give trajectories as "
-            "numpy arrays, or as zarr arrays (dask's to_zarr)"
-        )
+        raise TypeError("trajectories must be numpy or zarr arrays, got dask arrays. Write them by dask's to_zarr")
     if any(reader.times is not None and reader.times.behind > 1 for reader in x.readers):
-        raise ValueError(
-            "rows that follow each other in time are read together: give trajectories whose last of sample_dims is time"
-        )
+        raise ValueError("time must be the last of sample_dims")
     pairs: list[tuple[Membership, ...]] = [() for _ in x.readers]
     for name, value in zip("ab", tests, strict=True):
         own: Sequence[Membership] = [value] * len(pairs)
@@ -120,8 +112,7 @@ def open_stopped(
             labels: Any = source.readers[name]
             if labels.dtype != bool or labels.ndim != 1:
                 raise TypeError(
-                    f"{name} says of each row whether it is in the set: give booleans (n,), such as x[:, 0] < -1, or a "
-                    f"function of rows that gives them; it is {labels.dtype} of shape {labels.shape}"
+                    f"{name} must be booleans (n,) or a function of rows, got {labels.dtype} of shape {labels.shape}"
                 )
             # zarr leaves out chunks of the fill value, and most chunks of a set are False
             own = [replace(r, allow_missing=True) if isinstance(r, ZarrReader) else r for r in labels.readers]

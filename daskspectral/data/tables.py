@@ -126,10 +126,7 @@ def open_table(paths: Sequence[str]) -> Table:
         else:
             counted = [(g, g.row_groups[0].num_rows) for fragment in fragments for g in fragment.split_by_row_group()]
     except library("pyarrow").lib.ArrowException as error:  # such as names that are not distinct
-        raise OSError(
-            f"{', '.join(paths[:3])} cannot be read: it is damaged, of another format, or has columns of one name "
-            f"({str(error)[:200]!a}). Restore it, or write it again"
-        ) from error
+        raise OSError(f"{', '.join(paths[:3])} cannot be read: {str(error)[:200]!a}. Restore it") from error
     index = index_columns(data.schema)
     names = [name for name in data.schema.names if name not in index]
     for fragment in fragments:
@@ -170,10 +167,7 @@ def _csv(paths: Sequence[str]) -> Any:
     parsed = csv.ParseOptions(delimiter=CSV[os.path.splitext(paths[0])[1].lower()])
     schema = _dataset(paths, dataset.CsvFileFormat(parse_options=parsed)).schema
     if all(_is_number(name) for name in schema.names):
-        raise ValueError(
-            f"the first line of {paths[0]} is all numbers, and the names of columns are expected there: read it by "
-            "pandas.read_csv(..., header=None)"
-        )
+        raise ValueError(f"the first line of {paths[0]} must name columns. Read it by pandas.read_csv(header=None)")
     real = {field.name: float64 for field in schema if _is_real(field.type) or str(field.type) == "null"}
     converted = csv.ConvertOptions(column_types=real)
     return _dataset(paths, dataset.CsvFileFormat(parse_options=parsed, convert_options=converted))

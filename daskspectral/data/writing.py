@@ -162,11 +162,7 @@ def refuse_existing(path: Location, overwrite: bool) -> None:
                     "overwrite=True (--overwrite in the shell)."
                 )
         elif folder.path is not None or not folder.holds(LOCK):
-            what = "other objects" if folder.path is None else "a directory" if folder.path.is_dir() else "a file"
-            raise FileExistsError(
-                f"{os.fspath(path)} exists and is {what}, not a zarr store, so it is never replaced: "
-                "choose another path, or remove it yourself."
-            )
+            raise FileExistsError(f"{os.fspath(path)} exists and is not a zarr store: choose another path.")
     if folder.path is None:
         folder.refuse_unwritable(LOCK)
 
@@ -383,10 +379,7 @@ def _storable(template: xr.Dataset) -> xr.Dataset:
         if isinstance(kind, np.dtype):
             continue
         if not str(kind).startswith("category"):
-            raise ValueError(
-                f"the rows have a coordinate {name!r} of dtype {kind}, which files do not hold: leave it out by "
-                f"X.drop_vars({name!r}), or give text or times without a zone in its place, by X.assign_coords"
-            )
+            raise ValueError(f"files do not hold the coordinate {name!r} of dtype {kind}. Give X.drop_vars({name!r})")
         values = np.asarray(coordinate.values, dtype=object)
         template = template.assign_coords({name: (coordinate.dims, values, coordinate.attrs)})
     levels = [name for name, index in template.indexes.items() if index.nlevels > 1]

@@ -190,10 +190,7 @@ class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[
             elif isinstance(given, str) and given in FUNCTIONS and owner in ("basis", "right_basis"):
                 given = FUNCTIONS[given]()
             if given is None or isinstance(given, str):
-                raise ValueError(
-                    f"{name} is the {parameter} of {owner}={given!r}, which is no object yet: give one whose "
-                    f"parameters are to be set, as {type(self).__name__}({owner}=...)"
-                )
+                raise ValueError(f"{owner} must be an object to set its {parameter}, got {given!r}")
             setattr(self, owner, copy.deepcopy(given))
             if owner in params:
                 params[owner] = getattr(self, owner)
@@ -290,9 +287,7 @@ class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[
         fitted = vars(self).get("preparation_") or Preparation()
         every = tuple(range(self.n_features_in_))
         if rows.columns is not None and check_columns(rows.columns, len(every)) != (fitted.columns or every):
-            raise ValueError(
-                f"columns={list(rows.columns)} are not those of the fit, {fitted.columns or 'all'}: leave them out"
-            )
+            raise ValueError(f"columns={list(rows.columns)} are not those of the fit: leave them out")
         if rows.standardize and fitted.scale is None:
             raise ValueError("the columns were not standardised in the fit: leave standardize out, or fit anew with it")
 

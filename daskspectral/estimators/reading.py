@@ -196,10 +196,7 @@ def second_view(value: Any, first: Rows) -> Rows:
         if (name == "columns" and are_names(own)) or own is getattr(plain, name) or own is of_first:
             continue
         if name == "fields" or own != of_first:
-            raise ValueError(
-                f"{name}= is given for y alone, and y is read as X is. Give it to X by Rows(X, {name}=...), or prepare "
-                "y before"
-            )
+            raise ValueError(f"{name}= is given for y alone, and y is read as X is. Pass Rows(X, {name}=...)")
     return rows
 
 
@@ -320,10 +317,7 @@ class _Call:
             own = _own_names(self.rows.data)
             if own is not None and own.labels != names.labels:
                 what = next(what for what, value in found.items() if _is_along(value, len(names.labels)))
-                raise ValueError(
-                    f"X has its columns in another order than the fit, and {what} have no names of columns. Give X in "
-                    f"the order of the fit, {names.texts[:5]}, or {what} with names"
-                )
+                raise ValueError(f"{what} must have names of columns, as X has these in another order than the fit")
         if "gradients" in found:
             self.values["gradients"] = found.pop("gradients")
         if found:
@@ -448,11 +442,8 @@ class _Call:
         if stacked.weights is None:
             return layout
         if not self.weighs:
-            raise ValueError(
-                f"latitude={layout.latitude!r} weighs rows, and {type(self.estimator).__name__} takes no sample "
-                f"weights: give sample_dims without {layout.latitude!r}, so that it weighs columns, or leave latitude "
-                "out"
-            )
+            name = type(self.estimator).__name__
+            raise ValueError(f"latitude={layout.latitude!r} weighs rows, and {name} takes no sample weights")
         values["sample_weight"] = _times(stacked.weights, values.get("sample_weight"))
         return layout
 
@@ -471,10 +462,7 @@ def stacked_as(
         return None
     told = {sample_dims} if isinstance(sample_dims, str) else set(sample_dims or stacked.rows.dims)
     if told != set(stacked.rows.dims):
-        raise ValueError(
-            f"sample_dims={sample_dims!r} are not the dimensions of the rows of {what}, {stacked.rows.dims}, beside "
-            "the columns of the fit: leave it out"
-        )
+        raise ValueError(f"sample_dims of {what} must be {stacked.rows.dims}, got {sample_dims!r}. Leave it out")
     if latitude not in (None, layout.latitude):
         raise ValueError(f"latitude={latitude!r} is not that of the fit, {layout.latitude!r}: leave it out")
     return stacked
@@ -492,17 +480,11 @@ def check_baseline(layout: Layout | None, rows: Rows) -> None:
 def refuse_names(rows: Rows, layout: Layout | None) -> None:
     """Raise ValueError where dimensions or coordinates are named of rows without labels, or anomalies were fitted."""
     if layout is not None and layout.baseline is not None:
-        raise ValueError(
-            "the model was fitted to anomalies in time, and rows without labels have no times: give an "
-            "xarray.DataArray or Dataset with the times of its rows"
-        )
+        raise ValueError("X must have labels with times, as the model was fitted to anomalies in time")
     given = {name: getattr(rows, name) for name in UNNAMED}
     named = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
     if named:
-        raise ValueError(
-            f"{named} names dimensions and coordinates, and X is a {type(rows.data).__name__} without labels: give an "
-            "xarray.DataArray or Dataset, a zarr group or NetCDF files, or leave it out"
-        )
+        raise ValueError(f"{named} requires X with labels, got {type(rows.data).__name__}. Leave it out")
 
 
 def _is_list(value: Any, size: int) -> TypeGuard[Sequence[Any]]:
@@ -515,11 +497,7 @@ def _check_folds(labels: Any, stacked: StackedRows | None, what: str) -> None:
         return
     stack_field(labels, stacked.rows, what)
     if labels.ndim > 1:
-        dims = [*map(str, stacked.rows.dims)]
-        raise ValueError(
-            f"{what} has the dimensions {labels.dims}, and labels of folds are one for each row, of which the first of "
-            f"{dims} is the slowest: give {what}.transpose(*{dims}).values.ravel()"
-        )
+        raise ValueError(f"{what} must have one dimension, the rows, got {labels.dims}. Give its values, raveled")
 
 
 def _alike(parts: list[Any]) -> list[Any]:
@@ -576,10 +554,7 @@ class NamedColumns(ABC):
         """Raise ValueError for rows of some columns, or of scaled ones, where the model keeps neither."""
         name = "columns" if rows.columns is not None else "standardize" if rows.standardize else ""
         if name:
-            raise ValueError(
-                f"{type(self).__name__} takes all columns as they are: leave {name}={getattr(rows, name)!r} out, and "
-                "choose or scale the columns of X before"
-            )
+            raise ValueError(f"{type(self).__name__} takes all columns as they are: leave {name}= out")
 
     @final
     def _like_fit(self, X: Any, n_features: int | None = None) -> Any:
