@@ -16,9 +16,12 @@ from daskspectral.devices import ACCELERATOR_ROWS
 from daskspectral.modes import nufft, tensor
 from daskspectral.modes.tensor import FORMING, Array, ComplexArray, Factors, Split
 
-# The most modes of which matrix products are as quick as the nonuniform FFT at eps = 1e-9, for one weight, or more.
-MATMUL_MODES = {1: (0, 21), 2: (25, 169), 3: (2197, 2197)}
+# The most modes of which matrix products are as quick as the nonuniform FFT at eps = 1e-9, for 1, 2, 3 or more weights.
+MATMUL_MODES = {1: (0, 0, 21), 2: (25, 25, 169), 3: (2197, 729, 2197)}
 LEAST_ROWS, MOST_ROWS = 2**15, 2**18  # of a call
+
+FAR = 20  # powers of two from 1, beyond which a weight is summed in a unit of its own
+MOST = 1000  # powers of two of such a unit
 
 
 class ModeSum(ABC):
@@ -104,7 +107,7 @@ class MatmulSum(ModeSum):
 
 
 class NufftSum(ModeSum):
-    """Sums by type 1, one complex transform for each weight."""
+    """Sums by type 1; two real weights share one complex transform, each in a unit in which neither hides the other."""
 
     def __init__(self, orders: tuple[int, ...], eps: float, arena: Arena | None = None):
         super().__init__(orders)
@@ -113,24 +116,54 @@ class NufftSum(ModeSum):
         self._plan = arena.made(f"plan {orders} {eps}", lambda: nufft.plan(orders, eps, arena.device))
 
     def _allocate(self, weights: int) -> None:
-        self._sums = self._device.zeros((weights, *(2 * order + 1 for order in self.orders)), complex)
+        shape = tuple(2 * order + 1 for order in self.orders)
+        self._sums = self._device.zeros(((weights + 1) // 2, *shape), complex)
+        self._count, self._steps, self._seen = weights, np.zeros(weights), np.zeros(weights, dtype=bool)
         self._strengths = self._device.empty(0, complex)
 
     def _add(self, angles: Array, weights: Array | None) -> None:
-        self._plan.setpts(*self._device.put(np.ascontiguousarray(angles.T, dtype=float)))
+        device = self._device
+        self._plan.setpts(*device.put(np.ascontiguousarray(angles.T, dtype=float)))
+        weights = None if weights is None else device.put(weights)
         if len(self._strengths) != len(angles):
-            self._strengths = self._device.zeros(len(angles), complex)
+            self._strengths = device.empty(len(angles), complex)
+        strengths = self._strengths
+        if weights is not None:
+            self._take_units(np.array([float(np.abs(w).max()) if len(w) else 0.0 for w in weights]))
+            if self._steps.any():
+                weights = weights * np.asarray(np.exp2(-self._steps)[:, None], like=weights)
         for k, sums in enumerate(self._sums):
-            self._strengths.real[...] = 1.0 if weights is None else self._device.put(weights[k])
-            sums += self._plan.execute(self._strengths)
+            strengths.real[...] = 1.0 if weights is None else weights[2 * k]
+            strengths.imag[...] = weights[2 * k + 1] if weights is not None and 2 * k + 1 < len(weights) else 0.0
+            sums += self._plan.execute(strengths)
+
+    def _take_units(self, largest: Array) -> None:
+        """The units of weights of these sizes: of a weight far from 1 that of its first rows, or of far larger ones."""
+        steps = np.rint(np.log2(np.where(largest > 0, largest, 1.0))).clip(-MOST, MOST)
+        changed = (largest > 0) & ((steps - self._steps > FAR) | (~self._seen & (steps < -FAR)))
+        if changed.any():
+            sums = self._result()
+            self._steps[changed] = steps[changed]
+            sums = sums * np.exp2(-self._steps).reshape(-1, *[1] * len(self.orders))
+            packed = sums[::2].copy()
+            packed[: len(sums) // 2] += 1j * sums[1::2]
+            self._sums = self._device.put(packed)
+        self._seen |= largest > 0
 
     def _result(self) -> ComplexArray:
         sums = self._device.get(self._sums)
         mirrored = np.flip(sums, axis=tuple(range(1, sums.ndim)))
-        out: ComplexArray = np.empty_like(sums)  # (C(j) + conj C(-j)) / 2, by parts: the symmetry is exact
-        out.real, out.imag = sums.real + mirrored.real, sums.imag - mirrored.imag
+        out = np.empty((2 * len(sums), *sums.shape[1:]), dtype=complex)
+        first, second = out[::2], out[1::2]
+        # (C(j) + conj C(-j)) / 2 and (C(j) - conj C(-j)) / 2i, by parts: the symmetry is exact
+        first.real, first.imag = sums.real + mirrored.real, sums.imag - mirrored.imag
+        second.real, second.imag = sums.imag + mirrored.imag, mirrored.real - sums.real
         out *= 0.5
-        return out
+        found = out[: self._count]
+        if not self._steps.any():
+            return found
+        units = np.where(self._seen, np.exp2(self._steps), 0.0)  # beside a weight of zeros there is only rounding
+        return found * units.reshape(-1, *[1] * len(self.orders))
 
 
 def mode_sum(orders: tuple[int, ...], method: str, eps: float = 1e-9, arena: Arena | None = None) -> ModeSum:
@@ -164,7 +197,7 @@ def best_method(orders: tuple[int, ...], weights: int, nufft_available: bool) ->
     >>> best_method((15, 15), 1, True), best_method((3, 3, 3), 1, True), best_method((15, 15), 1, False)
     ('nufft', 'matmul', 'matmul')
     """
-    most = MATMUL_MODES[len(orders)][weights > 1] if nufft_available else math.inf
+    most = MATMUL_MODES[len(orders)][min(max(weights, 1), 3) - 1] if nufft_available else math.inf
     return "matmul" if math.prod(4 * m + 1 for m in orders) <= most else "nufft"
 
 
