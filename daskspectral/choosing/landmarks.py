@@ -78,7 +78,7 @@ def choose_landmarks(
     if size:
         rows, raw = draw_rows(source, size, rng, view=view, description="landmarks", raw=True)
         if not len(raw):
-            raise ValueError("no rows are left: every row is invalid. Clean the data")
+            raise ValueError(f"no rows are left: every row is invalid. {source.remedy(1.0)}")
         if view == "x":
             advise_copies(raw, source)
     points = preparation(raw)
@@ -159,7 +159,7 @@ def spanning_landmarks(source: Source, *, view: str, centred: bool, units: Array
     if source.n < d and source.on_invalid != "pairwise":
         _, raw = take_rows(source, np.arange(source.n), view=view, raw=True, description="landmarks")
         if not len(raw):
-            raise ValueError("no rows are left: every row is invalid. Clean the data")
+            raise ValueError(f"no rows are left: every row is invalid. {source.remedy(1.0)}")
         rows = np.asarray(source.preparations[view](raw), dtype=float)
         return _linear(source, _orthonormal(rows - rows.mean(axis=0) if centred else rows), view)
     if units is None or source.on_invalid == "pairwise":

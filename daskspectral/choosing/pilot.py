@@ -48,7 +48,7 @@ class Pilot:
         """
         numbers, fields = draw_fields(source, ROWS, rng)
         if not len(numbers):
-            raise ValueError("no rows are left: every row is invalid. Clean the data")
+            raise ValueError(f"no rows are left: every row is invalid. {source.remedy(1.0)}")
         if "weight" in fields:  # rows without weight tell nothing, and may leave a half of the rows without any
             heavy = fields["weight"] > 0
             fields = {name: values[heavy] for name, values in fields.items()}

@@ -57,7 +57,7 @@ class Bad:
     """A row that cannot be used: its global number, what is wrong with it, and in which field.
 
     `error` is set for a point that a manifold does not accept, which is an error whatever `on_invalid` says. `column`
-    is that of X before some were chosen.
+    is that of X before some were chosen. A `share` of the other rows read with it cannot be used either.
     """
 
     row: int
@@ -65,6 +65,7 @@ class Bad:
     field: str = "x"
     error: PointError | None = None
     column: int | None = None
+    share: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +157,9 @@ class Batches:
             if self.rows.on_invalid == "raise":
                 bad = first_invalid(checked, columns)
                 assert bad is not None
-                self.bad = replace(bad, row=int(batch[NUMBER][bad.row]))
+                self.bad = replace(
+                    bad, row=int(batch[NUMBER][bad.row]), share=(np.count_nonzero(~valid) - 1) / len(valid)
+                )
                 return batch
             self.skipped += int(np.count_nonzero(~valid))
         return batch if valid is None else {k: v[valid] for k, v in batch.items()}

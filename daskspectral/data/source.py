@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 MOST_LOST = 0.1  # of the pairs, by lags that are measured only if trajectories are long enough
-CLEAN = "Clean the data, or leave such rows out with Rows(X, on_invalid='skip') (--on-invalid skip)"
+MOST_INVALID = 0.5  # of the rows, if the others are to be enough
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +156,7 @@ class Source:
     `views` are further fields of points in the space of x, prepared as x is; `apart` are fields of points in spaces
     of their own, with their preparations. `by_number` says that copies of its rows will be in several folds,
     `standardize` that a fit is to scale the columns, and `factors` (d,), by view, that their columns were multiplied by
-    these, as scaled ones are again.
+    these, as scaled ones are again. `options` are the values of on_invalid that errors of invalid rows may propose.
     Passes over them treat invalid rows as `on_invalid` says: "raise", "skip", "pairwise" or "keep" (rows are not
     checked); their `progress` None shows a bar on a terminal only, and none beside a bar of dask's.
     """
@@ -171,6 +171,16 @@ class Source:
     factors: Mapping[str, Array] = field(default_factory=dict)
     on_invalid: str = "raise"
     progress: bool | None = False
+    options: tuple[str, ...] = ("skip",)
+
+    def remedy(self, share: float) -> str:
+        """Return what to do about invalid rows, if they are a `share` of all."""
+        option = "skip" if share <= MOST_INVALID else "pairwise"
+        if option in self.options:
+            return f"Clean the data, or pass Rows(X, on_invalid={option!r}) (--on-invalid {option})"
+        if option == "skip":
+            return "Clean the data, such as by X[numpy.isfinite(X).all(axis=1)]"
+        return "Most rows are invalid: fill their gaps, such as by sklearn.impute.KNNImputer, or leave out columns"
 
     @property
     def n(self) -> int:

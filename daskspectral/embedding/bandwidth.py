@@ -56,7 +56,7 @@ def chosen_bandwidth(source: Source, bandwidth: str | float, random_state: Any) 
     rng = np.random.default_rng(random_state)
     points = draw_rows(source, SAMPLE, rng)[1]
     if not len(points):
-        raise ValueError("no rows are left: every row is invalid. Clean the data")
+        raise ValueError(f"no rows are left: every row is invalid. {source.remedy(1.0)}")
     if (points == points[0]).all():
         raise ValueError(
             f"expected rows that differ, received {len(points)} that are all {points[0].tolist()}: no bandwidth can be "

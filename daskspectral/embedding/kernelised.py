@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -144,7 +145,7 @@ class KernelEmbedding(Transformer):
                     f"{source.n} rows need about {1e-7 * source.n**2:.1f} GB, and {1e-9 * available():.1f} GB are "
                     "free: the kernelised problem takes all pairs; give a sample of the rows"
                 )
-            points = points_in_memory(source)[0]
+            points = points_in_memory(replace(source, options=()))[0]
         rng = np.random.default_rng(self.random_state)
         if kernel.needs_median:
             kernel = kernel.resolve(median_distance(kernel.embedded_about(points), rng))

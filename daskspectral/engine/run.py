@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from daskspectral.data.batches import Bad, Reading
 from daskspectral.data.readers import DaskReader
-from daskspectral.data.source import CLEAN, Source
+from daskspectral.data.source import Source
 from daskspectral.data.writing import progress_bar
 from daskspectral.devices import least_rows
 from daskspectral.engine.checkpoint import Checkpoint
@@ -95,7 +95,7 @@ class Run:
         if total is None or not total.count:
             invalid, read = total.skipped if total else 0, sum(stop - start for start, stop in self.plan.ranges)
             others = f", and the others are {self.dropped}" if self.dropped is not None and invalid < read else ""
-            raise ValueError(f"no rows are left: {invalid} of {read} are invalid{others}. Clean the data")
+            raise ValueError(f"no rows are left: {invalid} of {read} are invalid{others}. {self.source.remedy(1.0)}")
         return total
 
     def map(
@@ -141,7 +141,7 @@ class Run:
             which = f"row {row}{of} cannot be used"
         if bad.error is not None:
             return PointError(bad.error.before, row, of + bad.error.after, bad.field)
-        return InvalidRowError(f"{which}: {bad.reason}. {CLEAN}", row, bad.column)
+        return InvalidRowError(f"{which}: {bad.reason}. {self.source.remedy(bad.share)}", row, bad.column)
 
     @contextmanager
     def _epochs(

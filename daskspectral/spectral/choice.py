@@ -105,6 +105,15 @@ class Choice(Open):
         if source.on_invalid == "pairwise":
             self._check_gaps(source)
 
+    def uses_gaps(self, source: Source) -> bool:
+        """Return whether these functions of the data may be fitted to rows with gaps, by pairs of columns."""
+        paired = replace(source, on_invalid="pairwise")
+        try:
+            self.fitted_to(paired)._check_gaps(paired)
+        except ValueError:
+            return False
+        return self.operator.takes_gaps
+
     def _check_gaps(self, source: Source) -> None:
         """Raise ValueError where rows with single missing values do not tell what the functions take of them."""
         if not all(side.spanning for side in self.sides) or (self.right is not None and self.left.constant):

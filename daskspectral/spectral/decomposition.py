@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -207,7 +208,8 @@ class SpectralDecomposition(SpectralFunctions):
     def _session_of(self, source: Source, operator: Operator, folds: FoldRequest | None) -> Session:
         wanted = choose_functions(self, operator)
         choice = wanted.fitted_to(source)
-
+        if wanted.uses_gaps(source):
+            source = replace(source, options=("skip", "pairwise"))
         choice.check_against(source)
 
         def choose(source: Source, training: Training) -> Discretisation:
