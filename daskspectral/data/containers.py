@@ -67,6 +67,7 @@ def is_sparse(value: Any) -> bool:
     return hasattr(value, "tocsr") and hasattr(value, "toarray")
 
 
+ROUNDING = 1e-8  # by which entries of a symmetric matrix may differ, relative to the largest
 FILES = ("h5py", "netCDF4", "tables")  # libraries whose arrays are read from a file when they are sliced
 _XARRAY_BLOCK = 1 << 24  # bytes of a block of an xarray object that is not chunked
 
@@ -112,6 +113,21 @@ def array_like(value: Any) -> tuple[Reader, Array | None]:
     reader = points_reader(value, "X")
     plain = isinstance(reader, ArrayReader) and not isinstance(value, loaded("xarray.DataArray"))
     return reader, reader.array if plain and not reader.is_sparse else None  # type: ignore[attr-defined]
+
+
+def is_symmetric(value: Any) -> bool:
+    """Return whether rows in memory, dense or sparse, are a symmetric matrix (n, n) of more than two rows."""
+    values = value.array if isinstance(value, ArrayReader) else value
+    values = values.tocsr() if is_sparse(values) else values
+    if not (is_sparse(values) or isinstance(values, np.ndarray)) or values.dtype.kind not in "fiub":
+        return False
+    if values.ndim != 2 or values.shape[0] != values.shape[1] or values.shape[0] < 3:
+        return False
+    for part in (slice(1), slice(None)):  # one row first, which rejects most matrices
+        rows, columns = values[part].astype(float), values[:, part].T.astype(float)
+        if not abs(rows - columns).max() <= ROUNDING * abs(rows).max():
+            return False
+    return True
 
 
 def is_lazy(value: Any) -> bool:

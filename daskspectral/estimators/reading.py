@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.data.columns import ColumnNames, Wanted, are_names
-from daskspectral.data.containers import array_like, as_reader, named_reader
+from daskspectral.data.containers import array_like, as_reader, is_symmetric, named_reader
 from daskspectral.data.files import is_files
 from daskspectral.data.frames import is_frame
 from daskspectral.data.labelled import StackedRows, stack_field, stack_gradients, stack_rows, with_target
@@ -79,6 +79,11 @@ def reads(method: Call) -> Call:
             names = columns.get("columns_", wanted[""].names)
             call.name_fields(names)
             told = [] if names is None or names.feature_names is None else names.texts
+            if fits and is_symmetric(values["X"]):
+                warn_user(
+                    "X is a symmetric matrix, such as of affinities, and its rows are taken as points. Give the points",
+                    UserWarning,
+                )
             read = {"data": values["X"], "fields": values.pop("fields"), **UNNAMED}
             values["X"] = replace(rows, **read) if layouts is None else _stacked_labels(replace(rows, **read), layouts)
             try:

@@ -1,5 +1,6 @@
 """What users try first: fit(x, y) for two views, rows of scipy.sparse, and matrices of affinities."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import xarray as xr
+from sklearn.metrics.pairwise import rbf_kernel
 
 import daskspectral as dsp
 from daskspectral import Rows
@@ -118,3 +120,34 @@ def test_each_task_makes_only_its_own_rows_dense(monkeypatch: pytest.MonkeyPatch
 
 
 # -- matrices of affinities --------------------------------------------------------------------------------------------
+
+
+SQUARE = rbf_kernel(X[:60])
+
+
+@doubtful
+@pytest.mark.parametrize("make", [np.asarray, pd.DataFrame, scipy.sparse.csr_array, scipy.sparse.coo_array])
+def test_a_symmetric_matrix_is_taken_as_rows_with_a_hint(make: Any) -> None:
+    with pytest.warns(UserWarning, match="symmetric"):
+        model().fit(make(SQUARE))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*symmetric")
+        model().fit(make(SQUARE + np.triu(SQUARE)))
+        model().fit(make(SQUARE[:, :-1]))
+
+
+ESTIMATORS = [dsp.SpectralDecomposition(), dsp.DiffusionMap(), dsp.SDPEmbedding(), dsp.KernelEmbedding()]
+
+
+@doubtful
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
+def test_every_estimator_hints_at_affinities_and_proposes_what_it_takes(estimator: Any) -> None:
+    with pytest.warns(UserWarning, match="symmetric"):
+        estimator.fit(SQUARE)
+    x = X[:60, :2].copy()
+    x[3, 1] = np.nan
+    with pytest.raises(dsp.InvalidRowError) as caught:
+        estimator.fit(x)
+    skips = "on_invalid='skip'" in str(caught.value)
+    assert skips != isinstance(estimator, dsp.KernelEmbedding)
+    estimator.fit(Rows(x, on_invalid="skip") if skips else x[np.isfinite(x).all(axis=1)])
