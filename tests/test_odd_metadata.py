@@ -106,6 +106,49 @@ def test_odd_metadata_of_zarr(store: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(reader(path).read(0, 40), X)
 
 
+NAMED: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
+    "a chunk of no rows": ("format 3", lambda d: d["chunk_grid"]["configuration"].update(chunk_shape=[0, 2])),
+    "a chunk of no rows in a shard": ("shards", lambda d: d["codecs"][0]["configuration"].update(chunk_shape=[0, 2])),
+    "a chunk of no rows of format 2": ("format 2", lambda d: d.update(chunks=[0, 2])),
+    "a long array": ("format 3", lambda d: d.update(shape=[2**62, 2])),
+    "a wide array": ("format 3", lambda d: d.update(shape=[40, 2**62])),
+    "a long array of format 2": ("format 2", lambda d: d.update(shape=[2**62, 2])),
+    "a long chunk": ("format 3", lambda d: d["chunk_grid"]["configuration"].update(chunk_shape=[2**62, 2])),
+    "a mapping as the main array": ("group of format 3", lambda d: d["attributes"].update(main_array={"a": 1})),
+    "a path as the main array": ("group of format 3", lambda d: d["attributes"].update(main_array="../other")),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_metadata_that_no_array_has_are_refused_by_the_name_of_the_store(name: str, tmp_path: Path) -> None:
+    store, change = NAMED[name]
+    STORES[store](tmp_path / "odd.zarr")
+    file = next(f for f in (tmp_path / "odd.zarr" / n for n in TWELVE) if f.exists())
+    document = json.loads(file.read_text())
+    change(document)
+    file.write_text(json.dumps(document))
+    with pytest.raises(OSError, match=r"odd\.zarr"):
+        reader(tmp_path / "odd.zarr")
+
+
+DECODING: dict[str, Any] = dict.fromkeys(["scale_factor", "add_offset", "_FillValue", "missing_value"], "two")
+
+
+@pytest.mark.parametrize(("attribute", "value"), [*DECODING.items(), ("scale_factor", 0.0)])
+@pytest.mark.parametrize("ending", [".nc", ".zarr"])
+def test_values_are_decoded_by_numbers_alone(attribute: str, value: Any, ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"odd{ending}"
+    if ending == ".nc":
+        xr.Dataset({"x": (("t", "c"), X)}, {"t": np.arange(40)}).to_netcdf(path, engine="h5netcdf")
+        with h5py.File(path, "a") as file:
+            file["x"].attrs[attribute] = value
+    else:
+        group(path, 3)
+        zarr.open_array(path / "x", mode="r+").attrs[attribute] = value
+    with pytest.raises(OSError, match=rf"odd\{ending}"):
+        stack_rows(path)
+
+
 NETCDF = ["scale_factor", "add_offset", "missing_value", "units", "calendar", "coordinates", "bounds", "grid_mapping"]
 NETCDF += ["_Unsigned", "dtype", "DIMENSION_LIST", "CLASS", "NAME", "_Netcdf4Dimid"]
 VALUES: list[Any] = [-1, 2**62, "text", "\x1b[2J", b"x", [1.0, 2.0], np.zeros((2, 2)), ""]

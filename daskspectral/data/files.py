@@ -192,7 +192,9 @@ def _netcdf(paths: list[str], what: str, sample_dims: Sequence[str] | None) -> x
         "decode_timedelta": False,
         **({"engine": "h5netcdf"} if remote else {}),
     }
-    return _opened(paths, sources, sample_dims, options)
+    found = _opened(paths, sources, sample_dims, options)
+    _check_attributes(found, ", ".join(paths[:3]))
+    return found
 
 
 def _opened(
@@ -267,6 +269,7 @@ def _group(group: zarr.Group, name: str) -> LabelledData | None:
         )
     for key in unmasked:
         data.variables[key].attrs.pop("_FillValue", None)
+    _check_attributes(data, name)
     root = name.rstrip("/")
     files = {
         key: replace(
@@ -280,6 +283,21 @@ def _group(group: zarr.Group, name: str) -> LabelledData | None:
     key = next(iter(arrays)) if len(arrays) == 1 else str(main)
     direct = None if _packed(data[key]) else zarr_reader(arrays[key], f"{root}/{key}")
     return LabelledData(data[key], direct, files)
+
+
+def _check_attributes(data: xr.Dataset, name: str) -> None:
+    """Raise OSError if attributes by which values are decoded, in tasks and without the file's name, are no numbers."""
+    for key, variable in data.variables.items():
+        found = {**variable.attrs, **variable.encoding}
+        numeric = variable.dtype.kind in "fiub"
+        for attribute in ("scale_factor", "add_offset", *(("_FillValue", "missing_value") if numeric else ())):
+            value = np.asarray(found.get(attribute, 1))
+            single = value.size == 1 or attribute == "missing_value"
+            if value.dtype.kind not in "fiub" or not single or (attribute == "scale_factor" and not value.all()):
+                raise OSError(
+                    f"{attribute} of {str(key)!a} of {name} must be a number, and no factor 0, got "
+                    f"{str(found[attribute])[:80]!a}. Mend or remove it"
+                )
 
 
 def _has_no_mask(array: zarr.Array[Any]) -> bool:

@@ -6,6 +6,7 @@ Each metadata document is looked at before zarr sees it, wherever it lies in the
 from __future__ import annotations
 
 import json
+import math
 import os
 import stat
 import struct
@@ -44,6 +45,8 @@ def metadata_of(path: str | os.PathLike[str]) -> Iterator[None]:
         ) from error
 
 
+MOST_ENTRIES = 1 << 60
+"""Entries of an array: more overflow."""
 OBJECTS = frozenset({"vlen-utf8", "vlen-bytes", "vlen-array"})
 """Codecs of texts and other objects that make no other objects than these."""
 CHECKSUMS = frozenset({"adler32", "crc32", "crc32c", "fletcher32", "jenkins_lookup3", "bz2", "gzip", "lzma", "zlib"})
@@ -184,6 +187,17 @@ def refuse_codecs(metadata: Mapping[str, Any], where: str) -> None:
             refuse_codecs(member, f"{where}: {name}")
 
 
+def _refuse_lengths(document: Any, where: str) -> None:
+    """Raise OSError for an array, chunks or shards in a metadata document that have more entries than any array."""
+    for key, value in document.items() if isinstance(document, Mapping) else enumerate(document):
+        if key in ("shape", "chunks", "chunk_shape") and isinstance(value, list):
+            lengths = [n for n in value if isinstance(n, int)]
+            if math.prod(lengths) > MOST_ENTRIES or min(lengths, default=1) < (key == "chunk_shape"):
+                raise OSError(f"{where} has the {key} {str(value)[:80]}, which no array has. Restore it")
+        elif key != "attributes" and isinstance(value, (Mapping, list)):
+            _refuse_lengths(value, where)
+
+
 def _members(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """The documents in consolidated metadata of either format, by their names."""
     for inside in (metadata, metadata.get("consolidated_metadata")):
@@ -232,7 +246,7 @@ def _checked(found: Buffer | None, path: str) -> Buffer | None:
                 if not isinstance(part, Mapping):
                     raise TypeError(f"metadata and attributes are mappings, got {type(part).__name__}")
             refuse_codecs(metadata, path)
-
+            _refuse_lengths(metadata, path)
     return found
 
 
@@ -276,9 +290,12 @@ def dimensions(array: zarr.Array[Any]) -> tuple[str, ...] | None:
 
 
 def main_name(group: zarr.Group) -> str | None:
-    """Return the name of the main array of a group, which is that of a member; None if it names none."""
+    """Return the name of the main array of a group; None if it names none. Raises OSError if it is no member's name."""
     name = group.attrs.get(MAIN)
-    return name if isinstance(name, str) and "/" not in name else None
+    if name is None or (isinstance(name, str) and "/" not in name):
+        return name
+    where = array_name(group) or "the zarr group"
+    raise OSError(f"{MAIN} of {where} must be the name of one of its arrays, got {str(name)[:80]!a}. Mend it")
 
 
 def main_array(group: zarr.Group) -> zarr.Array[Any] | None:
