@@ -19,7 +19,7 @@ import xarray as xr
 import zarr
 
 import daskspectral as dsp
-from daskspectral.cli import settings, verifying
+from daskspectral.cli import verifying
 from daskspectral.data.files import open_labelled
 from daskspectral.data.readers import MOST_CHUNKS
 from daskspectral.data.stores import open_zarr
@@ -308,7 +308,6 @@ OPENED: dict[str, Callable[[str], Any]] = {
     "load": dsp.load,
     "verify": verifying.verify,
     "write a file": lambda url: write_file(url, b""),
-    "settings": lambda url: settings._text(url),
     "write": lambda url: create_array(url, (4,), "f8").__enter__(),
 }
 
