@@ -17,8 +17,8 @@ A room has the name of its task, and imports run downward from one to the next (
 - `passes`, `engine`, `store`, `data`: what is read and summed, on which scheduler, and kept;
 - `neural`, `moments`, `operators`, `modes`, `basis`, `forms`, `landmarks`, `solve`, `groups`, `manifolds`, `kernels`:
   the mathematics, which knows numpy and scipy only (and, where it is installed, jax);
-- `registry`, `errors`, `devices`: what everything else may use; `solvers`: what users say of a solution; `datasets`:
-  samples to try things on; `guides`: pages to read; `templates`: those of reports.
+- `registry`, `validation`, `errors`, `devices`: what everything else may use; `solvers`: what users say of a solution;
+  `datasets`: samples to try things on; `guides`: pages to read; `templates`: those of reports.
 
 The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` to eigenvalues:
 
@@ -60,7 +60,7 @@ and these are a function or a few lines, in one or two places:
 
 - an option of a command: a line in `cli.options` (in `RARE` where few need it), its word at the command, and what it
   makes in `cli.running`;
-- a command: a function in a module of `cli`, and its line in `cli.entry.COMMANDS`; `guides.shell` names it;
+- a command: a function in a module of `cli` with the decorator `cli.options.verb`; `guides.shell` names it;
 - an argument of `Rows`: a field of `data.rows.Rows`, and what reads it: `data.source`, of labels `data.labelled`;
 - a picture: a function in `plot`, in its `__all__` and the table of its docstring; `report.page` calls it;
 - a distribution to try things on: an entry of `datasets.SAMPLES`, which gives the function and `daskspectral sample`;
