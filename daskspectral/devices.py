@@ -122,9 +122,9 @@ def largest(array: Any, least: float = 0.0) -> float:
     return max(least, float(array.max())) if array.size else least
 
 
-def smallest(array: Any, most: float = np.inf) -> float:
-    """The smallest entry of an array of any device, and `most` where it is empty or has none below."""
-    return min(most, float(array.min())) if array.size else most
+def smallest(array: Any) -> float:
+    """Return the smallest entry of an array of any device, infinity if it is empty."""
+    return float(array.min()) if array.size else np.inf
 
 
 def _moved(thing: Any, device: Device) -> Any:

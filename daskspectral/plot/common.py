@@ -117,10 +117,10 @@ def series_color(i: int) -> dict[str, Any]:
     return {"color": f"C{i % 10}", "marker": "os^DvP"[i % 6]}
 
 
-def legend_above(axes: Axes, columns: int = 3) -> None:
+def legend_above(axes: Axes) -> None:
     """Draw a legend above the axes, if there is more than one label."""
     if len(axes.get_legend_handles_labels()[1]) > 1:
-        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, fontsize="small")
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False, fontsize="small")
 
 
 SUFFIXES = (".png", ".pdf", ".svg")
