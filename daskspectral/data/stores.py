@@ -315,7 +315,7 @@ def open_existing(location: Location, what: str, zarr_format: Literal[3] | None 
     text, path = os.fspath(location), local_path(location)
     if path is not None and path.is_file():
         raise ValueError(
-            f"{text} is a file, and a {what} is expected: help(daskspectral.guides.data) shows how to make one of it"
+            f"{text} is a file, and a {what} is expected: help(daskspectral.guides.fitting) shows how to make one of it"
         )
     try:
         return open_node(text, zarr_format=zarr_format)
