@@ -103,9 +103,9 @@ def check_dense(size: int) -> None:
         )
 
 
-def null_space(actions: Sequence[Array], derived: Sequence[Array] = (), within: Array | None = None) -> Array:
-    """The vectors that orthogonal matrices D (m, m) fix and antisymmetric ones dD (m, m) take to 0: an orthonormal
-    basis (m, r), of all vectors, or of those in the span of orthonormal columns `within` (m, q).
+def null_space(actions: Sequence[Array], derived: Sequence[Array] = ()) -> Array:
+    """Return an orthonormal basis (m, r) of the vectors that orthogonal matrices D (m, m) fix and antisymmetric ones
+    dD (m, m) take to 0.
 
     The first dD has eigenvalues i times integers: the eigenvalues of dDᵀ dD are 0, 1, 4, ..., and its null space, of
     those below 1/4, is exact to rounding. Within it the others are solved for by the singular values of
@@ -113,16 +113,15 @@ def null_space(actions: Sequence[Array], derived: Sequence[Array] = (), within: 
     cut is at the widest gap below 1e-6. Raises ValueError for a gap of less than a factor of 100: the matrices D are
     then not orthogonal, or almost the identity.
     """
-    if within is None and derived:
-        within, derived = _still(derived[0]), derived[1:]
-    if within is not None and not (within.shape[1] and (actions or derived)):
+    within = _still(derived[0]) if derived else None
+    if within is not None and (not within.shape[1] or len(actions) + len(derived) == 1):
         return within
-    start = np.eye(len([*actions, *derived][0])) if within is None else within
+    start = np.eye(len(actions[0])) if within is None else within
     m = start.shape[1]
     factor: Array = np.zeros((0, m))
     for action in actions:
         factor = _stacked(factor, action @ start - start)
-    for each in derived:
+    for each in derived[1:]:
         factor = _stacked(factor, each @ start)
     values, rows = _singular(factor)
     values = np.maximum(values[::-1], 64 * np.finfo(float).eps * m)  # ascending; below, all is rounding
