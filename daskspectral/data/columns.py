@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.errors import plain_name
 from daskspectral.registry import Registered
 
 Array = NDArray[Any]
@@ -133,7 +134,7 @@ def _mismatch(wanted: Sequence[Label], came: Sequence[Label], missing: Sequence[
     parts += [("Feature names seen at fit time, yet now missing", sorted(missing, key=str))]
     told = "".join(
         f"{title}:\n" + "".join(f"- {name}\n" for name in names[:MOST_SHOWN]) + ("- ...\n" * (len(names) > MOST_SHOWN))
-        for title, names in parts
+        for title, names in ((title, [plain_name(str(name)) for name in names]) for title, names in parts)
         if names
     )
     return (

@@ -197,6 +197,15 @@ def test_entries_of_fields_are_matched_by_their_coordinates() -> None:
 
 
 @doubtful
+def test_missing_names_are_written_in_one_line() -> None:
+    fitted = model(dsp.operators.Covariance(), basis=None).fit(pd.DataFrame(X, columns=["a\n\x1b[31mb", "b", "c"]))
+    with pytest.raises(ValueError, match="missing") as caught:
+        fitted.transform(pd.DataFrame(X, columns=["q\nr", "b", "c"]))
+    assert "- a\\n\\x1b[31mb\n" in str(caught.value)
+    assert "- q\\nr\n" in str(caught.value)
+
+
+@doubtful
 def test_an_index_of_several_levels_survives() -> None:
     columns = pd.MultiIndex.from_tuples([("wind", 10), ("wind", 100), ("rain", 10)], names=["what", "height"])
     frame = pd.DataFrame(X, columns=columns)
