@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -308,10 +308,10 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
         variable of the data on each function, in its own dimensions, coordinates and units (`x` for data without
         labels or name), with `_lower` and `_upper` of principal components, and `<variable>_mean` its mean. Dimensions
         and coordinates of the data with a name that the model has too, such as `component`, are called `x_component`.
-        With rows X, `eigenfunction` are the values there. Patterns are missing where the
-        pass did not sum what they take (`patterns_`). Of transfer operators there are `dynamic_residual`, `timescale`
-        by lag and process, `predicted` and `measured` of the Chapman-Kolmogorov test, what `sets_` holds, and, with
-        X, the `committor` and `passage_time` of the last `first_passage`, along `part` with the ends of intervals.
+        With rows X, `eigenfunction` are the values there, of a pair of views at the first. Patterns are missing where
+        the pass did not sum what they take (`patterns_`). Of transfer operators there are `dynamic_residual`,
+        `timescale` by lag and process, `predicted` and `measured` of the Chapman-Kolmogorov test, what `sets_` holds, and,
+        with X, the `committor` and `passage_time` of the last `first_passage`, along `part` with the ends of intervals.
         """
         return model_dataset(self.fitted(), X)
 
@@ -485,6 +485,8 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
         fields += [_Fields("trend", np.asarray(own.trend) * units, (degree,), powers, scale)]
     functions: dict[str, Any] = {}
     if X is not None:
+        if isinstance((rows := Rows.of(X)).data, tuple):
+            X = replace(rows, data=rows.data[0])
         functions = {"eigenfunction": estimator._functions("", estimator.coefficients_, X)}  # whatever is asked for
         if (passage := vars(estimator).get("passage_")) is not None:
             functions |= {"committor": estimator.committor(X)} if passage.both else {}

@@ -9,7 +9,8 @@ import xarray as xr
 from sklearn.base import clone
 
 import daskspectral as dsp
-from daskspectral.operators import Covariance
+from daskspectral.basis import Landmarks
+from daskspectral.operators import Covariance, Cross
 from tests.common import assert_close, doubtful
 
 pytestmark = pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")
@@ -47,6 +48,17 @@ def test_regression_maps_are_those_of_least_squares() -> None:
     assert_close(found.explained_variance_ratio.values, ratio.values, 1e-9)
     for values, wanted in ((found.eigenfunction, scores), (found.trusted, model.trusted_)):
         np.testing.assert_array_equal(values, wanted)
+
+
+@doubtful
+def test_rows_of_a_pair_are_those_of_the_fit() -> None:
+    """The functions are those at the first view, prepared as in the fit."""
+    data = field(missing=False)
+    pair = dsp.Rows((data, data[..., ::-1] ** 2), sample_dims=("time",), standardize=True)
+    model = dsp.SpectralDecomposition(Cross(center=True), Landmarks("linear"), n_components=2).fit(pair)
+    wanted = model.transform(dsp.Rows(data, sample_dims=("time",)))
+    for rows in (pair, pair.data):
+        np.testing.assert_array_equal(model.to_xarray(rows).eigenfunction, wanted)
 
 
 @doubtful
