@@ -41,8 +41,8 @@ def spectrum(
 ) -> Axes:
     """Draw the eigenvalues, or singular values, by index; `exact` values, any number of them, are drawn as crosses.
 
-    Where the fit has error bars, lines reach from end to end of the 95 % intervals, ticks are the values on rows that
-    were not fitted to, values that are not trusted are hollow circles, and the trusted ones have a shade behind them.
+    If the fit has error bars, lines reach from end to end of the 95 % intervals, and ticks are the values on rows that
+    were not fitted to. Values that are not trusted are hollow circles with dotted intervals.
     The value of a constant is a diamond. Complex eigenvalues are drawn in the plane, with the intervals of their
     real parts. The first `count` values are drawn, by default all. Raises ImportError without matplotlib, TypeError for
     estimators without a spectrum.
@@ -92,7 +92,7 @@ def _draw_errors(
     trusted: NDArray[np.bool_],
     constant: NDArray[np.bool_],
 ) -> None:
-    """Draw the intervals (k, 2) of values, dashed if they are not trusted, and the values on rows held out."""
+    """Draw the intervals (k, 2) of values, dotted if they are not trusted, and the values on rows held out."""
     known = np.flatnonzero(~np.isnan(held) & ~constant)
     ends = np.append(values, held[known])
     room = WIDEST * np.ptp(np.append(ends, 0.0))  # an interval may be far wider than all values
