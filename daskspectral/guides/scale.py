@@ -23,10 +23,10 @@ environment, or are given in these options.
 Long runs and growing data
 --------------------------
 `fit(x, checkpoint="run.checkpoint")` keeps the sums so far, every 60 seconds; a stopped run goes on from them, to the
-same bits. `update` sums only the rows appended since the fit. The others must be as they were, or it is an error that
-names the first rows that are not: of stored arrays only chunks that were written since are read again. Principal
-components, and other linear functions, of fewer rows than columns are an exception: they span these rows only, so that
-`update` makes them of all rows, and their moments do not add.
+same bits. `update` sums only the rows appended since the fit, if the files of the others are unchanged (append whole
+chunks); otherwise, and of arrays in memory or of dask, it sums all rows again. Principal components, and other linear
+functions, of fewer rows than columns are an exception: they span these rows only, so that `update` makes them of all
+rows, and their moments do not add.
 
 >>> import tempfile
 >>> import zarr
