@@ -39,7 +39,7 @@ FOLLOWING = {
 def transform(model: str, points: str, trust: tuple[str, ...], **options: Any) -> None:
     """Evaluate the functions of MODEL at every row of POINTS.
 
-    Options evaluate what follows of them for metastable or given sets.
+    With --sets, --committor, --passage-time or --equilibrium these are evaluated in place of the functions.
     """
     from sklearn.base import TransformerMixin
 
