@@ -310,8 +310,9 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
         and coordinates of the data with a name that the model has too, such as `component`, are called `x_component`.
         With rows X, `eigenfunction` are the values there, of a pair of views at the first. Patterns are missing where
         the pass did not sum what they take (`patterns_`). Of transfer operators there are `dynamic_residual`,
-        `timescale` by lag and process, `predicted` and `measured` of the Chapman-Kolmogorov test, what `sets_` holds, and,
-        with X, the `committor` and `passage_time` of the last `first_passage`, along `part` with the ends of intervals.
+        `timescale` by lag and process, `predicted` and `measured` of the Chapman-Kolmogorov test, what `sets_` holds,
+        and, with X, the `committor` and `passage_time` of the last `first_passage`, along `part` with the ends of
+        intervals.
         """
         return model_dataset(self.fitted(), X)
 
