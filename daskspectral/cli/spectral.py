@@ -106,9 +106,8 @@ def fit(points: str, **options: Any) -> None:
 def update(model: str, points: str, trust: tuple[str, ...], **options: Any) -> None:
     """Add rows appended to POINTS to a fitted MODEL.
 
-
-    Only these are read, and chunks that were written since: rows that are not as they were are an error. All rows are
-    read if MODEL has linear functions of fewer rows than columns.
+    Only these are read if no file of the other rows was written since. All rows are read otherwise, and if MODEL has
+    linear functions of fewer rows than columns.
     """
     from daskspectral.spectral import SpectralDecomposition
     from daskspectral.store import load
