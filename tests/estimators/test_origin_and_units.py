@@ -73,7 +73,7 @@ def outcome(
 ) -> dict[str, Any]:  # fmt: skip
     """What a fit to changed data gives, brought back to the units of these."""
     parameters = signature(estimator).parameters
-    fixed = {"random_state": 0, "folds": "random"}  # by default the values of a row decide its fold
+    fixed = {"random_state": 0}
     model = estimator(**options, **{name: value for name, value in fixed.items() if name in parameters})
     x, y = X * s + t * np.asarray(s), a * Y + b
     fit = signature(model.fit).parameters
@@ -106,7 +106,7 @@ def test_nothing_but_units_changes(estimator: Any, options: dict[str, str], chan
         try:
             FITTED[key] = outcome(estimator, options, **same)
         except ValueError as error:  # what cannot be in any units is refused
-            if "standardize=True" in str(error):
+            if "standardize=" in str(error):
                 return
             raise
     wanted, found = FITTED[key], outcome(estimator, options, **change | same)

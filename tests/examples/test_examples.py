@@ -16,7 +16,7 @@ SIZES = {
     **{"pulsar_clusters": 1500, "performance_report": 20_000},
 }
 SMALLER = {  # attributes of the scripts
-    "positions": {"ORDERS": (20, 14), "FEWER": (10, 7), "SHOWN": 5000},
+    "positions": {"ORDERS": (20, 14), "FEWER": (10, 7)},
     "torsions": {"ORDER": 12},
 }
 AT_MOST = {
