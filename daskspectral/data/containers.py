@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from dask.base import is_dask_collection
-from narwhals.dependencies import is_into_lazyframe
 from numpy.typing import NDArray
 
 from daskspectral.data.columns import Wanted
@@ -198,7 +197,7 @@ def _refuse_fetching(value: Any, what: str) -> None:
         kind, library = type(part).__name__, type(part).__module__.partition(".")[0]
         if is_dask_collection(part):
             give = f"{what}.to_dask_array(lengths=True)"
-        elif is_into_lazyframe(part):
+        elif isinstance(part, loaded("polars.LazyFrame")):
             give = f"{what}.collect()"
         elif is_sparse(part):
             give = f"{what}.toarray()"
