@@ -112,7 +112,7 @@ def compare(example: int, sphere: Sphere, group: Group, most: int) -> GroupRow:
     predict, prediction = timed(lambda: model.predict(new))
     scale = np.abs(prediction).max()
     words = [group.word(rng)(new) for _ in range(5)]
-    evaluation, coefficients = timed(lambda: plain_projection(basis, x, y))
+    evaluation, coefficients = timed(lambda: plain_projection(basis, x, y - y.mean()))
     averaged, averaging, mean = average(basis, coefficients, group, new)
     return GroupRow(
         example=example,
@@ -129,7 +129,7 @@ def compare(example: int, sphere: Sphere, group: Group, most: int) -> GroupRow:
         evaluation=evaluation,
         averaged=averaged,
         averaging=averaging,
-        difference=np.nan if mean is None else np.abs(mean - prediction).max() / scale,
+        difference=np.nan if mean is None else np.abs(mean + y.mean() - prediction).max() / scale,
         invariance=max(np.abs(model.predict(moved) - prediction).max() for moved in words) / scale,
     )
 
