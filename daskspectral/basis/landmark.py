@@ -50,7 +50,7 @@ class OpenKernel(Written, Parameterised, GivenFunctions):
     def _name_kernel(self) -> None:
         """Put the kernel in the place of its name. Raises TypeError or ValueError for what is none."""
         if not (isinstance(self.kernel, str) and self.kernel == "auto"):
-            self._set(kernel=named(self.kernel))
+            object.__setattr__(self, "kernel", named(self.kernel))
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +205,7 @@ class LandmarkBasis(Basis):
         if not valid.all():
             raise ValueError(f"landmarks must be finite; row {int(np.argmin(valid))} holds NaN or infinity")
         self.kernel.embedded(landmarks[:1])  # raises ValueError for another number of columns than it has periods
-        self._set(landmarks=landmarks)
+        object.__setattr__(self, "landmarks", landmarks)
 
     @property
     def size(self) -> int:
@@ -321,7 +321,10 @@ class LandmarkBasis(Basis):
 
     def _of(self, kernel: Kernel, landmarks: Array) -> LandmarkBasis:
         found = object.__new__(LandmarkBasis)  # these landmarks were checked, and may lie on a device
-        return found._set(kernel=kernel, landmarks=landmarks, centered=self.centered)
+        object.__setattr__(found, "kernel", kernel)
+        object.__setattr__(found, "landmarks", landmarks)
+        object.__setattr__(found, "centered", self.centered)
+        return found
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         family = _family(self.kernel)
@@ -331,7 +334,7 @@ class LandmarkBasis(Basis):
         if isinstance(self.kernel, RadialKernel):
             return RadialGradientSum(self.kernel, self.centred, dtype, arena)
         if isinstance(self.kernel, DotKernel):
-            return DotGradientSum(self.centred, dtype, arena)
+            return DotGradientSum(self.kernel, self.centred, dtype, arena)
         if isinstance(self.kernel, Mahalanobis) and isinstance(self.kernel.inner, RadialKernel):
             return RadialGradientSum(self.kernel.inner, self.metric.centred, dtype, arena)
         return None
@@ -475,25 +478,31 @@ class _RadialEvaluation(_ProfileEvaluation):
 
 
 class _DotEvaluation(_ProfileEvaluation):
-    """q(s) and q'(s), s = x.y."""
+    """q(s) and q'(s) / slope, s = x.y."""
 
     def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool):
         super().__init__(basis, block, gradient, slopes=gradient)
         kernel = basis.kernel
         assert isinstance(kernel, DotKernel)
-        dtype = block.dtype
+        self.kernel, dtype = kernel, block.dtype
+        rate, offset = kernel.affine if gradient else (1.0, 0.0)
         points = block.x - basis.centre if basis.centre.any() else block.x
-        points, left = (part.astype(dtype, copy=False) for part in (points, basis.centred))
+        left = basis.centred if rate == 1 else rate * basis.centred
+        if offset:
+            points = np.column_stack([points, filled(len(points), 1, points)])
+            left = np.column_stack([left, filled(basis.size, offset, left)])
+        points, left = (part.astype(dtype, copy=False) for part in (points, left))
         for panel in self._products(left, points.T):
-            kernel.profile(self.s[panel], 0, self.q[panel])
-            if self.t is not None:
-                kernel.profile(self.s[panel], 1, self.t[panel])
+            if self.t is None:
+                kernel.profile(self.s[panel], 0, self.q[panel])
+            else:
+                kernel.pair(self.s[panel], self.q[panel], self.t[panel])
             self._weigh(panel)
 
     def along(self, direction: Array) -> Array:
         if self.t is None:
             return super().along(direction)
-        y = self.basis.centred.astype(self.block.dtype, copy=False)
+        y = (self.kernel.slope * self.basis.centred).astype(self.block.dtype, copy=False)
         return self._along(y, direction.astype(self.block.dtype, copy=False), None, self.t)
 
 
@@ -585,8 +594,8 @@ class RadialGradientSum:
 class DotGradientSum:
     """L = (q'(X) q'(X)^T) o (Y Y^T) (Algorithm 2)."""
 
-    def __init__(self, landmarks: Array, dtype: Any, arena: Arena):
-        self.landmarks = landmarks
+    def __init__(self, kernel: DotKernel, landmarks: Array, dtype: Any, arena: Arena):
+        self.landmarks, self.slope = landmarks, kernel.slope
         self.g = arena.zeros((len(landmarks), len(landmarks)))
         self.buffer, self.device = arena.get("product", self.g.shape, dtype), arena.device
 
@@ -594,7 +603,7 @@ class DotGradientSum:
         self.device.add_square(self.g, evaluation.t, self.buffer)
 
     def result(self, gram: Array) -> Array:
-        found: Array = self.g * (self.landmarks @ self.landmarks.T)
+        found: Array = self.slope**2 * self.g * (self.landmarks @ self.landmarks.T)
         return found
 
 

@@ -31,6 +31,21 @@ class DotKernel(ProfileKernel):
     def order(self) -> float:
         return math.inf
 
+    @property
+    def affine(self) -> tuple[float, float]:
+        """(a, b): `pair` takes u = a t + b."""
+        return 1.0, 0.0
+
+    @property
+    def slope(self) -> float:
+        """A constant factor of q' that `pair` leaves out."""
+        return 1.0
+
+    def pair(self, u: Array, q: Array, dq: Array) -> None:
+        """q(t) and q'(t) / slope, u = a t + b (`affine`), into two buffers."""
+        self.profile(u, 0, q)
+        self.profile(u, 1, dq)
+
     def argument(self, x: Array, y: Array) -> Array:
         return y @ x.T
 
@@ -90,6 +105,18 @@ class Polynomial(DotKernel):
         if order:
             out *= math.perm(degree, order) * rate**order
         return out
+
+    @property
+    def affine(self) -> tuple[float, float]:
+        return 1 / self.scale**2, self.offset
+
+    @property
+    def slope(self) -> float:
+        return int(self.degree) / self.scale**2
+
+    def pair(self, u: Array, q: Array, dq: Array) -> None:
+        power_into(u, int(self.degree) - 1, dq)
+        np.multiply(u, dq, out=q)
 
 
 @dataclass
