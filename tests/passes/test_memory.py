@@ -81,7 +81,6 @@ def test_the_peak_of_reading_is_predicted(
     if make is not None:
         make(np.random.default_rng(0).standard_normal((ROWS, COLUMNS)))
     words = [sys.executable, "-c", CHILD, x, str(scale), str(folds)]
-    peaks: list[float] = []
-    while len(peaks) < 3 and not any(0.85 < peak < 1.15 for peak in peaks):  # a crowded machine reads ahead less
-        peaks.append(float(subprocess.run(words, capture_output=True, text=True, check=True).stdout))
-    assert any(0.85 < peak < 1.15 for peak in peaks), peaks
+    # dask's nannies leave their setting of malloc in the environment of the process that starts them
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
+    assert 0.8 < float(subprocess.check_output(words, env=environment, text=True)) < 1.2
