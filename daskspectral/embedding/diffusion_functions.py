@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from daskspectral.embedding.problems import CUT
 from daskspectral.kernels import Kernel
 from daskspectral.registry import Registered
-from daskspectral.solve.whitening import symmetric_part, whiten
+from daskspectral.solve.whitening import eigh, symmetric_part, whiten
 
 Array = NDArray[np.floating[Any]]
 
@@ -159,7 +159,7 @@ def landmark_map(
     sigma = functions.second
     mass = float(sigma @ sigma)
     deflated = _projected(_projected(gram, sigma).T, sigma)
-    values, vectors = scipy.linalg.eigh(symmetric_part(deflated))
+    values, vectors = eigh(symmetric_part(deflated))
     leading, found = _leading(values, vectors, count)
     weights = _projected(found, sigma) * leading ** (time - 0.5)
     return leading, replace(functions, weights=weights, mass=None if symmetric else mass)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from daskspectral.embedding.diffusion_functions import point_blocks
 from daskspectral.kernels import Kernel
 from daskspectral.kernels.base import MultiIndex
-from daskspectral.solve.whitening import fix_signs, symmetric_part
+from daskspectral.solve.whitening import eigh, fix_signs, symmetric_part
 
 Array = NDArray[np.floating[Any]]
 
@@ -61,7 +61,7 @@ class KernelisedProblem:
         """
         counts = np.ones(len(d)) if counts is None else np.asarray(counts, dtype=float)
         weights = np.sqrt(counts)
-        values, vectors = scipy.linalg.eigh(symmetric_part(gram) * np.outer(weights, weights))
+        values, vectors = eigh(symmetric_part(gram) * np.outer(weights, weights))
         if values[0] < -1e-8 * max(values[-1], 0.0) or not values[-1] > 0:
             raise ValueError(
                 f"expected a positive semi-definite kernel, received eigenvalues from {values[0]:.3g} to "
@@ -277,7 +277,7 @@ class LearnedKernel(Kernel):
     ) -> tuple[Array, LearnedKernel]:
         """The eigenvalues of B' (r,), descending, and the kernel of the solution, from the distinct points (m, d)."""
         outer = problem.roots[:, None] * solution.inner * problem.roots
-        values, vectors = scipy.linalg.eigh(symmetric_part(outer))
+        values, vectors = eigh(symmetric_part(outer))
         values, vectors = values[::-1], vectors[:, ::-1]
         rank = int(np.count_nonzero(values > RANK_CUT * values[0]))
         weights = np.sqrt(problem.counts)[:, None]

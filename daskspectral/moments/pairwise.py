@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
+
+from daskspectral.solve.whitening import eigh
 
 Array = NDArray[np.floating[Any]]
 Sums = Mapping[str, Array]
@@ -78,7 +79,7 @@ class Pairs:
         covariance = self._about(sums, sums) / sums[PRESENT]
         if not clip:
             return {**sums, **self._joined(sums, covariance, _means(sums))}
-        values, vectors = scipy.linalg.eigh(covariance)
+        values, vectors = eigh(covariance)
         negative = values < 0
         covariance -= (vectors[:, negative] * values[negative]) @ vectors[:, negative].T
         total = np.abs(values).sum()

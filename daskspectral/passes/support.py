@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Self, final
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from daskspectral.basis import EquivariantBasis, InvariantBasis
@@ -16,6 +15,7 @@ from daskspectral.kernels.embedded import EmbeddedKernel
 from daskspectral.manifolds import Manifold
 from daskspectral.passes.apply import Guessed
 from daskspectral.registry import Registered
+from daskspectral.solve.whitening import eigh
 
 Array = NDArray[Any]
 FUNCTIONS = 100  # by which rows are judged
@@ -43,7 +43,7 @@ class Coverage(Registered):
     def of(cls, basis: InvariantBasis | EquivariantBasis, gram: Array, rows: float) -> Coverage:
         """By whole levels of at most 100 functions, each with 10 rows; `gram` (p, p) is the mean of u u^T over rows."""
         size = leading(basis, max(1, min(FUNCTIONS, int(rows / ROWS_OF_A_FUNCTION))))
-        values, vectors = scipy.linalg.eigh(gram[:size, :size])
+        values, vectors = eigh(gram[:size, :size])
         return cls(vectors.T / np.sqrt(np.maximum(values, FLOOR * values[-1]))[:, None], float(rows))
 
     def leverage(self, feature: Array, components: int = 1) -> Array:

@@ -160,7 +160,7 @@ class Pencil:
             theta, vectors = scipy.linalg.eigh(inner, outer, driver="gvd")
         except scipy.linalg.LinAlgError:  # directions that this part does not see, and no penalty holds
             inverse = unit_root(outer, 0.0, PART_ROUNDING)[0]
-            theta, vectors = scipy.linalg.eigh(symmetric_part(inverse.T @ inner @ inverse))
+            theta, vectors = eigh(symmetric_part(inverse.T @ inner @ inverse))
             vectors = inverse @ vectors
         some = slice(-1, -1 - ritz_size(self.count), -1)
         theta, vectors = theta[some], vectors[:, some]

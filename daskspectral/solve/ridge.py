@@ -16,7 +16,7 @@ import scipy.linalg
 import scipy.optimize
 from numpy.typing import NDArray
 
-from daskspectral.solve.whitening import at_unit_diagonal, inverse_root, resolve_cut, symmetric_part, whiten
+from daskspectral.solve.whitening import at_unit_diagonal, eigh, inverse_root, resolve_cut, symmetric_part, whiten
 
 Array = NDArray[np.floating[Any]]
 
@@ -349,7 +349,7 @@ class _Pencil:
         total = form + anchor * penalty
         whitening = whiten(total, cut)
         w = whitening.matrix
-        seen, turned = scipy.linalg.eigh(symmetric_part(w.T @ form @ w))
+        seen, turned = eigh(symmetric_part(w.T @ form @ w))
         z = w @ turned
         rounding = 0.1 * cut * whitening.spectrum[0] * (np.diag(total) @ z**2)
         z, seen = z[:, seen > rounding], seen[seen > rounding]

@@ -59,7 +59,10 @@ def eigh(matrix: Any, driver: Driver = None) -> tuple[Array, Any]:
     """
     device = _device.get()
     if not device.accelerated or len(matrix) <= LARGE:
-        values, vectors = scipy.linalg.eigh(matrix, driver=driver)
+        try:
+            values, vectors = scipy.linalg.eigh(matrix, driver=driver)
+        except np.linalg.LinAlgError:  # the default, "evr", gives up on some clusters of equal eigenvalues
+            values, vectors = scipy.linalg.eigh(matrix, driver="evd")
         return values, vectors
     with device.guarded():
         values, vectors = np.linalg.eigh(device.put(matrix))

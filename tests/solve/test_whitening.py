@@ -5,6 +5,7 @@ import pytest
 import scipy.linalg
 
 from daskspectral.solve import whiten
+from daskspectral.solve.whitening import eigh
 from tests.solve.common import Array, skew, spd
 
 
@@ -71,3 +72,19 @@ def test_functions_that_the_cut_may_not_take_away() -> None:
         assert w.shape == (3, rank)
         np.testing.assert_allclose(np.abs(w[:, 0]), [0, 1, 0])
     assert whiten(np.ones((2, 2)), 0.0, np.array([True, False])).rank == 1  # nothing is left of the other
+
+
+def test_a_driver_that_gives_up_gives_way_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    solve, tried = scipy.linalg.eigh, []
+
+    def fragile(matrix: Array, driver: str | None = None) -> tuple[Array, Array]:
+        tried.append(driver)
+        if driver is None:  # as on some clusters of equal eigenvalues, now and then
+            raise scipy.linalg.LinAlgError("Internal Error.")
+        return solve(matrix, driver=driver)
+
+    monkeypatch.setattr(scipy.linalg, "eigh", fragile)
+    values, vectors = eigh(np.diag([3.0, 1.0, 1.0]))
+    np.testing.assert_allclose(values, [1, 1, 3])
+    np.testing.assert_allclose(np.abs(vectors[0]), [0, 0, 1], atol=1e-15)
+    assert tried == [None, "evd"]
