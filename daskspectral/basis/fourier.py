@@ -17,7 +17,7 @@ from daskspectral.forms import Atom
 from daskspectral.kernels import Gaussian, Kernel
 from daskspectral.kernels.base import number
 from daskspectral.kernels.radial import HalfIntegerBessel
-from daskspectral.validation import POSITIVE, check_integer, check_number
+from daskspectral.validation import POSITIVE, check_integer, check_number, check_type
 
 PANEL_BYTES = 1 << 17  # of one of the two buffers of angles
 MOST_WAVES = 100_000
@@ -74,8 +74,7 @@ class FourierBasis(Basis):
         degrees of freedom, divided by scale; Exponential has one degree, a Cauchy distribution. Raises ValueError for
         other kernels, and for an odd p.
         """
-        if not isinstance(kernel, Kernel):
-            raise TypeError(f"kernel must be one of daskspectral.kernels, such as Gaussian(1.0); it is {kernel!r}")
+        check_type("kernel", kernel, Kernel, "one of daskspectral.kernels, such as Gaussian(1.0)")
         dimension, p = check_integer("dimension", dimension), check_integer("p", p, 2)
         if p % 2:
             raise ValueError(f"p is even, a cosine and a sine for each frequency; it is {p}")

@@ -19,7 +19,7 @@ from daskspectral.forms import Atom
 from daskspectral.manifolds import Eigenspace, Manifold
 from daskspectral.manifolds.eigenspace import Functions
 from daskspectral.manifolds.product import slices_of
-from daskspectral.validation import check_integer
+from daskspectral.validation import check_integer, check_type
 
 _BUILDING = threading.RLock()  # eigenspaces are built once, however many threads ask
 
@@ -111,8 +111,7 @@ class HarmonicBasis(LevelBasis):
     """The eigenspaces that were needed or given."""
 
     def __init__(self, manifold: Manifold, count: int, *, tolerance: float = 1e-5):
-        if not isinstance(manifold, Manifold):
-            raise TypeError(f"HarmonicBasis takes a manifold of daskspectral.manifolds; got {manifold!r}")
+        check_type("manifold", manifold, Manifold, "one of daskspectral.manifolds, such as Sphere(3)")
         count = check_integer("count", count)
         if not tolerance > 0:
             raise ValueError(f"tolerance, a distance to the manifold, is a positive number; it is {tolerance!r}")

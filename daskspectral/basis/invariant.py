@@ -22,9 +22,16 @@ from daskspectral.manifolds.eigenspace import Combination, Functions, Matrix
 from daskspectral.manifolds.interval import LegendreSpace
 from daskspectral.manifolds.invariants import equivariant_coefficients
 from daskspectral.manifolds.product import TensorFunctions
+from daskspectral.validation import check_type
 
 MOST_COST = 2e8  # of `Invariants.cost`: some seconds
 MOST_LEVELS = 1000
+
+
+def _check(harmonic: Any, group: Any) -> None:
+    """Raise ParameterError for anything but a harmonic basis and a group."""
+    check_type("harmonic", harmonic, HarmonicBasis, "a HarmonicBasis")
+    check_type("group", group, Group, "one of daskspectral.groups, such as Permutations(3)")
 
 
 @final
@@ -60,10 +67,7 @@ class InvariantBasis(LevelBasis):
     _invariants: Invariants
 
     def __init__(self, harmonic: HarmonicBasis, group: Group):
-        if not isinstance(harmonic, HarmonicBasis) or not isinstance(group, Group):
-            raise TypeError(
-                f"InvariantBasis takes a HarmonicBasis and a group of daskspectral.groups; got {harmonic!r}, {group!r}"
-            )
+        _check(harmonic, group)
         invariants = Invariants.of(harmonic.manifold, group)
         self._of(invariants, group, harmonic.count, harmonic.tolerance, harmonic.number)
 
@@ -217,11 +221,7 @@ class EquivariantBasis(LevelBasis):
     """Of each level of the harmonic basis the r matrices A, row by row, side by side: (m k, r); sparse on tori."""
 
     def __init__(self, harmonic: HarmonicBasis, group: Group, representation: Representation):
-        if not isinstance(harmonic, HarmonicBasis) or not isinstance(group, Group):
-            raise TypeError(
-                f"EquivariantBasis takes a HarmonicBasis and a group of daskspectral.groups; got {harmonic!r}, "
-                f"{group!r}"
-            )
+        _check(harmonic, group)
         group.check(harmonic.manifold)
         pairs, k = representation.pairs(group), representation.components(group)
         found = (equivariant_coefficients(space, pairs, k) for space in harmonic.levels)

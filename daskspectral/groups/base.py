@@ -56,11 +56,7 @@ class Group(Registered, ABC):
 
         Elements of the algebra must be Killing fields of it whose flows close at 2π (`Manifold.check_killing`).
         """
-        if self.dimension != manifold.ambient:
-            raise ValueError(
-                f"{manifold!r} has {manifold.ambient} coordinates, and {self!r} acts on {self.dimension}; give a group "
-                f"that acts on {manifold.ambient}"
-            )
+        manifold.check_size(self.dimension, f"group {self!r}")
         moves: list[tuple[str, Isometry | KillingField]] = []
         moves += [(f"generator {number}", g) for number, g in enumerate(self.generators)]
         moves += [(f"element {number} of the algebra", field) for number, field in enumerate(self.algebra)]

@@ -12,7 +12,7 @@ import numpy as np
 
 from daskspectral.errors import ParameterError
 from daskspectral.kernels.base import LEAST_SCALE, Array, Kernel, MultiIndex
-from daskspectral.validation import is_number
+from daskspectral.validation import check_number, check_type
 
 
 @dataclass
@@ -95,9 +95,7 @@ class EmbeddedKernel(Kernel):
             )
 
     def check(self) -> None:
-        given: Any = self.kernel
-        if not isinstance(given, Kernel):
-            raise ValueError(f"{type(self).__name__} takes a kernel, such as Gaussian(1.0); it got {given!r}")
+        check_type("kernel", self.kernel, Kernel, "one of daskspectral.kernels, such as Gaussian(1.0)")
 
 
 @dataclass
@@ -169,13 +167,11 @@ class Periodic(EmbeddedKernel):
         super().check()
         periods: Any = self.periods
         if not isinstance(periods, (tuple, list)) or all(p is None for p in periods):
-            raise ValueError(
-                "Periodic takes one period or None for each column, such as (6.28, None), and one period at least; it "
-                f"got {periods!r}"
-            )
+            expected = "one period or None for each column, such as (6.28, None), and one period at least"
+            raise ParameterError("periods", expected, periods)
         for period in periods:
-            if period is not None and not (is_number(period) and LEAST_SCALE < period < 1 / LEAST_SCALE):
-                raise ParameterError("periods", "positive numbers in the units of their columns", period)
+            if period is not None:
+                check_number("periods", period, f"({LEAST_SCALE:g}, {1 / LEAST_SCALE:g})")
 
     def embedded(self, x: Array) -> Array:
         """e(x) (c, e), in float64."""

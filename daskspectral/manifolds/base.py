@@ -191,11 +191,7 @@ class Manifold(Registered, ABC):
 
         Raises ValueError for a count above a million.
         """
-        count = check_integer("count", count, 0)
-        if count > MOST_FUNCTIONS:
-            raise ValueError(
-                f"expected a count of {MOST_FUNCTIONS} eigenfunctions at most, received {count}; ask for fewer"
-            )
+        count = check_integer("count", count, 0, MOST_FUNCTIONS)
         level = total = 0
         while (total := total + self.multiplicity(level)) <= count:
             level += 1
@@ -208,7 +204,7 @@ class Manifold(Registered, ABC):
         The matrix must be orthogonal to 1e-11, and on an embedded manifold keep points of the manifold on it (32 are
         tried).
         """
-        self._check_size(g.size, "group")
+        self.check_size(g.size, "group")
         fault = orthogonal_fault(g) or self._fault(g)
         if fault is not None:
             raise ValueError(f"expected an isometry of {self!r}: {fault}")
@@ -220,7 +216,7 @@ class Manifold(Registered, ABC):
         The matrix X must be antisymmetric to 1e-11 with eigenvalues i times integers, and 2π b whole `periods`, both to
         1e-6. On an embedded manifold the field must be tangential.
         """
-        self._check_size(field.size, "field")
+        self.check_size(field.size, "field")
         fault = field.fault
         if fault is None and (moved := self._fault(field.flow(1.0))) is not None:
             fault = f"its flow at s = 1 is no isometry: {moved}"
@@ -228,7 +224,9 @@ class Manifold(Registered, ABC):
         if fault is not None:
             raise ValueError(f"expected a Killing field of {self!r}: {fault}")
 
-    def _check_size(self, size: int, what: str) -> None:
+    @final
+    def check_size(self, size: int, what: str) -> None:
+        """Raise ValueError if `what`, as the message calls it, acts on another number of coordinates."""
         if size != self.ambient:
             raise ValueError(
                 f"{self!r} has {self.ambient} coordinates, and the {what} acts on {size}; give one that acts on "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from daskspectral.manifolds.base import Array, Flat, Manifold, bounds_of, sides_
 from daskspectral.manifolds.eigenspace import LARGEST, Eigenspace, Floats, IndexLevels, Integers, sums_within
 from daskspectral.manifolds.invariants import Move, orbits, places
 from daskspectral.manifolds.isometry import Isometry, KillingField
+from daskspectral.validation import check_integer
 
 
 class Torus(Manifold):
@@ -75,9 +75,7 @@ class FlatTorus(Torus):
     m: int
 
     def __post_init__(self) -> None:
-        self._set(m=operator.index(self.m))
-        if self.m < 1:
-            raise ValueError(f"expected m >= 1 circles, received m={self.m}")
+        self._set(m=check_integer("m", self.m))
 
     @property
     def ambient(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
@@ -14,6 +13,7 @@ from daskspectral.errors import PointError
 from daskspectral.manifolds.base import Array, Manifold
 from daskspectral.manifolds.isometry import Isometry
 from daskspectral.registry import Function
+from daskspectral.validation import check_integer, check_type
 
 
 @final
@@ -40,13 +40,9 @@ class Implicit(Manifold):
     _codimension: int
 
     def __init__(self, normals: Callable[[Array], NDArray[Any]], ambient: int, codimension: int = 1) -> None:
-        if not callable(normals):
-            raise ValueError(f"expected a function normals(x), received {type(normals).__name__}")
-        ambient, codimension = operator.index(ambient), operator.index(codimension)
-        if not 1 <= codimension < ambient:
-            raise ValueError(
-                f"expected 1 <= codimension < ambient, received codimension={codimension}, ambient={ambient}"
-            )
+        check_type("normals", normals, Callable, "a function of points (c, d)")
+        ambient = check_integer("ambient", ambient, 2)
+        codimension = check_integer("codimension", codimension, 1, ambient - 1)
         self._set(_function=normals, _ambient=ambient, _codimension=codimension)
 
     def __repr__(self) -> str:

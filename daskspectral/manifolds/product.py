@@ -28,6 +28,7 @@ from daskspectral.manifolds.eigenspace import (
     sums_within,
 )
 from daskspectral.manifolds.isometry import Isometry, KillingField
+from daskspectral.validation import check_type
 
 Levels = tuple[int, ...]
 """A level of each factor."""
@@ -57,9 +58,8 @@ class Product(Manifold):
     second: Manifold
 
     def __post_init__(self) -> None:
-        for factor in (self.first, self.second):
-            if not isinstance(factor, Manifold):
-                raise TypeError(f"expected two manifolds such as Sphere(3), received {factor!r}")
+        for name in ("first", "second"):
+            check_type(name, getattr(self, name), Manifold, "a manifold, such as Sphere(3)")
 
     @property
     def ambient(self) -> int:

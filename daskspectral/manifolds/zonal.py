@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -19,6 +18,7 @@ from daskspectral.manifolds.base import Array, Manifold
 from daskspectral.manifolds.eigenspace import Eigenspace
 from daskspectral.manifolds.flat_torus import FlatTorus, WaveSpace
 from daskspectral.manifolds.isometry import Isometry, KillingField
+from daskspectral.validation import check_integer
 
 _KEPT = 1e-7  # of a kernel's mean: pivots above belong to functions
 _ROUNDING = 1e-9  # those below do not
@@ -46,9 +46,7 @@ class Sphere(Manifold):
     d: int
 
     def __post_init__(self) -> None:
-        self._set(d=operator.index(self.d))
-        if self.d < 2:
-            raise ValueError(f"expected d >= 2, the coordinates of the sphere S^(d-1), received d={self.d}")
+        self._set(d=check_integer("d", self.d, 2))
 
     def __repr__(self) -> str:
         return "Circle()" if self.d == 2 else f"Sphere(d={self.d})"
@@ -62,17 +60,10 @@ class Sphere(Manifold):
         return self.d - 1
 
     def _normals(self, x: Array) -> Array:
-        radius = np.linalg.norm(x, axis=1, keepdims=True)
-        if not radius.all():
-            raise PointError(f"expected points of {self!r}, received the origin in", int(radius.argmin()), "")
-        normal: Array = x / radius
-        return normal[None]
+        return projected(x)[0][None]
 
     def _tangents(self, x: Array) -> Array | None:
-        if self.d > 2:
-            return None
-        normal = self._normals(x)
-        return np.stack([-normal[..., 1], normal[..., 0]], axis=-1)
+        return FlatTorus(1).tangents(x) if self.d == 2 else None
 
     def _distance(self, x: Array) -> Array:
         off: Array = np.abs(np.linalg.norm(x, axis=1) - 1)

@@ -16,6 +16,7 @@ from daskspectral.operators.density import Density
 from daskspectral.operators.weights import banded_squares
 from daskspectral.registry import Written
 from daskspectral.solve import Solver, Symmetric
+from daskspectral.validation import check_type
 
 Array = NDArray[np.floating[Any]]
 
@@ -338,7 +339,6 @@ def chosen_solver(solver: str | Solver, form: Form) -> Solver:
 
 def check_form(form: Any, symmetric: bool = False) -> None:
     """Raise TypeError for anything but a form, ValueError for a form that is not symmetric but must be."""
-    if not isinstance(form, Form):
-        raise TypeError(f"a form is a function H(f, g, x) decorated with @form; got {form!r}")
+    check_type("form", form, Form, "a function H(f, g, x) decorated with @form")
     if symmetric:
         chosen_solver(Symmetric(), form)

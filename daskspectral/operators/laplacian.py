@@ -8,13 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from daskspectral.errors import ParameterError
 from daskspectral.forms import Form, dirichlet, tangential_dirichlet
 from daskspectral.manifolds import Manifold
 from daskspectral.operators.base import Array, Operator
 from daskspectral.operators.density import CLIP, Density, estimate_density
 from daskspectral.operators.weights import row_weights
-from daskspectral.validation import check_number
+from daskspectral.validation import check_number, check_type
 
 OFF = "squared distance from the manifold"
 FARTHEST = 0.25  # farther off the manifold, in its own units, a row is no noise but an error
@@ -64,9 +63,8 @@ class Laplacian(Operator):
     name = "laplacian"
 
     def __post_init__(self) -> None:
-        manifold: Any = self.manifold
-        if manifold is not None and not isinstance(manifold, Manifold):
-            raise ParameterError("manifold", "one of daskspectral.manifolds, such as Sphere(3)", manifold)
+        if self.manifold is not None:
+            check_type("manifold", self.manifold, Manifold, "one of daskspectral.manifolds, such as Sphere(3)")
         if not isinstance(self.density, Density):
             check_number("density", self.density, "[0, 1]")
         check_number("clip", self.clip, "[0, 0.5)")

@@ -29,6 +29,7 @@ from daskspectral.testing.compare import (
     require,
     spread,
 )
+from daskspectral.validation import check_type
 
 SINGLE = 1e-3  # relative, of values in float32
 
@@ -57,8 +58,7 @@ def check_basis(basis: Basis, x: ArrayLike | None = None, *, random_state: int =
     ...
     AssertionError: ...
     """
-    if not isinstance(basis, Basis):
-        raise TypeError(f"check_basis takes a basis of daskspectral.basis or a subclass of Basis; got {basis!r}")
+    check_type("basis", basis, Basis, "one of daskspectral.basis, or a subclass of Basis")
     rng = np.random.default_rng(random_state)
     points = draw_points(x, basis.dimension, rng)
     shape, wanted = basis.values(points).shape, (basis.size, len(points))
@@ -189,8 +189,7 @@ def check_kernel(kernel: Kernel, d: int = 3, *, x: ArrayLike | None = None, rand
     ...
     AssertionError: ...
     """
-    if not isinstance(kernel, Kernel):
-        raise TypeError(f"check_kernel takes a kernel of daskspectral.kernels or a subclass of Kernel; got {kernel!r}")
+    check_type("kernel", kernel, Kernel, "one of daskspectral.kernels, or a subclass of Kernel")
     rng = np.random.default_rng(random_state)
     points = draw_points(x, d, rng)
     if kernel.needs_median:

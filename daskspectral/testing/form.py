@@ -16,6 +16,7 @@ from daskspectral.kernels.base import MultiIndex, unit_index
 from daskspectral.moments import Measure
 from daskspectral.testing.basis import derivative, feature
 from daskspectral.testing.compare import EXACT, Array, check_copies, compare, require, two_axes
+from daskspectral.validation import check_type
 
 ROWS = 9
 CHUNKINGS = 5
@@ -48,8 +49,7 @@ def check_form(
     ...     return inner(grad(f), grad(g)) + inner(f, g, weight=x.potential)
     >>> dsp.testing.check_form(schroedinger)
     """
-    if not isinstance(form, Form):
-        raise TypeError(f"check_form takes a form: a function H(f, g, x) decorated with @form; got {form!r}")
+    check_type("form", form, Form, "a function H(f, g, x) decorated with @form")
     rng = np.random.default_rng(random_state)
     given = {name: np.array(values, dtype=float) for name, values in (fields or {}).items()}
     d = left.dimension if left is not None else _dimension(form, given)
