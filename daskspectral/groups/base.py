@@ -78,10 +78,9 @@ class Group(Registered, ABC):
         return result
 
 
-@final
 @dataclass(frozen=True, eq=False, repr=False)
 class Generated(Group):
-    """The group that groups and isometries of the same coordinates generate together; its order is not known.
+    """The group that groups, isometries and flows of the same coordinates generate together; its order is not known.
 
     Raises ValueError for parts of different dimensions, or none.
 
@@ -93,23 +92,24 @@ class Generated(Group):
     5
     """
 
-    expects: ClassVar = {"parts": (Group, Isometry)}
+    expects: ClassVar = {"parts": (Group, Isometry, KillingField)}
 
-    parts: tuple[Group | Isometry, ...]
+    parts: tuple[Part, ...]
     name: str | None = None
 
-    def __init__(self, parts: Sequence[Group | Isometry], name: str | None = None):
-        if not parts or not all(isinstance(part, (Group, Isometry)) for part in parts):
+    def __init__(self, parts: Sequence[Part], name: str | None = None):
+        if not parts or not all(isinstance(part, (Group, Isometry, KillingField)) for part in parts):
             raise ValueError(f"Generated takes a list of groups and isometries, at least one; received {parts!r}")
         sizes = {part.dimension if isinstance(part, Group) else part.size for part in parts}
         if len(sizes) > 1:
-            raise ValueError(f"the parts of Generated act on the same coordinates; they act on {sorted(sizes)} of them")
+            what = type(self).__name__
+            raise ValueError(f"the parts of {what} act on the same coordinates; they act on {sorted(sizes)} of them")
         self._set(parts=tuple(parts), name=name)
 
     def __repr__(self) -> str:
         if self.name is not None:
             return self.name
-        names = [repr(p) if isinstance(p, Group) else f"Isometry({p.size} coordinates)" for p in self.parts]
+        names = [repr(p) if isinstance(p, Group) else f"{type(p).__name__}({p.size} coordinates)" for p in self.parts]
         return f"Generated([{', '.join(names)}])"
 
     @property
@@ -119,8 +119,13 @@ class Generated(Group):
 
     @property
     def generators(self) -> tuple[Isometry, ...]:
-        return tuple(g for p in self.parts for g in (p.generators if isinstance(p, Group) else (p,)))
+        moves = (move for p in self.parts for move in (p.generators if isinstance(p, Group) else (p,)))
+        return tuple(move for move in moves if isinstance(move, Isometry))
 
     @property
     def algebra(self) -> tuple[KillingField, ...]:
-        return tuple(x for p in self.parts if isinstance(p, Group) for x in p.algebra)
+        moves = (move for p in self.parts for move in (p.algebra if isinstance(p, Group) else (p,)))
+        return tuple(move for move in moves if isinstance(move, KillingField))
+
+
+Part = Group | Isometry | KillingField

@@ -10,7 +10,7 @@ from typing import ClassVar, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from daskspectral.groups.base import Group
+from daskspectral.groups.base import Generated, Group
 from daskspectral.groups.representations import orthogonal_matrices
 from daskspectral.manifolds import Isometry, KillingField
 from daskspectral.validation import check_integer
@@ -380,8 +380,8 @@ class PhaseRotations(Group):
 
 
 @final
-@dataclass(frozen=True, eq=False, repr=False)
-class LieGroup(Group):
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class LieGroup(Generated):
     """The group of the rotations exp(s X) for antisymmetric X (k, d, d), and of isometries that it may have besides.
 
     Each X must generate a closed group of rotations, exp(2π X) = I: its eigenvalues are i times integers. Within 1e-6
@@ -398,9 +398,6 @@ class LieGroup(Group):
 
     expects: ClassVar = {"algebra": KillingField, "generators": Isometry}
 
-    _algebra: tuple[KillingField, ...]
-    _generators: tuple[Isometry, ...]
-
     def __init__(self, algebra: Sequence[ArrayLike | KillingField], generators: Sequence[ArrayLike | Isometry] = ()):
         fields = tuple(x if isinstance(x, KillingField) else KillingField(x) for x in algebra)
         isometries = tuple(g if isinstance(g, Isometry) else Isometry(g) for g in generators)
@@ -409,29 +406,14 @@ class LieGroup(Group):
                 "LieGroup takes one antisymmetric matrix or more, (k, d, d); received none: groups of isometries alone "
                 "are Orthogonal and Generated"
             )
-        sizes = {x.size for x in fields} | {g.size for g in isometries}
-        if len(sizes) > 1:
-            raise ValueError(f"the parts of LieGroup act on the same coordinates; they act on {sorted(sizes)} of them")
         for number, field in enumerate(fields):
             if (fault := field.fault) is not None:
                 raise ValueError(f"element {number} of the algebra: {fault}")
-        self._set(_algebra=tuple(_whole(field) for field in fields), _generators=isometries)
+        super().__init__([*map(_whole, fields), *isometries])
 
     def __repr__(self) -> str:
-        also = f" and {len(self._generators)} isometries" if self._generators else ""
-        return f"LieGroup({len(self._algebra)} fields{also} of {self.dimension} coordinates)"
-
-    @property
-    def dimension(self) -> int:
-        return self._algebra[0].size
-
-    @property
-    def generators(self) -> tuple[Isometry, ...]:
-        return self._generators
-
-    @property
-    def algebra(self) -> tuple[KillingField, ...]:
-        return self._algebra
+        also = f" and {len(self.generators)} isometries" if self.generators else ""
+        return f"LieGroup({len(self.algebra)} fields{also} of {self.dimension} coordinates)"
 
 
 @final
