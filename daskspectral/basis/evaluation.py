@@ -100,8 +100,7 @@ class Block:
 
     def field(self, field: Field) -> Array:
         """The values of a field, (c,), (c, d) or (c, d, d)."""
-        entries: Any = (slice(None), *field.path)
-        values: Array = self.fields[field.name][entries]
+        values: Array = field.of(self.fields)
         return values
 
     def weighted(self, values: Any) -> Array:

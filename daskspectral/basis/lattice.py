@@ -388,13 +388,11 @@ def _sampled(kernel: Kernel, lattice: FourierLattice) -> Array:
     return np.concatenate([[max(spectrum.flat[0], 0)], half, half])
 
 
+@dataclass(frozen=True, eq=False)
 class Recombined(Basis):
-    """Combinations of the functions of another basis."""
+    """Combinations of the functions of another basis, `inner`."""
 
-    @property
-    @abstractmethod
-    def of(self) -> Basis:
-        """The basis."""
+    inner: Any
 
     @abstractmethod
     def combined(self, features: Array) -> Array:
@@ -402,22 +400,22 @@ class Recombined(Basis):
 
     @property
     def dimension(self) -> int:
-        return self.of.dimension
+        return int(self.inner.dimension)
 
     @property
     def order(self) -> float:
-        return self.of.order
+        return float(self.inner.order)
 
     @property
     def description(self) -> str:
-        return self.of.description
+        return str(self.inner.description)
 
     @property
     def holds_constant(self) -> bool:
-        return self.of.holds_constant
+        return bool(self.inner.holds_constant)
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
-        return Mapped(self.of.at(block, atoms), self.combined)
+        return Mapped(self.inner.at(block, atoms), self.combined)
 
 
 @dataclass(frozen=True, eq=False)
@@ -427,32 +425,28 @@ class WeighedLattice(Recombined):
     A constant is free: its norm counts as 0.
     """
 
-    lattice: FourierLattice
+    inner: FourierLattice
     kernel: Kernel
-
-    @property
-    def of(self) -> FourierLattice:
-        return self.lattice
 
     @property
     def weights(self) -> Array:
         """S^2 (p,)."""
-        return prior_weights(self.kernel, self.lattice)
+        return prior_weights(self.kernel, self.inner)
 
     @property
     def size(self) -> int:
-        return self.lattice.size
+        return self.inner.size
 
     @property
     def description(self) -> str:
-        return f"{self.lattice.description} weighed by {self.kernel}"
+        return f"{self.inner.description} weighed by {self.kernel}"
 
     def norm(self, gram: Array) -> Array:
-        return self.lattice.norm(gram)
+        return self.inner.norm(gram)
 
     @property
     def slope_norm(self) -> float:
-        return float(self.weights @ np.sum(self.lattice.frequencies**2, axis=1)) / self.dimension
+        return float(self.weights @ np.sum(self.inner.frequencies**2, axis=1)) / self.dimension
 
     def combined(self, features: Array) -> Array:
         return np.asarray(np.sqrt(self.weights)[:, None] * features)
@@ -467,10 +461,6 @@ class SpanBasis(Recombined):
 
     inner: Basis
     matrix: NDArray[np.floating[Any]]
-
-    @property
-    def of(self) -> Basis:
-        return self.inner
 
     @property
     def size(self) -> int:

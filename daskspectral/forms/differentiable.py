@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from daskspectral.forms.expressions import Atom, Bilinear, Field, LinearFunctional
+from daskspectral.forms.expressions import Atom, Bilinear, LinearFunctional
 
 Values = Any
 """An array of JAX, or what it traces one by."""
@@ -35,7 +35,7 @@ def feature(function: Function, atom: Atom, fields: Fields) -> Values:
     numpy, points = jax().numpy, fields[atom.view]
     if atom.kind == "sum":
         terms = [(t, t.factor * feature(function, t.atom, fields)) for t in atom.terms]
-        return sum(v if t.weight is None else v * field(t.weight, fields)[:, None] for t, v in terms)
+        return sum(v if t.weight is None else v * t.weight.of(fields)[:, None] for t, v in terms)
     if atom.kind == "value":
         return function(points)
     if atom.kind == "gradient":
@@ -46,7 +46,7 @@ def feature(function: Function, atom: Atom, fields: Fields) -> Values:
         unit = numpy.array([atom.alpha], dtype=points.dtype)
         return _along(function, points, unit) if atom.order else function(points)
     assert atom.direction is not None
-    direction = field(atom.direction, fields)
+    direction = atom.direction.of(fields)
     if atom.kind == "each":
         return _along_all(function, points, numpy.moveaxis(direction, 1, 0))
     return _along(function, points, direction)
@@ -76,15 +76,10 @@ def functional_vectors(
     for factor, pairing in expression.terms:
         values = feature(function, pairing.atom, fields)
         for weight in (pairing.target, pairing.weight):
-            values = values if weight is None else values * field(weight, fields)[:, None]
+            values = values if weight is None else values * weight.of(fields)[:, None]
         values = values if weights is None else values * weights[:, None]
         total = total + factor * values.reshape(-1, parts, values.shape[1]).mean(axis=0)
     return total
-
-
-def field(wanted: Field, fields: Fields) -> Values:
-    """The values of a field, (c,), (c, d) or (c, d, d)."""
-    return fields[wanted.name][(slice(None), *wanted.path)]
 
 
 def _form(
@@ -103,7 +98,7 @@ def _form(
         b = a if left is right and product.left == product.right else feature(right, product.right, fields)
         if product.left.vector:
             a, b = (jax().numpy.moveaxis(values, 1, 0) for values in (a, b))
-        for scale in (None if product.weight is None else field(product.weight, fields), weights):
+        for scale in (None if product.weight is None else product.weight.of(fields), weights):
             a = a if scale is None else a * scale[:, None]
         a, b = (v.reshape(*v.shape[:-2], v.shape[-2] // parts, parts, v.shape[-1]) for v in (a, b))
         total = total + (factor / a.shape[-3]) * jax().numpy.einsum(indices, a, b)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -40,6 +40,10 @@ class Field(Registered):
         if self.index is None:
             return ()
         return self.index if isinstance(self.index, tuple) else (self.index,)
+
+    def of(self, fields: Mapping[str, Any]) -> Any:
+        """Return its values (c, ...) in the fields of a block."""
+        return fields[self.name][(slice(None), *self.path)]
 
     __iter__ = None
 

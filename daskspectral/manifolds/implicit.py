@@ -9,11 +9,11 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.errors import PointError
+from daskspectral.errors import ParameterError, PointError
 from daskspectral.manifolds.base import Array, Manifold
 from daskspectral.manifolds.isometry import Isometry
 from daskspectral.registry import Function
-from daskspectral.validation import check_integer, check_type
+from daskspectral.validation import check_integer
 
 
 @final
@@ -40,7 +40,8 @@ class Implicit(Manifold):
     _codimension: int
 
     def __init__(self, normals: Callable[[Array], NDArray[Any]], ambient: int, codimension: int = 1) -> None:
-        check_type("normals", normals, Callable, "a function of points (c, d)")
+        if not callable(normals):
+            raise ParameterError("normals", "a function of points (c, d)", normals)
         ambient = check_integer("ambient", ambient, 2)
         codimension = check_integer("codimension", codimension, 1, ambient - 1)
         self._set(_function=normals, _ambient=ambient, _codimension=codimension)

@@ -46,10 +46,10 @@ class ModeWeight:
 
     def of(self, fields: Mapping[str, Array]) -> Array | None:
         """The weights (c,), or (c, m) of a field of several targets; None for 1."""
-        parts = [_entries(fields, field) for field in self.fields]
+        parts = [np.asarray(field.of(fields)) for field in self.fields]
         if self.each is not None:
             u, a, v, b = self.each
-            parts.append(np.einsum("cm,cm->c", _entries(fields, u)[:, :, a], _entries(fields, v)[:, :, b]))
+            parts.append(np.einsum("cm,cm->c", u.of(fields)[:, :, a], v.of(fields)[:, :, b]))
         if not parts:
             return None
         most = max(part.ndim for part in parts)
@@ -173,11 +173,6 @@ def _sorted(fields: tuple[Field, ...]) -> tuple[Field, ...]:
 
 def _name(field: Field) -> str:
     return f"{field.name}[{', '.join(map(str, field.path))}]" if field.path else field.name
-
-
-def _entries(fields: Mapping[str, Array], field: Field) -> Array:
-    entries: Any = (slice(None), *field.path)
-    return np.asarray(fields[field.name][entries])
 
 
 Array = NDArray[np.floating[Any]]

@@ -102,7 +102,7 @@ class Weighed:
             return self.mean("form") * (-1 if self.operator.descending else 1)
         if "energy" in forms:
             return self.mean("energy")
-        w = self.basis.lattice.frequencies * self.scale[:, None]
+        w = self.basis.inner.frequencies * self.scale[:, None]
         return np.asarray(w @ w.T)  # no form tells which functions matter: smooth ones, for rows that fill the box
 
     def roughness(self, energy: Array) -> float:
@@ -142,7 +142,7 @@ class Weighed:
             theta, vectors, sigma = leading_by_cholesky(inner, outer, t, size)
         except scipy.linalg.LinAlgError:
             raise UnresolvedError(
-                f"the rows fill a small part of the box {self.basis.lattice.sides} of the lattice: give a smaller one"
+                f"the rows fill a small part of the box {self.basis.inner.sides} of the lattice: give a smaller one"
             ) from None
         seen = theta > self._blurred(vectors)
         rank = int(np.count_nonzero(seen))
@@ -158,7 +158,7 @@ class Weighed:
         By subspace iteration from what the `leading` functions of all frequencies have there; without folds.
         """
         inner, total = self._pencil
-        lattice, null = self.basis.lattice, len(span) - len(inner)
+        lattice, null = self.basis.inner, len(span) - len(inner)
         below = lattice.truncated([max(1, int(share * order)) for order in lattice.orders])
         places = lattice.places(below)[null:]
         among = np.ix_(places - null, places - null)
@@ -178,7 +178,7 @@ class Weighed:
 
     def _last_value(self, a: Array, b: Array, count: int) -> float:
         """About the last value that is wanted, from the functions of lowest frequency."""
-        order = np.argsort(np.sum(self.basis.lattice.frequencies**2, axis=1), kind="stable")[:LOWEST]
+        order = np.argsort(np.sum(self.basis.inner.frequencies**2, axis=1), kind="stable")[:LOWEST]
         few, form = a[np.ix_(order, order)], b[np.ix_(order, order)]
         white = inverse_root(few, max(1e-10, CERTAIN * self.precision))
         values = scipy.linalg.eigvalsh(white.T @ form @ white)
@@ -190,7 +190,7 @@ class Weighed:
         functions, operator = self.scale[:, None] * span, self.operator
 
         def few(sums: Arrays, _: float) -> dict[str, Array]:
-            found = expanded(self.basis.lattice, operator, sums)
+            found = expanded(self.basis.inner, operator, sums)
             found |= {name: functions.T @ found[name] @ functions for name in operator.forms}
             return found | {name: functions.T @ found[name] for name in operator.functionals}
 

@@ -55,7 +55,7 @@ class Prior(WeighedLattice):
 
 def problem_of(moments: Moments, basis: Prior, gradient_weight: float) -> RidgeProblem:
     """Return the ridge problem of modes on a weighed lattice: S F S for forms F, S b for right-hand sides b."""
-    written, scale = written_out(moments, basis.lattice), np.sqrt(basis.weights)
+    written, scale = written_out(moments, basis.inner), np.sqrt(basis.weights)
     shapes = {"gram": scale[:, None] * scale, "dirichlet": scale[:, None] * scale, "first": scale}
     shapes |= {"values": scale[:, None], "slopes": scale[:, None]}
 
@@ -105,7 +105,7 @@ def regress(
     if near != orders:
         basis = Prior(lattice.truncated(orders), chosen.kernel)
         coefficients = _direct(moments, basis, fit.alpha, gradient_weight)
-    return Regressed(fit, among_all(coefficients, moments, basis.lattice), problem, chosen)
+    return Regressed(fit, among_all(coefficients, moments, basis.inner), problem, chosen)
 
 
 def _direct(moments: Moments, basis: Prior, alpha: float, gradient_weight: float) -> Array:

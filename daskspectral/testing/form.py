@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from daskspectral.basis import Arena, Basis, Block, LandmarkBasis
+from daskspectral.basis import Basis, LandmarkBasis
 from daskspectral.forms import Atom, Field, Form
 from daskspectral.kernels import Gaussian
 from daskspectral.kernels.base import MultiIndex, unit_index
@@ -114,7 +114,7 @@ def _sum_over_rows(form: Form, left: Basis, right: Basis, batch: Mapping[str, Ar
     for factor, product in form.expression.terms:
         weight = factor * batch["weight"]
         if product.weight is not None:
-            weight = weight * _values(batch, product.weight)
+            weight = weight * product.weight.of(batch)
         fs, gs = _coordinates(left, product.left, batch), _coordinates(right, product.right, batch)
         for f, g in zip(fs, gs, strict=True):
             total += np.einsum("ik,jk,k->ij", f, g, weight)
@@ -131,23 +131,19 @@ def _coordinates(basis: Basis, atom: Atom, batch: Mapping[str, Array]) -> list[A
     if atom.kind == "sum":
         parts = []
         for t in atom.terms:
-            weight = 1.0 if t.weight is None else _values(batch, t.weight)
+            weight = 1.0 if t.weight is None else t.weight.of(batch)
             parts.append(t.factor * weight * _coordinates(basis, t.atom, batch)[0])
         return [np.sum(parts, axis=0)]
     if atom.kind in ("value", "partial"):
         return [feature(basis, batch, atom)]
     if atom.kind == "gradient":
         return [partial(unit_index(a, d)) for a in range(d)]
-    field = np.ones((len(batch["x"]), 1, 1)) * np.eye(d) if atom.direction is None else _values(batch, atom.direction)
+    field = np.ones((len(batch["x"]), 1, 1)) * np.eye(d) if atom.direction is None else atom.direction.of(batch)
     if atom.kind == "second":
         return [np.sum([field[:, a, b] * partial(two_axes(a, b, d)) for a in range(d) for b in range(d)], axis=0)]
     directions = field[:, None] if atom.kind == "along" else field
     partials = np.array([partial(unit_index(a, d)) for a in range(d)])
     return list(np.einsum("kma,aik->mik", directions, partials))
-
-
-def _values(batch: Mapping[str, Array], field: Field) -> Array:
-    return Block(batch, np.dtype(float), Arena()).field(field)
 
 
 # fields
