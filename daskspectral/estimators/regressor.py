@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from typing import Any
+from dataclasses import replace
+from typing import Any, Self
 
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.data.layout import Layout
+from daskspectral.data.source import open_regression
 from daskspectral.estimators.base import MeasuredEstimator
 from daskspectral.estimators.reading import reads
+from daskspectral.moments import Moments
+from daskspectral.operators.regression import Regression
 from daskspectral.passes.apply import Result, slopes_of
+from daskspectral.passes.folds import continued_folds
 from daskspectral.passes.functions import EquivariantValues, SpanSlopes, SpanValues
 from daskspectral.passes.score import determination
 
@@ -36,6 +41,33 @@ class Regressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+    @reads
+    def update(
+        self,
+        X: Any,
+        y: Any,
+        gradients: Any = None,
+        *,
+        sample_weight: Any = None,
+        folds: Any = None,
+        progress: bool | None = None,
+    ) -> Self:
+        """Fold in rows that were appended to X, y and gradients since they were fitted.
+
+        The functions and the scaling of columns stay; linear functions of fewer rows than columns are made of all rows
+        anew. What is summed, and `folds`, are as in `SpectralDecomposition.update`. Raises ValueError where X has no
+        more rows than before, or its first rows are not those of the fit.
+        """
+        before: Moments = self.fitted().moments_
+        measured, found = before.operator, continued_folds(before.folds, folds)
+        assert isinstance(measured, Regression)
+        labels, slopes = None if found is None else found.labels, gradients is not None
+        rows, options = self._as_fitted(X), {"weight": sample_weight, "fold": labels, "progress": progress}
+        source, operator = open_regression(rows, y, gradients=gradients, slopes=slopes, **options)
+        if operator != replace(measured, manifold=None, origin=(), unit=1.0, intercept=False):
+            raise ValueError(f"the data are for {operator}, and the model was fitted on {measured}")
+        return self._update_source(source, found)
 
     @abstractmethod
     def _predictor(self) -> tuple[SpanValues | EquivariantValues, int | None]:

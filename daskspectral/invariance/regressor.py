@@ -29,7 +29,7 @@ from daskspectral.moments import Moments
 from daskspectral.moments.counting import counted_rows
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.apply import Result
-from daskspectral.passes.folds import FoldRequest, checked_folds, continued_folds
+from daskspectral.passes.folds import FoldRequest, checked_folds
 from daskspectral.passes.functions import EquivariantValues, SpanLeverage, SpanValues
 from daskspectral.passes.parameters import sobolev_order
 from daskspectral.passes.session import Session, Training
@@ -192,7 +192,10 @@ class InvariantRegressor(Regressor):
         self._space.check()
         self._check_whole(rows)
         folds = checked_folds(self.folds)
-        source, operator = _opened(rows, y, gradients, weight, folds, progress)
+        labels, slopes = None if folds is None else folds.labels, gradients is not None
+        source, operator = open_regression(
+            rows, y, gradients=gradients, weight=weight, fold=labels, progress=progress, slopes=slopes
+        )
         if self.manifold is None:
             self._check_several(source)
         if operator.gradients:
@@ -210,31 +213,9 @@ class InvariantRegressor(Regressor):
 
         return Session(source, operator, choose, self.dtype, chosen_device(self.device), folds)
 
-    @reads
-    def update(
-        self,
-        X: Any,
-        y: Any,
-        gradients: Any = None,
-        *,
-        sample_weight: Any = None,
-        folds: Any = None,
-        progress: bool | None = None,
-    ) -> Self:
-        """Fold in rows that were appended to the data since they were fitted; the functions stay.
-
-        What is summed, and `folds`, are as in `SpectralDecomposition.update`. Raises ValueError where X has no more
-        rows than before, or its first rows are not those of the fit.
-        """
-        before: Moments = self.fitted().moments_
-        found = continued_folds(before.folds, folds)
-        source, operator = _opened(self._as_fitted(X), y, gradients, sample_weight, found, progress)
-        measured = before.operator
-        assert isinstance(measured, Regression)
-        if operator != replace(measured, manifold=None, origin=(), unit=1.0):
-            raise ValueError(f"the data are for {operator}, and the model was fitted on {before.operator}")
-        rows = before.rows
-        updated = self._update_source(source, found)
+    def _update_source(self, source: Source, folds: FoldRequest | None) -> Self:
+        rows = self.moments_.rows
+        updated = super()._update_source(source, folds)
         if self.manifold is None:
             advise_appended(source, rows, self.manifold_)
         return updated
@@ -351,11 +332,3 @@ class InvariantRegressor(Regressor):
             ["norm", *(f"{norm:.3g}" for norm in norms)],
         ]
         return {"verdict": explained(self.cv_score_, self.cv_score_error_), "facts": facts, "columns": columns}
-
-
-def _opened(
-    rows: Rows, y: Any, gradients: Any, weight: Any, folds: FoldRequest | None, progress: bool | None
-) -> tuple[Source, Regression]:
-    """The opened data of a regression, and what is measured of them."""
-    labels, slopes = None if folds is None else folds.labels, gradients is not None
-    return open_regression(rows, y, gradients=gradients, weight=weight, fold=labels, progress=progress, slopes=slopes)

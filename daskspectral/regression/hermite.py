@@ -28,7 +28,7 @@ from daskspectral.estimators.summary import chosen_facts, explained, measured_fa
 from daskspectral.moments import Moments
 from daskspectral.moments.regression import ridge_problem
 from daskspectral.operators.regression import Regression
-from daskspectral.passes.folds import FoldRequest, checked_folds, continued_folds
+from daskspectral.passes.folds import FoldRequest, checked_folds
 from daskspectral.passes.functions import SpanValues
 from daskspectral.passes.parameters import check_fit
 from daskspectral.passes.scale import centered, standardized
@@ -176,36 +176,6 @@ class HermiteRegressor(Regressor):
         self._fit_session(session, checkpoint, checkpoint_every)
         self.choice_ = replace(self.choice_, parameters={**self.choice_.parameters, "alpha": self.alpha_})
         return self
-
-    @reads
-    def update(
-        self,
-        X: Any,
-        y: Any,
-        gradients: Any = None,
-        *,
-        sample_weight: Any = None,
-        folds: Any = None,
-        progress: bool | None = None,
-    ) -> Self:
-        """Fold in rows that were appended to X, y and gradients since they were fitted.
-
-        The landmarks, or the box, and the scaling of columns stay; linear functions of fewer rows than columns are made
-        of all rows anew. What is summed, and `folds`, are as in
-        `SpectralDecomposition.update`. Raises ValueError where X has no more rows than before, or its first rows are
-        not those of the fit.
-        """
-        before: Moments = self.fitted().moments_
-        found = continued_folds(before.folds, folds)
-        labels = None if found is None else found.labels
-        source, operator = open_regression(
-            self._as_fitted(X), y, gradients=gradients, weight=sample_weight, fold=labels, progress=progress
-        )
-        measured = before.operator
-        assert isinstance(measured, Regression)
-        if operator != replace(measured, origin=(), unit=1.0, intercept=False):
-            raise ValueError(f"the data are for {operator}, and the model was fitted on {before.operator}")
-        return self._update_source(source, found)
 
     @remembered
     def fit_moments(self, moments: Moments) -> Self:
