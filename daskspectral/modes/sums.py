@@ -30,45 +30,23 @@ class ModeSum(ABC):
     The same calls give the same bits, on any thread; a sum belongs to one thread at a time.
     """
 
-    def __init__(self, orders: tuple[int, ...]):
-        self.orders = orders
-        self._weights: int | None = None
+    orders: tuple[int, ...]
 
     def add(self, angles: Array, weights: Array | None = None) -> None:
-        """Add rows: their angles t (c, d), finite, and real weights (w, c), as many in every call; None is one of 1.
+        """Add rows: their angles t (c, d), finite, and real weights (w, c); None is one of 1.
 
-        Raises ValueError for arrays of other shapes and for angles that are not finite.
+        Raises ValueError for angles of another shape, or that are not finite.
         """
         angles = tensor.checked_angles(angles, len(self.orders))
-        if weights is not None and (weights.ndim != 2 or weights.shape[1] != len(angles)):
-            raise ValueError(f"weights have shape (number of weights, {len(angles)}); these have {weights.shape}")
-        count = 1 if weights is None else len(weights)
-        if self._weights is None:
-            self._weights = count
-            self._allocate(count)
-        if count != self._weights:
-            raise ValueError(f"the sums have {self._weights} weights, in every call; this one has {count}")
-        if len(angles) and count:
+        if len(angles):
             self._add(angles, weights)
-
-    def result(self) -> ComplexArray:
-        """The sums so far, (w, 2 M_1 + 1, ..., 2 M_d + 1), index j + M; C(-j) is the conjugate of C(j) exactly.
-
-        Zeros of one weight before the first call.
-        """
-        if self._weights is None:
-            return np.zeros((1, *(2 * order + 1 for order in self.orders)), dtype=complex)
-        return self._result()
-
-    @abstractmethod
-    def _allocate(self, weights: int) -> None:
-        """Room for the sums of so many weights."""
 
     @abstractmethod
     def _add(self, angles: Array, weights: Array | None) -> None: ...
 
     @abstractmethod
-    def _result(self) -> ComplexArray: ...
+    def result(self) -> ComplexArray:
+        """The sums so far, (w, 2 M_1 + 1, ...), index j + M; C(-j) is the conjugate of C(j) exactly."""
 
 
 class MatmulSum(ModeSum):
@@ -77,21 +55,16 @@ class MatmulSum(ModeSum):
     They are made on the device of the arena, in which sums of one thread share the room for the factors.
     """
 
-    def __init__(self, orders: tuple[int, ...], arena: Arena | None = None):
-        super().__init__(orders)
-        self._arena = arena or Arena()
-        self._device = self._arena.device
-
-    def _allocate(self, weights: int) -> None:
-        self._split = split_for(self.orders, weights)
+    def __init__(self, orders: tuple[int, ...], weights: int, arena: Arena):
+        self.orders, self._device, self._split = orders, arena.device, split_for(orders, weights)
         left, right = self._split.shape
         device = self._device
         self._rows = ACCELERATOR_ROWS if device.accelerated else self._split.block_rows(weights)
-        name = f"{self.orders} {weights}"
-        self._factors: Factors = self._arena.made(
+        name = f"{orders} {weights}"
+        self._factors: Factors = arena.made(
             f"factors {name}", lambda: Factors(self._split, self._rows, weights, device)
         )
-        self._product = self._arena.made(f"product {name}", lambda: device.empty((weights * left, right)))
+        self._product = arena.made(f"product {name}", lambda: device.empty((weights * left, right)))
         self._sums = device.zeros((weights * left, right))
 
     def _add(self, angles: Array, weights: Array | None) -> None:
@@ -102,21 +75,17 @@ class MatmulSum(ModeSum):
             np.matmul(left, right.T, out=self._product)
             self._sums += self._product
 
-    def _result(self) -> ComplexArray:
+    def result(self) -> ComplexArray:
         return self._split.modes(self._device.get(self._sums).reshape(-1, *self._split.shape))
 
 
 class NufftSum(ModeSum):
     """Sums by type 1; two real weights share one complex transform, each in a unit in which neither hides the other."""
 
-    def __init__(self, orders: tuple[int, ...], eps: float, arena: Arena | None = None):
-        super().__init__(orders)
-        arena = arena or Arena()
-        self._device = arena.device
+    def __init__(self, orders: tuple[int, ...], weights: int, eps: float, arena: Arena):
+        self.orders, self._device = orders, arena.device
         self._plan = arena.made(f"plan {orders} {eps}", lambda: nufft.plan(orders, eps, arena.device))
-
-    def _allocate(self, weights: int) -> None:
-        shape = tuple(2 * order + 1 for order in self.orders)
+        shape = tuple(2 * order + 1 for order in orders)
         self._sums = self._device.zeros(((weights + 1) // 2, *shape), complex)
         self._count, self._steps, self._seen = weights, np.zeros(weights), np.zeros(weights, dtype=bool)
         self._strengths = self._device.empty(0, complex)
@@ -142,7 +111,7 @@ class NufftSum(ModeSum):
         steps = np.rint(np.log2(np.where(largest > 0, largest, 1.0))).clip(-MOST, MOST)
         changed = (largest > 0) & ((steps - self._steps > FAR) | (~self._seen & (steps < -FAR)))
         if changed.any():
-            sums = self._result()
+            sums = self.result()
             self._steps[changed] = steps[changed]
             sums = sums * np.exp2(-self._steps).reshape(-1, *[1] * len(self.orders))
             packed = sums[::2].copy()
@@ -150,7 +119,7 @@ class NufftSum(ModeSum):
             self._sums = self._device.put(packed)
         self._seen |= largest > 0
 
-    def _result(self) -> ComplexArray:
+    def result(self) -> ComplexArray:
         sums = self._device.get(self._sums)
         mirrored = np.flip(sums, axis=tuple(range(1, sums.ndim)))
         out = np.empty((2 * len(sums), *sums.shape[1:]), dtype=complex)
@@ -166,8 +135,10 @@ class NufftSum(ModeSum):
         return found * units.reshape(-1, *[1] * len(self.orders))
 
 
-def mode_sum(orders: tuple[int, ...], method: str, eps: float = 1e-9, arena: Arena | None = None) -> ModeSum:
-    """An empty sum of the modes |j_a| <= orders[a]: twice the orders of the functions.
+def mode_sum(
+    orders: tuple[int, ...], method: str, eps: float = 1e-9, arena: Arena | None = None, *, weights: int = 1
+) -> ModeSum:
+    """An empty sum of the modes |j_a| <= orders[a] of so many weights: twice the orders of the functions.
 
     "matmul" is exact to rounding; "nufft" has a relative precision of eps. Sums of one thread
     that are given an `arena` share one plan of the transform, and its grid, or the room for the products' factors. On
@@ -183,10 +154,10 @@ def mode_sum(orders: tuple[int, ...], method: str, eps: float = 1e-9, arena: Are
     >>> [f"{mode:.1f}" for mode in sums.result()[0]]
     ['1.0+1.0j', '2.0+0.0j', '1.0-1.0j']
     """
-    accelerated = arena is not None and arena.device.accelerated
-    if method == "matmul" or (accelerated and not nufft.available_there()):
-        return MatmulSum(orders, arena)
-    return NufftSum(orders, eps, arena)
+    arena = arena or Arena()
+    if method == "matmul" or (arena.device.accelerated and not nufft.available_there()):
+        return MatmulSum(orders, weights, arena)
+    return NufftSum(orders, weights, eps, arena)
 
 
 def best_method(orders: tuple[int, ...], weights: int, nufft_available: bool) -> str:

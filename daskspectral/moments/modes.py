@@ -98,14 +98,17 @@ class ModeMeasurement:
 
     def __init__(self, measure: ModeMeasure, arena: Arena):
         self._measure, self._arena = measure, arena
-        self._sum: ModeSum = mode_sum(measure.orders, str(measure.left.method), measure.left.eps, arena)
+        self._sum: ModeSum | None = None
         self._columns: list[tuple[str, tuple[int, ...], int]] = []
 
     def add(self, block: Block) -> None:
         """Add one block of rows."""
         with np.errstate(invalid="ignore"), numbered(block.fields):
-            angles = self._measure.left.angles(np.asarray(block.x, dtype=float))
-            self._sum.add(angles, self._weights(block))
+            lattice, weights = self._measure.left, self._weights(block)
+            if self._sum is None:
+                orders, count = self._measure.orders, 1 if weights is None else len(weights)
+                self._sum = mode_sum(orders, str(lattice.method), lattice.eps, self._arena, weights=count)
+            self._sum.add(lattice.angles(np.asarray(block.x, dtype=float)), weights)
         self._arena.launched()
 
     def _weights(self, block: Block) -> Array | None:
@@ -125,6 +128,8 @@ class ModeMeasurement:
 
     def result(self) -> dict[str, Array]:
         """The modes so far, (2 M_1 + 1, ...), or (m, 2 M_1 + 1, ...) of a weight of m columns, by name."""
+        if self._sum is None:
+            return {}
         found, sums, start = {}, self._sum.result(), 0
         for name, shape, count in self._columns:
             part = sums[start : start + count]
