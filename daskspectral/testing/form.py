@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from daskspectral.basis import Basis, LandmarkBasis
 from daskspectral.forms import Atom, Field, Form
@@ -22,21 +21,13 @@ ROWS = 9
 CHUNKINGS = 5
 
 
-def check_form(
-    form: Form,
-    left: Basis | None = None,
-    right: Basis | None = None,
-    *,
-    fields: Mapping[str, ArrayLike] | None = None,
-    random_state: int = 0,
-) -> None:
-    """Check a form on two bases (Gaussian functions by default), with random fields where none are given.
+def check_form(form: Form, left: Basis | None = None, right: Basis | None = None, *, random_state: int = 0) -> None:
+    """Check a form on two bases (Gaussian functions by default), with random fields.
 
     Its matrix equals the plain sum over rows, put together from values and partial derivatives of f_i and g_j. It is
     the same however the rows are cut into chunks; the same for a weight of 2 as for the row twice; and symmetric if and
-    only if `form.symmetric` says so (on random fields). A copy and the saved state are equal to the form.
+    only if `form.symmetric` says so. A copy and the saved state are equal to the form.
 
-    `fields` are arrays of n rows by name: points (n, d) as `x` and other views, weights (n,), directions (n, d).
     Raises AssertionError with what is wrong, where and by how much; SmoothnessError where a basis lacks derivatives
     that the form takes; TypeError for anything but a form.
 
@@ -51,14 +42,13 @@ def check_form(
     """
     check_type("form", form, Form, "a function H(f, g, x) decorated with @form")
     rng = np.random.default_rng(random_state)
-    given = {name: np.array(values, dtype=float) for name, values in (fields or {}).items()}
-    d = left.dimension if left is not None else _dimension(form, given)
+    d = left.dimension if left is not None else _dimension(form)
     left = left or LandmarkBasis(Gaussian(1.0), rng.standard_normal((4, d)))
     right = right or LandmarkBasis(Gaussian(1.3), rng.standard_normal((3, d)))
     what = f"the form {form.name}"
     for basis, order in zip((left, right), form.orders, strict=True):
         basis.check_order(order, what)
-    batch = draw_fields(form, left.dimension, right.dimension, given, rng)
+    batch = draw_fields(form, left.dimension, right.dimension, rng)
     found = measure(form, left, right, batch)
     compare(f"{what} [f, g], against a sum over rows", found, _sum_over_rows(form, left, right, batch), EXACT)
     _check_additive(form, left, right, batch, rng)
@@ -66,7 +56,7 @@ def check_form(
         square = measure(form, left, left, batch)
         expected = _sum_over_rows(form, left, left, batch)
         compare(f"{what} [f, g] of one basis, against a sum over rows", square, expected, EXACT)
-        _check_symmetry(form, square, random=not given)
+        _check_symmetry(form, square)
     check_copies(form, Form)
 
 
@@ -88,11 +78,11 @@ def _check_additive(
     compare(f"the form {form.name}: a weight of 2, against the row twice", found, twice, EXACT)
 
 
-def _check_symmetry(form: Form, matrix: Array, *, random: bool) -> None:
+def _check_symmetry(form: Form, matrix: Array) -> None:
     off = np.abs(matrix - matrix.T).max()
     symmetric = bool(off <= EXACT * np.abs(matrix).max())
     claim = f"the form {form.name} counts as {'' if form.symmetric else 'not '}symmetric"
-    known = form.symmetric or (random and len(matrix) > 1)  # by chance it may be symmetric on fields that are given
+    known = form.symmetric or len(matrix) > 1
     require(symmetric == form.symmetric or not known, f"{claim}, and |H(f, g) - H(g, f)| is up to {off:.3g}")
 
 
@@ -149,21 +139,13 @@ def _coordinates(basis: Basis, atom: Atom, batch: Mapping[str, Array]) -> list[A
 # fields
 
 
-def _dimension(form: Form, given: Mapping[str, Array]) -> int:
-    if "x" in given:
-        return int(given["x"].shape[1])
+def _dimension(form: Form) -> int:
     atoms = [leaf for p in form.products for atom in (p.left, p.right) for leaf in atom.leaves]
     return next((len(atom.alpha) for atom in atoms if atom.kind == "partial"), 3)
 
 
-def draw_fields(
-    form: Form, d: int, right: int, given: Mapping[str, Array], rng: np.random.Generator
-) -> dict[str, Array]:
-    """The fields that a form of functions of d and d' variables reads, given or random, with the weight of each row."""
-    lengths = {len(values) for values in given.values()}
-    if len(lengths) > 1:
-        raise ValueError(f"all fields have one row for each point; their lengths are {sorted(lengths)}")
-    n = lengths.pop() if lengths else ROWS
+def draw_fields(form: Form, d: int, right: int, rng: np.random.Generator) -> dict[str, Array]:
+    """Random fields that a form of functions of d and d' variables reads, with the weight of each row."""
     shapes: dict[str, tuple[int, ...]] = {"x": (d,)}
     for name, shape in _reads(form, d, right):
         before = shapes.setdefault(name, shape)
@@ -172,8 +154,8 @@ def draw_fields(
                 f"the form {form.name} reads the field {name} with rows of shapes {before} and {shape}; use two"
             )
         shapes[name] = tuple(max(sizes) for sizes in zip(before, shape, strict=True))
-    batch: dict[str, Array] = {"weight": rng.random(n) + 0.5}
-    batch |= {name: rng.standard_normal((n, *shape)) for name, shape in shapes.items()} | dict(given)
+    batch: dict[str, Array] = {"weight": rng.random(ROWS) + 0.5}
+    batch |= {name: rng.standard_normal((ROWS, *shape)) for name, shape in shapes.items()}
     for values in batch.values():
         values.flags.writeable = False
     return batch
