@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Self, final
 
 import numpy as np
@@ -263,13 +264,31 @@ class Manifold(Registered, ABC):
         return points if points.dtype.kind == "f" else points.astype(np.float64)
 
 
+@dataclass(frozen=True)
 class Flat(Manifold):
-    """A manifold of full dimension in Cartesian coordinates."""
+    """A box of full dimension in Cartesian coordinates, the product of m intervals from lower_i to upper_i."""
+
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+
+    @final
+    @property
+    def ambient(self) -> int:
+        return len(self.lower)
 
     @final
     @property
     def dimension(self) -> int:
         return self.ambient
+
+    @final
+    @property
+    def widths(self) -> NDArray[np.float64]:
+        """upper - lower, (m,)."""
+        return np.asarray(np.array(self.upper) - np.array(self.lower))
+
+    def _sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        return rng.uniform(self.lower, self.upper, (n, self.ambient))
 
     @final
     def _normals(self, x: Array) -> Array:

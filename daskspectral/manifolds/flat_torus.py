@@ -162,21 +162,14 @@ class PeriodicBox(Torus, Flat):
     (6.283185307179586, 2.0)
     """
 
-    lower: tuple[float, ...]
-    upper: tuple[float, ...]
-
     def __init__(self, lower: Sequence[float], upper: Sequence[float]):
         a, b = bounds_of(lower, upper)
         self._set(lower=tuple(a.tolist()), upper=tuple(b.tolist()))
 
     @property
-    def ambient(self) -> int:
-        return len(self.lower)
-
-    @property
     def lengths(self) -> Floats:
         """The sides L (m,)."""
-        return np.asarray(np.array(self.upper) - np.array(self.lower))
+        return self.widths
 
     @property
     def rates(self) -> Floats:
@@ -197,9 +190,6 @@ class PeriodicBox(Torus, Flat):
 
     def _fault(self, g: Isometry) -> str | None:
         return sides_fault(g, self.lengths)
-
-    def _sample(self, n: int, rng: np.random.Generator) -> Floats:
-        return rng.uniform(self.lower, self.upper, (n, self.ambient))
 
 
 @final

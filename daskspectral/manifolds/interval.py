@@ -49,8 +49,6 @@ class Interval(Flat):
     2
     """
 
-    lower: tuple[float, ...]
-    upper: tuple[float, ...]
     lengths: tuple[float, ...]
 
     def __init__(
@@ -74,15 +72,6 @@ class Interval(Flat):
         return f"Interval({', '.join(parts)})"
 
     @property
-    def ambient(self) -> int:
-        return len(self.lower)
-
-    @property
-    def widths(self) -> NDArray[np.float64]:
-        """upper - lower, (m,)."""
-        return np.asarray(np.array(self.upper) - np.array(self.lower))
-
-    @property
     def ends(self) -> NDArray[np.float64]:
         return np.array([self.lower, self.upper])
 
@@ -98,9 +87,6 @@ class Interval(Flat):
     def _level(self, level: int) -> tuple[float, int]:
         degrees, value = self._degrees(level)
         return value, len(degrees)
-
-    def _sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        return rng.uniform(self.lower, self.upper, (n, self.ambient))
 
     def _eigenspace(self, level: int, points: Iterator[NDArray[np.float64]] | None) -> LegendreSpace:
         return LegendreSpace(self, *self._degrees(level))
