@@ -6,8 +6,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce, wraps
-from operator import add
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -157,8 +156,6 @@ class Evaluation:
 
     def feature(self, atom: Atom) -> Array:
         """One scalar atom of all functions at all points, (p, c); valid until the next block."""
-        if atom.vector:
-            raise ValueError("the gradient is a vector; its features are the partial derivatives")
         if atom.kind == "partial":
             check_index(atom.alpha, self.basis.dimension)
         if atom.order > self.basis.order:
@@ -301,36 +298,26 @@ def _coordinates(atom: Atom, block: Block, d: int) -> list[Atom]:
     return [replace(atom, kind="along", direction=direction) for direction in directions]
 
 
-def pair_with_field(evaluation: Evaluation, pairing: Pairing, block: Block, d: int) -> Array:
-    """Σ_k w_k atom(φ_i)(x_k) target_k over one block, (p,) or (p, m); a gradient needs a field (c, d).
+def pair_with_field(evaluation: Evaluation, pairing: Pairing, block: Block) -> Array:
+    """Σ_k w_k atom(φ_i)(x_k) target_k over one block, (p,) or (p, m).
 
     Functions with several components are multiplied with the target's (c, k), component by component: (p, 1).
     """
     if isinstance(evaluation, ConcatenatedEvaluation):  # part by part: no copy of all features
-        return np.concatenate([pair_with_field(part, pairing, block, d) for part in evaluation.parts])
+        return np.concatenate([pair_with_field(part, pairing, block) for part in evaluation.parts])
     ones: Array = filled(len(block.x), 1, block.x)
     target = ones if pairing.target is None else block.field(pairing.target)
-    atom = pairing.atom
-    if atom.kind != "gradient":
-        feature = scalar_feature({atom.view: evaluation}, atom, block)
-        if feature.shape[1] > len(target):
-            found: Array = feature @ _weighted(target, pairing, block).T.reshape(-1, 1)
-        elif block.dtype == np.float64 or pairing.target is None or not len(target):
-            found = feature @ _weighted(target, pairing, block)
-        else:  # float32 has no digits for both the level of a field and what varies
-            level = target[0].astype(float)
-            sums = (feature @ _weighted(ones, pairing, block)).astype(float)
-            found = (feature @ _weighted(target - level, pairing, block)).astype(float)
-            found += sums * level if target.ndim == 1 else sums[:, None] * level
-        return found.astype(float, copy=False)
-    target = _weighted(target, pairing, block)
-    if target.ndim != 2 or target.shape[1] != d:
-        raise ValueError(
-            f"the gradient pairs with a field of vectors of shape (n, {d}); the field has rows of shape "
-            f"{target.shape[1:]}"
-        )
-    axes = zip(_coordinates(atom, block, d), target.T, strict=True)
-    return reduce(add, ((evaluation.feature(partial) @ column).astype(float) for partial, column in axes))
+    feature = scalar_feature({pairing.atom.view: evaluation}, pairing.atom, block)
+    if feature.shape[1] > len(target):
+        found: Array = feature @ _weighted(target, pairing, block).T.reshape(-1, 1)
+    elif block.dtype == np.float64 or pairing.target is None or not len(target):
+        found = feature @ _weighted(target, pairing, block)
+    else:  # float32 has no digits for both the level of a field and what varies
+        level = target[0].astype(float)
+        sums = (feature @ _weighted(ones, pairing, block)).astype(float)
+        found = (feature @ _weighted(target - level, pairing, block)).astype(float)
+        found += sums * level if target.ndim == 1 else sums[:, None] * level
+    return found.astype(float, copy=False)
 
 
 def _weighted(target: Array, pairing: Pairing, block: Block) -> Array:

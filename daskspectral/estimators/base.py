@@ -375,7 +375,6 @@ class MeasuredEstimator(Estimator):
         folds = {} if not hasattr(self, "folds") else {"folds": self.folds}  # labels are data, which files do not keep
         return {**self.plain_params(), **folds}
 
-    @final
     def _update_source(self, source: Source, folds: FoldRequest | None) -> Self:
         """Measure the rows of opened data that the fitted moments have not seen, and solve the sum.
 

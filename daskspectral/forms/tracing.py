@@ -180,7 +180,7 @@ def _derive(f: LinearExpression, derivative: Callable[[Atom], Atom]) -> LinearEx
 
 
 def inner(f: LinearExpression, g: LinearExpression | Field | float, weight: Field | None = None) -> Any:
-    """The product of two expressions (one of f, one of g), or of an expression of f and a data field.
+    """The product of two expressions (one of f, one of g), or of a scalar expression of f and a data field.
 
     Examples
     --------
@@ -210,10 +210,8 @@ def inner(f: LinearExpression, g: LinearExpression | Field | float, weight: Fiel
 def _pairings(f: LinearExpression, target: Field | float, weight: Field | None) -> LinearFunctional:
     field = target if isinstance(target, Field) else None
     scale = 1.0 if isinstance(target, Field) else number(target)
-    if field is None and f.vector:
-        raise ValueError("inner() pairs a gradient with a field of vectors (n, d), not with a number")
-    if any(t.atom.kind == "each" for t in f.terms):
-        raise ValueError("inner() pairs along_each() with along_each(); with data, take along() for each direction")
+    if f.vector:
+        raise ValueError("inner() pairs vectors with vectors of functions; with a field of directions, take along()")
     return LinearFunctional(
         tuple((scale * t.factor, Pairing(t.atom, field, _weight(t.weight, weight))) for t in f.terms)
     )

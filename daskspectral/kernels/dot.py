@@ -7,13 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskspectral.kernels.base import (
-    Array,
-    MultiIndex,
-    OwnProfile,
-    ProfileKernel,
-    check_index,
-)
+from daskspectral.kernels.base import Array, MultiIndex, OwnProfile, ProfileKernel
 from daskspectral.validation import NOT_NEGATIVE, POSITIVE, check_integer, check_number
 
 
@@ -53,8 +47,7 @@ class DotKernel(ProfileKernel):
         return self.profiled(np.einsum("kd,kd->k", x, x), 0)
 
     def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
-        check_index(alpha, x.shape[1])
-        result = self.profiled(self.argument(x, y), sum(alpha))
+        result = self.profiled(self.argument(x, y), self.check_derivative(alpha, x))
         for axis, a in enumerate(alpha):
             if a:
                 result *= y[:, axis, None] ** a

@@ -88,10 +88,12 @@ def terms_of(form: Bilinear, dimension: int) -> tuple[ModeTerm, ...]:
 def pairing_terms_of(functional: LinearFunctional, dimension: int) -> tuple[ModeTerm, ...]:
     """The terms of a functional."""
     return together(
-        ModeTerm(factor * t.factor, ModeWeight(_sorted((*_given(t.weight, pairing.weight), *own))), alpha)
+        ModeTerm(
+            factor * t.factor, ModeWeight(_sorted((*_given(t.weight, pairing.weight, pairing.target), *own))), alpha
+        )
         for factor, pairing in functional.terms
         for t in pairing.atom.summands
-        for own, alpha in _targets(t.atom, pairing.target, dimension)
+        for own, alpha in _scalars(t.atom, dimension)
     )
 
 
@@ -99,15 +101,6 @@ def together(terms: Iterable[ModeTerm]) -> tuple[ModeTerm, ...]:
     """The terms of a sum, those that differ in nothing but their factor as one."""
     factors = collected((term.factor, replace(term, factor=1.0)) for term in terms)
     return tuple(replace(term, factor=factor) for term, factor in factors.items() if factor)
-
-
-def _targets(atom: Atom, target: Field | None, d: int) -> Iterator[tuple[tuple[Field, ...], Index]]:
-    """The derivatives that an atom paired with a field is a sum of, each with the entries that multiply it."""
-    if atom.kind == "gradient":
-        assert target is not None
-        yield from (((target[axis],), alpha) for axis, alpha in enumerate(_units(d)))
-    else:
-        yield from (((*_given(target), *own), alpha) for own, alpha in _scalars(atom, d))
 
 
 def _pairs(left: Atom, right: Atom, d: int) -> Iterator[tuple[ModeWeight, Index, Index]]:
@@ -143,7 +136,7 @@ def _scalars(atom: Atom, d: int) -> Iterator[tuple[tuple[Field, ...], Index]]:
         assert atom.direction is not None
         for axis in range(d):
             yield (_entry(atom.direction, axis),), units[axis]
-    elif atom.kind == "second":
+    else:  # "second"
         for a in range(d):
             for b in range(d):
                 alpha = tuple(x + y for x, y in zip(units[a], units[b], strict=True))
@@ -151,8 +144,6 @@ def _scalars(atom: Atom, d: int) -> Iterator[tuple[tuple[Field, ...], Index]]:
                     yield (_entry(atom.direction, a, b),), alpha
                 elif a == b:
                     yield (), alpha
-    else:
-        raise ValueError(f"{atom.kind} of a function is no derivative that stands alone")
 
 
 def _units(d: int) -> list[Index]:

@@ -166,7 +166,7 @@ class Measurement:
             for side, b in self._bases.items()
         }
         for side, pairing in self._pairings:
-            part = pair_with_field(at[side][pairing.atom.view], pairing, block, self._bases[side].dimension)
+            part = pair_with_field(at[side][pairing.atom.view], pairing, block)
             before = self._vectors.get((side, pairing))
             self._vectors[side, pairing] = part if before is None else before + part
         for (left, right), contraction in self._contractions.items():

@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from daskspectral.errors import ParameterError
-from daskspectral.forms import Field, Form, LinearExpression, along, along_each, form, inner, partial
+from daskspectral.forms import Field, Form, LinearExpression, along, form, inner, partial
 from daskspectral.operators.base import Array, Operator, check_names, chosen_solver
+from daskspectral.operators.diffusion import diffusion_form
 from daskspectral.solve import Singular, Solver, Symmetric
 from daskspectral.validation import check_integer, check_number
 
@@ -173,11 +174,7 @@ class TangentPropagation(Operator):
 
     @property
     def form(self) -> Form:
-        @form
-        def tangent_propagation(f: Any, g: Any, x: Any) -> Any:
-            return inner(along_each(f, self._each), along_each(g, self._each))
-
-        return tangent_propagation
+        return diffusion_form(self._each)
 
     @property
     def _each(self) -> Field:

@@ -169,7 +169,7 @@ def expected(what: Form, f: Derivative, g: Derivative, batch: dict[str, Any]) ->
 PAIRINGS = {
     "values": functional(lambda f, x: inner(f, 2.0) + inner(x.potential * f, x.targets[1])),
     "columns": functional(lambda f, x: inner(f, x.targets, weight=x.potential) - inner(at(f, x.future), x.targets)),
-    "gradients": functional(lambda f, x: inner(f, x.potential) + inner(grad(f), x.frame[0], weight=x.potential)),
+    "gradients": functional(lambda f, x: inner(f, x.potential) + inner(along(f, x.frame[0]), 1, weight=x.potential)),
     "slopes": functional(lambda f, x: inner(along(f, x.drift), x.potential) + inner(partial(f, 1, 0, 0), 1)),
 }
 

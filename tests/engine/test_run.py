@@ -23,7 +23,7 @@ from daskspectral.data.writing import create_array
 from daskspectral.engine import Plan, Run, plan_run
 from daskspectral.engine import plan as planning
 from daskspectral.errors import InvalidRowError
-from daskspectral.forms import form, functional, grad, inner, partial
+from daskspectral.forms import along, form, functional, inner, partial
 from daskspectral.kernels import Gaussian
 from daskspectral.moments import Measure
 from daskspectral.moments.folds import Coincidence
@@ -55,7 +55,7 @@ def gram(f: Any, g: Any, x: Any) -> Any:
 @functional
 def load(f: Any, x: Any) -> Any:
     """The right-hand side of a Hermite regression."""
-    return inner(f, x.y) + inner(grad(f), x.target)
+    return inner(f, x.y) + inner(along(f, x.target), 1)
 
 
 MEASURE = Measure(BASIS, BASIS, {"form": advection, "gram": gram}, {"load": load})

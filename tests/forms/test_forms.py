@@ -88,10 +88,10 @@ def test_vectors_are_paired_coordinate_by_coordinate() -> None:
 
 
 def test_functionals() -> None:
-    b = functional(lambda f, x: inner(f, x.y) - 2 * inner(grad(f), x.t, weight=x.w) + sum([inner(f, 3)]))
+    b = functional(lambda f, x: inner(f, x.y) - 2 * inner(along(f, x.t), 1, weight=x.w) + sum([inner(f, 3)]))
     assert b.expression.terms == (
         (1.0, Pairing(VALUE, Field("y"))),
-        (-2.0, Pairing(GRADIENT, Field("t"), Field("w"))),
+        (-2.0, Pairing(Atom("along", direction=Field("t")), None, Field("w"))),
         (3.0, Pairing(VALUE, None)),
     )
     assert b.fields == {"x", "y", "t", "w"}
