@@ -78,6 +78,7 @@ class Group(Registered, ABC):
         return result
 
 
+@final
 @dataclass(frozen=True, eq=False, repr=False)
 class Generated(Group):
     """The group that groups, isometries and flows of the same coordinates generate together; its order is not known.
@@ -102,8 +103,7 @@ class Generated(Group):
             raise ValueError(f"Generated takes a list of groups and isometries, at least one; received {parts!r}")
         sizes = {part.dimension if isinstance(part, Group) else part.size for part in parts}
         if len(sizes) > 1:
-            what = type(self).__name__
-            raise ValueError(f"the parts of {what} act on the same coordinates; they act on {sorted(sizes)} of them")
+            raise ValueError(f"the parts of a group act on the same coordinates; they act on {sorted(sizes)} of them")
         self._set(parts=tuple(parts), name=name)
 
     def __repr__(self) -> str:

@@ -32,26 +32,6 @@ class _OfCoordinates(Group):
         return self.d
 
 
-@dataclass(frozen=True, eq=False, init=False, repr=False)
-class _ByVectors(Group):
-    """A group of translations by vectors (k, m)."""
-
-    vectors: Array
-
-    def __init__(self, vectors: ArrayLike):
-        given = np.array(vectors, dtype=np.float64)
-        if given.ndim != 2 or not given.size or not np.isfinite(given).all():
-            raise ValueError(f"expected finite vectors (k, m), k and m at least 1, received shape {given.shape}")
-        self._set(vectors=given)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.vectors.tolist()})"
-
-    @property
-    def dimension(self) -> int:
-        return int(self.vectors.shape[1])
-
-
 @final
 @dataclass(frozen=True)
 class Permutations(_OfCoordinates):
@@ -196,10 +176,8 @@ class Rotations(Group):
         return self.k
 
 
-@final
-@dataclass(frozen=True, eq=False, init=False, repr=False)
-class Orthogonal(Group):
-    """The group that orthogonal matrices A (k, d, d) generate; they act on rows as x Aᵀ.
+def Orthogonal(matrices: ArrayLike) -> Generated:
+    """Return the group that orthogonal matrices A (k, d, d) generate; they act on rows as x Aᵀ.
 
     Raises ValueError for a matrix that is not orthogonal to 1e-11: its powers would drift.
 
@@ -209,28 +187,12 @@ class Orthogonal(Group):
     >>> reflection.generators[0]([[1.0, 2.0]])
     array([[2., 1.]])
     """
-
-    matrices: Array
-
-    def __init__(self, matrices: ArrayLike):
-        self._set(matrices=orthogonal_matrices(matrices))
-
-    def __repr__(self) -> str:
-        return f"Orthogonal({len(self.matrices)} matrices of {self.dimension} coordinates)"
-
-    @property
-    def dimension(self) -> int:
-        return int(self.matrices.shape[1])
-
-    @property
-    def generators(self) -> tuple[Isometry, ...]:
-        return tuple(Isometry(matrix) for matrix in self.matrices)
+    given = orthogonal_matrices(matrices)
+    return Generated([*map(Isometry, given)], f"Orthogonal({len(given)} matrices of {given.shape[1]} coordinates)")
 
 
-@final
-@dataclass(frozen=True, eq=False, init=False, repr=False)
-class Translations(_ByVectors):
-    """The translations of a `PeriodicBox` by vectors (k, m) and their sums, in its coordinates.
+def Translations(vectors: ArrayLike) -> Generated:
+    """Return the translations of a `PeriodicBox` by vectors (k, m) and their sums, in its coordinates.
 
     Examples
     --------
@@ -240,10 +202,8 @@ class Translations(_ByVectors):
     >>> halves.generators[0]([[0.1, 0.2]])
     array([[0.6, 0.2]])
     """
-
-    @property
-    def generators(self) -> tuple[Isometry, ...]:
-        return tuple(Isometry(np.eye(self.dimension), vector) for vector in self.vectors)
+    given = _vectors(vectors)
+    return Generated([Isometry(np.eye(len(v)), v) for v in given], f"Translations({given.tolist()})")
 
 
 @final
@@ -344,10 +304,8 @@ class FullOrthogonal(SpecialOrthogonal):
         return None if self.d > 1 else 2
 
 
-@final
-@dataclass(frozen=True)
-class PhaseRotations(Group):
-    """U(1), turning pairs of coordinates by a common phase times their charges, whole numbers.
+def PhaseRotations(charges: Sequence[int]) -> Generated:
+    """Return U(1), turning pairs of coordinates by a common phase times their charges, whole numbers.
 
     Rows are pairs, x_1, y_1, x_2, y_2, ...: z_j = x_j + i y_j goes to exp(i q_j s) z_j. A pair of charge 0 stays.
 
@@ -357,32 +315,19 @@ class PhaseRotations(Group):
     >>> field.flow(np.pi / 2)([[1.0, 0.0, 1.0, 0.0]]).round(9)
     array([[ 0.,  1., -1., -0.]])
     """
-
-    charges: tuple[int, ...]
-
-    def __init__(self, charges: Sequence[int]):
-        given = np.asarray(charges)
-        whole = given.ndim == 1 and given.size and given.dtype.kind in "iuf" and bool((given == np.rint(given)).all())
-        if not whole or not given.any():
-            raise ValueError(
-                f"expected charges (m,), whole numbers and not all 0, received {charges!r}; multiply fractions by "
-                "their common denominator"
-            )
-        self._set(charges=tuple(int(q) for q in given))
-
-    @property
-    def dimension(self) -> int:
-        return 2 * len(self.charges)
-
-    @property
-    def algebra(self) -> tuple[KillingField, ...]:
-        return (KillingField(np.kron(np.diag(self.charges), _turn(2, 1))),)
+    given = np.asarray(charges)
+    whole = given.ndim == 1 and given.size and given.dtype.kind in "iuf" and bool((given == np.rint(given)).all())
+    if not whole or not given.any():
+        raise ValueError(
+            f"expected charges (m,), whole numbers and not all 0, received {charges!r}; multiply fractions by "
+            "their common denominator"
+        )
+    name = f"PhaseRotations({[int(q) for q in given]})"
+    return Generated([KillingField(np.kron(np.diag(given), _turn(2, 1)))], name)
 
 
-@final
-@dataclass(frozen=True, eq=False, init=False, repr=False)
-class LieGroup(Generated):
-    """The group of the rotations exp(s X) for antisymmetric X (k, d, d), and of isometries that it may have besides.
+def LieGroup(algebra: Sequence[ArrayLike | KillingField], generators: Sequence[ArrayLike | Isometry] = ()) -> Generated:
+    """Return the group of the rotations exp(s X) for antisymmetric X (k, d, d), and of isometries besides.
 
     Each X must generate a closed group of rotations, exp(2π X) = I: its eigenvalues are i times integers. Within 1e-6
     of integers they are made whole. Raises ValueError for an X that is not antisymmetric, for other eigenvalues, with
@@ -395,31 +340,23 @@ class LieGroup(Generated):
     >>> invariant_coefficients(Sphere(3).eigenfunctions(4), (), about_the_axis.algebra).shape  # of 9 functions
     (9, 1)
     """
-
-    expects: ClassVar = {"algebra": KillingField, "generators": Isometry}
-
-    def __init__(self, algebra: Sequence[ArrayLike | KillingField], generators: Sequence[ArrayLike | Isometry] = ()):
-        fields = tuple(x if isinstance(x, KillingField) else KillingField(x) for x in algebra)
-        isometries = tuple(g if isinstance(g, Isometry) else Isometry(g) for g in generators)
-        if not fields:
-            raise ValueError(
-                "LieGroup takes one antisymmetric matrix or more, (k, d, d); received none: groups of isometries alone "
-                "are Orthogonal and Generated"
-            )
-        for number, field in enumerate(fields):
-            if (fault := field.fault) is not None:
-                raise ValueError(f"element {number} of the algebra: {fault}")
-        super().__init__([*map(_whole, fields), *isometries])
-
-    def __repr__(self) -> str:
-        also = f" and {len(self.generators)} isometries" if self.generators else ""
-        return f"LieGroup({len(self.algebra)} fields{also} of {self.dimension} coordinates)"
+    fields = [x if isinstance(x, KillingField) else KillingField(x) for x in algebra]
+    isometries = [g if isinstance(g, Isometry) else Isometry(g) for g in generators]
+    if not fields:
+        raise ValueError(
+            "LieGroup takes one antisymmetric matrix or more, (k, d, d); received none: groups of isometries alone "
+            "are Orthogonal and Generated"
+        )
+    for number, field in enumerate(fields):
+        if (fault := field.fault) is not None:
+            raise ValueError(f"element {number} of the algebra: {fault}")
+    also = f" and {len(isometries)} isometries" if isometries else ""
+    name = f"LieGroup({len(fields)} fields{also} of {fields[0].size} coordinates)"
+    return Generated([*map(_whole, fields), *isometries], name)
 
 
-@final
-@dataclass(frozen=True, eq=False, init=False, repr=False)
-class ContinuousTranslations(_ByVectors):
-    """All translations along vectors (k, m) that join copies of one point of a `PeriodicBox`.
+def ContinuousTranslations(vectors: ArrayLike) -> Generated:
+    """Return all translations along vectors (k, m) that join copies of one point of a `PeriodicBox`.
 
     Functions invariant under [[L_1, 0]] do not depend on the first of two coordinates, of period L_1; under
     [[L_1, -L_2]] they depend on x_1 / L_1 + x_2 / L_2 alone.
@@ -429,16 +366,19 @@ class ContinuousTranslations(_ByVectors):
     >>> from daskspectral.manifolds import PeriodicBox
     >>> ContinuousTranslations([[1, 1]]).check(PeriodicBox([0, 0], [1, 1]))
     """
+    given = _vectors(vectors)
+    if not given.any(axis=1).all():
+        raise ValueError(f"expected finite vectors (k, m), none of them 0, received {given.tolist()}")
+    fields = [KillingField(np.zeros(2 * v.shape), v / (2 * np.pi)) for v in given]
+    return Generated(fields, f"ContinuousTranslations({given.tolist()})")
 
-    def __init__(self, vectors: ArrayLike):
-        super().__init__(vectors)
-        if not self.vectors.any(axis=1).all():
-            raise ValueError(f"expected finite vectors (k, m), none of them 0, received {self.vectors.tolist()}")
 
-    @property
-    def algebra(self) -> tuple[KillingField, ...]:
-        d = self.dimension
-        return tuple(KillingField(np.zeros((d, d)), vector / (2 * np.pi)) for vector in self.vectors)
+def _vectors(vectors: ArrayLike) -> Array:
+    """Finite vectors (k, m). Raises ValueError for anything else."""
+    given = np.array(vectors, dtype=np.float64)
+    if given.ndim != 2 or not given.size or not np.isfinite(given).all():
+        raise ValueError(f"expected finite vectors (k, m), k and m at least 1, received shape {given.shape}")
+    return given
 
 
 def _shift(d: int) -> Array:

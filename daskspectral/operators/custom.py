@@ -10,61 +10,8 @@ from daskspectral.operators.base import Operator, check_form, check_names, chose
 from daskspectral.solve import Solver
 
 
-class _OwnForm(Operator):
-    """The properties that follow from a user's form: its views and fields."""
-
-    bilinear: Form
-
-    @property
-    def title(self) -> str:
-        return f"the form {self.bilinear.name}"
-
-    @property
-    def form(self) -> Form:
-        return self.bilinear
-
-    @property
-    def views(self) -> tuple[str, ...]:
-        products = [p for bilinear in self.forms.values() for p in bilinear.products]
-        return tuple(dict.fromkeys(["x", *(v for p in products for a in (p.left, p.right) for v in a.views)]))
-
-    def _check_names(self) -> None:
-        check_names(self.views, *(read.name for read, _ in self._reads(0)))
-
-
 @dataclass(frozen=True)
-class SymmetricForm(_OwnForm):
-    """The operator of your own symmetric form, made by `@form`.
-
-    `constants=True` says that the form kills constants; eigenvalues ascend unless `descending`. Raises ValueError for a
-    form that is not symmetric.
-
-    Examples
-    --------
-    >>> from daskspectral.forms import form, grad, inner
-    >>> stiff = form(lambda f, g, x: inner(grad(f), grad(g), weight=x.stiffness))
-    >>> SymmetricForm(stiff, constants=True).data_fields
-    frozenset({'stiffness'})
-    """
-
-    expects: ClassVar = {"bilinear": Form}
-
-    bilinear: Form
-    constants: bool = False
-    descending: bool = False
-    name = "symmetric form"
-
-    def __post_init__(self) -> None:
-        check_form(self.bilinear, symmetric=True)
-        self._check_names()
-
-    @property
-    def kills_constants(self) -> bool:
-        return self.constants
-
-
-@dataclass(frozen=True)
-class BilinearForm(_OwnForm):
+class BilinearForm(Operator):
     """The operator of your own form H(f, g, x), with the solver of your choice.
 
     `left_gram` is the inner product of the left functions, `right_gram` the inner product of the right functions. Where
@@ -102,7 +49,20 @@ class BilinearForm(_OwnForm):
             object.__setattr__(self, "right_gram", gram_at(view))
         if self.own_right_basis and self.right_gram is None:
             raise ValueError(f"own_right_basis needs g at another view, at(g, x.y), in {self.bilinear.name}")
-        self._check_names()
+        check_names(self.views, *(read.name for read, _ in self._reads(0)))
+
+    @property
+    def title(self) -> str:
+        return f"the form {self.bilinear.name}"
+
+    @property
+    def form(self) -> Form:
+        return self.bilinear
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        products = [p for bilinear in self.forms.values() for p in bilinear.products]
+        return tuple(dict.fromkeys(["x", *(v for p in products for a in (p.left, p.right) for v in a.views)]))
 
     @property
     def gram(self) -> Form:
@@ -111,8 +71,24 @@ class BilinearForm(_OwnForm):
     @property
     def right_view(self) -> str:
         views = {v for p in self.bilinear.products for v in p.right.views}
-        return views.pop() if len(views) == 1 else "x"
+        return views.pop() if len(views) == 1 and not self.solver.needs_symmetry else "x"
 
     @property
     def kills_constants(self) -> bool:
         return self.constants
+
+
+def SymmetricForm(bilinear: Form, constants: bool = False, descending: bool = False) -> BilinearForm:
+    """Return the operator of your own symmetric form, made by `@form`: the `BilinearForm` with the symmetric solver.
+
+    `constants=True` says that the form kills constants; eigenvalues ascend unless `descending`. Raises ValueError for a
+    form that is not symmetric.
+
+    Examples
+    --------
+    >>> from daskspectral.forms import form, grad, inner
+    >>> stiff = form(lambda f, g, x: inner(grad(f), grad(g), weight=x.stiffness))
+    >>> SymmetricForm(stiff, constants=True).data_fields
+    frozenset({'stiffness'})
+    """
+    return BilinearForm(bilinear, "symmetric", constants, descending)
