@@ -31,13 +31,6 @@ def place_of(points: Array, metric: bool) -> tuple[Array, Array]:
     return middle, scale
 
 
-def _checked_mu(mu: Any) -> Any:
-    """Return mu as one float or a tuple of them."""
-    if np.ndim(mu):
-        return tuple(check_number("mu", one, POSITIVE) for one in mu)
-    return check_number("mu", mu, POSITIVE)
-
-
 FEATURES = ("hidden", "outputs")
 
 
@@ -122,7 +115,8 @@ class NeuralBasis(Basis):
             check_integer(name, getattr(self, name), least)
         check_number("rate", self.rate, POSITIVE)
         if self.mu is not None:
-            self._set(mu=_checked_mu(self.mu))
+            checked = tuple(check_number("mu", one, POSITIVE) for one in np.atleast_1d(self.mu).tolist())
+            self._set(mu=checked if np.ndim(self.mu) else checked[0])
         check_type("hidden", self.hidden, (tuple, list, np.ndarray), "the neurons of each hidden layer, (96, 96)")
         self._set(hidden=tuple(check_integer("hidden", count) for count in self.hidden))
         check_integer("the number of hidden layers", len(self.hidden))

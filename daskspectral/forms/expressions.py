@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -159,10 +159,6 @@ class Expression(Registered):
         if not isinstance(other, type(self)):
             raise ValueError(f"{self.what} add to {self.what}, not to {type(other).__name__}")
 
-    def _scaled(self, change: Callable[[float], float]) -> Self:
-        """The same terms with other factors."""
-        return replace(self, terms=tuple((change(factor), what) for factor, what in self.terms))
-
     def __add__(self, other: Self) -> Self:
         self._check(other)
         return replace(self, terms=self.terms + other.terms)
@@ -174,7 +170,7 @@ class Expression(Registered):
 
     def __mul__(self, factor: float) -> Self:
         scale = number(factor)
-        return self._scaled(lambda factor: scale * factor)
+        return replace(self, terms=tuple((scale * own, what) for own, what in self.terms))
 
     def __rmul__(self, factor: float) -> Self:
         return self * factor
@@ -183,7 +179,7 @@ class Expression(Registered):
         scale = number(divisor)
         if not scale:
             raise ValueError("an expression is divided by 0")
-        return self._scaled(lambda factor: factor / scale)
+        return self * (1 / scale)
 
     def __neg__(self) -> Self:
         return -1.0 * self
@@ -214,12 +210,10 @@ class LinearExpression(Expression):
         if {t.atom.vector for t in self.terms + other.terms} == {True, False}:
             raise ValueError("a gradient (a vector) cannot be added to a scalar expression")
 
-    def _scaled(self, change: Callable[[float], float]) -> Self:
-        return replace(self, terms=tuple(replace(t, factor=change(t.factor)) for t in self.terms))
-
     def __mul__(self, factor: float | Field) -> Self:
         if not isinstance(factor, Field):
-            return super().__mul__(factor)
+            scale = number(factor)
+            return replace(self, terms=tuple(replace(t, factor=scale * t.factor) for t in self.terms))
         if any(t.weight for t in self.terms):
             raise ValueError(ONE_WEIGHT)
         return replace(self, terms=tuple(replace(t, weight=factor) for t in self.terms))

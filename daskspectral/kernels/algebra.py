@@ -39,18 +39,14 @@ class ComposedKernel(Kernel):
         return min(float(part.order) for part in self.parts)
 
     @property
+    def leaves(self) -> list[Kernel]:
+        """The kernels of one argument that it is made of."""
+        return [leaf for k in self.parts for leaf in (k.leaves if isinstance(k, ComposedKernel) else [k.inner])]
+
+    @property
     def mixes_origin(self) -> bool:
-        parts: list[Any] = [self]
-        dot: list[bool] = []
-        while parts:
-            part = parts.pop()
-            if isinstance(part, ComposedKernel):
-                parts += part.parts
-            elif isinstance(part.inner, (DotKernel, RadialKernel)):
-                dot.append(isinstance(part.inner, DotKernel))
-            else:
-                return False
-        return any(dot) and not all(dot)
+        kinds = (DotKernel, RadialKernel)
+        return {next((kind for kind in kinds if isinstance(leaf, kind)), Kernel) for leaf in self.leaves} == {*kinds}
 
     @property
     def smoothness(self) -> float:
