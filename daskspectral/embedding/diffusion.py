@@ -232,8 +232,8 @@ class DiffusionMap(Transformer):
             )
         if len(values) < self.n_components:
             warn_user(
-                f"only {len(values)} of {self.n_components} components: the other eigenvalues are below "
-                f"{LEAST_EIGENVALUE:g}, where eigenvectors are rounding; lower n_components or narrow the bandwidth",
+                f"only {len(values)} of {self.n_components} components: eigenvalues below {LEAST_EIGENVALUE:g} are "
+                "rounding. Lower n_components, narrow the bandwidth or add landmarks.",
                 RankWarning,
             )
 
@@ -255,12 +255,6 @@ class DiffusionMap(Transformer):
         wanted = self._wanted_landmarks(Gaussian(1.0))
         given = given_points(wanted, source)
         p = int(wanted.count) if given is None else len(given)
-        if given is None and source.n < p:
-            raise ValueError(f"{p} landmarks are drawn from X, which has {source.rows}: lower their count")
-        if p <= self.n_components:
-            raise ValueError(
-                f"{p} landmarks are too few for n_components={self.n_components}: give one more than that at least"
-            )
         buffers = Buffers(rows=2048)
         check_memory(predict_memory(p, source.dimension, buffers, threads=local_threads(), live=8, sums=1))
 
