@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import factorial
-from typing import ClassVar, final
+from typing import final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from daskspectral.groups.base import Generated, Group
 from daskspectral.groups.representations import orthogonal_matrices
 from daskspectral.manifolds import Isometry, KillingField
-from daskspectral.validation import check_integer
+from daskspectral.validation import check_integer, check_type
 
 Array = NDArray[np.float64]
 
@@ -206,49 +206,26 @@ def Translations(vectors: ArrayLike) -> Generated:
     return Generated([Isometry(np.eye(len(v)), v) for v in given], f"Translations({given.tolist()})")
 
 
-@final
-@dataclass(frozen=True)
-class DirectProduct(Group):
-    """The direct product of two groups, each acting on its own coordinates: of `first`, then of `second`.
+def DirectProduct(first: Group, second: Group) -> Generated:
+    """Return the direct product of two groups, each acting on its own coordinates: of `first`, then of `second`.
 
     Examples
     --------
     >>> group = DirectProduct(Permutations(3), SignFlips(2))
-    >>> group.dimension, group.order
-    (5, 24)
+    >>> group.dimension, len(group.generators)
+    (5, 4)
     """
-
-    expects: ClassVar = {"first": Group, "second": Group}
-
-    first: Group
-    second: Group
-
-    def __post_init__(self) -> None:
-        if not (isinstance(self.first, Group) and isinstance(self.second, Group)):
-            raise TypeError(f"DirectProduct takes two groups; received {self.first!r} and {self.second!r}")
-
-    @property
-    def dimension(self) -> int:
-        return self.first.dimension + self.second.dimension
-
-    @property
-    def generators(self) -> tuple[Isometry, ...]:
-        ones = [Isometry(np.eye(group.dimension)) for group in (self.first, self.second)]
-        alone = tuple(g.beside(ones[1]) for g in self.first.generators)
-        return (*alone, *(ones[0].beside(g) for g in self.second.generators))
-
-    @property
-    def algebra(self) -> tuple[KillingField, ...]:
-        zeros = [KillingField(np.zeros(2 * (group.dimension,))) for group in (self.first, self.second)]
-        alone = tuple(x.beside(zeros[1]) for x in self.first.algebra)
-        return (*alone, *(zeros[0].beside(x) for x in self.second.algebra))
-
-    @property
-    def order(self) -> int | None:
-        first, second = self.first.order, self.second.order
-        return None if first is None or second is None else first * second
+    for name, group in (("first", first), ("second", second)):
+        check_type(name, group, Group, "one of daskspectral.groups, such as Permutations(3)")
+    ones = [Isometry(np.eye(group.dimension)) for group in (first, second)]
+    zeros = [KillingField(np.zeros(2 * (group.dimension,))) for group in (first, second)]
+    parts: list[Isometry | KillingField] = [g.beside(ones[1]) for g in first.generators]
+    parts += [ones[0].beside(g) for g in second.generators]
+    parts += [x.beside(zeros[1]) for x in first.algebra] + [zeros[0].beside(x) for x in second.algebra]
+    return Generated(parts or [ones[0].beside(ones[1])], f"DirectProduct({first!r}, {second!r})")
 
 
+@final
 @dataclass(frozen=True)
 class SpecialOrthogonal(Group):
     """SO(d), the rotations of Rᵈ, turning `copies` vectors together: rows are x_1, then x_2, ..., d coordinates each.
@@ -280,10 +257,8 @@ class SpecialOrthogonal(Group):
         return tuple(KillingField(np.kron(np.eye(self.copies), _turn(self.d, axis))) for axis in range(1, self.d))
 
 
-@final
-@dataclass(frozen=True)
-class FullOrthogonal(SpecialOrthogonal):
-    """O(d), the rotations and reflections of Rᵈ, acting on `copies` vectors together, as `SpecialOrthogonal` does.
+def FullOrthogonal(d: int, copies: int = 1) -> Generated:
+    """Return O(d), the rotations and reflections of Rᵈ, acting on `copies` vectors as `SpecialOrthogonal` does.
 
     Invariant functions of several vectors depend on their inner products alone.
 
@@ -293,15 +268,8 @@ class FullOrthogonal(SpecialOrthogonal):
     >>> group.generators[0]([[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]])
     array([[-1.,  2.,  3., -4.,  5.,  6.]])
     """
-
-    @property
-    def generators(self) -> tuple[Isometry, ...]:
-        mirror = np.where(np.arange(self.d) == 0, -1.0, 1.0)
-        return (Isometry(np.diag(np.tile(mirror, self.copies))),)
-
-    @property
-    def order(self) -> int | None:
-        return None if self.d > 1 else 2
+    rotations, mirror = SpecialOrthogonal(d, copies), np.where(np.arange(d) == 0, -1.0, 1.0)
+    return Generated([rotations, Isometry(np.diag(np.tile(mirror, copies)))], f"FullOrthogonal(d={d}, copies={copies})")
 
 
 def PhaseRotations(charges: Sequence[int]) -> Generated:
