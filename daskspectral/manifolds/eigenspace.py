@@ -28,13 +28,12 @@ _GROWTH = 1.5  # of the bound up to which tuples are enumerated
 class IndexLevels:
     """The distinct values of a function of tuples of indices, ascending, with the tuples that have each.
 
-    ``within(bound)`` gives the tuples (r, m) of values up to a bound and a little above, with these values (r,), or
-    None where they are too many. The bound grows with what is asked for, and what was found is kept. Errors name what
-    the spectrum is `of`.
+    ``within(bound)`` gives the tuples (r, m) of values up to a bound and a little above, with these values (r,). The
+    bound grows with what is asked for, and what was found is kept.
     """
 
-    def __init__(self, of: object, within: Callable[[float], tuple[Integers, Floats] | None], bound: float):
-        self._of, self._within = of, within
+    def __init__(self, within: Callable[[float], tuple[Integers, Floats]], bound: float):
+        self._within = within
         none = np.zeros((0, 0), dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
         self._known: tuple[tuple[Integers, Integers, Floats], float] = none, bound
 
@@ -46,10 +45,7 @@ class IndexLevels:
         found, bound = self._known
         while len(found[2]) <= number or found[2][number] * (1 + 2 * TOGETHER) > bound:
             bound *= _GROWTH  # the last level may lack tuples beyond the bound
-            tuples = self._within(bound)
-            if tuples is None:
-                raise ValueError(f"level {number} of {self._of!r} lies beyond {LARGEST} functions; ask for a lower one")
-            found = _gathered(*tuples)
+            found = _gathered(*self._within(bound))
             self._known = found, bound
         indices, edges, values = found
         return indices[edges[number] : edges[number + 1]], float(values[number])
@@ -65,25 +61,22 @@ def _gathered(indices: Integers, values: Floats) -> tuple[Integers, Integers, Fl
     return indices[order], np.append(starts, len(values)), values[starts]
 
 
-def sums_within(tables: Sequence[Floats], bound: float) -> tuple[Integers, Floats] | None:
+def sums_within(tables: Sequence[Floats], bound: float) -> tuple[Integers, Floats]:
     """The tuples l (r, m) with Σ_i tables_i[l_i] ≤ bound, and these sums (r,), for ascending tables from 0 on."""
     indices, sums = np.zeros((1, 0), dtype=np.int64), np.zeros(1)
     for table in tables:
-        found = branches(np.searchsorted(table, bound * (1 + TOGETHER) - sums, side="right"))
-        if found is None:
-            return None
-        rows, k = found
+        counts = np.searchsorted(table, bound * (1 + TOGETHER) - sums, side="right")
+        check_count(int(counts.sum()))
+        rows = np.repeat(np.arange(len(counts)), counts)
+        k = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
         indices, sums = np.column_stack([indices[rows], k]), sums[rows] + table[k]
     return indices, sums
 
 
-def branches(counts: NDArray[Any]) -> tuple[Integers, Integers] | None:
-    """Of rows with so many branches each, the row and the number of every branch; None for more than `LARGEST`."""
-    if counts.sum() > LARGEST:
-        return None
-    counts = counts.astype(np.int64)
-    rows = np.repeat(np.arange(len(counts)), counts)
-    return rows, np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+def check_count(count: int) -> None:
+    """Raise ValueError for more tuples than are enumerated."""
+    if count > LARGEST:
+        raise ValueError(f"levels are known up to {LARGEST} functions; ask for a lower level")
 
 
 # -- eigenspaces -------------------------------------------------------------------------------------------------------

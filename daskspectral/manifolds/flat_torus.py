@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 from daskspectral.errors import PointError
 from daskspectral.manifolds.base import Array, Flat, Manifold, bounds_of, sides_fault
-from daskspectral.manifolds.eigenspace import LARGEST, Eigenspace, Floats, IndexLevels, Integers, sums_within
+from daskspectral.manifolds.eigenspace import Eigenspace, Floats, IndexLevels, Integers, check_count, sums_within
 from daskspectral.manifolds.invariants import Move, orbits, places
 from daskspectral.manifolds.isometry import Isometry, KillingField
 from daskspectral.validation import check_integer
@@ -296,19 +296,15 @@ class WaveSpace(Eigenspace):
 def _spectrum(torus: Torus) -> tuple[float, IndexLevels]:
     """The square of the shortest rate, and the levels in this unit."""
     shortest = float(torus.rates.min())
-    return shortest**2, IndexLevels(torus, partial(_within, torus.rates / shortest), 1.0)
+    return shortest**2, IndexLevels(partial(_within, torus.rates / shortest), 1.0)
 
 
-def _within(rates: Floats, square: float) -> tuple[Integers, Floats] | None:
-    """The k with Σ_i (k_i r_i)² ≤ square, one of each pair k, -k, (r, m), and these sums; None for too many."""
-    found = sums_within([(np.arange(2 + np.sqrt(square) // r) * r) ** 2 for r in rates], square)
-    if found is None:
-        return None
-    k, sums = found
+def _within(rates: Floats, square: float) -> tuple[Integers, Floats]:
+    """The k with Σ_i (k_i r_i)² ≤ square, one of each pair k, -k, (r, m), and these sums."""
+    k, sums = sums_within([(np.arange(2 + np.sqrt(square) // r) * r) ** 2 for r in rates], square)
     for i in range(k.shape[1]):
         flipped = np.flatnonzero((k[:, i] > 0) & k[:, :i].any(axis=1))
-        if len(k) + len(flipped) > LARGEST:
-            return None
+        check_count(len(k) + len(flipped))
         mirrored = k[flipped]
         mirrored[:, i] *= -1
         k, sums = np.concatenate([k, mirrored]), np.concatenate([sums, sums[flipped]])

@@ -109,11 +109,11 @@ def _spectrum(interval: Interval) -> IndexLevels:
     """The levels of the degrees l by Σ_i (L / L_i) (l_i (l_i + 1))^(1/2), L the longest length."""
     weights = [max(interval.lengths) / length for length in interval.lengths]
 
-    def within(bound: float) -> tuple[Integers, Floats] | None:
+    def within(bound: float) -> tuple[Integers, Floats]:
         degrees = [np.arange(2.0 + bound / weight) for weight in weights]
         return sums_within([w * np.sqrt(k * (k + 1)) for w, k in zip(weights, degrees, strict=True)], bound)
 
-    return IndexLevels(interval, within, 2.0)
+    return IndexLevels(within, 2.0)
 
 
 @final

@@ -160,10 +160,10 @@ def _spectrum(product: Product) -> IndexLevels:
     """The sums of eigenvalues of factors."""
     factors = product.factors
 
-    def within(bound: float) -> tuple[Integers, Floats] | None:
+    def within(bound: float) -> tuple[Integers, Floats]:
         return sums_within([_up_to(factor, bound) for factor in factors], bound)
 
-    return IndexLevels(product, within, max(factor.eigenvalue(1) for factor in factors))
+    return IndexLevels(within, max(factor.eigenvalue(1) for factor in factors))
 
 
 def _up_to(manifold: Manifold, bound: float) -> Floats:
