@@ -98,9 +98,9 @@ class InvariantSolver(Named, ABC):
     def refit(self, problem: InvariantProblem, solution: InvariantSolution, fold: int, share: float) -> Array:
         """The coefficients (k, m) of the same functions, with the same penalty, without one fold."""
 
-    @abstractmethod
     def default(self, rows: int, exponent: float) -> int | None:
         """The D for so many rows, unless it is given; None where it is chosen by the data."""
+        return None
 
 
 @final
@@ -151,9 +151,6 @@ class LeastSquares(InvariantSolver):
         assert alpha is not None
         others = without([kind.leading(size) for kind in problem.observed], fold, share)
         return solve_diagonal(*others, alpha * problem.penalty[:size])
-
-    def default(self, rows: int, exponent: float) -> None:
-        return None
 
 
 @final
