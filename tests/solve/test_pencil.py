@@ -10,7 +10,7 @@ import pytest
 import scipy.linalg
 
 from daskspectral.solve import Penalty, Pencil, Relation, SpectralProblem, Symmetric, Whitening, whiten
-from daskspectral.solve.pencil import leading_pairs, ritz_size
+from daskspectral.solve.pencil import last_value, leading_pairs, ritz_size
 from tests.solve.common import Array, sine, skew, spd, symmetric
 
 CUT = 1e-10
@@ -103,14 +103,23 @@ def within(pencil: Pencil, energy: Array, gram: Array, factor: float) -> tuple[W
     return found, span @ found.matrix
 
 
-@pytest.mark.parametrize("nulls", [0, 1])
-def test_a_part_of_the_data_has_its_own_span(nulls: int) -> None:
-    """Its own form and Gram matrix, and a penalty that is so much larger."""
+def test_the_value_of_a_number() -> None:
+    energy = np.diag([3.0, 1.0, 2.0])
+    assert [last_value(energy, np.eye(3), count) for count in (0, 1, 2, 9)] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("nulls", "depth"), [(0, 0.0), (1, 0.0), (0, 300.0)])
+def test_a_part_of_the_data_has_its_own_span(nulls: int, depth: float) -> None:
+    """Its own form and Gram matrix, and a penalty that is so much larger, of wells too."""
     whole, part = Dense(nulls, 0), Dense(nulls, 1)
     part.norm = whole.norm
+    well = np.linalg.qr(np.random.default_rng(2).standard_normal((60, 1)))[0]
+    for one in (whole, part):
+        one.energy = one.energy - depth * well @ well.T
     pencil = Pencil(whole.energy, whole.gram, whole.penalty, 5, CUT)
+    assert (pencil.sigma > 0) == (depth > 0)
     a, energy = part.quotient
-    outer = a + pencil.t * (energy + 30.0 * part.norm[nulls:, nulls:])
+    outer = a + pencil.t * (energy + 30.0 * part.norm[nulls:, nulls:] + pencil.sigma * a)
     for one in (part, part.asymmetric):
         found, functions = within(pencil, one.energy, one.gram, 30.0)
         assert sine(functions, part.span(5, 30.0), part.gram) < 1e-6

@@ -3,12 +3,8 @@
 import numpy as np
 import pytest
 
-from daskspectral.solve.ridge import (
-    Observed,
-    RidgeProblem,
-    best_penalty,
-)
-from tests.solve.common import gaussian
+from daskspectral.solve.ridge import FoldSums, Observed, RidgeProblem, best_on_folds, best_penalty
+from tests.solve.common import Array, gaussian
 
 
 def test_directions_that_no_row_sees_count_for_nothing() -> None:
@@ -26,6 +22,9 @@ def test_directions_that_no_row_sees_count_for_nothing() -> None:
         assert fit.freedom == pytest.approx(np.trace(h), rel=1e-6)
         score = np.mean((z - h @ z) ** 2) / (1 - np.trace(h) / 30) ** 2 * (1 + 2 * np.mean(np.sum(h**2, axis=1)) ** 2)
         assert fit.score == pytest.approx(score, rel=1e-5)
+        if alpha is None:
+            near = [RidgeProblem(one, penalty).solve(fit.alpha * factor).score for factor in (0.97, 1.03)]
+            assert fit.score < min(near)
         dual = penalty[:, :30] @ np.linalg.solve(penalty[:30, :30] + 30 * fit.alpha * np.eye(30), z)
         np.testing.assert_allclose(penalty @ fit.coefficients, dual, rtol=1e-5, atol=1e-6)
 
@@ -43,3 +42,39 @@ def test_the_best_penalty_lies_between_those_tried() -> None:
     assert best_penalty(alphas[:3], np.array([1.0, 0.0, 1.0])) == alphas[1]
     nearly = np.array([1e-20, np.nextafter(1e-20, 0), 1e-20])  # whose logarithms are equal
     assert best_penalty(alphas[:3], nearly) == alphas[1]
+
+
+@pytest.mark.parametrize("start", [None, 1e-6, 10.0])
+def test_the_penalty_of_least_error_on_folds_that_are_left_out(start: float | None) -> None:
+    """The minimum by refits to the rows of the other folds, with the intercepts of those rows."""
+    rng = np.random.default_rng(3)
+    degree, folds = np.arange(1, 13), np.arange(90) % 5
+    x = rng.uniform(0, 3, 90)
+    features, y = np.cos(np.outer(x, degree)), (np.sin(2 * x) + 5 + 0.5 * rng.standard_normal(90))[:, None]
+    penalty = degree**4.0
+    groups = [(features[folds == k], y[folds == k]) for k in range(5)]
+    sums = FoldSums(
+        np.array([f.T @ f for f, _ in groups]),
+        np.array([f.T @ v for f, v in groups]),
+        np.array([(v**2).sum(axis=0) for _, v in groups]),
+        1 / 90,
+        np.array([f.sum(axis=0) for f, _ in groups]),
+        np.array([v.sum(axis=0) for _, v in groups]),
+        np.array([len(v) for _, v in groups], dtype=float),
+    )
+    means = features.T @ features / 90, features.T @ y / 90, (y**2).mean(axis=0)
+    observed = Observed(*means, 90, sums).about(features.mean(axis=0), y.mean(axis=0))
+
+    def missed(log: float) -> float:
+        found = 0.0
+        for k in range(5):
+            f, v = features[folds != k], y[folds != k]
+            a = np.linalg.solve(f.T @ f / len(f) + 10**log * np.diag(penalty), f.T @ (v - v.mean()) / len(f))
+            found += float(np.sum((y[folds == k] - v.mean() - features[folds == k] @ a) ** 2))
+        return found / 90
+
+    logs = np.linspace(-9, 1, 201)
+    errors: Array = np.array([missed(log) for log in logs])
+    assert 0 < errors.argmin() < 200
+    chosen = best_on_folds([observed], np.full(5, 0.2), penalty, start)
+    assert missed(np.log10(chosen)) < errors.min() * 1.01

@@ -5,7 +5,7 @@ import pytest
 import scipy.linalg
 
 from daskspectral.solve import whiten
-from daskspectral.solve.whitening import eigh
+from daskspectral.solve.whitening import eigh, orthonormal
 from tests.solve.common import Array, skew, spd
 
 
@@ -72,6 +72,13 @@ def test_functions_that_the_cut_may_not_take_away() -> None:
         assert w.shape == (3, rank)
         np.testing.assert_allclose(np.abs(w[:, 0]), [0, 1, 0])
     assert whiten(np.ones((2, 2)), 0.0, np.array([True, False])).rank == 1  # nothing is left of the other
+
+
+def test_functions_become_orthonormal_by_the_least_move() -> None:
+    rng = np.random.default_rng(1)
+    span, inner = rng.standard_normal((9, 5)), np.eye(5) + 0.1 * spd(5, rng)
+    found = orthonormal(span, inner + skew(inner))
+    np.testing.assert_allclose(found, span @ np.linalg.inv(np.real(scipy.linalg.sqrtm(inner))), atol=1e-12)
 
 
 def test_a_driver_that_gives_up_gives_way_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
