@@ -9,15 +9,14 @@ import hashlib
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from daskspectral.data.folders import LOCK
 from daskspectral.data.loaded import loaded
-from daskspectral.data.readers import FILL_MEANT, Reader, ZarrReader
+from daskspectral.data.readers import FILL_MEANT, DaskReader, Reader, ZarrReader
 from daskspectral.data.remote import connect, is_url, reaching, synchronous
 from daskspectral.data.source import Source, label_of
 
@@ -25,30 +24,16 @@ if TYPE_CHECKING:
     import zarr
 
 
-@dataclass(frozen=True, eq=False)
-class Listing:
-    """The files of one array: name (of chunks relative to the array) to size and a stamp (mtime, ctime; or an etag)."""
+Files = Mapping[str, tuple[int, str]]
+"""The files of one array: name (of chunks relative to the array) to size and a stamp (mtime, ctime; or an etag)."""
 
-    name: str
-    files: Mapping[str, tuple[int, str]]
 
-    @property
-    def digest(self) -> str:
-        """Equal for equal names, sizes and stamps."""
-        digest = hashlib.sha256()
-        for key in sorted(self.files):
-            digest.update(repr((key, self.files[key])).encode())
-        return digest.hexdigest()
-
-    def check_unchanged(self, later: Listing) -> None:
-        """Raise OSError, which names a file, where a later listing differs."""
-        if self.files == later.files:
-            return
-        changed = sorted(k for k in self.files.keys() | later.files.keys() if self.files.get(k) != later.files.get(k))
-        raise OSError(
-            f"{self.name} changed during the run: {len(changed)} of its files, {changed[0]} among them. Run again on "
-            "data that stay as they are"
-        )
+def _digest(files: Iterable[tuple[str, tuple[int, str]]]) -> str:
+    """Return what is equal for equal names, sizes and stamps."""
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(repr(file).encode())
+    return digest.hexdigest()
 
 
 class Snapshot:
@@ -59,33 +44,35 @@ class Snapshot:
 
     def __init__(self, source: Source):
         self._fields = dict(source.readers)
-        self._readers = {id(part): part for reader in self._fields.values() for part in reader.stored}
+        self._readers = {id(part): part for reader in self._fields.values() for part in _stored(reader)}
         self._before = {key: list_chunks(reader) for key, reader in self._readers.items()}
         for key, reader in self._readers.items():
             check_chunks(reader, self._before[key])
 
     def check_unchanged(self) -> None:
         """Raise OSError where a file was added, removed or rewritten since the record was made."""
-        for key, before in self._before.items():
-            if before is not None:
-                after = list_chunks(self._readers[key])
-                assert after is not None
-                before.check_unchanged(after)
+        for key, reader in self._readers.items():
+            before, after = self._before[key] or {}, list_chunks(reader) or {}
+            if changed := sorted(k for k in before.keys() | after.keys() if before.get(k) != after.get(k)):
+                raise OSError(
+                    f"{_name_of(reader)} changed during the run: {len(changed)} of its files, {changed[0]} among them. "
+                    "Run again on data that stay as they are"
+                )
 
     @property
     def identity(self) -> dict[str, Any]:
         """What tells these data from others: metadata, and a digest of the listing or, in memory, of the contents."""
 
         def told(part: Reader) -> dict[str, Any]:
-            listing = self._before[id(part)]
+            files = self._before[id(part)]
             plain = {k: v for k, v in part.identity.items() if k != "name"}
-            return {**plain, "files": None if listing is None else listing.digest}
+            return {**plain, "files": None if files is None else _digest(sorted(files.items()))}
 
         result: dict[str, Any] = {}
         for name, reader in self._fields.items():
-            parts = [told(part) for part in reader.stored]
-            alone = reader.stored == (reader,)
-            result[label_of(name)] = parts[0] if alone else {**reader.identity, "parts": parts}
+            stored = _stored(reader)
+            parts = [told(part) for part in stored]
+            result[label_of(name)] = parts[0] if stored == (reader,) else {**reader.identity, "parts": parts}
         return result
 
     def seen(self, rows: int) -> dict[str, list[Any]]:
@@ -99,22 +86,29 @@ class Snapshot:
 
     def files_behind(self, reader: Reader, rows: int) -> str | None:
         """Return a digest of the files behind the first rows of a field; None for rows that are in no zarr store."""
-        behind: dict[int, set[int]] = {}  # of each array, the files along its rows
+        behind: dict[ZarrReader, set[int]] = {}  # of each array, the files along its rows
         for part, first, last in reader.within(0, rows):
             if not isinstance(part, ZarrReader) or self._before.get(id(part)) is None:
                 return None
             unit = (part.array.shards or part.array.chunks)[0]
-            behind.setdefault(id(part), set()).update(range(first // unit, -(-last // unit)))
-        digest = hashlib.sha256()
-        for part_id, places in behind.items():
-            array, listing = self._readers[part_id].array, self._before[part_id]  # type: ignore[attr-defined]
-            assert listing is not None
-            for index, key in _chunk_keys(array, listing).items():
-                if index[0] in places:
-                    if not listing.files[key][1]:
-                        return None
-                    digest.update(repr((key, listing.files[key])).encode())
-        return digest.hexdigest()
+            behind.setdefault(part, set()).update(range(first // unit, -(-last // unit)))
+        found = []
+        for part, places in behind.items():
+            files = self._before[id(part)] or {}
+            keys = [key for index, key in _chunk_keys(part.array, files).items() if index[0] in places]
+            if not all(files[key][1] for key in keys):
+                return None
+            found += [(key, files[key]) for key in keys]
+        return _digest(found)
+
+
+def _stored(reader: Reader) -> tuple[Reader, ...]:
+    """Return the readers of one array each that know the files behind the rows."""
+    return tuple(file for part in reader.parts for file in (isinstance(part, DaskReader) and part.files) or (part,))
+
+
+def _name_of(reader: Reader) -> str:
+    return reader.name if isinstance(reader, ZarrReader) else ", ".join(reader.paths[:3])
 
 
 FIRST_ROWS, FIRST_BYTES = 100, 1 << 20
@@ -126,37 +120,35 @@ def _first_rows(reader: Reader, rows: int) -> str:
     return hashlib.sha256(np.ascontiguousarray(reader.read(0, count), "<f8").tobytes()).hexdigest()
 
 
-def list_chunks(reader: Reader) -> Listing | None:
+def list_chunks(reader: Reader) -> Files | None:
     """The files of a zarr array in a file system or object store, or other files; None where none are known."""
     if reader.paths:
-        return Listing(", ".join(reader.paths[:3]), dict(map(_file, reader.paths)))
+        return dict(map(_file, reader.paths))
     if not isinstance(reader, ZarrReader):
         return None
     if isinstance(reader.store, str):
         root = os.path.join(reader.store, reader.path) if reader.path else reader.store
-        return Listing(reader.name, dict(_local_files(root, len(reader.shape))))
-    if isinstance(reader.store, loaded("zarr.storage.FsspecStore")):
-        return Listing(reader.name, dict(_remote_files(reader.array, reader.name)))
-    return None
+        return dict(_local_files(root, len(reader.shape)))
+    return dict(_remote_files(reader)) if isinstance(reader.store, loaded("zarr.storage.FsspecStore")) else None
 
 
-def check_chunks(reader: Reader, listing: Listing | None) -> None:
+def check_chunks(reader: Reader, files: Files | None) -> None:
     """Raise OSError naming the first chunk that is missing or empty.
 
     No chunk is read: the keys that the array must have are compared with the listing, and of shards the index is read.
     """
-    if listing is None or not isinstance(reader, ZarrReader) or reader.allow_missing:
+    if files is None or not isinstance(reader, ZarrReader) or reader.allow_missing:
         return
     from daskspectral.data.shards import described, first_missing
 
     array = reader.array
     grid = [-(-n // c) for n, c in zip(array.shape, array.shards or array.chunks, strict=True)]
-    whole = {index for index, key in _chunk_keys(array, listing).items() if listing.files[key][0]}
+    whole = {index for index, key in _chunk_keys(array, files).items() if files[key][0]}
     total = math.prod(grid)
     if missing := total - len(whole):
         index = next(index for index in np.ndindex(*grid) if index not in whole)
         name = described(array, index)
-    elif found := first_missing(array, reader.name, lambda key: listing.files[key][0]):
+    elif found := first_missing(array, reader.name, lambda key: files[key][0]):
         name, missing, total = found
     else:
         return
@@ -166,10 +158,10 @@ def check_chunks(reader: Reader, listing: Listing | None) -> None:
     )
 
 
-def _chunk_keys(array: zarr.Array[Any], listing: Listing) -> dict[tuple[int, ...], str]:
-    """Return the files of a listing that are chunks of the array, or shards, by their places in the grid, in order."""
+def _chunk_keys(array: zarr.Array[Any], files: Files) -> dict[tuple[int, ...], str]:
+    """Return the files that are chunks of the array, or shards, by their places in the grid, in order."""
     found = {}
-    for key in listing.files:
+    for key in files:
         index = tuple(map(int, re.findall(r"\d+", key)))
         limits = zip(index, array.shards or array.chunks, array.shape, strict=False)
         inside = len(index) == array.ndim and all(i * c < n for i, c, n in limits)
@@ -181,7 +173,7 @@ def _chunk_keys(array: zarr.Array[Any], listing: Listing) -> dict[tuple[int, ...
 def check_whole_source(source: Source) -> None:
     """Raise OSError naming the first chunk that is missing behind rows that dask reads from zarr arrays."""
     for reader in source.readers.values():
-        for part in reader.stored if reader.stored != reader.parts else ():
+        for part in _stored(reader) if _stored(reader) != reader.parts else ():
             check_chunks(part, list_chunks(part))
 
 
@@ -200,18 +192,17 @@ def _local_files(root: str, depth: int, prefix: str = "") -> Iterator[tuple[str,
                 yield name, (status.st_size, _stamp_of(status))
 
 
-def _remote_files(array: zarr.Array[Any], name: str) -> Iterator[tuple[str, tuple[int, str]]]:
-    store: Any = array.store
-    root = f"{store.path}/{array.path}".rstrip("/")
+def _remote_files(reader: ZarrReader) -> Iterator[tuple[str, tuple[int, str]]]:
+    store: Any = reader.array.store
+    root = f"{store.path}/{reader.path}".rstrip("/")
     files = synchronous(store.fs)
     files.invalidate_cache()
-    with reaching(name):
+    with reaching(reader.name):
         found = files.find(root, detail=True)
     for path, entry in found.items():
         key = path.removeprefix(root).lstrip("/")
-        if key == LOCK:  # of the run that wrote the array, and is about to go
-            continue
-        yield key, _stamp(entry)
+        if key != LOCK:  # of the run that wrote the array, and is about to go
+            yield key, _stamp(entry)
 
 
 def _file(path: str) -> tuple[str, tuple[int, str]]:

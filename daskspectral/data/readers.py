@@ -109,11 +109,6 @@ class Reader(ABC):
         yield self, start, stop
 
     @property
-    def stored(self) -> tuple[Reader, ...]:
-        """The readers of one array each that know the files behind the rows."""
-        return self.parts
-
-    @property
     def identity(self) -> dict[str, Any]:
         """Plain data that distinguish this array from others."""
         return {"shape": list(self.shape), "dtype": self.dtype.str}
@@ -401,10 +396,6 @@ class ColumnsReader(_Over):
         return self.reader.within(start, stop)
 
     @property
-    def stored(self) -> tuple[Reader, ...]:
-        return self.reader.stored
-
-    @property
     def identity(self) -> dict[str, Any]:
         return {**self.reader.identity, "columns": [*self.places]}
 
@@ -442,10 +433,6 @@ class DaskReader(Reader):
         shape = {"chunks": (self.array.chunks[0], (len(places),)), "meta": np.empty((0, 0), self.dtype)}
         array = da.map_blocks(taken, self.array, places=places, dtype=self.dtype, token="taken", **shape)
         return replace(self, array=array)
-
-    @property
-    def stored(self) -> tuple[Reader, ...]:
-        return self.files or self.parts
 
     @property
     def identity(self) -> dict[str, Any]:

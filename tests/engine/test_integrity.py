@@ -11,9 +11,9 @@ import zarr
 
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
-from daskspectral.data.integrity import list_chunks
+from daskspectral.data.integrity import Snapshot
 from daskspectral.data.readers import ZarrReader
-from daskspectral.data.source import open_source
+from daskspectral.data.source import Source, open_source
 from daskspectral.data.tables import open_table
 from tests.common import doubtful
 from tests.engine.common import X, model
@@ -57,9 +57,8 @@ def test_a_file_that_is_rewritten_with_its_old_size_and_time_is_noticed(ending: 
         pq.write_table(pa.table(dict(zip("abc", rows.T, strict=False))), path, compression="none", use_dictionary=False)
         file = path
     reader = open_source(path).readers["x"] if ending == ".zarr" else open_table([str(path)]).reader()
-    before, status, kept = list_chunks(reader), file.stat(), file.read_bytes()
+    snapshot, status, kept = Snapshot(Source({"x": reader})), file.stat(), file.read_bytes()
     file.write_bytes(kept[:100] + bytes(8) + kept[108:])
     os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert before is not None
     with pytest.raises(OSError, match="changed during the run"):
-        before.check_unchanged(list_chunks(reader))
+        snapshot.check_unchanged()
