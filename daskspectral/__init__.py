@@ -173,23 +173,6 @@ _HOMES = {
     "save": "store",
     "untrusted": "store",
 }
-_MODULES = (
-    "basis",
-    "datasets",
-    "forms",
-    "groups",
-    "guides",
-    "kernels",
-    "landmarks",
-    "manifolds",
-    "model_selection",
-    "operators",
-    "plot",
-    "report",
-    "solvers",
-    "testing",
-)
-
 __all__ = [  # what a user calls first comes first
     "SpectralDecomposition",
     "Rows",
@@ -232,10 +215,10 @@ __all__ = [  # what a user calls first comes first
 
 def __getattr__(name: str) -> Any:
     # lazy: a worker that needs the mathematics does not pay for scikit-learn
-    if name in _MODULES:
-        return importlib.import_module(f"daskspectral.{name}")
     if name in _HOMES:
         return getattr(importlib.import_module(f"daskspectral.{_HOMES[name]}"), name)
+    if name in __all__:
+        return importlib.import_module(f"daskspectral.{name}")
     raise AttributeError(f"module 'daskspectral' has no attribute {name!r}")
 
 

@@ -16,33 +16,6 @@ from enum import IntEnum
 from types import FrameType
 from typing import Any
 
-__all__ = [
-    "DensityWarning",
-    "ExtrapolationWarning",
-    "FitWarning",
-    "InvalidRowError",
-    "ManifoldWarning",
-    "ParameterError",
-    "PointError",
-    "Rank",
-    "RankWarning",
-    "SmoothnessError",
-    "Stopped",
-    "TrustWarning",
-    "UntrustedError",
-    "WeightWarning",
-    "nearest",
-    "one_doubt",
-    "overheard",
-    "plain_name",
-    "printable",
-    "raise_on_signals",
-    "ranked",
-    "redacted",
-    "renumbered",
-    "warn_user",
-]
-
 _USER = re.compile(
     r"""
     (\b(?:https?|s3a?|gs|gcs|abfss?|tcp|tls):/+ | [\w+.-]{0,30}(?<!\bfile)://)

@@ -379,10 +379,6 @@ class ColumnsReader(_Over):
         return self.reader.in_memory
 
     @property
-    def paths(self) -> tuple[str, ...]:  # type: ignore[override]
-        return self.reader.paths
-
-    @property
     def edges(self) -> Array:
         return self.reader.edges
 
