@@ -6,6 +6,7 @@ Each raises `ParameterError`, which names the parameter, and returns the value i
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
@@ -63,6 +64,19 @@ def check_type(name: str, value: Any, kinds: type[T] | tuple[type[T], ...], expe
     if not isinstance(value, kinds):
         raise ParameterError(name, expected, value)
     return value
+
+
+def loaded(*names: str) -> tuple[type[Any], ...]:
+    """The classes of these names, such as "xarray.DataArray", whose modules are imported: others have no instances.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> isinstance(np.zeros(2), loaded("numpy.ndarray", "a_package.that_is_not_imported.Array"))
+    True
+    """
+    found = (getattr(sys.modules.get(home), name, None) for home, _, name in (n.rpartition(".") for n in names))
+    return tuple(cls for cls in found if isinstance(cls, type))
 
 
 def check_random_state(value: Any) -> None:

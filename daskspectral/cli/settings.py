@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import click
@@ -26,26 +26,12 @@ def options_of(given: Sequence[str]) -> dict[str, Any]:
     return options
 
 
-@contextmanager
-def storing(given: Sequence[str]) -> Iterator[None]:
-    """Open URLs inside with these options, as they are written. Raises as `options_of`."""
-    options = options_of(given)
-    if not options:
-        yield
-        return
-    from daskspectral.data.remote import using
-
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(using(options))
-        except (TypeError, ValueError) as error:
-            raise click.BadParameter(str(error)) from None
-        yield
-
-
 def use_storage(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> None:
-    """Open the URLs of a command with the options that are given."""
-    context.with_resource(storing(given))
+    """Open the URLs of a command with the options that are given. Raises as `options_of`."""
+    if given:
+        from daskspectral.data.remote import using
+
+        context.with_resource(using(options_of(given)))
 
 
 def _plain(text: str) -> Any:

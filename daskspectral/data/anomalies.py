@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import Reader, lazy_rows
 from daskspectral.data.times import are_times
 from daskspectral.registry import Registered
+from daskspectral.validation import loaded
 
 if TYPE_CHECKING:
     from daskspectral.data.layout import RowLabels

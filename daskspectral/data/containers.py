@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from daskspectral.data.columns import Wanted
 from daskspectral.data.frames import frame_reader, is_column, is_frame, matrix, real, refuse_kind, vector
-from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import ArrayReader, DaskReader, Reader, zarr_reader
+from daskspectral.validation import loaded
 
 if TYPE_CHECKING:
     import dask.array as da

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskspectral.data.folders import Folder
-from daskspectral.data.loaded import loaded
+from daskspectral.data.frames import PARQUET, is_csv, library, open_table
 from daskspectral.data.readers import FILL_MEANT, DaskReader, Reader, ZarrReader, zarr_reader
 from daskspectral.data.remote import connect, fill_is_meant, local_path, opened_file, reaching
-from daskspectral.data.tables import PARQUET, is_csv, library, open_table
+from daskspectral.validation import loaded
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -1,9 +1,15 @@
-"""Data frames in memory, of pandas, polars, Arrow and others, by narwhals: names, numbers, times of rows."""
+"""Tables of named columns: data frames in memory, and Parquet and CSV files, with names, numbers, times of rows.
+
+Frames are of pandas, polars, Arrow and others, by narwhals. Files are read lazily, a row group or a CSV file at a time.
+"""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import narwhals as nw
@@ -12,9 +18,10 @@ from narwhals.dependencies import is_into_dataframe, is_into_series, is_pandas_l
 from numpy.typing import NDArray
 
 from daskspectral.data.columns import ColumnNames, Wanted
-from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import ArrayReader, Reader
+from daskspectral.data.remote import connect, is_url, reaching
 from daskspectral.data.times import RowTimes
+from daskspectral.validation import loaded
 
 Array = NDArray[Any]
 REMEDY = (
@@ -204,3 +211,204 @@ def arrow_times(table: Any, others: Sequence[str]) -> RowTimes | None:
 def date_columns(schema: Any, names: Sequence[str]) -> list[str]:
     """Return the columns among these that hold dates in an Arrow table."""
     return [name for name in names if str(schema.field(name).type).startswith(("date", "timestamp"))]
+
+
+# -- tables in files: Parquet and CSV, by one pyarrow dataset ----------------------------------------------------------
+
+
+PARQUET = (".parquet", ".pq")
+CSV = {".csv": ",", ".tsv": "\t"}
+
+
+@dataclass(frozen=True, eq=False)
+class TableReader(Reader):
+    """The columns `names` of tables behind one another, 0 for None; `borders` are those of their groups of rows."""
+
+    groups: tuple[Any, ...]  # fragments of a pyarrow dataset, one row group or CSV file each
+    names: tuple[str | None, ...]
+    borders: Array
+    dtype: np.dtype[Any]
+    paths: tuple[str, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (int(self.borders[-1]), len(self.names))
+
+    @property
+    def edges(self) -> Array:
+        return self.borders
+
+    def read(self, start: int, stop: int) -> Array:
+        first, last = np.searchsorted(self.borders, [start, stop - 1], "right") - 1
+        result = np.zeros((stop - start, len(self.names)), self.dtype)
+        names = [name for name in self.names if name is not None]
+        for i in range(int(first), int(last) + 1):
+            table = _table(self.groups[i], names)
+            low, high = int(self.borders[i]), int(self.borders[i + 1])
+            a, b = max(start, low), min(stop, high)
+            for j, name in enumerate(self.names):
+                if name is not None:
+                    column = table.column(name).slice(a - low, b - a).cast("float64", safe=False)
+                    result[a - start : b - start, j] = column.to_numpy()
+        return result
+
+    def _columns_at(self, places: tuple[int | None, ...]) -> Reader:
+        return replace(self, names=tuple(None if place is None else self.names[place] for place in places))
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {**super().identity, "columns": list(self.names)}
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Files of the same columns behind one another, of which no column is chosen yet.
+
+    `kinds` has for each column its types in the files, and `index` the columns of an index of pandas.
+    """
+
+    groups: tuple[Any, ...]
+    names: tuple[str, ...]
+    kinds: Mapping[str, Sequence[Any]]
+    borders: Array
+    paths: tuple[str, ...]
+    index: tuple[str, ...] = ()
+
+    def times(self, places: Sequence[int | None]) -> RowTimes | None:
+        """Return the times of the rows, for which their columns are read: the index, or the one column of dates.
+
+        A column of dates that is at one of the `places` is a column of X.
+        """
+        others = [name for j, name in enumerate(self.names) if j not in places]
+        dates = date_columns(self.groups[0].physical_schema, others)
+        if not self.index and len(dates) != 1:
+            return None
+        tables = [_table(group, [*self.index, *dates]) for group in self.groups]
+        return arrow_times(library("pyarrow").concat_tables(tables), dates)
+
+    def reader(self, places: Sequence[int | None] | None = None, used: Wanted | None = None) -> TableReader:
+        """Return a reader of the columns at these places, by default all.
+
+        Columns that are not used and hold no real numbers are not read. Raises TypeError, which names them all, for
+        used columns that hold no real numbers.
+        """
+        places, wanted = range(len(self.names)) if places is None else places, used or Wanted()
+        names = [None if place is None else self.names[place] for place in places]
+        unfit = {name: kind for name, kinds in self.kinds.items() for kind in kinds if not _is_real(kind)}
+        refuse_columns(
+            {
+                name: TypeError(f"column {name!r} of {self.paths[0]} holds {unfit[name]}, no real numbers; {REMEDY}")
+                for j, name in enumerate(names)
+                if name in unfit and wanted.uses(j, len(names))
+            }
+        )
+        read = tuple(None if name in unfit else name for name in names)
+        kinds = [np.dtype(kind.to_pandas_dtype()) for name in read if name is not None for kind in self.kinds[name]]
+        dtype = np.result_type(*kinds) if kinds and all(kind.kind == "f" for kind in kinds) else np.dtype(float)
+        found = TableReader(self.groups, read, self.borders, dtype, self.paths)
+        return found.named(ColumnNames(tuple(names))) if None not in names else found  # type: ignore[arg-type]
+
+
+def open_table(paths: Sequence[str]) -> Table:
+    """Open Parquet or CSV files, or folders of Parquet files; of Parquet only metadata are read, of CSV rows counted.
+
+    Raises ValueError for files without rows or without the columns of the first, OSError for damaged ones, and
+    ImportError without pyarrow.
+    """
+    try:
+        data = _csv(paths) if is_csv(paths) else _dataset(paths, "parquet")
+        fragments = [*data.get_fragments()]
+        if is_csv(paths):
+            counted = [(fragment, fragment.count_rows()) for fragment in fragments]
+        else:
+            counted = [(g, g.row_groups[0].num_rows) for fragment in fragments for g in fragment.split_by_row_group()]
+    except library("pyarrow").lib.ArrowException as error:  # such as names that are not distinct
+        raise OSError(f"{', '.join(paths[:3])} cannot be read: {str(error)[:200]!a}. Restore it") from error
+    index = index_columns(data.schema)
+    names = [name for name in data.schema.names if name not in index]
+    for fragment in fragments:
+        if missing := [name for name in names if name not in fragment.physical_schema.names]:
+            raise ValueError(f"{fragment.path} has no columns {missing}, and {fragments[0].path} has")
+    filled = [(group, count) for group, count in counted if count]
+    if not names or not filled:
+        raise ValueError(f"{', '.join(paths)} has no rows of numbers: its columns are {data.schema.names}")
+    kinds = {name: [data.schema.field(name).type] for name in names}
+    if not is_csv(paths):
+        kinds = {name: [fragment.physical_schema.field(name).type for fragment in fragments] for name in names}
+    borders = np.cumsum([0, *(count for _, count in filled)])
+    scheme = paths[0].partition("://")[0] + "://" if is_url(paths[0]) else ""
+    files = tuple(scheme + path for path in data.files)
+    return Table(tuple(group for group, _ in filled), tuple(names), kinds, borders, files, tuple(index))
+
+
+def library(name: str, what: str = "This format") -> Any:
+    """Return a module of the library of a format. Raises ImportError, which says how to install it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        package = name.partition(".")[0]
+        raise ImportError(f"{what} needs {package}: pip install daskspectral[files]") from error
+
+
+def is_csv(paths: Sequence[str]) -> bool:
+    """Return whether these are CSV files."""
+    return all(path.lower().endswith(tuple(CSV)) for path in paths)
+
+
+def _csv(paths: Sequence[str]) -> Any:
+    """Return the dataset of CSV files with a header, their numbers float64 whatever the first ones look like.
+
+    Raises ValueError for a file without a header.
+    """
+    dataset, csv, float64 = library("pyarrow.dataset"), library("pyarrow.csv"), library("pyarrow").float64()
+    parsed = csv.ParseOptions(delimiter=CSV[os.path.splitext(paths[0])[1].lower()])
+    schema = _dataset(paths, dataset.CsvFileFormat(parse_options=parsed)).schema
+    if all(_is_number(name) for name in schema.names):
+        raise ValueError(f"the first line of {paths[0]} must name columns. Read it by pandas.read_csv(header=None)")
+    real = {field.name: float64 for field in schema if _is_real(field.type) or str(field.type) == "null"}
+    converted = csv.ConvertOptions(column_types=real)
+    return _dataset(paths, dataset.CsvFileFormat(parse_options=parsed, convert_options=converted))
+
+
+def _dataset(paths: Sequence[str], kind: Any) -> Any:
+    """Return the pyarrow dataset of files, or of one folder of files, in a file system or an object store."""
+    from daskspectral.data.stores import refuse_irregular
+
+    dataset = library("pyarrow.dataset").dataset
+    if not is_url(paths[0]):
+        for path in chain.from_iterable(_parts(path) for path in paths):
+            refuse_irregular(path)
+        return dataset(paths[0] if len(paths) == 1 else list(paths), format=kind)
+    files, _ = connect(paths[0])
+    roots = [str(files._strip_protocol(path)) for path in paths]
+    with reaching(paths[0]):
+        for root in roots:
+            files.info(root)
+        return dataset(roots[0] if len(roots) == 1 else roots, format=kind, filesystem=files)
+
+
+def _parts(path: str) -> Iterator[str]:
+    """Yield a file, or the Parquet files in a folder and in those within: pyarrow leaves out what it cannot open."""
+    yield path
+    for folder, _, names in os.walk(path):
+        yield from (os.path.join(folder, name) for name in names if name.endswith(PARQUET))
+
+
+def _table(group: Any, names: Sequence[str]) -> Any:
+    """Return these columns of a group. Raises OSError, which names the file, if it cannot be decoded."""
+    try:
+        return group.to_table(columns=[*names])
+    except library("pyarrow").lib.ArrowException as error:
+        raise OSError(f"{group.path} cannot be read: {str(error)[:200]!a}. Restore it, or write it again") from error
+
+
+def _is_real(kind: Any) -> bool:
+    types = library("pyarrow").types
+    return bool(types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return isinstance(float(text), float)
+    except ValueError:
+        return False

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskspectral.data.folders import LOCK
-from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import FILL_MEANT, DaskReader, Reader, ZarrReader
 from daskspectral.data.remote import connect, is_url, reaching, synchronous
 from daskspectral.data.source import Source, label_of
+from daskspectral.validation import loaded
 
 if TYPE_CHECKING:
     import zarr

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from daskspectral.data.columns import ColumnNames, Wanted, taken
 from daskspectral.data.containers import chunked, reader_of
 from daskspectral.data.files import LabelledData, open_labelled
+from daskspectral.data.frames import Table
 from daskspectral.data.layout import Coordinate, Layout, RowLabels, Variable, check_columns, check_rows, in_order, plain
-from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import DaskReader, Reader, lazy_rows
-from daskspectral.data.tables import Table
 from daskspectral.data.times import RowTimes
+from daskspectral.validation import loaded
 
 if TYPE_CHECKING:
     import xarray as xr

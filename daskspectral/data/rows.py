@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.data.anomalies import GROUPS, MOST_DEGREE
-from daskspectral.data.loaded import loaded
-from daskspectral.validation import check_integer, check_option, check_type
+from daskspectral.validation import check_integer, check_option, check_type, loaded
 
 Array = NDArray[np.floating[Any]]
 

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from daskspectral.data.columns import check_columns
 from daskspectral.data.containers import as_reader, points_reader
 from daskspectral.data.frames import is_frame
-from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import ArrayReader, DaskReader, JoinedReader, Reader, TakenReader
 from daskspectral.data.rows import Rows, StackedLabels
 from daskspectral.data.times import Clock, RowTimes, runs
 from daskspectral.registry import Registered
+from daskspectral.validation import loaded
 
 if TYPE_CHECKING:
     import dask.array as da

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.data.batches import Bad, Batches, Reading, read_ahead
-from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import ArrayReader, Reader
 from daskspectral.engine.threads import limit_worker
 from daskspectral.errors import PointError
+from daskspectral.validation import loaded
 
 Array = NDArray[Any]
 OVERFLOW: Any = {"over": "ignore", "invalid": "ignore", "divide": "warn", "under": "ignore"}

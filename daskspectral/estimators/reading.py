@@ -20,7 +20,6 @@ from daskspectral.data.files import is_files
 from daskspectral.data.frames import is_frame
 from daskspectral.data.labelled import StackedRows, stack_field, stack_gradients, stack_rows, with_target
 from daskspectral.data.layout import Layout
-from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import ArrayReader, DaskReader, Reader, ZarrReader, lazy_rows
 from daskspectral.data.remote import using
 from daskspectral.data.rows import Rows, StackedLabels
@@ -28,6 +27,7 @@ from daskspectral.data.source import Source, is_several
 from daskspectral.errors import InvalidRowError, columns_named, warn_user
 from daskspectral.estimators.records import remembered
 from daskspectral.passes.anomalies import with_baseline
+from daskspectral.validation import loaded
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 FIELDS = ("y", "sample_weight")

@@ -16,10 +16,10 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from daskspectral.data.containers import is_lazy
 from daskspectral.data.frames import is_frame
 from daskspectral.data.integrity import Snapshot
-from daskspectral.data.loaded import loaded
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source, open_source
 from daskspectral.estimators.base import Estimator
+from daskspectral.validation import loaded
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 

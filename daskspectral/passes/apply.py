@@ -22,7 +22,6 @@ from daskspectral.data.batches import first_invalid, usable
 from daskspectral.data.integrity import Snapshot, check_whole_source
 from daskspectral.data.labelled import ROW
 from daskspectral.data.layout import Layout, RowLabels, placed
-from daskspectral.data.loaded import loaded
 from daskspectral.data.readers import ZarrReader, lazy_rows
 from daskspectral.data.source import Preparation, Source, open_source
 from daskspectral.data.writing import Grid, create_dataset, default_chunk_rows, refuse_input
@@ -31,6 +30,7 @@ from daskspectral.engine.scheduler import warn_from_task
 from daskspectral.engine.tasks import Counted, Tally
 from daskspectral.errors import ExtrapolationWarning, InvalidRowError, renumbered, warn_user
 from daskspectral.moments import NUMBER
+from daskspectral.validation import loaded
 
 if TYPE_CHECKING:
     import dask.array as da

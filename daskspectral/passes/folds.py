@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.data.containers import in_memory
-from daskspectral.data.loaded import loaded
 from daskspectral.data.source import Source
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.plan import TASK_BYTES
 from daskspectral.moments.folds import FOLD, BlockedFolds, FoldRule, Folds, LabelledFolds, RandomFolds, hashed
 from daskspectral.passes.scale import Added
-from daskspectral.validation import check_integer
+from daskspectral.validation import check_integer, loaded
 
 Array = NDArray[Any]
 DEFAULT = 10

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, FourierLattice, as_lattice, at_landmarks
 from daskspectral.data.batches import READ_BYTES
+from daskspectral.data.frames import TableReader
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.readers import DaskReader, Reader, ZarrReader
 from daskspectral.data.source import Preparation, Source
-from daskspectral.data.tables import TableReader
 from daskspectral.devices import ACCELERATOR_ROWS, least_rows
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint

@@ -16,7 +16,6 @@ from daskspectral.basis.names import named
 from daskspectral.choosing.prior import solve_on_lattice
 from daskspectral.data.labelled import ROW, stack_rows
 from daskspectral.data.layout import Layout, free_names, plain
-from daskspectral.data.loaded import loaded
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation
 from daskspectral.engine.memory import chosen_device, device_here
@@ -52,7 +51,7 @@ from daskspectral.spectral.hilbert import analytic_rows, complex_components
 from daskspectral.spectral.metastable import MetastableSets
 from daskspectral.spectral.passage import PARTS, Passages
 from daskspectral.spectral.summary import told
-from daskspectral.validation import check_integer
+from daskspectral.validation import check_integer, loaded
 
 if TYPE_CHECKING:
     import xarray as xr

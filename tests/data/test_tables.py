@@ -24,10 +24,9 @@ from hypothesis import strategies as st
 import daskspectral as dsp
 from daskspectral.data.batches import read_ahead
 from daskspectral.data.containers import as_reader
-from daskspectral.data.frames import matrix
+from daskspectral.data.frames import matrix, open_table
 from daskspectral.data.labelled import stack_rows
 from daskspectral.data.readers import ArrayReader
-from daskspectral.data.tables import open_table
 from daskspectral.guides import fitting
 
 KINDS: dict[str, Callable[[pd.DataFrame], Any]] = {

@@ -11,10 +11,10 @@ import zarr
 
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
+from daskspectral.data.frames import open_table
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.readers import ZarrReader
 from daskspectral.data.source import Source, open_source
-from daskspectral.data.tables import open_table
 from tests.common import doubtful
 from tests.engine.common import X, model
 
