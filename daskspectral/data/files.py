@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import importlib.util
 import os
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +96,7 @@ class LabelledData:
         return replace(reader, files=found, paths=self.paths) if isinstance(reader, DaskReader) else reader
 
 
-def open_labelled(value: Any, what: str, sample_dims: Sequence[str] | None = None) -> LabelledData | None:
+def open_labelled(value: Any, what: str) -> LabelledData | None:
     """Data that have labels; None for arrays without them, and for what is no data at all.
 
     Labels have DataArrays, Datasets, zarr groups whose arrays have named dimensions, NetCDF files (a path, a pattern
@@ -113,12 +113,12 @@ def open_labelled(value: Any, what: str, sample_dims: Sequence[str] | None = Non
         return None
     if all(_ends(path, NETCDF) for path in paths):
         found = _matching(paths, what)
-        return LabelledData(_netcdf(found, what, sample_dims), paths=tuple(found))
+        return LabelledData(_netcdf(found, what), paths=tuple(found))
     if all(_ends(path, PARQUET) or _is_folder_of_parquet(path) for path in paths) or is_csv(paths):
         return LabelledData(open_table(_matching(paths, what)))
     if isinstance(value, (list, tuple)):
         return None
-    return _store(paths[0], what)
+    return _store(paths[0])
 
 
 def is_files(value: Any) -> bool:
@@ -174,8 +174,13 @@ def _matching(paths: list[str], what: str) -> list[str]:
     return found
 
 
-def _netcdf(paths: list[str], what: str, sample_dims: Sequence[str] | None) -> xr.Dataset:
-    """One Dataset of all files, by xarray.open_mfdataset."""
+def _netcdf(paths: list[str], what: str) -> xr.Dataset:
+    """Open files as one Dataset, in the order of their coordinates.
+
+    Raises OSError if one is damaged, or if they do not go together.
+    """
+    import xarray as xr
+
     if not any(importlib.util.find_spec(engine) for engine in ("h5netcdf", "netCDF4")):
         library("h5netcdf", f"{what} is NetCDF, which")
     remote = [path for path in paths if "://" in path]
@@ -192,25 +197,8 @@ def _netcdf(paths: list[str], what: str, sample_dims: Sequence[str] | None) -> x
         "decode_timedelta": False,
         **({"engine": "h5netcdf"} if remote else {}),
     }
-    found = _opened(paths, sources, sample_dims, options)
-    _check_attributes(found, ", ".join(paths[:3]))
-    return found
-
-
-def _opened(
-    paths: list[str], sources: Any, sample_dims: Sequence[str] | None, options: Mapping[str, Any]
-) -> xr.Dataset:
-    """Open files as one Dataset. Raises OSError if one is damaged, or if they do not go together."""
-    import xarray as xr
-
     try:
-        try:
-            return xr.open_mfdataset(sources, combine="by_coords", **options)
-        except ValueError as error:
-            if "dimension coordinates" not in str(error):
-                raise
-            along = list(sample_dims or [])[:1] or [_first_dimension(paths[0])]
-            return xr.open_mfdataset(sources, combine="nested", concat_dim=along[0], **options)
+        found = xr.open_mfdataset(sources, combine="by_coords", **options)
     except Exception as error:  # of any kind: the files are what they say
         if isinstance(error, (PermissionError, ImportError, MemoryError)):
             raise
@@ -218,16 +206,11 @@ def _opened(
             f"{', '.join(paths[:3])} cannot be read as NetCDF: it is damaged, or the files do not go together "
             f"({type(error).__name__}: {str(error)[:200]!a}). Open them by xarray.open_mfdataset, and give the Dataset"
         ) from error
+    _check_attributes(found, ", ".join(paths[:3]))
+    return found
 
 
-def _first_dimension(path: str) -> str:
-    import xarray as xr
-
-    with xr.open_dataset(path, decode_times=False, decode_timedelta=False) as file:
-        return str(next(iter(file.data_vars.values())).dims[0])
-
-
-def _store(path: str, what: str) -> LabelledData | None:
+def _store(path: str) -> LabelledData | None:
     """A zarr group; None where the path is no such thing, which is told where it is opened as an array."""
     local = local_path(path)
     if local is not None and not local.is_dir():

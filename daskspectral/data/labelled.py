@@ -188,7 +188,7 @@ def stack_rows(
     do not go together; ValueError where no column has a number.
     """
     dims = _named(sample_dims)
-    found = open_labelled(x, what, dims if layout is None else layout.sample_dims)
+    found = open_labelled(x, what)
     if found is None or (
         isinstance(found.data, loaded("xarray.DataArray")) and found.data.ndim < 2 and not (dims or layout)
     ):
@@ -274,7 +274,7 @@ def stack_field(value: Any, rows: RowLabels, what: str) -> tuple[Any, xr.DataArr
     Its dimensions are those of the rows and others, which are stacked. Raises ValueError where dimensions or
     coordinates are not those of the rows.
     """
-    found = open_labelled(value, what, tuple(map(str, rows.dims)))
+    found = open_labelled(value, what)
     if found is None or isinstance(found.data, Table):
         return (value if found is None else found.data.reader()), None
     data = found.data
@@ -304,7 +304,7 @@ def stack_gradients(value: Any, points: StackedRows) -> Any:
     import dask.array as da
 
     layout, rows = points.layout, points.rows
-    found = open_labelled(value, "gradients", tuple(map(str, rows.dims)))
+    found = open_labelled(value, "gradients")
     if found is None:
         return value
     data, dims = found.data, layout.variables[0].dims

@@ -248,18 +248,17 @@ class ZarrReader(Reader):
 
     def _check_present(self, rows: Array, start: int) -> None:
         """Raise OSError if a chunk reads as its fill value because this process does not find it."""
-        from daskspectral.data.shards import smallest_chunk
+        from daskspectral.data.shards import first_absent, smallest_chunk
 
-        array = self.array
-        unit, stored = smallest_chunk(array, self.name), _StoredChunks(array, self.name)
-        fill = array.dtype.type(array.fill_value or 0)
+        array, suspects = self.array, []
+        unit, fill = smallest_chunk(array, self.name), array.dtype.type(array.fill_value or 0)
         for index, (along, *behind) in self._parts(start, start + len(rows), unit):
             part = rows[(slice(along.start - start, along.stop - start), *behind)]
-            if not part.size or not _is(part.flat[0], fill) or not _is(part, fill).all():
-                continue
-            if (absent := stored.absent(index, unit)) is not None:
-                where = f"this process (pid {os.getpid()} on {os.uname().nodename})"
-                raise OSError(f"{absent} is missing for {where}. Restore it; {FILL_MEANT}")
+            if part.size and _is(part.flat[0], fill) and _is(part, fill).all():
+                suspects.append(index)
+        if (absent := first_absent(array, self.name, suspects)) is not None:
+            where = f"this process (pid {os.getpid()} on {os.uname().nodename})"
+            raise OSError(f"{absent} is missing for {where}. Restore it; {FILL_MEANT}")
 
     def _parts(
         self, start: int, stop: int, unit: tuple[int, ...]
@@ -274,46 +273,6 @@ class ZarrReader(Reader):
     @property
     def identity(self) -> dict[str, Any]:
         return {"name": self.name, "metadata": self.digest}
-
-
-class _StoredChunks:
-    """The chunks of an array that this process finds; of shards by their index, which is read once."""
-
-    def __init__(self, array: zarr.Array[Any], name: str):
-        self._array, self._name = array, name
-        self._held: dict[int, Array] = {}
-
-    def absent(self, index: tuple[int, ...], unit: tuple[int, ...]) -> str | None:
-        """Return the name and rows of the chunk, of the size `unit`, if it is missing; None if it is there."""
-        from daskspectral.data.shards import described, stored_chunks
-
-        array = self._array
-        whole = array.shards or array.chunks
-        file = tuple(i * u // w for i, u, w in zip(index, unit, whole, strict=True))
-        if not self._size(array.metadata.encode_chunk_key(file)):
-            return described(array, file, of=f" of {self._name}")
-        if whole == unit:
-            return None
-        if file[0] not in self._held:
-            self._held[file[0]] = stored_chunks(array, self._name, file[0], file[0] + 1, self._size)
-        place = (index[0] - file[0] * (whole[0] // unit[0]), *index[1:])
-        return None if self._held[file[0]][place] else described(array, file, index, unit, of=f" of {self._name}")
-
-    def _size(self, key: str) -> int:
-        """Return the size of a file, 0 if there is none."""
-        from zarr.core.sync import sync
-        from zarr.storage import FsspecStore, LocalStore
-
-        store, place = self._array.store, f"{self._array.path}/{key}".lstrip("/")
-        if isinstance(store, LocalStore):
-            path = os.path.join(store.root, place)
-            return os.path.getsize(path) if os.path.isfile(path) else 0
-        if isinstance(store, FsspecStore):
-            store.fs.invalidate_cache()  # it may remember a listing
-        try:
-            return int(sync(store.getsize(place)))
-        except FileNotFoundError:
-            return 0
 
 
 def _is(values: Any, fill: Any) -> Any:

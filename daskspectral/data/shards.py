@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 from zarr.abc.store import ByteRequest, RangeByteRequest, SuffixByteRequest
 from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
+from zarr.storage import FsspecStore, LocalStore
 
 Index = tuple[int, ...]
 SHARDING = "sharding_indexed"
@@ -67,6 +70,40 @@ def first_missing(array: zarr.Array[Any], where: str, size_of: Callable[[str], i
             first = described(array, tuple(i * u // w for i, u, w in zip(index, unit, whole, strict=True)), index, unit)
         missing += int(np.count_nonzero(absent))
     return (first, missing, math.prod(grid)) if missing else None
+
+
+def first_absent(array: zarr.Array[Any], where: str, indices: Iterable[Index]) -> str | None:
+    """Return the name and rows of the first of these chunks that is missing; None if all are there.
+
+    The index of each shard is read once. Raises OSError as `_index_size`.
+    """
+    unit, whole, size_of = array.chunks, array.shards or array.chunks, partial(_size_of, array)
+    held: dict[int, NDArray[np.bool_]] = {}
+    for index in indices:
+        file = tuple(i * u // w for i, u, w in zip(index, unit, whole, strict=True))
+        if not size_of(array.metadata.encode_chunk_key(file)):
+            return described(array, file, of=f" of {where}")
+        if whole == unit:
+            continue
+        if file[0] not in held:
+            held[file[0]] = stored_chunks(array, where, file[0], file[0] + 1, size_of)
+        if not held[file[0]][(index[0] - file[0] * (whole[0] // unit[0]), *index[1:])]:
+            return described(array, file, index, unit, of=f" of {where}")
+    return None
+
+
+def _size_of(array: zarr.Array[Any], key: str) -> int:
+    """Return the size of a file of an array, 0 if there is none."""
+    store, place = array.store, f"{array.path}/{key}".lstrip("/")
+    if isinstance(store, LocalStore):
+        path = os.path.join(store.root, place)
+        return os.path.getsize(path) if os.path.isfile(path) else 0
+    if isinstance(store, FsspecStore):
+        store.fs.invalidate_cache()  # it may remember a listing
+    try:
+        return int(sync(store.getsize(place)))
+    except FileNotFoundError:
+        return 0
 
 
 def stored_chunks(
