@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.data.readers import Reader, lazy_rows
+from daskspectral.data.readers import by_block
 from daskspectral.data.times import are_times
 from daskspectral.registry import Registered
-from daskspectral.validation import loaded
 
 if TYPE_CHECKING:
     from daskspectral.data.layout import RowLabels
@@ -124,16 +124,8 @@ class Baseline(Registered):
 
     def removed(self, values: Any, rows: RowLabels, what: str) -> Any:
         """Values (n, d) at these rows less the baseline, lazily where they are not in memory."""
-        import dask.array as da
-
-        design = self.design(rows, what)
-        values = lazy_rows(values) if isinstance(values, Reader) else values
-        own: dict[str, Any] = {"climatology": self.climatology, "trend": self.trend}
-        if not isinstance(values, loaded("dask.array.Array")):
-            return _less(np.asarray(values), design, **own)
-        meta = _less(np.empty((0, values.shape[1]), values.dtype), design[:0], **own)
-        beside = da.from_array(design, chunks=(values.chunks[0], -1))
-        return da.map_blocks(_less, values, beside, token="anomalies", chunks=values.chunks, meta=meta, **own)
+        less = partial(_less, climatology=self.climatology, trend=self.trend)
+        return by_block(less, values, self.design(rows, what), token="anomalies")
 
 
 def _less(x: Array, design: Array, climatology: Array, trend: Array) -> Array:

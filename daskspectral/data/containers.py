@@ -104,16 +104,6 @@ def named_reader(value: Any, what: str, wanted: Wanted) -> Any:
     return reader.columns_at(wanted.places(reader.column_names, reader.shape[1], what))
 
 
-def array_like(value: Any) -> tuple[Reader, Array | None]:
-    """Return a reader of points, and the points (n, d) if they are in memory, in no container with labels.
-
-    A data frame or a list comes as an array. Raises ValueError or TypeError as `open_source`.
-    """
-    reader = points_reader(value, "X")
-    plain = isinstance(reader, ArrayReader) and not isinstance(value, loaded("xarray.DataArray"))
-    return reader, reader.array if plain and not reader.is_sparse else None  # type: ignore[attr-defined]
-
-
 def is_symmetric(value: Any) -> bool:
     """Return whether rows in memory, dense or sparse, are a symmetric matrix (n, n) of more than two rows."""
     values = value.array if isinstance(value, ArrayReader) else value

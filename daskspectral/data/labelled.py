@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from daskspectral.data.containers import chunked, reader_of
 from daskspectral.data.files import LabelledData, open_labelled
 from daskspectral.data.frames import Table
 from daskspectral.data.layout import Coordinate, Layout, RowLabels, Variable, check_columns, check_rows, in_order, plain
-from daskspectral.data.readers import DaskReader, Reader, lazy_rows
+from daskspectral.data.readers import Reader, by_block, lazy_rows
 from daskspectral.data.times import RowTimes
 from daskspectral.validation import loaded
 
@@ -125,19 +126,10 @@ def chosen_columns(values: Any, layout: Layout, unweighted: bool) -> Any:
     """The columns of a layout, weighted."""
     if layout.whole:
         return values
-    import dask.array as da
-
-    if isinstance(values, Reader):
-        values = lazy_rows(values)
     factors = layout.weights
     if factors is not None and unweighted:
         factors = np.where(factors > 0, 1 / np.where(factors > 0, factors, 1), 0)
-    used: dict[str, Any] = {"kept": layout.kept, "factors": factors}
-    if not isinstance(values, da.Array):
-        return _used(np.asarray(values), **used)
-    sample = _used(np.empty((0, values.shape[1]), values.dtype), **used)
-    chunks = (values.chunks[0], (layout.width,))
-    return da.map_blocks(_used, values, token="columns", chunks=chunks, dtype=sample.dtype, meta=sample, **used)
+    return by_block(partial(_used, kept=layout.kept, factors=factors), values, token="columns")
 
 
 Dims = str | Sequence[str] | None
@@ -399,14 +391,10 @@ def _table(
 
 def _taken(values: Any, places: Sequence[int | None]) -> Any:
     """The columns at these places of a Reader, dask or numpy array, 0 for None."""
-    import dask.array as da
-
-    if [*places] == [*range(values.shape[1])]:
-        return values
-    if isinstance(values, da.Array):
-        lazy: Any = DaskReader(values).columns_at(places)
-        return lazy.array
-    return values.columns_at(places) if isinstance(values, Reader) else taken(values, places)
+    if isinstance(values, Reader):
+        return values.columns_at(places)
+    whole = [*places] == [*range(values.shape[1])]
+    return values if whole else by_block(partial(taken, places=places), values, token="taken")
 
 
 def _by_name(

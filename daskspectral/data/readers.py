@@ -8,9 +8,9 @@ import lzma
 import os
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -383,11 +383,7 @@ class DaskReader(Reader):
         return np.asarray(self.array[start:stop].compute())
 
     def _columns_at(self, places: tuple[int | None, ...]) -> Reader:
-        import dask.array as da
-
-        shape = {"chunks": (self.array.chunks[0], (len(places),)), "meta": np.empty((0, 0), self.dtype)}
-        array = da.map_blocks(taken, self.array, places=places, dtype=self.dtype, token="taken", **shape)
-        return replace(self, array=array)
+        return replace(self, array=by_block(partial(taken, places=places), self.array, token="taken"))
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -407,6 +403,22 @@ def lazy_rows(reader: Reader) -> da.Array:
     meta = np.empty((0,) * len(reader.shape), reader.dtype)
     array: da.Array = da.from_array(reader, chunks=chunks, asarray=False, meta=meta)
     return array
+
+
+def by_block(function: Callable[..., Array], values: Any, *beside: Array, token: str) -> Any:
+    """Return a function of blocks of rows (c, d), and of those of arrays beside them, as an array (n, k).
+
+    It is a dask array unless the values are an array in memory.
+    """
+    import dask.array as da
+
+    values = lazy_rows(values) if isinstance(values, Reader) else values
+    if not isinstance(values, da.Array):
+        return function(np.asarray(values), *beside)
+    meta = function(np.empty((0, values.shape[1]), values.dtype), *(part[:0] for part in beside))
+    chunks = values.chunks[0], meta.shape[1:]
+    others = [da.from_array(part, chunks=(chunks[0], -1)) for part in beside]
+    return da.map_blocks(function, values, *others, token=token, chunks=chunks, meta=meta)
 
 
 @dataclass(frozen=True, eq=False)

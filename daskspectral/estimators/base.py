@@ -23,9 +23,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import Basis, Landmarks, as_lattice, at_landmarks
 from daskspectral.basis.names import NAMES as FUNCTIONS
-from daskspectral.data.columns import check_columns
-from daskspectral.data.containers import is_lazy
+from daskspectral.data.columns import Wanted, check_columns
+from daskspectral.data.containers import is_lazy, points_reader
 from daskspectral.data.integrity import Snapshot
+from daskspectral.data.readers import ArrayReader
 from daskspectral.data.remote import using
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation, Source
@@ -34,7 +35,6 @@ from daskspectral.engine.memory import chosen_device
 from daskspectral.estimators.reading import (
     LABELS,
     NAMES,
-    NamedColumns,
     aligned,
     check_baseline,
     reads,
@@ -59,7 +59,7 @@ from daskspectral.passes.sums import Discretisation, PassPlan
 from daskspectral.registry import Function, Named, Registered, Trusted
 from daskspectral.solvers import Ascent, Cut, Penalised
 from daskspectral.store import load, save
-from daskspectral.validation import check_option
+from daskspectral.validation import check_option, loaded
 
 Array = NDArray[np.inexact[Any]]
 Path = str | os.PathLike[str]
@@ -67,7 +67,7 @@ RIGHT = "n_right_features_in_"
 KEPT = (*LABELS, WARNINGS)  # with any model that has them
 
 
-class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
+class Estimator(Told, Registered, BaseEstimator):  # type: ignore[misc]
     """An estimator with scikit-learn's parameters, saved with the attributes that `fitted_attributes` names.
 
     `doubts_` is what the last fit, update or solution warned of, "Category: message" each. The `repr` of a fitted
@@ -92,6 +92,9 @@ class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[
     """What files keep of parameters that may be a path: a file sets no place that the next fit reads or writes."""
     parts: ClassVar[Mapping[str, Any]] = {}
     """What None stands for, among the parameters that have parameters of their own."""
+
+    feature_names_in_: NDArray[Any]
+    n_features_in_: int
 
     @property
     @abstractmethod
@@ -300,6 +303,45 @@ class Estimator(Told, NamedColumns, Registered, BaseEstimator):  # type: ignore[
         fitted = vars(self).get("preparation_") or Preparation()
         data = self._like_fit(rows.data) if single else rows.data
         return replace(rows, data=data, columns=fitted.columns, standardize=False)
+
+    def _pairs_y(self, learns: bool) -> bool:
+        """Whether y is the second view of each row, by the operator that is to be fitted (`learns`), or was."""
+        return False
+
+    @final
+    def _columns_wanted(self, side: str = "") -> Wanted:
+        """The columns of the fit, of X or of the view of the side "right_"."""
+        return wanted_columns(Rows(None), self)[1][side]
+
+    @final
+    def _check_several(self, source: Source) -> None:
+        """Raise ValueError for a single row."""
+        if source.n < 2:
+            raise ValueError(f"X has 1 row (n_samples = 1), and {type(self).__name__} needs 2 or more")
+
+    @final
+    def _check_whole(self, rows: Rows) -> None:
+        """Raise ValueError for rows of some columns, or of scaled ones, where the model keeps neither."""
+        name = "columns" if rows.columns is not None else "standardize" if rows.standardize else ""
+        if name:
+            raise ValueError(f"{type(self).__name__} takes all columns as they are: leave {name}= out")
+
+    @final
+    def _like_fit(self, X: Any, n_features: int | None = None) -> Any:
+        """X, as an array where it is a list; of other points than `fit` had, `n_features` columns.
+
+        Raises ValueError for another number of columns than in `fit`.
+        """
+        reader = points_reader(X, "X")
+        found = reader.shape[1]
+        wanted = self.n_features_in_ if n_features is None else n_features
+        if found != wanted:
+            raise ValueError(
+                f"X has {found} features, but {type(self).__name__} is expecting {wanted} features as input"
+            )
+        if not isinstance(reader, ArrayReader) or reader.is_sparse or isinstance(X, loaded("xarray.DataArray")):
+            return X
+        return reader.array if reader.times is None else reader
 
 
 class MeasuredEstimator(Estimator):

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-from abc import ABC
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from inspect import signature
-from typing import Any, TypeGuard, TypeVar, cast, final
+from typing import Any, TypeGuard, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daskspectral.data.columns import ColumnNames, Wanted, are_names
-from daskspectral.data.containers import array_like, as_reader, is_symmetric, named_reader
+from daskspectral.data.containers import as_reader, is_symmetric, named_reader
 from daskspectral.data.files import is_files
 from daskspectral.data.frames import is_frame
 from daskspectral.data.labelled import StackedRows, stack_field, stack_gradients, stack_rows, with_target
@@ -23,7 +21,7 @@ from daskspectral.data.layout import Layout
 from daskspectral.data.readers import ArrayReader, DaskReader, Reader, ZarrReader, lazy_rows
 from daskspectral.data.remote import using
 from daskspectral.data.rows import Rows, StackedLabels
-from daskspectral.data.source import Source, is_several
+from daskspectral.data.source import is_several
 from daskspectral.errors import InvalidRowError, columns_named, warn_user
 from daskspectral.estimators.records import remembered
 from daskspectral.passes.anomalies import with_baseline
@@ -35,6 +33,7 @@ UNNAMED = dict.fromkeys(("sample_dims", "latitude", "anomaly", "detrend"))
 LAYOUTS = ("layout_", "right_layout_")
 COLUMNS = ("columns_", "right_columns_")
 LABELS = (*LAYOUTS, *COLUMNS)
+NAMES = "feature_names_in_"
 
 
 def reads(method: Call) -> Call:
@@ -525,53 +524,3 @@ def _times(cosines: Any, weight: Any) -> Any:
     if reader.shape != cosines.shape:
         raise ValueError(f"sample_weight has the shape {reader.shape}, and X has {len(cosines)} rows")
     return cosines * (reader.array if isinstance(reader, ArrayReader) else lazy_rows(reader))
-
-
-# -- columns as scikit-learn keeps and checks them ---------------------------------------------------------------------
-
-
-NAMES = "feature_names_in_"
-
-
-class NamedColumns(ABC):
-    """An estimator that knows the columns it was fitted on."""
-
-    feature_names_in_: NDArray[Any]
-    n_features_in_: int
-
-    def _pairs_y(self, learns: bool) -> bool:
-        """Whether y is the second view of each row, by the operator that is to be fitted (`learns`), or was."""
-        return False
-
-    @final
-    def _columns_wanted(self, side: str = "") -> Wanted:
-        """The columns of the fit, of X or of the view of the side "right_"."""
-        return wanted_columns(Rows(None), self)[1][side]
-
-    @final
-    def _check_several(self, source: Source) -> None:
-        """Raise ValueError for a single row."""
-        if source.n < 2:
-            raise ValueError(f"X has 1 row (n_samples = 1), and {type(self).__name__} needs 2 or more")
-
-    @final
-    def _check_whole(self, rows: Rows) -> None:
-        """Raise ValueError for rows of some columns, or of scaled ones, where the model keeps neither."""
-        name = "columns" if rows.columns is not None else "standardize" if rows.standardize else ""
-        if name:
-            raise ValueError(f"{type(self).__name__} takes all columns as they are: leave {name}= out")
-
-    @final
-    def _like_fit(self, X: Any, n_features: int | None = None) -> Any:
-        """X, as an array where it is a list; of other points than `fit` had, `n_features` columns.
-
-        Raises ValueError for another number of columns than in `fit`.
-        """
-        reader, array = array_like(X)
-        found = reader.shape[1]
-        wanted = self.n_features_in_ if n_features is None else n_features
-        if found != wanted:
-            raise ValueError(
-                f"X has {found} features, but {type(self).__name__} is expecting {wanted} features as input"
-            )
-        return X if array is None else reader if reader.times is not None else array
