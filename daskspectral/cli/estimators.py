@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,10 +15,10 @@ from daskspectral.cli.running import (
     finish,
     functions_of,
     given,
-    is_given,
     kernel_of,
     opened,
     refuse,
+    refuse_given,
     rows_of,
     saving,
     say_plan,
@@ -69,10 +70,8 @@ def _estimator(options: dict[str, Any]) -> SDPEmbedding | DiffusionMap | KernelE
     from daskspectral.solvers import Ascent
 
     kind = options["kind"]
-    for name in dict.fromkeys(name for names in MAPS.values() for name in names):
-        readers = [other for other, names in MAPS.items() if name in names]
-        if kind not in readers and is_given(name):
-            raise click.UsageError(f"--{name.replace('_', '-')} is for --map {' or '.join(readers)}")
+    for name in sorted({*chain(*MAPS.values())} - {*MAPS[kind]}):
+        refuse_given([name], f"is for --map {' or '.join(other for other, names in MAPS.items() if name in names)}")
     if kind == "diffusion" and options["landmarks"] == "auto":
         raise click.UsageError("--landmarks auto is for --map sdp")
     if kind == "kernel" and options["on_invalid"] == "skip":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -39,13 +39,17 @@ def given(options: Mapping[str, Any], *names: str, **renamed: str) -> dict[str, 
     return {to: options[name] for name, to in wanted.items() if options.get(name) is not None}
 
 
-def is_given(name: str) -> bool:
-    """Whether an option of the command that runs was given, and not as its default, which settings of a result have."""
+def refuse_given(names: Collection[str], why: str) -> None:
+    """Raise click's UsageError, the option and `why`, if one of these options of the command that runs was given.
+
+    A value that is the default, as settings of a result have it, does not count.
+    """
     context = click.get_current_context()
-    if context.get_parameter_source(name) is click.core.ParameterSource.DEFAULT:
-        return False
-    option = next(option for option in context.command.params if option.name == name)
-    return bool(context.params[name] != option.default)
+    for option in context.command.params:
+        name = str(option.name)
+        typed = context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
+        if name in names and typed and context.params[name] != option.default:
+            raise click.UsageError(f"--{name.replace('_', '-')} {why}")
 
 
 def rows_of(data: Any, options: Mapping[str, Any], **more: Any) -> Rows:
@@ -92,13 +96,9 @@ def functions_of(options: Mapping[str, Any], width: int) -> Any:
         return Landmarks(kernel, periods=periods, **given(options, **LANDMARKS))
     if lattice is not None and network is not None:
         raise click.UsageError("--network and --lattice are two bases; give one of them")
-    for name in LANDMARKS:
-        if name in options and is_given(name):
-            raise click.UsageError(f"--{name.replace('_', '-')} is for landmarks, without --lattice or --network")
+    refuse_given(LANDMARKS, "is for landmarks, without --lattice or --network")
     if network is not None or lattice == "auto":
-        for name in ("kernel", "periods"):
-            if is_given(name):
-                raise click.UsageError(f"--{name} is for landmarks, or for --lattice with its highest frequency")
+        refuse_given(("kernel", "periods"), "is for landmarks, or for --lattice with its highest frequency")
         return lattice if network is None else NeuralBasis(network)
     if periods is not None and width:
         columns = options["columns"]
@@ -112,12 +112,9 @@ def solver_of(options: Mapping[str, Any]) -> Any:
     from daskspectral.solvers import Cut, Penalised
 
     if options["solver"] == "penalised":
-        for name, default in {"rtol": None, "ridge": 0.0}.items():
-            if options[name] != default:  # a result's settings have the defaults too
-                raise click.UsageError(f"--{name} is for --solver cut")
+        refuse_given(("rtol", "ridge"), "is for --solver cut")
         return Penalised(options["penalty"])
-    if options["penalty"] != "auto":
-        raise click.UsageError("--penalty is for --solver penalised")
+    refuse_given(("penalty",), "is for --solver penalised")
     return Cut(options["rtol"], ridge=options["ridge"])
 
 
@@ -176,6 +173,25 @@ def points_of(points: Any, options: Mapping[str, Any]) -> Any:
             raise click.UsageError("--weights are for one trajectory; those of several are given in Python, as a list")
         return [points, *options["trajectories"]]
     return (points, *options["views"]) if options["views"] else points
+
+
+def targets_of(estimator: Any, model: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """What a regressor from the file MODEL is compared with or updated by; nothing for a spectral decomposition.
+
+    Raises click's UsageError for options of the other kind of model, and for a regressor without targets.
+    """
+    from daskspectral.spectral import SpectralDecomposition
+
+    found = given(options, "gradients", targets="y")
+    if isinstance(estimator, SpectralDecomposition):
+        if found:
+            raise click.UsageError(f"--targets and --gradients are for regressors, and {model} is none")
+        return {}
+    if options["fields"] or options["views"] or options.get("trajectories"):
+        raise click.UsageError(f"--field, --view and --trajectory are for spectral decompositions, and {model} is none")
+    if "y" not in found:
+        raise click.UsageError(f"{model} is a regressor: --targets is missing, all of them, old and new")
+    return found
 
 
 def refuse(options: Mapping[str, Any], *inputs: str | None) -> None:

@@ -15,18 +15,19 @@ from daskspectral.cli.running import (
     finish,
     functions_of,
     given,
-    is_given,
     kernel_of,
     opened,
     operator_of,
     planned,
     points_of,
     refuse,
+    refuse_given,
     rows_of,
     saving,
     say_plan,
     scheduler,
     solver_of,
+    targets_of,
 )
 
 if TYPE_CHECKING:
@@ -109,25 +110,14 @@ def update(model: str, points: str, trust: tuple[str, ...], **options: Any) -> N
     Only these are read if no file of the other rows was written since. All rows are read otherwise, and if MODEL has
     linear functions of fewer rows than columns.
     """
-    from daskspectral.spectral import SpectralDecomposition
     from daskspectral.store import load
 
-    targets, gradients = options["targets"], options["gradients"]
     weights, fields = options["weights"], fields_of(options)
-    refuse(options, points, weights, targets, gradients, *options["views"], *fields.values())
+    refuse(options, points, weights, options["targets"], options["gradients"], *options["views"], *fields.values())
     estimator = load(model, trusted=trust)
     if not hasattr(estimator, "update"):
         raise ValueError(f"{model} holds {type(estimator).__name__}, which cannot be updated: fit it again")
-    if isinstance(estimator, SpectralDecomposition):
-        if targets is not None or gradients is not None:
-            raise click.UsageError(f"--targets and --gradients are for regressors, and {model} is none")
-        values = {}
-    else:
-        if fields or options["views"]:
-            raise click.UsageError(f"--field and --view are for spectral decompositions, and {model} is none")
-        if targets is None:
-            raise click.UsageError(f"{model} is a regressor: --targets is missing, all of them, old and new")
-        values = {"y": targets, "gradients": gradients}
+    values = targets_of(estimator, model, options)
     rows = rows_of(points_of(points, options), options, fields=fields or None)
     with scheduler(options):
         estimator.update(rows, **values, sample_weight=weights, progress=bar(options))
@@ -163,9 +153,8 @@ def _functions_of(path: str, options: dict[str, Any]) -> dict[str, Any]:
     """The bases of the model at a path, whose columns are taken too."""
     from daskspectral.store import load
 
-    for name in (*LANDMARKS, "kernel", "periods", "lattice", "network", "columns"):
-        if name in options and is_given(name):
-            raise click.UsageError(f"--{name.replace('_', '-')} and --functions-of are two ways to say it: give one")
+    ways = (*LANDMARKS, "kernel", "periods", "lattice", "network", "columns")
+    refuse_given(ways, "and --functions-of are two ways to say it: give one")
     model = load(path, trusted=options["trust"])
     moments = _moments(model, path)
     if moments.preparation["scale"] is not None or options["standardize"]:

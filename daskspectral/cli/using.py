@@ -10,7 +10,7 @@ import click
 from daskspectral.cli import settings
 from daskspectral.cli.commands import say, tell, written
 from daskspectral.cli.options import MEASURE, OPTIONS, RUN, VALID, verb
-from daskspectral.cli.running import bar, fields_of, given, points_of, refuse, rows_of, scheduler
+from daskspectral.cli.running import bar, fields_of, given, points_of, refuse, rows_of, scheduler, targets_of
 
 if TYPE_CHECKING:
     from daskspectral.moments.solution import SpanScore
@@ -83,7 +83,7 @@ def predict(model: str, points: str, gradient: bool, trust: tuple[str, ...], **o
     f"targets field view trajectory trust weights {VALID} {MEASURE}",
     examples=["score model.zarr points.zarr", "score regressor.zarr points.zarr --targets y.zarr --json"],
 )
-def score(model: str, points: str, targets: str | None, trust: tuple[str, ...], **options: Any) -> None:
+def score(model: str, points: str, trust: tuple[str, ...], **options: Any) -> None:
     """Score MODEL on rows that it was not fitted to.
 
     A larger score is better.
@@ -97,24 +97,19 @@ def score(model: str, points: str, targets: str | None, trust: tuple[str, ...], 
 
     estimator = loaded(model, trust)
     weights, progress = options["weights"], bar(options)
+    if not isinstance(estimator, (SpectralDecomposition, Regressor)):
+        raise ValueError(
+            f"{model} holds {type(estimator).__name__}, which has no score: spectral decompositions and regressors have"
+        )
+    values = targets_of(estimator, model, options)
     if isinstance(estimator, SpectralDecomposition):
-        if targets is not None:
-            raise click.UsageError(f"--targets is for regressors, and {model} is none")
         rows = rows_of(points_of(points, options), options, fields=fields_of(options))
         with scheduler(options):
             found = estimator.scored(rows, sample_weight=weights, progress=progress)
         say(_scored(estimator, found), score=found.score, rows=found.rows, values=plain(found.values))
         return
-    if not isinstance(estimator, Regressor):
-        raise ValueError(
-            f"{model} holds {type(estimator).__name__}, which has no score: spectral decompositions and regressors have"
-        )
-    if options["fields"] or options["views"] or options["trajectories"]:
-        raise click.UsageError(f"--field, --view and --trajectory are for spectral decompositions, and {model} is none")
-    if targets is None:
-        raise click.UsageError(f"{model} is a regressor: --targets is missing")
     with scheduler(options):
-        share = estimator.score(rows_of(points, options), targets, weights, progress=progress)
+        share = estimator.score(rows_of(points, options), values["y"], weights, progress=progress)
     say(f"score       {share:.6g}", score=float(share))
 
 

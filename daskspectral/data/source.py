@@ -368,9 +368,16 @@ def open_trajectories(
         _check_trajectory(i if several else None, readers, trajectories[0])
     points = [readers["x"] for readers in trajectories]
     clock = clock_of(points, several)
-    pairs = [_pairs(clock, i, reader, shifts, whole) for i, reader in enumerate(points)]
+    pairs = [
+        Pairs.apart(reader.shape[0], shifts)
+        if clock is None or reader.times is None
+        else Pairs.in_time(clock, i, reader.times, shifts, whole=whole)
+        for i, reader in enumerate(points)
+    ]
     if clock is None:
-        _check_lengths([reader.shape[0] for reader in points], lag, longest)
+        if longest >= (most := max(reader.shape[0] for reader in points)):
+            which = "the longest lag" if longest > lag else "the lag"
+            raise ValueError(f"{which} must be less than the rows of the longest trajectory, {most}, got {longest}")
     elif not any(found.count for found in pairs) or not whole:
         _check_clock(clock, pairs, longest, several)
     lazy = any(isinstance(reader, DaskReader) for readers in trajectories for reader in readers.values())
@@ -399,6 +406,13 @@ def clock_of(points: Sequence[Reader], several: bool) -> Clock | None:
     return Clock.of(times, names)
 
 
+def _trajectories(data: Any) -> list[Reader]:
+    """Return the points of a trajectory, or of a list of several."""
+    if not is_several(data):
+        return [points_reader(data, "X")]
+    return [points_reader(part, f"X[{i}]") for i, part in enumerate(data)]
+
+
 def lag_in_rows(lag: int | str, data: Any) -> int:
     """Return a lag in rows, one in time by the times of the data: a trajectory, or a list of several.
 
@@ -406,9 +420,7 @@ def lag_in_rows(lag: int | str, data: Any) -> int:
     """
     if not isinstance(lag, str):
         return lag
-    several = is_several(data)
-    parts = [points_reader(part, f"X[{i}]" if several else "X") for i, part in enumerate(data if several else [data])]
-    clock = clock_of(parts, several)
+    clock = clock_of(_trajectories(data), is_several(data))
     if clock is None:
         raise ValueError(f"lag={lag!r} is in time, and the rows of X have no times. Give it in rows")
     return clock.steps(lag)
@@ -424,17 +436,10 @@ def in_rows(operator: Operator, rows: Rows) -> Operator:
         found = replace(found, lag=lag_in_rows(operator.lag, rows.data))
     if found.briefer is None:
         return cast("Operator", found)
-    parts = rows.data if is_several(rows.data) else [rows.data]
-    lengths = np.array([points_reader(part, "X").shape[0] for part in parts])
+    lengths = np.array([reader.shape[0] for reader in _trajectories(rows.data)])
     pairs, longest = np.maximum(lengths - found.lag, 0), max(found.shifts.values())
     lost = pairs[lengths <= longest].sum() > MOST_LOST * pairs.sum()
     return cast("Operator", found.briefer if lost else found)
-
-
-def _pairs(clock: Clock | None, i: int, points: Reader, shifts: Mapping[str, int], whole: bool) -> Pairs:
-    if clock is None or points.times is None:
-        return Pairs.apart(points.shape[0], shifts)
-    return Pairs.in_time(clock, i, points.times, shifts, whole=whole)
 
 
 def _check_clock(clock: Clock, pairs: Sequence[Pairs], longest: int, several: bool) -> None:
@@ -488,13 +493,6 @@ def _check_trajectory(i: int | None, readers: Mapping[str, Reader], first: Mappi
                 f"{label_of(name)}{of} must have rows of the shape {first[name].shape[1:]}, as that of the first "
                 f"trajectory, got {reader.shape[1:]}"
             )
-
-
-def _check_lengths(lengths: Sequence[int], lag: int, longest: int) -> None:
-    """Raise ValueError if no trajectory has rows that the longest lag follows."""
-    if longest >= max(lengths):
-        which = "the longest lag" if longest > lag else "the lag"
-        raise ValueError(f"{which} must be less than the rows of the longest trajectory, {max(lengths)}, got {longest}")
 
 
 def _join(name: str, readers: Sequence[Reader], pairs: Sequence[Pairs], view: str, lazy: bool, whole: bool) -> Reader:

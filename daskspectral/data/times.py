@@ -187,9 +187,8 @@ class Clock:
 
     def gap(self, i: int) -> int | None:
         """Return the first row of a trajectory that does not follow the one before it by one step; None for none."""
-        steps = np.diff(self.times[i]) / self.step
-        wrong = np.flatnonzero(np.abs(steps - 1) >= 0.5)
-        return int(wrong[0]) + 1 if len(wrong) else None
+        first = self.segments(i)[0][1]
+        return first if first < len(self.times[i]) else None
 
     def pairs(self, i: int, shifts: Mapping[str, int]) -> dict[str, Array]:
         """Return the times of trajectory i that have a time so many steps later for all shifts: numbers by view.
