@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import click
@@ -110,9 +110,12 @@ class Command(click.Command):
         return rest
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Call the command; its facts are printed at the end where JSON is wanted."""
+        """Call the command, with errors alone if it is quiet; print its facts at the end where JSON is wanted."""
         now = session(ctx)
-        with console(now, ctx), settings.keeping(now.settings):
+        if now.quiet:
+            logging.disable(logging.WARNING)
+            ctx.call_on_close(partial(logging.disable, logging.NOTSET))
+        with settings.keeping(now.settings):
             try:
                 found = super().invoke(ctx)
             except click.exceptions.Exit:
@@ -136,17 +139,3 @@ def _refuse_credentials(given: Iterable[Any]) -> None:
 def _finish(now: Invocation) -> None:
     if now.json and now.facts:
         click.echo(json.dumps(now.facts, allow_nan=False))
-
-
-@contextmanager
-def console(now: Invocation, context: click.Context) -> Iterator[None]:
-    """Let the console show as much as the session asks for."""
-    level = logging.ERROR if now.quiet else logging.INFO if (context.obj or {}).get("verbose") else logging.WARNING
-    shown = {h: h.level for h in logging.getLogger().handlers if type(h) is logging.StreamHandler}
-    for handler in shown:
-        handler.setLevel(level)
-    try:
-        yield
-    finally:
-        for handler, before in shown.items():
-            handler.setLevel(before)

@@ -88,7 +88,7 @@ def _say(text: str, error: BaseException) -> None:
 @click.pass_context
 def command(context: click.Context, verbose: bool, debug: bool) -> None:
     """Spectral decompositions of operators, learned from arrays that do not fit in memory."""
-    context.ensure_object(dict).update(debug=debug, verbose=verbose)
+    context.ensure_object(dict)["debug"] = debug
     if verbose:
         own = logging.getLogger("daskspectral")
         context.call_on_close(partial(own.setLevel, own.level))

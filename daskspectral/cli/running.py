@@ -233,7 +233,7 @@ def planned() -> Iterator[None]:
     before = planning.level, planning.propagate
     handler.setFormatter(Formatter())
     planning.addHandler(handler)
-    planning.setLevel(logging.ERROR if session().quiet else logging.INFO)
+    planning.setLevel(logging.INFO)
     planning.propagate = False
     try:
         yield
