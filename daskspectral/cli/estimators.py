@@ -16,13 +16,13 @@ from daskspectral.cli.running import (
     functions_of,
     given,
     kernel_of,
-    opened,
     refuse,
     refuse_given,
     rows_of,
     saving,
     say_plan,
     scheduler,
+    width_of,
 )
 
 if TYPE_CHECKING:
@@ -104,9 +104,9 @@ def regress(points: str, targets: str, **options: Any) -> None:
     from daskspectral.regression import HermiteRegressor
 
     kernel_of(options)  # an unknown one is an error before POINTS are opened
-    array, width = _opened(points, targets, options)
+    width = _width(points, targets, options)
     chosen = given(options, "gradient_weight", "alpha", "rtol", "dtype", "device", seed="random_state")
-    _fit(HermiteRegressor(functions_of(options, width), **chosen), array, targets, options)
+    _fit(HermiteRegressor(functions_of(options, width), **chosen), points, targets, options)
 
 
 @verb(
@@ -133,27 +133,27 @@ def invariant(points: str, targets: str, **options: Any) -> None:
     if options["alpha"] is not None and not solvers[solver].penalised:
         penalised = " or ".join(name.replace("_", "-") for name, found in solvers.items() if found.penalised)
         raise click.UsageError(f"--alpha is for --solver {penalised}")
-    array, width = _opened(points, targets, options)
+    width = _width(points, targets, options)
     estimator = InvariantRegressor(
         None if options["manifold"] is None else parse_manifold(options["manifold"], width),
         None if options["group"] is None else parse_group(options["group"], width),
         solver=solver,
         **given(options, "smoothness", "alpha", "gradient_weight", functions="n_eigenfunctions"),
     )
-    _fit(estimator, array, targets, options)
+    _fit(estimator, points, targets, options)
 
 
-def _opened(points: str, targets: str, options: dict[str, Any]) -> tuple[Any, int]:
-    """The points and their columns, after an error for a line that cannot be, or outputs that cannot be written."""
+def _width(points: str, targets: str, options: dict[str, Any]) -> int:
+    """The number of columns of the points, after errors for a line that cannot be, and outputs that cannot be made."""
     if options["gradient_weight"] is not None and options["gradients"] is None:
         raise click.UsageError("--gradient-weight is for --gradients")
     refuse(options, points, targets, options["weights"], options["gradients"])
-    return opened(points, options)
+    return width_of(points, options)
 
 
-def _fit(estimator: Any, array: Any, targets: str, options: dict[str, Any]) -> None:
+def _fit(estimator: Any, points: str, targets: str, options: dict[str, Any]) -> None:
     """Fit a regressor, save and describe it, or tell its plan."""
-    rows, read = rows_of(array, options), given(options, "gradients", weights="sample_weight")
+    rows, read = rows_of(points, options), given(options, "gradients", weights="sample_weight")
     with scheduler(options):
         if session().planning:
             say_plan(estimator.plan(rows, targets, **read))

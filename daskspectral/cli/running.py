@@ -59,8 +59,8 @@ def rows_of(data: Any, options: Mapping[str, Any], **more: Any) -> Rows:
     return Rows(data, **given(options, *READ), **more)
 
 
-def opened(points: str, options: Mapping[str, Any]) -> tuple[Any, int]:
-    """Return POINTS and the number of their columns, 0 for an array of another shape, which the estimator refuses."""
+def width_of(points: str, options: Mapping[str, Any]) -> int:
+    """Return the number of columns of POINTS, 0 for an array of another shape, which the estimator refuses."""
     from daskspectral.data.columns import Wanted
     from daskspectral.data.containers import reader_of
     from daskspectral.data.labelled import stack_rows
@@ -68,9 +68,9 @@ def opened(points: str, options: Mapping[str, Any]) -> tuple[Any, int]:
     wanted = Wanted.by_user(options.get("columns"))
     stacked = stack_rows(points, sample_dims=options["sample_dims"], latitude=options["latitude"], wanted=wanted)
     if stacked is not None:
-        return points, stacked.layout.width
+        return stacked.layout.width
     shape = reader_of(points, "POINTS").shape
-    return points, shape[1] if len(shape) == 2 else 0
+    return shape[1] if len(shape) == 2 else 0
 
 
 def kernel_of(options: Mapping[str, Any]) -> Kernel | str:

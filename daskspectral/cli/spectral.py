@@ -16,7 +16,6 @@ from daskspectral.cli.running import (
     functions_of,
     given,
     kernel_of,
-    opened,
     operator_of,
     planned,
     points_of,
@@ -28,6 +27,7 @@ from daskspectral.cli.running import (
     scheduler,
     solver_of,
     targets_of,
+    width_of,
 )
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def fit(points: str, **options: Any) -> None:
 
         refuse_picture(picture, overwrite)
     kernel_of(options)  # an unknown one is an error before POINTS are opened
-    array, width = opened(points, options)
+    width = width_of(points, options)
     if (model := options["functions_of"]) is not None:
         functions = _functions_of(model, options)
     else:
@@ -82,7 +82,7 @@ def fit(points: str, **options: Any) -> None:
     )
     if options["rotate"] is not None and not hasattr(estimator, "rotated"):
         raise click.UsageError("--rotate is for the components of --operator covariance")
-    rows = rows_of(points_of(array, options), options, fields=fields)
+    rows = rows_of(points_of(points, options), options, fields=fields)
     if session().planning:
         with scheduler(options):
             say_plan(estimator.plan(rows, sample_weight=weights))
@@ -95,7 +95,7 @@ def fit(points: str, **options: Any) -> None:
         if picture:
             from daskspectral.plot import eigenfunctions, save_figure
 
-            save_figure(eigenfunctions(estimator, array), picture, overwrite=overwrite)
+            save_figure(eigenfunctions(estimator, points), picture, overwrite=overwrite)
             say(f"picture: {picture}", picture=picture)
 
 

@@ -36,7 +36,6 @@ from daskspectral.estimators.reading import (
     LABELS,
     NAMES,
     aligned,
-    check_baseline,
     reads,
     refuse_names,
     stacked_as,
@@ -263,11 +262,10 @@ class Estimator(Told, Registered, BaseEstimator):  # type: ignore[misc]
             if output is None:
                 output = Result.of_components(name, function.columns, coordinates)
             rows, columns = wanted_columns(rows, self)
-            wanted, layout, dims = columns[side], vars(self).get(f"{side}layout_"), rows.sample_dims
-            stacked = stacked_as(rows.data, "X", layout, sample_dims=dims, latitude=rows.latitude, wanted=wanted)
+            wanted, layout = columns[side], vars(self).get(f"{side}layout_")
+            stacked = stacked_as(rows.data, "X", layout, rows, wanted=wanted)
             if stacked is None:
                 refuse_names(rows, layout)
-            check_baseline(layout, rows)
             if not side:
                 self._check_as_fitted(rows)
             if rows.on_invalid == "pairwise" and not function.gaps:

@@ -63,14 +63,13 @@ def reads(method: Call) -> Call:
             chosen = second.columns
         rows, wanted = wanted_columns(rows, None if learns else self)
         if chosen is not None:
-            wanted["right_"] = _of_second(chosen, wanted["right_"])
-        given = {"sample_dims": rows.sample_dims, "latitude": rows.latitude}
+            wanted["right_"] = _of_fit(chosen, wanted["right_"])
         fits = method.__name__ == "fit"
         with using(rows.storage_options, rows.allow_missing or None):
             values |= {"X": rows.data, "fields": rows.fields}
             weighs = not own.parameters.keys().isdisjoint(("sample_weight", "options"))
             dropping = learns and rows.on_invalid != "raise"
-            call = _Call(self, values, known, given, learns, weighs, dropping, rows, fits, wanted)
+            call = _Call(self, values, known, learns, weighs, dropping, rows, fits, wanted)
             layouts = call.lay()
             if layouts is None:
                 refuse_names(rows, known.get("layout_"))
@@ -181,12 +180,17 @@ def wanted_columns(rows: Rows, model: Any = None) -> tuple[Rows, dict[str, Wante
         if {*rows.columns} != {variable.name for variable in layout.variables}:  # type: ignore[misc]
             raise ValueError(f"columns={[*rows.columns]} are not those of the fit, {layout.names[:5]}: leave them out")  # type: ignore[misc]
         return unnamed, {"": Wanted(used=used), "right_": right}
-    if names is None:
-        return unnamed, {"": Wanted.by_user(rows.columns), "right_": right}
-    fitted = (names if used is None else names.taken(used)).labels
-    if {*fitted} != {*rows.columns}:  # type: ignore[misc]
-        raise ValueError(f"columns={[*rows.columns]} are not those of the fit, {[*fitted]}: leave them out")  # type: ignore[misc]
-    return unnamed, {"": Wanted(names, used), "right_": right}
+    return unnamed, {"": _of_fit(rows.columns, Wanted(names, used)), "right_": right}
+
+
+def _of_fit(columns: Any, fitted: Wanted) -> Wanted:
+    """Return the columns of these names. Raises ValueError for others than those of the fit, if it had names."""
+    if fitted.names is None:
+        return Wanted.by_user(columns)
+    labels = (fitted.names if fitted.used is None else fitted.names.taken(fitted.used)).labels
+    if {*labels} != {*columns}:
+        raise ValueError(f"columns={[*columns]} are not those of the fit, {[*labels]}: leave them out")
+    return fitted
 
 
 def second_view(value: Any, first: Rows) -> Rows:
@@ -202,15 +206,6 @@ def second_view(value: Any, first: Rows) -> Rows:
         if name == "fields" or own != of_first:
             raise ValueError(f"{name}= is given for y alone, and y is read as X is. Pass Rows(X, {name}=...)")
     return rows
-
-
-def _of_second(columns: Sequence[Any], fitted: Wanted) -> Wanted:
-    """Return the columns of a second view of these names. Raises ValueError for others than those of the fit."""
-    if fitted.names is None:
-        return Wanted.by_user(columns)
-    if {*fitted.names.labels} != {*columns}:
-        raise ValueError(f"columns={[*columns]} are not those of the fit, {[*fitted.names.labels]}: leave them out")
-    return fitted
 
 
 def aligned(model: Any, part: Any, what: str, wanted: Wanted) -> Any:
@@ -239,16 +234,14 @@ def tell_place(error: InvalidRowError, stacked: StackedRows | None) -> None:
 class _Call:
     """The arguments of one call, `values`, in which rows take the place of labelled data.
 
-    `known` are the layouts of the fit, `given` what is told of dimensions; a call that `learns` may be `dropping` empty
-    columns. Of the `rows` that a call `fits` climatologies and trends are read. The `wanted` columns are those of X and
-    of right views. `stacked` is X, where it is one, and `cosines` (n,) are the weights of rows by latitude that
-    anomalies have met.
+    `known` are the layouts of the fit; a call that `learns` may be `dropping` empty columns. Of the `rows` that a call
+    `fits` climatologies and trends are read. The `wanted` columns are those of X and of right views. `stacked` is X,
+    where it is one, and `cosines` (n,) are the weights of rows by latitude that anomalies have met.
     """
 
     estimator: Any
     values: dict[str, Any]
     known: Mapping[str, Any]
-    given: Mapping[str, Any]
     learns: bool
     weighs: bool
     dropping: bool
@@ -335,11 +328,8 @@ class _Call:
         """Labelled data by the layout of the fit of this name, or as is told."""
         known = self.known.get(layout)
         wanted = self.wanted[layout.removesuffix("layout_")]
-        found = stacked_as(x, what, known, **self.given, **options, wanted=wanted)
-        if found is None:
-            return None
-        if known is not None:
-            check_baseline(known, self.rows)
+        found = stacked_as(x, what, known, self.rows, **options, wanted=wanted)
+        if found is None or known is not None:
             return found
         try:
             own = self._with_baseline(
@@ -452,33 +442,24 @@ class _Call:
         return layout
 
 
-def stacked_as(
-    x: Any, what: str, layout: Layout | None, *, sample_dims: Any, latitude: str | None, **options: Any
-) -> StackedRows | None:
-    """Labelled data by the layout of a fit, or without one as is told; None for data without labels.
+def stacked_as(x: Any, what: str, layout: Layout | None, rows: Rows, **options: Any) -> StackedRows | None:
+    """Labelled data by the layout of a fit, or without one as the options of rows say; None for data without labels.
 
-    Raises ValueError for dimensions of rows, or a latitude, that contradict the layout.
+    Raises ValueError for dimensions of rows, a latitude, or anomalies, that contradict the layout.
     """
     if layout is None:
-        return stack_rows(x, what, sample_dims=sample_dims, latitude=latitude, **options)
+        return stack_rows(x, what, sample_dims=rows.sample_dims, latitude=rows.latitude, **options)
     stacked = stack_rows(x, what, layout=layout, **options)
     if stacked is None:
         return None
-    told = {sample_dims} if isinstance(sample_dims, str) else set(sample_dims or stacked.rows.dims)
-    if told != set(stacked.rows.dims):
-        raise ValueError(f"sample_dims of {what} must be {stacked.rows.dims}, got {sample_dims!r}. Leave it out")
-    if latitude not in (None, layout.latitude):
-        raise ValueError(f"latitude={latitude!r} is not that of the fit, {layout.latitude!r}: leave it out")
-    return stacked
-
-
-def check_baseline(layout: Layout | None, rows: Rows) -> None:
-    """Raise ValueError where rows ask for other anomalies than those of the fit, which need not be asked for."""
-    own = None if layout is None else layout.baseline
-    fitted = {"anomaly": own and own.anomaly, "detrend": own and own.degree}
+    dims, own = rows.sample_dims, layout.baseline
+    if {*([dims] if isinstance(dims, str) else dims or stacked.rows.dims)} != {*stacked.rows.dims}:
+        raise ValueError(f"sample_dims of {what} must be {stacked.rows.dims}, got {dims!r}. Leave it out")
+    fitted = {"latitude": layout.latitude, "anomaly": own and own.anomaly, "detrend": own and own.degree}
     for name, wanted in fitted.items():
         if getattr(rows, name) not in (None, wanted):
             raise ValueError(f"{name}={getattr(rows, name)!r} is not that of the fit, {wanted or None}: leave it out")
+    return stacked
 
 
 def refuse_names(rows: Rows, layout: Layout | None) -> None:
