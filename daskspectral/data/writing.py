@@ -60,13 +60,10 @@ def create_array(
     PermissionError for a directory or bucket that is missing or cannot be written, ValueError for chunk_rows < 1, and
     OSError that names `path` where the disk is full, or where another run is writing to it.
     """
-    kind = np.dtype(dtype)
-    lengths = tuple(int(length) for length in shape)
-    if not lengths:
-        raise ValueError("shape must have at least one axis, the rows: (n,) or (n, d), not ().")
-    if chunk_rows is not None:
-        chunk_rows = check_integer("chunk_rows", chunk_rows)
-    inner, rows = _chunk_shape(lengths, kind, chunk_rows)
+    kind, lengths = np.dtype(dtype), tuple(int(length) for length in shape)
+    rows = default_chunk_rows(lengths, kind) if chunk_rows is None else check_integer("chunk_rows", chunk_rows)
+    rows = max(1, min(rows, lengths[0]))
+    inner = _inner_rows(lengths, kind, rows)
     marked = {**(attributes or {}), **(_marks.get() or {})}
     with _staged(path, overwrite, lambda store: _new_array(store, lengths, kind, (inner,), (rows,), marked)) as array:
         yield array
@@ -173,17 +170,10 @@ def default_chunk_rows(shape: Sequence[int], dtype: npt.DTypeLike, most: int = _
     return 1 << max(0, (most // row_bytes).bit_length() - 1)
 
 
-def _chunk_shape(shape: tuple[int, ...], dtype: np.dtype[Any], chunk_rows: int | None) -> tuple[int, int]:
-    """Rows of an inner chunk, and of a file."""
-    small = default_chunk_rows(shape, dtype, _INNER_BYTES)
-    rows = max(1, min(chunk_rows or default_chunk_rows(shape, dtype), shape[0]))
-    if rows <= 2 * small:
-        return rows, rows
-    if chunk_rows is None:
-        return small, small * math.ceil(rows / small)
-    pieces = math.ceil(rows / small)
-    divisor = next((k for k in range(pieces, 4 * pieces) if chunk_rows % k == 0), 1)
-    return (rows, rows) if divisor == 1 else (chunk_rows // divisor, chunk_rows)
+def _inner_rows(shape: Sequence[int], dtype: np.dtype[Any], rows: int) -> int:
+    """Return the rows of a chunk in files of so many rows: all of them, or a divisor of about 1 MB."""
+    pieces = math.ceil(rows / default_chunk_rows(shape, dtype, _INNER_BYTES))
+    return next((rows // k for k in range(pieces, 4 * pieces) if rows % k == 0), rows) if pieces > 2 else rows
 
 
 def progress_bar(
@@ -359,7 +349,7 @@ def create_dataset(
         _storable(marked).to_zarr(group.store, mode="a", consolidated=False, zarr_format=3, write_empty_chunks=True)
         inner = grid.chunk
         if len(inner) == 1:  # large files are shards, so that a reader of some rows needs little memory
-            inner = _chunk_shape(tuple(shape), kind, grid.chunk[0])[:1]
+            inner = (_inner_rows(shape, kind, grid.chunk[0]),)
         others = sorted(str(k) for k in template.coords if k not in dims)
         named = {**attributes, **({"coordinates": " ".join(others)} if others else {})}
         dimensions = [str(dim) for dim in dims]
