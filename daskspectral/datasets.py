@@ -38,22 +38,6 @@ from daskspectral.validation import check_integer, check_number, check_option
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = [
-    "blobs",
-    "circle",
-    "draw",
-    "gaussian",
-    "langevin",
-    "ocean",
-    "ou",
-    "sphere",
-    "swiss_roll",
-    "torus",
-    "two_moons",
-    "uniform",
-    "write",
-]
-
 Floats = npt.NDArray[np.float64]
 
 OU_STEP = 0.1
@@ -82,16 +66,11 @@ class Sample:
     fixed: bool = False
     step: float = 0.0
 
-    @property
-    def trajectory(self) -> bool:
-        """Whether a row follows the one before, `step` later."""
-        return self.step > 0
-
     def draw(
         self, n: int, dimension: int, noise: float, rng: np.random.Generator, last: Floats | None = None
     ) -> tuple[Floats, Floats]:
         """n rows (n, dimension), and the last one without noise; in a trajectory they follow such a `last` one."""
-        points = self.points(n, dimension, rng, *((last,) if self.trajectory else ()))
+        points = self.points(n, dimension, rng, *((last,) if self.step else ()))
         return points + noise * rng.standard_normal(points.shape) if noise else points, points[-1].copy()
 
 
@@ -346,3 +325,4 @@ blobs, circle, gaussian, langevin, ou = map(_function, ("blobs", "circle", "gaus
 sphere, swiss_roll, torus, two_moons, uniform = map(
     _function, ("sphere", "swiss-roll", "torus", "two-moons", "uniform")
 )
+__all__ = ["draw", "ocean", "write", *(name.replace("-", "_") for name in SAMPLES)]

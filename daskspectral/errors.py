@@ -93,13 +93,12 @@ def redacted(text: str) -> str:
 
 def printable(text: str) -> str:
     """Text for a terminal: no credential in a URL, and control characters, but for ends of lines and tabs, as \\x1b."""
-    shown = "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
-    return redacted(shown)
+    return redacted(plain_name(text, "\n\t"))
 
 
-def plain_name(name: str) -> str:
-    """Return a name from data for a message, with line feeds and control characters as \\x1b."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
+def plain_name(name: str, kept: str = "") -> str:
+    """Return a name from data for a message, with control characters but those that are `kept` as \\x1b."""
+    return "".join(c if c.isprintable() or c in kept else c.encode("unicode_escape").decode() for c in name)
 
 
 _listening: ContextVar[tuple[dict[str, Rank], ...]] = ContextVar("listening", default=())

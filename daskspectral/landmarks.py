@@ -39,6 +39,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import pdist
 
+from daskspectral.validation import check_integer, check_option
+
 __all__ = [
     "METHODS",
     "choose",
@@ -86,9 +88,7 @@ def choose(
             raise ValueError(f"expected a kernel for method={method!r}, received None; pass gram=")
         return pivoted_cholesky(sample, p, rng, gram, diagonal=diagonal)
     geometric = {"uniform": uniform, "kmeans++": kmeans_plus_plus, "farthest": farthest_point}
-    if method not in geometric:
-        raise ValueError(f"expected landmarks in {', '.join(map(repr, METHODS))}, received {method!r}")
-    return geometric[method](sample, p, rng)
+    return geometric[check_option("method", method, METHODS)](sample, p, rng)
 
 
 def uniform(sample: ArrayLike, p: int, rng: np.random.Generator) -> Indices:
@@ -261,10 +261,7 @@ def _checked(sample: ArrayLike, p: int) -> tuple[Array, int]:
     if not np.isfinite(x).all():
         row, column = np.argwhere(~np.isfinite(x))[0]
         raise ValueError(f"expected finite numbers, received {x[row, column]} in row {row} of the sample; drop it")
-    p = operator.index(p)
-    if not 1 <= p <= len(x):
-        raise ValueError(f"expected 1 to {len(x)} landmarks (the sample's rows), received {p}; ask for fewer")
-    return x, p
+    return x, check_integer("p", p, 1, len(x))
 
 
 def _scaled(x: Array) -> tuple[Array, int]:

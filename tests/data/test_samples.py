@@ -47,7 +47,7 @@ def test_every_sample_has_its_shape_and_its_noise(name: str) -> None:
     d = SAMPLES[name].dimension
     clean, noisy = (SAMPLES[name].draw(500, d, noise, np.random.default_rng(7))[0] for noise in (0.0, 0.5))
     assert (clean.shape, clean.dtype, np.isfinite(clean).all()) == ((500, d), np.float64, True)
-    if not SAMPLES[name].trajectory:
+    if not SAMPLES[name].step:
         assert_moments(noisy - clean, np.zeros(d), 0.25 * np.eye(d))
     if name == "two-moons":
         outer, inner = (np.abs(np.linalg.norm(clean - c, axis=1) - 1) < 1e-12 for c in ([0, 0], [1, 0.5]))
