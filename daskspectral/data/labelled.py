@@ -379,14 +379,13 @@ def _table(
     places = wanted.places(ColumnNames(table.names), len(table.names), what)
     reader: Reader = table.reader(places, wanted)
     names = wanted.names or ColumnNames(table.names)
-    rows = RowLabels((ROW,), (reader.shape[0],))
-    if layout is None:
-        own = Layout((ROW,), tuple(Variable(n, (), ()) for n in names.texts))
-        return StackedRows(reader.named(names).timed(table.times(places)), own, rows)
+    rows, first = RowLabels((ROW,), (reader.shape[0],)), layout is None
+    layout = layout or Layout((ROW,), tuple(Variable(n, (), ()) for n in names.texts))
     values = chosen_columns(reader, layout, unweighted)
     if layout.baseline is not None and not unweighted:
         values = layout.baseline.removed(values, rows, what)
-    return StackedRows(reader_of(values, what).named(layout.used_names).timed(table.times(places)), layout, rows)
+    reader = reader_of(values, what).named(names if first else layout.used_names)
+    return StackedRows(reader.timed(table.times(places)), layout, rows)
 
 
 def _taken(values: Any, places: Sequence[int | None]) -> Any:

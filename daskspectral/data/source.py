@@ -550,19 +550,18 @@ def open_data(
         source = open_trajectories(
             rows, operator.lag, further=operator.shifts, fields={**own, **given}, progress=progress
         )
-    elif len(views) > 1:
-        if not isinstance(X, (tuple, list)) or len(X) != len(views):
-            raise ValueError(
-                f"X must be a tuple of {len(views)} views of each row for {operator.name}: fit(({', '.join(views)}))"
-            )
-        others = dict(zip(views[1:], X[1:], strict=True))
-        right = {operator.right_view: others.pop(operator.right_view)} if apart else {}
-        first = replace(rows, data=X[0])
-        source = open_source(
-            first, views=others, apart=right, fields=given, gaps=operator.takes_gaps, progress=progress, **own
-        )
     else:
-        source = open_source(rows, fields=given, gaps=operator.takes_gaps, progress=progress, **own)
+        others: dict[str, Any] = {}
+        if len(views) > 1:
+            if not isinstance(X, (tuple, list)) or len(X) != len(views):
+                named = ", ".join(views)
+                raise ValueError(
+                    f"X must be a tuple of {len(views)} views of each row for {operator.name}: fit(({named}))"
+                )
+            rows, others = replace(rows, data=X[0]), dict(zip(views[1:], X[1:], strict=True))
+        right = {operator.right_view: others.pop(operator.right_view)} if apart else {}
+        shared: dict[str, Any] = {"fields": given, "gaps": operator.takes_gaps, "progress": progress}
+        source = open_source(rows, views=others, apart=right, **shared, **own)
     operator.check(source.dimension, source.dimension_at(operator.right_view) if apart else None)
     operator.check_fields({name: source.readers[name].shape[1:] for name in given}, source.dimension)
     return source

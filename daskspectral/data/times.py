@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -102,9 +103,7 @@ class RowTimes:
             return month.astype(np.int64) + within
         found = []
         for value in values:
-            days = getattr(value, "daysinmonth", None) or np.datetime64(f"{value:%Y-%m}", "M").astype("M8[D]")
-            if isinstance(days, np.datetime64):
-                days = ((days.astype("M8[M]") + 1).astype("M8[D]") - days) / np.timedelta64(1, "D")
+            days = getattr(value, "daysinmonth", None) or calendar.monthrange(value.year, value.month)[1]
             hours = value.day - 1 + (getattr(value, "hour", 0) + getattr(value, "minute", 0) / 60) / 24
             found.append(12 * value.year + value.month - 1 + hours / days)
         return np.array(found)
