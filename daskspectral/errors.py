@@ -9,12 +9,12 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
 from enum import IntEnum
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 _USER = re.compile(
     r"""
@@ -101,6 +101,7 @@ def plain_name(name: str, kept: str = "") -> str:
     return "".join(c if c.isprintable() or c in kept else c.encode("unicode_escape").decode() for c in name)
 
 
+T = TypeVar("T")
 _listening: ContextVar[tuple[dict[str, Rank], ...]] = ContextVar("listening", default=())
 _waiting: ContextVar[dict[str, Rank] | None] = ContextVar("waiting", default=None)
 _named: ContextVar[Callable[[], Sequence[str]]] = ContextVar("named", default=list)
@@ -108,24 +109,26 @@ _SEARCHED = ("_fit_and_score", "_score")  # of scikit-learn, in every search and
 
 
 @contextmanager
-def overheard() -> Iterator[dict[str, Rank]]:
-    """Yield the ranks of what `warn_user` warns of inside, by "Category: message", whatever filters do with it."""
-    heard: dict[str, Rank] = {}
-    token = _listening.set((*_listening.get(), heard))
-    try:
-        yield heard
-    finally:
-        _listening.reset(token)
-
-
-@contextmanager
-def columns_named(names: Callable[[], Sequence[str]]) -> Iterator[None]:
-    """Inside, `column_name` knows the names of the columns of X, if there are any."""
-    token = _named.set(names)
+def scoped(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """Let a context variable have a value inside."""
+    token = variable.set(value)
     try:
         yield
     finally:
-        _named.reset(token)
+        variable.reset(token)
+
+
+@contextmanager
+def overheard() -> Iterator[dict[str, Rank]]:
+    """Yield the ranks of what `warn_user` warns of inside, by "Category: message", whatever filters do with it."""
+    heard: dict[str, Rank] = {}
+    with scoped(_listening, (*_listening.get(), heard)):
+        yield heard
+
+
+def columns_named(names: Callable[[], Sequence[str]]) -> AbstractContextManager[None]:
+    """Inside, `column_name` knows the names of the columns of X, if there are any."""
+    return scoped(_named, names)
 
 
 def column_name(number: int) -> str:
@@ -141,11 +144,8 @@ def one_doubt() -> Iterator[None]:
         yield
         return
     doubts: dict[str, Rank] = {}
-    token = _waiting.set(doubts)
-    try:
+    with scoped(_waiting, doubts):
         yield
-    finally:
-        _waiting.reset(token)
     if doubts:
         more = f". {len(doubts) - 1} more in doubts_" if len(doubts) > 1 else ""
         _warn(ranked(doubts)[0] + more, TrustWarning)

@@ -6,13 +6,13 @@ import importlib
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from daskspectral.errors import nearest, redacted
+from daskspectral.errors import nearest, redacted, scoped
 
 Location = str | os.PathLike[str]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -59,8 +59,7 @@ def refuse_secrets(text: str) -> None:
         )
 
 
-@contextmanager
-def using(options: Mapping[str, Any] | None, allow_missing: bool | None = None) -> Iterator[None]:
+def using(options: Mapping[str, Any] | None, allow_missing: bool | None = None) -> AbstractContextManager[None]:
     """Open URLs inside with these options of fsspec, and arrays as `allow_missing` says; None: as before.
 
     If that is true, arrays that are opened meanwhile read as fill values where chunks are missing. Raises TypeError for
@@ -70,11 +69,7 @@ def using(options: Mapping[str, Any] | None, allow_missing: bool | None = None) 
         raise TypeError(f"storage_options must be a mapping such as {{'anon': True}}, got {type(options).__name__}.")
     known, filled = _in_force.get()
     known = known if options is None else dict(options)
-    before = _in_force.set((known, filled if allow_missing is None else bool(allow_missing)))
-    try:
-        yield
-    finally:
-        _in_force.reset(before)
+    return scoped(_in_force, (known, filled if allow_missing is None else bool(allow_missing)))
 
 
 def stored(function: F) -> F:

@@ -10,7 +10,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import pairwise
@@ -22,7 +22,7 @@ from tqdm.auto import tqdm
 
 from daskspectral.data.folders import LOCK, Folder, folder_at, locked, room_at
 from daskspectral.data.remote import Location, connect, local_path, reaching
-from daskspectral.errors import printable
+from daskspectral.errors import printable, scoped
 from daskspectral.validation import check_integer
 
 if TYPE_CHECKING:
@@ -113,14 +113,9 @@ def create_group(path: Location, *, overwrite: bool = False) -> Iterator[zarr.Gr
         yield group
 
 
-@contextmanager
-def marking(attributes: Mapping[str, Any]) -> Iterator[None]:
+def marking(attributes: Mapping[str, Any]) -> AbstractContextManager[None]:
     """Every array and group that is created inside has these attributes too, from its first moment on."""
-    before = _marks.set(dict(attributes))
-    try:
-        yield
-    finally:
-        _marks.reset(before)
+    return scoped(_marks, dict(attributes))
 
 
 def write_file(path: Location, data: bytes) -> None:
