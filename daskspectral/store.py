@@ -9,7 +9,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -102,13 +101,15 @@ def read_state(path: Path) -> tuple[str, Any]:
     Raises FileNotFoundError where there is nothing, ValueError for a store of another kind or another format, OSError
     for a store that is damaged.
     """
-    stored = _Stored.open(os.fspath(path))
     try:
-        data = stored.data()
+        return _read(os.fspath(path))
     except OSError:  # it may have been replaced while it was read
-        stored = _Stored.open(os.fspath(path))
-        data = stored.data()
-    return str(stored.header["kind"]), data
+        return _read(os.fspath(path))
+
+
+def _read(text: str) -> tuple[str, Any]:
+    group, header = _opened(text)
+    return str(header["kind"]), _data(text, group, header)
 
 
 def _for_each(function: Callable[[str], Any], names: Iterable[str], path: Path) -> list[Any]:
@@ -141,61 +142,47 @@ def _of(path: Path) -> Iterator[None]:
         raise ValueError(f"{os.fspath(path)} cannot be loaded: {error}") from error
 
 
-@dataclass(frozen=True)
-class _Stored:
-    """A saved group: its header has been read, its arrays not yet."""
+def _opened(text: str) -> tuple[zarr.Group, Mapping[str, Any]]:
+    """Return a saved group and its header, of which no array has been read yet."""
+    import zarr
 
-    path: str
-    group: zarr.Group
-    header: Mapping[str, Any]
+    from daskspectral.data.stores import open_existing
 
-    @classmethod
-    def open(cls, text: str) -> _Stored:
-        import zarr
+    group = open_existing(text, "saved model", ZARR_FORMAT)
+    header: Any = group.attrs.get(_KEY)
+    if not isinstance(group, zarr.Group) or not isinstance(header, dict):
+        what = "an array" if isinstance(group, zarr.Array) else "a zarr group of something else"
+        raise ValueError(f"{text} is {what}, not a model or moments saved by daskspectral")
+    version = header.get("format")
+    if isinstance(version, int) and version != FORMAT:
+        remedy = "upgrade it" if version > FORMAT else "fit and save it again"
+        raise ValueError(
+            f"{text} was written in format {version}, and this daskspectral reads format {FORMAT}: {remedy}"
+        )
+    if not header.keys() >= {*_PARTS, "digest"}:
+        raise OSError(f"{text} is damaged: its attributes are incomplete; save it again")
+    if header["digest"] != _header_digest({part: value for part, value in header.items() if part != "digest"}):
+        raise OSError(f"{text} is damaged: its attributes are not what was saved; save it again")
+    return group, header
 
-        from daskspectral.data.stores import open_existing
 
-        group = open_existing(text, "saved model", ZARR_FORMAT)
-        header = group.attrs.get(_KEY)
-        if not isinstance(group, zarr.Group) or not isinstance(header, dict):
-            what = "an array" if isinstance(group, zarr.Array) else "a zarr group of something else"
-            raise ValueError(f"{text} is {what}, not a model or moments saved by daskspectral")
-        cls._check(header, text)
-        return cls(text, group, header)
-
-    @staticmethod
-    def _check(header: Mapping[str, Any], text: str) -> None:
-        version = header.get("format")
-        if isinstance(version, int) and version != FORMAT:
-            remedy = "upgrade it" if version > FORMAT else "fit and save it again"
-            raise ValueError(
-                f"{text} was written in format {version}, and this daskspectral reads format {FORMAT}: {remedy}"
-            )
-        if not header.keys() >= {*_PARTS, "digest"}:
-            raise OSError(f"{text} is damaged: its attributes are incomplete; save it again")
-        if header["digest"] != _header_digest({part: value for part, value in header.items() if part != "digest"}):
-            raise OSError(f"{text} is damaged: its attributes are not what was saved; save it again")
-
-    def data(self) -> Any:
-        try:
-            names = list(self.header["digests"])
-            arrays = dict(zip(names, _for_each(self._array, names, self.path), strict=True))
-            return _with_arrays(self.header["state"], arrays)
-        except (KeyError, TypeError, AttributeError, ValueError, RecursionError, MemoryError) as error:
-            raise OSError(f"{self.path} is damaged: its state and its arrays do not go together ({error!r})") from error
-
-    def _array(self, name: str) -> Array:
+def _data(text: str, group: zarr.Group, header: Mapping[str, Any]) -> Any:
+    def read(name: str) -> Array:
         """An array of the group; a chunk that is lost would read as zeros, so the digest is compared."""
         try:
-            stored: Any = self.group[name]
+            stored: Any = group[name]
             array = np.asarray(stored[...])
         except (KeyError, ValueError, RuntimeError, OSError, MemoryError) as error:
-            raise OSError(
-                f"{self.path} is damaged: its array {name} cannot be read ({error}); save it again"
-            ) from error
-        if digest(array) != self.header["digests"][name]:
-            raise OSError(f"{self.path} is damaged: its array {name} is not what was saved; save it again")
+            raise OSError(f"{text} is damaged: its array {name} cannot be read ({error}); save it again") from error
+        if digest(array) != header["digests"][name]:
+            raise OSError(f"{text} is damaged: its array {name} is not what was saved; save it again")
         return array
+
+    try:
+        names = list(header["digests"])
+        return _with_arrays(header["state"], dict(zip(names, _for_each(read, names, text), strict=True)))
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError, MemoryError) as error:
+        raise OSError(f"{text} is damaged: its state and its arrays do not go together ({error!r})") from error
 
 
 def _header_digest(header: Mapping[str, Any]) -> str:

@@ -106,16 +106,16 @@ def test_damage_is_found(tmp_path: Path, damage: Any) -> None:
 def test_a_model_replaced_while_it_is_read_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, number, last = tmp_path / "m.zarr", 0, 1
     write_state(path, "k", {"number": 0, "matrix": np.zeros(3)})
-    data = store._Stored.data
+    data = store._data
 
-    def replaced_first(stored: Any) -> Any:
+    def replaced_first(*arguments: Any) -> Any:
         nonlocal number
         if number < last:
             number += 1
             write_state(path, "k", {"number": number, "matrix": np.full(3, float(number))}, overwrite=True)
-        return data(stored)
+        return data(*arguments)
 
-    monkeypatch.setattr(store._Stored, "data", replaced_first)
+    monkeypatch.setattr(store, "_data", replaced_first)
     assert read_state(path)[1]["matrix"].tolist() == [1.0, 1.0, 1.0]
 
 
