@@ -128,7 +128,7 @@ class Baseline(Registered):
         return by_block(less, values, self.design(rows, what), token="anomalies")
 
 
-def _less(x: Array, design: Array, climatology: Array, trend: Array) -> Array:
+def _less(x: Array, design: Array, climatology: Any, trend: Any) -> Array:
     dtype = x.dtype if x.dtype.kind == "f" and x.dtype.itemsize >= 4 else np.dtype(float)
     return np.asarray(x - climatology[design[:, 0].astype(int)] - design[:, 1:] @ trend, dtype=dtype)
 
