@@ -1,5 +1,6 @@
-"""The sampling density divided out of the Laplacian: Laplace-Beltrami, however the rows were sampled."""
+"""What the Laplacian measures beside its form: the sampling density, and distances from the manifold that was named."""
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -9,11 +10,12 @@ from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
-from daskspectral.errors import DensityWarning
+from daskspectral.errors import DensityWarning, ManifoldWarning
 from daskspectral.kernels import Gaussian, Matern
-from daskspectral.manifolds import Circle
+from daskspectral.manifolds import Circle, Implicit, Manifold, Sphere
 from daskspectral.operators import Laplacian
 from daskspectral.operators.density import Density, estimate_density
+from daskspectral.operators.laplacian import OFF
 from daskspectral.registry import decode, encode
 from tests.common import assert_close, doubtful
 
@@ -109,3 +111,33 @@ def test_the_estimate_belongs_to_the_moments() -> None:
     anew = make(Laplacian(density=1.0), given).fit(x[3000:])
     with pytest.raises(ValueError, match="different operators"):
         model.moments_ + anew.moments_
+
+
+SPHERE = Sphere(3)
+X = SPHERE.sample(2000, np.random.default_rng(0))
+NOISE = 0.01 * np.random.default_rng(1).standard_normal((2000, 1))
+
+
+def on(manifold: Manifold) -> dsp.SpectralDecomposition:
+    landmarks = Landmarks(Gaussian(0.5), points=X[:20])
+    return dsp.SpectralDecomposition(Laplacian(manifold), landmarks, n_components=3, solver=dsp.solvers.Cut())
+
+
+@doubtful
+def test_the_distance_is_measured_as_a_weighted_sum() -> None:
+    weights = np.random.default_rng(2).integers(0, 3, len(X)).astype(float)
+    with pytest.warns(ManifoldWarning, match=r"the rows lie 0\.01 off .*Sphere.*leave the manifold out"):
+        model = on(SPHERE).fit(X * (1 + NOISE), sample_weight=weights)
+    np.testing.assert_allclose(model.moments_.arrays[OFF], [weights @ NOISE[:, 0] ** 2], rtol=1e-9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ManifoldWarning)
+        single = on(SPHERE).fit(X.astype(np.float32))
+    assert np.sqrt(single.moments_.arrays[OFF] / len(X)) < 1e-6  # rounding: measured, and not told
+
+
+@doubtful
+def test_manifolds_without_a_distance_measure_none() -> None:
+    def outward(x: Any) -> Any:
+        return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+    assert OFF not in on(Implicit(outward, 3)).fit(X * (1 + NOISE)).moments_.arrays
