@@ -1,24 +1,21 @@
-"""Matrices of 2000 points on the sphere by independent code; and moments with a basis of their own on the right.
+"""Matrices of 2000 points on the sphere by independent code.
 
 `galerkin_small.npz`: the points `x`, the first 50 of which are the landmarks; for each kernel the means over
 the points of phi phi^T (`R`), of the ambient and the tangential Dirichlet form (`L`, `L_tangential`), and the
 lowest eigenvalues of the latter (`ev_tangential`). Kernels: (1 + x.y)^3, exp(-r^2), exp(-r).
 """
 
-import pickle
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import daskspectral as dsp
-from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
+from daskspectral.basis import LandmarkBasis
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Polynomial
 from daskspectral.manifolds import Sphere
-from daskspectral.moments import Measure, Moments
-from daskspectral.operators import Cross, Laplacian
+from daskspectral.moments import Measure
+from daskspectral.operators import Laplacian
 from daskspectral.solve import SpectralProblem, Symmetric
 from tests.common import assert_close, reference_arrays
 
@@ -30,9 +27,8 @@ def reference() -> Mapping[str, Any]:
     return reference_arrays("galerkin_small")
 
 
-def means(kernel: Kernel, x: Any, operator: Laplacian, constant: bool = False) -> tuple[Any, Any]:
-    part = LandmarkBasis(kernel, x[:50])
-    basis = Concatenated((ConstantBasis(3), part)) if constant else part
+def means(kernel: Kernel, x: Any, operator: Laplacian) -> tuple[Any, Any]:
+    basis = LandmarkBasis(kernel, x[:50])
     sums = Measure(basis, basis, operator.forms, operator=operator)([{"x": x}])
     return sums["form"] / len(x), sums["gram"] / len(x)
 
@@ -61,45 +57,3 @@ def test_reference_tangential_form_and_its_eigenvalues(name: str, reference: Map
     # the Gaussian's Gram loses two directions at the cut, which the scaling of each function turns a little
     np.testing.assert_allclose(found.values, expected, rtol=1e-4 if name == "gauss1" else 1e-7, atol=2e-8)
     assert found.rank == {"poly3": 16, "gauss1": 48, "exp1": 50}[name]
-
-
-RNG = np.random.default_rng(0)
-N = 23
-ROWS = {
-    "x": RNG.standard_normal((N, 3)),
-    "y": RNG.standard_normal((N, 2)),
-    "future": RNG.standard_normal((N, 3)),
-    "v": RNG.standard_normal(N),
-    "weight": RNG.uniform(0.2, 3, N),
-}
-LANDMARKS, OTHERS = RNG.standard_normal((4, 3)), RNG.standard_normal((5, 2))
-LEFT = Concatenated((ConstantBasis(3), LandmarkBasis(Gaussian(1.1), LANDMARKS)))
-RIGHT = LandmarkBasis(Exponential(0.7), OTHERS)
-
-
-def moments(operator: Any = None, rows: Any = slice(None), right_basis: Basis = RIGHT, **options: Any) -> Moments:
-    operator = operator or Cross()
-    batch = {name: v[rows] for name, v in ROWS.items()}
-    sums = Measure(LEFT, right_basis, operator.forms, operator.functionals, operator)([batch])
-    weight = float(batch["weight"].sum())
-    return Moments(sums, weight, len(batch["x"]), LEFT, operator, right_basis=right_basis, **options)
-
-
-def test_moments_add_and_are_kept(tmp_path: Path) -> None:
-    total, whole = moments(rows=slice(9)) + moments(rows=slice(9, None)), moments()
-    assert total.fingerprint == whole.fingerprint
-    for name in whole.arrays:
-        assert_close(total.arrays[name], whole.arrays[name])
-    dsp.save(whole, tmp_path / "m.zarr")
-    again = dsp.load(tmp_path / "m.zarr")
-    assert again.fingerprint == whole.fingerprint == pickle.loads(pickle.dumps(whole)).fingerprint
-    assert again.right_basis.size == 5
-    assert (again + total).count == 2 * N
-
-
-def test_moments_of_other_right_functions_do_not_add() -> None:
-    other = moments(right_basis=LandmarkBasis(Exponential(0.7), OTHERS + np.spacing(OTHERS)))
-    with pytest.raises(ValueError, match="different bases"):
-        moments() + other
-    with pytest.raises(ValueError, match="different operators"):
-        moments() + moments(Cross(center=True))

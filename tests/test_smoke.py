@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import dask.array as da
 import numpy as np
@@ -64,32 +65,27 @@ def test_a_url_of_an_object_store() -> None:
     np.testing.assert_allclose(model.eigenvalues_, spectral().fit(X).eigenvalues_, rtol=1e-8, atol=1e-9)
 
 
-def test_a_semidefinite_embedding(tmp_path: Path) -> None:
-    angle = np.linspace(0, 3, 120)
-    arc = np.column_stack([np.cos(angle), np.sin(angle)])
-    model = dsp.SDPEmbedding(0.5, random_state=0).fit(arc)
-    assert model.certificate_.optimal
-    model.save(tmp_path / "m.zarr")
-    np.testing.assert_allclose(dsp.load(tmp_path / "m.zarr").transform(arc), model.transform(arc), atol=1e-10)
+ANGLE = np.linspace(0, 3, 120)
+SLOPES = np.column_stack([np.cos(X[:, 0]) * X[:, 1], np.sin(X[:, 0])])
+INVARIANT = dsp.InvariantRegressor(dsp.manifolds.Sphere(3), dsp.groups.Permutations(3), 2.0, 49, "least_squares")
+WIDE = dsp.basis.Landmarks(dsp.kernels.Gaussian(2.0), 60)
+MODELS: list[tuple[Any, tuple[Any, ...]]] = [
+    (dsp.SDPEmbedding(0.5, random_state=0), (np.column_stack([np.cos(ANGLE), np.sin(ANGLE)]),)),
+    (dsp.HermiteRegressor(WIDE, random_state=0), (X, np.sin(X[:, 0]) * X[:, 1], SLOPES)),
+    (INVARIANT, (SPHERE, (SPHERE**4).sum(axis=1))),
+]
 
 
-def test_regression_on_values_and_gradients(tmp_path: Path) -> None:
-    y, slopes = np.sin(X[:, 0]) * X[:, 1], np.column_stack([np.cos(X[:, 0]) * X[:, 1], np.sin(X[:, 0])])
-    model = dsp.HermiteRegressor(dsp.basis.Landmarks(dsp.kernels.Gaussian(2.0), 60), random_state=0).fit(X, y, slopes)
-    model.save(tmp_path / "m.zarr")
-    loaded = dsp.load(tmp_path / "m.zarr")
-    assert loaded.score(X, y) > 0.99
-    np.testing.assert_array_equal(loaded.predict_gradient(X), model.predict_gradient(X))
-
-
-def test_invariant_regression(tmp_path: Path) -> None:
-    y = (SPHERE**4).sum(axis=1)
-    manifold, group = dsp.manifolds.Sphere(3), dsp.groups.Permutations(3)
-    model = dsp.InvariantRegressor(manifold, group, 2.0, 49, "least_squares").fit(SPHERE, y)
-    model.save(tmp_path / "m.zarr")
-    loaded = dsp.load(tmp_path / "m.zarr")
-    assert loaded.score(SPHERE, y) > 0.99
-    np.testing.assert_allclose(loaded.predict(SPHERE[:, [1, 2, 0]]), loaded.predict(SPHERE), atol=1e-10)
+@pytest.mark.parametrize(("model", "data"), MODELS, ids=lambda case: type(case).__name__)
+def test_models_of_other_kinds(model: Any, data: tuple[Any, ...], tmp_path: Path) -> None:
+    model.fit(*data).save(tmp_path / "m.zarr")
+    loaded, x = dsp.load(tmp_path / "m.zarr"), data[0]
+    if len(data) == 1:
+        assert model.certificate_.optimal
+        np.testing.assert_allclose(loaded.transform(x), model.transform(x), atol=1e-10)
+    else:
+        assert loaded.score(*data[:2]) > 0.99
+        np.testing.assert_array_equal(loaded.predict_gradient(x), model.predict_gradient(x))
 
 
 @pytest.mark.filterwarnings("ignore")

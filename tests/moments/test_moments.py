@@ -41,6 +41,7 @@ PLAIN = moments_of(KERNEL, ROWS, FOLD)
         {"dtype": "float32"},
         {"preparation": {"columns": [0, 1, 2]}},
         {"operator": Laplacian(Sphere(3))},
+        {"right_basis": LandmarkBasis(Gaussian(1.0), Y)},
     ],
     ids=list,
 )

@@ -1,17 +1,19 @@
 """Covariances of columns with single missing values, against loops over their common rows and against pandas."""
 
+import re
 from typing import Any
 
 import dask.array as da
 import numpy as np
 import pytest
+import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daskspectral as dsp
 from daskspectral.kernels import Linear
 from daskspectral.moments.pairwise import BESIDE, PRESENT, Pairs, zero_filled
-from daskspectral.operators import Covariance, Cross
+from daskspectral.operators import Covariance, Cross, Laplacian
 from tests.common import doubtful
 
 pytestmark = pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")
@@ -203,3 +205,36 @@ def test_what_does_not_go_with_gaps_is_refused() -> None:
             model.fit(rows)
     with pytest.raises(dsp.InvalidRowError):
         fitted(x).transform(x)
+
+
+# -- what errors of rows with gaps propose ---------------------------------------------------------------------------
+
+
+RNG = np.random.default_rng(0)
+HOLED = np.where(RNG.random((600, 12)) < 0.2, np.nan, RNG.standard_normal((600, 12)))
+ONE_ROW = np.vstack([np.full(12, np.nan), RNG.standard_normal((300, 12))])
+FIELD = xr.DataArray(HOLED[:, :6].reshape(600, 2, 3), {"time": np.arange(600)}, ("time", "lat", "lon"), name="t")
+LINEAR = dsp.basis.Landmarks(Linear())
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("data", "operator", "basis", "proposed"),
+    [
+        (HOLED, Covariance(), None, ["pairwise"]),
+        ((HOLED, HOLED[:, ::-1]), Cross(center=True), LINEAR, ["pairwise"]),
+        (FIELD, Covariance(), None, ["pairwise"]),
+        (ONE_ROW, Covariance(), None, ["skip"]),
+        (HOLED, Laplacian(), None, []),
+        ((HOLED, HOLED), Cross(), LINEAR, []),
+    ],
+)
+def test_the_option_that_an_error_proposes_works(data: Any, operator: Any, basis: Any, proposed: list[str]) -> None:
+    """Options that would be refused are not proposed."""
+    model = dsp.SpectralDecomposition(operator, basis, n_components=2, random_state=0)
+    sample_dims = "time" if data is FIELD else None
+    with pytest.raises(dsp.InvalidRowError) as caught:
+        model.fit(dsp.Rows(data, sample_dims=sample_dims))
+    assert re.findall(r"on_invalid='(\w+)'", str(caught.value)) == proposed
+    for option in proposed:
+        assert model.fit(dsp.Rows(data, sample_dims=sample_dims, on_invalid=option)).moments_.count >= 300

@@ -14,11 +14,32 @@ import daskspectral as dsp
 from daskspectral import operators as op
 from daskspectral.basis import FourierLattice
 from daskspectral.errors import TrustWarning
-from daskspectral.kernels import Gaussian
+from daskspectral.kernels import Gaussian, Matern
 from daskspectral.manifolds import PeriodicBox, Sphere
-from daskspectral.solvers import Cut
+from daskspectral.solvers import Cut, Penalised
 from tests.common import assert_close, doubtful
-from tests.spectral.lattice import ANGLES, LINE, NORMAL, RNG, SMALL, SQUARE, STRETCHED, N, X, make, modes
+
+RNG = np.random.default_rng(5)
+N = 20_000
+NORMAL = RNG.standard_normal((N, 2))
+SQUARE = RNG.uniform(0, np.pi, (N, 2))
+ANGLES = RNG.uniform(-6 * np.pi, 6 * np.pi, (N, 2))
+LINE = RNG.uniform(-6, 6, (N, 1))
+for points in (NORMAL, SQUARE, ANGLES, LINE):
+    points.flags.writeable = False
+X = NORMAL[:4000]
+SMALL = FourierLattice(5, kernel=Matern(1.5, 1.5))
+STRETCHED = np.sort([a * a + 4 * b * b for a in range(6) for b in range(4)])
+
+
+def make(operator: op.Operator | None = None, basis: Any = SMALL, **options: Any) -> dsp.SpectralDecomposition:
+    """A small fit of a given prior."""
+    given: dict[str, Any] = {"solver": Penalised(1.0), "n_components": 5, "random_state": 0}
+    return dsp.SpectralDecomposition(operator, basis, **given | options)
+
+
+def modes(moments: dsp.Moments) -> dict[str, Any]:
+    return {name: values for name, values in moments.arrays.items() if name.startswith("modes")}
 
 
 @pytest.fixture(scope="module")
@@ -91,12 +112,6 @@ def test_far_outliers_are_cut_with_a_warning() -> None:
         model = make(**options).fit(x)
     assert len(x) - model.moments_.count <= 25
     np.testing.assert_allclose(model.eigenvalues_, make(**options).fit(NORMAL).eigenvalues_, rtol=0.03, atol=1e-9)
-
-
-# what cannot work
-
-
-# without finufft
 
 
 @doubtful
