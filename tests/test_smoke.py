@@ -13,7 +13,7 @@ import zarr
 from distributed import Client, LocalCluster
 
 import daskspectral as dsp
-from tests.common import doubtful, written
+from tests.common import doubtful, reloaded, written
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((2000, 2))
@@ -77,9 +77,8 @@ MODELS: list[tuple[Any, tuple[Any, ...]]] = [
 
 
 @pytest.mark.parametrize(("model", "data"), MODELS, ids=lambda case: type(case).__name__)
-def test_models_of_other_kinds(model: Any, data: tuple[Any, ...], tmp_path: Path) -> None:
-    model.fit(*data).save(tmp_path / "m.zarr")
-    loaded, x = dsp.load(tmp_path / "m.zarr"), data[0]
+def test_models_of_other_kinds(model: Any, data: tuple[Any, ...]) -> None:
+    loaded, x = reloaded(model.fit(*data)), data[0]
     if len(data) == 1:
         assert model.certificate_.optimal
         np.testing.assert_allclose(loaded.transform(x), model.transform(x), atol=1e-10)

@@ -1,6 +1,5 @@
 """What parameters do; models saved bit for bit; weights and warnings in compositions of scikit-learn."""
 
-from pathlib import Path
 from typing import Any
 
 import dask.array as da
@@ -21,7 +20,7 @@ from daskspectral.basis import FourierLattice, Landmarks
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.landmarks import METHODS
 from daskspectral.operators import Covariance
-from tests.common import assert_same_bits, assert_same_moments, doubtful
+from tests.common import assert_same_bits, assert_same_moments, doubtful, reloaded
 from tests.estimators.common import GAUSSIAN, Array, N, X, make
 
 pytestmark = doubtful
@@ -65,7 +64,7 @@ def test_landmarks_do_not_depend_on_the_chunks(method: str) -> None:
     assert not np.array_equal(landmarks(X, seed=1), wanted)
 
 
-def test_functions_and_kernels_by_their_names(tmp_path: Path) -> None:
+def test_functions_and_kernels_by_their_names() -> None:
     """A name is the object that it stands for, in a fit, a search and a file."""
     assert Landmarks("matern:1.5:0.3").kernel == Matern(1.5, 0.3)
     assert clone(Landmarks("auto")).set_params(kernel="matern:1.5:auto", kernel__scale=0.2).kernel == Matern(1.5, 0.2)
@@ -74,8 +73,7 @@ def test_functions_and_kernels_by_their_names(tmp_path: Path) -> None:
     for name, basis in (("landmarks", Landmarks()), ("fourier", FourierLattice())):
         model, same = (dsp.SpectralDecomposition(basis=b, n_components=3, random_state=0) for b in (name, basis))
         assert_array_equal(model.fit(x).eigenvalues_, same.fit(x).eigenvalues_)
-        model.save(tmp_path / name)
-        again = dsp.load(tmp_path / name)
+        again = reloaded(model)
         assert again.basis == name
         assert_array_equal(again.fit_moments(model.moments_).eigenvalues_, model.eigenvalues_)
     plain, named = (dsp.HermiteRegressor(b, alpha=1e-3).fit(x[:, :1], x[:, 0]) for b in (basis, name))
@@ -120,12 +118,11 @@ def hermite(**options: Any) -> dsp.HermiteRegressor:
 
 
 @doubtful
-def test_a_model_that_reads_and_chooses_is_saved_bit_for_bit(tmp_path: Path) -> None:
+def test_a_model_that_reads_and_chooses_is_saved_bit_for_bit() -> None:
     rows = dsp.Rows(X, standardize=True, columns=np.array([-1, 0]))
     basis = Landmarks(Gaussian("median") + Matern(2.5, "median"), 20)
     model = make(basis=basis, dtype="float32", random_state=np.int64(3), n_components=np.int32(4)).fit(rows)
-    dsp.save(model, tmp_path / "m.zarr")
-    again = dsp.load(tmp_path / "m.zarr")
+    again = reloaded(model)
     assert_same_bits(again.moments_, model.moments_)
     for name in ("eigenvalues_", "coefficients_", "residuals_", "support_", "rank_", "n_features_in_"):
         np.testing.assert_array_equal(getattr(again, name), getattr(model, name))

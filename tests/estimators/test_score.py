@@ -1,19 +1,18 @@
 """The score on new rows: closed forms, correlations of functions at the rows, and R^2 as scikit-learn has it."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import dask.array as da
 import numpy as np
 import pytest
-from scipy.signal import lfilter
 from sklearn.metrics import r2_score
 
 import daskspectral as dsp
 from daskspectral.basis import Landmarks, MonomialBasis
 from daskspectral.kernels import Gaussian
 from daskspectral.operators import Cross, Generator, Transfer
+from tests.common import autoregression, reloaded
 
 RNG = np.random.default_rng(0)
 X, NEW = RNG.uniform(0, np.pi, (2, 5000, 1))
@@ -28,24 +27,17 @@ def polynomials(operator: Any, degree: int, k: int, d: int = 1) -> dsp.SpectralD
     return dsp.SpectralDecomposition(operator, MonomialBasis(d, degree), n_components=k)
 
 
-def ou(n: int, seed: int, decay: float = 0.8) -> np.ndarray:
-    """A stationary autoregression: singular values decay^k, with Hermite polynomials."""
-    noise = np.random.default_rng(seed).standard_normal((n, 1)) * np.sqrt(1 - decay**2)
-    return np.asarray(lfilter([1.0], [1.0, -decay], noise, axis=0))[50:]
-
-
 @pytest.fixture(scope="module")
 def fitted() -> dsp.SpectralDecomposition:
     return model().fit(X)
 
 
-def test_an_interval(fitted: dsp.SpectralDecomposition, tmp_path: Path) -> None:
+def test_an_interval(fitted: dsp.SpectralDecomposition) -> None:
     """Eigenvalues k^2: the Ritz values of exact functions on 5000 rows are theirs to 2 %."""
     assert fitted.score(NEW) == pytest.approx(-14, abs=0.3)
     assert fitted.score(da.from_array(NEW, chunks=(900, 1))) == pytest.approx(fitted.score(NEW), rel=1e-7)
     assert fitted.score(X) == pytest.approx(-fitted.eigenvalues_.sum(), rel=1e-7)
-    dsp.save(fitted, tmp_path / "m.zarr")
-    again = dsp.load(tmp_path / "m.zarr")
+    again = reloaded(fitted)
     assert again.set_params(n_components=2).score(X) == pytest.approx(-fitted.eigenvalues_[:2].sum(), rel=1e-7)
     assert again.set_params(n_components=5).score(X) == -np.inf  # fewer functions than components
 
@@ -82,7 +74,7 @@ def test_vamp_2_of_views(center: bool) -> None:
 @pytest.mark.parametrize("solver", ["singular", "eigen"])
 def test_vamp_2_of_a_transfer_operator(solver: str) -> None:
     """Singular values, and eigenvalues, decay^k of a reversible process."""
-    est, new = polynomials(Transfer(2, solver), 4, 3).fit(ou(20_000, 0)), ou(20_000, 1)
+    est, new = polynomials(Transfer(2, solver), 4, 3).fit(autoregression(20_000, 0.8)), autoregression(20_000, 0.8, 1)
     assert est.score(new) == pytest.approx(1 + 0.8**4 + 0.8**8, abs=0.05)
     sides = (est.transform, est.transform_right) if solver == "singular" else (est.transform, est.transform_left)
     pieces = [new[:700], new[5000:8000]]

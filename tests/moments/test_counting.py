@@ -22,7 +22,7 @@ from daskspectral.moments.counting import (
     repeats,
 )
 from daskspectral.operators import Laplacian, Transfer
-from tests.common import doubtful
+from tests.common import autoregression, doubtful
 from tests.moments.common import moments_of
 
 N = 400
@@ -98,9 +98,7 @@ def test_the_sums_are_an_analysis_of_variance() -> None:
 
 def test_rows_of_trajectories_count_as_fewer() -> None:
     """By their autocorrelation time, about (1 + a) / (1 - a) of x, and that of a^2 for its squares."""
-    x = RNG.standard_normal((20_000, 1))
-    for i in range(1, len(x)):
-        x[i] = 0.8 * x[i - 1] + 0.6 * x[i]
+    x = autoregression(20_000, 0.8)
     sums = sums_of(x, runs=Runs(512, np.array([0]), np.array([0.0])))
     found = order_of(stored(sums, Transfer()))
     assert found == pytest.approx((9 + 1.64 / 0.36) / 2, rel=0.3)

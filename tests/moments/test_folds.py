@@ -2,7 +2,6 @@
 
 import itertools
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import daskspectral as dsp
 from daskspectral.basis import MonomialBasis
 from daskspectral.moments import NUMBER, Folds, Moments
 from daskspectral.moments.folds import (
@@ -25,7 +23,7 @@ from daskspectral.moments.folds import (
     mixed,
 )
 from daskspectral.operators import Laplacian
-from tests.common import assert_same_arrays
+from tests.common import assert_same_arrays, reloaded
 from tests.moments.common import folds_of
 
 
@@ -152,10 +150,9 @@ def test_other_folds_do_not_add(one: Folds, other: Folds) -> None:
         one + other
 
 
-def test_folds_are_saved_with_their_moments(tmp_path: Path) -> None:
+def test_folds_are_saved_with_their_moments() -> None:
     whole = moments(folds(4, landmarks=True, rule="labels", labels=("north", 2.5, 3), block=(40, 4)))
-    dsp.save(replace(whole, landmark_rows="apart"), tmp_path / "m.zarr")
-    found = dsp.load(tmp_path / "m.zarr")
+    found = reloaded(replace(whole, landmark_rows="apart"))
     own = found.folds
     assert found.landmark_rows == "apart"
     assert (own.rule, own.block, own.number, own.labels) == ("labels", (40, 4), 3, ("north", 2.5, 3))

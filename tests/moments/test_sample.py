@@ -14,7 +14,7 @@ from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian
 from daskspectral.moments import NUMBER
 from daskspectral.moments.sample import Sample, reach_of
-from tests.common import doubtful
+from tests.common import doubtful, reloaded
 
 X = np.random.default_rng(0).standard_normal((5000, 2))
 SMOOTH = Landmarks(Gaussian(1.5), 40)
@@ -62,10 +62,9 @@ def test_the_sample_of_a_fit_does_not_depend_on_chunks_or_scheduler() -> None:
 
 
 @doubtful
-def test_samples_of_updates_and_of_saved_models(tmp_path: Any) -> None:
+def test_samples_of_updates_and_of_saved_models() -> None:
     model = fitted(X[:4000])
-    model.save(tmp_path / "model.zarr")
-    loaded = dsp.load(tmp_path / "model.zarr")
+    loaded = reloaded(model)
     assert_same(loaded.moments_.sample, model.moments_.sample)
     loaded.update(X)
     assert 0.1 < np.isin(loaded.moments_.sample.points[:, 0], X[4000:, 0]).mean() < 0.3

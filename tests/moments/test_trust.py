@@ -19,6 +19,7 @@ from daskspectral.moments.intervals import Errors
 from daskspectral.moments.trust import Solved
 from daskspectral.operators import Covariance, Cross
 from daskspectral.solve import Solution
+from tests.common import autoregression
 from tests.moments.common import moments_of, posed
 
 RNG = np.random.default_rng(0)
@@ -96,9 +97,7 @@ def test_columns_of_unlike_units_are_the_cause_of_a_doubt() -> None:
 
 
 def test_rows_in_time_are_trusted_by_folds_that_know_of_it() -> None:
-    x = np.zeros((4000, 1))
-    for i in range(1, 4000):
-        x[i] = 0.98 * x[i - 1] + RNG.standard_normal()
+    x = autoregression(4000, 0.98)
     model = dsp.SpectralDecomposition(Covariance(), n_components=1, random_state=0)
     with told("order of the rows"):
         assert not model.fit(x).trusted_.any()

@@ -1,5 +1,6 @@
 """Folds through the engine: every row in one fold, whatever the chunks; the same bits whatever the scheduler."""
 
+import gc
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
+from daskspectral.basis.evaluation import Arena
 from daskspectral.engine import plan as planning
 from daskspectral.errors import TrustWarning
 from daskspectral.kernels import Exponential, Gaussian, Polynomial
@@ -248,3 +250,16 @@ def test_independent_rows_that_are_sorted_are_said_to_be_so() -> None:
     found = folds_of(model.update(more))
     assert found.rule == "random"
     np.testing.assert_array_equal(found.count, np.bincount(hashed(np.arange(len(more)), 10)))
+
+
+@doubtful
+def test_a_pass_leaves_no_buffers_behind() -> None:
+    """Whenever Python looks for cycles."""
+    gc.collect()
+    gc.disable()
+    try:
+        before = sum(isinstance(one, Arena) for one in gc.get_objects())
+        make().fit(X).transform(X)
+        assert sum(isinstance(one, Arena) for one in gc.get_objects()) == before
+    finally:
+        gc.enable()

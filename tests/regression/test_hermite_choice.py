@@ -1,6 +1,5 @@
 """What HermiteRegressor chooses by itself: against refits by another package, and against what should win."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import daskspectral as dsp
 from daskspectral.basis import Landmarks
 from daskspectral.estimators.summary import summary_of
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
+from tests.common import reloaded
 
 Array = NDArray[Any]
 RNG = np.random.default_rng(5)
@@ -79,11 +79,10 @@ CASES: dict[str, tuple[dict[str, Any], Any]] = {
 
 
 @pytest.mark.parametrize(("case", "gradients"), [(case, bool(i % 2)) for i, case in enumerate(CASES)])
-def test_parameters_give_the_same_bits(case: str, gradients: bool, tmp_path: Path) -> None:
+def test_parameters_give_the_same_bits(case: str, gradients: bool) -> None:
     t, (options, rows) = T if gradients else None, CASES[case]
     model = dsp.HermiteRegressor(**options, random_state=3).fit(rows, Y, t)
-    model.save(tmp_path / "m.zarr")
-    loaded = dsp.HermiteRegressor.load(tmp_path / "m.zarr")
+    loaded = reloaded(model)
     again = dsp.HermiteRegressor(**loaded.choice_.parameters).fit(rows, Y, t)
     np.testing.assert_array_equal(again.coef_, model.coef_)
     assert again.alpha_ == model.alpha_

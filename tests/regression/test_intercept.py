@@ -1,6 +1,5 @@
 """The intercept of HermiteRegressor: any origin and unit of y, in sums of any centre."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from sklearn.kernel_ridge import KernelRidge
 import daskspectral as dsp
 from daskspectral.basis import FourierLattice, Landmarks
 from daskspectral.kernels import Gaussian
+from tests.common import reloaded
 
 RNG = np.random.default_rng(1)
 X = np.round(RNG.uniform(-1, 1, (500, 2)) * 2**20) / 2**20
@@ -69,15 +69,14 @@ def test_the_degrees_of_freedom_are_the_trace_of_the_hat_matrix(basis: str) -> N
 
 
 @pytest.mark.parametrize("basis", BASES)
-def test_sums_about_other_numbers_are_shifted_exactly(basis: str, tmp_path: Path) -> None:
+def test_sums_about_other_numbers_are_shifted_exactly(basis: str) -> None:
     """The first rows lie elsewhere than those that follow, so that each part is summed about a number of its own."""
     y = Y + np.where(np.arange(500) < 250, FAR, 2 * FAR)
     model = make(basis, alpha=1e-2)
     whole = make(basis, alpha=1e-2).fit(X, y)
     parts = [make(basis, alpha=1e-2).fit(X[part], y[part]) for part in (slice(250), slice(250, None))]
     assert parts[0].moments_.operator.origin != parts[1].moments_.operator.origin
-    parts[0].save(tmp_path / "m.zarr")
-    updated = dsp.load(tmp_path / "m.zarr").update(X, y)
+    updated = reloaded(parts[0]).update(X, y)
     merged = [model.fit_moments(a.moments_ + b.moments_) for a, b in (parts, parts[::-1])]
     for found in (*merged, updated):
         np.testing.assert_allclose(found.predict(NEW), whole.predict(NEW), rtol=1e-8)

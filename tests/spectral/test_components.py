@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from daskspectral.kernels import Gaussian
 from daskspectral.operators import Covariance
 from daskspectral.solve.rotation import varimax
 from daskspectral.spectral.components import lag_one, red_noise
-from tests.common import assert_close, doubtful
+from tests.common import assert_close, doubtful, reloaded
 
 pytestmark = doubtful
 
@@ -86,7 +85,7 @@ def test_rotated_components_are_the_parts_that_made_the_data() -> None:
     assert model.eigenvalues_[0] > found.eigenvalues_[0]
 
 
-def test_a_rotation_is_of_weighted_columns_and_is_saved(tmp_path: Path) -> None:
+def test_a_rotation_is_of_weighted_columns_and_is_saved() -> None:
     field = xr.DataArray(X.reshape(N, 4, 3), {"lat": [-60.0, -20, 20, 60]}, ("time", "lat", "lon"), name="t")
     model = components().fit(dsp.Rows(field, sample_dims="time", latitude="lat"))
     root = np.sqrt(np.cos(np.deg2rad(np.repeat([-60.0, -20, 20, 60], 3))))
@@ -95,8 +94,7 @@ def test_a_rotation_is_of_weighted_columns_and_is_saved(tmp_path: Path) -> None:
     assert_close(found.eigenvalues_, wanted.eigenvalues_, 1e-9)
     maps = found.to_xarray().t_pattern.transpose("component", "lat", "lon").to_numpy().reshape(2, 12)
     assert_close(maps, wanted.patterns_.maps / root, 1e-9)
-    found.save(tmp_path / "model.zarr")
-    loaded = dsp.load(tmp_path / "model.zarr")
+    loaded = reloaded(found)
     assert_close(loaded.transform(field), found.transform(field), 1e-14)
     assert loaded.status_ == found.status_
 
@@ -230,7 +228,7 @@ def test_gaps_and_disorder_in_time_are_refused(kept: Any, framed: bool) -> None:
 
 @pytest.mark.parametrize("share", [0.5, 0.95])
 @pytest.mark.parametrize("standardize", [False, True])
-def test_a_share_of_the_variance_is_that_of_scikit_learn(share: float, standardize: bool, tmp_path: Path) -> None:
+def test_a_share_of_the_variance_is_that_of_scikit_learn(share: float, standardize: bool) -> None:
     x = np.random.default_rng(0).standard_normal((200, 6)) * [4, 3, 2, 1.5, 1, 0.5] + 10
     given = (x - x.mean(axis=0)) / x.std(axis=0) if standardize else x
     wanted = PCA(share).fit(given)
@@ -239,8 +237,7 @@ def test_a_share_of_the_variance_is_that_of_scikit_learn(share: float, standardi
     np.testing.assert_allclose(model.explained_variance_ratio_, wanted.explained_variance_ratio_, rtol=1e-8)
     assert model.score(x) == pytest.approx(model.eigenvalues_.sum(), rel=1e-6)
     assert model.hilbert(x).sizes["component"] == wanted.n_components_
-    model.save(tmp_path / "model.zarr")
-    assert dsp.load(tmp_path / "model.zarr").fit_moments(model.moments_).n_components == share
+    assert reloaded(model).fit_moments(model.moments_).n_components == share
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,15 @@ import pytest
 import zarr
 from numpy.typing import NDArray
 from scipy.linalg import expm
-from scipy.signal import lfilter
 from scipy.special import stdtrit
 
 import daskspectral as dsp
-from daskspectral.basis import CallableBasis, Concatenated, ConstantBasis, LandmarkBasis, MonomialBasis
+from daskspectral.basis import CallableBasis, Concatenated, ConstantBasis, LandmarkBasis, MonomialBasis, SoftCells
 from daskspectral.kernels import Gaussian
 from daskspectral.moments.lags import LagMatrices
 from daskspectral.operators import Transfer
-from tests.common import doubtful
+from tests.common import autoregression as ar
+from tests.common import doubtful, reloaded
 
 Array = NDArray[Any]
 CUT = dsp.solvers.Cut()
@@ -24,13 +24,6 @@ STATES = 4
 GENERATOR = np.array(
     [[-0.02, 0.0, 0.02, 0.0], [0.0, -0.04, 0.0, 0.04], [0.5, 0.01, -0.51, 0.0], [0.0, 0.5, 0.01, -0.51]]
 )
-
-
-def ar(n: int, decay: float = 0.9, seed: int = 0) -> Array:
-    """n rows of a stationary autoregressive process of variance 1, whose eigenvalues are the powers of its decay."""
-    kicks = math.sqrt(1 - decay**2) * np.random.default_rng(seed).standard_normal(n)
-    kicks[0] = np.random.default_rng(seed + 1).standard_normal()
-    return np.asarray(lfilter([1.0], [1.0, -decay], kicks))[:, None]
 
 
 def jumps(n: int, seed: int = 0) -> Array:
@@ -246,8 +239,7 @@ def test_two_sets_of_a_chain_of_two_pairs_of_states() -> None:
 def test_results_are_told_saved_and_labelled(tmp_path: Any) -> None:
     model = chain(Transfer(1, reversible=True, further=(2, 5)))
     sets = model.metastable_sets(2, CHAIN)
-    model.save(tmp_path / "m.zarr")
-    again = dsp.load(tmp_path / "m.zarr", trusted=[indicators])
+    again = reloaded(model, trusted=[indicators])
     for name in ("timescales_", "timescale_errors_", "dynamic_residuals_"):
         np.testing.assert_array_equal(getattr(again, name), getattr(model, name))
     np.testing.assert_array_equal(again.sets_.weights, sets.weights)
@@ -260,7 +252,7 @@ def test_results_are_told_saved_and_labelled(tmp_path: Any) -> None:
     np.testing.assert_array_equal(data.set_probability, sets.probabilities)
 
 
-# -- rows that do not determine how they go on ---------------------------------------------------------------------
+# -- rows that do not determine how they go on -------------------------------------------------------------------------
 
 
 def springs(n: int, noise: float) -> Array:
@@ -307,3 +299,63 @@ def test_the_pass_sums_twice_the_lag_where_a_pair_begins_at_the_end_of_another(c
     wanted = sum(basis.values(part[:-6]) * w[:-6] @ basis.values(part[6:]).T for part, w in pairs)
     np.testing.assert_allclose(model.moments_.arrays["follows"], sum(w[:-6].sum() for w in weights))
     np.testing.assert_allclose(model.moments_.arrays["later"], wanted)
+
+
+# -- shares, chances, times and intervals keep to their definitions, whatever the system -------------------------------
+
+
+OPERATORS = [
+    Transfer(1),
+    Transfer(2, center=True),
+    Transfer(1, "eigen"),
+    Transfer(1, "eigen", further=(2, 3)),
+    Transfer(1, reversible=True),
+]
+
+
+def system(kind: str) -> Array:
+    rng, n = np.random.default_rng(0), 500
+    if kind == "vector":
+        a, x = np.array([[0.8, 0.5], [-0.3, 0.7]]), np.zeros((n, 2))
+        for t in range(1, n):
+            x[t] = a @ x[t - 1] + rng.standard_normal(2)
+        return x
+    if kind == "random walk":
+        return np.asarray(np.cumsum(rng.standard_normal((n, 1)), axis=0))
+    if kind == "of period two":  # the value -1
+        return np.asarray(np.where(np.arange(n) % 2, 1.0, -1.0)[:, None] + 0.1 * rng.standard_normal((n, 1)))
+    if kind == "white":
+        return np.asarray(rng.integers(0, 3, (n, 1)) + 0.05 * rng.standard_normal((n, 1)))
+    return np.column_stack([np.cos(0.3 * np.arange(n)), np.sin(0.3 * np.arange(n))])
+
+
+@pytest.mark.filterwarnings("ignore::daskspectral.errors.TrustWarning", "ignore::daskspectral.errors.RankWarning")
+@pytest.mark.parametrize("cells", [False, True], ids=["monomials", "cells"])
+@pytest.mark.parametrize("operator", OPERATORS, ids=str)
+@pytest.mark.parametrize("kind", ["vector", "random walk", "of period two", "white", "turning"])
+def test_numbers_keep_to_their_definitions(kind: str, operator: Any, cells: bool) -> None:
+    x = system(kind)
+    basis = SoftCells.draw(x, 6, random_state=0) if cells else MonomialBasis(x.shape[1], 2)
+    model = dsp.SpectralDecomposition(operator, basis, n_components=4).fit(x)
+    ends, times, around = getattr(model, model.solver_.errors), model.timescales_, model.timescale_errors_
+    assert (times >= 0).all()
+    assert (around >= 0).all()
+    assert (around[..., 0] <= around[..., 1]).all()
+    assert (ends[:, 0] <= ends[:, 1]).all()
+    if operator.reversible:
+        assert (np.abs(model.eigenvalues_) <= 1 + 1e-9).all()
+    if hasattr(model, "dynamic_residuals_"):
+        assert (model.dynamic_residuals_ >= 0).all()
+    assert model.forecast_score(x) <= 1
+    if not operator.center and not operator.reversible:
+        weights = model.equilibrium_weights(x)
+        assert (weights >= 0).all()
+        assert weights.sum() > 0
+    try:
+        sets = model.metastable_sets(2, x)
+    except ValueError:  # of complex or negative values there are none
+        return
+    assert (sets.passage_times >= 0).all()
+    for rows in (sets.probabilities[None], sets.transitions, np.asarray(model.memberships(3 * x))):
+        assert rows.min() >= 0
+        np.testing.assert_allclose(rows.sum(axis=1), 1)

@@ -10,7 +10,7 @@ import xarray as xr
 
 import daskspectral as dsp
 from daskspectral.operators import Covariance, Transfer
-from tests.common import doubtful
+from tests.common import doubtful, reloaded
 
 pytestmark = [doubtful, pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")]
 RNG = np.random.default_rng(0)
@@ -83,16 +83,15 @@ def test_coordinates_of_all_names(along: str | None) -> None:
 
 @pytest.mark.parametrize("rows", [True, False])
 @pytest.mark.parametrize("lazy", [True, False])
-def test_stacked_dimensions_stay_stacked(rows: bool, lazy: bool, tmp_path: Any) -> None:
+def test_stacked_dimensions_stay_stacked(rows: bool, lazy: bool) -> None:
     coords = {"member": [0, 1], "time": TIMES[:60], "lat": [0.0, 10.0], "lon": [1.0, 2.0, 3.0]}
     data = xr.DataArray(V.reshape(2, 60, 2, 3), coords, ("member", "time", "lat", "lon"), name="sst")
     data = data.stack(sample=("member", "time")) if rows else data.isel(member=0).stack(place=("lat", "lon"))
     data = data.transpose("sample" if rows else "time", ...)
     given, dim = data.chunk() if lazy else data, "sample" if rows else "place"
     model = fitted(given)
-    model.save(tmp_path / "model.zarr")
     with warnings.catch_warnings(action="error"):
-        for one in (model, dsp.load(tmp_path / "model.zarr")):
+        for one in (model, reloaded(model)):
             found = one.to_xarray(given)
             back = one.inverse_transform(one.transform(given))
             assert found.indexes[dim].equals(data.indexes[dim])
@@ -104,14 +103,11 @@ def test_stacked_dimensions_stay_stacked(rows: bool, lazy: bool, tmp_path: Any) 
 
 
 @pytest.mark.parametrize("name", ["coords", "$class", "a/b"])
-def test_models_of_any_names_are_saved(name: str, tmp_path: Any) -> None:
+def test_models_of_any_names_are_saved(name: str) -> None:
     data = xr.DataArray(V.reshape(120, 2, 3), {name: [10.0, 20.0], "lon": [0, 1, 2]}, ("time", name, "lon"), name="sst")
     data.attrs = {name: 1, "units": "K"}
     model = fitted(data)
-    model.save(tmp_path / "model.zarr")
-    found = dsp.load(tmp_path / "model.zarr")
-    xr.testing.assert_identical(found.to_xarray(data), model.to_xarray(data))
+    xr.testing.assert_identical(reloaded(model).to_xarray(data), model.to_xarray(data))
     values = xr.DataArray(V[:, :2], {name: ["u", "v"]}, ("time", name))
     regressor = dsp.HermiteRegressor(dsp.basis.Landmarks(dsp.kernels.Gaussian(5.0), 20), folds=None).fit(data, values)
-    regressor.save(tmp_path / "regressor.zarr")
-    xr.testing.assert_identical(dsp.load(tmp_path / "regressor.zarr").predict(data), regressor.predict(data))
+    xr.testing.assert_identical(reloaded(regressor).predict(data), regressor.predict(data))

@@ -13,6 +13,7 @@ import zarr
 
 import daskspectral as dsp
 from daskspectral.spectral.passage import PARTS
+from tests.common import autoregression, reloaded
 
 STATES = np.arange(7.0)[:, None]
 INDICATORS = dsp.basis.LandmarkBasis(dsp.kernels.Gaussian(0.05), STATES)
@@ -171,9 +172,7 @@ def test_it_is_kept_told_and_labelled(walks: list[Any], tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="first_passage"):
         est.committor(walk)
     assert est.first_passage(walk, in_a(walk), in_b(walk)) is est.passage_
-    est.save(tmp_path / "model.zarr")
-    again = dsp.load(tmp_path / "model.zarr")
-    assert (again.committor(walk) == est.committor(walk)).all()
+    assert (reloaded(est).committor(walk) == est.committor(walk)).all()
     est.committor(walk, out=tmp_path / "committor.zarr")
     assert xr.open_zarr(tmp_path / "committor.zarr")["committor"]["part"].to_numpy().tolist() == PARTS
     found = est.to_xarray(walk)
@@ -183,11 +182,7 @@ def test_it_is_kept_told_and_labelled(walks: list[Any], tmp_path: Path) -> None:
 
 def test_a_committor_is_a_chance_and_a_time_is_not_negative() -> None:
     """Of a line between two far sets few monomials leave [0, 1]: what is beyond is cut off, and told."""
-    steps = np.random.default_rng(0).standard_normal(4000)
-    path = np.empty(4000)
-    path[0] = 0.0
-    for t in range(1, 4000):
-        path[t] = np.clip(path[t - 1] + 0.5 * steps[t], -5, 5)
+    path = 2.5 * autoregression(4000, 0.98)[:, 0]
     est = dsp.SpectralDecomposition(dsp.operators.Transfer(1), dsp.basis.MonomialBasis(1, 1), n_components=2)
     est.fit(path[:, None])
     with pytest.warns(dsp.TrustWarning):

@@ -11,7 +11,7 @@ from sklearn.base import clone
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
 from daskspectral.operators import Covariance, Cross
-from tests.common import assert_close, doubtful
+from tests.common import assert_close, doubtful, reloaded
 
 pytestmark = pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")
 
@@ -116,5 +116,4 @@ def test_single_missing_values_in_a_field(tmp_path: Path) -> None:
     assert dataset.sst_pattern.shape == (3, 7, 8)
     gappy.to_netcdf(tmp_path / "sst.nc")
     lazy = dsp.Rows(tmp_path / "sst.nc", sample_dims="time", latitude="lat", on_invalid="pairwise")
-    model.save(tmp_path / "model.zarr")
-    xr.testing.assert_allclose(dsp.load(tmp_path / "model.zarr").transform(lazy), found)
+    xr.testing.assert_allclose(reloaded(model).transform(lazy), found)
