@@ -10,7 +10,6 @@ from daskspectral.forms import (
     Atom,
     AtomProduct,
     Field,
-    Form,
     Pairing,
     Term,
     along,
@@ -27,12 +26,8 @@ from daskspectral.forms import (
 VALUE, GRADIENT = Atom("value"), Atom("gradient")
 
 
-def trace(function: Callable[..., Any]) -> Form:
-    return form(function)
-
-
 def terms(function: Callable[..., Any]) -> tuple[tuple[float, AtomProduct], ...]:
-    return trace(function).expression.terms
+    return form(function).expression.terms
 
 
 # tracing
@@ -61,7 +56,7 @@ def test_arithmetic_of_expressions() -> None:
 
 def test_a_sum_is_one_product() -> None:
     v, w = Field("v"), Field("w")
-    lg = trace(lambda f, g, x: inner(f, along(g, x.v) + x.w * at(g, x.y) - 2 * second(g, x.a)))
+    lg = form(lambda f, g, x: inner(f, along(g, x.v) + x.w * at(g, x.y) - 2 * second(g, x.a)))
     drift, later, curved = Atom("along", direction=v), Atom("value", view="y"), Atom("second", direction=Field("a"))
     total = Atom("sum", terms=(Term(1.0, None, drift), Term(1.0, w, later), Term(-2.0, None, curved)))
     assert lg.expression.terms == ((1.0, AtomProduct(VALUE, total)),)
@@ -122,7 +117,7 @@ def test_functionals() -> None:
     ],
 )
 def test_symmetry(function: Callable[..., Any], symmetric: bool) -> None:
-    assert trace(function).symmetric is symmetric
+    assert form(function).symmetric is symmetric
 
 
 # what is refused
@@ -138,4 +133,4 @@ def test_what_is_no_form_is_refused() -> None:
         lambda f, g, x: inner(f, g, weight=x.a * x.b),
     ):
         with pytest.raises((ValueError, TypeError)):
-            trace(function)
+            form(function)

@@ -143,7 +143,7 @@ def roll(n: int, tightness: float = 6.0, width: float = 12.0, seed: int = 0) -> 
     return np.column_stack([radius * np.sin(angle), radius * np.cos(angle), rng.uniform(0, width, n)])
 
 
-@pytest.mark.parametrize("components", [2, 4, 11])
+@pytest.mark.parametrize("components", [2, 11])
 def test_values_that_a_tight_roll_hides_are_not_trusted(components: int) -> None:
     """True are .053, .069, .121, .236; .065 is the first that functions of one scale find."""
     model = dsp.SpectralDecomposition(n_components=components, random_state=0)
@@ -179,9 +179,10 @@ def test_functions_that_see_single_points_of_rounded_rows_are_not_trusted() -> N
 
 def test_columns_of_unlike_units_on_either_side_come_before_the_order_of_the_rows() -> None:
     rng = np.random.default_rng(0)
-    z = np.repeat(rng.standard_normal((60, 1)), 20, axis=0)
-    x, y = (z + rng.standard_normal((1200, 2)) for _ in range(2))
-    model = dsp.SpectralDecomposition(dsp.operators.Cross(center=True), n_components=2, random_state=0)
+    z = np.repeat(rng.standard_normal((40, 1)), 20, axis=0)
+    x, y = (z + rng.standard_normal((800, 2)) for _ in range(2))
+    basis = Landmarks("gaussian:auto", 30)
+    model = dsp.SpectralDecomposition(Cross(center=True), basis, n_components=2, random_state=0)
     for factors, side in (((1e3, 1), "column 1 to"), ((1, 1e3), "column 1 of y")):
         with pytest.warns(TrustWarning):
             model.fit((x * [factors[0], 1], y * [1, factors[1]]))

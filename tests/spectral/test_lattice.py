@@ -27,7 +27,7 @@ ANGLES = RNG.uniform(-6 * np.pi, 6 * np.pi, (N, 2))
 LINE = RNG.uniform(-6, 6, (N, 1))
 for points in (NORMAL, SQUARE, ANGLES, LINE):
     points.flags.writeable = False
-X = NORMAL[:4000]
+X = NORMAL[:2000]
 SMALL = FourierLattice(5, kernel=Matern(1.5, 1.5))
 STRETCHED = np.sort([a * a + 4 * b * b for a in range(6) for b in range(4)])
 
@@ -97,7 +97,7 @@ def test_other_solutions_of_the_same_moments(changes: dict[str, Any], fitted: ds
 @pytest.mark.filterwarnings("ignore::daskspectral.errors.TrustWarning")
 def test_rows_outside_a_given_box_are_absent() -> None:
     lattice = FourierLattice(4, box=[(-2.9, 2.9), (-5, 5)], kernel=SMALL.kernel)
-    x = np.concatenate([np.full((200, 2), 4.9), X[:3600]])  # the first task has no row inside
+    x = np.concatenate([np.full((200, 2), 4.9), X[:1800]])  # the first task has no row inside
     inside = np.abs(x[:, 0]) <= 2.9
     found = make(basis=replace(lattice, outside=0.1)).fit(da.from_array(x, chunks=(200, 2)))
     assert found.moments_.count == inside.sum() < len(x) == found.moments_.rows
@@ -126,7 +126,7 @@ def test_without_finufft_modes_are_summed_by_products(monkeypatch: pytest.Monkey
 
 def test_the_change_by_more_frequencies_is_that_of_more_frequencies() -> None:
     """On a square .23 of a value is lost with half of the frequencies, and all of them are right to .02."""
-    x = np.random.default_rng(0).random((20_000, 2))
+    x = np.random.default_rng(0).random((8000, 2))
     model = dsp.SpectralDecomposition(basis=FourierLattice(m=8), n_components=6, random_state=0)
     with warnings.catch_warnings(action="error"):
         model.fit(x)

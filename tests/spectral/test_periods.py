@@ -13,7 +13,7 @@ from daskspectral.operators import Cross, Laplacian, Transfer
 from tests.common import doubtful
 
 TURN = 2 * np.pi
-ANGLES = np.random.default_rng(0).uniform(0, TURN, (5000, 1))
+ANGLES = np.random.default_rng(0).uniform(0, TURN, (3000, 1))
 
 
 GAUSSIAN = Gaussian(1.0)
@@ -28,8 +28,8 @@ def test_angles_and_a_cylinder() -> None:
     found = make(ROUND).fit(ANGLES)
     np.testing.assert_allclose(found.eigenvalues_, [0, 1, 1, 4, 4], rtol=0.05, atol=1e-9)
     assert make(Landmarks(GAUSSIAN, 20)).fit(ANGLES).eigenvalues_[1] < 0.5  # an interval of length 2 pi: 1/4, 1, ...
-    x = np.column_stack([np.random.default_rng(1).uniform(0, np.pi, 5000), ANGLES])
-    cylinder = make(Landmarks(GAUSSIAN, 120, periods={-1: TURN}), n_components=7).fit(x)
+    x = np.column_stack([np.random.default_rng(1).uniform(0, np.pi, 3000), ANGLES])
+    cylinder = make(Landmarks(GAUSSIAN, 80, periods={-1: TURN}), n_components=7).fit(x)
     np.testing.assert_allclose(cylinder.eigenvalues_[1:], [1, 1, 1, 2, 2, 4], rtol=0.08)
 
 
