@@ -10,9 +10,11 @@ import hypothesis
 import pytest
 from distributed import Client, LocalCluster
 
+from daskspectral import SpectralDecomposition
 from daskspectral.engine import Run
 from daskspectral.engine import plan as planning
 from tests.common import Scheduling, local_cluster
+from tests.estimators.common import X, make
 from tests.stand_in import gotten, stand_in  # noqa: F401 (fixtures)
 
 # nothing that a test finds depends on how fast the machine is, or on chance
@@ -65,6 +67,11 @@ def scheduling(request: pytest.FixtureRequest) -> Scheduling:
                 yield
 
     return scheduling
+
+
+@pytest.fixture(scope="module")
+def fitted() -> SpectralDecomposition:
+    return make().fit(X)
 
 
 @pytest.fixture

@@ -7,26 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskspectral import basis, kernels, operators, solvers
+from daskspectral import basis, kernels, operators, solvers, validation
 from daskspectral.errors import ParameterError
-from daskspectral.validation import (
-    check_flag,
-    check_integer,
-    check_number,
-    check_option,
-    check_random_state,
-    check_type,
-)
 
 WRONG: dict[str, Callable[[], Any]] = {
-    "alpha": lambda: check_option("alpha", "best", ("gcv", None)),
+    "alpha": lambda: validation.check_option("alpha", "best", ("gcv", None)),
     "constant": lambda: basis.Landmarks(constant=1),  # type: ignore[arg-type]
     "count": lambda: basis.Landmarks(count=0),
-    "operator": lambda: check_type("operator", 3, operators.Operator, "an operator"),
+    "operator": lambda: validation.check_type("operator", 3, operators.Operator, "an operator"),
     "penalty": lambda: solvers.Penalised(-1.0),
-    "random_state": lambda: check_random_state("seed"),
+    "random_state": lambda: validation.check_random_state("seed"),
     "scale": lambda: kernels.Gaussian(0.0),
-    "flag": lambda: check_flag("flag", 1),
+    "flag": lambda: validation.check_flag("flag", 1),
 }
 
 
@@ -41,14 +33,14 @@ def test_the_error_names_the_parameter(parameter: str) -> None:
 
 
 def test_values_come_back_in_plain_types() -> None:
-    assert type(check_integer("n", np.int32(7), 0, 7)) is int
-    assert type(check_number("share", np.float32(1), "(0, 1]")) is float
-    assert check_number("share", 0, "[0, 1)") == 0
-    assert check_option("symmetric", True, (True, False)) is True
+    assert type(validation.check_integer("n", np.int32(7), 0, 7)) is int
+    assert type(validation.check_number("share", np.float32(1), "(0, 1]")) is float
+    assert validation.check_number("share", 0, "[0, 1)") == 0
+    assert validation.check_option("symmetric", True, (True, False)) is True
     for check, values in (
-        (lambda value: check_integer("n", value, 1, 7), (0, 2.0, np.True_, np.nan, "3", 8)),
-        (lambda value: check_number("share", value, "(0, 1]"), (0, 1.01, True, np.nan, "0.5")),
-        (lambda value: check_option("symmetric", value, (True, False)), (1,)),
+        (lambda value: validation.check_integer("n", value, 1, 7), (0, 2.0, np.True_, np.nan, "3", 8)),
+        (lambda value: validation.check_number("share", value, "(0, 1]"), (0, 1.01, True, np.nan, "0.5")),
+        (lambda value: validation.check_option("symmetric", value, (True, False)), (1,)),
     ):
         for value in values:
             with pytest.raises(ParameterError):

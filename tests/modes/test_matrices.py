@@ -11,11 +11,7 @@ from hypothesis import strategies as st
 from daskspectral import operators
 from daskspectral.forms import Field, along, along_each, form, inner, second
 from daskspectral.manifolds import Sphere
-from daskspectral.modes.matrices import (
-    form_matrix,
-    terms_of,
-    truncated,
-)
+from daskspectral.modes.matrices import form_matrix, terms_of, truncated
 from daskspectral.moments import Measure
 from daskspectral.moments.lattice import expanded
 from daskspectral.moments.modes import ModeMeasure, weights_of

@@ -11,16 +11,7 @@ import daskspectral as dsp
 from daskspectral.basis import Landmarks, MonomialBasis
 from daskspectral.errors import WeightWarning
 from daskspectral.kernels import Gaussian
-from daskspectral.moments import Moments
-from daskspectral.moments.counting import (
-    Runs,
-    RunSums,
-    advise_weights,
-    correlation_time,
-    counted_rows,
-    order_of,
-    repeats,
-)
+from daskspectral.moments import Moments, counting
 from daskspectral.operators import Laplacian, Transfer
 from tests.common import autoregression, doubtful
 from tests.moments.common import moments_of
@@ -51,11 +42,12 @@ def test_what_weights_count_as(case: str) -> None:
     given = {} if weights is None else {"weight": weights}
     moments = moments_of(MonomialBasis(2, 1), {"x": X, **given}, np.zeros(N, dtype=int))
     w = np.ones(N) if weights is None else weights
-    assert (counted_rows(moments), counted_rows(w)) == (pytest.approx(rows, rel=1e-9), pytest.approx(rows, rel=1e-9))
     ratio = max(1.0, w.sum() / kish(w / w.max()))
-    assert (repeats(moments), repeats(w)) == (pytest.approx(ratio), pytest.approx(ratio))
+    for counted in (moments, w):
+        assert counting.counted_rows(counted) == pytest.approx(rows, rel=1e-9)
+        assert counting.repeats(counted) == pytest.approx(ratio)
     with pytest.warns(WeightWarning) if warned else np.errstate():
-        advise_weights(moments)
+        counting.advise_weights(moments)
 
 
 @doubtful
@@ -71,13 +63,13 @@ def test_the_unit_of_weights_does_not_decide_what_is_chosen() -> None:
 
 
 FAR = RNG.standard_normal((1000, 2)) * [1.0, 30.0] + [5.0, 1e5]
-RUNS = Runs(64, np.array([0, 1]), np.array([4.0, 1e5]))
+RUNS = counting.Runs(64, np.array([0, 1]), np.array([4.0, 1e5]))
 Z = np.column_stack([FAR - RUNS.centre, (FAR - RUNS.centre) ** 2])
 
 
-def sums_of(*parts: Any, runs: Runs = RUNS) -> Any:
+def sums_of(*parts: Any, runs: counting.Runs = RUNS) -> Any:
     """What one task sums over rows that come in parts."""
-    found = RunSums(runs)
+    found = counting.RunSums(runs)
     for part in parts:
         found.add(part)
     return found.result()
@@ -92,19 +84,19 @@ def test_the_sums_are_an_analysis_of_variance() -> None:
     np.testing.assert_allclose(total, Z.sum(axis=0), rtol=1e-9, atol=1e-8)
     assert (set(rows), set(count)) == ({1000.0}, {16.0})
     wanted = f_oneway(*(Z[i : i + 64] for i in range(0, 1000, 64)), axis=0).statistic
-    assert order_of(stored(sums)) == pytest.approx(wanted.mean(), rel=1e-8)
+    assert counting.order_of(stored(sums)) == pytest.approx(wanted.mean(), rel=1e-8)
     assert sums_of().tolist() == np.zeros((5, 4)).tolist()
 
 
 def test_rows_of_trajectories_count_as_fewer() -> None:
     """By their autocorrelation time, about (1 + a) / (1 - a) of x, and that of a^2 for its squares."""
     x = autoregression(20_000, 0.8)
-    sums = sums_of(x, runs=Runs(512, np.array([0]), np.array([0.0])))
-    found = order_of(stored(sums, Transfer()))
+    sums = sums_of(x, runs=counting.Runs(512, np.array([0]), np.array([0.0])))
+    found = counting.order_of(stored(sums, Transfer()))
     assert found == pytest.approx((9 + 1.64 / 0.36) / 2, rel=0.3)
-    assert correlation_time(stored(sums, Transfer())) == found
-    assert correlation_time(stored(sums)) == 1
+    assert counting.correlation_time(stored(sums, Transfer())) == found
+    assert counting.correlation_time(stored(sums)) == 1
     constants = [np.full((1000, 2), value) for value in (1.0, 0.1)]  # the distances of .1 are rounding
     for still in (stored(None, Transfer()), *(stored(sums_of(x), Transfer()) for x in constants)):
-        assert np.isnan(order_of(still))
-        assert correlation_time(still) == 1
+        assert np.isnan(counting.order_of(still))
+        assert counting.correlation_time(still) == 1

@@ -217,7 +217,7 @@ def test_intervals_on_both_scales() -> None:
     np.testing.assert_allclose(_intervals(-fitted, -held_out, standard, 10), -found[:, ::-1], atol=1e-15)
 
 
-def test_each_value_that_holds_up_istrusted_by_whatever_those_before_it() -> None:
+def test_each_value_that_holds_up_is_trusted_whatever_those_before_it() -> None:
     """Values differ by less than a tenth held out, and intervals are narrower than 30 %, but for a thousandth."""
     fitted = np.array([0.0, 1.0, 2.0, 10.0])
     held_out = np.array([0.0009, 1.1, 2.2, np.nan])  # (2.2 + .01) / (2 + .01) < 1.1

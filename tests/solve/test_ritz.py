@@ -50,7 +50,6 @@ def test_singular_values_are_canonical_correlations(centred: bool) -> None:
     means = (f.mean(axis=0), g.mean(axis=0)) if centred else None
     left, right = ((a - a.mean(axis=0) if centred else a) for a in (u, v))
     expected = np.linalg.svd(np.linalg.qr(left)[0].T @ np.linalg.qr(right)[0], compute_uv=False)
-    assert ritz(np.eye(2), np.array([[1.0, -2], [2, 1]]), np.eye(2), symmetric=False) == pytest.approx([1 + 2j, 1 - 2j])
     for turn in (np.eye(3), np.diag([1, 1j, -1j])):
         for sides in ((c @ turn, c[::-1]), (c, c[::-1] @ turn)):
             found = ritz_singular(*sides, Relation(f.T @ g / n, f.T @ f / n, g.T @ g / n, means))

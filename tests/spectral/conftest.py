@@ -1,3 +1,0 @@
-from tests.estimators.conftest import fitted
-
-__all__ = ["fitted"]
