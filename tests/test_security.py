@@ -27,6 +27,7 @@ from tests.common import doubtful
 pytestmark = doubtful
 
 X = np.random.default_rng(0).standard_normal((400, 2))
+PLAIN = dsp.kernels.Gaussian(1.0)
 MINE = """
 from dataclasses import dataclass
 import numpy as np
@@ -74,11 +75,11 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     sys.modules.pop("users_module", None)
 
 
-def unfitted(kernel: Any = "auto", **options: Any) -> dsp.SpectralDecomposition:
+def unfitted(kernel: Any = PLAIN, **options: Any) -> dsp.SpectralDecomposition:
     return dsp.SpectralDecomposition(**{"basis": Landmarks(kernel, 12), "n_components": 3, "random_state": 0} | options)
 
 
-def small(kernel: Any = "auto", **options: Any) -> dsp.SpectralDecomposition:
+def small(kernel: Any = PLAIN, **options: Any) -> dsp.SpectralDecomposition:
     return unfitted(kernel, **options).fit(X)
 
 
@@ -105,7 +106,7 @@ def objects(data: Any) -> Iterator[dict[str, Any]]:
 
 
 MODELS: dict[str, Callable[[], Any]] = {
-    "spectral": lambda: small(),
+    "spectral": lambda: small("auto"),
     "hermite": lambda: dsp.HermiteRegressor(Landmarks(count=10), random_state=0).fit(X, X[:, 0]),
     "sdp": lambda: dsp.SDPEmbedding(2.0, random_state=0).fit(X[:60]),
     "diffusion": lambda: dsp.DiffusionMap(2.0, random_state=0).fit(X[:60]),
@@ -155,7 +156,7 @@ KERNELS: list[tuple[str, dict[str, Any], type[Exception], str]] = [
 
 @pytest.mark.usefixtures("mine")
 def test_another_thing_in_the_place_of_a_kernel_is_refused_before_it_is_made(tmp_path: Path) -> None:
-    small(dsp.kernels.Gaussian(1.0)).save(tmp_path / "m.zarr")
+    small().save(tmp_path / "m.zarr")
     for number, (name, state, error, message) in enumerate(KERNELS):
 
         def change(header: dict[str, Any], name: str = name, state: Any = state) -> None:
@@ -173,7 +174,7 @@ def test_functions_load_where_they_are_trusted(tmp_path: Path, mine: Any) -> Non
     models = {
         "radial": small(dsp.kernels.Radial(mine.q, [mine.slope])),
         "callable": small(basis=CallableBasis(mine.features, mine.slopes, d=2)),
-        "implicit": small(dsp.kernels.Gaussian(1.0), operator=circle),
+        "implicit": small(operator=circle),
     }
     for name, model in models.items():
         model.save(tmp_path / f"{name}.zarr")

@@ -120,6 +120,7 @@ def waves(x: Array) -> Array:
 
 
 @doubtful
+@pytest.mark.slow
 @pytest.mark.parametrize(("runs", "step"), [(1, 0.2), (20, 0.2), (300, 0.1)])
 def test_equal_values_of_a_circle_raise_few_alarms(runs: int, step: float) -> None:
     """Its two slowest functions have one value, and eigenvalues of short runs have far larger errors than others."""

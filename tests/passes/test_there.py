@@ -14,7 +14,7 @@ from daskspectral.solve import whitening
 from daskspectral.solvers import Cut, Penalised, Solving
 from tests.common import assert_close, doubtful
 
-ROWS, LANDMARKS = 3000, 40
+ROWS, LANDMARKS = 1000, 40
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_the_same_embedding(bounded: bool, points: np.ndarray, stand_in: Device,
     ids=str,
 )
 def test_a_regression_is_the_same_on_a_device(basis: Any, stand_in: Device, gotten: list[tuple[int, ...]]) -> None:
-    x = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    x = np.random.default_rng(0).uniform(-1, 1, (600, 2))
     y, slopes = np.sin(x).sum(axis=1), np.cos(x)
     here = dsp.HermiteRegressor(basis, alpha=1e-6, random_state=0).fit(x, y, slopes)
     assert_close(clone(here).set_params(device="cuda").fit(x, y, slopes).coef_, here.coef_, 1e-6)
@@ -82,7 +82,7 @@ def test_a_regression_is_the_same_on_a_device(basis: Any, stand_in: Device, gott
 def test_large_solutions_are_found_on_the_device(
     solver: Solving, stand_in: Device, gotten: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    x = np.random.default_rng(0).standard_normal((2000, 2))
+    x = np.random.default_rng(0).standard_normal((600, 2))
     landmarks = Landmarks(Matern(2.5, 1.0), 40)
     here = dsp.SpectralDecomposition(basis=landmarks, n_components=5, solver=solver, random_state=0).fit(x)
     there = clone(here).set_params(device="cuda")

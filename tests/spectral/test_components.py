@@ -40,7 +40,7 @@ def components(count: int = 3, **params: Any) -> dsp.SpectralDecomposition:
 def by_gradients(loadings: Any) -> Any:
     """Varimax by the polar factor of its gradient."""
     rotation = np.eye(loadings.shape[1])
-    for _ in range(3000):
+    for _ in range(1000):
         turned = loadings @ rotation
         u, _, v = np.linalg.svd(loadings.T @ (turned**3 - turned * np.mean(turned**2, axis=0)))
         rotation = u @ v

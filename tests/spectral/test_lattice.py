@@ -106,12 +106,13 @@ def test_rows_outside_a_given_box_are_absent() -> None:
 
 def test_far_outliers_are_cut_with_a_warning() -> None:
     """A thousandth of the rows in a box 30 times as wide changes no value beyond its error."""
-    x = np.concatenate([NORMAL, np.random.default_rng(1).uniform(-150, 150, (20, 2))])
+    normal = NORMAL[:8000]
+    x = np.concatenate([normal, np.random.default_rng(1).uniform(-150, 150, (8, 2))])
     options: dict[str, Any] = {"basis": FourierLattice(8, kernel=Gaussian(2.0)), "n_components": 4}
     with pytest.warns(TrustWarning):
         model = make(**options).fit(x)
-    assert len(x) - model.moments_.count <= 25
-    np.testing.assert_allclose(model.eigenvalues_, make(**options).fit(NORMAL).eigenvalues_, rtol=0.03, atol=1e-9)
+    assert len(x) - model.moments_.count <= 12
+    np.testing.assert_allclose(model.eigenvalues_, make(**options).fit(normal).eigenvalues_, rtol=0.03, atol=1e-9)
 
 
 @doubtful
