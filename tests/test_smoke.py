@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import dask.array as da
 import numpy as np
@@ -13,12 +12,9 @@ import zarr
 from distributed import Client, LocalCluster
 
 import daskspectral as dsp
-from tests.common import doubtful, reloaded, written
+from tests.common import doubtful, written
 
-RNG = np.random.default_rng(0)
-X = RNG.standard_normal((2000, 2))
-SPHERE = RNG.standard_normal((600, 3))
-SPHERE /= np.linalg.norm(SPHERE, axis=1, keepdims=True)
+X = np.random.default_rng(0).standard_normal((2000, 2))
 
 
 def command(*arguments: str) -> str:
@@ -63,28 +59,6 @@ def test_a_url_of_an_object_store() -> None:
     spectral().fit("memory://smoke.zarr").save("memory://smoke-model.zarr")
     model = dsp.load("memory://smoke-model.zarr")
     np.testing.assert_allclose(model.eigenvalues_, spectral().fit(X).eigenvalues_, rtol=1e-8, atol=1e-9)
-
-
-ANGLE = np.linspace(0, 3, 120)
-SLOPES = np.column_stack([np.cos(X[:, 0]) * X[:, 1], np.sin(X[:, 0])])
-INVARIANT = dsp.InvariantRegressor(dsp.manifolds.Sphere(3), dsp.groups.Permutations(3), 2.0, 49, "least_squares")
-WIDE = dsp.basis.Landmarks(dsp.kernels.Gaussian(2.0), 60)
-MODELS: list[tuple[Any, tuple[Any, ...]]] = [
-    (dsp.SDPEmbedding(0.5, random_state=0), (np.column_stack([np.cos(ANGLE), np.sin(ANGLE)]),)),
-    (dsp.HermiteRegressor(WIDE, random_state=0), (X, np.sin(X[:, 0]) * X[:, 1], SLOPES)),
-    (INVARIANT, (SPHERE, (SPHERE**4).sum(axis=1))),
-]
-
-
-@pytest.mark.parametrize(("model", "data"), MODELS, ids=lambda case: type(case).__name__)
-def test_models_of_other_kinds(model: Any, data: tuple[Any, ...]) -> None:
-    loaded, x = reloaded(model.fit(*data)), data[0]
-    if len(data) == 1:
-        assert model.certificate_.optimal
-        np.testing.assert_allclose(loaded.transform(x), model.transform(x), atol=1e-10)
-    else:
-        assert loaded.score(*data[:2]) > 0.99
-        np.testing.assert_array_equal(loaded.predict_gradient(x), model.predict_gradient(x))
 
 
 @pytest.mark.filterwarnings("ignore")
