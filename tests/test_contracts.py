@@ -31,7 +31,7 @@ import xarray as xr
 import zarr
 
 import daskspectral as dsp
-from daskspectral import basis, groups, kernels, manifolds, operators, solve
+from daskspectral import basis, groups, kernels, manifolds, operators, solve, testing
 from daskspectral.basis import Basis
 from daskspectral.data.source import open_data
 from daskspectral.forms import along, dirichlet, form, grad, inner
@@ -42,15 +42,6 @@ from daskspectral.operators import Operator
 from daskspectral.operators.regression import Regression
 from daskspectral.registry import Registered, decode, encode
 from daskspectral.solve import Solver
-from daskspectral.testing import (
-    check_basis,
-    check_estimator,
-    check_group,
-    check_kernel,
-    check_manifold,
-    check_operator,
-    check_solver,
-)
 from tests.common import doubtful, named
 
 RNG = np.random.default_rng(0)
@@ -195,33 +186,33 @@ GROUPS: list[tuple[Group, Manifold]] = [
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=named)
 def test_kernels(kernel: Kernel) -> None:
-    check_kernel(kernel, random_state=1)
+    testing.check_kernel(kernel, random_state=1)
 
 
 @pytest.mark.parametrize(("functions", "x"), BASES, ids=named)
 def test_bases(functions: Basis, x: Any) -> None:
-    check_basis(functions, x)
+    testing.check_basis(functions, x)
 
 
 @pytest.mark.parametrize("operator", OPERATORS, ids=named)
 def test_operators(operator: Operator) -> None:
-    check_operator(operator)
+    testing.check_operator(operator)
 
 
 @pytest.mark.parametrize("solver", SOLVERS, ids=named)
 def test_solvers(solver: Solver) -> None:
     for seed in range(3):
-        check_solver(solver, random_state=seed)
+        testing.check_solver(solver, random_state=seed)
 
 
 @pytest.mark.parametrize(("manifold", "x"), MANIFOLDS, ids=named)
 def test_manifolds(manifold: Manifold, x: Any) -> None:
-    check_manifold(manifold, x)
+    testing.check_manifold(manifold, x)
 
 
 @pytest.mark.parametrize(("group", "manifold"), GROUPS, ids=named)
 def test_groups(group: Group, manifold: Manifold) -> None:
-    check_group(group, manifold)
+    testing.check_group(group, manifold)
 
 
 ELSEWHERE = {
@@ -316,7 +307,7 @@ ESTIMATORS: dict[str, tuple[Any, tuple[Any, ...], bool]] = {
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_estimators(name: str) -> None:
     estimator, rows, exchangeable = ESTIMATORS[name]
-    check_estimator(estimator, *rows, exchangeable=exchangeable)
+    testing.check_estimator(estimator, *rows, exchangeable=exchangeable)
 
 
 @pytest.mark.parametrize("value", [*KERNELS, *OPERATORS, dirichlet, energy], ids=named)

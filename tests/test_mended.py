@@ -19,6 +19,8 @@ from daskspectral.kernels import Gaussian, Matern
 from daskspectral.solvers import Penalised
 from tests.common import assert_same_bits, doubtful
 
+pytestmark = doubtful
+
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, np.pi, (400, 3))
 
@@ -28,7 +30,6 @@ def spectral(**options: Any) -> dsp.SpectralDecomposition:
     return dsp.SpectralDecomposition(**given | options)
 
 
-@doubtful
 def test_a_lattice_has_fewer_functions_than_a_quarter_of_the_rows() -> None:
     model = spectral(basis=FourierLattice(kernel=Matern(1.5, 2.0)), solver=Penalised(1.0)).fit(X[:300, :2])
     assert model.basis_.size == 49
@@ -48,7 +49,6 @@ def test_rows_far_out_are_named_where_the_box_holds_them() -> None:
     assert any("outliers of column 1" in doubt for doubt in model.doubts_)
 
 
-@doubtful
 def test_rows_that_are_computed_on_the_way_choose_what_stored_rows_in_the_same_chunks_choose() -> None:
     x = RNG.standard_normal((520, 3)).cumsum(axis=0)
     components = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=2).fit(x)
@@ -77,7 +77,6 @@ def test_the_first_trajectory_of_an_update_is_compared(tmp_path: Path) -> None:
         model.update([*paths, X[300:]])
 
 
-@doubtful
 @pytest.mark.parametrize(("then", "now"), [(None, np.ones(400)), (np.ones(300), None)])
 def test_weights_of_a_part_of_the_rows_are_refused(then: Any, now: Any) -> None:
     model = spectral().fit(X[:300], sample_weight=then)
@@ -85,7 +84,6 @@ def test_weights_of_a_part_of_the_rows_are_refused(then: Any, now: Any) -> None:
         model.update(X, sample_weight=now)
 
 
-@doubtful
 def test_an_object_that_is_changed_in_place_changes_no_fitted_model() -> None:
     kernel = Gaussian(0.7)
     points = dsp.basis.LandmarkBasis(kernel, X[:20])
@@ -106,7 +104,6 @@ def test_periods_within_a_kernel_are_in_the_units_of_the_columns_too() -> None:
         spectral(basis=Landmarks(kernel, 10)).plan(dsp.Rows(X, standardize=True))
 
 
-@doubtful
 def test_dimensions_of_rows_are_heard_by_every_method() -> None:
     x = RNG.uniform(0, np.pi, (60, 3))
     field = xr.DataArray(x.T, dims=("column", "time"))

@@ -23,6 +23,8 @@ from daskspectral.operators import Cross, Transfer
 from daskspectral.plot.views import View
 from tests.common import doubtful, reloaded
 
+pytestmark = doubtful
+
 rng = np.random.default_rng(0)
 NAMES = ["malt", "ash", "iron"]
 X = rng.standard_normal((120, 3)) @ [[1, 0.5, 0], [0, 2, 0], [0, 0, 4]]
@@ -101,7 +103,6 @@ CASES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
 }
 
 
-@doubtful
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_columns_are_matched_by_name(kind: str, case: str, tmp_path: Path) -> None:
@@ -155,7 +156,6 @@ METHODS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@doubtful
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_matches_columns_by_name(name: str, tmp_path: Path) -> None:
     call = METHODS[name]
@@ -167,7 +167,6 @@ def test_every_method_matches_columns_by_name(name: str, tmp_path: Path) -> None
             call(CASES["renamed"](FRAME))
 
 
-@doubtful
 def test_entries_of_fields_are_matched_by_their_coordinates() -> None:
     where = {"lat": [-60.0, 0.0, 60.0], "lon": [0.0, 90.0]}
     field = xr.DataArray(rng.standard_normal((60, 3, 2)), where, ("time", "lat", "lon"), name="t")
@@ -181,7 +180,6 @@ def test_entries_of_fields_are_matched_by_their_coordinates() -> None:
         np.testing.assert_allclose(stacked.transform(new), stacked.transform(flat), rtol=1e-12, atol=1e-12)
 
 
-@doubtful
 def test_missing_names_are_written_in_one_line() -> None:
     fitted = model(dsp.operators.Covariance(), basis=None).fit(pd.DataFrame(X, columns=["a\n\x1b[31mb", "b", "c"]))
     with pytest.raises(ValueError, match="missing") as caught:
@@ -190,7 +188,6 @@ def test_missing_names_are_written_in_one_line() -> None:
     assert "- q\\nr\n" in str(caught.value)
 
 
-@doubtful
 def test_an_index_of_several_levels_survives() -> None:
     columns = pd.MultiIndex.from_tuples([("wind", 10), ("wind", 100), ("rain", 10)], names=["what", "height"])
     frame = pd.DataFrame(X, columns=columns)
@@ -206,7 +203,6 @@ def test_an_index_of_several_levels_survives() -> None:
             fitted.transform(frame.rename(columns={"rain": "snow"}))
 
 
-@doubtful
 def test_names_are_saved_and_a_refit_forgets_them() -> None:
     fitted, broken = model().fit(FRAME), TURNED.copy()
     again = reloaded(fitted)
@@ -225,7 +221,6 @@ def test_names_are_saved_and_a_refit_forgets_them() -> None:
 # -- columns by name, and columns that are no numbers ------------------------------------------------------------------
 
 
-@doubtful
 @pytest.mark.parametrize("kind", KINDS)
 def test_columns_are_chosen_by_name(kind: str, tmp_path: Path) -> None:
     whole = KINDS[kind](FRAME, tmp_path)
@@ -247,7 +242,6 @@ def with_text(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(city="Ulm", day=days)[["malt", "city", "ash", "day", "iron"]]
 
 
-@doubtful
 @pytest.mark.parametrize("kind", [*[*KINDS][:6], ".parquet", ".csv"])
 def test_columns_that_are_not_chosen_may_hold_text(kind: str, tmp_path: Path) -> None:
     whole = KINDS[kind](with_text(FRAME), tmp_path)
@@ -264,7 +258,6 @@ def test_columns_that_are_not_chosen_may_hold_text(kind: str, tmp_path: Path) ->
     np.testing.assert_allclose(values(named.transform(whole)), named.transform(FRAME), rtol=1e-12, atol=1e-12)
 
 
-@doubtful
 def test_an_index_is_no_column(tmp_path: Path) -> None:
     frame = FRAME.set_index(pd.Index(np.arange(120) * 7, name="number"))
     frame.to_parquet(tmp_path / "x.parquet")

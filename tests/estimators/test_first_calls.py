@@ -21,6 +21,8 @@ from daskspectral.kernels import Gaussian
 from daskspectral.operators import Augmentation, Covariance, Cross, Transfer
 from tests.common import doubtful
 
+pytestmark = doubtful
+
 rng = np.random.default_rng(0)
 X = rng.standard_normal((200, 3))
 Y = np.tanh(X @ rng.standard_normal((3, 2))) + 0.3 * rng.standard_normal((200, 2))
@@ -44,7 +46,6 @@ VIEWS: dict[str, Callable[[np.ndarray], Any]] = {
 }
 
 
-@doubtful
 @pytest.mark.parametrize("kind", VIEWS)
 def test_the_second_view_may_be_y(kind: str) -> None:
     make = VIEWS[kind]
@@ -55,7 +56,6 @@ def test_the_second_view_may_be_y(kind: str) -> None:
     np.testing.assert_allclose(np.asarray(again), wanted.transform(X), rtol=1e-8, atol=1e-10)
 
 
-@doubtful
 def test_updates_and_plans_take_the_second_view_as_y() -> None:
     found, wanted = model(Cross()).fit(X[:150], Y[:150]), model(Cross()).fit((X[:150], Y[:150]))
     found.update(X, Y), wanted.update((X, Y))
@@ -72,7 +72,6 @@ THIN = np.where(rng.random((300, 8)) < 0.7, 0.0, rng.standard_normal((300, 8)))
 SPARSE = [scipy.sparse.csr_matrix, scipy.sparse.csc_array, scipy.sparse.coo_array, scipy.sparse.dok_array]
 
 
-@doubtful
 @pytest.mark.parametrize("kind", SPARSE, ids=lambda kind: kind.__name__)
 def test_sparse_rows_give_what_dense_ones_give(kind: Any) -> None:
     sparse = kind(THIN)
@@ -86,7 +85,6 @@ def test_sparse_rows_give_what_dense_ones_give(kind: Any) -> None:
     )
 
 
-@doubtful
 def test_sparse_rows_of_other_estimators_and_of_views() -> None:
     sparse, y = scipy.sparse.csr_array(THIN), np.sin(THIN[:, 0])
     halves = [THIN[:150], THIN[150:]]
@@ -101,7 +99,6 @@ def test_sparse_rows_of_other_estimators_and_of_views() -> None:
         np.testing.assert_allclose(call(some), call(plain), rtol=1e-8, atol=1e-10)
 
 
-@doubtful
 def test_each_task_makes_only_its_own_rows_dense(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
     read = ArrayReader.read
@@ -125,7 +122,6 @@ def test_each_task_makes_only_its_own_rows_dense(monkeypatch: pytest.MonkeyPatch
 SQUARE = rbf_kernel(X[:60])
 
 
-@doubtful
 @pytest.mark.parametrize("make", [np.asarray, pd.DataFrame, scipy.sparse.csr_array, scipy.sparse.coo_array])
 def test_a_symmetric_matrix_is_taken_as_rows_with_a_hint(make: Any) -> None:
     with pytest.warns(UserWarning, match="symmetric"):
@@ -139,7 +135,6 @@ def test_a_symmetric_matrix_is_taken_as_rows_with_a_hint(make: Any) -> None:
 ESTIMATORS = [dsp.SpectralDecomposition(), dsp.DiffusionMap(), dsp.SDPEmbedding(), dsp.KernelEmbedding()]
 
 
-@doubtful
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
 def test_every_estimator_hints_at_affinities_and_proposes_what_it_takes(estimator: Any) -> None:
     with pytest.warns(UserWarning, match="symmetric"):

@@ -26,7 +26,7 @@ FLAT = VALUES.reshape(TIMES, -1)
 ROOTS = np.repeat(np.sqrt(np.cos(np.deg2rad(LAT))), 2)
 LABELS = xr.DataArray(np.arange(TIMES) // 30, {"time": pd.date_range("2001-01-01", periods=TIMES)}, ("time",))
 
-pytestmark = pytest.mark.filterwarnings("ignore::daskspectral.errors.RankWarning")
+pytestmark = [doubtful, pytest.mark.filterwarnings("ignore::daskspectral.errors.RankWarning")]
 
 
 def field(values: np.ndarray = VALUES) -> xr.DataArray:
@@ -50,7 +50,6 @@ ESTIMATORS: dict[str, Any] = {
 }
 
 
-@doubtful
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_columns_are_those_stacked_and_weighted_by_hand(name: str) -> None:
@@ -91,7 +90,6 @@ def test_gradients_have_the_dimensions_of_the_field() -> None:
     assert_allclose(found.coef_, np.column_stack([by_hand.coef_, -by_hand.coef_]), rtol=1e-6)
 
 
-@doubtful
 def test_results_are_groups_that_xarray_opens(tmp_path: Path) -> None:
     """Rows of all dimensions have the cosine of their latitudes as a weight."""
     model, samples = spectral(basis=Landmarks(Gaussian(2.0), 5), n_components=2), ("lon", "time", "lat")
@@ -110,7 +108,6 @@ def test_results_are_groups_that_xarray_opens(tmp_path: Path) -> None:
     assert {"estimator", "parameters", "data_fingerprint", "daskspectral_version"} <= set(data.attrs)
 
 
-@doubtful
 def test_labels_of_folds_lie_on_the_rows() -> None:
     halves = [field()[:70], field()[70:]]
     with pytest.raises(ValueError, match=r"folds\[1\]"):

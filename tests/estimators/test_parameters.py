@@ -118,7 +118,6 @@ def hermite(**options: Any) -> dsp.HermiteRegressor:
     return dsp.HermiteRegressor(Landmarks(Gaussian(1.0), 20), alpha=1e-3, random_state=0, **options)
 
 
-@doubtful
 def test_a_model_that_reads_and_chooses_is_saved_bit_for_bit() -> None:
     rows = dsp.Rows(X[:1000], standardize=True, columns=np.array([-1, 0]))
     basis = Landmarks(Gaussian("median") + Matern(2.5, "median"), 20)

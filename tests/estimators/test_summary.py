@@ -11,6 +11,8 @@ from daskspectral.estimators.summary import Summary, summary_of
 from daskspectral.kernels import Gaussian
 from tests.common import doubtful
 
+pytestmark = doubtful
+
 RNG = np.random.default_rng(0)
 
 
@@ -24,7 +26,6 @@ def renderings(model: dsp.SpectralDecomposition) -> list[str]:
     return [repr(model), found.text(), said["verdict"], model._repr_html_(), dsp.report.render(model)]
 
 
-@doubtful
 def test_a_value_that_is_doubted_is_named_in_every_rendering() -> None:
     with pytest.warns(dsp.TrustWarning, match="half of the values are known no better"):
         model = fitted(RNG.standard_normal((2500, 2)), 1.0)
@@ -38,7 +39,6 @@ def test_a_value_that_is_doubted_is_named_in_every_rendering() -> None:
     assert "\n" not in repr(model)
 
 
-@doubtful
 def test_every_kind_of_model_has_one() -> None:
     trusted = fitted(RNG.random((3000, 1)), 0.3)
     said = "Of 5 eigenvalues beyond the constant, all are trusted."

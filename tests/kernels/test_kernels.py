@@ -8,19 +8,9 @@ import pytest
 from scipy.special import gamma, kv
 from sklearn.base import clone
 
+from daskspectral import kernels
 from daskspectral.basis import LandmarkBasis
-from daskspectral.kernels import (
-    Exponential,
-    FunctionKernel,
-    Gaussian,
-    Kernel,
-    Linear,
-    Mahalanobis,
-    Matern,
-    Periodic,
-    Polynomial,
-    parse,
-)
+from daskspectral.kernels import Exponential, Gaussian, Kernel, Linear, Mahalanobis, Matern, Periodic, Polynomial
 from daskspectral.testing import check_kernel
 from tests.common import assert_close
 from tests.kernels.common import KERNELS, at_landmarks
@@ -80,7 +70,7 @@ def test_parameters_refused() -> None:
         (lambda: Polynomial(0), "degree"),
         (lambda: Gaussian() * 0, "factor"),
         (lambda: Gaussian().partial(X, Y, (1, 0)), "orders"),
-        (lambda: FunctionKernel(lambda x, y: np.ones(len(y))).values(X, Y), "shape"),
+        (lambda: kernels.FunctionKernel(lambda x, y: np.ones(len(y))).values(X, Y), "shape"),
         (lambda: (Gaussian(0.5) + Exponential()).set_params(left__scale=2.0, right__scale=-1.0), "scale"),
     ):
         with pytest.raises(ValueError, match=what):
@@ -113,8 +103,8 @@ def test_the_median_is_a_scale_to_be_resolved() -> None:
 
 
 def test_kernels_by_name() -> None:
-    assert parse("matern:2.5:3") == Matern(2.5, 3)
-    assert parse("gaussian:median + linear + matern:1.5") == Gaussian("median") + Linear() + Matern(1.5)
+    assert kernels.parse("matern:2.5:3") == Matern(2.5, 3)
+    assert kernels.parse("gaussian:median + linear + matern:1.5") == Gaussian("median") + Linear() + Matern(1.5)
 
 
 # on circles and in a metric

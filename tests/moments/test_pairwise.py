@@ -16,7 +16,7 @@ from daskspectral.moments.pairwise import BESIDE, PRESENT, Pairs, zero_filled
 from daskspectral.operators import Covariance, Cross, Laplacian
 from tests.common import doubtful
 
-pytestmark = pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")
+pytestmark = [doubtful, pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")]
 Array = np.ndarray[Any, Any]
 
 
@@ -63,7 +63,6 @@ def test_each_covariance_is_that_of_the_common_rows(seed: int, d: int, share: fl
     np.testing.assert_allclose(np.diag(sums[BESIDE]), np.nansum(w[:, None] * x, axis=0), rtol=0, atol=1e-10)
 
 
-@doubtful
 def test_variances_are_eigenvalues_of_the_pairwise_covariance() -> None:
     x, w = holed(), np.random.default_rng(1).uniform(0.5, 2, 300)
     model = fitted(x, w=w)
@@ -74,7 +73,6 @@ def test_variances_are_eigenvalues_of_the_pairwise_covariance() -> None:
     )
 
 
-@doubtful
 def test_rows_without_gaps_give_what_they_give_without_the_option() -> None:
     x = np.nan_to_num(holed(), nan=1.0)
     model, plain = fitted(x), dsp.SpectralDecomposition(Covariance(), n_components=3).fit(x)
@@ -86,7 +84,6 @@ def test_rows_without_gaps_give_what_they_give_without_the_option() -> None:
     )
 
 
-@doubtful
 def test_held_out_values_are_products_about_means_of_the_other_folds() -> None:
     x, labels = holed(400), np.arange(400) % 4
     model, found, norm = fitted(x, folds=labels, n_components=1), 0.0, 0.0
@@ -104,7 +101,6 @@ def test_held_out_values_are_products_about_means_of_the_other_folds() -> None:
     assert model.held_out_[0] == pytest.approx(found / norm, rel=1e-10)
 
 
-@doubtful
 def test_transform_fits_what_is_present_by_least_squares() -> None:
     x = holed()
     model = fitted(x, n_components=2)
@@ -141,7 +137,6 @@ def test_columns_without_a_common_row_are_an_error() -> None:
         fitted(x)
 
 
-@doubtful
 def test_pairs_in_one_fold_alone_leave_no_error_bars() -> None:
     x, labels = holed(), np.arange(300) % 3
     x[labels == 0, 1] = np.nan
@@ -171,7 +166,6 @@ def test_cross_correlates_pairwise() -> None:
     np.testing.assert_allclose(model.transform(np.nan_to_num(x))[whole], left[whole], rtol=0, atol=1e-10)
 
 
-@doubtful
 def test_chunks_and_updates_do_not_matter() -> None:
     x, folds = holed(), np.arange(300) % 5
     whole = fitted(x, folds=folds)
@@ -183,7 +177,6 @@ def test_chunks_and_updates_do_not_matter() -> None:
     np.testing.assert_allclose(both.mean("gram"), whole.moments_.mean("gram"), rtol=1e-12)
 
 
-@doubtful
 def test_standardized_columns_have_variance_one() -> None:
     x = holed() * [1, 10, 100, 1, 1]
     rows = dsp.Rows(x, standardize=True, on_invalid="pairwise")
@@ -195,7 +188,6 @@ def test_standardized_columns_have_variance_one() -> None:
     np.testing.assert_allclose(model.patterns_.mean, np.nanmean(x, axis=0), rtol=1e-12)
 
 
-@doubtful
 def test_what_does_not_go_with_gaps_is_refused() -> None:
     x = holed()
     rows = dsp.Rows(x, on_invalid="pairwise")

@@ -16,6 +16,8 @@ from daskspectral.operators import Transfer
 from daskspectral.passes import sums
 from tests.common import doubtful
 
+pytestmark = doubtful
+
 Array = NDArray[Any]
 JUMPS = np.array([[0.95, 0.04, 0.01], [0.02, 0.95, 0.03], [0.005, 0.015, 0.98]])
 """A chain of three states, not reversible."""
@@ -50,7 +52,6 @@ def fit(operator: Transfer, x: Any, **options: Any) -> dsp.SpectralDecomposition
     return model.fit(x, **options)
 
 
-@doubtful
 @pytest.mark.parametrize("operator", [*OPERATORS, Transfer(2, reversible=True, further=(3,))])
 def test_inner_products_of_both_ends_are_sums_over_pairs(operator: Transfer) -> None:
     x = walks(JUMPS, 30, 50, 0, [1, 0, 0])
@@ -69,7 +70,6 @@ def test_inner_products_of_both_ends_are_sums_over_pairs(operator: Transfer) -> 
         np.testing.assert_allclose(found[0], wanted / f.shape[1], atol=1e-12)
 
 
-@doubtful
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_starts_in_one_state_bias_the_values(operator: Transfer) -> None:
     model = fit(operator, walks(TWO, 400, 40, 1, [1, 0, 0]))
@@ -78,7 +78,6 @@ def test_starts_in_one_state_bias_the_values(operator: Transfer) -> None:
     assert -1 / np.log(value) < 0.9 * -1 / np.log(np.sort(np.linalg.eigvals(TWO).real)[1])
 
 
-@doubtful
 @pytest.mark.parametrize("operator", [*OPERATORS, Transfer(1, "eigen")])
 @pytest.mark.parametrize(("runs", "length"), [(1, 8000), (20, 400), (400, 20)])
 def test_starts_in_equilibrium_do_not(operator: Transfer, runs: int, length: int) -> None:
@@ -87,7 +86,6 @@ def test_starts_in_equilibrium_do_not(operator: Transfer, runs: int, length: int
     assert model.trusted_[model.constants_]
 
 
-@doubtful
 @pytest.mark.parametrize(
     "operator", [Transfer(1), Transfer(1, "eigen", further=()), Transfer(1, reversible=True, further=())]
 )
@@ -104,7 +102,6 @@ def test_weights_of_equilibrium_are_stationary_over_counted_shares(operator: Tra
     np.testing.assert_allclose(several, weights[np.concatenate(x)[:, 0].astype(int)], rtol=1e-9)
 
 
-@doubtful
 def test_weights_of_equilibrium_mend_the_starts() -> None:
     x = walks(JUMPS, 400, 40, 3, [1, 0, 0])
     first = fit(Transfer(1), x)
@@ -119,7 +116,6 @@ def waves(x: Array) -> Array:
     return np.stack([np.ones(len(x)), *(f(m * x[:, 0]) for m in (1, 2) for f in (np.cos, np.sin))])
 
 
-@doubtful
 @pytest.mark.slow
 @pytest.mark.parametrize(("runs", "step"), [(1, 0.2), (20, 0.2), (300, 0.1)])
 def test_equal_values_of_a_circle_raise_few_alarms(runs: int, step: float) -> None:
@@ -146,7 +142,6 @@ CELLS = CallableBasis(lambda x: np.asarray(np.arange(9)[:, None] == x[:, 0]).ast
 BOTH = np.isin(np.arange(9), [2, 6]) / 2
 
 
-@doubtful
 @pytest.mark.parametrize(
     ("operator", "starts", "length", "trusted"),
     [
@@ -162,7 +157,6 @@ def test_runs_in_two_wells(operator: Transfer, starts: Array, length: int, trust
         assert model.trusted_[1] == trusted
 
 
-@doubtful
 @pytest.mark.parametrize("operator", [*OPERATORS, Transfer(1, "eigen")])
 def test_a_state_that_pairs_of_one_fold_alone_begin_in(operator: Transfer) -> None:
     x = [np.minimum(walk, 1) for walk in walks(TWO, 40, 20, 5)]
@@ -171,7 +165,6 @@ def test_a_state_that_pairs_of_one_fold_alone_begin_in(operator: Transfer) -> No
     assert np.isfinite(getattr(model, model.solver_.values)).all()
 
 
-@doubtful
 @pytest.mark.parametrize("chunk", [7, 100, 4000])
 def test_a_share_of_the_pairs_is_tested_whatever_the_chunks(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sums, "TESTED_ROWS", 500)
@@ -189,7 +182,6 @@ def test_a_share_of_the_pairs_is_tested_whatever_the_chunks(chunk: int, monkeypa
     np.testing.assert_allclose(found["later"], f[:, :1997][:, later] @ f[:, 6:][:, later].T, atol=1e-9)
 
 
-@doubtful
 @pytest.mark.slow
 @pytest.mark.parametrize("operator", [*OPERATORS, Transfer(1, "eigen")])
 @pytest.mark.parametrize(("jumps", "rows"), [(TWO, 10**6), (JUMPS, 300)], ids=["two", "three"])

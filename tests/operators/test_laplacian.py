@@ -19,6 +19,8 @@ from daskspectral.operators.laplacian import OFF
 from daskspectral.registry import decode, encode
 from tests.common import assert_close, doubtful
 
+pytestmark = doubtful
+
 RATE = np.log(20)  # densities that rise twentyfold over a unit
 
 
@@ -55,7 +57,6 @@ def test_a_circle_by_its_coordinates_and_by_its_angle() -> None:
     np.testing.assert_allclose(ratio / ratio[1], [1.8, 1, 0.2], rtol=0.25)
 
 
-@doubtful
 def test_all_sums_are_those_of_rows_with_these_weights() -> None:
     t = angles(3000, 7)
     x, w = np.column_stack([np.cos(t), np.sin(t)]), np.random.default_rng(8).uniform(0, 2, 3000)
@@ -85,7 +86,6 @@ def test_the_density_is_a_ratio_of_two_kernel_sums() -> None:
     np.testing.assert_allclose(turned(x), (near + 2 * far) / (near / 2 + 2 * far), rtol=1e-12)
 
 
-@doubtful
 def test_it_is_clipped_at_its_quantile_and_says_so() -> None:
     x = steep(4000, 13)
     density = make(Laplacian(density=1.0)).fit(x).density_
@@ -96,7 +96,6 @@ def test_it_is_clipped_at_its_quantile_and_says_so() -> None:
         make(Laplacian(density=1.0), replace(TWENTY, points=x[:20])).fit(outliers)
 
 
-@doubtful
 def test_the_estimate_belongs_to_the_moments() -> None:
     x = steep(4000, 17)
     model = make(Laplacian(density=1.0)).fit(x[:3000])
@@ -123,7 +122,6 @@ def on(manifold: Manifold) -> dsp.SpectralDecomposition:
     return dsp.SpectralDecomposition(Laplacian(manifold), landmarks, n_components=3, solver=dsp.solvers.Cut())
 
 
-@doubtful
 def test_the_distance_is_measured_as_a_weighted_sum() -> None:
     weights = np.random.default_rng(2).integers(0, 3, len(X)).astype(float)
     with pytest.warns(ManifoldWarning, match=r"the rows lie 0\.01 off .*Sphere.*leave the manifold out"):
@@ -135,7 +133,6 @@ def test_the_distance_is_measured_as_a_weighted_sum() -> None:
     assert np.sqrt(single.moments_.arrays[OFF] / len(X)) < 1e-6  # rounding: measured, and not told
 
 
-@doubtful
 def test_manifolds_without_a_distance_measure_none() -> None:
     def outward(x: Any) -> Any:
         return x / np.linalg.norm(x, axis=1, keepdims=True)

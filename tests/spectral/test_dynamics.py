@@ -315,11 +315,6 @@ OPERATORS = [
 
 def system(kind: str) -> Array:
     rng, n = np.random.default_rng(0), 500
-    if kind == "vector":
-        a, x = np.array([[0.8, 0.5], [-0.3, 0.7]]), np.zeros((n, 2))
-        for t in range(1, n):
-            x[t] = a @ x[t - 1] + rng.standard_normal(2)
-        return x
     if kind == "random walk":
         return np.asarray(np.cumsum(rng.standard_normal((n, 1)), axis=0))
     if kind == "of period two":  # the value -1
@@ -332,7 +327,7 @@ def system(kind: str) -> Array:
 @pytest.mark.filterwarnings("ignore::daskspectral.errors.TrustWarning", "ignore::daskspectral.errors.RankWarning")
 @pytest.mark.parametrize("cells", [False, True], ids=["monomials", "cells"])
 @pytest.mark.parametrize("operator", OPERATORS, ids=str)
-@pytest.mark.parametrize("kind", ["vector", "random walk", "of period two", "white", "turning"])
+@pytest.mark.parametrize("kind", ["random walk", "of period two", "white", "turning"])
 def test_numbers_keep_to_their_definitions(kind: str, operator: Any, cells: bool) -> None:
     x = system(kind)
     basis = SoftCells.draw(x, 6, random_state=0) if cells else MonomialBasis(x.shape[1], 2)

@@ -65,7 +65,7 @@ SPECTRA: dict[str, tuple[Any, Any, FourierLattice, Any, dict[str, Any]]] = {
 LONG = ("L-shape", "sphere")
 
 
-@pytest.mark.filterwarnings("ignore::daskspectral.errors.TrustWarning")
+@doubtful
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in SPECTRA])
 def test_spectra_in_closed_form(name: str) -> None:
     operator, x, lattice, wanted, fields = SPECTRA[name]
@@ -94,7 +94,7 @@ def test_other_solutions_of_the_same_moments(changes: dict[str, Any], fitted: ds
 
 
 @pytest.mark.usefixtures("small_tasks")
-@pytest.mark.filterwarnings("ignore::daskspectral.errors.TrustWarning")
+@doubtful
 def test_rows_outside_a_given_box_are_absent() -> None:
     lattice = FourierLattice(4, box=[(-2.9, 2.9), (-5, 5)], kernel=SMALL.kernel)
     x = np.concatenate([np.full((200, 2), 4.9), X[:1800]])  # the first task has no row inside

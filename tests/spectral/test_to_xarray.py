@@ -13,7 +13,7 @@ from daskspectral.basis import Landmarks
 from daskspectral.operators import Covariance, Cross
 from tests.common import assert_close, doubtful, reloaded
 
-pytestmark = pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")
+pytestmark = [doubtful, pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")]
 
 
 def field(missing: bool = True) -> xr.DataArray:
@@ -33,7 +33,6 @@ def fitted(data: Any) -> dsp.SpectralDecomposition:
     return dsp.SpectralDecomposition(Covariance(), n_components=3).fit(rows)
 
 
-@doubtful
 def test_regression_maps_are_those_of_least_squares() -> None:
     data = field()
     model = fitted(data)
@@ -50,7 +49,6 @@ def test_regression_maps_are_those_of_least_squares() -> None:
         np.testing.assert_array_equal(values, wanted)
 
 
-@doubtful
 def test_rows_of_a_pair_are_those_of_the_fit() -> None:
     """The functions are those at the first view, prepared as in the fit."""
     data = field(missing=False)
@@ -61,7 +59,6 @@ def test_rows_of_a_pair_are_those_of_the_fit() -> None:
         np.testing.assert_array_equal(model.to_xarray(rows).eigenfunction, wanted)
 
 
-@doubtful
 def test_fields_come_back_lazily_and_from_files(tmp_path: Any) -> None:
     """In all components: the field itself; land stays empty."""
     data = field()
@@ -82,7 +79,6 @@ BASIS = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 25)
 MODEL = dsp.SpectralDecomposition(basis=BASIS, n_components=6, random_state=0)
 
 
-@pytest.mark.filterwarnings("ignore::daskspectral.errors.TrustWarning")
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("constant", [True, False])
 def test_it_is_least_squares(constant: bool, weighted: bool) -> None:
@@ -99,7 +95,6 @@ def test_it_is_least_squares(constant: bool, weighted: bool) -> None:
     assert np.isnan(found).all(axis=0).tolist() == [k not in kept for k in range(3)]
 
 
-@doubtful
 def test_single_missing_values_in_a_field(tmp_path: Path) -> None:
     data = field()
     rng = np.random.default_rng(1)
