@@ -26,6 +26,8 @@ from daskspectral.data.stores import open_zarr
 from daskspectral.data.writing import create_array, write_file
 from tests.common import doubtful
 
+pytestmark = doubtful
+
 X = np.random.default_rng(0).standard_normal((40, 2))
 TEXT, PICKLE = {"id": "vlen-utf8"}, {"id": "pickle"}
 UNPICKLED = {"dtype": "|O", "filters": [TEXT], "compressor": PICKLE}  # numcodecs before 0.16.6 runs the command
@@ -151,7 +153,6 @@ WAYS: dict[str, Callable[[Path], Any]] = {
 }
 
 
-@doubtful
 @pytest.mark.parametrize("name", WAYS)
 def test_every_way_in_leads_through_the_door(name: str, tmp_path: Path) -> None:
     path = v2(tmp_path / "hostile.zarr", "t" if name in ("weights", "folds", "targets") else "", **UNPICKLED)
@@ -177,7 +178,6 @@ def piped(path: Path, _: str) -> None:
     timer.start()
 
 
-@doubtful
 @pytest.mark.parametrize("put", [linked, piped])
 @pytest.mark.parametrize("file", ["zarr.json", "c/1/0", "t/zarr.json", "m/zarr.json"])
 def test_only_regular_files_are_read(file: str, put: Callable[[Path, str], None], tmp_path: Path) -> None:
@@ -283,7 +283,6 @@ INCOMPLETE: dict[str, tuple[dict[str, Any], bool]] = {
 }
 
 
-@doubtful
 @pytest.mark.filterwarnings("ignore:The 'phony_dims' kwarg")
 @pytest.mark.parametrize("name", INCOMPLETE)
 def test_a_half_written_netcdf_file_is_refused_unless_it_reads_as_nan(name: str, tmp_path: Path) -> None:
@@ -312,7 +311,6 @@ OPENED: dict[str, Callable[[str], Any]] = {
 }
 
 
-@doubtful
 @pytest.mark.parametrize("way", OPENED)
 def test_a_url_names_one_store(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """References and chains lead to any local file, devices and pipes among them: opening one would wait for ever."""

@@ -41,7 +41,7 @@ def test_install_sample_fit_plot_load_transform(tmp_path: Path) -> None:
         pytest.skip(f"no package index can be reached to install from: {done.stderr.splitlines()[-1]}")
     assert done.returncode == 0, done.stderr
     for line in (
-        "daskspectral sample two-moons --noise 0.02 --n 1e5 --out points.zarr",
+        "daskspectral sample two-moons --noise 0.02 --n 2e4 --out points.zarr",
         "daskspectral fit points.zarr --out model.zarr --plot functions.png",
         "daskspectral info model.zarr",
     ):

@@ -15,6 +15,8 @@ import daskspectral as dsp
 from tests.common import doubtful
 from tests.estimators.test_sklearn import ESTIMATORS
 
+QUIET = ("FitWarning", "WeightWarning")
+pytestmark = [doubtful, *(pytest.mark.filterwarnings(f"ignore::daskspectral.errors.{name}") for name in QUIET)]
 Array = NDArray[Any]
 ROWS, NEW = 120, 15
 RNG = np.random.default_rng(3)
@@ -95,9 +97,6 @@ def outcome(
     return found
 
 
-@doubtful
-@pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")
-@pytest.mark.filterwarnings("ignore::daskspectral.errors.WeightWarning")
 @pytest.mark.parametrize(("estimator", "options", "change"), list(combinations()))
 def test_nothing_but_units_changes(estimator: Any, options: dict[str, str], change: dict[str, Any]) -> None:
     same = {"standardize": "standardize" in change, "weighted": "c" in change}
@@ -131,8 +130,6 @@ TYPES: dict[str, Any] = {
 }
 
 
-@doubtful
-@pytest.mark.filterwarnings("ignore::daskspectral.errors.WeightWarning")
 @pytest.mark.parametrize("name", TYPES)
 def test_weights_of_any_type_are_added_as_numbers(name: str) -> None:
     basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), points=X[:20])

@@ -15,14 +15,10 @@ from daskspectral.solvers import Ascent, Penalised
 from tests.common import doubtful
 
 # the checks fit 6 to 200 rows, of which these tell
-pytestmark = [
-    pytest.mark.filterwarnings(f"ignore::daskspectral.errors.{name}")
-    for name in ("FitWarning", "RankWarning", "WeightWarning")
-] + [
-    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
-    pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning"),
-    pytest.mark.filterwarnings("ignore:X .* feature names:UserWarning"),
-]
+QUIET = [f"daskspectral.errors.{name}" for name in ("FitWarning", "RankWarning", "WeightWarning")]
+QUIET += ["sklearn.exceptions.ConvergenceWarning", "sklearn.exceptions.DataConversionWarning"]
+pytestmark = [doubtful, *(pytest.mark.filterwarnings(f"ignore::{name}") for name in QUIET)]
+pytestmark += [pytest.mark.filterwarnings("ignore:X .* feature names:UserWarning")]
 
 WIDE = Landmarks(Gaussian(2.0))
 SMALL: dict[str, dict[str, Any]] = {
@@ -36,7 +32,7 @@ TABLES = [thing(**SMALL.get(thing.__name__, {})) for thing in ESTIMATORS]
 CHOSEN = ("SpectralDecomposition", "HermiteRegressor")
 CHOSEN_FROM_ROWS = (
     "kernel, landmarks or penalty are chosen from rows or folds of rows, as by scikit-learn's GridSearchCV; "
-    "test_weights_are_repeated_rows has what is fixed"
+    "the contracts have what is fixed"
 )
 FAILED = {f"check_sample_weight_equivalence_on_{kind}_data": CHOSEN_FROM_ROWS for kind in ("dense", "sparse")}
 AS_FRAMES = (
@@ -51,7 +47,6 @@ def slow_but_for_one(each: Any) -> Any:
     return pytest.param(each, id=name, marks=[] if name == "SpectralDecomposition" else pytest.mark.slow)
 
 
-@doubtful
 @pytest.mark.parametrize("estimator", [slow_but_for_one(each) for each in TABLES])
 def test_checks(estimator: Any) -> None:
     name = type(estimator).__name__
@@ -60,7 +55,6 @@ def test_checks(estimator: Any) -> None:
         getattr(estimator_checks, check)(name, estimator)
 
 
-@doubtful
 @pytest.mark.parametrize(("rows", "columns"), [(6, 5), (10, 1)])
 def test_defaults_work_from_six_rows_on(rows: int, columns: int) -> None:
     x = np.random.default_rng(rows).normal(size=(rows, columns))

@@ -64,7 +64,7 @@ FAST = ("limit_d3_polynomial_2", "limit_d3_exponential_1")
 
 @pytest.mark.parametrize("key", [pytest.param(k, marks=[pytest.mark.slow] * (k not in FAST)) for k in LIMITS])
 def test_biased_limits_of_the_ambient_form(key: str) -> None:
-    """s(s+d-2) + (g'/g)^2 for degree s, as the mean over each multiplet, n = 5e4."""
+    """s(s+d-2) + (g'/g)^2 for degree s, as the mean over each multiplet, n = 2e4."""
     _, dimension, name, parameter = key.split("_")
     d, table = int(dimension[1:]), LIMITS[key]
     s, plain, slope, biased = table.T
@@ -76,12 +76,12 @@ def test_biased_limits_of_the_ambient_form(key: str) -> None:
     basis = Landmarks(kernel, points=draw(200, np.random.default_rng(2)), constant=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RankWarning)  # the widest kernels do not resolve the highest degrees
-        model = make(basis=basis, n_components=sum(multiplets)).fit(draw(50_000, np.random.default_rng(1)))
+        model = make(basis=basis, n_components=sum(multiplets)).fit(draw(20_000, np.random.default_rng(1)))
     found, borders = model.eigenvalues_, np.concatenate([[0], np.cumsum(multiplets)])
     whole = borders[1:][borders[1:] <= len(found)]
     assert len(whole) >= 2
     means = [found[a:b].mean() for a, b in zip(borders, whole, strict=False)]
-    np.testing.assert_allclose(means, biased[: len(whole)], rtol=0.02 if name == "exponential" else 0.005)
+    np.testing.assert_allclose(means, biased[: len(whole)], rtol=0.03 if name == "exponential" else 0.01)
 
 
 def as_netcdf(path: Path, name: str, x: Array) -> xr.DataArray:
