@@ -14,6 +14,7 @@ from sklearn.base import clone
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
 from daskspectral.cli import main
+from tests.common import doubtful
 
 X = np.random.default_rng(0).uniform(0, np.pi, (2000, 1))
 NORMAL = np.random.default_rng(1).standard_normal((600, 4))
@@ -173,6 +174,7 @@ class Monomials(Kind):
 """
 
 
+@doubtful
 def test_a_kind_of_basis(added: Any) -> None:
     before = dsp.SpectralDecomposition(basis="auto", **SMALL).fit(NORMAL)
     added("my_kind", KIND)

@@ -103,6 +103,8 @@ KERNELS: list[Kernel] = [
     2.5 * kernels.Exponential(),
     Linear() + Polynomial(2),
     Linear() * Polynomial(2),
+    3 * Polynomial(3),
+    Gaussian("median") + Linear(),
     Matern(2.5) * Polynomial(2),
     0.5 * (Gaussian() + Linear()),
 ]

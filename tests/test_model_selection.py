@@ -130,6 +130,7 @@ def test_weights_are_routed() -> None:
     assert by_rows[1] == pytest.approx(fitted.score(WALK[test], sample_weight=weights[test]), rel=1e-12)
 
 
+@doubtful
 def test_fields_are_cut_with_their_rows() -> None:
     potential = X[:, 0] ** 2
     est = model(Schroedinger("V"), n_components=2)

@@ -157,7 +157,8 @@ VALUES: list[Any] = [-1, 2**62, "text", "\x1b[2J", b"x", [1.0, 2.0], np.zeros((2
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("attribute", NETCDF)
 def test_odd_attributes_of_netcdf(attribute: str, tmp_path: Path) -> None:
-    for number, (variable, value) in enumerate((v, value) for v in "xt" for value in VALUES):
+    changes = [(variable, value) for variable in "xt" for value in VALUES][len(attribute) % 2 :: 2]
+    for number, (variable, value) in enumerate(changes):
         path = tmp_path / f"odd{number}.nc"
         xr.Dataset({"x": (("t", "c"), X)}, {"t": np.arange(40)}).to_netcdf(path, engine="h5netcdf")
         with h5py.File(path, "a") as file:

@@ -69,15 +69,15 @@ def test_functions_and_kernels_by_their_names() -> None:
     assert Landmarks("matern:1.5:0.3").kernel == Matern(1.5, 0.3)
     assert clone(Landmarks("auto")).set_params(kernel="matern:1.5:auto", kernel__scale=0.2).kernel == Matern(1.5, 0.2)
     assert FourierLattice(3, kernel="gaussian:auto") == FourierLattice(3, kernel=Gaussian("auto"))
-    x = X[:60, :2]
-    for name, basis in (("landmarks", Landmarks()), ("fourier", FourierLattice())):
-        model, same = (dsp.SpectralDecomposition(basis=b, n_components=3, random_state=0) for b in (name, basis))
-        assert_array_equal(model.fit(x).eigenvalues_, same.fit(x).eigenvalues_)
-        again = reloaded(model)
-        assert again.basis == name
-        assert_array_equal(again.fit_moments(model.moments_).eigenvalues_, model.eigenvalues_)
-    plain, named = (dsp.HermiteRegressor(b, alpha=1e-3).fit(x[:, :1], x[:, 0]) for b in (basis, name))
-    assert_array_equal(plain.predict(x[:9, :1]), named.predict(x[:9, :1]))
+    x, pair = X[:60, :2], (FourierLattice(), "fourier")
+    same, model = (dsp.SpectralDecomposition(basis=b, n_components=3, random_state=0).fit(x) for b in pair)
+    assert_array_equal(model.eigenvalues_, same.eigenvalues_)
+    again = reloaded(model)
+    assert again.basis == "fourier"
+    assert_array_equal(again.fit_moments(model.moments_).eigenvalues_, model.eigenvalues_)
+    for pair in ((FourierLattice(), "fourier"), (Landmarks(), "landmarks")):
+        plain, named = (dsp.HermiteRegressor(b, alpha=1e-3, random_state=0).fit(x[:, :1], x[:, 0]) for b in pair)
+        assert_array_equal(plain.predict(x[:9, :1]), named.predict(x[:9, :1]))
     searched = clone(model).set_params(basis__m=3)
     assert searched.basis == clone(same).set_params(basis="fourier", basis__m=3).basis == FourierLattice(3)
     plain, named = (dsp.KernelEmbedding(kernel).fit(x[:30]) for kernel in (Matern(1.5, 0.3), "matern:1.5:0.3"))

@@ -151,7 +151,7 @@ BOTH = np.isin(np.arange(9), [2, 6]) / 2
     ids=["in both wells times are too long", "of eigenvalues few return from one well", "from one well many return"],
 )
 def test_runs_in_two_wells(operator: Transfer, starts: Array, length: int, trusted: bool) -> None:
-    for seed in range(4):
+    for seed in range(2):
         model = dsp.SpectralDecomposition(operator, CELLS, n_components=3)
         model.fit(walks(double_well(3.6), 1000, length, seed, np.pad(starts, (0, 9 - len(starts)))))
         assert model.trusted_[1] == trusted

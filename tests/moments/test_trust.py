@@ -143,11 +143,10 @@ def roll(n: int, tightness: float = 6.0, width: float = 12.0, seed: int = 0) -> 
     return np.column_stack([radius * np.sin(angle), radius * np.cos(angle), rng.uniform(0, width, n)])
 
 
-@pytest.mark.parametrize("components", [2, 11])
-def test_values_that_a_tight_roll_hides_are_not_trusted(components: int) -> None:
+def test_values_that_a_tight_roll_hides_are_not_trusted() -> None:
     """True are .053, .069, .121, .236; .065 is the first that functions of one scale find."""
-    model = dsp.SpectralDecomposition(n_components=components, random_state=0)
-    with pytest.warns(TrustWarning, match="" if components == 2 else "neighboring rows"):
+    model = dsp.SpectralDecomposition(n_components=4, random_state=0)
+    with pytest.warns(TrustWarning, match="neighboring rows"):
         model.fit(roll(2000))
     assert not model.trusted_[1:].any()
     assert model.eigenvalues_[1] > 0.06

@@ -47,7 +47,8 @@ def jets(x: Any) -> list[Any]:
 
 def total(f: Any, g: Any, weight: Any = 1.0) -> Any:
     """The sum over rows, and over coordinates if there are some, of f_i g_j times the weights."""
-    return np.einsum("in...,jn...,n->ij", f, g, weight * FIELDS["weight"])
+    f, g = (part.reshape(len(part), N, -1) for part in (f, g))
+    return np.einsum("ina,jna,n->ij", f, g, weight * FIELDS["weight"])
 
 
 F, GRADIENT, SECOND = jets(FIELDS["x"])

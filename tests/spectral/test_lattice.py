@@ -97,19 +97,20 @@ def test_other_solutions_of_the_same_moments(changes: dict[str, Any], fitted: ds
 @doubtful
 def test_rows_outside_a_given_box_are_absent() -> None:
     lattice = FourierLattice(4, box=[(-2.9, 2.9), (-5, 5)], kernel=SMALL.kernel)
-    x = np.concatenate([np.full((200, 2), 4.9), X[:1800]])  # the first task has no row inside
+    x = np.concatenate([np.full((180, 2), 4.9), X[:1800]])  # the first task has no row inside
     inside = np.abs(x[:, 0]) <= 2.9
-    found = make(basis=replace(lattice, outside=0.1)).fit(da.from_array(x, chunks=(200, 2)))
+    found = make(basis=replace(lattice, outside=0.1)).fit(da.from_array(x, chunks=(180, 2)))
     assert found.moments_.count == inside.sum() < len(x) == found.moments_.rows
     assert_close(modes(found.moments_), modes(make(basis=lattice).fit(x[inside]).moments_), 1e-12, dtype=complex)
 
 
+@doubtful
 def test_far_outliers_are_cut_with_a_warning() -> None:
     """A thousandth of the rows in a box 30 times as wide changes no value beyond its error."""
     normal = NORMAL[:8000]
     x = np.concatenate([normal, np.random.default_rng(1).uniform(-150, 150, (8, 2))])
     options: dict[str, Any] = {"basis": FourierLattice(8, kernel=Gaussian(2.0)), "n_components": 4}
-    with pytest.warns(TrustWarning):
+    with pytest.warns(TrustWarning, match="smaller interval"):
         model = make(**options).fit(x)
     assert len(x) - model.moments_.count <= 12
     np.testing.assert_allclose(model.eigenvalues_, make(**options).fit(normal).eigenvalues_, rtol=0.03, atol=1e-9)

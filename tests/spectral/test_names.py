@@ -34,6 +34,7 @@ def field(row: str = "time", column: str = "place", name: str | None = "sst") ->
     return xr.DataArray(V, {row: TIMES, column: np.arange(6.0)}, (row, column), name=name)
 
 
+@cache
 def own_names() -> list[str]:
     """All names of the package's results, and of arguments."""
     walk = dsp.SpectralDecomposition(Transfer(1, further=(2,)), dsp.basis.MonomialBasis(2, 1), n_components=3)

@@ -26,7 +26,7 @@ def make(basis: Any, operator: Any = None, **options: Any) -> dsp.SpectralDecomp
 
 def test_angles_and_a_cylinder() -> None:
     found = make(ROUND).fit(ANGLES)
-    np.testing.assert_allclose(found.eigenvalues_, [0, 1, 1, 4, 4], rtol=0.05, atol=1e-9)
+    np.testing.assert_allclose(found.eigenvalues_, [0, 1, 1, 4, 4], rtol=0.07, atol=1e-9)
     assert make(Landmarks(GAUSSIAN, 20)).fit(ANGLES).eigenvalues_[1] < 0.5  # an interval of length 2 pi: 1/4, 1, ...
     x = np.column_stack([np.random.default_rng(1).uniform(0, np.pi, 3000), ANGLES])
     cylinder = make(Landmarks(GAUSSIAN, 80, periods={-1: TURN}), n_components=7).fit(x)
