@@ -75,9 +75,9 @@ def test_functions_and_kernels_by_their_names() -> None:
     again = reloaded(model)
     assert again.basis == "fourier"
     assert_array_equal(again.fit_moments(model.moments_).eigenvalues_, model.eigenvalues_)
-    for pair in ((FourierLattice(), "fourier"), (Landmarks(), "landmarks")):
-        plain, named = (dsp.HermiteRegressor(b, alpha=1e-3, random_state=0).fit(x[:, :1], x[:, 0]) for b in pair)
-        assert_array_equal(plain.predict(x[:9, :1]), named.predict(x[:9, :1]))
+    regressors = (dsp.HermiteRegressor(b, alpha=1e-3, random_state=0) for b in (Landmarks(), "landmarks"))
+    plain, named = (each.fit(x[:, :1], x[:, 0]) for each in regressors)
+    assert_array_equal(plain.predict(x[:9, :1]), named.predict(x[:9, :1]))
     searched = clone(model).set_params(basis__m=3)
     assert searched.basis == clone(same).set_params(basis="fourier", basis__m=3).basis == FourierLattice(3)
     plain, named = (dsp.KernelEmbedding(kernel).fit(x[:30]) for kernel in (Matern(1.5, 0.3), "matern:1.5:0.3"))
