@@ -1,4 +1,4 @@
-"""References for sums of any basis: plain formulas, derivatives by Cauchy's formula, loops over pairs and points."""
+"""References for sums of any basis: derivatives of plain formulas by Cauchy's formula, and forms of every kind."""
 
 import itertools
 import math
@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 
 from daskspectral.forms import (
-    Atom,
-    Field,
     Form,
     along,
     along_each,
@@ -30,14 +28,6 @@ Derivative = Callable[[Any, tuple[int, ...]], Any]
 """Points (c, 3), multi-index -> (p, c)."""
 ZERO: tuple[int, ...] = (0, 0, 0)
 UNIT: list[tuple[int, ...]] = [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
-
-
-def triple_loop(left: Any, right: Any, weight: Any) -> Any:
-    """Over pairs of functions, whose values at the points are rows, and over points."""
-    total = np.zeros((len(left), len(right)))
-    for i, j, k in itertools.product(range(len(left)), range(len(right)), range(len(weight))):
-        total[i, j] += weight[k] * left[i, k] * right[j, k]
-    return total
 
 
 def cauchy(plain: Plain, x: Any, alpha: tuple[int, ...], radius: float, nodes: int = 24) -> Any:
@@ -130,40 +120,6 @@ FORMS: dict[str, tuple[Form, int]] = {
 
 def forms(order: float) -> dict[str, Form]:
     return {name: what for name, (what, needed) in FORMS.items() if needed <= order}
-
-
-def applied(atom: Atom, f: Derivative, batch: dict[str, Any]) -> list[Any]:
-    """The coordinates of an atom of the functions at the points, each (p, n); a scalar has one."""
-    x, v = batch[atom.view], atom.direction and batch[atom.direction.name][:, *atom.direction.path]
-    match atom.kind:
-        case "value" | "partial":
-            return [f(x, atom.alpha or ZERO)]
-        case "gradient":
-            return [f(x, e) for e in UNIT]
-        case "along" | "each":
-            directions = [v] if atom.kind == "along" else np.moveaxis(v, 1, 0)
-            return [sum(f(x, e) * u[:, a] for a, e in enumerate(UNIT)) for u in directions]
-        case "second":
-            matrix = np.broadcast_to(np.eye(3), (len(x), 3, 3)) if v is None else v
-            pairs = itertools.product(range(3), range(3))
-            bent = (f(x, tuple(np.add(UNIT[a], UNIT[b]).tolist())) * matrix[:, a, b] for a, b in pairs)
-            return [sum(bent)]
-    parts = [[t.factor * scale(t.weight, batch) * u for u in applied(t.atom, f, batch)] for t in atom.terms]
-    return [sum(part) for part in zip(*parts, strict=True)]
-
-
-def scale(field: Field | None, batch: dict[str, Any]) -> Any:
-    return 1.0 if field is None else batch[field.name][:, *field.path]
-
-
-def expected(what: Form, f: Derivative, g: Derivative, batch: dict[str, Any]) -> Any:
-    """The sum of a form, pair by pair and point by point."""
-    weight, total = batch.get("weight", np.ones(len(batch["x"]))), 0.0
-    for factor, product in what.expression.terms:
-        sides = zip(applied(product.left, f, batch), applied(product.right, g, batch), strict=True)
-        w = weight * scale(product.weight, batch)
-        total += factor * sum(triple_loop(a, b, w) for a, b in sides)
-    return total
 
 
 PAIRINGS = {

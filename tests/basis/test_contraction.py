@@ -1,4 +1,4 @@
-"""What `Measure` sums, for every kind of basis and of form, against loops over plain formulas of the functions."""
+"""What `Measure` sums, for every kind of basis and of form: features of plain formulas, and sums of features."""
 
 import itertools
 from collections.abc import Callable
@@ -11,17 +11,18 @@ from hypothesis import strategies as st
 
 import daskspectral as dsp
 from daskspectral.basis import CallableBasis, Concatenated, ConstantBasis, FourierBasis, LandmarkBasis, MonomialBasis
-from daskspectral.forms import dirichlet, gram, tangential_dirichlet
+from daskspectral.forms import Form, tangential_dirichlet
 from daskspectral.kernels import FunctionKernel, Gaussian, Periodic
 from daskspectral.manifolds import FlatTorus, Manifold, Sphere
 from daskspectral.moments import Measure
 from daskspectral.operators import Laplacian
-from tests.basis.common import PAIRINGS, ZERO, beside, derivatives, expected, forms, make_batch, paired, triple_loop
+from daskspectral.testing import check_form
+from daskspectral.testing.basis import derivative, feature
+from tests.basis.common import PAIRINGS, UNIT, ZERO, beside, derivatives, forms, make_batch, paired
 from tests.common import assert_close
 from tests.kernels.common import KERNELS, at_landmarks, gauss
 
 BATCH = make_batch()
-UNWEIGHTED = {name: values for name, values in BATCH.items() if name != "weight"}
 Y = 1.5 * np.random.default_rng(1).standard_normal((4, 3))
 W = 1.2 * np.random.default_rng(0).standard_normal((3, 3))
 
@@ -120,33 +121,36 @@ HOLDING = ("angles", "monomials", "soft cells", "mixture", "own beside kernels",
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_form_of_every_basis(name: str) -> None:
-    """Alone and in one pass, weighted and not, in blocks that cut the rows and in one, in both precisions."""
+    """Features against formulas, sums against features, and alone as in one pass in blocks, in both precisions."""
     basis, f = CASES[name]
     assert_close(basis.values(BATCH["x"]), f(BATCH["x"], ZERO), 1e-14)
+    for alpha in itertools.product(range(4), repeat=3):
+        if sum(alpha) <= min(basis.order, 3):
+            assert_close(feature(basis, BATCH, derivative(alpha)), f(BATCH["x"], alpha), 1e-11, what=str(alpha))
     several = forms(basis.order)
-    together = Measure(basis, basis, several, rows=6)([UNWEIGHTED])
-    single = Measure(basis, basis, several, PAIRINGS, dtype="float32", rows=5)([BATCH])
-    double = Measure(basis, basis, {"gram": gram, "dirichlet": dirichlet}, PAIRINGS, rows=4)([BATCH])
-    for what, bilinear in several.items():
-        wanted = expected(bilinear, f, f, BATCH)
-        assert_close(Measure(basis, basis, {"form": bilinear}, rows=5)([BATCH])["form"], wanted, what=what)
-        assert_close(single[what], wanted, 1e-5, what=what)
-        assert_close(together[what], expected(bilinear, f, f, UNWEIGHTED), what=what)
-    for what, wanted in paired(f, BATCH).items():
+    double, single = (
+        Measure(basis, basis, several, PAIRINGS, dtype=dtype, rows=5)([BATCH]) for dtype in ("float64", "float32")
+    )
+    for what, wanted in (paired(f, BATCH) | checked(basis, basis, several)).items():
         assert_close(double[what], wanted, what=what)
         assert_close(single[what], wanted, 1e-5, what=what)
+
+
+def checked(left: dsp.basis.Basis, right: dsp.basis.Basis, several: dict[str, Form]) -> dict[str, Any]:
+    """Sums of forms one by one, each of which passes the checks."""
+    for bilinear in several.values():
+        check_form(bilinear, left, right, fields=BATCH)
+    return {what: Measure(left, right, {what: bilinear})([BATCH])[what] for what, bilinear in several.items()}
 
 
 PAIRS = [("gaussian", "mixture"), ("mixed product", "own beside kernels"), ("fourier", "the same twice")]
 
 
-@pytest.mark.parametrize(("left", "right"), PAIRS)
-def test_two_bases(left: str, right: str) -> None:
-    for (first, f), (other, g) in ((CASES[left], CASES[right]), (CASES[right], CASES[left])):
-        several = {f"{what} of both": bilinear for what, bilinear in forms(min(first.order, other.order)).items()}
-        sums = Measure(first, other, several, rows=6)([BATCH])
-        for what, bilinear in several.items():
-            assert_close(sums[what], expected(bilinear, f, g, BATCH), what=what)
+@pytest.mark.parametrize("pair", PAIRS)
+def test_two_bases(pair: tuple[str, str]) -> None:
+    for first, other in itertools.permutations(CASES[name][0] for name in pair):
+        several = forms(min(first.order, other.order))
+        assert_close(Measure(first, other, several, rows=6)([BATCH]), checked(first, other, several))
 
 
 @pytest.mark.filterwarnings("ignore::daskspectral.RankWarning")
@@ -205,7 +209,7 @@ def test_tangential_forms(manifold: Manifold, kernel: str, field: str, normals: 
     for n in given:
         gradient = gradient - np.einsum("pcd,cd->pc", gradient, n)[:, :, None] * n
     wanted = np.zeros((5, 5))
-    wanted[:4, :4] = sum(triple_loop(g, g, batch["weight"]) for g in np.moveaxis(gradient, 2, 0))
+    wanted[:4, :4] = np.einsum("pcd,qcd,c->pq", gradient, gradient, batch["weight"])
     operator = Laplacian(manifold)
     assert set(operator.form.fields) == {"x", field}
     assert_close(Measure(basis, basis, operator.forms, operator=operator, rows=4)([batch])["form"], wanted)
@@ -220,20 +224,14 @@ def test_tangential_forms(manifold: Manifold, kernel: str, field: str, normals: 
 @pytest.mark.parametrize("kernel", ["exponential", "radial sum", "matern", "gaussian"])
 def test_landmarks_among_the_points(kernel: str) -> None:
     """There the gradient is 0, also of a kernel with a cone."""
-    k, formula, _ = KERNELS[kernel]
     y = BATCH["x"][[3, 7, 11, 12]]
-    basis = LandmarkBasis(k, y)
-    plain = derivatives(at_landmarks(formula, y), 0.02)
-
-    def f(x: Any, alpha: tuple[int, ...]) -> Any:
-        touching = (x == y[:, None]).all(axis=2)
-        return np.where(touching, 0 if any(alpha) else formula(0.0, 0.0), plain(x, alpha))
-
+    basis, touching = LandmarkBasis(KERNELS[kernel][0], y), (BATCH["x"] == y[:, None]).all(axis=2)
+    slopes = [feature(basis, BATCH, derivative(e)) for e in UNIT]
+    assert not np.any([slope[touching] for slope in slopes])
+    wanted = checked(basis, basis, forms(1)) | {"dirichlet": sum((s * BATCH["weight"]) @ s.T for s in slopes)}
     for dtype, tolerance in (("float64", 1e-12), ("float32", 3e-5)):
-        several = forms(1)
-        sums = Measure(basis, basis, several, dtype=dtype, rows=6)([BATCH])
-        for name in several:
-            assert_close(sums[name], expected(several[name], f, f, BATCH), tolerance, what=name)
+        sums = Measure(basis, basis, forms(1), dtype=dtype, rows=6)([BATCH])
+        assert_close(sums, wanted, tolerance)
         assert np.linalg.eigvalsh(sums["dirichlet"])[0] > -tolerance * np.abs(sums["dirichlet"]).max()
 
 
