@@ -1,15 +1,11 @@
-"""Groups: what they do, characters, Molien-Weyl integrals, averages, representations, refusals."""
+"""Groups: what they do, how many functions they leave, averages, representations, refusals."""
 
-import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
 from daskspectral.groups import (
     ContinuousTranslations,
@@ -86,38 +82,6 @@ def test_words_are_products_of_generators_their_inverses_and_flows() -> None:
     assert Permutations(3).word(rng, 0).trivial
 
 
-def cubic() -> list[Array]:
-    """The 48 signed permutation matrices."""
-    axes = [np.eye(3)[list(p)] for p in itertools.permutations(range(3))]
-    return [axis * signs for axis in axes for signs in itertools.product([1.0, -1.0], repeat=3)]
-
-
-def character(matrix: Array, degree: int) -> float:
-    """The trace on harmonics: sin((l + 1/2) theta) / sin(theta / 2) of a rotation, (-1)^l of that of -g otherwise."""
-    proper = np.linalg.det(matrix) > 0
-    theta = np.arccos(np.clip((np.trace(matrix if proper else -matrix) - 1) / 2, -1, 1))
-    value = 2 * degree + 1 if theta < 1e-6 else np.sin((degree + 0.5) * theta) / np.sin(theta / 2)
-    return float(value if proper else (-1) ** degree * value)
-
-
-@settings(max_examples=15)
-@given(chosen=st.lists(st.integers(0, 47), min_size=1, max_size=3), seed=st.integers(0, 10**6))
-def test_invariant_dimensions_are_averaged_characters(chosen: list[int], seed: int) -> None:
-    """Random subgroups of the cube's, in random orientations."""
-    matrices, rng = [cubic()[i] for i in chosen], np.random.default_rng(seed)
-    subgroup, turn = closed(matrices), Rotation.random(rng=rng).as_matrix()
-    sphere, group = Sphere(3), Orthogonal([turn @ a @ turn.T for a in matrices])
-    x = sphere.sample(5, rng)
-    for degree in range(7):
-        expected = np.mean([character(a, degree) for a in subgroup])
-        space = sphere.eigenfunctions(degree)
-        found = invariant_coefficients(space, group.generators)
-        assert found.shape == (2 * degree + 1, round(expected))
-        values = space.values(x) @ found
-        for g in subgroup:
-            np.testing.assert_allclose(space.values(x @ (turn @ g @ turn.T).T) @ found, values, atol=1e-11)
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -187,82 +151,37 @@ def test_representations_and_their_copies() -> None:
 # -- groups by their algebra -------------------------------------------------------------------------------------------
 
 
-def dimensions(manifold: Manifold, group: Group, levels: int) -> list[int]:
-    group.check(manifold)
-    spaces = [manifold.eigenfunctions(level) for level in range(levels)]
-    return [invariant_coefficients(space, group.generators, group.algebra).shape[1] for space in spaces]
+TORUS = DirectProduct(PhaseRotations([1]), PhaseRotations([1]))
+DIMENSIONS: list[tuple[Group, list[int]]] = [  # by the integrals of Molien and Weyl over the group
+    (SpecialOrthogonal(2, 3), [1, 0, 8, 0, 27]),
+    (SpecialOrthogonal(3), [1, 0, 0, 0, 0, 0, 0]),
+    (SpecialOrthogonal(3, 2), [1, 0, 2, 0, 3, 0, 4]),
+    (SpecialOrthogonal(4, 2), [1, 0, 2, 0]),
+    (SpecialOrthogonal(5), [1, 0, 0, 0, 0]),
+    (SpecialOrthogonal(3, 3), [1, 0, 5, 1]),  # det(x_1, x_2, x_3), of degree 3, is not invariant under O(3)
+    (FullOrthogonal(3, 3), [1, 0, 5, 0]),
+    (FullOrthogonal(1, 2), [1, 0, 2, 0, 2]),  # x to -x
+    (PhaseRotations((1, -1)), [1, 0, 3, 0, 5, 0, 7]),
+    (PhaseRotations((3, 0)), [1, 2, 3, 4, 5, 6, 7]),
+    (PhaseRotations((1, -2, 3)), [1, 0, 2, 4, 7]),
+    (LieGroup([np.pad(TURN, (0, 1))], [np.diag([1, 1, -1])]), [1, 0, 1, 0, 1, 0]),  # even zonal functions
+    (TORUS, [1, 0, 1, 0, 1, 0, 1]),  # |z_1|^2 and |z_2|^2
+    (Generated([TORUS, Exchange(2)]), [1, 0, 0, 0, 1, 0, 0]),
+]
 
 
-def molien_weyl(angles: Array, weights: Array, copies: int, levels: int, fixed: int = 0) -> list[int]:
-    """Harmonics of each degree that are invariant: the coefficients of (1 - t^2) times the mean over the group of
-    1 / det(1 - t g), for g with eigenvalues exp(+-i angle), (k, m), and 1 besides `fixed` times."""
-    turns = [np.exp(sign * 1j * angles[:, j]) for j in range(angles.shape[1]) for sign in (1, -1)]
-    turns = [*turns, *[np.ones(len(angles))] * fixed] * copies
-    series = np.zeros((len(angles), levels), dtype=complex)
-    series[:, 0] = 1
-    for z in turns:
-        for degree in range(1, levels):
-            series[:, degree] += z * series[:, degree - 1]
-    mean = (weights[:, None] * series).sum(axis=0).real / weights.sum()
-    found = mean - np.concatenate([[0, 0], mean[:-2]])
-    np.testing.assert_allclose(found, np.rint(found), atol=1e-9)
-    return [int(n) for n in np.rint(found)]
+@pytest.mark.parametrize(("group", "wanted"), DIMENSIONS, ids=str)
+def test_dimensions_of_continuous_groups(group: Group, wanted: list[int]) -> None:
+    sphere = Sphere(group.dimension)
+    spaces = [sphere.eigenfunctions(level) for level in range(len(wanted))]
+    assert [invariant_coefficients(s, group.generators, group.algebra).shape[1] for s in spaces] == wanted
 
 
-def grid(m: int, n: int = 64) -> Array:
-    """Angles (n^m, m) of an even grid: exact means of trigonometric polynomials of degree below n."""
-    return np.array(list(itertools.product(2 * np.pi * np.arange(n) / n, repeat=m)))
-
-
-def rotations_by_weyl(d: int, copies: int, levels: int) -> list[int]:
-    """SO(2) to SO(5) by Weyl's integral over the maximal torus."""
-    t = grid(d // 2)
-    c = np.cos(t)
-    weights = {
-        2: lambda: np.ones(len(t)),
-        3: lambda: 1 - c[:, 0],
-        4: lambda: (c[:, 0] - c[:, 1]) ** 2,
-        5: lambda: (c[:, 0] - c[:, 1]) ** 2 * (1 - c[:, 0]) * (1 - c[:, 1]),
-    }[d]()
-    return molien_weyl(t, weights, copies, levels, fixed=d % 2)
-
-
-@pytest.mark.parametrize(("d", "copies", "levels"), [(2, 3, 5), (3, 1, 7), (3, 2, 7), (4, 2, 4), (5, 1, 5)])
-def test_joint_rotations_by_molien_weyl(d: int, copies: int, levels: int) -> None:
-    found = dimensions(Sphere(d * copies), SpecialOrthogonal(d, copies), levels)
-    assert found == rotations_by_weyl(d, copies, levels)
-    if copies == 1:
-        assert found == [1] + [0] * (levels - 1)
-
-
-def test_reflections_forbid_determinants() -> None:
-    """Functions of three vectors: det(x_1, x_2, x_3), of degree 3, is invariant under SO(3) and not under O(3)."""
-    proper, full = (dimensions(Sphere(9), group(3, 3), 4) for group in (SpecialOrthogonal, FullOrthogonal))
-    assert (proper, full) == ([1, 0, 5, 1], [1, 0, 5, 0])
-    assert dimensions(Sphere(2), FullOrthogonal(1, 2), 5) == [1, 0, 2, 0, 2]  # x to -x
-
-
-@pytest.mark.parametrize("charges", [(1, -1), (3, 0), (1, -2, 3)])
-def test_phases_by_the_integral_over_the_circle(charges: Sequence[int]) -> None:
-    levels = 7 if len(charges) < 3 else 5
-    angles = grid(1) * np.array(charges)
-    expected = molien_weyl(angles, np.ones(len(angles)), 1, levels)
-    assert dimensions(Sphere(2 * len(charges)), PhaseRotations(charges), levels) == expected
-
-
-def test_continuous_and_discrete_parts_together() -> None:
-    """Turns about the axis and the mirror across it leave even zonal functions; U(1)^2 by a product, with exchanges."""
-    axis = LieGroup([np.pad(TURN, (0, 1))], [np.diag([1, 1, -1])])
-    assert dimensions(Sphere(3), axis, 6) == [1, 0, 1, 0, 1, 0]
-    torus = DirectProduct(PhaseRotations([1]), PhaseRotations([1]))
-    assert len(torus.algebra) == 2
-    angles = grid(2)
-    expected = molien_weyl(angles, np.ones(len(angles)), 1, 7)
-    assert dimensions(Sphere(4), torus, 7) == expected == [1, 0, 1, 0, 1, 0, 1]  # |z_1|^2 and |z_2|^2
-    assert dimensions(Sphere(4), Generated([torus, Exchange(2)]), 7) == [1, 0, 0, 0, 1, 0, 0]
-    sphere_and_box = Product(Sphere(3), PeriodicBox([0], [1]))
+def test_parts_of_continuous_groups() -> None:
+    assert len(TORUS.algebra) == 2
     both = DirectProduct(SpecialOrthogonal(3), ContinuousTranslations([[1]]))
-    assert dimensions(sphere_and_box, both, 4) == [1, 0, 0, 0]
+    product = Invariants.of(Product(Sphere(3), PeriodicBox([0], [1])), both)
+    assert [product.dimension(level) for level in range(4)] == [1, 0, 0, 0]
 
 
 def test_rounded_matrices_are_made_whole() -> None:

@@ -367,7 +367,7 @@ def test_bad_arguments(make: Callable[[], object], offending: str) -> None:
 
 
 CUBE = Generated([Permutations(3), SignFlips(3)])
-THIRD = np.eye(3)[[2, 0, 1]]
+THIRD, TILT = np.eye(3)[[2, 0, 1]], rotation(3, np.random.default_rng(1))
 FACES = Generated([CUBE, Translations([[0.5, 0.5, 0], [0, 0.5, 0.5]])])
 
 
@@ -397,6 +397,7 @@ def listed(space: Any, pairs: list[tuple[Isometry, Array]]) -> list[tuple[Array,
 
 CASES: dict[str, tuple[Manifold, Group, Any, int]] = {
     "vectors, cube": (S, CUBE, "vector", 8),
+    "turned": (S, Orthogonal([TILT @ a @ TILT.T for a in (THIRD, -np.eye(3))]), None, 7),
     "square of vectors": (S, Cyclic(3), [np.kron(THIRD, THIRD)], 4),
     "crystal": (PeriodicBox([0] * 3, [1] * 3), FACES, "vector", 9),
     "interval": (Interval([-1] * 3, [1] * 3), CUBE, None, 9),
