@@ -1,4 +1,4 @@
-"""Automatic choices: right on known spectra, repeatable, made once; bandwidths."""
+"""Automatic choices: right on known spectra, repeatable, made once."""
 
 import warnings
 from collections.abc import Iterator
@@ -7,18 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.linalg
-from numpy.typing import NDArray
-from scipy.spatial.distance import cdist, pdist
 from sklearn.base import clone
-from sklearn.datasets import load_wine, make_blobs, make_moons
 
 import daskspectral as dsp
-from daskspectral import InvalidRowError
 from daskspectral.basis import Landmarks, SoftCells
-from daskspectral.data.source import open_source
-from daskspectral.embedding.bandwidth import chosen_bandwidth
-from daskspectral.embedding.diffusion_functions import JOINED
 from daskspectral.errors import RankWarning, TrustWarning
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.moments.trial import Trial
@@ -108,41 +100,6 @@ def test_defaults_work_on_few_rows(n: int) -> None:
     assert (np.diff(est.eigenvalues_) >= 0).all()
     assert np.isnan(est.eigenvalue_errors_).all()
     assert f"no error bars from {n} rows" in est.status_
-
-
-Array = NDArray[Any]
-MOONS = make_moons(700, noise=0.1, random_state=0)[0]
-
-
-def chosen(x: Any, word: str | float, on_invalid: str = "raise") -> float:
-    return chosen_bandwidth(open_source(dsp.Rows(x, on_invalid=on_invalid)), word, 0)
-
-
-def modes(x: Array, h: float) -> Array:
-    """The eigenvalues of D^-1 K, descending, from the non-symmetric matrix; the first is 1."""
-    k = np.exp(-cdist(x, x, "sqeuclidean") / h**2)
-    values = scipy.linalg.eigvals(k / k.sum(axis=1, keepdims=True))
-    return np.sort(np.real(values))[::-1]
-
-
-def test_auto_is_where_the_tenth_eigenvalue_has_fallen() -> None:
-    for x in (MOONS[:300], load_wine().data, make_blobs(200, 5, centers=3, random_state=0)[0]):
-        h = chosen(x, "auto")
-        assert modes(x, h)[10] < JOINED <= modes(x, h / 1.012)[10]
-
-
-def test_median_is_the_median_distance() -> None:
-    assert chosen(MOONS, "median") == pytest.approx(np.median(pdist(MOONS)), rel=1e-12)
-
-
-@pytest.mark.parametrize("word", ["auto", "median"])
-def test_bad_rows(word: str) -> None:
-    with pytest.raises(ValueError, match="differ"):
-        chosen(np.full((30, 2), 2.0), word)
-    with pytest.raises(ValueError, match="no rows"):
-        chosen(np.full((3, 2), np.nan), word, on_invalid="skip")
-    with pytest.raises(InvalidRowError, match="row 3"):
-        chosen(np.where(np.arange(30)[:, None] == 3, np.nan, MOONS[:30]), word)
 
 
 @pytest.mark.filterwarnings("ignore::daskspectral.errors.RankWarning")

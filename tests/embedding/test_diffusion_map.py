@@ -9,6 +9,7 @@ import pytest
 import scipy.linalg
 import scipy.optimize
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist, pdist
 from sklearn.base import clone
 from sklearn.datasets import load_wine, make_moons
 
@@ -140,8 +141,20 @@ ESTIMATORS: dict[str, Any] = {
 }
 
 
-def expected(x: Array, word: str) -> float:
+def expected(x: Any, word: str) -> float:
     return chosen_bandwidth(open_source(x, progress=False), word, 0)
+
+
+def test_words_for_bandwidths() -> None:
+    assert expected(Z, "auto") == joining_bandwidth(cdist(Z, Z, "sqeuclidean"))
+    assert expected(Z, "median") == pytest.approx(np.median(pdist(Z)), rel=1e-12)
+    for word in ("auto", "median"):
+        with pytest.raises(ValueError, match="differ"):
+            expected(np.full((30, 2), 2.0), word)
+        with pytest.raises(ValueError, match="no rows"):
+            expected(dsp.Rows(np.full((3, 2), np.nan), on_invalid="skip"), word)
+        with pytest.raises(dsp.InvalidRowError, match="row 3"):
+            expected(np.where(np.arange(30)[:, None] == 3, np.nan, Z[:30]), word)
 
 
 def test_points_are_joined_where_the_tenth_eigenvalue_has_fallen() -> None:
@@ -160,8 +173,6 @@ def test_points_are_joined_where_the_tenth_eigenvalue_has_fallen() -> None:
 
         crossing = scipy.optimize.brentq(above, -6, 6, xtol=1e-9)
         assert joining_bandwidth(squares) == pytest.approx(first * 2 ** (np.ceil(64 * crossing) / 64))
-    with pytest.raises(ValueError, match="expected points that differ"):
-        joining_bandwidth(np.zeros((5, 5)))
 
 
 @pytest.mark.parametrize(
