@@ -75,6 +75,18 @@ X = np.random.default_rng(0).standard_normal((60, 2))
 REGRESSOR = HermiteRegressor(Landmarks(Gaussian(1.0), points=X[:6]), alpha=1e-3)
 
 
+def always(f: Any) -> Any:
+    return property(lambda self: True)
+
+
+def larger(result: Any) -> Any:
+    return lambda self: {key: 1.01 * value for key, value in result(self).items()}
+
+
+def of_a_copy(values: Any) -> Any:
+    return lambda self, *given: values(self, *given) * (1 if self is BASIS else 2)
+
+
 def steeper(profile: Any) -> Any:
     return lambda self, s, order, out: np.multiply(profile(self, s, order, out), 1.001 if order == 1 else 1, out=out)
 
@@ -83,9 +95,13 @@ def beyond(partial: Any) -> Any:
     return lambda self, x, y, alpha: partial(self, x, y, alpha) if sum(alpha) < 2 else np.zeros((len(y), len(x)))
 
 
-def feature(change: Callable[[Any, Any, Any], Any]) -> Any:
+def of_kernel(name: str, wrong: Any) -> Any:
+    return check_kernel, (KERNEL,), Gaussian, name, wrong
+
+
+def of_feature(change: Callable[[Any, Any, Any], Any]) -> Any:
     """Of an atom of a block, what is computed is changed."""
-    return lambda plain: lambda self, atom: change(plain(self, atom), atom, self.block)
+    return check_basis, (BASIS,), EVALUATION, "feature", lambda f: lambda self, atom: change(f(self, atom), atom, self)
 
 
 def fading(solve: Any) -> Any:
@@ -106,80 +122,32 @@ def of_first_row(fit: Any) -> Any:
     return lambda self, x, y, **options: fit(self, x, y + float(np.asarray(x[:1])[0, 0]), **options)
 
 
-def heavier(values: Any, atom: Any, block: Any) -> Any:
-    return values if block.scale is None else values * block.scale
+def heavier(values: Any, atom: Any, at: Any) -> Any:
+    return values if at.block.scale is None else values * at.block.scale
 
 
 MISTAKES: dict[str, tuple[Callable[..., None], tuple[Any, ...], Any, str, Any]] = {
-    "differences": (check_kernel, (KERNEL,), Gaussian, "profile", steeper),
-    "along, against": (check_kernel, (KERNEL,), Gaussian, "along", lambda f: lambda self, x, y, v: f(self, x, y, -v)),
-    "diagonal": (check_kernel, (KERNEL,), Gaussian, "diagonal", lambda f: lambda self, x: f(self, x) + 0.01),
-    r"k\(y, x\)": (
-        check_kernel,
-        (KERNEL,),
-        Gaussian,
-        "values",
-        lambda f: lambda self, x, y: f(self, x, y) * (1 + x[:, 0] ** 2),
-    ),
-    "one pair": (
-        check_kernel,
-        (KERNEL,),
-        Gaussian,
-        "values",
-        lambda f: lambda self, x, y: f(self, x, y) / f(self, x, y).max(),
-    ),
+    "differences": of_kernel("profile", steeper),
+    "along, against": of_kernel("along", lambda f: lambda self, x, y, v: f(self, x, y, -v)),
+    "diagonal": of_kernel("diagonal", lambda f: lambda self, x: f(self, x) + 0.01),
+    r"k\(y, x\)": of_kernel("values", lambda f: lambda self, x, y: f(self, x, y) * (1 + x[:, 0] ** 2)),
+    "one pair": of_kernel("values", lambda f: lambda self, x, y: f(self, x, y) / f(self, x, y).max()),
     "Smoothness": (check_kernel, (Exponential(0.7),), Exponential, "partial", beyond),
     "semidefinite": (check_kernel, (Radial(lambda s: 1 - s),), None, "", None),
     "units": (check_kernel, (Gaussian(1e-3),), None, "", None),
-    "of a basis, differences": (
-        check_basis,
-        (BASIS,),
-        EVALUATION,
-        "feature",
-        feature(lambda f, a, b: f * (1.01 if a.order == 1 else 1)),
-    ),
-    "one point": (
-        check_basis,
-        (BASIS,),
-        EVALUATION,
-        "feature",
-        feature(lambda f, a, b: f - f.mean(axis=1, keepdims=True)),
-    ),
-    "float32": (check_basis, (BASIS,), EVALUATION, "feature", feature(lambda f, a, b: f.astype(float))),
-    "along, against partial": (
-        check_basis,
-        (BASIS,),
-        EVALUATION,
-        "feature",
-        feature(lambda f, a, b: -f if a.kind == "along" else f),
-    ),
-    "root": (check_basis, (BASIS,), EVALUATION, "feature", feature(heavier)),
+    "of a basis, differences": of_feature(lambda f, atom, at: f * (1.01 if atom.order == 1 else 1)),
+    "one point": of_feature(lambda f, atom, at: f - f.mean(axis=1, keepdims=True)),
+    "float32": of_feature(lambda f, atom, at: f.astype(float)),
+    "along, against partial": of_feature(lambda f, atom, at: -f if atom.kind == "along" else f),
+    "root": of_feature(heavier),
     "kills": (check_basis, (BASIS,), MonomialBasis, "kills", lambda f: lambda self, atom: atom.order > 0),
-    "of its pickled copy": (
-        check_basis,
-        (BASIS,),
-        MonomialBasis,
-        "values",
-        lambda f: lambda self, *given: f(self, *given) * (1 if self is BASIS else 2),
-    ),
-    "symmetric": (check_form, (mixture,), Form, "symmetric", lambda f: property(lambda self: True)),
-    "a sum over rows": (
-        check_form,
-        (gram, BASIS),
-        PairContraction,
-        "result",
-        lambda f: lambda self: {key: 1.01 * value for key, value in f(self).items()},
-    ),
+    "of its pickled copy": (check_basis, (BASIS,), MonomialBasis, "values", of_a_copy),
+    "symmetric": (check_form, (mixture,), Form, "symmetric", always),
+    "a sum over rows": (check_form, (gram, BASIS), PairContraction, "result", larger),
     "values": (check_solver, (Symmetric(),), Symmetric, "solve", fading),
     "order": (check_group, (Permutations(3), Sphere(3)), Permutations, "order", lambda f: property(lambda self: 7)),
     "frame": (check_manifold, (Sphere(3),), Sphere, "_normals", lambda f: lambda self, x: 2 * f(self, x)),
-    "L 1 = 0": (
-        check_operator,
-        (Schroedinger(),),
-        Schroedinger,
-        "kills_constants",
-        lambda f: property(lambda self: True),
-    ),
+    "L 1 = 0": (check_operator, (Schroedinger(),), Schroedinger, "kills_constants", always),
     "in another order": (check_estimator, (REGRESSOR, X, X[:, 0]), HermiteRegressor, "fit", of_first_row),
 }
 
