@@ -101,6 +101,12 @@ def reference_arrays(name: str) -> dict[str, Any]:
         return dict(arrays)
 
 
+def small_estimator(count: int = 20) -> dsp.SpectralDecomposition:
+    """A model with fits of half a second."""
+    landmarks = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), count)
+    return dsp.SpectralDecomposition(basis=landmarks, n_components=3, folds=None, random_state=0)
+
+
 @contextmanager
 def local_cluster(**options: Any) -> Iterator[LocalCluster]:
     """A cluster whose forgotten sockets are collected before the next test."""

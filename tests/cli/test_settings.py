@@ -31,14 +31,6 @@ def points(folder: Path) -> np.ndarray:
     return x
 
 
-def refused(line: str, message: str) -> None:
-    before = sorted(os.listdir())
-    code, said = failure(line)
-    assert code == 2
-    assert message in said
-    assert sorted(os.listdir()) == before
-
-
 def same(left: str, right: str) -> None:
     one, other = (dict(zarr.open_group(path, mode="r").arrays()) for path in (left, right))
     assert one.keys() == other.keys()
@@ -105,7 +97,7 @@ REFUSED = {
     "wrong kind": "right: 3",
     "a word": 'on-invalid: "\\e[2J"',
     "a tag": f"on-invalid: {TAG}",
-    "deep lists": f"on-invalid: {'[' * 3000}",
+    "deep lists": f"on-invalid: {'[' * 1000}",
     "references": "on-invalid: &a0 [x, x]\nright: [*a0, *a0]",
     "no text": "on-invalid: \x00",
 }
@@ -133,7 +125,7 @@ def test_hostile_settings_do_nothing(name: str, model: Path, listening: Any, mon
     if name in CALLS:
         assert done("info run.zarr --settings") == "daskspectral: 1.0.0\n"
     else:
-        refused(TRANSFORM, "")
+        assert failure(TRANSFORM)[0] == 2
         code, said = failure("info run.zarr --settings --json")
         assert code == 0 or said.startswith("run.zarr ")
     assert everything() == before
@@ -148,6 +140,7 @@ WRONG = {
     "- 5": "run.yaml",
     "kernel: true": "kernel",
     "landmarks: many": "many",
+    "trust: [evil.Kernel]": "--trust",
     "a pipe": "run.yaml",
 }
 
@@ -158,12 +151,9 @@ def test_wrong_settings(text: str) -> None:
         os.mkfifo("run.yaml")
     else:
         Path("run.yaml").write_text(text)
-    refused("fit points.zarr --config run.yaml --out m.zarr", WRONG[text])
-
-
-def test_trust_is_typed() -> None:
-    Path("run.yaml").write_text("trust: [evil.Kernel]")
-    refused(TRANSFORM, "--trust")
+    before = everything()
+    code, said = failure("fit points.zarr --config run.yaml --out m.zarr")
+    assert (code, WRONG[text] in said, everything()) == (2, True, before)
 
 
 @doubtful

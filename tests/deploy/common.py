@@ -1,4 +1,4 @@
-"""What the tests of clusters share: the folder of their scripts, small fits, and the environment of a process."""
+"""What the tests of clusters share: the folder of their scripts, a small fit, and the environment of a process."""
 
 import os
 import subprocess
@@ -7,17 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import daskspectral as dsp
-
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 FIT = ["--landmarks", "20", "--kernel", "gaussian:1.0", "--components", "3", "--folds", "none", "--no-progress"]
-
-
-def estimator(count: int = 20) -> dsp.SpectralDecomposition:
-    """What FIT fits, at so many landmarks."""
-    landmarks = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), count)
-    return dsp.SpectralDecomposition(basis=landmarks, n_components=3, folds=None, random_state=0)
 
 
 def environment() -> dict[str, str]:

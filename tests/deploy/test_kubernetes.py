@@ -25,7 +25,7 @@ def schemas() -> dict[str, dict[str, Any]]:
     assert found.submodule_search_locations
     resources = {}
     for path in (Path(found.submodule_search_locations[0]) / CRDS).glob("*.yaml"):
-        definition = yaml.safe_load(path.read_text())["spec"]
+        definition = yaml.load(path.read_text(), yaml.CSafeLoader)["spec"]
         (version,) = (v for v in definition["versions"] if v["served"])
         schema = version["schema"]["openAPIV3Schema"]
         schema["properties"] |= {"apiVersion": {"const": f"{definition['group']}/{version['name']}"}}

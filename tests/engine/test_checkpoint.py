@@ -46,34 +46,39 @@ def halted(run: Path, **options: Any) -> None:
         fit(run, checkpoint_every=0.0, **options)
 
 
+OTHERS: dict[str, tuple[Any, dict[str, dict[str, Any]]]] = {  # by the words of the error
+    "array": (
+        X,
+        {
+            "X contents": {"x": X + 1},
+            "parameter basis state count": {"count": 21},
+            "on_invalid": {"x": dsp.Rows(X, on_invalid="skip")},
+            "columns": {"x": dsp.Rows(X, columns=[1, 0])},
+        },
+    ),
+    "graph": (blocks(X), {"X name in dask": {"x": blocks(X + 1)}, "X chunks": {"x": blocks(X, 500)}}),
+}
+
+
 @doubtful
-@pytest.mark.parametrize(
-    ("first", "second", "message"),
-    [
-        ({}, {"x": X + 1}, "X contents"),
-        ({"x": blocks(X)}, {"x": blocks(X + 1)}, "X name in dask"),
-        ({"x": blocks(X)}, {"x": blocks(X, 500)}, "X chunks"),
-        ({}, {"count": 21}, "parameter basis state count"),
-        ({}, {"x": dsp.Rows(X, on_invalid="skip")}, "on_invalid"),
-        ({}, {"x": dsp.Rows(X, columns=[1, 0])}, "columns"),
-    ],
-    ids=["contents", "graph", "chunks", "parameter", "invalid rows", "columns"],
-)
+@pytest.mark.parametrize("kind", OTHERS)
 def test_the_same_run_goes_on_and_another_is_refused(
-    first: dict[str, Any], second: dict[str, Any], message: str, run: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
+    kind: str, run: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    halted(run, **first)
-    with pytest.raises(ValueError, match=f"another run: {message}"):
-        fit(run, **(first | second))
+    x, others = OTHERS[kind]
+    halted(run, x=x)
+    for message, changes in others.items():
+        with pytest.raises(ValueError, match=f"another run: {message}"):
+            fit(run, **({"x": x} | changes))
     with monkeypatch.context() as patch, caplog.at_level(logging.INFO, "daskspectral"):
         done: list[int] = []
         add = Checkpoint.add
         patch.setattr(Checkpoint, "add", lambda self, epochs, total: (done.append(epochs), add(self, epochs, total))[1])
-        found = fit(run, **first)
+        found = fit(run, x)
     assert done == [4, 5, 6, 7, 8]
     assert re.search(r"at epoch 4 of 8, after \d+ of 16000 rows", caplog.text)
     assert "epoch 5 of 8" in caplog.text
-    assert_same_bits(found, fit(**first))
+    assert_same_bits(found, fit(x=x))
 
 
 def test_plans_of_the_same_number_of_ranges_are_told_apart(run: Path) -> None:

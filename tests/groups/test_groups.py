@@ -30,7 +30,7 @@ from daskspectral.groups import (
 from daskspectral.groups.averaging import average_over
 from daskspectral.groups.invariants import Invariants
 from daskspectral.groups.names import parse_group
-from daskspectral.manifolds import Circle, FlatTorus, Manifold, PeriodicBox, Product, Sphere, invariant_coefficients
+from daskspectral.manifolds import Circle, FlatTorus, PeriodicBox, Product, Sphere, invariant_coefficients
 from daskspectral.manifolds.averages import PermutationAverage
 from daskspectral.manifolds.eigenspace import Combination
 from daskspectral.manifolds.zonal import SphereKernel
@@ -76,8 +76,8 @@ def test_words_are_products_of_generators_their_inverses_and_flows() -> None:
     shifts = [Translations([[1.0]]).word(rng).shift[0] for _ in range(200)]  # sums of 20 signs
     assert set(np.unique(np.abs(shifts)) % 2) == {0}
     assert 3 < np.std(shifts) < 6
-    turns = np.array([SpecialOrthogonal(2).word(rng, 1).matrix for _ in range(1000)])
-    assert np.abs(turns.mean(axis=0)).max() < 0.1  # angles are uniform
+    turns = np.array([SpecialOrthogonal(2).word(rng, 1).matrix for _ in range(300)])
+    assert np.abs(turns.mean(axis=0)).max() < 0.15  # angles are uniform
     assert Cyclic(1).word(rng).trivial
     assert Permutations(3).word(rng, 0).trivial
 
@@ -245,18 +245,13 @@ def test_averages_are_sums_over_elements(group: Group) -> None:
             np.testing.assert_allclose(functions.values(v) @ functions.values(w).T, wanted, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("manifold", "group", "most"),
-    [
-        (Sphere(6), Permutations(6), 4),
-        (Sphere(5), Generated([SignFlips(5), Permutations(5)]), 6),
-    ],
-)
-def test_characters_count_the_null_space(manifold: Manifold, group: Group, most: int) -> None:
+@pytest.mark.parametrize("group", [Permutations(6), Generated([SignFlips(5), Permutations(5)])], ids=repr)
+def test_characters_count_the_null_space(group: Group) -> None:
     """Every level up to one: the same number from the generators alone."""
+    manifold = Sphere(group.dimension)
     invariants = Invariants.of(manifold, group)
     assert invariants.average is not None
-    for level in range(most + 1):
+    for level in range(5):
         built = Invariants(manifold, invariants.isometries, invariants.algebra).functions(level)
         assert isinstance(built, Combination)
         assert invariants.dimension(level) == built.size == invariants.average.functions(level).size

@@ -10,6 +10,7 @@ import pytest
 import daskspectral as dsp
 from tests.report.common import Page
 
+pytestmark = pytest.mark.slow  # all pages are built
 PAGES = Path(__file__).parents[2] / "examples" / "pages"
 
 

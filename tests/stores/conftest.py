@@ -16,7 +16,6 @@ import s3fs
 import zarr
 from moto.server import ThreadedMotoServer
 
-import daskspectral as dsp
 from daskspectral.data.remote import using
 from daskspectral.data.writing import create_array
 
@@ -133,9 +132,3 @@ def put(server: Server, url: str, values: np.ndarray, **options: Any) -> str:
     with using(server.options), create_array(url, values.shape, values.dtype, chunk_rows=300, **options) as array:
         array[:] = values
     return url
-
-
-def estimator(count: int = 20, n_components: int = 3) -> dsp.SpectralDecomposition:
-    """A small model, with fits of half a second."""
-    basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), count)
-    return dsp.SpectralDecomposition(basis=basis, n_components=n_components, folds=None, random_state=0)

@@ -8,7 +8,8 @@ import pytest
 
 import daskspectral as dsp
 from daskspectral.data.remote import HINT
-from tests.stores.conftest import NOWHERE, Server, estimator, forget
+from tests.common import small_estimator
+from tests.stores.conftest import NOWHERE, Server, forget
 
 X = np.random.default_rng(0).standard_normal((60, 2))
 SWIFT = {"config_kwargs": {"retries": {"max_attempts": 0}, "connect_timeout": 2}}
@@ -17,13 +18,13 @@ Calls = list[Callable[[], Any]]
 
 @pytest.fixture(scope="module")
 def model() -> dsp.SpectralDecomposition:
-    return estimator().fit(X)
+    return small_estimator().fit(X)
 
 
 def reading(url: str, options: dict[str, Any], model: dsp.SpectralDecomposition) -> Calls:
     """All that reads what is at a URL."""
     return [
-        lambda: estimator().fit(dsp.Rows(f"{url}.zarr", storage_options=options)),
+        lambda: small_estimator().fit(dsp.Rows(f"{url}.zarr", storage_options=options)),
         lambda: model.transform(dsp.Rows(f"{url}.zarr", storage_options=options)),
         lambda: dsp.load(f"{url}.zarr", storage_options=options),
     ]
@@ -33,7 +34,7 @@ def writing(url: str, options: dict[str, Any], model: dsp.SpectralDecomposition)
     """All that writes to a URL."""
     return [
         lambda: model.save(f"{url}.zarr", storage_options=options),
-        lambda: estimator().fit(dsp.Rows(X, storage_options=options), checkpoint=url),
+        lambda: small_estimator().fit(dsp.Rows(X, storage_options=options), checkpoint=url),
         lambda: model.transform(dsp.Rows(X, storage_options=options), out=f"{url}.zarr"),
     ]
 
@@ -80,5 +81,5 @@ def test_other_objects_are_kept(server: Server, model: dsp.SpectralDecomposition
         with pytest.raises((FileExistsError, ValueError), match=place):
             model.save(place, overwrite=True, storage_options=server.options)
         with pytest.raises(ValueError, match=place):
-            estimator().fit(dsp.Rows(X, storage_options=server.options), checkpoint=place)
+            small_estimator().fit(dsp.Rows(X, storage_options=server.options), checkpoint=place)
     assert server.objects() == {"thesis/one.tex": b"1"}
