@@ -101,7 +101,7 @@ def reference_arrays(name: str) -> dict[str, Any]:
         return dict(arrays)
 
 
-def small_estimator(count: int = 20) -> dsp.SpectralDecomposition:
+def small_model(count: int = 20) -> dsp.SpectralDecomposition:
     """A model with fits of half a second."""
     landmarks = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), count)
     return dsp.SpectralDecomposition(basis=landmarks, n_components=3, folds=None, random_state=0)

@@ -12,7 +12,7 @@ import pytest
 import zarr
 
 import daskspectral as dsp
-from tests.common import small_estimator
+from tests.common import small_model
 from tests.deploy.common import DEPLOY, FIT, called, environment
 
 START = DEPLOY / "hosts" / "start.sh"
@@ -63,5 +63,5 @@ def test_a_fit_on_hosts_over_tls(keys: Path, tmp_path: Path) -> None:
         exec python -m daskspectral.cli {" ".join(fit)} "$@"
     """
     called(["bash", "-euc", code, "bash", address], environment(), tmp_path)
-    expected = small_estimator().fit("x.zarr").eigenvalues_
+    expected = small_model().fit("x.zarr").eigenvalues_
     np.testing.assert_allclose(dsp.load("m.zarr").eigenvalues_, expected, rtol=1e-9)

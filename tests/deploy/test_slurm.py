@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_info
 
 import daskspectral as dsp
 from daskspectral.data.writing import create_array
-from tests.common import assert_same_bits, small_estimator
+from tests.common import assert_same_bits, small_model
 from tests.deploy import common
 from tests.deploy.common import called
 
@@ -100,5 +100,5 @@ def test_a_warned_driver_is_queued_again_and_goes_on_to_the_same_bits(
     until(lambda: state() == "COMPLETED", "the end")
     assert "going on from the checkpoint" in output.read_text()
     with dask.config.set(scheduler="threads", num_workers=2):
-        expected = small_estimator(LANDMARKS).fit(points, progress=False).moments_
+        expected = small_model(LANDMARKS).fit(points, progress=False).moments_
     assert_same_bits(dsp.load(tmp_path / "model.zarr").moments_, expected)

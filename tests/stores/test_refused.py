@@ -8,7 +8,7 @@ import pytest
 
 import daskspectral as dsp
 from daskspectral.data.remote import HINT
-from tests.common import small_estimator
+from tests.common import small_model
 from tests.stores.conftest import NOWHERE, Server, forget
 
 X = np.random.default_rng(0).standard_normal((60, 2))
@@ -18,13 +18,13 @@ Calls = list[Callable[[], Any]]
 
 @pytest.fixture(scope="module")
 def model() -> dsp.SpectralDecomposition:
-    return small_estimator().fit(X)
+    return small_model().fit(X)
 
 
 def reading(url: str, options: dict[str, Any], model: dsp.SpectralDecomposition) -> Calls:
     """All that reads what is at a URL."""
     return [
-        lambda: small_estimator().fit(dsp.Rows(f"{url}.zarr", storage_options=options)),
+        lambda: small_model().fit(dsp.Rows(f"{url}.zarr", storage_options=options)),
         lambda: model.transform(dsp.Rows(f"{url}.zarr", storage_options=options)),
         lambda: dsp.load(f"{url}.zarr", storage_options=options),
     ]
@@ -34,7 +34,7 @@ def writing(url: str, options: dict[str, Any], model: dsp.SpectralDecomposition)
     """All that writes to a URL."""
     return [
         lambda: model.save(f"{url}.zarr", storage_options=options),
-        lambda: small_estimator().fit(dsp.Rows(X, storage_options=options), checkpoint=url),
+        lambda: small_model().fit(dsp.Rows(X, storage_options=options), checkpoint=url),
         lambda: model.transform(dsp.Rows(X, storage_options=options), out=f"{url}.zarr"),
     ]
 
@@ -81,5 +81,5 @@ def test_other_objects_are_kept(server: Server, model: dsp.SpectralDecomposition
         with pytest.raises((FileExistsError, ValueError), match=place):
             model.save(place, overwrite=True, storage_options=server.options)
         with pytest.raises(ValueError, match=place):
-            small_estimator().fit(dsp.Rows(X, storage_options=server.options), checkpoint=place)
+            small_model().fit(dsp.Rows(X, storage_options=server.options), checkpoint=place)
     assert server.objects() == {"thesis/one.tex": b"1"}

@@ -16,7 +16,7 @@ from daskspectral.cli import command
 from daskspectral.data.remote import connect, local_path, refuse_secrets, using
 from daskspectral.data.source import open_source
 from daskspectral.errors import redacted
-from tests.common import small_estimator
+from tests.common import small_model
 from tests.stores.conftest import Server
 
 SECRET = "s3cr3t-of-nobody-at-all"
@@ -43,11 +43,11 @@ def told(error: BaseException) -> str:
 @pytest.mark.parametrize("url", URLS)
 def test_a_credential_in_a_url_is_refused(url: str) -> None:
     for call in (
-        lambda: small_estimator().fit(url),
+        lambda: small_model().fit(url),
         lambda: dsp.load(url),
         lambda: local_path(url),
         lambda: connect(url),
-        lambda: small_estimator().fit([[0.0, 1.0]] * 20, checkpoint=url),
+        lambda: small_model().fit([[0.0, 1.0]] * 20, checkpoint=url),
     ):
         with pytest.raises(ValueError, match=r"://\*\*\*") as refusal:
             call()
@@ -117,10 +117,10 @@ def test_nothing_that_is_shown_holds_the_secret(server: Server, points: str) -> 
     with using(server.options):
         source = open_source(points)
     rows = dsp.Rows(points, storage_options=server.options)
-    model = small_estimator().fit(rows)
+    model = small_model().fit(rows)
     lazy = model.transform(rows)
     given = dsp.Rows(points, storage_options={**server.options, "key": server.key, "secret": server.secret})
-    fitted = small_estimator().fit(given)
+    fitted = small_model().fit(given)
     shown = repr((source, lazy, model, model.get_params(), vars(model), given, fitted, vars(fitted))).encode()
     for content in (*map(cloudpickle.dumps, (source, lazy, model, fitted)), shown):
         assert server.secret.encode() not in content

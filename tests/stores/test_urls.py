@@ -9,7 +9,7 @@ import daskspectral as dsp
 from daskspectral.cli import command
 from daskspectral.data.remote import using
 from daskspectral.data.stores import open_zarr
-from tests.common import small_estimator
+from tests.common import small_model
 from tests.stores.conftest import Server, put
 
 
@@ -21,9 +21,9 @@ def values(server: Server, url: str) -> np.ndarray:
 def test_from_data_to_output_all_at_urls(server: Server, points: str, x: np.ndarray) -> None:
     options, weight = server.options, np.linspace(1, 2, len(x))
     weights, rows = put(server, "s3://data/w.zarr", weight), dsp.Rows(points, storage_options=options)
-    assert small_estimator().plan(rows, sample_weight=weights).ranges
-    found = small_estimator().fit(rows, sample_weight=weights, checkpoint="s3://data/run", checkpoint_every=0.0)
-    expected = small_estimator().fit(zarr.array(x, chunks=(300, 2)), sample_weight=weight)
+    assert small_model().plan(rows, sample_weight=weights).ranges
+    found = small_model().fit(rows, sample_weight=weights, checkpoint="s3://data/run", checkpoint_every=0.0)
+    expected = small_model().fit(zarr.array(x, chunks=(300, 2)), sample_weight=weight)
     np.testing.assert_array_equal(found.eigenvalues_, expected.eigenvalues_)
     assert any(key.startswith("run/epoch-") for key in server.objects())
     assert not [key for key in server.objects() if ".lock" in key]
@@ -40,11 +40,9 @@ def test_from_data_to_output_all_at_urls(server: Server, points: str, x: np.ndar
 def test_workers_in_other_processes_read_and_write(server: Server, points: str, x: np.ndarray) -> None:
     with Client(n_workers=1, threads_per_worker=2, processes=True, dashboard_address=":0"):
         rows = dsp.Rows(points, storage_options=server.options)
-        model = small_estimator().fit(rows)
+        model = small_model().fit(rows)
         model.transform(rows, out="s3://data/e.zarr")
-    np.testing.assert_array_equal(
-        model.eigenvalues_, small_estimator().fit(zarr.array(x, chunks=(300, 2))).eigenvalues_
-    )
+    np.testing.assert_array_equal(model.eigenvalues_, small_model().fit(zarr.array(x, chunks=(300, 2))).eigenvalues_)
     np.testing.assert_allclose(values(server, "s3://data/e.zarr"), model.transform(x), atol=1e-12)
 
 
@@ -66,7 +64,7 @@ def test_commands_read_and_write_urls(server: Server, x: np.ndarray) -> None:
             words = [*line.replace("URL", place).split(), "--storage-option", f"endpoint_url={server.url}"]
             result = CliRunner().invoke(command, words)
             assert (result.exit_code == 0) is code, (line, result.output, result.exception)
-    expected = small_estimator().fit(x).eigenvalues_
+    expected = small_model().fit(x).eigenvalues_
     found = dsp.load("s3://data/m.zarr", storage_options=server.options)
     np.testing.assert_allclose(found.eigenvalues_, expected, rtol=1e-9, atol=1e-12)
     body = server.objects("x.zarr/c/0/0")["x.zarr/c/0/0"]

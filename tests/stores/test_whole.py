@@ -19,7 +19,7 @@ from daskspectral.data.folders import LOCK
 from daskspectral.data.remote import using
 from daskspectral.data.stores import open_zarr, store_at
 from daskspectral.data.writing import create_array, create_group
-from tests.common import small_estimator
+from tests.common import small_model
 from tests.stores.conftest import Server, put
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +49,7 @@ def opened(server: Server, url: str) -> list[Any]:
 def test_a_killed_command_leaves_nothing_that_loads(
     command: str, when: str, server: Server, points: str, x: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out, model = "s3://data/out.zarr", small_estimator().fit(x)
+    out, model = "s3://data/out.zarr", small_model().fit(x)
     model.save(tmp_path / "m.zarr")
     line = [command, *([str(tmp_path / "m.zarr")] if command == "transform" else []), points, "--out", out]
     line += ["--landmarks", "20", "--kernel", "gaussian:1.0", "--folds", "none"] if command == "fit" else []
