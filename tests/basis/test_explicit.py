@@ -111,6 +111,3 @@ def test_cells_of_rows() -> None:
     np.testing.assert_allclose(cells.centres[order], x.reshape(3, 50, 2).mean(axis=1), atol=1e-12)
     assert cells.width == pytest.approx(0.1 * np.median([3.5, 4, 4.5]), rel=0.05)
     np.testing.assert_allclose(cells.values(x)[order], np.repeat(np.eye(3), 50, axis=1), atol=1e-9)
-
-
-# what a wrong one is told

@@ -1,4 +1,4 @@
-"""Functions that vanish at the ends of the data: derivatives, sums, Dirichlet spectra, and what is refused."""
+"""Functions that vanish at the ends of the data: Dirichlet spectra, and what is refused."""
 
 from typing import Any
 
@@ -7,37 +7,15 @@ import pytest
 
 import daskspectral as dsp
 from daskspectral.basis import (
-    BallEdge,
     BoxEdge,
     Concatenated,
     ConstantBasis,
-    LandmarkBasis,
     Landmarks,
     MonomialBasis,
     Vanishing,
 )
 from daskspectral.basis.edges import Edge
-from daskspectral.kernels import Exponential, Gaussian
-from daskspectral.testing import check_basis
-
-RNG = np.random.default_rng(0)
-X = RNG.uniform(0.1, 0.9, (30, 2))
-Y = RNG.uniform(0.1, 0.9, (6, 2))
-BOX, STRIP, BALL = BoxEdge([0, 0], [1, 1.2]), BoxEdge([0, -np.inf], [np.inf, 1]), BallEdge(2.0, (0.5, 0.1))
-GAUSSIAN = LandmarkBasis(Gaussian(0.5), Y)
-
-
-class Parabola(Edge):
-    """x (1 - x) of the first column, an edge of a user."""
-
-    def values(self, x: Any) -> Any:
-        return x[:, 0] * (1 - x[:, 0])
-
-    def gradient(self, x: Any) -> Any:
-        return np.column_stack([1 - 2 * x[:, 0], np.zeros(len(x))])
-
-    def hessian(self, x: Any) -> Any:
-        return np.broadcast_to(np.diag([-2.0, 0.0]), (len(x), 2, 2))
+from daskspectral.kernels import Gaussian
 
 
 class Valued(Edge):
@@ -50,17 +28,6 @@ class Valued(Edge):
 
     def gradient(self, x: Any) -> Any:
         return np.eye(x.shape[1])[np.zeros(len(x), int)] * (x[:, :1] > 1)
-
-
-@pytest.mark.parametrize(
-    ("basis", "edge"),
-    [(LandmarkBasis(Exponential(0.5), Y), STRIP), (Vanishing(GAUSSIAN, BOX), BALL), (GAUSSIAN, Parabola())],
-    ids=lambda value: type(value).__name__,
-)
-def test_any_basis_times_any_edge(basis: dsp.basis.Basis, edge: Edge) -> None:
-    whole = Vanishing(basis, edge)
-    np.testing.assert_allclose(whole.values(X), basis.values(X) * edge.values(X), rtol=1e-12, atol=1e-15)
-    check_basis(whole, X)
 
 
 # -- spectra -----------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -24,6 +25,7 @@ ARC = np.column_stack([np.cos(3 * np.linspace(0, 1, 120)), np.sin(3 * np.linspac
 VALUES = np.sin(PLANE[:, 0]) * PLANE[:, 1]
 SLOPES = np.column_stack([np.cos(PLANE[:, 0]) * PLANE[:, 1], np.sin(PLANE[:, 0])])
 QUARTIC = (SPHERE**4).sum(axis=1)
+FRAME = pd.DataFrame({"iron": QUARTIC, "ash": PLANE[:, 1], "malt": PLANE[:, 0]})
 TIMES = np.datetime64("2000-01", "ns") + np.arange(150) * np.timedelta64(30, "D")
 COORDS: dict[str, Any] = {"time": TIMES, "lat": [-60.0, -20.0, 20.0, 60.0], "lon": [0.0, 90.0, 180.0]}
 FIELD = xr.DataArray(RNG.standard_normal((150, 4, 3)), COORDS, ("time", "lat", "lon"), name="t")
@@ -33,6 +35,8 @@ FIELD[:, 3, 0] = np.nan
 @pytest.fixture(autouse=True)
 def arrays(folder: Path) -> None:
     store(arc=ARC, plane=PLANE, values=VALUES, slopes=SLOPES, sphere=SPHERE, quartic=QUARTIC, cubic=4 * SPHERE**3)
+    FRAME.to_csv("table.csv", index=False)
+    FRAME.assign(city="Ulm").to_parquet("table.parquet")
     FIELD.to_netcdf("t.nc", engine="h5netcdf")
     FIELD.to_dataset().to_zarr("t.zarr", zarr_format=2)
 
@@ -88,6 +92,14 @@ CASES: dict[str, tuple[Callable[[], Any], str, Any]] = {  # with an attribute, a
         "eigenvalues_",
         PLANE,
     ),
+    **{
+        f"fit table.{kind} --columns malt,ash --kernel gaussian:1 --landmarks 20 --components 3": (
+            lambda: spectral(Landmarks(Gaussian(1.0), 20)).fit(PLANE),
+            "eigenvalues_",
+            PLANE,
+        )
+        for kind in ("csv", "parquet")
+    },
     f"fit t.nc {OF_FIELD} --components 3": (lambda: spectral(None, Covariance()).fit(field()), "eigenvalues_", FIELD),
     f"fit t.zarr {OF_FIELD} --components 3": (lambda: spectral(None, Covariance()).fit(field()), "eigenvalues_", FIELD),
 }

@@ -13,7 +13,7 @@ from daskspectral.embedding.ascent import AscentProblem, _two_loop, accelerated
 from daskspectral.embedding.certificate import certify_dense
 from daskspectral.embedding.problems import Deflated, ExactProblem, Frame, Largest, LowRankProblem, Prove, Pull
 from daskspectral.embedding.stages import solve_accelerated, solve_power
-from tests.embedding.moons import Array, gaussian
+from tests.embedding.moons import Array, gaussian, normalised
 from tests.solve.common import moons, skew, spd
 
 
@@ -45,11 +45,9 @@ def case(n: int = 40, bandwidth: float = 0.5, own: bool = False) -> Case:
     """Two moons, all points; `own` bounds on the diagonal instead of alpha(x)."""
     x = 2 * moons(n)
     k = gaussian(x, x, bandwidth)
-    m = [sum(row) for row in k]
-    abar = [[k[i, j] / np.sqrt(m[i] * m[j]) - np.sqrt(m[i] * m[j]) / sum(m) for j in range(n)] for i in range(n)]
     matrix = Deflated(k, k.sum(axis=1))
     d = np.random.default_rng(1).uniform(0.5, 2, n) if own else matrix.bound
-    return Case(np.array(abar), d, ExactProblem(matrix, d))
+    return Case(normalised(k), d, ExactProblem(matrix, d))
 
 
 def summed(block: Any, k: Array, v: Array, d: Array | None, cuts: list[int]) -> dict[str, Any]:

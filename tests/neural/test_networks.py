@@ -13,12 +13,10 @@ from sklearn.base import clone
 import daskspectral as dsp
 from daskspectral.basis import NeuralBasis
 from daskspectral.moments.folds import hashed
-from daskspectral.operators import BilinearForm
 from daskspectral.passes.session import Kept
 from tests.common import assert_close, assert_same_bits
 
 pytest.importorskip("jax", reason="networks are trained by JAX: extra `neural`")
-DRIFT = BilinearForm(dsp.forms.form(lambda f, g, x: dsp.forms.inner(f, dsp.forms.partial(g, 1, 0))), "eigen")
 BENDING = dsp.operators.SymmetricForm(
     dsp.forms.form(lambda f, g, x: dsp.forms.inner(dsp.forms.second(f), dsp.forms.second(g)))
 )
@@ -118,15 +116,9 @@ def test_a_stopped_training_goes_on_to_the_same_bits(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("operator", "network", "rows", "message"),
-    [
-        (DRIFT, {}, 400, "no loss is known"),
-        (BENDING, {}, 400, "networks are differentiated once"),
-        (None, {}, 110, "of 110 rows are left"),
-    ],
+    ("operator", "rows", "message"),
+    [(BENDING, 400, "networks are differentiated once"), (None, 110, "of 110 rows are left")],
 )
-def test_fits_that_cannot_work_are_refused_before_any_training(
-    operator: Any, network: dict[str, Any], rows: int, message: str
-) -> None:
+def test_fits_that_cannot_work_are_refused_before_any_training(operator: Any, rows: int, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        fitted(strip(rows), operator, network=network)
+        fitted(strip(rows), operator)
