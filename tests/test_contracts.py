@@ -249,9 +249,10 @@ def test_every_class_keeps_its_contract(root: Any, cases: list[Any]) -> None:
 ROWS = np.round(RNG.standard_normal((40, 3)), 3)
 
 
-def stored(path: Path, data: Any) -> str:
-    zarr.create_array(path / "rows.zarr", data=data, chunks=(7, 3))
-    return str(path / "rows.zarr")
+def stored(path: Path, data: Any, prefix: str = "", **options: Any) -> str:
+    url = f"{prefix}{path}/rows.zarr"
+    zarr.create_array(url, data=data, **({"chunks": (7, 3)} | options))
+    return url
 
 
 READERS: dict[str, Callable[[Path, Any], Any]] = {
@@ -260,6 +261,10 @@ READERS: dict[str, Callable[[Path, Any], Any]] = {
     "columns in another order": lambda path, data: np.asfortranarray(data),
     "dask": lambda path, data: da.from_array(data, chunks=(9, 2)),
     "zarr": stored,
+    "sharded": lambda path, data: stored(path, data, chunks=(5, 1), shards=(20, 3)),
+    "file URL": lambda path, data: f"file://{stored(path, data)}",
+    "memory URL": lambda path, data: stored(path, data, "memory:/"),
+    "list": lambda path, data: data.tolist(),
     "open zarr": lambda path, data: zarr.open_array(stored(path, data), mode="r"),
     "frame": lambda path, data: pd.DataFrame(data, columns=list("abc")),
     "xarray": lambda path, data: xr.DataArray(data, dims=("time", "column")),
