@@ -2,7 +2,6 @@
 
 import itertools
 import warnings
-from dataclasses import replace
 from typing import Any
 
 import dask.array as da
@@ -15,12 +14,7 @@ from sklearn.base import clone
 import daskspectral as dsp
 from daskspectral.errors import PointError, TrustWarning
 from daskspectral.groups import Generated, Permutations, SignFlips
-from daskspectral.invariance.levels import InvariantProblem, LeastSquares, Objective
 from daskspectral.manifolds import Interval, Isometry, Product, Sphere
-from daskspectral.solve.ridge import (
-    FoldSums,
-    Observed,
-)
 from tests.common import doubtful
 
 Array = NDArray[Any]
@@ -269,78 +263,42 @@ def test_smoothness_makes_a_ridge_penalty_the_sobolev_norm() -> None:
         dsp.InvariantFeatures(S2, smoothness=-1.0).fit(POINTS)
 
 
-# -- levels and penalties, against fits to the other folds, by rows ----------------------------------------------------
+# -- levels and penalties ----------------------------------------------------------------------------------------------
 
 
-LEVELS = np.repeat([1, 4, 9], [1, 3, 5])  # D of each of nine functions
-PENALTY = np.where(LEVELS > 1, LEVELS**1.5, 0.0)
+@doubtful
+@pytest.mark.parametrize("weight", [None, 0.3], ids=["values", "gradients too"])
+def test_levels_and_penalties_are_judged_by_fits_to_the_other_folds(weight: float | None) -> None:
+    generator, label = rng(4), np.arange(120) % 4
+    x = S2.sample(120, generator)
+    y, slopes = target(x) + generator.standard_normal(120), generator.standard_normal((120, 3))
+    slopes -= np.sum(slopes * x, axis=1, keepdims=True) * x  # what the fit sees of them
 
+    def fit(rows: Array, **options: Any) -> dsp.InvariantRegressor:
+        given = {} if weight is None else {"gradients": slopes[rows]}
+        options |= {} if weight is None else {"gradient_weight": weight}
+        return dsp.InvariantRegressor(S2, smoothness=1.5, **options).fit(x[rows], y[rows], **given)
 
-class Sums:
-    """Sixty rows in four folds: values of nine functions, of which the first is 1, and slopes of the others."""
-
-    def __init__(self) -> None:
-        rng = np.random.default_rng(4)
-        self.f = [np.column_stack([np.ones(60), rng.standard_normal((60, 8))]), rng.standard_normal((60, 9))]
-        self.f[1][:, 0] = 0
-        truth = rng.standard_normal((9, 2)) / LEVELS[:, None]
-        self.y = [f @ truth + rng.standard_normal((60, 2)) for f in self.f]
-        self.fold = np.arange(60) % 4
-
-    def observed(self) -> list[Observed]:
-        """The sums, those of folds in a unit of their own."""
-        found, folds = [], [self.fold >= 0, *(self.fold == k for k in range(4))]
-        for f, y in zip(self.f, self.y, strict=True):
-            each = [(f[r].T @ f[r] / 60, f[r].T @ y[r] / 60, np.sum(y[r] ** 2, axis=0) / 60) for r in folds]
-            parts = [np.stack([fold[j] for fold in each[1:]]) / 3 for j in range(3)]
-            found.append(Observed(*each[0], 60.0, FoldSums(*parts, 3.0)))
-        return found
-
-    def solved(self, rest: Array, size: int, alpha: float) -> Array:
-        """Coefficients (size, 2) of the first functions from some rows."""
-        f, y = np.concatenate([f[rest, :size] for f in self.f]), np.concatenate([y[rest] for y in self.y])
-        form = f.T @ f / rest.sum() + alpha * np.diag(PENALTY[:size])
-        return np.asarray(np.linalg.solve(form, f.T @ y / rest.sum()))
-
-    def error(self, size: int, alpha: float) -> float:
-        total = 0.0
+    found = fit(label >= 0, folds=label)
+    for most, alpha, wanted in found.gcv_curve_[::3]:
+        missed = 0.0
         for k in range(4):
-            rest = self.fold != k
-            a = self.solved(rest, size, alpha)
-            total += sum(np.sum((y[~rest] - f[~rest, :size] @ a) ** 2) for f, y in zip(self.f, self.y, strict=True))
-        return float(total / 60)
+            part, own = fit(label != k, folds=None, n_eigenfunctions=int(most), alpha=alpha), label == k
+            missed += np.sum((y[own] - part.predict(x[own])) ** 2)
+            missed += (weight or 0) * np.sum((slopes[own] - part.predict_gradient(x[own])) ** 2)
+        assert wanted == pytest.approx(missed / 120, rel=1e-8)
+    best = found.gcv_curve_[found.gcv_curve_[:, 2].argmin()]
+    assert (found.n_eigenfunctions_, found.alpha_) == (best[0], best[1])
 
 
-def posed(rows: Sums, **options: Any) -> InvariantProblem:
-    return InvariantProblem(tuple(rows.observed()), LEVELS, Objective(1.5, **options), 60, np.full(4, 0.25))
+@doubtful
+def test_no_more_functions_are_tried_than_rows_count_as() -> None:
+    x = S2.sample(120, rng())
+    few = dsp.InvariantRegressor(S2).fit(x, target(x), sample_weight=np.where(np.arange(120) < 5, 1, 1e-9))
+    assert few.gcv_curve_[:, 0].tolist() == [1, 4]
 
 
-def test_levels_and_penalty_of_least_error() -> None:
-    rows = Sums()
-    one = posed(rows)
-    assert one.penalty.tolist() == PENALTY.tolist()
-    found = LeastSquares().solve(one)
-    assert found.curve is not None
-    assert found.curve[:, 0].tolist() == [1, 4, 9]
-    for size, (_, alpha, error) in zip((1, 4, 9), found.curve, strict=True):
-        assert error == pytest.approx(rows.error(size, alpha), rel=1e-9)
-    best = found.curve[found.curve[:, 2].argmin()]
-    assert (found.most, found.alpha) == (best[0], best[1])
-    size = int(np.count_nonzero(found.most >= LEVELS))
-    for fold, a in ((9, found.coefficients), (2, LeastSquares().refit(one, found, 2, 0.25))):  # all rows, and without
-        np.testing.assert_allclose(a, rows.solved(rows.fold != fold, size, found.alpha), rtol=1e-9)
-
-
-def test_what_is_given_is_kept() -> None:
-    rows = Sums()
-    for most, size in ((3, 1), (4, 4), (8, 4), (9, 9), (0, 1)):
-        found = LeastSquares().solve(posed(rows, most=most, alpha=0.3))
-        assert (len(found.coefficients), found.alpha) == (size, 0.3)
-    for count, sizes in ((2.0, [1, 4]), (1.9, [1]), (0.4, [1])):  # no more functions than observations, of two kinds
-        few = tuple(replace(kind, count=count) for kind in rows.observed())
-        found = LeastSquares().solve(InvariantProblem(few, LEVELS, Objective(1.5, None, 0.1), 60))
-        assert found.curve is not None
-        assert found.curve[:, 0].tolist() == sizes
-    slopes = InvariantProblem(tuple(rows.observed()[1:]), LEVELS, Objective(1.5, None, 0.1), 60)
-    assert (slopes.ends, posed(rows).ends) == ([4, 9], [1, 4, 9])  # they see no constant
-    assert LeastSquares().default(60, 1.5) is None
+@doubtful
+def test_gradients_alone_see_no_constant() -> None:
+    x = S2.sample(60, rng())
+    assert dsp.InvariantRegressor(S2).fit(x, None, gradients=x[:, ::-1]).gcv_curve_[0, 0] == 4
