@@ -292,6 +292,7 @@ def test_readers(name: str, tmp_path: Path) -> None:
 X, SPHERE = np.random.default_rng(2).standard_normal((300, 2)), Sphere(3).sample(300, np.random.default_rng(0))
 PATH = np.cumsum(X, axis=0) / 20
 FIXED = basis.Landmarks(Gaussian(1.0), points=X[:8])
+FEW = {"landmarks": basis.Landmarks(count=60, method="cholesky"), "random_state": 0}
 ESTIMATORS: dict[str, tuple[Any, tuple[Any, ...], bool]] = {
     "laplacian": (dsp.SpectralDecomposition(basis=FIXED, n_components=3), (X,), True),
     "covariance": (dsp.SpectralDecomposition(operators.Covariance(), n_components=2), (X,), True),
@@ -306,6 +307,11 @@ ESTIMATORS: dict[str, tuple[Any, tuple[Any, ...], bool]] = {
         (SPHERE, SPHERE.sum(axis=1) ** 2),
         True,
     ),
+    "sdp": (dsp.SDPEmbedding(1.0, method="exact", n_components=4, random_state=0), (X[:150],), False),
+    "sdp, landmarks": (dsp.SDPEmbedding(1.0, method="lowrank", **FEW), (X[:150],), False),
+    "diffusion": (dsp.DiffusionMap(1.0, method="exact", alpha=0.5, random_state=0), (X[:150],), False),
+    "diffusion, landmarks": (dsp.DiffusionMap(1.0, method="lowrank", **FEW), (X[:150],), False),
+    "kernel embedding": (dsp.KernelEmbedding(Matern(2.5, 0.7), 1e-3), (X[:80],), False),
 }
 
 

@@ -2,10 +2,8 @@
 
 import copy
 import pickle
-from pathlib import Path
 from typing import Any
 
-import dask.array as da
 import numpy as np
 import pytest
 import scipy.linalg
@@ -81,19 +79,6 @@ def test_scikit_learn_takes_the_kernel(est: dsp.KernelEmbedding) -> None:
     np.testing.assert_allclose(gram, est.transform(NEW) @ est.embedding_.T, atol=1e-12)
     largest = est.embedding_[np.abs(est.embedding_).argmax(axis=0), np.arange(est.rank_)]
     assert (largest > 0).all()
-
-
-def test_containers_and_saving(est: dsp.KernelEmbedding, tmp_path: Path) -> None:
-    blocks = da.from_array(X, chunks=(40, 1))
-    np.testing.assert_array_equal(make().fit(blocks).embedding_, est.embedding_)
-    np.testing.assert_allclose(est.transform(blocks).compute(), est.embedding_, atol=1e-9)
-    dsp.save(est, tmp_path / "model.zarr")
-    loaded = dsp.load(tmp_path / "model.zarr")
-    assert loaded.certificate_ == est.certificate_
-    np.testing.assert_array_equal(loaded.transform(NEW), est.transform(NEW))
-    np.testing.assert_array_equal(loaded.dual_, est.dual_)
-    with pytest.raises(ValueError, match=r"cannot be saved: only functions"):
-        dsp.save(make(d=lambda x: np.ones(len(x))).fit(X), tmp_path / "other.zarr")
 
 
 def test_unproved_answers_are_not_called_optimal(est: dsp.KernelEmbedding) -> None:

@@ -241,7 +241,7 @@ def test_parameters_that_are_refused(changes: dict[str, Any], n: int) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_each_stage_is_the_optimum_of_what_is_left(method: str, tmp_path: Path) -> None:
+def test_each_stage_is_the_optimum_of_what_is_left(method: str) -> None:
     """Every stage's own dual certificate, and (1.5) with the deflated kernel, from matrices written out."""
     x, z = moons(100), moons(103, seed=1)[:20]
     found = make(1.0, method, 100, n_components=5).fit(x)
@@ -270,10 +270,6 @@ def test_each_stage_is_the_optimum_of_what_is_left(method: str, tmp_path: Path) 
         inner = np.linalg.pinv(part.T @ pulled, rcond=1e-9, hermitian=True)
         rows, abar = rows - u @ inner @ pulled.T, abar - pulled @ inner @ pulled.T
         assert np.linalg.eigvalsh(abar)[0] > -1e-9  # still positive semidefinite
-    found.save(tmp_path / "model.zarr")
-    again = dsp.load(tmp_path / "model.zarr")
-    np.testing.assert_array_equal(again.transform(z), found.transform(z))
-    assert again.certificates_ == found.certificates_
 
 
 @pytest.mark.parametrize(("p", "least"), [(30, 0.01), (80, 0.0)])
