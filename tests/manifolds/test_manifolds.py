@@ -49,6 +49,7 @@ from daskspectral.manifolds import (
 )
 from daskspectral.manifolds.eigenspace import dense
 from daskspectral.manifolds.invariants import equivariant_coefficients
+from tests.groups.test_groups import closed
 
 Array = NDArray[Any]
 TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
@@ -337,22 +338,6 @@ def solved(space: Any, pairs: Any, components: int) -> Array:
     return dense(equivariant_coefficients(space, pairs, components))
 
 
-def listed(space: Any, pairs: list[tuple[Isometry, Array]]) -> list[tuple[Array, Array]]:
-    """All products of D(g) and rho(g), by multiplying matrices until nothing is new."""
-    first = [(dense(space.action(g)), rho) for g, rho in pairs]
-    m, k, rng = space.size, len(first[0][1]), np.random.default_rng(0)
-    left, right = rng.standard_normal((m, m)), rng.standard_normal((k, k))  # random sums tell products apart
-    found, sums = [(np.eye(m), np.eye(k))], np.array([[np.trace(left), np.trace(right)]])
-    for a, b in found:
-        for d, rho in first:
-            new = d @ a, rho @ b
-            own = np.sum(left * new[0]), np.sum(right * new[1])
-            if np.abs(sums - own).max(axis=1).min() > 1e-7:
-                found.append(new)
-                sums = np.concatenate([sums, [own]])
-    return found
-
-
 CASES: dict[str, tuple[Manifold, Group, Any, int]] = {
     "vectors, cube": (S, CUBE, "vector", 8),
     "turned": (S, Orthogonal([TILT @ a @ TILT.T for a in (THIRD, -np.eye(3))]), None, 7),
@@ -377,7 +362,8 @@ def test_dimensions_are_averaged_characters_and_every_generator_acts_as_told(nam
     for level in range(levels):
         space = manifold.eigenfunctions(level)
         u = solved(space, pairs, k)
-        count = np.mean([np.trace(d) * np.trace(rho) for d, rho in listed(space, isometries)])
+        every = closed([scipy.linalg.block_diag(dense(space.action(g)), rho) for g, rho in isometries])
+        count = np.mean([np.trace(e[:-k, :-k]) * np.trace(e[-k:, -k:]) for e in every])
         assert u.shape == (space.size * k, round(count))
         np.testing.assert_allclose(u.T @ u, np.eye(u.shape[1]), atol=1e-12)
         a = u.reshape(space.size, k, -1)
