@@ -142,23 +142,11 @@ def test_own_bounds_on_the_diagonal(method: str, tmp_path: Path) -> None:
         found.transform(X, diagonal=-D)
     with pytest.raises(ValueError, match="diagonal"):
         make(method=method).fit(X, diagonal=np.where(np.arange(160) == 3, 0, D))
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_invalid_rows(method: str) -> None:
-    """A row of which the point or the bound is missing is left out."""
-    x, d, valid = X.copy(), D.copy(), ~np.isin(np.arange(160), [5, 150])
-    x[5, 0] = d[150] = np.nan
-    model = make(1.0, method, 158)
-    with pytest.raises(InvalidRowError, match=r"row 5 "):
-        clone(model).fit(x, diagonal=d)
-    without = clone(model).fit(x[valid], diagonal=d[valid])
-    e = np.asarray(clone(model).fit(dsp.Rows(x, on_invalid="skip"), diagonal=d).embedding_)
-    np.testing.assert_array_equal(np.isnan(e).any(axis=1), ~valid)
-    assert gram_error(e[valid], without.embedding_) < 1e-4
-    found = make(1.0, method).fit(dsp.Rows(x, on_invalid="skip"))
-    after = found.transform(dsp.Rows(x, on_invalid="skip"))
-    np.testing.assert_allclose(after, np.asarray(found.embedding_), rtol=0, atol=1e-9)
+    missing = np.where(np.arange(160) == 150, np.nan, D)
+    with pytest.raises(InvalidRowError, match="row 150 "):
+        make(method=method).fit(X, diagonal=missing)
+    without = make(method=method).fit(dsp.Rows(X, on_invalid="skip"), diagonal=missing)
+    assert np.flatnonzero(np.isnan(without.embedding_).any(axis=1)).tolist() == [150]
 
 
 def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
