@@ -11,6 +11,7 @@ import xarray as xr
 
 import daskspectral as dsp
 from daskspectral.basis import FourierLattice, Landmarks, NeuralBasis
+from daskspectral.groups.names import parse_group
 from daskspectral.kernels import Gaussian
 from daskspectral.operators import Covariance, Laplacian
 from tests.cli.common import call, done, store
@@ -53,7 +54,7 @@ def field() -> dsp.Rows:
 
 OF_FIELD = "--operator covariance --sample-dims time --latitude lat --on-invalid skip --anomaly season --detrend 1"
 INVARIANT = "invariant sphere.zarr quartic.zarr --manifold sphere --group permutations+signflips --functions 100"
-CUBE = dsp.groups.Generated([dsp.groups.Permutations(3), dsp.groups.SignFlips(3)])
+CUBE = parse_group("permutations+signflips", 3)
 CASES: dict[str, tuple[Callable[[], Any], str, Any]] = {  # with an attribute, and points
     "embed arc.zarr --bandwidth 0.5 --method exact --columns 0:2 --seed 3 --tolerance 1e-6": (
         lambda: dsp.SDPEmbedding(0.5, method="exact", solver=dsp.solvers.Ascent(tolerance=1e-6), random_state=3).fit(
@@ -63,13 +64,14 @@ CASES: dict[str, tuple[Callable[[], Any], str, Any]] = {  # with an attribute, a
         ARC,
     ),
     "embed arc.zarr --bandwidth median --map diffusion --components 3 --time 2 --density 1": (
-        lambda: dsp.DiffusionMap("median", n_components=3, time=2, alpha=1, random_state=0).fit(ARC),
+        lambda: dsp.DiffusionMap("median", n_components=3, time=2.0, alpha=1.0, random_state=0).fit(ARC),
         "bandwidth_",
         ARC,
     ),
+    "embed arc.zarr --bandwidth 0.5 --map kernel": (lambda: dsp.KernelEmbedding(bandwidth=0.5).fit(ARC), "dual_", ARC),
     "regress plane.zarr values.zarr --kernel gaussian:2 --landmarks 60 --seed 1 --standardize "
     "--gradients slopes.zarr --gradient-weight 0.5": (
-        lambda: dsp.HermiteRegressor(Landmarks(Gaussian(2.0), 60), gradient_weight=0.5, random_state=1).fit(
+        lambda: dsp.HermiteRegressor(Landmarks(Gaussian(2), 60), gradient_weight=0.5, random_state=1).fit(
             dsp.Rows(PLANE, standardize=True), VALUES, SLOPES
         ),
         "coef_",
@@ -88,13 +90,13 @@ CASES: dict[str, tuple[Callable[[], Any], str, Any]] = {  # with an attribute, a
         PLANE,
     ),
     "fit plane.zarr --kernel gaussian:1 --landmarks 20 --periods 0:6.25 --density 1 --components 3": (
-        lambda: spectral(Landmarks(Gaussian(1.0), 20, periods={0: 6.25}), Laplacian(density=1)).fit(PLANE),
+        lambda: spectral(Landmarks(Gaussian(1), 20, periods={0: 6.25}), Laplacian(density=1.0)).fit(PLANE),
         "eigenvalues_",
         PLANE,
     ),
     **{
         f"fit table.{kind} --columns malt,ash --kernel gaussian:1 --landmarks 20 --components 3": (
-            lambda: spectral(Landmarks(Gaussian(1.0), 20)).fit(PLANE),
+            lambda: spectral(Landmarks(Gaussian(1), 20)).fit(PLANE),
             "eigenvalues_",
             PLANE,
         )
@@ -107,10 +109,13 @@ CASES: dict[str, tuple[Callable[[], Any], str, Any]] = {  # with an attribute, a
 
 @pytest.mark.parametrize("line", CASES)
 def test_the_same_as_in_python(line: str) -> None:
-    """What is printed is what `info` prints; values at points are written as Python returns them."""
+    """Parameters and defaults too; what is printed is what `info` prints; values are written as Python returns them."""
     make, attribute, points = CASES[line]
     told, again = done(f"{line} --out m.zarr"), make()
     model = dsp.load("m.zarr")
+    found, wanted = (one.get_params(deep=False) for one in (model, again))
+    decided = {name: value for name, value in wanted.items() if value is not None}  # others are filled in
+    assert {name: str(found[name]) for name in decided} == {name: str(value) for name, value in decided.items()}
     np.testing.assert_allclose(
         np.ravel(getattr(model, attribute)), np.ravel(getattr(again, attribute)), rtol=1e-6, atol=1e-8
     )
