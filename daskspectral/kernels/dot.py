@@ -62,7 +62,7 @@ class DotKernel(ProfileKernel):
         # d_a d_b q(x.y) = q'' y_a y_b
         result = self.profiled(self.argument(x, y), 2)
         squares = np.einsum("ia,ib->iab", y, y).reshape(len(y), -1)
-        result *= np.sum(y * y, axis=1)[:, None] if matrix is None else squares @ matrix.reshape(len(x), -1).T
+        result *= np.sum(y * y, axis=1)[:, None] if matrix is None else squares @ matrix.reshape(-1, squares.shape[1]).T
         return result
 
 
