@@ -11,6 +11,7 @@ import zarr
 import daskspectral as dsp
 from daskspectral.cli import main
 from tests.cli.common import everything, store
+from tests.common import small_model
 
 FIT = "fit points.zarr --out o.zarr"
 EMBED = "embed points.zarr --bandwidth 1 --out o.zarr"
@@ -73,13 +74,11 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             zarr.open_group("g.zarr", mode="a").create_array(name, data=x)
         Path("x.h5").touch()
         Path("file").touch()
-        landmarks = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 20)
-        model = dsp.SpectralDecomposition(basis=landmarks, n_components=2, folds=None, random_state=0).fit(x)
-        model.save("m.zarr")
+        small_model().fit(x).save("m.zarr")
         Path("table.csv").write_text("a,c\n1,2\n3,4\n")
-        model.fit(pd.DataFrame(x, columns=["a", "b"])).save("named.zarr")
+        small_model().fit(pd.DataFrame(x, columns=["a", "b"])).save("named.zarr")
         dsp.DiffusionMap(1.0, random_state=0).fit(x).save("d.zarr")
-        dsp.HermiteRegressor(landmarks, alpha=0.1).fit(x, x[:, 0]).save("r.zarr")
+        dsp.HermiteRegressor(alpha=0.1).fit(x, x[:, 0]).save("r.zarr")
         yield
 
 

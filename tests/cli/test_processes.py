@@ -17,7 +17,7 @@ from distributed import LocalCluster
 
 import daskspectral as dsp
 from tests.cli.common import done, everything, store
-from tests.common import doubtful
+from tests.common import doubtful, small_model
 
 pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.slow]
 FIT = "fit points.zarr --kernel gaussian:1 --landmarks 30 --components 4 --allow-missing"
@@ -50,8 +50,7 @@ JOBS = {
 def test_signals(line: str, name: str) -> None:
     zarr.create_array("points.zarr", shape=(400_000, 2), chunks=(20_000, 2), dtype="float32", fill_value=0.5)
     x = np.random.default_rng(0).random((100, 2))
-    landmarks = dsp.basis.Landmarks(count=20)
-    dsp.SpectralDecomposition(basis=landmarks, n_components=2, folds=None).fit(x).save("model.zarr")
+    small_model().fit(x).save("model.zarr")
     before = everything()
     program = [sys.executable, "-c", INTERRUPTED, *line.split()]
     process = subprocess.Popen(program, stderr=subprocess.PIPE, text=True)

@@ -18,7 +18,7 @@ import daskspectral as dsp
 from daskspectral.cli import command, settings
 from daskspectral.cli.options import OPTIONS, Argument
 from tests.cli.common import done, everything, facts, failure, store
-from tests.common import doubtful
+from tests.common import doubtful, small_model
 
 pytestmark = pytest.mark.usefixtures("points")
 FIT = "fit points.zarr --kernel gaussian:1 --landmarks 2e1 --components 4"
@@ -105,10 +105,8 @@ REFUSED = {
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    x = np.random.default_rng(0).standard_normal((60, 2))
-    fitted = dsp.SpectralDecomposition(basis=dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 20), folds=None).fit(x)
     path = tmp_path_factory.mktemp("model") / "m.zarr"
-    fitted.save(path)
+    small_model().fit(np.random.default_rng(0).standard_normal((60, 2))).save(path)
     return path
 
 
