@@ -126,7 +126,7 @@ def test_every_form_of_every_basis(name: str) -> None:
     assert_close(basis.values(BATCH["x"]), f(BATCH["x"], ZERO), 1e-14)
     for alpha in itertools.product(range(4), repeat=3):
         if sum(alpha) <= min(basis.order, 3):
-            found, wanted = feature(basis, BATCH, derivative(alpha)), f(BATCH["x"], alpha)
+            found, wanted = feature(basis, {"x": BATCH["x"][:4]}, derivative(alpha)), f(BATCH["x"][:4], alpha)
             np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-11 * max(1, np.abs(wanted).max()))
     several = forms(basis.order)
     double, single = (

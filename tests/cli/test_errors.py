@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import zarr
 
@@ -22,7 +21,6 @@ ERRORS = [  # exit code 1: what is there does not do
     f"{FIT} --lattice 4 --periods 2:7",
     f"{FIT} --plot e.bmp",
     f"{FIT.replace('points.zarr', 'table.csv')} --columns a,zinc",
-    "transform named.zarr table.csv --out o.zarr",
     "transform no.zarr points.zarr --out o.zarr",
     "transform r.zarr points.zarr --out o.zarr",
     "update d.zarr points.zarr --out o.zarr",
@@ -76,7 +74,6 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         Path("file").touch()
         small_model().fit(x).save("m.zarr")
         Path("table.csv").write_text("a,c\n1,2\n3,4\n")
-        small_model().fit(pd.DataFrame(x, columns=["a", "b"])).save("named.zarr")
         dsp.DiffusionMap(1.0, random_state=0).fit(x).save("d.zarr")
         dsp.HermiteRegressor(alpha=0.1).fit(x, x[:, 0]).save("r.zarr")
         yield
