@@ -42,11 +42,11 @@ def manifest(name: str) -> dict[str, Any]:
 def test_a_manifest_fits_the_schema_of_its_kind_and_a_wrong_one_does_not() -> None:
     for path in FOLDER.glob("*.yaml"):
         document = manifest(path.name)
-        jsonschema.validate(document, schemas()[document["kind"]])
+        jsonschema.Draft7Validator(schemas()[document["kind"]]).validate(document)
     document = manifest("fit.yaml")
     document["spec"]["cluster"]["spec"]["worker"]["replicas"] = "ten"
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(document, schemas()["DaskJob"])
+        jsonschema.Draft7Validator(schemas()["DaskJob"]).validate(document)
 
 
 def test_the_driver_calls_the_command_as_it_is() -> None:
