@@ -31,8 +31,7 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 FIELDS = ("y", "sample_weight")
 UNNAMED = dict.fromkeys(("sample_dims", "latitude", "anomaly", "detrend"))
 LAYOUTS = ("layout_", "right_layout_")
-COLUMNS = ("columns_", "right_columns_")
-LABELS = (*LAYOUTS, *COLUMNS)
+LABELS = (*LAYOUTS, "columns_", "right_columns_")
 NAMES = "feature_names_in_"
 
 
@@ -87,21 +86,15 @@ def reads(method: Call) -> Call:
             try:
                 with (
                     columns_named(lambda: told if layouts is None else layouts["layout_"].names),
-                    _with_columns(self, columns) if fits else nullcontext(),
+                    _with_labels(self, {**columns, **(layouts or {})}) if fits else nullcontext(),
                 ):
-                    result = called(self, **values)
+                    return called(self, **values)
             except InvalidRowError as error:
                 if layouts is not None:
                     tell_place(error, call.stacked)
                 elif error.column is not None and told:
                     error.args = (f"{error}. Column {error.column} is {told[error.column]!r}", *error.args[1:])
                 raise
-        if fits:
-            for name in LAYOUTS:
-                vars(self).pop(name, None)
-        for name, labels in ((layouts or {}) if fits else known).items():
-            setattr(self, name, labels)
-        return result
 
     return cast(Call, reading)
 
@@ -147,17 +140,17 @@ def _own_names(data: Any) -> ColumnNames | None:
 
 
 @contextmanager
-def _with_columns(estimator: Any, columns: Mapping[str, ColumnNames]) -> Iterator[None]:
-    """Within a fit, and after it if it succeeds, the estimator has these names of columns, and no others."""
+def _with_labels(estimator: Any, labels: Mapping[str, Any]) -> Iterator[None]:
+    """Within a fit, and after it if it succeeds, the estimator has these layouts and names of columns alone."""
     own = vars(estimator)
-    before = {name: own.pop(name) for name in (*COLUMNS, NAMES) if name in own}
-    own |= columns
-    if "columns_" in columns and (names := columns["columns_"].feature_names) is not None:
+    before = {name: own.pop(name) for name in (*LABELS, NAMES) if name in own}
+    own |= labels
+    if "columns_" in labels and (names := labels["columns_"].feature_names) is not None:
         own[NAMES] = names
     try:
         yield
     except BaseException:
-        for name in (*COLUMNS, NAMES):
+        for name in (*LABELS, NAMES):
             own.pop(name, None)
         own |= before
         raise

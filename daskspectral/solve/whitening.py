@@ -6,8 +6,7 @@ and the signs of functions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -17,6 +16,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from daskspectral.devices import HOST, Device
+from daskspectral.errors import scoped
 
 Array = NDArray[np.floating[Any]]
 
@@ -27,14 +27,9 @@ Driver = Literal["ev", "evd", "evx", "evr"] | None
 _device: ContextVar[Device] = ContextVar("device of solutions", default=HOST)
 
 
-@contextmanager
-def solving_on(device: Device) -> Iterator[None]:
+def solving_on(device: Device) -> AbstractContextManager[None]:
     """Solve on a device what is large, for the time of this block and in this thread."""
-    token = _device.set(device)
-    try:
-        yield
-    finally:
-        _device.reset(token)
+    return scoped(_device, device)
 
 
 def symmetric_part(matrix: Any) -> NDArray[Any]:
