@@ -187,7 +187,9 @@ def stack_rows(
         return None
     first, wanted = layout is None, _of_layout(layout, wanted or Wanted())
     if isinstance(found.data, Table):
-        return _table(found.data, what, dims, latitude, layout, wanted, unweighted)
+        if dims not in (None, (ROW,)) or latitude is not None:
+            raise ValueError(f"{what} is a table, whose rows are samples: leave sample_dims and latitude out")
+        return _table(found.data, what, layout, wanted, unweighted)
     named = _by_name(found.data, what, dims, layout, wanted)
     moved = named is not None
     if named is not None:
@@ -363,17 +365,7 @@ def _of_layout(layout: Layout | None, wanted: Wanted) -> Wanted:
     return Wanted(layout.column_names, tuple(used.tolist()))
 
 
-def _table(
-    table: Table,
-    what: str,
-    dims: tuple[str, ...] | None,
-    latitude: str | None,
-    layout: Layout | None,
-    wanted: Wanted,
-    unweighted: bool,
-) -> StackedRows:
-    if dims not in (None, (ROW,)) or latitude is not None:
-        raise ValueError(f"{what} is a table, whose rows are samples: leave sample_dims and latitude out")
+def _table(table: Table, what: str, layout: Layout | None, wanted: Wanted, unweighted: bool) -> StackedRows:
     if layout is not None and wanted.names is None and not layout.trivial:
         raise ValueError(f"{what} must have the columns of the fit, {layout.names[:5]}, got {list(table.names)}")
     places = wanted.places(ColumnNames(table.names), len(table.names), what)
