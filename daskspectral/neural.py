@@ -33,7 +33,7 @@ from daskspectral.forms.differentiable import (
     functional_vectors,
     jax,
 )
-from daskspectral.moments.search import energy_scores
+from daskspectral.moments.trial import energy_scores
 from daskspectral.operators import Operator
 
 

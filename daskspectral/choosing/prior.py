@@ -1,34 +1,127 @@
-"""The solution of modes on a Fourier lattice, with the prior that is given or chosen by the folds, and its table."""
+"""The solution of modes on a Fourier lattice: its kernel, scale and penalty, each given or chosen by the folds.
+
+For a spectrum a prior is solved on the modes of half of the folds and judged on the other half (`moments.trial`). For a
+regression f = Σ_k a_k φ_k minimises the mean squared error plus alpha Σ_k a_k² / S_k², for the prior S² of a kernel;
+the constant has a wide prior. With an intercept these are the coefficients of values about their mean.
+"""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from daskspectral.basis import FourierLattice, as_lattice
-from daskspectral.basis.lattice import prior_weights
+from daskspectral.basis.lattice import WeighedLattice, prior_weights, shrunk_orders
+from daskspectral.choosing.candidates import (
+    Evaluator,
+    RidgeEvaluator,
+    Search,
+    Setting,
+    TrialEvaluator,
+    compared,
+    in_threads,
+)
 from daskspectral.choosing.lattice import check_prior
-from daskspectral.choosing.search import in_threads
 from daskspectral.engine.memory import release
 from daskspectral.errors import TrustWarning, warn_user
-from daskspectral.kernels import Kernel
+from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
 from daskspectral.moments import Moments
-from daskspectral.moments.lattice import lattice_of, solve_modes
-from daskspectral.moments.lattice_regression import Regressed, regress
-from daskspectral.moments.prior_choice import FAMILIES, UNIT, Chosen, choose_prior, kernel_of
+from daskspectral.moments.counting import repeats
+from daskspectral.moments.lattice import Arrays, Weighed, among_all, lattice_of, solve_modes, written_out
 from daskspectral.moments.problem import checked_means
+from daskspectral.moments.regression import ridge_problem
+from daskspectral.moments.trial import Split, Trial, half_splits
 from daskspectral.passes.selection import Candidate, Selection
+from daskspectral.solve.pencil import ritz_size
+from daskspectral.solve.ridge import RidgeFit, RidgeProblem, solve_diagonal, summed
 from daskspectral.solvers import Penalised, Solving
 
+Array = NDArray[np.floating[Any]]
+
+FAMILIES: tuple[Kernel, ...] = (Matern(1.5, "auto"), Gaussian("auto"))
+FACTORS, LARGEST_FACTOR = (1 / 16, 1 / 8, 1 / 4, 1 / 2), 2.0
+PENALTY = 1.0  # c, relative to the effective number of rows
+PENALTIES = (1.0, 0.1, 0.01, 1e-3, 1e-4)  # of a given kernel, whose scale may suit the rows less
+UNCOMPARED = 10.0  # c where nothing can be compared: at 1 a few rows in the tails have values near 0
+UNIT, REGRESSION_UNIT = 0.1, 0.25  # of the longest period: the scale where nothing can be compared
+TRIED = 750  # functions of the lattices that are compared
+SPAN = 160  # leading functions in which candidates are compared
+TIMES = 2  # permutations of the folds, two splits each
+LEAST_FOLDS = 4
 LEAST_LONG, LEAST_SHORT = 1e-4, 1e-3  # of the prior's weight at 0, and at half the frequency
+
+INTERCEPT = 10.0  # root of the constant's prior variance; that of all other functions together is 1
+REGRESSION_TRIED, EXACT = 450, 1000  # functions of the lattices on which kernels are compared, and penalties
+PARTS = 5  # into which folds are merged
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """The kernel and the penalty that were taken, and the table of candidates, best first, with the edge of scales.
+
+    Without a table, `reason` tells why.
+    """
+
+    kernel: Kernel
+    penalty: float | None
+    table: tuple[Candidate, ...] = ()
+    edge: str = ""
+    reason: str = ""
+
+    @classmethod
+    def by(cls, search: Search, families: Sequence[Kernel], moments: Moments, count: int | None = None) -> Chosen:
+        """Take the best of a search; the table has `count` values of each candidate."""
+        scores, order = search.scores, search.order
+        kernels = [kernel_of(families[s.family], s.factor, moments) for s in order]
+        table = tuple(
+            Candidate.of(str(k), s.factor, s.penalty, scores[s], search.found[s][:, :count], "" if place else "best")
+            for place, (k, s) in enumerate(zip(kernels, order, strict=True))
+        )
+        return cls(kernels[0], order[0].penalty, table, search.edge(order[0]))
+
+    def selection(self, moments: Moments, orders: tuple[int, ...] | None) -> Selection:
+        """Return the table, and the basis that gives the solution again; scales are in units of the period."""
+        lattice = lattice_of(moments)
+        basis = replace(lattice if orders is None else lattice.truncated(orders), kernel=self.kernel)
+        period = float(lattice.period.max())
+        return Selection(self.table, {"basis": basis}, moments.count, period, self.edge, self.reason)
+
+
+def families_of(kernel: Kernel | None, usual: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
+    """Return the kernels to compare: the given one, which the lattice makes periodic by itself, or the usual ones."""
+    return usual if kernel is None else (kernel.kernel if isinstance(kernel, Periodic) else kernel,)
+
+
+def kernel_of(kernel: Kernel, factor: float, moments: Moments) -> Kernel:
+    """Return the kernel with its scale, a factor of the longest period of the lattice, where it is open."""
+    return kernel.resolve(factor * float(lattice_of(moments).period.max()), "auto")
+
+
+def searched(evaluator: Evaluator, families: Sequence[Kernel]) -> Search:
+    """Search scales of all families whose scale is open."""
+    search = Search(evaluator, _in_threads)
+    for family, kernel in enumerate(families):
+        search.climb(family, FACTORS if kernel.automatic else (1.0,), LARGEST_FACTOR)
+    return search
+
+
+def _in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+    """`in_threads`; large matrices that are freed go back to the system, which would keep them for each thread."""
+    found = in_threads(function, items)
+    release()
+    return found
+
+
+# -- spectra -----------------------------------------------------------------------------------------------------------
 
 
 def solve_on_lattice(moments: Moments, *, basis: Any, solver: Solving, count: int) -> tuple[dict[str, Any], Selection]:
-    """The attributes of an estimator from modes, for the kernel of a `basis` and a penalty, and how they were chosen.
+    """Return the attributes of an estimator from modes, and how the kernel of a `basis` and the penalty were chosen.
 
     What is left to the data is chosen by the folds. A lattice `basis` may have fewer frequencies than were measured.
     Raises ValueError for more frequencies than were measured.
@@ -41,7 +134,7 @@ def solve_on_lattice(moments: Moments, *, basis: Any, solver: Solving, count: in
         family = FAMILIES[0] if own is None else own
         chosen = Chosen(kernel_of(family, UNIT, moments), c, reason="every parameter was given")
     else:
-        chosen = choose_prior(moments, kernel=own, penalty=c, count=count, threads=_in_threads)
+        chosen = choose_prior(moments, kernel=own, penalty=c, count=count)
         if not chosen.table:
             warn_user(
                 f"kernels of the lattice were not compared, since {chosen.reason}: {chosen.kernel} and penalty="
@@ -49,28 +142,142 @@ def solve_on_lattice(moments: Moments, *, basis: Any, solver: Solving, count: in
                 TrustWarning,
             )
     release()
-    attributes = solve_modes(
-        moments,
-        kernel=chosen.kernel,
-        orders=orders,
-        solver=solver,
-        penalty=chosen.penalty,
-        count=count,
-    )
-    selection = _selection(moments, chosen, orders, count)
+    shared: dict[str, Any] = {"solver": solver, "penalty": chosen.penalty, "count": count}
+    attributes = solve_modes(moments, kernel=chosen.kernel, orders=orders, **shared)
+    selection = chosen.selection(moments, orders)
     if penalty is None:
         return attributes, selection
     return attributes, selection.with_parameters({"solver": Penalised(chosen.penalty or 0.0)})
 
 
+def prior_search(
+    trial: Trial, halves: Sequence[Split], families: Sequence[Kernel], penalties: Sequence[float], count: int
+) -> Search:
+    """Compare priors of modes by halves of the folds; `trial` has the modes by fold, `count` values are compared.
+
+    Raises LinAlgError if no candidate converges.
+    """
+    whole = trial.moments
+    lattice = lattice_of(whole).truncated(shrunk_orders(lattice_of(whole).orders, TRIED))
+    moments = written_out(whole, lattice)
+
+    def tried(prior: Setting) -> Trial:
+        weighed = Weighed(moments, kernel_of(families[prior.family], prior.factor, whole), lattice)
+        span, _ = weighed.leading(min(penalties), ritz_size(count), SPAN)
+        return replace(trial, moments=weighed.reduced(span))
+
+    search = searched(evaluator := TrialEvaluator(tried, halves, count, penalties), families)
+    if len(evaluator.failed) == len(search.found):
+        raise np.linalg.LinAlgError(next(iter(evaluator.failed.values())))
+    return search
+
+
+def choose_prior(moments: Moments, *, kernel: Kernel | None, penalty: float | None, count: int) -> Chosen:
+    """Choose the prior of modes by their folds, for a `kernel` or any (None), and a `penalty` or the usual ones.
+
+    Without folds, and for operators whose solutions cannot be compared, Matern 3/2 with a tenth of the longest period
+    and c = 10. A penalty that is left open is relative to the effective number of rows. Raises LinAlgError if no
+    candidate converges.
+    """
+    operator, folds = moments.operator.comparable, moments.folds
+    families = families_of(kernel, FAMILIES)
+    reason, unit = "", repeats(moments)
+    if operator is None or not operator.solver.needs_symmetry:
+        reason = f"solutions of {moments.operator} cannot be compared on rows held out"
+    elif folds is None or np.count_nonzero(folds.weight[: folds.number]) < LEAST_FOLDS:
+        reason = f"fewer than {LEAST_FOLDS} folds have rows"
+    if reason or operator is None or folds is None:
+        plain = kernel_of(families[0], UNIT, moments)
+        return Chosen(plain, UNCOMPARED * unit if penalty is None else penalty, reason=reason)
+    usual = (PENALTY,) if families[0].automatic else PENALTIES
+    penalties = tuple(c * unit for c in usual) if penalty is None else (penalty,)
+    compared_by = replace(moments, operator=operator)
+    trial, halves = Trial(compared_by, folds.number).merged(half_splits(folds.number, TIMES, np.random.default_rng(0)))
+    return Chosen.by(prior_search(trial, halves, families, penalties, compared(count)), families, moments, count)
+
+
+# -- regressions -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Regressed:
+    """The fit of a regression, the coefficients (p, m) of all measured functions, and the ridge problem."""
+
+    fit: RidgeFit
+    coefficients: Array
+    problem: RidgeProblem
+
+
+@dataclass(frozen=True, eq=False)
+class Prior(WeighedLattice):
+    """The functions of a weighed lattice, with a wide prior of the constant."""
+
+    @property
+    def weights(self) -> Array:
+        return np.append(INTERCEPT**2, super().weights[1:])
+
+    def norm(self, gram: Array) -> Array:
+        return np.eye(self.size)
+
+
+def problem_of(moments: Moments, basis: Prior, gradient_weight: float) -> RidgeProblem:
+    """Return the ridge problem of modes on a weighed lattice: S F S for forms F, S b for right-hand sides b."""
+    written, scale = written_out(moments, basis.inner), np.sqrt(basis.weights)
+    shapes = {"gram": scale[:, None] * scale, "dirichlet": scale[:, None] * scale, "first": scale}
+    shapes |= {"values": scale[:, None], "slopes": scale[:, None]}
+
+    def scaled(sums: Arrays, _: float) -> dict[str, Array]:
+        return {name: values * shapes.get(name, 1.0) for name, values in sums.items()}
+
+    return ridge_problem(written.mapped(scaled, basis=basis), gradient_weight)
+
+
 def regress_on_lattice(
     moments: Moments, *, basis: Any, alpha: float | str | None, gradient_weight: float, cut: float
 ) -> tuple[Regressed, Selection]:
-    """The solution of modes of a regression for a kernel and a penalty, each given or chosen by the folds, and how."""
-    orders, own = _given(basis, moments)
-    terms: dict[str, Any] = {"alpha": alpha, "gradient_weight": gradient_weight, "cut": cut}
-    found = regress(moments, kernel=own, orders=orders, **terms, threads=_in_threads)
-    return found, _selection(moments, found.chosen, orders)
+    """Solve a regression from modes, for a kernel and a penalty, each given or chosen by the folds, and say how.
+
+    Kernels are compared on a lattice of up to 450 functions, penalties on up to 1000, by the error on folds left out.
+    Raises ValueError for moments that are not finite, or weights that are all zero.
+    """
+    asked, own = _given(basis, moments)
+    lattice = lattice_of(moments)
+    orders = lattice.orders if asked is None else asked
+    given = None if alpha is None or isinstance(alpha, str) else alpha
+    families = families_of(own, (Matern(2.5 if "dirichlet" in moments.operator.forms else 1.5, "auto"), FAMILIES[1]))
+    if moments.folds is not None:
+        few = moments.folds.merged(np.arange(moments.folds.number) % PARTS)
+        moments = replace(moments, folds=few)
+    tried = lattice.truncated(shrunk_orders(orders, REGRESSION_TRIED))
+
+    def problem_at(candidate: Setting) -> RidgeProblem:
+        kernel = kernel_of(families[candidate.family], candidate.factor, moments)
+        return problem_of(moments, Prior(tried, kernel), gradient_weight)
+
+    reason = "every parameter was given, or there are no folds"
+    chosen = Chosen(kernel_of(families[0], REGRESSION_UNIT, moments), given, reason=reason)
+    if families[0].automatic and moments.folds is not None and np.count_nonzero(moments.folds.weight) > 1:
+        chosen = Chosen.by(searched(RidgeEvaluator(problem_at, given, cut), families), families, moments)
+    near = shrunk_orders(orders, EXACT)
+    functions = Prior(lattice.truncated(near), chosen.kernel)
+    problem = problem_of(moments, functions, gradient_weight)
+    fit = problem.solve(alpha, cut)
+    coefficients: Array = np.sqrt(functions.weights)[:, None] * fit.coefficients
+    if near != orders:
+        functions = Prior(lattice.truncated(orders), chosen.kernel)
+        coefficients = _direct(moments, functions, fit.alpha, gradient_weight)
+    found = Regressed(fit, among_all(coefficients, moments, functions.inner), problem)
+    return found, chosen.selection(moments, asked)
+
+
+def _direct(moments: Moments, basis: Prior, alpha: float, gradient_weight: float) -> Array:
+    """Return the coefficients (p, m) of a lattice's functions at one penalty, by a Cholesky factorization."""
+    form, target = summed(problem_of(replace(moments, folds=None), basis, gradient_weight).observed)
+    least = np.full(len(form), max(alpha, 1e-14 * float(np.trace(form))))
+    return np.asarray(np.sqrt(basis.weights)[:, None] * solve_diagonal(form, target, least))
+
+
+# -- what an estimator gives -------------------------------------------------------------------------------------------
 
 
 def _given(basis: Any, moments: Moments) -> tuple[tuple[int, ...] | None, Kernel | None]:
@@ -86,18 +293,6 @@ def _given(basis: Any, moments: Moments) -> tuple[tuple[int, ...] | None, Kernel
         advise_range(kernel, lattice)
     release()  # what the pass over the rows has left
     return None if own is None else _given_orders(own, lattice), kernel
-
-
-def _selection(moments: Moments, chosen: Chosen, orders: tuple[int, ...] | None, count: int | None = None) -> Selection:
-    """The table, and the basis that gives the solution again; rows are those of the pass, scales of its period."""
-    table = tuple(
-        Candidate.of(str(kernel), factor, penalty, score, values[:, :count], "" if place else "best")
-        for place, (kernel, factor, penalty, score, values) in enumerate(chosen.table)
-    )
-    lattice = lattice_of(moments)
-    basis = replace(lattice if orders is None else lattice.truncated(orders), kernel=chosen.kernel)
-    period = float(lattice.period.max())
-    return Selection(table, {"basis": basis}, moments.count, period, chosen.edge, chosen.reason)
 
 
 def advise_range(kernel: Kernel, lattice: FourierLattice) -> None:
@@ -119,13 +314,6 @@ def advise_range(kernel: Kernel, lattice: FourierLattice) -> None:
                 TrustWarning,
             )
             return
-
-
-def _in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-    """`in_threads`; large matrices that are freed go back to the system, which would keep them for each thread."""
-    found = in_threads(function, items)
-    release()
-    return found
 
 
 def _given_orders(basis: FourierLattice, measured: FourierLattice) -> tuple[int, ...] | None:

@@ -20,8 +20,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -30,21 +29,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, FourierLattice, LandmarkBasis, SoftCells, at_landmarks
+from daskspectral.choosing.candidates import (
+    LARGEST_FACTOR,
+    Search,
+    Setting,
+    TrialEvaluator,
+    compared,
+    in_threads,
+    ranked,
+)
 from daskspectral.choosing.landmarks import Periods, advise_copies, given_points, moved, rows_by
 from daskspectral.choosing.lattice import has_modes, pilot_box, with_method
 from daskspectral.choosing.pilot import FOLDS, ROWS, Pilot
+from daskspectral.choosing.prior import FAMILIES, PENALTY, kernel_of, prior_search
 from daskspectral.choosing.side import Open, Side
 from daskspectral.data.source import Source
 from daskspectral.engine.memory import local_threads
-from daskspectral.engine.threads import one_blas_thread
 from daskspectral.errors import Rank, TrustWarning, warn_user
 from daskspectral.kernels import Gaussian, Kernel, Mahalanobis, Matern, Periodic
 from daskspectral.landmarks import BY_KERNEL, choose, median_of_distinct
 from daskspectral.moments.lattice import UnresolvedError
-from daskspectral.moments.prior_choice import FAMILIES, PENALTY, Chosen, prior_evaluator
 from daskspectral.moments.problem import Posed
-from daskspectral.moments.search import LARGEST_FACTOR, SMALL, Search, Setting, TrialEvaluator, compared, ranked
-from daskspectral.moments.trial import Split, Trial, half_splits, merged
+from daskspectral.moments.trial import SMALL, Split, Trial, half_splits, merged
 from daskspectral.operators import Operator
 from daskspectral.passes.selection import Candidate, Selection
 from daskspectral.solvers import Penalised
@@ -235,7 +241,7 @@ class LandmarkSearch:
         candidate converges.
         """
         thinned = self._thinned(rng)
-        first = Search(thinned.evaluator(splits[:2], penalties=self.penalties[:1]), in_threads)
+        first = Search(thinned.evaluator(splits[:2], penalties=self.penalties[:1]))
         for family in range(len(self.leading.families)):
             self._climb(first, family, START)
         for _ in range(STEPS if self.metrics else 0):
@@ -244,7 +250,7 @@ class LandmarkSearch:
                 break
             self._climb(first, newest + 1, min(best.factor, LARGEST_FACTOR / 2))
         leaders = {min(s.family, KERNELS): s for s in reversed(first.order)}
-        final = Search(evaluator := self.evaluator(splits), in_threads)
+        final = Search(evaluator := self.evaluator(splits))
         final.judge(leaders.values())
         best = final.order[0]
         if self.leading.family(best).kernel.automatic:
@@ -329,12 +335,6 @@ def families_of(kernel: Kernel | str, order: int, periods: tuple[float | None, .
     if periods is None or isinstance(kernel, Periodic):
         return found
     return tuple(Periodic(k, periods) for k in found)
-
-
-def in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-    """The results in the order of the items, each item on a thread with one BLAS thread."""
-    with one_blas_thread(), ThreadPoolExecutor(local_threads()) as pool:
-        return list(pool.map(function, items))
 
 
 # -- functions of other kinds ------------------------------------------------------------------------------------------
@@ -450,14 +450,12 @@ class Lattice(Kind):
         trial = pilot.among(kept).parted(part).trial(lattice, None, search.landmark[kept], "float64")
         penalties, count = (PENALTY * pilot.repeats,), compared(search.open.components)
         try:
-            evaluator = prior_evaluator(trial, halves, FAMILIES, penalties, count)
-            found = Chosen.by(evaluator, FAMILIES, trial.moments, in_threads)
-        except UnresolvedError:
+            found = prior_search(trial, halves, FAMILIES, penalties, count)
+        except (UnresolvedError, np.linalg.LinAlgError):
             return None
-        kernel, factor, penalty, _, values = found.table[0]
-        if len(evaluator.failed) == len(found.table):
-            return None
-        return Rival(FourierLattice(lattice.m), values, f"lattice, {kernel}", factor, penalty)
+        best = found.order[0]
+        kernel = kernel_of(FAMILIES[best.family], best.factor, trial.moments)
+        return Rival(FourierLattice(lattice.m), found.found[best], f"lattice, {kernel}", best.factor, best.penalty)
 
 
 # -- what is decided ---------------------------------------------------------------------------------------------------

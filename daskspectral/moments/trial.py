@@ -19,6 +19,7 @@ from daskspectral.solve.ritz import explained, ritz
 
 Array = NDArray[np.floating[Any]]
 NEGLIGIBLE = 1e-9  # of the largest value
+SMALL = 0.003  # of the last value: what eigenvalues below it differ by counts little
 POSITIVE = 1e-6  # of the largest value, by which one below 0 is no rounding
 MISSING = 0.1  # of what the constant explains: the cost of a singular function that a basis does not have
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -155,3 +156,25 @@ def _raised(held_out: Array, fitted: Array) -> Array:
     """h √(h / l) for held-out values h beyond fitted ones l > 0, h for the others."""
     known = np.isfinite(held_out) & (held_out > fitted) & (fitted > NEGLIGIBLE * np.abs(fitted).max(initial=0.0))
     return np.asarray(held_out * np.sqrt(np.divide(held_out, fitted, out=np.ones_like(fitted), where=known)))
+
+
+def energy_scores(found: Mapping[Any, Array]) -> dict[Any, float]:
+    """Return the scores of held-out values (splits, k) of a symmetric form: larger is better.
+
+    Minus the mean of log(h_i + m), with one m for all candidates; value i has the weight 1 / i, for the first values
+    are what is asked for.
+    """
+    least = min(0.0, *(float(np.mean(h[:, 0])) for h in found.values()))
+    shifted = {s: np.maximum(h - least, 0) for s, h in found.items()}
+    middle = SMALL * _last(shifted.values())
+    most = max(float(h[np.isfinite(h)].max(initial=0)) for h in shifted.values()) + middle
+    sizes = {s: np.log(np.minimum(h, 10 * most) + middle).mean(axis=0) for s, h in shifted.items()}
+    return {s: -float(np.average(size, weights=1 / np.arange(1.0, 1 + len(size)))) for s, size in sizes.items()}
+
+
+def _last(values: Iterable[Array]) -> float:
+    """Return the smallest mean of the last value that some candidate has; of the last positive one if values vanish."""
+    means = np.stack([np.mean(h, axis=0) for h in values])
+    best = np.min(np.where(np.isfinite(means) & (means > 0), means, np.inf), axis=0)
+    known = best[np.isfinite(best)]
+    return float(known[-1]) if len(known) else 1.0

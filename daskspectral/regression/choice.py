@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.choosing.candidates import RidgeEvaluator, Search, Setting
 from daskspectral.choosing.pilot import Pilot
-from daskspectral.choosing.search import TRIAL_LANDMARKS, Family, SideFunctions, families_of, in_threads
+from daskspectral.choosing.search import TRIAL_LANDMARKS, Family, SideFunctions, families_of
 from daskspectral.choosing.side import Side
 from daskspectral.data.source import Source
 from daskspectral.errors import FitWarning, warn_user
 from daskspectral.moments.counting import unlike_columns
 from daskspectral.moments.regression import ridge_problem
-from daskspectral.moments.search import RidgeEvaluator, Search, Setting
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.selection import Candidate, Selection
 from daskspectral.solve.ridge import RidgeProblem
@@ -67,7 +67,7 @@ def decide_regression(
     table: tuple[Candidate, ...] = ()
     setting, edge = Setting(len(kernels) - 1, PLAIN), ""
     if pilot.rows >= LEAST_ROWS and pilot.folds > 1:
-        search = Search(RidgeEvaluator(problem, terms.alpha, terms.cut), in_threads)
+        search = Search(RidgeEvaluator(problem, terms.alpha, terms.cut))
         for family in range(len(kernels)):
             search.climb(family, FACTORS, LARGEST_FACTOR)
         best = search.order[0]

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import daskspectral as dsp
 from daskspectral.basis import Basis, FourierLattice, MonomialBasis
+from daskspectral.choosing.candidates import Evaluator, Search, Setting
+from daskspectral.choosing.prior import choose_prior, prior_search
 from daskspectral.kernels import Matern
-from daskspectral.moments.prior_choice import choose_prior, prior_evaluator
-from daskspectral.moments.search import Evaluator, Search, Setting
 from daskspectral.moments.summing import SumTask
 from daskspectral.moments.trial import MISSING, Trial, half_splits, merged
 from daskspectral.operators import Cross, Generator, Laplacian, Operator, PartialDerivative, Schroedinger
@@ -116,10 +116,6 @@ def moments(operator: Operator | None = None, fold: Any = FOLD) -> Any:
     return moments_of(LATTICE, ROWS, fold, operator)
 
 
-def each(f: Any, several: Any) -> Any:
-    return [f(one) for one in several]
-
-
 class Known(Evaluator):
     """Candidates whose scores are known, by how near the factor is to the best one; family 1 is worse, at two c."""
 
@@ -143,7 +139,7 @@ class Known(Evaluator):
     ],
 )
 def test_scales_are_tried_until_the_best_is_inside(best: float, more: list[float], edge: str) -> None:
-    search, usual = Search(Known(best), each), [1 / 16, 1 / 8, 1 / 4, 1 / 2]
+    search, usual = Search(Known(best)), [1 / 16, 1 / 8, 1 / 4, 1 / 2]
     for family in (0, 1):
         search.climb(family, usual, 2.0)
         assert sorted(search.tried(family)) == sorted(usual + more)
@@ -159,8 +155,8 @@ def test_held_out_values_of_a_prior_are_those_of_the_weighed_functions() -> None
     there = Trial.measure(task, ROWS, FOLD, LANDMARK, FOLDS)
     modes = trial(LATTICE, ROWS, Laplacian())
     for c in (1.0, 0.1):
-        evaluator = prior_evaluator(*modes.merged(splits()), (Matern(1.5, 0.6),), (c,), 16)
-        values = evaluator.scores(Setting(0, 1.0))[Setting(0, 1.0, c)]
+        search = prior_search(*modes.merged(splits()), (Matern(1.5, 0.6),), (c,), 16)
+        values = search.found[Setting(0, 1.0, c)]
         np.testing.assert_allclose(values, there.judged(splits(), 16, [c])[0], rtol=1e-5, atol=1e-7)
 
 
@@ -169,9 +165,9 @@ def test_where_nothing_can_be_compared() -> None:
         (moments(PartialDerivative(0)), "cannot be compared on rows held out"),
         (moments(fold=FOLD % 3), "fewer than 4 folds have rows"),
     ):
-        found = choose_prior(there, kernel=None, penalty=None, count=3, threads=each)
+        found = choose_prior(there, kernel=None, penalty=None, count=3)
         assert reason in found.reason
         assert (found.kernel, found.penalty) == (Matern(1.5, 0.1 * LATTICE.period.max()), 10.0)
     kernel = Matern(1.5, 0.6)
-    compared_c = choose_prior(moments(fold=FOLD % 4), kernel=kernel, penalty=None, count=3, threads=each).table
-    assert sorted(penalty for _, _, penalty, *_ in compared_c) == [1e-4, 1e-3, 0.01, 0.1, 1.0]
+    compared_c = choose_prior(moments(fold=FOLD % 4), kernel=kernel, penalty=None, count=3).table
+    assert sorted(tried.penalty for tried in compared_c) == [1e-4, 1e-3, 0.01, 0.1, 1.0]

@@ -8,8 +8,8 @@ import pytest
 import daskspectral as dsp
 from daskspectral.basis import FourierLattice
 from daskspectral.basis.lattice import prior_weights
+from daskspectral.choosing.prior import INTERCEPT
 from daskspectral.kernels import Gaussian, Kernel
-from daskspectral.moments import lattice_regression
 from tests.common import doubtful
 
 RNG = np.random.default_rng(7)
@@ -51,7 +51,7 @@ def test_the_normal_equations(gradients: bool, weight: float) -> None:
     model.fit(X[rows], Y[rows], gradients=T[rows] if gradients else None, sample_weight=w)
     basis = model.basis_
     prior = prior_weights(kernel, basis)
-    prior[0] = lattice_regression.INTERCEPT**2
+    prior[0] = INTERCEPT**2
     features = [basis.values(X[rows])]
     mean = w @ Y[rows] / w.sum()
     targets, weights = [Y[rows] - mean], [w]

@@ -9,23 +9,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.moments.trial import Split, Trial
+from daskspectral.engine.memory import local_threads
+from daskspectral.engine.threads import one_blas_thread
+from daskspectral.moments.trial import Split, Trial, energy_scores
 from daskspectral.solve.ridge import RidgeProblem, best_penalty
 
 Array = NDArray[np.floating[Any]]
-SMALL = 0.003  # of the last value: what eigenvalues below it differ by counts little
 DIGITS = 6  # of scores that are no rounding
 COMPARED, MOST_COMPARED = 16, 24  # values that are compared; the same up to 24 components
 LEAST_FACTOR, LARGEST_FACTOR = 1 / 128, 4.0
 Key = TypeVar("Key")
-Threads = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
-"""A map over several threads."""
 
 
 @dataclass(frozen=True)
@@ -110,12 +110,18 @@ class RidgeEvaluator(Evaluator):
         return {s: 1 - float(values.sum()) for s, values in found.items()}
 
 
+def in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+    """Return the results in the order of the items, each item on a thread with one BLAS thread."""
+    with one_blas_thread(), ThreadPoolExecutor(local_threads()) as pool:
+        return list(pool.map(function, items))
+
+
 @dataclass(frozen=True, eq=False)
 class Search:
-    """The candidates evaluated so far, `found`, with their held-out values."""
+    """The candidates evaluated so far, `found`, with their held-out values; `threads` maps over several at once."""
 
     evaluator: Evaluator
-    threads: Threads
+    threads: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]] = in_threads
     found: dict[Setting, Array] = field(default_factory=dict)
 
     def judge(self, candidates: Iterable[Setting]) -> None:
@@ -167,25 +173,3 @@ def compared(components: int) -> int:
 def ranked(scores: Mapping[Key, float]) -> list[Key]:
     """Return the candidates, best first; of those with equal scores the first that was tried."""
     return sorted(scores, key=lambda candidate: -scores[candidate])
-
-
-def energy_scores(found: Mapping[Any, Array]) -> dict[Any, float]:
-    """Return the scores of held-out values (splits, k) of a symmetric form: larger is better.
-
-    Minus the mean of log(h_i + m), with one m for all candidates; value i has the weight 1 / i, for the first values
-    are what is asked for.
-    """
-    least = min(0.0, *(float(np.mean(h[:, 0])) for h in found.values()))
-    shifted = {s: np.maximum(h - least, 0) for s, h in found.items()}
-    middle = SMALL * _last(shifted.values())
-    most = max(float(h[np.isfinite(h)].max(initial=0)) for h in shifted.values()) + middle
-    sizes = {s: np.log(np.minimum(h, 10 * most) + middle).mean(axis=0) for s, h in shifted.items()}
-    return {s: -float(np.average(size, weights=1 / np.arange(1.0, 1 + len(size)))) for s, size in sizes.items()}
-
-
-def _last(values: Iterable[Array]) -> float:
-    """Return the smallest mean of the last value that some candidate has; of the last positive one if values vanish."""
-    means = np.stack([np.mean(h, axis=0) for h in values])
-    best = np.min(np.where(np.isfinite(means) & (means > 0), means, np.inf), axis=0)
-    known = best[np.isfinite(best)]
-    return float(known[-1]) if len(known) else 1.0
