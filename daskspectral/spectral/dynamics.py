@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import at_landmarks
-from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source, open_data, open_trajectories
 from daskspectral.engine.memory import chosen_device
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.errors import TrustWarning, warn_user
+from daskspectral.estimators.base import MeasuredEstimator
 from daskspectral.estimators.reading import reads
+from daskspectral.estimators.transformer import Transformer
 from daskspectral.kernels import Periodic
 from daskspectral.moments import Moments
 from daskspectral.moments.lags import ChapmanKolmogorov, LagMatrices, is_lagged
@@ -23,6 +24,7 @@ from daskspectral.moments.starts import both_ends, stationary
 from daskspectral.passes.apply import Result
 from daskspectral.passes.functions import SpanValues
 from daskspectral.passes.score import explained
+from daskspectral.solve import Solver
 from daskspectral.spectral.cores import visits_of
 from daskspectral.spectral.metastable import MetastableSets, as_probabilities, metastable_sets, passage_times
 from daskspectral.validation import check_integer
@@ -32,16 +34,17 @@ SAMPLED = 20_000  # rows, among which the vertices of memberships are sought
 DYNAMICS = ("dynamic_residuals_", "lags_", "timescales_", "timescale_errors_", "sets_")
 
 
-class Dynamics:
+class Dynamics(Transformer, MeasuredEstimator):
     """The part of a spectral decomposition that is known of transfer operators alone."""
 
-    moments_: Moments
     coefficients_: Any
-    preparation_: Any
-    basis_: Any
-    device: str
-    solver_: Any
     sets_: MetastableSets
+
+    @property
+    def solver_(self) -> Solver:
+        """The solver of the fitted operator; it decides which attributes there are."""
+        found: Solver = self.fitted().moments_.operator.solver
+        return found
 
     @property
     def dynamic_residuals_(self) -> Array:
@@ -131,9 +134,9 @@ class Dynamics:
 
         Rows beyond the vertices are brought to the nearest probabilities.
         """
-        sets, estimator = self._known_sets(), cast(Any, self)
+        sets = self._known_sets()
         output = replace(Result.of_components("membership", sets.count), finish=as_probabilities)
-        return estimator._rows(self._span(sets.functions, sets.weights), X, output=output, **options)
+        return self._rows(self._span(sets.functions, sets.weights), X, output=output, **options)
 
     def forecast(self, X: Any, steps: int = 1) -> Any:
         """The mean of the columns of X so many lags after each of its rows: (n, d), or in the dimensions of its labels.
@@ -159,11 +162,8 @@ class Dynamics:
         if self.moments_.operator.center:
             means = self.moments_.mean("first") @ functions
         known = (functions @ patterns.maps).real, ((means + patterns.offset) @ patterns.maps - patterns.mean).real
-        device = chosen_device(self.device)
-        lag, rows = int(self.lags_[0]), cast(Any, self)._as_fitted(X)
-        source = open_trajectories(rows, lag * steps, progress=progress)
-        function = SpanValues(self.basis_, *known, device=device, preparation=self.preparation_)
-        return explained(function, source, "future")
+        source = open_trajectories(self._as_fitted(X), int(self.lags_[0]) * steps, progress=progress)
+        return explained(self._combined(*known), source, "future")
 
     def equilibrium_weights(self, X: Any, **options: Any) -> Any:
         """Weights (n,) of the rows of X as in equilibrium, for trajectories that start elsewhere, of mean 1 in the fit.
@@ -175,7 +175,7 @@ class Dynamics:
         `fit(X, sample_weight=est.equilibrium_weights(X))`, is of the process in equilibrium. Negative values are cut
         off at 0. Options as in `transform`. Raises ValueError without a constant among the functions.
         """
-        matrices, moments, estimator = self._square_matrices(), self.moments_, cast(Any, self)
+        matrices, moments = self._square_matrices(), self.moments_
         if isinstance(X, (list, tuple)):
             return [self.equilibrium_weights(one, **options) for one in X]
         if matrices.constant is None:
@@ -185,14 +185,12 @@ class Dynamics:
             starts, pairs, *_ = both_ends(moments, self.coefficients_)
         found = self.coefficients_ @ stationary(pairs[0], starts[0])
         found = (found / (moments.mean("first") @ found)).real[:, None]
-        device = chosen_device(self.device)
-        function = SpanValues(self.basis_, found, device=device, preparation=self.preparation_)
         output = Result("weight", (), (), finish=_positive)
-        return estimator._rows(function, X, output=output, **options)
+        return self._rows(self._combined(found), X, output=output, **options)
 
     def _check_linear(self) -> None:
         """Raise ValueError for functions of periodic columns."""
-        basis = cast(Any, self).fitted().basis_
+        basis = self.fitted().basis_
         if basis.periodic or any(isinstance(part.kernel, Periodic) for part in at_landmarks(basis)):
             raise ValueError("angles have no mean to forecast: fit their cosines and sines, without periods")
 
@@ -211,6 +209,10 @@ class Dynamics:
         coefficients, means = self.coefficients_[:, functions].real @ weights[1:], -weights[0]
         if self.moments_.operator.center:
             means = means + self.moments_.mean("first") @ coefficients
+        return self._combined(coefficients, means)
+
+    def _combined(self, coefficients: Any, means: Any = None) -> SpanValues:
+        """Return combinations of the basis functions, less their means, as a function of rows."""
         basis, coefficients = self.basis_.condensed(coefficients)
         device = chosen_device(self.device)
         return SpanValues(basis, coefficients, means, device=device, preparation=self.preparation_)
@@ -218,28 +220,26 @@ class Dynamics:
     @reads
     def _opened(self, X: Any) -> Source:
         """The prepared rows of X that have a future."""
-        rows: Rows = cast(Any, self)._as_fitted(X)
-        source = open_data(self.moments_.operator.scoring, rows, weight=None)
+        source = open_data(self.moments_.operator.scoring, self._as_fitted(X), weight=None)
         return source.with_preparation(mean=self.preparation_.mean, scale=self.preparation_.scale)
 
     def _transfer(self, attribute: str) -> Moments:
         """The moments of a transfer operator. Raises AttributeError for those of others."""
-        moments = cast(Any, self).fitted().moments_
+        moments = self.fitted().moments_
         if moments.operator.lag is None:
             raise AttributeError(f"{attribute} is of a fitted Transfer operator")
-        return moments  # type: ignore[no-any-return]
+        return moments
 
     def _matrices(self) -> LagMatrices:
-        return LagMatrices.of(
-            self.moments_, self.coefficients_, getattr(self, "right_coefficients_", self.coefficients_)
-        )
+        right = getattr(self, "right_coefficients_", self.coefficients_)
+        return LagMatrices.of(self.moments_, self.coefficients_, right)
 
     def _square_matrices(self) -> LagMatrices:
         """The operator between the left functions.
 
         Raises ValueError for other operators, and where the right functions are of a basis of their own.
         """
-        moments = cast(Any, self).fitted().moments_
+        moments = self.fitted().moments_
         if moments.operator.lag is None or moments.right_basis is not None:
             raise ValueError(f"this takes a fit of Transfer(lag) with one basis, got one of {moments.operator!r}")
         return LagMatrices.of(moments, self.coefficients_)

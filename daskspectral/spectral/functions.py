@@ -22,7 +22,7 @@ from daskspectral.engine.memory import chosen_device, device_here
 from daskspectral.estimators.base import MeasuredEstimator
 from daskspectral.estimators.reading import LABELS, reads
 from daskspectral.estimators.records import provenance, remembered
-from daskspectral.estimators.transformer import Transformer, framed
+from daskspectral.estimators.transformer import framed
 from daskspectral.moments import Moments
 from daskspectral.moments.lattice import on_lattice
 from daskspectral.moments.pairwise import SUMS
@@ -34,7 +34,6 @@ from daskspectral.passes.apply import Result, RowFunction, labelled_rows
 from daskspectral.passes.functions import FittedValues, SpanValues
 from daskspectral.passes.parameters import checked_operator, is_share
 from daskspectral.passes.score import measure_score
-from daskspectral.solve import Solver
 from daskspectral.solve.whitening import solving_on
 from daskspectral.solvers import Penalised, solving
 from daskspectral.spectral.committors import FirstPassage
@@ -94,7 +93,7 @@ class _Reconstruction:
         return found
 
 
-class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
+class SpectralFunctions(Dynamics, Passages):
     """The functions of a solution, which `moments_` and the attributes of the operator's solver hold."""
 
     expects: ClassVar = {**MeasuredEstimator.expects, "sets_": MetastableSets, "passage_": FirstPassage}
@@ -180,12 +179,6 @@ class SpectralFunctions(Dynamics, Passages, Transformer, MeasuredEstimator):
         phases = np.divide(nearest.conj(), np.abs(nearest), out=np.ones_like(nearest), where=nearest != 0)
         for name in self.solver_.functions:
             setattr(self, name, getattr(self, name) * phases)
-
-    @property
-    def solver_(self) -> Solver:
-        """The solver of the fitted operator; it decides which attributes there are."""
-        found: Solver = self.fitted().moments_.operator.solver
-        return found
 
     @framed
     def transform(self, X: Any, **options: Any) -> Any:

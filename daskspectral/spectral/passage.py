@@ -17,7 +17,9 @@ from daskspectral.data.stopped import open_stopped
 from daskspectral.engine.memory import chosen_device
 from daskspectral.engine.sampling import draw_rows, take_rows
 from daskspectral.errors import TrustWarning, warn_user
+from daskspectral.estimators.base import MeasuredEstimator
 from daskspectral.estimators.reading import reads
+from daskspectral.estimators.transformer import Transformer
 from daskspectral.moments import Moments
 from daskspectral.moments.intervals import jackknife_ends
 from daskspectral.operators.lags import lag_of
@@ -36,13 +38,9 @@ SAMPLED = 5000  # rows, on which the excess of a committor is measured
 LARGE_EXCESS = 0.1
 
 
-class Passages:
+class Passages(Transformer, MeasuredEstimator):
     """The part of a spectral decomposition that asks where a process goes first, and when."""
 
-    moments_: Moments
-    preparation_: Any
-    basis_: Any
-    device: str
     passage_: FirstPassage
 
     @reads
@@ -66,7 +64,7 @@ class Passages:
         ValueError for sets that share rows, for a set without rows, and for other operators; TypeError for labels or
         edges where the other is wanted, and for dask arrays.
         """
-        model, both = cast(Any, self).fitted(), b is not None
+        model, both = cast(Any, self.fitted()), b is not None
         operator, sets = self.moments_.operator, (a, b) if both else (a,)
         cut = resolve_cut(solving(model.solver).rtol, self.moments_.dtype)
         if as_lattice(self.basis_) is not None:
@@ -142,7 +140,7 @@ class Passages:
             basis, coefficients, known.factor, highest, device=device, preparation=self.preparation_
         )
         output = Result(name, (3,), ("part",), {"part": PARTS})
-        return cast(Any, self)._rows(function, X, output=output, **options)
+        return self._rows(function, X, output=output, **options)
 
     def _measured(self, source: Any, operator: Any, discretisation: Discretisation) -> Moments:
         asked = checked_folds(cast(Any, self).folds)
