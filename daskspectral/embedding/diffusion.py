@@ -31,7 +31,7 @@ from daskspectral.embedding.fitting import UncoveredError, positive
 from daskspectral.embedding.points import check_masses, points_in_memory
 from daskspectral.embedding.summary import kernel_matrix
 from daskspectral.engine import Run, plan_rows
-from daskspectral.engine.memory import Buffers, check_memory, local_threads, predict_memory
+from daskspectral.engine.memory import check_memory, local_threads, predict_memory
 from daskspectral.errors import RankWarning, warn_user
 from daskspectral.estimators.reading import reads
 from daskspectral.estimators.summary import values_columns
@@ -255,8 +255,7 @@ class DiffusionMap(Transformer):
         wanted = self._wanted_landmarks(Gaussian(1.0))
         given = given_points(wanted, source)
         p = int(wanted.count) if given is None else len(given)
-        buffers = Buffers(rows=2048)
-        check_memory(predict_memory(p, source.dimension, buffers, threads=local_threads(), live=8, sums=1))
+        check_memory(predict_memory(p, source.dimension, 2048, threads=local_threads(), live=8))
 
     def told(self) -> dict[str, Any]:
         """The parts of a `Summary`."""

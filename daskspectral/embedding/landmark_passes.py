@@ -19,7 +19,7 @@ from daskspectral.embedding.extension import COVERED, Extension
 from daskspectral.embedding.problems import Frame, Largest, Prove, Pull, Sum
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
-from daskspectral.engine.memory import Buffers, check_memory, local_threads, predict_memory
+from daskspectral.engine.memory import check_memory, local_threads, predict_memory
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
 from daskspectral.moments import DENSE_ROWS
@@ -168,8 +168,7 @@ def plan_embedding(source: Source, p: int, device: str = "cpu") -> Plan:
     plan, threads = plan_rows(source, flops_of(source, p), device=device), local_threads()
     live = 1 + plan.live(1 + math.ceil(threads / plan.epoch))
     rows = DENSE_ROWS if device == "cpu" else ACCELERATOR_ROWS
-    buffers = Buffers(rows, arrays=4, device=device)
-    check_memory(predict_memory(p, source.dimension, buffers, threads=threads, live=live, sums=1))
+    check_memory(predict_memory(p, source.dimension, rows, threads=threads, live=live, arrays=4, device=device))
     return plan
 
 

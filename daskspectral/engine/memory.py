@@ -112,39 +112,38 @@ class Memory:
         )
 
 
-@dataclass(frozen=True)
-class Buffers:
-    """What one thread evaluates at once: blocks of so many `rows`, in so many `arrays` (p, rows), on a `device`.
-
-    `chunk_bytes` is the decoded size of what is read at once; there are no more rows than `task_rows` in a task.
-    """
-
-    rows: int
-    dtype: str = "float64"
-    arrays: int = 3
-    chunk_bytes: int = 0
-    device: str = "cpu"
-    task_rows: int = sys.maxsize
-
-
 def predict_memory(
-    p: int, d: int, buffers: Buffers, *, threads: int, live: int, sums: int = 2, groups: int = 1, kept: int = 0
+    p: int,
+    d: int,
+    rows: int,
+    *,
+    threads: int,
+    live: int,
+    sums: int = 1,
+    groups: int = 1,
+    kept: int = 0,
+    arrays: int = 3,
+    dtype: str = "float64",
+    device: str = "cpu",
+    chunk_bytes: int = 0,
+    task_rows: int = sys.maxsize,
 ) -> Memory:
     """The peak memory of one pass with p functions of d variables, and of its solution.
 
+    A thread evaluates blocks of so many `rows` at once, in so many `arrays` (p, rows) of a `dtype` on a `device`.
+    `chunk_bytes` is the decoded size of what is read at once; there are no more rows than `task_rows` in a task.
     `sums` is the number of (p, p) results of a task for each of `groups` groups of rows, `live` the number of groups'
     results that wait to be added, `kept` the number of groups that are kept apart while solving. The buffers of an
     accelerator lie there.
     """
-    rows, square = min(buffers.rows, -(-buffers.task_rows // groups)), 8 * p * p
-    accelerated = buffers.device != "cpu"
-    block = buffers.arrays * p * rows * np.dtype(buffers.dtype).itemsize
+    rows, square, accelerated = min(rows, -(-task_rows // groups)), 8 * p * p, device != "cpu"
+    block = arrays * p * rows * np.dtype(dtype).itemsize
     points = 3 * rows * (d + 2) * 8  # as read, prepared, and with a product
     there = threads * (block + points + square * (sums * groups + 2)) if accelerated else 0
     block = points if accelerated else block + points
-    reading = 5 * buffers.chunk_bytes // 2  # compressed, decoded, and in place
+    reading = 5 * chunk_bytes // 2  # compressed, decoded, and in place
     if groups > 1:  # rows wait until there is a block of their group
-        reading += min(groups * rows, buffers.task_rows) * (d + 2) * 8
+        reading += min(groups * rows, task_rows) * (d + 2) * 8
     return Memory(
         now=resident(),
         tasks=threads * (block + square * (sums * groups + 2) + reading),
@@ -152,7 +151,7 @@ def predict_memory(
         solver=square * (sums * (1 + kept) + 10),
         threads=threads,
         there=there,
-        device=buffers.device,
+        device=device,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -22,19 +21,17 @@ TASK_ROWS = 1 << 14  # several blocks at least, where there are rows enough: a p
 ACCELERATION = 100  # times the operations of a task on the CPU: of some tenths of a second on an accelerator
 TASK_BYTES = 1 << 28  # rows of one task are never more than this as float64, for arrays that come as blocks
 EPOCH = 16
-SPLIT_EVERY = 2  # of 16 results at most five wait at the same time; with 8, up to nine
 
 
 @dataclass(frozen=True)
 class Plan:
     """Ranges (start, stop) of rows in order, one a task; epochs of `epoch` ranges are summed one after the other.
 
-    Within an epoch, results are added `split_every` at a time.
+    Within an epoch, results are added two at a time: of 16 at most five wait, with 8 up to nine.
     """
 
     ranges: tuple[tuple[int, int], ...]
     epoch: int = EPOCH
-    split_every: int = SPLIT_EVERY
 
     @property
     def epochs(self) -> list[range]:
@@ -49,9 +46,8 @@ class Plan:
         """
         waiting = 0
         for epoch in self.epochs[:in_flight]:
-            levels = math.ceil(math.log(len(epoch), self.split_every) - 1e-9)
-            waiting += size(epoch)
-            waiting += (self.split_every - 1) * sum(size(epoch[: self.split_every**i]) for i in range(levels))
+            levels = (len(epoch) - 1).bit_length()
+            waiting += size(epoch) + sum(size(epoch[: 2**i]) for i in range(levels))
         return waiting
 
 
@@ -90,7 +86,7 @@ def plan_run(
         cuts = np.linspace(start, stop, pieces + 1).astype(np.int64).tolist()
         ranges.extend(pairwise(cuts))
         start = stop
-    return Plan(tuple(r for r in ranges if r[0] < r[1]), EPOCH, SPLIT_EVERY)
+    return Plan(tuple(r for r in ranges if r[0] < r[1]))
 
 
 def plan_rows(

@@ -246,9 +246,9 @@ class Run:
         level, keys = 0, [(tasks, i) for i in epoch]
         while len(keys) > 1:
             above: list[Any] = []
-            for j in range(0, len(keys), self.plan.split_every):
+            for j in range(0, len(keys), 2):
                 above.append((f"tree-{token}", epoch.start, level, j))
-                graph[above[-1]] = (reduce, add, keys[j : j + self.plan.split_every])
+                graph[above[-1]] = (reduce, add, keys[j : j + 2])
             keys, level = above, level + 1
         return keys
 

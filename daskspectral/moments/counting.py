@@ -162,7 +162,7 @@ class RunSums:
             self._sums[4] += ((both - means[:, None]) ** 2).sum(axis=(0, 1))
 
 
-@np.errstate(over="ignore", invalid="ignore")
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def order_of(moments: Moments) -> float:
     """Variance between runs of rows over the variance within, about 1 where the order of the rows means nothing.
 
@@ -173,13 +173,10 @@ def order_of(moments: Moments) -> float:
     if moments.order is None:
         return math.nan
     rows, runs, total, of_runs, inside = moments.order
-    within = np.where(_varies(inside, of_runs), inside, 0.0)
-    return _mean(_variance_ratio(of_runs - total**2 / rows, runs, within, rows))
-
-
-def _varies(inside: Array, of_runs: Array) -> NDArray[np.bool_]:
-    """Which columns vary within runs by more than the rounding of a constant."""
-    return np.asarray(inside > ROUNDING**2 * (inside + of_runs))
+    varies = inside > ROUNDING**2 * (inside + of_runs)  # within runs, by more than the rounding of a constant
+    ratios = (of_runs - total**2 / rows) / (runs - 1) / (inside / (rows - runs))
+    known = varies & (runs > 1) & (rows > runs) & np.isfinite(ratios)
+    return float(ratios[known].mean()) if known.any() else math.nan
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -191,8 +188,7 @@ def spreads_of(moments: Moments) -> dict[int, float]:
     if moments.order is None:
         return {}
     rows, _, total, of_runs, inside = moments.order
-    squares = inside + of_runs
-    columns = Runs.of(moments.basis, int(rows[0])).columns
+    squares, columns = inside + of_runs, columns_of_order(moments.basis.dimension)
     spread = np.sqrt(np.maximum(squares - total**2 / rows, 0) / rows)
     usable = np.isfinite(spread) & (spread > ROUNDING * np.sqrt(squares / rows))
     m = len(columns)
@@ -226,15 +222,3 @@ def correlation_time(moments: Moments) -> float:
         return 1.0
     within = order_of(moments)
     return max(1.0, within) if math.isfinite(within) else 1.0
-
-
-def _variance_ratio(between: Array, groups: Array, within: Array, rows: Array) -> Array:
-    """F of an analysis of variance, by column; NaN for constant columns and for too few groups."""
-    usable = (groups > 1) & (rows > groups) & (within > 0) & np.isfinite(between) & np.isfinite(within)
-    above = np.divide(between, groups - 1, out=np.full_like(between, np.nan), where=usable)
-    return np.divide(above, within / np.maximum(rows - groups, 1), out=np.full_like(above, np.nan), where=usable)
-
-
-def _mean(values: Array) -> float:
-    finite = values[np.isfinite(values)]
-    return float(finite.mean()) if len(finite) else math.nan

@@ -49,26 +49,24 @@ class Patterns:
         """The points (n, d) that these values (n, k) of the functions tell of."""
         return np.asarray((self.mean + (values - self.offset) @ self.maps).real)
 
-    def in_columns(self, width: int, columns: tuple[int, ...] | None, shift: Any, scale: Any) -> Patterns:
+    def in_columns(
+        self, width: int, columns: tuple[int, ...] | None, shift: Any, scale: Any, units: Any = 1.0
+    ) -> Patterns:
         """The same for the raw columns of X, of which there are `width`; 0 in those that were left out.
 
-        The points are (x - shift) / scale of the `columns`; None for all of them, and for columns as they are.
+        The points are (x - shift) / scale of the `columns`; None for all of them, and for columns as they are. The
+        columns of X are multiplied by `units` (width,).
         """
         shift, scale = 0.0 if shift is None else shift, 1.0 if scale is None else scale
 
         def raw(values: Any) -> Any:
             found = np.zeros((*values.shape[:-1], width), values.dtype)
             found[..., slice(None) if columns is None else list(columns)] = values
-            return found
+            return found * units
 
-        mean = raw(self.mean * scale + shift)
-        maps, single, total = raw(self.maps * scale), raw(self.single * scale), raw(self.total * scale**2)
-        return replace(self, mean=mean, maps=maps, single=single, total=total)
-
-    def times(self, factors: Any) -> Patterns:
-        """The same for columns in other units, multiplied by these factors (d,)."""
-        maps, single, total = self.maps * factors, self.single * factors, self.total * factors**2
-        return replace(self, mean=self.mean * factors, maps=maps, single=single, total=total)
+        total = raw(self.total * scale**2) * units
+        maps, single = raw(self.maps * scale), raw(self.single * scale)
+        return replace(self, mean=raw(self.mean * scale + shift), maps=maps, single=single, total=total)
 
 
 class MissingSumsError(ValueError, AttributeError):

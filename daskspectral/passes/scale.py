@@ -30,8 +30,8 @@ BEYOND = 0.25  # of the width between quantiles, by which a range that is cut go
 class Spread:
     """The weight of rows, the mean (m,) of their columns, the norms of these about it, and sums of squared residuals.
 
-    The weight is (m,) where entries are missing. A norm is the root of a sum of squares, which may leave the range of
-    numbers. The norm of a constant column is 0.
+    The weight is (m,) where entries are missing, else (1,). A norm is the root of a sum of squares, which may leave the
+    range of numbers. The norm of a constant column is 0.
     Squares about the mean add by the formula of Chan, Golub and LeVeque (1983), which loses no digits to a large mean.
     """
 
@@ -51,23 +51,21 @@ class Spread:
         )
 
     @classmethod
-    def of(cls, x: Array, weights: Array | None, predicted: Array | None = None) -> Spread:
-        """The spread of rows x (c, m) about their mean and about a prediction, if there is one, with weights (c,)."""
-        w = np.ones(len(x)) if weights is None else np.asarray(weights, dtype=float)
-        total = float(w.sum())
-        mean = x[0] + (w @ (x - x[0]) / total if total else np.zeros(x.shape[1]))  # exact for a constant column
-        residuals = np.zeros_like(mean) if predicted is None else w @ (x - predicted) ** 2
-        return cls(total, mean, _norms(x - mean, w[:, None]), residuals)
+    def of(cls, x: Array, weights: Array | None, predicted: Array | None = None, *, gaps: bool = False) -> Spread:
+        """The spread of rows x (c, m) about their mean and about a prediction, if there is one, with weights (c,).
 
-    @classmethod
-    def of_present(cls, x: Array, weights: Array | None) -> Spread:
-        """The spread of what is present of each column of rows x (c, m), NaN where it is missing."""
-        present = ~np.isnan(x)
-        w = present * (1.0 if weights is None else np.asarray(weights, dtype=float)[:, None])
-        x, total = np.nan_to_num(x), w.sum(axis=0)
-        first = np.take_along_axis(x, present.argmax(axis=0)[None], axis=0)[0]
-        mean = first + (w * (x - first)).sum(axis=0) / np.where(total, total, 1.0)
-        return cls(total, mean, _norms(x - mean, w), np.zeros_like(mean))
+        With `gaps` it is of what is present of each column, NaN where it is missing.
+        """
+        w = np.ones((len(x), 1)) if weights is None else np.asarray(weights, dtype=float)[:, None]
+        first = x[0]
+        if gaps:
+            present = ~np.isnan(x)
+            first = np.take_along_axis(x, present.argmax(axis=0)[None], axis=0)[0]
+            w, x, first = w * present, np.nan_to_num(x), np.nan_to_num(first)
+        total = w.sum(axis=0)
+        mean = first + np.einsum("cm,cm->m", np.broadcast_to(w, x.shape), x - first) / np.where(total, total, 1.0)
+        residuals = np.zeros_like(mean) if predicted is None else (w * (x - predicted) ** 2).sum(axis=0)
+        return cls(total, mean, _norms(x - mean, w), residuals)
 
     @property
     def squares(self) -> Array:
@@ -105,8 +103,8 @@ class Added:
 
 def _spreads(views: tuple[str, ...], gaps: bool, batch: Mapping[str, Array]) -> dict[str, Spread]:
     """The spreads of the columns of some views."""
-    of = Spread.of_present if gaps else Spread.of
-    return {view: of(np.asarray(batch[view], dtype=float), batch.get("weight")) for view in views}
+    weights = batch.get("weight")
+    return {view: Spread.of(np.asarray(batch[view], dtype=float), weights, gaps=gaps) for view in views}
 
 
 def standardized(source: Source) -> Source:

@@ -20,7 +20,6 @@ from daskspectral.devices import ACCELERATOR_ROWS, least_rows
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import (
-    Buffers,
     Memory,
     check_memory,
     local_threads,
@@ -210,12 +209,17 @@ def plan_sums(
         memory = predict_memory(
             p,
             source.dimension,
-            Buffers(block, dtype, arrays, read, device, longest),
+            block,
             threads=threads,
             live=live,
             sums=len(operator.forms.keys() | ({"right_gram"} if right is not None else set())) + pairs,
             groups=most,
             kept=kept,
+            arrays=arrays,
+            dtype=dtype,
+            device=device,
+            chunk_bytes=read,
+            task_rows=longest,
         )
     memory = released(replace(memory, choosing=choosing))
     check_memory(memory)

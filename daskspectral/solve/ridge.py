@@ -66,35 +66,28 @@ class Part:
     """The sums of one fold: form (p, p), target (p, m) and squares (m,).
 
     With an intercept they are of values about the mean over all rows; `own` are the sums of functions and of such
-    values over the fold, `functions` (p,) the means over all rows.
+    values over the fold, `functions` (p,) the means over all rows. Without one these are 0.
     """
 
     form: Array
     target: Array
     squares: Array
-    own: Level | None = None
-    functions: Array | None = None
+    own: Level
+    functions: Array
 
     def turned(self, s: Array) -> Part:
         """Return the sums of combinations s (p, r) of the functions."""
-        form, target = symmetric_part(s.T @ self.form @ s), s.T @ self.target
-        if self.own is None or self.functions is None:
-            return Part(form, target, self.squares)
-        own = replace(self.own, functions=s.T @ self.own.functions)
-        return Part(form, target, self.squares, own, s.T @ self.functions)
+        form, own = symmetric_part(s.T @ self.form @ s), replace(self.own, functions=s.T @ self.own.functions)
+        return replace(self, form=form, target=s.T @ self.target, own=own, functions=s.T @ self.functions)
 
     def left_out(self, share: float) -> Part:
         """Return the sums of values about the mean over the other folds; `share` is the weight of this one."""
-        if self.own is None:
-            return self
         level = self.own.values / (share - 1)
         squares = self.squares - 2 * level * self.own.values + share * level**2
-        return Part(self.form, self.target - np.outer(self.own.functions, level), squares)
+        return replace(self, target=self.target - np.outer(self.own.functions, level), squares=squares)
 
     def beside(self, share: float) -> Array:
         """Return what the other folds add to the target over all rows (p, m), of values about their mean."""
-        if self.own is None or self.functions is None:
-            return -self.target
         shift = np.outer(self.functions - self.own.functions, self.own.values) / (1 - share)
         return np.asarray(shift - self.target)
 
@@ -137,7 +130,8 @@ class Observed:
         assert folds is not None
         form, target, squares = folds.of(fold)
         if level is None or folds.functions is None or folds.values is None or folds.weights is None:
-            return Part(form, target, squares)
+            nothing = Level(np.zeros(len(target)), np.zeros(len(squares)))
+            return Part(form, target, squares, nothing, nothing.functions)
         functions, values, weight = (folds.unit * sums[fold] for sums in (folds.functions, folds.values, folds.weights))
         return Part(
             form,

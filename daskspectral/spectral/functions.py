@@ -34,6 +34,7 @@ from daskspectral.passes.apply import Result, RowFunction, labelled_rows
 from daskspectral.passes.functions import FittedValues, SpanValues
 from daskspectral.passes.parameters import checked_operator, is_share
 from daskspectral.passes.score import measure_score
+from daskspectral.solve import Solver
 from daskspectral.solve.whitening import solving_on
 from daskspectral.solvers import Penalised, solving
 from daskspectral.spectral.committors import FirstPassage
@@ -62,20 +63,18 @@ SPECTRUM = (
 )
 
 
-def _shows(attribute: str) -> Callable[[Any], bool]:
-    """A check for `available_if`: whether the operator's solver gives the attribute."""
+def _solved_by(check: Callable[[Solver], bool]) -> Callable[[Any], Any]:
+    """Make a method available if a check holds for the operator's solver."""
 
-    def check(estimator: SpectralFunctions) -> bool:
+    def holds(estimator: SpectralFunctions) -> bool:
         operator = vars(estimator).get("moments_", estimator).operator
-        return isinstance(operator, Operator) and attribute in operator.solver.attributes
+        return isinstance(operator, Operator) and check(operator.solver)
 
-    return check
+    found: Callable[[Any], Any] = available_if(holds)
+    return found
 
 
-def _principal(estimator: SpectralFunctions) -> bool:
-    """Whether the functions are principal components."""
-    operator = vars(estimator).get("moments_", estimator).operator
-    return isinstance(operator, Operator) and operator.solver.by_norm
+_of_components = _solved_by(lambda solver: solver.by_norm)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,8 +215,7 @@ class SpectralFunctions(Dynamics, Passages):
         """
         found = patterns_of(self.fitted().moments_, self.coefficients_)
         own = self.preparation_
-        found = found.in_columns(self.n_features_in_, own.columns, own.mean, own.scale)
-        return found.times(units_of_columns(self))
+        return found.in_columns(self.n_features_in_, own.columns, own.mean, own.scale, units_of_columns(self))
 
     @property
     def pattern_errors_(self) -> Array:
@@ -238,7 +236,7 @@ class SpectralFunctions(Dynamics, Passages):
         """
         return self.patterns_.explained
 
-    @available_if(_principal)  # type: ignore[untyped-decorator]
+    @_of_components
     def rotated(self, count: int) -> Self:
         """The leading principal components turned so that each pattern is large in few places (varimax, Kaiser 1958).
 
@@ -254,7 +252,7 @@ class SpectralFunctions(Dynamics, Passages):
         found: Self = rotated(self, count)
         return found
 
-    @available_if(_principal)  # type: ignore[untyped-decorator]
+    @_of_components
     @reads
     def significance(self, X: Any, *, surrogates: int = 200, random_state: Any = None) -> Significance:
         """How many principal components of rows X in the order of time rise above red noise (rule N).
@@ -269,7 +267,7 @@ class SpectralFunctions(Dynamics, Passages):
         check_integer("surrogates", surrogates)
         return significance(self, self.fitted()._as_fitted(X), surrogates, random_state)
 
-    @available_if(_principal)  # type: ignore[untyped-decorator]
+    @_of_components
     def hilbert(self, X: Any, count: int | None = None) -> xr.Dataset:
         """Complex principal components of rows X in the order of time, which tell what propagates (Hilbert EOFs).
 
@@ -348,13 +346,13 @@ class SpectralFunctions(Dynamics, Passages):
 
         return xr.Dataset(fields, attrs=self.layout_.attrs)
 
-    @available_if(_shows("right_coefficients_"))  # type: ignore[untyped-decorator]
+    @_solved_by(lambda solver: "right_coefficients_" in solver.attributes)
     def transform_right(self, X: Any, **options: Any) -> Any:
         """The right singular functions at the rows of X (for Cross, of y), (n, k); options as in `transform`."""
         check_is_fitted(self)
         return self._functions("right_", self.right_coefficients_, X, **options)
 
-    @available_if(_shows("left_coefficients_"))  # type: ignore[untyped-decorator]
+    @_solved_by(lambda solver: "left_coefficients_" in solver.attributes)
     def transform_left(self, X: Any, **options: Any) -> Any:
         """The eigenfunctions of the adjoint at the rows of X, (n, k); options as in `transform`."""
         check_is_fitted(self)

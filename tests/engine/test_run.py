@@ -58,7 +58,7 @@ def small_plan(source: Source) -> Plan:
     """Many small ranges, in several epochs with trees of several levels."""
     flops = planning.TASK_FLOPS / 100
     plan = plan_run(source.edges, flops_per_row=flops, row_bytes=16, splittable=not source.dask_fields)
-    return replace(plan, epoch=7, split_every=2)
+    return replace(plan, epoch=7)
 
 
 def run_of(x: Any, dropped: Any = None, **fields: Any) -> Run:
