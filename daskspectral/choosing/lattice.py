@@ -17,7 +17,7 @@ from daskspectral.data.source import Source
 from daskspectral.errors import TrustWarning, column_name, warn_user
 from daskspectral.modes import nufft
 from daskspectral.modes.sums import best_method
-from daskspectral.moments.modes import weights_of
+from daskspectral.moments.measure import weights_of
 from daskspectral.operators import Operator
 from daskspectral.passes.scale import Extent, extent_of
 

@@ -24,7 +24,7 @@ from daskspectral.data.rows import Rows, StackedLabels
 from daskspectral.data.source import is_several
 from daskspectral.errors import InvalidRowError, columns_named, warn_user
 from daskspectral.estimators.records import remembered
-from daskspectral.passes.anomalies import with_baseline
+from daskspectral.passes.scale import with_baseline
 from daskspectral.validation import loaded
 
 Call = TypeVar("Call", bound=Callable[..., Any])

@@ -18,7 +18,7 @@ from daskspectral.basis import Basis
 from daskspectral.estimators.records import WARNINGS
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
-from daskspectral.moments.modes import outside_rows
+from daskspectral.moments.lattice import outside_rows
 from daskspectral.passes.selection import shortened
 
 MEANINGS = {

@@ -32,10 +32,10 @@ from daskspectral.passes.apply import Result
 from daskspectral.passes.folds import FoldRequest, checked_folds
 from daskspectral.passes.functions import EquivariantValues, SpanLeverage, SpanValues
 from daskspectral.passes.parameters import sobolev_order
+from daskspectral.passes.scale import levelled
 from daskspectral.passes.session import Session, Training
 from daskspectral.passes.sums import Discretisation
 from daskspectral.passes.support import Coverage, Support
-from daskspectral.passes.targets import levelled
 
 Array = NDArray[np.floating[Any]]
 

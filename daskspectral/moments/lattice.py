@@ -24,7 +24,7 @@ from daskspectral.basis.lattice import SpanBasis, WeighedLattice
 from daskspectral.kernels import Kernel
 from daskspectral.modes.matrices import form_matrix, functional_vector, pairing_terms_of, terms_of
 from daskspectral.moments.counting import counted_rows
-from daskspectral.moments.modes import MODES, outside_rows, weights_of
+from daskspectral.moments.measure import MODES, weights_of
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import PRECISION
 from daskspectral.moments.solution import solve_moments
@@ -56,6 +56,11 @@ def lattice_of(moments: Moments) -> FourierLattice:
     found = as_lattice(moments.basis)
     assert found is not None
     return found
+
+
+def outside_rows(moments: Moments) -> int:
+    """How many rows lie outside the box of the lattice, and count as absent."""
+    return moments.rows - moments.count - moments.skipped if on_lattice(moments) else 0
 
 
 def expanded(lattice: FourierLattice, operator: Operator, arrays: Arrays) -> dict[str, Array]:

@@ -15,12 +15,11 @@ from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Linear, Periodic
 from daskspectral.moments.counting import advise_weights
 from daskspectral.moments.intervals import NEGLIGIBLE, errors_of, held_out_by_folds, lowered, trusted_by
-from daskspectral.moments.lags import CONSTANT, LagMatrices, is_lagged, resolved
+from daskspectral.moments.lags import CONSTANT, LagMatrices, Starts, is_lagged, resolved, starts_of
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.pairwise import SQUARES, SUMS
 from daskspectral.moments.problem import Posed, checked_means, relation_of
 from daskspectral.moments.sample import graph_size
-from daskspectral.moments.starts import Starts, starts_of
 from daskspectral.moments.trust import SLOWER, Solved, advise_clipped, advise_manifold, advise_rank, maximised
 from daskspectral.operators import Operator
 from daskspectral.solve.neighbors import energy_ratios

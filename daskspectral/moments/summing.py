@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from daskspectral.basis import Arena
 from daskspectral.moments.counting import ORDER, Runs, RunSums
 from daskspectral.moments.folds import ALL, COUNT, FOLD, WEIGHT, Groups, mixed, name_in
-from daskspectral.moments.measure import NUMBER, UNFOLDED, Measure, numbered
-from daskspectral.moments.modes import ModeMeasure
+from daskspectral.moments.measure import NUMBER, UNFOLDED, Measure, ModeMeasure, numbered
 from daskspectral.moments.pairwise import SQUARES, SUMS, zero_filled
 from daskspectral.moments.sample import SAMPLE, Sample
 from daskspectral.operators import Operator

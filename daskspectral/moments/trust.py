@@ -22,9 +22,9 @@ from daskspectral.kernels import Linear, Periodic, RadialKernel
 from daskspectral.moments.counting import order_of, spreads_of, unlike_columns
 from daskspectral.moments.folds import copies_words
 from daskspectral.moments.intervals import NEGLIGIBLE, Errors, trusted_words
+from daskspectral.moments.lags import Starts
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import Posed
-from daskspectral.moments.starts import Starts
 from daskspectral.operators import Operator
 from daskspectral.operators.laplacian import OFF
 from daskspectral.solve import Solution

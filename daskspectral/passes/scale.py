@@ -1,4 +1,7 @@
-"""What a first pass tells of columns: mean and standard deviation, extremes, and a sample for quantiles."""
+"""What a first pass tells of columns: mean and standard deviation, extremes with quantiles, climatologies and trends.
+
+The origin and the unit of targets follow from the first of them.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.data.source import Source
+from daskspectral.data.anomalies import Baseline
+from daskspectral.data.batches import LARGEST
+from daskspectral.data.labelled import StackedRows
+from daskspectral.data.layout import Layout
+from daskspectral.data.rows import Rows
+from daskspectral.data.source import Source, open_source
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.sampling import take_rows
 from daskspectral.moments import NUMBER
+from daskspectral.operators.regression import Regression
 from daskspectral.operators.weights import check_total
 
 Array = NDArray[np.floating[Any]]
@@ -233,3 +242,92 @@ def extent_from(start: int, source: Source, rng: np.random.Generator) -> Extent 
     run = Run(source, plan_rows(source, 50.0 * source.row_bytes, start=start), description="ranges")
     found: Extent | None = run.reduce(Added(partial(_extents, np.unique(numbers)))).sums.get("extent")
     return found
+
+
+# -- the origin and the unit of targets, by which their sums keep digits -----------------------------------------------
+
+
+FIRST, SOUGHT = 1000, 8  # targets, which tell where all lie, and where such are sought that have weight
+OFFSET = 10.0  # standard deviations of their mean from 0
+GRID = 8.0  # standard deviations between origins, so that parts of the same data have the same
+LARGE = 1e60  # whose squares are far from overflow, and those of 1 over it from underflow
+
+
+def levelled(operator: Regression, source: Source, *, shifted: bool) -> Regression:
+    """Return the operator with the origin and the unit that the first 1000 targets ask for; nearly always 0 and 1.
+
+    Only functions that hold the constant can be `shifted`. Raises ValueError for targets whose squares overflow.
+    """
+    name = "y" if operator.values else "gradients"
+    first = _first(source, name)
+    largest = float(np.abs(first).max()) if first.size else 0.0
+    if not largest:
+        return operator
+    if largest > LARGEST:
+        raise ValueError(
+            f"{name} reaches {largest:.3g}, and its squares overflow: give it in another unit, below {LARGEST:g}"
+        )
+    unit = 1.0 if 1 / LARGE < largest < LARGE else float(2.0 ** np.round(np.log2(largest)))
+    origin: tuple[float, ...] = ()
+    if shifted and operator.values:
+        found = [_origin(column / unit) * unit for column in first.T]
+        origin = tuple(found) if any(found) else ()
+    spread = float(np.abs(first - np.asarray(origin or 0.0)).max())
+    if origin and spread and not 1 / LARGE < spread < LARGE:
+        unit = float(2.0 ** np.round(np.log2(spread)))
+    return replace(operator, origin=origin, unit=unit)
+
+
+def _first(source: Source, name: str) -> Array:
+    """The first finite targets (k, m) of positive weight, from one of a few places in the data."""
+    reader, weight = source.readers[name], source.readers.get("weight")
+    for start in np.linspace(0, max(0, source.n - FIRST), SOUGHT).astype(int).tolist():
+        stop = min(source.n, start + FIRST)
+        found = np.asarray(reader.read(start, stop), dtype=float).reshape(stop - start, -1)
+        usable = np.isfinite(found).all(axis=1)
+        if weight is not None:
+            usable &= np.asarray(weight.read(start, stop)) > 0
+        if usable.any():
+            break
+    return np.asarray(found[usable])
+
+
+def _origin(values: Array) -> float:
+    mean, spread = float(values.mean()), float(values.std())
+    if abs(mean) <= OFFSET * spread:
+        return 0.0
+    if spread <= 1e-15 * abs(mean):  # constant but for rounding
+        return mean
+    grid = 2.0 ** np.ceil(np.log2(GRID * spread))
+    return float(np.round(mean / grid) * grid)
+
+
+# -- what anomalies are deviations from: climatologies and trends of the columns ---------------------------------------
+
+
+def _baseline_sums(baseline: Baseline, design: Array, gaps: bool, batch: Mapping[str, Array]) -> dict[str, Array]:
+    return baseline.sums(batch["x"], design[batch[NUMBER]], gaps, batch.get("weight"))
+
+
+def with_baseline(stacked: StackedRows, rows: Rows, what: str, weight: Any, *, read: bool) -> Layout:
+    """Return the layout with the baseline of the anomalies that the rows ask for.
+
+    Means and trends are those of rows with these weights, (n,), None for equal ones. Unless `read`, only the times are
+    checked. Raises ValueError where times are missing or few and where a group of them has no weight, and
+    InvalidRowError for an invalid row (on_invalid="raise").
+    """
+    baseline = Baseline.of(stacked.rows, what, rows.anomaly, rows.detrend or 0)
+    if not read:
+        return stacked.layout
+    source = open_source(replace(rows, data=stacked.reader, fields=None), gaps=True, weight=weight)
+    run = Run(source, plan_rows(source, 50.0 * source.row_bytes), description="anomalies")
+    each = partial(_baseline_sums, baseline, baseline.design(stacked.rows, what), source.on_invalid == "pairwise")
+    tables = baseline.solved(run.reduce(Added(each)).sums)
+    absent = np.isnan(tables[0]).all(axis=1)
+    if absent.any() and source.on_invalid == "raise":
+        raise ValueError(
+            f"all rows of the {rows.anomaly or 'data'} {baseline.labels[int(absent.argmax())]} have the weight 0 in "
+            f"{what}: leave them out, or give some of them a weight"
+        )
+    climatology, trend = (source.preparation.inverse(table, source.n_features_in) for table in tables)
+    return replace(stacked.layout, baseline=replace(baseline, climatology=climatology, trend=trend))

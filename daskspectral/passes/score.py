@@ -21,9 +21,8 @@ from daskspectral.moments.solution import SpanScore, check_rows, score_span
 from daskspectral.operators.weights import check_total
 from daskspectral.passes.apply import RowFunction
 from daskspectral.passes.parameters import check_components, is_share
-from daskspectral.passes.scale import Added, Spread
+from daskspectral.passes.scale import Added, Spread, levelled
 from daskspectral.passes.sums import Discretisation, measure, plan_sums
-from daskspectral.passes.targets import levelled
 from daskspectral.solve import Solver
 
 Array = NDArray[np.floating[Any]]

@@ -35,7 +35,7 @@ from daskspectral.modes.sums import bytes_there, rows_at_once
 from daskspectral.moments import DENSE_ROWS, Measure, Moments
 from daskspectral.moments.counting import ORDER, Runs
 from daskspectral.moments.folds import Coincidence, FoldRule, Groups, gathered
-from daskspectral.moments.modes import ModeMeasure, Outside, weights_of
+from daskspectral.moments.measure import ModeMeasure, Outside, weights_of
 from daskspectral.moments.patterns import MEASURED
 from daskspectral.moments.sample import SAMPLE, reach_of, sample_size
 from daskspectral.moments.summing import SumTask

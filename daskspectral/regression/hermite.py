@@ -31,11 +31,10 @@ from daskspectral.operators.regression import Regression
 from daskspectral.passes.folds import FoldRequest, checked_folds
 from daskspectral.passes.functions import SpanValues
 from daskspectral.passes.parameters import check_fit
-from daskspectral.passes.scale import centered, standardized
+from daskspectral.passes.scale import centered, levelled, standardized
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import Session, Training
 from daskspectral.passes.sums import Discretisation, Outline
-from daskspectral.passes.targets import levelled
 from daskspectral.regression.choice import Terms, decide_regression
 from daskspectral.solve.ridge import resolve_ridge_cut
 from daskspectral.validation import NOT_NEGATIVE, check_number, check_option

@@ -18,9 +18,8 @@ from daskspectral.estimators.reading import reads
 from daskspectral.estimators.transformer import Transformer
 from daskspectral.kernels import Periodic
 from daskspectral.moments import Moments
-from daskspectral.moments.lags import ChapmanKolmogorov, LagMatrices, is_lagged
+from daskspectral.moments.lags import ChapmanKolmogorov, LagMatrices, both_ends, is_lagged, stationary
 from daskspectral.moments.patterns import patterns_of
-from daskspectral.moments.starts import both_ends, stationary
 from daskspectral.passes.apply import Result
 from daskspectral.passes.functions import SpanValues
 from daskspectral.passes.score import explained

@@ -40,6 +40,8 @@ from daskspectral.solvers import Penalised, solving
 from daskspectral.spectral.committors import FirstPassage
 from daskspectral.spectral.components import (
     Significance,
+    analytic_rows,
+    complex_components,
     components_of,
     linear_landmarks,
     pattern_errors,
@@ -47,7 +49,6 @@ from daskspectral.spectral.components import (
     significance,
 )
 from daskspectral.spectral.dynamics import DYNAMICS, Dynamics, dynamic_coordinates, dynamic_variables
-from daskspectral.spectral.hilbert import analytic_rows, complex_components
 from daskspectral.spectral.metastable import MetastableSets
 from daskspectral.spectral.passage import PARTS, Passages
 from daskspectral.spectral.summary import told

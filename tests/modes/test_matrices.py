@@ -14,7 +14,7 @@ from daskspectral.manifolds import Sphere
 from daskspectral.modes.matrices import form_matrix, terms_of, truncated
 from daskspectral.moments import Measure
 from daskspectral.moments.lattice import expanded
-from daskspectral.moments.modes import ModeMeasure, weights_of
+from daskspectral.moments.measure import ModeMeasure, weights_of
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators.regression import Regression
 from tests.modes.common import ERRORS, METHODS, direct, lattice_of, waves

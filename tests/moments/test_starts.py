@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import daskspectral as dsp
 from daskspectral.basis import CallableBasis
 from daskspectral.moments.folds import mixed
-from daskspectral.moments.starts import both_ends, starts_of
+from daskspectral.moments.lags import both_ends, starts_of
 from daskspectral.operators import Transfer
 from daskspectral.passes import sums
 from tests.common import doubtful
