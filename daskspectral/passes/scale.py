@@ -145,7 +145,7 @@ def standardized(source: Source) -> Source:
 
 
 PLACES, RUN = 3, 16  # of the rows that give a center, and rows at each
-FAR = 4.0  # times as far as the farthest of these rows from it
+AWAY = 4.0  # times as far as the farthest of these rows from it
 
 
 def centered(source: Source, views: Iterable[str]) -> tuple[Source, dict[str, Array]]:
@@ -176,7 +176,7 @@ def _center(values: Array) -> float:
     if not len(values):
         return 0.0
     median = values[(len(values) - 1) // 2]
-    return float(median) if abs(median) > FAR * max(values[-1] - median, median - values[0]) else 0.0
+    return float(median) if abs(median) > AWAY * max(values[-1] - median, median - values[0]) else 0.0
 
 
 @dataclass(frozen=True, eq=False)
