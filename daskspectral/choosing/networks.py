@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,43 +46,38 @@ class TrainingRows:
         return {name: values[chosen] for name, values in self.fields.items()}
 
 
-@dataclass(frozen=True, eq=False)
-class Rounds:
-    """Rows of a source, drawn anew in every round where it has more than `size`; none of the folds `reserved`."""
+def rounds_of(
+    source: Source, operator: Operator, size: int, seed: int, fold_rule: FoldRule | None, reserved: tuple[int, ...]
+) -> Callable[[int], TrainingRows]:
+    """Return what draws the rows of round 0, 1, ..., anew if the source has more than `size`; none of folds `reserved`.
 
-    source: Source
-    operator: Operator
-    size: int
-    seed: int
-    fold_rule: FoldRule | None
-    reserved: tuple[int, ...]
-    known: dict[int, TrainingRows] = field(default_factory=dict)
+    It raises ValueError if too few rows are left to train on.
+    """
+    known: dict[int, TrainingRows] = {}
 
-    def __call__(self, number: int) -> TrainingRows:
-        """The rows of a round. Raises ValueError where too few are left to train on."""
-        number = number if self.source.n > self.size else 0
-        if number not in self.known:
-            self.known.clear()
-            self.known[number] = self._drawn(number)
-        return self.known[number]
-
-    def _drawn(self, number: int) -> TrainingRows:
-        source = self.source
-        rng = np.random.default_rng([self.seed, 0, number])
-        numbers, fields = draw_fields(replace(source, progress=False), self.size, rng)
-        if self.fold_rule is not None:
-            kept = ~np.isin(self.fold_rule.of({**fields, NUMBER: numbers}), self.reserved)
+    def drawn(number: int) -> TrainingRows:
+        numbers, fields = draw_fields(replace(source, progress=False), size, np.random.default_rng([seed, 0, number]))
+        if fold_rule is not None:
+            kept = ~np.isin(fold_rule.of({**fields, NUMBER: numbers}), reserved)
             numbers, fields = numbers[kept], {name: values[kept] for name, values in fields.items()}
         fields.pop(FOLD, None)
         if len(numbers) < LEAST_ROWS:
             raise ValueError(
-                f"{len(numbers)} of {min(self.size, source.n)} rows are left to train a network on; {LEAST_ROWS} at "
-                "least are needed: "
-                "give more data, or more of it to the training (rows=)"
+                f"{len(numbers)} of {min(size, source.n)} rows are left to train a network on; {LEAST_ROWS} at least "
+                "are needed: give more data, or more of it to the training (rows=)"
             )
         fields |= {view: np.asarray(prepare(fields[view])) for view, prepare in source.preparations.items()}
-        self.operator.check_points(fields["x"])
+        operator.check_points(fields["x"])
         return TrainingRows(fields, mixed(numbers + 1) % HELD_OUT == 0)
+
+    def rows(number: int) -> TrainingRows:
+        number = number if source.n > size else 0
+        if number not in known:
+            known.clear()  # before others are drawn
+            known[number] = drawn(number)
+        return known[number]
+
+    return rows
 
 
 def differentiable_fields(sample: TrainingRows, source: Source, operator: Operator) -> dict[str, Array]:
@@ -94,29 +89,29 @@ def differentiable_fields(sample: TrainingRows, source: Source, operator: Operat
     return found if block.scale is None else {**found, "weight": block.scale**2}
 
 
-@dataclass(frozen=True, eq=False)
-class Judge:
-    """The held-out values of networks: solved on some of the rows that they see, judged on the rows held out."""
+def judging(
+    source: Source,
+    operator: Operator,
+    sample: TrainingRows,
+    count: int,
+    completed: tuple[Completed, Completed],
+    seed: int,
+) -> Callable[[Networks], Array]:
+    """Return what gives the held-out values (k,) of networks.
 
-    source: Source
-    operator: Operator
-    sample: TrainingRows
-    count: int
-    completed: tuple[Completed, Completed]
-    seed: int
+    They are solved on some of the rows that they see, and judged on rows held out.
+    """
+    rng = np.random.default_rng([seed, 2])
+    parts = [np.flatnonzero(sample.held == held) for held in (False, True)]
+    chosen = np.sort(np.concatenate([rng.permutation(part)[:JUDGED] for part in parts]))
+    pilot = Pilot(source, operator, sample.only(chosen), {}, sample.held[chosen].astype(np.int64), 2)
 
-    def __call__(self, networks: Networks) -> Array:
-        """The values (k,)."""
-        rng = np.random.default_rng([self.seed, 2])
-        parts = [np.flatnonzero(self.sample.held == held) for held in (False, True)]
-        chosen = np.sort(np.concatenate([rng.permutation(part)[:JUDGED] for part in parts]))
-        fold = self.sample.held[chosen].astype(np.int64)
-        pilot = Pilot(self.source, self.operator, self.sample.only(chosen), {}, fold, 2)
-        right = None if networks.right is None else self.completed[1](networks.right)
-        nothing = np.zeros(len(chosen), dtype=bool)
-        trial = pilot.trial(self.completed[0](networks.left), right, nothing, "float64")
-        split = (np.array([0]), np.array([1]))
-        return np.asarray(trial.judged([split], self.count, [1.0])[0][0])
+    def values(networks: Networks) -> Array:
+        right = None if networks.right is None else completed[1](networks.right)
+        trial = pilot.trial(completed[0](networks.left), right, np.zeros(len(chosen), dtype=bool), "float64")
+        return np.asarray(trial.judged([(np.array([0]), np.array([1]))], count, [1.0])[0][0])
+
+    return values
 
 
 def train(
@@ -163,7 +158,7 @@ def train(
         loss,
         outputs,
         lambda number: differentiable_fields(draw(number), source, judge),
-        Judge(source, judge, first, outputs, completed, seed),
+        judging(source, judge, first, outputs, completed, seed),
         seed,
         {
             view: networks.left.origin if networks.right is None or view != judge.right_view else networks.right.origin

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,15 +21,10 @@ Array = NDArray[Any]
 DRAWN_CHUNKS = 256  # that a draw of whole rows reads, however many there are
 
 
-@dataclass(frozen=True)
-class _Take:
+def _taken(names: tuple[str, ...], batch: Mapping[str, Array], state: Any = None) -> Array:
     """The row numbers and fields of the selected rows, side by side, flattened in this order."""
-
-    names: tuple[str, ...]
-
-    def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
-        fields = [np.asarray(batch[name], dtype=float).reshape(len(batch[NUMBER]), -1) for name in self.names]
-        return np.hstack([batch[NUMBER].astype(float)[:, None], *fields])
+    fields = [np.asarray(batch[name], dtype=float).reshape(len(batch[NUMBER]), -1) for name in names]
+    return np.hstack([batch[NUMBER].astype(float)[:, None], *fields])
 
 
 def scan(batches: Any, state: Any = None) -> dict[str, Array]:
@@ -80,7 +76,7 @@ def draw_fields(source: Source, size: int, rng: np.random.Generator) -> tuple[ND
     numbers = _spread(source, size, rng)
     shapes = {name: reader.shape[1:] for name, reader in source.readers.items()}
     borders = np.cumsum([1, *(math.prod(shape) for shape in shapes.values())])
-    taken = _mapped(source, _Take(tuple(shapes)), numbers, raw=True)
+    taken = _mapped(source, tuple(shapes), numbers, raw=True)
     taken = np.empty((0, borders[-1])) if taken is None else taken
     parts = np.split(taken, borders[:-1], axis=1)[1:]
     fields = {k: part.reshape(len(taken), *shapes[k]) for k, part in zip(shapes, parts, strict=True)}
@@ -109,17 +105,19 @@ def take_rows(
     With `raw` the points are as they are before preparation, (m, n_features_in), float64. With on_invalid="raise"
     raises InvalidRowError for the lowest invalid row of the whole source.
     """
-    taken = _mapped(source, _Take((view,)), numbers, raw, description)
+    taken = _mapped(source, (view,), numbers, raw, description)
     if taken is None:
         return np.empty(0, dtype=np.int64), np.empty((0, source.width(view) if raw else source.dimension_at(view)))
     return taken[:, 0].astype(np.int64), taken[:, 1:]
 
 
-def _mapped(source: Source, task: Any, numbers: Array, raw: bool, description: str = "sample") -> Array | None:
-    """What the task returns for the valid rows among these; InvalidRowError for the lowest of the whole source."""
+def _mapped(
+    source: Source, names: tuple[str, ...], numbers: Array, raw: bool, description: str = "sample"
+) -> Array | None:
+    """`_taken` of the valid rows among these; InvalidRowError for the lowest of the whole source."""
     run = Run(source, plan_of_rows(source, numbers), description=description)
     try:
-        return run.map(task, selected=numbers, raw=raw)
+        return run.map(partial(_taken, names), selected=numbers, raw=raw)
     except InvalidRowError:
         # a lower row that was not drawn may be invalid too, and the error names the lowest
         Run(source, plan_of_rows(source, None), description="scan").reduce(scan)

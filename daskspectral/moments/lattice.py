@@ -26,7 +26,7 @@ from daskspectral.modes.matrices import form_matrix, functional_vector, pairing_
 from daskspectral.moments.counting import counted_rows
 from daskspectral.moments.measure import MODES, weights_of
 from daskspectral.moments.moments import Moments
-from daskspectral.moments.problem import PRECISION
+from daskspectral.moments.problem import PRECISION, combined
 from daskspectral.moments.solution import solve_moments
 from daskspectral.operators import Operator
 from daskspectral.solve.pencil import CERTAIN, leading_by_cholesky, ritz_size, scale_of
@@ -115,17 +115,6 @@ class Weighed:
         squares = self.operator.slopes_squared(self.basis.dimension)
         return float(np.trace(energy)) if squares is None else squares * self.basis.slope_norm
 
-    def span(self, penalty: float | None, count: int, most: int = SPAN) -> tuple[Array, int]:
-        """The functions in which so many values are sought, and how many the rows see: all where nothing is penalised.
-
-        Raises ValueError where they are too many to be solved without a penalty.
-        """
-        size, ritz = self.basis.size, ritz_size(count)
-        if penalty is not None:
-            return self.leading(penalty, ritz, max(most, 2 * ritz))
-        check_cut_size(size)
-        return np.eye(size), size
-
     def leading(self, c: float, count: int, most: int) -> tuple[Array, int]:
         """An orthonormal basis of the leading functions of all rows, (p, r), the constant first; how many the rows see.
 
@@ -195,9 +184,7 @@ class Weighed:
         functions, operator = self.scale[:, None] * span, self.operator
 
         def few(sums: Arrays, _: float) -> dict[str, Array]:
-            found = expanded(self.basis.inner, operator, sums)
-            found |= {name: functions.T @ found[name] @ functions for name in operator.forms}
-            return found | {name: functions.T @ found[name] for name in operator.functionals}
+            return combined(operator, expanded(self.basis.inner, operator, sums), functions)
 
         return moments.mapped(few, basis=SpanBasis(self.basis, span))
 
@@ -219,8 +206,13 @@ def solve_modes(
     options: dict[str, Any] = {"solver": solver, "penalty": penalty}
     lattice = lattice_of(moments) if orders is None else lattice_of(moments).truncated(orders)
     size = lattice.size
-    weighed = Weighed(moments, kernel, lattice)
-    span, rank = weighed.span(penalty, count)
+    weighed, ritz = Weighed(moments, kernel, lattice), ritz_size(count)
+    if penalty is None:
+        check_cut_size(size)
+        leading: tuple[Array, int] = np.eye(size), size
+    else:
+        leading = weighed.leading(penalty, ritz, max(SPAN, 2 * ritz))
+    span, rank = leading
     fewer = [weighed.coarser(share, span, count) for share in FEWER if penalty is not None]
     found = solve_moments(weighed.reduced(span), count=count, fewer=fewer, **options)
     for name in moments.operator.solver.functions:

@@ -46,18 +46,10 @@ def moved(sums: Sums, delta: Array) -> dict[str, Array]:
     counts, beside = sums[PRESENT], sums[BESIDE] + sums[PRESENT] * delta[:, None]
     across = sums[BESIDE] * delta
     products = _products(sums) + across + across.T + counts * np.outer(delta, delta)
-    found, p, first = {**sums, BESIDE: beside}, len(sums["gram"]), np.diag(beside)
+    found, first = {**sums, BESIDE: beside}, np.diag(beside)
     d = len(sums[SUMS]) if SUMS in sums else 0
     found |= {SUMS: first[:d], SQUARES: np.diag(products)[:d]} if d else {}
-    if "right_gram" in sums:
-        found |= {"gram": products[:p, :p], "form": products[:p, p:], "right_gram": products[p:, p:]}
-        found |= {"first": first[:p], "right_first": first[p:]}
-    elif p == len(delta):
-        found |= {"gram": products, "first": first}
-    else:  # behind the constant
-        found["gram"], found["first"] = sums["gram"].copy(), np.append(sums["first"][:1], first)
-        found["gram"][1:, 1:], found["gram"][0, 1:], found["gram"][1:, 0] = products, first, first
-    return found
+    return found | _joined(sums, products, first, float(sums["gram"][0, 0]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,19 +70,19 @@ class Pairs:
         self._check(sums[PRESENT])
         covariance = self._about(sums, sums) / sums[PRESENT]
         if not clip:
-            return {**sums, **self._joined(sums, covariance, _means(sums))}
+            return {**sums, **self._moments(sums, covariance, sums)}
         values, vectors = eigh(covariance)
         negative = values < 0
         covariance -= (vectors[:, negative] * values[negative]) @ vectors[:, negative].T
         total = np.abs(values).sum()
         share = np.array(-values[negative].sum() / total if total else 0.0)
-        return {**sums, **self._joined(sums, covariance, _means(sums)), CLIPPED: share}
+        return {**sums, **self._moments(sums, covariance, sums), CLIPPED: share}
 
     def of_fold(self, seen: Sums, fitted: Sums, counts: Array, weight: float) -> dict[str, Array]:
         """Sums over a fold of this weight about the means `fitted` to others, in which each pair counts as it would
         without gaps: `counts` (D, D) are the shares of all rows in which it is present."""
         covariance = self._about(seen, fitted) / counts / weight
-        found = self._joined(seen, covariance, _means(fitted))
+        found = self._moments(seen, covariance, fitted)
         return {**seen, **{name: weight * values for name, values in found.items()}}
 
     def _check(self, counts: Array) -> None:
@@ -108,27 +100,31 @@ class Pairs:
         m, n, t = fitted[BESIDE] / fitted[PRESENT], sums[PRESENT], sums[BESIDE]
         return np.asarray(products - m.T * t - m * t.T + n * m * m.T)
 
-    def _joined(self, sums: Sums, covariance: Array, means: Array) -> dict[str, Array]:
-        """The Gram matrices, the form and the first moments of columns, behind a constant function if there is one."""
-        second = covariance + np.outer(means, means) if self.centred else covariance
-        p = len(sums["gram"])
-        if "right_gram" in sums:
-            found = {"gram": second[:p, :p], "form": second[:p, p:], "right_gram": second[p:, p:]}
-            return found | {"first": means[:p], "right_first": means[p:]}
-        if p == len(means):
-            return {"gram": second, "first": means}
-        first = np.append(1.0, means)
-        return {"gram": np.block([[first[:1, None], means[None]], [means[:, None], second]]), "first": first}
+    def _moments(self, sums: Sums, covariance: Array, fitted: Sums) -> dict[str, Array]:
+        """The moments of the functions of sums from a covariance about the means of the `fitted`."""
+        means = np.diag(fitted[BESIDE]) / np.diag(fitted[PRESENT])
+        return _joined(sums, covariance + np.outer(means, means) if self.centred else covariance, means, 1.0)
+
+
+def _joined(sums: Sums, second: Array, first: Array, constant: float) -> dict[str, Array]:
+    """The Gram matrices, the form and the first moments from those of all columns.
+
+    They are behind those of a `constant` function if there is one.
+    """
+    p = len(sums["gram"])
+    if "right_gram" in sums:
+        found = {"gram": second[:p, :p], "form": second[:p, p:], "right_gram": second[p:, p:]}
+        return found | {"first": first[:p], "right_first": first[p:]}
+    if p == len(first):
+        return {"gram": second, "first": first}
+    whole = np.append(constant, first)
+    return {"gram": np.block([[whole[:1, None], first[None]], [first[:, None], second]]), "first": whole}
 
 
 def any_pair_alone(counts: Array) -> bool:
     """Whether a pair of columns is present in one fold alone, of the N (K, D, D) of all folds."""
     total = counts.sum(axis=0)
     return bool((total - counts.max(axis=0) <= ALONE * total).any())
-
-
-def _means(sums: Sums) -> Array:
-    return np.asarray(np.diag(sums[BESIDE]) / np.diag(sums[PRESENT]))
 
 
 def _products(sums: Sums) -> Array:

@@ -146,8 +146,7 @@ class Posed:
         sums, span = self.restricted(sums), self.span
         if span is None:
             return sums
-        forms = {name: span.T @ sums[name] @ span for name in self.operator.forms.keys() & sums.keys()}
-        return {**sums, **forms, **{name: sums[name] @ span for name in self.operator.functionals.keys() & sums.keys()}}
+        return combined(self.operator, sums, span)
 
     @property
     def span(self) -> Real | None:
@@ -230,6 +229,13 @@ class Posed:
         if operator.derivative_order == 0:
             return Penalty(c * trace(left.root, gram) / rows * norm, rounding=self.rounding, precision=self.precision)
         return None
+
+
+def combined(operator: Operator, sums: Mapping[str, Real], functions: Real) -> dict[str, Real]:
+    """The sums of forms and functionals of combinations (p, r) of the functions, from those of the functions."""
+    forms = {name: functions.T @ sums[name] @ functions for name in operator.forms.keys() & sums.keys()}
+    vectors = {name: functions.T @ sums[name] for name in operator.functionals.keys() & sums.keys()}
+    return {**sums, **forms, **vectors}
 
 
 def relation_of(operator: Operator, sums: Mapping[str, Real], norm: Real | None = None) -> Relation:

@@ -227,19 +227,6 @@ def maximised(operator: Operator, values: NDArray[np.inexact[Any]]) -> bool:
     return by_size or bool(operator.descending and values.real.sum() > 0)
 
 
-def excess(values: NDArray[np.inexact[Any]], held_out: Array, *, maximised: bool) -> float:
-    """The median of held-out over fitted values; of fitted over held-out ones where the fit maximised them.
-
-    Singular values and variances are maximised. NaN where unknown.
-    """
-    fitted, other = np.abs(values), np.abs(held_out)
-    known = np.isfinite(other) & (np.minimum(fitted, other) > 1e-3 * fitted.max(initial=0.0))
-    if not known.any():
-        return math.nan
-    ratio = other[known] / fitted[known]
-    return float(np.median(1 / ratio if maximised else ratio))
-
-
 def advise_reach(before: Moments, after: Moments) -> None:
     """Warn if landmarks of radial kernels lie farther from the rows that were added than from the earlier ones."""
     for basis, name in ((before.basis, "gram"), (before.right_basis, "right_gram")):

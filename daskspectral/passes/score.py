@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,31 +23,17 @@ from daskspectral.passes.apply import RowFunction
 from daskspectral.passes.parameters import check_components, is_share
 from daskspectral.passes.scale import Added, Spread, levelled
 from daskspectral.passes.sums import Discretisation, measure, plan_sums
-from daskspectral.solve import Solver
 
 Array = NDArray[np.floating[Any]]
 
 
-class Decomposed(Protocol):
-    """The parts of a fitted `SpectralDecomposition` that a score needs, besides the functions that its solver gives."""
-
-    moments_: Moments
-    n_components: float
-    device: str
-
-    @property
-    def solver_(self) -> Solver: ...
-
-
-def measure_score(
-    model: Decomposed, rows: Rows, *, sample_weight: Any = None, progress: bool | None = None
-) -> SpanScore:
+def measure_score(model: Any, rows: Rows, *, sample_weight: Any = None, progress: bool | None = None) -> SpanScore:
     """How a fitted model's functions do on rows like those of its fit, in one pass.
 
     Raises ValueError for data that do not fit the model and for no more rows than functions, InvalidRowError for the
     lowest invalid row (on_invalid="raise"), and OSError where the data changed meanwhile.
     """
-    fitted = model.moments_
+    fitted: Moments = model.moments_
     functions = {side: getattr(model, name) for name, side in model.solver_.functions.items()}
     operator = fitted.operator.scoring
     check_components(model.n_components, fitted.operator)

@@ -35,14 +35,10 @@ class Kept:
     directory: Folder
     identity: Mapping[str, Any]
 
-    @property
-    def path(self) -> str:
-        return f"{self.directory}/{TRAINING}"
-
     def read(self) -> State | None:
         """The state of this run's training; None where there is none. Raises ValueError for another run's."""
         try:
-            kind, found = read_state(self.path)
+            kind, found = read_state(f"{self.directory}/{TRAINING}")
         except FileNotFoundError:
             return None
         if kind != "training" or found["identity"] != self._identity():
@@ -57,7 +53,7 @@ class Kept:
         """Write a state, which appears whole or not at all."""
         self.directory.make()
         found = {"identity": self._identity(), "state": encode(dict(vars(state)))}
-        write_state(self.path, "training", found, overwrite=True)
+        write_state(f"{self.directory}/{TRAINING}", "training", found, overwrite=True)
 
     def clear(self) -> None:
         """Delete what is kept: the networks are trained."""

@@ -143,7 +143,7 @@ class Pencil:
     @cached_property
     def span(self) -> Array:
         """The functions in which parts of the data are solved, (p, m): null ones, orthonormal, and leading others."""
-        first, w = self._first, self.functions[:, : PART * ritz_size(self.count)]
+        first, w = self._first, self._part[0]
         return beside(first, np.zeros((len(first), w.shape[1])), w, self.null)
 
     def part(self, energy: Array, gram: Array, factor: float) -> Whitening:

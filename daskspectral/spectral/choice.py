@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from daskspectral.basis import Landmarks, NeuralBasis
 from daskspectral.basis.names import named
 from daskspectral.choosing.landmarks import MOST_LANDMARKS
-from daskspectral.choosing.networks import Rounds, reserved_folds, train
+from daskspectral.choosing.networks import reserved_folds, rounds_of, train
 from daskspectral.choosing.search import decide, pilot_bytes
 from daskspectral.choosing.side import Open, Side
 from daskspectral.data.source import Source, label_of
@@ -206,7 +206,7 @@ class Choice(Open):
         assert own is not None
         fold_rule = training.fold_rule(self.sizes)
         reserved = () if fold_rule is None else reserved_folds(fold_rule.number)
-        rounds = Rounds(source, self.operator, own.rows, seed, fold_rule, reserved)
+        rounds = rounds_of(source, self.operator, own.rows, seed, fold_rule, reserved)
         trained, others = train(
             own,
             other,
@@ -299,11 +299,9 @@ def _has_kink(kernel: Kernel | str) -> bool:
 def _check_networks(left: NeuralBasis | None, right: NeuralBasis | None) -> None:
     """Raise ValueError where the functions of one side are of a network that is not trained, and those of the other
     are not: both are trained together."""
-    if left is None and right is None:
-        return
-    if left is None or right is None:
+    if (left is None) != (right is None):
         raise ValueError("networks are trained in pairs: give basis and right_basis as a NeuralBasis each")
-    if left.outputs != right.outputs:
+    if left is not None and right is not None and left.outputs != right.outputs:
         raise ValueError(f"networks are trained in pairs of outputs, and have {left.outputs} and {right.outputs}")
 
 
