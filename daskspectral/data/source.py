@@ -61,13 +61,13 @@ class Preparation(Registered):
         return x
 
     def inverse(self, points: Array, width: int) -> Array:
-        """Raw rows (c, width) whose prepared points are these, 0 in columns that were not selected."""
+        """Raw rows (..., width) whose prepared points (..., d) are these, 0 in columns that were not selected."""
         if self.mean is not None:
             points = (points if self.scale is None else points * self.scale) + self.mean
         if self.columns is None:
             return points
-        raw = np.zeros((len(points), width))
-        raw[:, list(self.columns)] = points
+        raw = np.zeros((*points.shape[:-1], width), np.result_type(points, float))
+        raw[..., list(self.columns)] = points
         return raw
 
     @property

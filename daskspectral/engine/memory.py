@@ -42,10 +42,7 @@ def chosen_device(name: str) -> str:
 
 def device_here(name: str) -> Device:
     """The device of what the driving process does by itself: the host where only the workers have another."""
-    try:
-        return device_of(name)
-    except (ImportError, RuntimeError):
-        return HOST
+    return device_of(name) if _attempt(name) in DEVICES else HOST
 
 
 def free_there(name: str) -> int | None:

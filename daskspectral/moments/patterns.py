@@ -49,24 +49,19 @@ class Patterns:
         """The points (n, d) that these values (n, k) of the functions tell of."""
         return np.asarray((self.mean + (values - self.offset) @ self.maps).real)
 
-    def in_columns(
-        self, width: int, columns: tuple[int, ...] | None, shift: Any, scale: Any, units: Any = 1.0
-    ) -> Patterns:
-        """The same for the raw columns of X, of which there are `width`; 0 in those that were left out.
+    def in_columns(self, preparation: Any, width: int, units: Any) -> Patterns:
+        """The same for the raw columns of X, of which there are `width`, times `units`; 0 in those that were left out.
 
-        The points are (x - shift) / scale of the `columns`; None for all of them, and for columns as they are. The
-        columns of X are multiplied by `units` (width,).
+        The points are those of a `preparation` (`data.source.Preparation`).
         """
-        shift, scale = 0.0 if shift is None else shift, 1.0 if scale is None else scale
-
-        def raw(values: Any) -> Any:
-            found = np.zeros((*values.shape[:-1], width), values.dtype)
-            found[..., slice(None) if columns is None else list(columns)] = values
-            return found * units
-
-        total = raw(self.total * scale**2) * units
-        maps, single = raw(self.maps * scale), raw(self.single * scale)
-        return replace(self, mean=raw(self.mean * scale + shift), maps=maps, single=single, total=total)
+        raw = preparation.of_directions.inverse
+        return replace(
+            self,
+            mean=preparation.inverse(self.mean, width) * units,
+            maps=raw(self.maps, width) * units,
+            single=raw(self.single, width) * units,
+            total=(raw(np.sqrt(self.total), width) * units) ** 2,
+        )
 
 
 class MissingSumsError(ValueError, AttributeError):

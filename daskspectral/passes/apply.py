@@ -172,9 +172,9 @@ class _LazyRows:
     def __call__(self, rows: Array, block_info: Any = None) -> Array:
         start = block_info[0]["array-location"][0][0] if block_info else 0
         if not self.function.nan_rows:
-            columns = self.function.preparation.columns
-            used = rows if columns is None else rows[:, list(columns)]
-            bad = first_invalid({"x": used}, None if columns is None else {"x": columns})
+            preparation = self.function.preparation
+            columns = None if preparation.columns is None else {"x": preparation.columns}
+            bad = first_invalid({"x": preparation.selected(rows)}, columns)
             if bad is not None:
                 raise InvalidRowError(
                     f"row {start + bad.row} cannot be used: {bad.reason}. With Rows(X, on_invalid='skip') such rows "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -308,7 +307,6 @@ def _check_networks(left: NeuralBasis | None, right: NeuralBasis | None) -> None
 # -- the density of the rows -------------------------------------------------------------------------------------------
 
 
-logger = logging.getLogger("daskspectral")
 SAMPLE = 50_000
 MOST_REMOVED = 0.02
 
@@ -328,16 +326,11 @@ def with_density(
     operator = operator.estimated(x, rng, weights=weights, periods=periods)
     density = operator.estimate
     assert density is not None
-    share, removed = 100 * density.clipped, 100 * density.removed
-    logger.info(
-        "density of %d rows: %d centres, bandwidth %.6g; clipped below at %.6g, under which %.2g %% of the rows lie, "
-        "which removes %.2g %% of the weight",
-        *(len(x), len(density.centres), density.bandwidth, density.floor, share, removed),
-    )
     if density.removed > MOST_REMOVED:
         warn_user(
-            f"the sampling density is clipped below at its quantile {share:.2g} %, which removes {removed:.2g} % of "
-            "the weight of rows: eigenvalues are off by as much or more. Lower clip, or the density exponent",
+            f"the sampling density is clipped below at its quantile {100 * density.clipped:.2g} %, which removes "
+            f"{100 * density.removed:.2g} % of the weight of rows: eigenvalues are off by as much or more. Lower clip, "
+            "or the density exponent",
             DensityWarning,
         )
     return operator

@@ -104,15 +104,12 @@ def pattern_errors(model: Any) -> Array:
     if landmarks is None or moments.folds is None or not known:
         return np.full((*found.shape, 2), np.nan)
     posed = Posed(moments, len(found), None, solving(model.solver))
-    ends, own = pattern_ends(posed, moments.folds, model.groups_, landmarks), model.preparation_
+    ends = pattern_ends(posed, moments.folds, model.groups_, landmarks)
     turned = np.sum(posed.left.spread(posed.whole.left) * model.coefficients_, axis=0) < 0  # by an update
     ends[turned] = -ends[turned][..., ::-1]
-    scale = 1.0 if own.scale is None else own.scale[:, None]
-    ends, columns = ends * scale, slice(None) if own.columns is None else list(own.columns)
-    result = np.zeros((*found.shape, 2))
-    result[:, columns] = ends
+    raw = model.preparation_.of_directions.inverse(ends.swapaxes(1, 2), model.n_features_in_)
     layout = vars(model).get("layout_")
-    return result if layout is None else result * np.reshape(layout.units, (-1, 1))
+    return np.asarray((raw if layout is None else raw * layout.units).swapaxes(1, 2))
 
 
 # -- significance ------------------------------------------------------------------------------------------------------

@@ -215,8 +215,7 @@ class SpectralFunctions(Dynamics, Passages):
         several views of a row.
         """
         found = patterns_of(self.fitted().moments_, self.coefficients_)
-        own = self.preparation_
-        return found.in_columns(self.n_features_in_, own.columns, own.mean, own.scale, units_of_columns(self))
+        return found.in_columns(self.preparation_, self.n_features_in_, units_of_columns(self))
 
     @property
     def pattern_errors_(self) -> Array:
@@ -557,12 +556,8 @@ def hilbert_dataset(estimator: Any, X: Any, count: int) -> xr.Dataset:
     if labels is not None and len(labels.dims) != 1:
         raise ValueError(f"an analytic signal follows one dimension of rows; X has {labels.dims}")
     fitted, patterns, scores = complex_components(estimator, estimator._analytic(X), count)
-    own, some = estimator.preparation_, slice(None, None, 2)
-    raw = np.zeros((len(patterns), estimator.n_features_in_), complex)
-    raw[:, slice(None) if own.columns is None else list(own.columns)] = patterns * (
-        1 if own.scale is None else own.scale
-    )
-    raw *= units_of_columns(estimator)
+    some, width = slice(None, None, 2), estimator.n_features_in_
+    raw = estimator.preparation_.of_directions.inverse(patterns, width) * units_of_columns(estimator)
     found: dict[str, Any] = {
         "variance": (COMPONENT, 2 * fitted.eigenvalues_[some]),
         "variance_lower": (COMPONENT, 2 * fitted.eigenvalue_errors_[some, 0]),
