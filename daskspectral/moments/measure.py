@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -235,7 +235,7 @@ def evaluate(basis: Basis, block: Block, atoms: list[Atom], shifts: Mapping[str,
     if rows is None:
         return {v: evaluated(basis, block.view(v), [a for a in leaves if a.view == v]) for v in views}
     found = evaluated(basis, replace(block, fields={"x": rows}, scale=None), [VALUE])
-    return {v: found.mapped(_Following(block, shifts.get(v, 0))) for v in views}
+    return {v: found.mapped(_following(block, shifts.get(v, 0))) for v in views}
 
 
 def joined(block: Block, shifts: Mapping[str, int]) -> Array | None:
@@ -249,15 +249,9 @@ def joined(block: Block, shifts: Mapping[str, int]) -> Array | None:
     return rows if all(same) else None
 
 
-@dataclass(frozen=True, eq=False)
-class _Following:
+def _following(block: Block, shift: int) -> Callable[[Array], Array]:
     """The features of the rows of a block that come some rows later, with the roots of the weights."""
-
-    block: Block
-    shift: int
-
-    def __call__(self, feature: Array) -> Array:
-        return self.block.weighted(feature[:, self.shift : self.shift + len(self.block.x)])
+    return lambda feature: block.weighted(feature[:, shift : shift + len(block.x)])
 
 
 def _combine(terms: tuple[tuple[float, Any], ...], sums: Mapping[Any, Array]) -> Array:

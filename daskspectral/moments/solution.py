@@ -97,12 +97,12 @@ def solve_moments(
         every = Cut(solver.rtol, 0.0, solver.ridge)
         changes = np.full((len(parts), len(approximation)), np.nan)
         for change, (_, part) in zip(changes, parts, strict=True):
-            less = Posed(part, count, penalty, every, half=half)
+            less, other = Posed(part, count, penalty, every, half=half), spectrum.values
+            found: Functions = less.whole.values
             if half and part.folds is not None:
-                differences = _difference(held_out_by_folds(less, part.folds), errors.held_out)
-            else:
-                differences = _difference(less.whole.values, spectrum.values)
-            change[: len(differences)] = differences
+                found, other = held_out_by_folds(less, part.folds), errors.held_out
+            known = min(len(found), len(other))
+            change[:known] = np.abs(found[:known] - other[:known])
         approximation = extrapolated([share for share, _ in parts], changes)
         if not half:  # fewer functions do not have all values
             approximation = np.where(np.isnan(approximation), np.abs(errors.held_out), approximation)
@@ -139,12 +139,6 @@ def solve_moments(
         "trusted_": solved.trusted,
         "constants_": constants,
     }
-
-
-def _difference(one: Functions, other: Functions) -> Array:
-    """Return the distances of the first values, as far as both have them."""
-    known = min(len(one), len(other))
-    return np.asarray(np.abs(one[:known] - other[:known]))
 
 
 def _lowered(intervals: Array, values: Array, approximation: Array) -> Array:

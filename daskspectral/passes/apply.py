@@ -163,31 +163,25 @@ class MapRows:
         return Counted(values if self.output is None else self.output(values), tally)
 
 
-@dataclass(frozen=True, eq=False)
-class _LazyRows:
-    """A row function on a block of a lazy array, whose rows are not checked yet."""
-
-    function: RowFunction
-
-    def __call__(self, rows: Array, block_info: Any = None) -> Array:
-        start = block_info[0]["array-location"][0][0] if block_info else 0
-        if not self.function.nan_rows:
-            preparation = self.function.preparation
-            columns = None if preparation.columns is None else {"x": preparation.columns}
-            bad = first_invalid({"x": preparation.selected(rows)}, columns)
-            if bad is not None:
-                raise InvalidRowError(
-                    f"row {start + bad.row} cannot be used: {bad.reason}. With Rows(X, on_invalid='skip') such rows "
-                    "become NaN",
-                    start + bad.row,
-                    bad.column,
-                )
-        with renumbered(lambda k: start + k):
-            values, found = self.function(rows)
-        if found.count:
-            block = f"rows {start} to {start + len(rows)}: {self.function.doubt(found, len(rows))}"
-            warn_from_task(ExtrapolationWarning(block, found.count, len(rows)), ExtrapolationWarning)
-        return values
+def _lazy_values(function: RowFunction, rows: Array, block_info: Any = None) -> Array:
+    """The values of a function on a block of a lazy array, whose rows are not checked yet."""
+    start = block_info[0]["array-location"][0][0] if block_info else 0
+    if not function.nan_rows:
+        columns = None if function.preparation.columns is None else {"x": function.preparation.columns}
+        bad = first_invalid({"x": function.preparation.selected(rows)}, columns)
+        if bad is not None:
+            raise InvalidRowError(
+                f"row {start + bad.row} cannot be used: {bad.reason}. With Rows(X, on_invalid='skip') such rows "
+                "become NaN",
+                start + bad.row,
+                bad.column,
+            )
+    with renumbered(lambda k: start + k):
+        values, found = function(rows)
+    if found.count:
+        block = f"rows {start} to {start + len(rows)}: {function.doubt(found, len(rows))}"
+        warn_from_task(ExtrapolationWarning(block, found.count, len(rows)), ExtrapolationWarning)
+    return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,7 +279,7 @@ def apply_rows(
         blocks = lazy_rows(reader)
         chunks, meta = (blocks.chunks[0], (function.columns,)), np.empty((0, 0), function.dtype)
         own = {"dtype": function.dtype, "chunks": chunks, "meta": meta, "token": "apply"}
-        values = output.lazily(da.map_blocks(_LazyRows(function), blocks, **own))
+        values = output.lazily(da.map_blocks(partial(_lazy_values, function), blocks, **own))
     return values if rows is None else labelled_rows(values, output, rows)
 
 

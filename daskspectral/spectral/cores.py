@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -81,16 +82,10 @@ class Visits:
         return found - np.diag(found.sum(axis=1))
 
 
-@dataclass(frozen=True, eq=False)
-class _Visiting:
+def _visits(memberships: SpanValues, ends: Array, batch: Mapping[str, Array]) -> dict[str, Visits]:
     """The visits of a batch of rows; `ends` (T,) are the numbers of the rows behind each trajectory."""
-
-    memberships: SpanValues
-    ends: Array
-
-    def __call__(self, batch: Mapping[str, Array]) -> dict[str, Visits]:
-        values = self.memberships.of_prepared(batch["x"])[0]
-        return {"visits": Visits.of(values, np.searchsorted(self.ends, batch[NUMBER], "right"))}
+    values = memberships.of_prepared(batch["x"])[0]
+    return {"visits": Visits.of(values, np.searchsorted(ends, batch[NUMBER], "right"))}
 
 
 def visits_of(source: Source, memberships: SpanValues) -> Visits:
@@ -98,5 +93,5 @@ def visits_of(source: Source, memberships: SpanValues) -> Visits:
     assert source.lagged is not None
     ends = np.cumsum([pairs.count for pairs in source.lagged.trajectories])
     run = Run(source, plan_rows(source, 2000.0 * memberships.columns), None, "sets")
-    found: Visits = run.reduce(Added(_Visiting(memberships, ends))).sums["visits"]
+    found: Visits = run.reduce(Added(partial(_visits, memberships, ends))).sums["visits"]
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -78,19 +79,12 @@ def _solved_by(check: Callable[[Solver], bool]) -> Callable[[Any], Any]:
 _of_components = _solved_by(lambda solver: solver.by_norm)
 
 
-@dataclass(frozen=True, eq=False)
-class _Reconstruction:
+def _reconstructed(patterns: Patterns, columns: tuple[int, ...] | None, values: Array) -> Array:
     """Rows of X (..., width) of values (..., k) of the functions, NaN in columns that are not used."""
-
-    patterns: Patterns
-    width: int
-    columns: tuple[int, ...] | None
-
-    def __call__(self, values: Array) -> Array:
-        found = self.patterns.reconstructed(values)
-        if self.columns is not None:
-            found[..., np.setdiff1d(np.arange(self.width), self.columns)] = np.nan
-        return found
+    found = patterns.reconstructed(values)
+    if columns is not None:
+        found[..., np.setdiff1d(np.arange(found.shape[-1]), columns)] = np.nan
+    return found
 
 
 class SpectralFunctions(Dynamics, Passages):
@@ -325,7 +319,7 @@ class SpectralFunctions(Dynamics, Passages):
         labelled = labelled and "layout_" in vars(self)
         if (values.ndim != 2 and not labelled) or values.shape[-1] != len(patterns.maps):
             raise ValueError(f"F must have the shape (n, {len(patterns.maps)}) of transform, got {values.shape}")
-        rows = _Reconstruction(patterns, self.n_features_in_, self.preparation_.columns)
+        rows = partial(_reconstructed, patterns, self.preparation_.columns)
         if lazy:
             import dask.array as da
 
