@@ -200,15 +200,6 @@ def choose_prior(moments: Moments, *, kernel: Kernel | None, penalty: float | No
 
 
 @dataclass(frozen=True, eq=False)
-class Regressed:
-    """The fit of a regression, the coefficients (p, m) of all measured functions, and the ridge problem."""
-
-    fit: RidgeFit
-    coefficients: Array
-    problem: RidgeProblem
-
-
-@dataclass(frozen=True, eq=False)
 class Prior(WeighedLattice):
     """The functions of a weighed lattice, with a wide prior of the constant."""
 
@@ -234,9 +225,10 @@ def problem_of(moments: Moments, basis: Prior, gradient_weight: float) -> RidgeP
 
 def regress_on_lattice(
     moments: Moments, *, basis: Any, alpha: float | str | None, gradient_weight: float, cut: float
-) -> tuple[Regressed, Selection]:
+) -> tuple[RidgeProblem, RidgeFit, Array, Selection]:
     """Solve a regression from modes, for a kernel and a penalty, each given or chosen by the folds, and say how.
 
+    Returns the ridge problem, its fit, the coefficients (p, m) of all measured functions, and the choice.
     Kernels are compared on a lattice of up to 450 functions, penalties on up to 1000, by the error on folds left out.
     Raises ValueError for moments that are not finite, or weights that are all zero.
     """
@@ -266,8 +258,8 @@ def regress_on_lattice(
     if near != orders:
         functions = Prior(lattice.truncated(orders), chosen.kernel)
         coefficients = _direct(moments, functions, fit.alpha, gradient_weight)
-    found = Regressed(fit, among_all(coefficients, moments, functions.inner), problem)
-    return found, chosen.selection(moments, asked)
+    coefficients = among_all(coefficients, moments, functions.inner)
+    return problem, fit, coefficients, chosen.selection(moments, asked)
 
 
 def _direct(moments: Moments, basis: Prior, alpha: float, gradient_weight: float) -> Array:

@@ -17,7 +17,7 @@ from daskspectral.embedding.problems import Masses
 from daskspectral.engine.tasks import Tally
 from daskspectral.kernels import Kernel
 from daskspectral.passes.apply import Guessed, RowFunction
-from daskspectral.passes.support import beyond_reach, nearest_points, vanishing
+from daskspectral.passes.support import beyond_reach, nearest_points
 from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]
@@ -163,6 +163,3 @@ class Coordinates(RowFunction):
         if far.any() and self.extrapolate == "nearest":
             out[far] = self.function(nearest_points(x[far], self.points, self.kernel))
         return Guessed(far)
-
-    def doubt(self, found: Tally, count: int) -> str:
-        return vanishing(found, count, self.there)

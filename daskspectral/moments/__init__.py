@@ -1,7 +1,7 @@
 """Moments: sums over rows of products of basis functions, measured block by block, added in any order, then solved."""
 
 from daskspectral.moments.folds import Folds
-from daskspectral.moments.measure import DENSE_ROWS, NUMBER, Measure, numbered
+from daskspectral.moments.measure import DENSE_ROWS, NUMBER, Measure
 from daskspectral.moments.moments import Moments
 
 __all__ = [
@@ -10,5 +10,4 @@ __all__ = [
     "Folds",
     "Measure",
     "Moments",
-    "numbered",
 ]

@@ -66,6 +66,8 @@ class RowFunction(ABC):
     preparation: Preparation = field(default_factory=Preparation)
     gaps: ClassVar[bool] = False
     """Whether the function takes rows of which some entries are missing."""
+    nearest: ClassVar[str] = "have the values of the nearest of its points"
+    """What rows far from those of the fit get with extrapolate="nearest"."""
     nan_rows: bool = False
     extrapolate: str = "nearest"
     device: str = "cpu"
@@ -97,13 +99,16 @@ class RowFunction(ABC):
         return f"the function is undefined at {len(x)} of {count} rows, the first of them {x[0]}"
 
     def doubt(self, found: Tally, count: int) -> str:
-        """The warning for values that are a guess at those `found` out of `count` rows."""
-        return f"the values are a guess at {found.count} of {count} rows"
+        """The warning for values that are a guess at those `found` out of `count` rows, by default far ones."""
+        return (
+            f"{found.count} of {count} rows are so far from those of the fit that the kernel vanishes"
+            f"{', and ' if self.there else ''}{self.there}: fit on rows like these, or widen the kernel"
+        )
 
     @property
     def there(self) -> str:
         """What rows far from those of the fit get, in words."""
-        return {"nearest": "have the values of the nearest of its points", "nan": "are NaN"}.get(self.extrapolate, "")
+        return {"nearest": self.nearest, "nan": "are NaN"}.get(self.extrapolate, "")
 
     @final
     def __call__(self, rows: Any) -> tuple[Array, Tally]:

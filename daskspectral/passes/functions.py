@@ -42,7 +42,6 @@ from daskspectral.passes.support import (
     decays,
     nearest_points,
     peak,
-    vanishing,
 )
 
 Array = NDArray[Any]
@@ -101,7 +100,7 @@ class SpanFunction(RowFunction):
                 f"width (the farthest by {found.most:.3g} times its width){', and ' if self.there else ''}{self.there}"
             )
         if self.support == EVERYWHERE:
-            return vanishing(found, count, self.there)
+            return super().doubt(found, count)
         told = self.support.doubt(found, count, self.told)
         return f"{told}; they are NaN" if self.extrapolate == "nan" else told
 
@@ -290,12 +289,9 @@ class SpanSlopes(SpanFunction):
     """
 
     told = "gradients"
+    nearest = "have the gradient 0"
     coefficients: Array
     n_features: int
-
-    @property
-    def there(self) -> str:
-        return {"nearest": "have the gradient 0", "nan": "are NaN"}.get(self.extrapolate, "")
 
     @property
     def columns(self) -> int:

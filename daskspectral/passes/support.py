@@ -139,14 +139,6 @@ def nearest_points(x: Array, points: Array, kernel: Kernel | None = None) -> Arr
     return np.asarray(points[np.concatenate(parts)])
 
 
-def vanishing(found: Tally, count: int, there: str) -> str:
-    """Return the warning of rows at which the kernel vanishes, and what they get `there`."""
-    return (
-        f"{found.count} of {count} rows are so far from those of the fit that the kernel vanishes"
-        f"{', and ' if there else ''}{there}: fit on rows like these, or widen the kernel"
-    )
-
-
 def leading(basis: InvariantBasis | EquivariantBasis, most: int) -> int:
     """How many functions the first whole levels have that have at most so many; those of the first level at least."""
     ends = [part.stop for part in basis.slices if part.stop]

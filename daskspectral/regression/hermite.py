@@ -190,11 +190,11 @@ class HermiteRegressor(Regressor):
         alpha = self.alpha if self.alpha is None or isinstance(self.alpha, str) else float(self.alpha)
         cut, weight = resolve_ridge_cut(self.rtol, moments.dtype), float(self.gradient_weight)
         if lattice is not None:  # for the kernel that is given, or chosen by their folds
-            found, selection = regress_on_lattice(
+            problem, fit, coefficients, selection = regress_on_lattice(
                 moments, basis=named(self.basis), alpha=alpha, gradient_weight=weight, cut=cut
             )
             self.choice_ = selection.with_parameters(self.given_params())
-            problem, fit, coefficients = found.problem, found.fit, found.coefficients * operator.unit
+            coefficients = coefficients * operator.unit
         else:
             problem = ridge_problem(moments, weight)
             fit = problem.solve(alpha, cut)

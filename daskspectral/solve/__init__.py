@@ -1,7 +1,7 @@
 """Solvers: small dense algebra on the moments."""
 
 from daskspectral.solve.pencil import Penalty, Pencil
-from daskspectral.solve.ridge import RidgeFit, RidgeProblem
+from daskspectral.solve.ridge import RidgeProblem
 from daskspectral.solve.ritz import Relation, explained, ritz, ritz_singular
 from daskspectral.solve.solvers import (
     Eigen,
@@ -21,7 +21,6 @@ __all__ = [
     "Penalty",
     "Principal",
     "Relation",
-    "RidgeFit",
     "RidgeProblem",
     "Singular",
     "Solution",
