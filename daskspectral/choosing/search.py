@@ -100,8 +100,7 @@ class Family:
 
         The median distance is 0 where all rows are equal.
         """
-        landmarks, points = side.landmarks, pilot.points(side.view)
-        assert landmarks is not None
+        landmarks, points = side.drawing, pilot.points(side.view)
         embedded = kernel.embedded_about(points)
         median = median_of_distinct(embedded, rng)
         given = given_points(landmarks, pilot.source, side.view)
@@ -117,8 +116,7 @@ class Family:
 
         `filled` takes other rows of the pilot, too, up to the number that is wanted.
         """
-        landmarks, rows = side.landmarks, self.rows
-        assert landmarks is not None
+        landmarks, rows = side.drawing, self.rows
         given = given_points(landmarks, pilot.source, side.view)
         if given is not None or rows is None:
             return self.points if given is None else given

@@ -91,6 +91,13 @@ class Side:
         return self.functions.open_landmarks
 
     @property
+    def drawing(self) -> Landmarks:
+        """The same, of functions that are those of a kernel at landmarks."""
+        own = self.landmarks
+        assert own is not None
+        return own
+
+    @property
     def basis(self) -> Basis | None:
         """The basis that is given, None for a kernel at landmarks."""
         return cast(Basis, self.functions) if self.landmarks is None else None
@@ -134,8 +141,7 @@ class Side:
         known = self.basis
         if known is not None:
             return known.size + (self.constant and not known.holds_constant)
-        assert self.landmarks is not None
-        return (self.drawn or len(self.landmarks.points)) + self.constant
+        return (self.drawn or len(self.drawing.points)) + self.constant
 
     def fitted_to(self, count: int, source: Source, operator: Operator, components: int = 0) -> Side:
         """The same for these data: a lattice of so many variables; `count` landmarks if their number is open.
@@ -170,11 +176,10 @@ class Side:
                 )
             known.check_order(order, operator.title)
             return
-        assert self.landmarks is not None
         self.at(LandmarkBasis(self.kernel(operator, source), np.zeros((1, dimension)))).check_order(
             order, operator.title
         )
-        given_points(self.landmarks, source, self.view)
+        given_points(self.drawing, source, self.view)
         if source.n < self.drawn and not self.spanning:
             raise ValueError(f"{self.drawn} landmarks are drawn from X, which has {source.rows}: lower their count")
 
@@ -215,25 +220,24 @@ class Side:
         at_most: bool,
         fold_rule: FoldRule | None,
     ) -> tuple[Basis, GivenFunctions]:
-        assert self.landmarks is not None
+        own = self.drawing
         if self.spanning:
             units = None if operator.solver.by_norm else self.units
             found = spanning_landmarks(source, view=self.view, centred=self.constant, units=units)
         elif self.leading:
             found = leading_landmarks(source, rng, self.leading, fold_rule, view=self.view)
         else:
-            wanted = replace(self.landmarks, kernel=self.kernel(operator, source))
+            wanted = replace(own, kernel=self.kernel(operator, source))
             found = choose_landmarks(source, wanted, rng, view=self.view, at_most=at_most)
         rows = found.rows
         if rows is not None and not self.prefix:
             with renumbered(lambda k: rows[k]):
                 operator.check_points(found.points)
-        spread = self.landmarks.spread
-        spread = 0.0 if isinstance(spread, str) else spread
+        spread = 0.0 if isinstance(own.spread, str) else own.spread
         found = replace(found, points=moved(found.points, found.kernel, spread))
         basis = self.at(found.basis)
         if self.leading or (self.spanning and basis.size < basis.dimension):
-            return basis, self.functions.placed(replace(self.landmarks, count="auto"))  # as other rows need others
+            return basis, self.functions.placed(replace(own, count="auto"))  # as other rows need others
         return basis, self.given_at(found.raw, found.kernel, spread)
 
     def at(self, basis: LandmarkBasis) -> Basis:
@@ -243,11 +247,10 @@ class Side:
 
     def given_at(self, raw: Array, kernel: Kernel, spread: float) -> GivenFunctions:
         """The argument of an estimator that gives functions of this kernel at the landmarks `raw` again."""
-        assert self.landmarks is not None
-        if isinstance(kernel, Periodic) and not isinstance(self.landmarks.kernel, Periodic):
+        if isinstance(kernel, Periodic) and not isinstance(self.drawing.kernel, Periodic):
             kernel = kernel.kernel  # without the periods that are added
         kernel = copy.deepcopy(kernel)  # one that is changed in place changes no fitted model
-        found = replace(self.landmarks, kernel=kernel, points=raw, count=len(raw), spread=spread)
+        found = replace(self.drawing, kernel=kernel, points=raw, count=len(raw), spread=spread)
         again: GivenFunctions = self.functions.placed(found)
         return again
 
@@ -268,10 +271,8 @@ class Side:
 
     def kernel(self, operator: Operator, source: Source) -> Kernel:
         """The kernel, periodic where the columns or the operator's manifold are; one that is open stands for others."""
-        assert self.landmarks is not None
-        own = self.landmarks.kernel
-        periods = self.periods_in(source, operator)
-        whose = f"{operator} has" if self.landmarks.periods is None else "periods= asks for"
+        own, periods = self.drawing.kernel, self.periods_in(source, operator)
+        whose = f"{operator} has" if self.drawing.periods is None else "periods= asks for"
         return periodic(own if isinstance(own, Kernel) else Gaussian("auto"), periods, whose)
 
     def completed(self, basis: Basis) -> Basis:

@@ -218,10 +218,6 @@ class Result:
         """The names of these values and their dimensions, which rows cannot have."""
         return {self.name, *self.dims}
 
-    def coords_at(self, rows: RowLabels) -> dict[Any, Any]:
-        """Return the coordinates of these values, and of the rows, which stay if both have one."""
-        return {**self.coords, **rows.coords}
-
     def lazily(self, values: da.Array) -> da.Array:
         """The values of a dask array (n, columns) of whole rows."""
         import dask.array as da
@@ -273,7 +269,9 @@ def apply_rows(
         refuse_input(out, next((part.name for part in reader.parts if isinstance(part, ZarrReader)), None))
         return _write(function, source, output, labels, provenance or {}, os.fspath(out), overwrite)
     if reader.in_memory and not lazy:
-        run = Run(source, _plan(source, function), None, "transform", function.device)
+        size = 8 * max(source.n_features_in, function.columns)
+        plan = plan_rows(source, 2000.0 * function.columns, row_bytes=size, device=function.device)
+        run = Run(source, plan, None, "transform", function.device)
         found = run.map(MapRows(function))
         assert found is not None
         values: Any = output(found)
@@ -295,12 +293,7 @@ def labelled_rows(values: Any, output: Result, rows: RowLabels) -> xr.DataArray:
     rows = rows.without(output.names)
     shaped = values if len(rows.dims) == 1 else values.reshape(*rows.sizes, *output.shape)
     dims, attrs = (*rows.dims, *output.dims), {**rows.attrs, **output.attrs}
-    return xr.DataArray(shaped, dims=dims, coords=output.coords_at(rows), name=output.name, attrs=attrs)
-
-
-def _plan(source: Source, function: RowFunction) -> Any:
-    size = 8 * max(source.n_features_in, function.columns)
-    return plan_rows(source, 2000.0 * function.columns, row_bytes=size, device=function.device)
+    return xr.DataArray(shaped, dims=dims, coords={**output.coords, **rows.coords}, name=output.name, attrs=attrs)
 
 
 def _write(
@@ -326,7 +319,7 @@ def _write(
     if source.dask_fields:
         lengths = tuple(stop - start for start, stop in plan.ranges)
         source = replace(source, readers=open_source(source.dask_fields["x"].rechunk({0: lengths})).readers)
-    coords = output.coords_at(rows)
+    coords = {**output.coords, **rows.coords}
     attributes = {**rows.attrs, **provenance, "data_fingerprint": data_fingerprint(snapshot)}
     with create_dataset(
         out,

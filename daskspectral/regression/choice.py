@@ -50,8 +50,7 @@ def decide_regression(
 
     Raises InvalidRowError for an invalid row (on_invalid="raise"), ValueError where no row is valid.
     """
-    pilot, landmarks = Pilot.draw(source, operator, rng, blocks=blocks), side.landmarks
-    assert landmarks is not None
+    pilot, landmarks = Pilot.draw(source, operator, rng, blocks=blocks), side.drawing
     _advise_units(pilot)
     derivatives = 3 if operator.gradients else 0  # for gradients the rough kernel has two more
     kernels = families_of(landmarks.kernel, derivatives, side.periods_in(source, operator))

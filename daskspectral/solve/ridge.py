@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -161,8 +161,7 @@ def others(form: Array, target: Array, parts: Sequence[Part], share: float) -> t
 
 def missed(form: Array, target: Array, squares: float, a: Array, floor: float) -> float:
     """The squared residual of coefficients a (p, m), of which rounding leaves some."""
-    image = form[:, None] * a if form.ndim == 1 else form @ a
-    return max(squares - float(np.sum(a * (2 * target - image))), floor)
+    return max(squares - float(np.sum(a * (2 * target - form @ a))), floor)
 
 
 def judges(shares: Array | None) -> list[int]:
@@ -298,7 +297,7 @@ def resolve_ridge_cut(rtol: float | None, dtype: str) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Kind:
-    """The observations of one kind in the directions of a pencil: Z.T A_kind Z (r, r), or its diagonal alone."""
+    """The observations of one kind in the directions of a pencil: Z.T A_kind Z (r, r)."""
 
     form: Array
     target: Array  # Z.T b (r, m)
@@ -307,18 +306,13 @@ class _Kind:
     floor: float
     means: Array | None = None  # Z.T of the functions' means (r,), with an intercept
 
-    @cached_property
-    def seen(self) -> Array:
-        """The diagonal (r,)."""
-        return self.form if self.form.ndim == 1 else np.diag(self.form)
-
     def leverage(self, shrunk: Array, seen: Array) -> tuple[float, float]:
         """Return the means over the observations of the diagonals of H and of H Hᵀ, for the hat matrix H.
 
         With an intercept H is that about the mean, and the mean: P + H (1 - P) with P = 1 1ᵀ / n.
         """
-        variance = shrunk**2 * seen
-        traces = float(self.seen @ shrunk), float(self.seen @ variance)
+        variance, own = shrunk**2 * seen, np.diag(self.form)
+        traces = float(own @ shrunk), float(own @ variance)
         if self.means is not None:
             squares = self.means**2
             traces = traces[0] + 1 - float(squares @ shrunk), traces[1] + 1 - float(squares @ variance)
@@ -351,7 +345,7 @@ class _Pencil:
         kinds = []
         for kind in observed:
             squares = float(kind.squares.sum())
-            own = seen if len(observed) == 1 else z.T @ kind.form @ z
+            own = np.diag(seen) if len(observed) == 1 else z.T @ kind.form @ z
             means = None if kind.level is None else z.T @ kind.level.functions
             kinds.append(_Kind(own, z.T @ kind.target, squares, kind.count, 10 * cut * squares + 1e-300, means))
         return cls(z, seen, paid, np.sum([kind.target for kind in kinds], axis=0), tuple(kinds), anchor)
