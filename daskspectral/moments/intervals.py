@@ -279,20 +279,16 @@ def _mean_by(groups: NDArray[np.int64], values: Any) -> Any:
 
 
 def trusted_by(fitted: Array, held_out: Array, intervals: Array, nulls: int) -> NDArray[np.bool_]:
-    """Which values hold up, (k,), the first `nulls` always; differences below a thousandth of the last are none."""
-    size = np.abs(fitted)
-    width = (intervals[:, 1] - intervals[:, 0]) / (size + NEGLIGIBLE * size.max(initial=0.0) + 1e-300)
-    good = agreeing(fitted, held_out) & (width < TRUSTED_WIDTH)
-    return np.asarray(good | (np.arange(len(good)) < nulls))
+    """Which values hold up, (k,), the first `nulls` always; differences below a thousandth of the last are none.
 
-
-def agreeing(fitted: Array, held_out: Array) -> NDArray[np.bool_]:
-    """Which values differ by less than a tenth on rows held out, or are not known there."""
+    They differ by less than a tenth on rows held out, or are not known there, and have narrow intervals.
+    """
     size = np.abs(fitted)
     floor = NEGLIGIBLE * size.max(initial=0.0) + 1e-300
     other = np.abs(np.where(np.isnan(held_out), fitted, held_out))
     ratio = (np.maximum(size, other) + floor) / (np.minimum(size, other) + floor)
-    return np.asarray(ratio < TRUSTED_RATIO)
+    narrow = (intervals[:, 1] - intervals[:, 0]) / (size + floor) < TRUSTED_WIDTH
+    return np.asarray((ratio < TRUSTED_RATIO) & narrow | (np.arange(len(size)) < nulls))
 
 
 def beyond_constants(trusted: NDArray[np.bool_], constants: int) -> tuple[int, int]:

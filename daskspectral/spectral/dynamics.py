@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -184,7 +185,7 @@ class Dynamics(Transformer, MeasuredEstimator):
             starts, pairs, *_ = both_ends(moments, self.coefficients_)
         found = self.coefficients_ @ stationary(pairs[0], starts[0])
         found = (found / (moments.mean("first") @ found)).real[:, None]
-        output = Result("weight", (), (), finish=_positive)
+        output = Result("weight", (), (), finish=partial(np.maximum, 0))
         return self._rows(self._combined(found), X, output=output, **options)
 
     def _check_linear(self) -> None:
@@ -252,10 +253,6 @@ class Dynamics(Transformer, MeasuredEstimator):
 def _drawn(source: Source) -> list[Array]:
     """Two samples of rows."""
     return [draw_rows(source, SAMPLED, np.random.default_rng(seed))[1] for seed in (0, 1)]
-
-
-def _positive(weights: Array) -> Array:
-    return np.maximum(weights, 0)
 
 
 # -- as parts of an xarray dataset ------------------------------------------------------------------------------------
