@@ -86,7 +86,7 @@ def plan_run(
         cuts = np.linspace(start, stop, pieces + 1).astype(np.int64).tolist()
         ranges.extend(pairwise(cuts))
         start = stop
-    return Plan(tuple(r for r in ranges if r[0] < r[1]))
+    return Plan(tuple(r for r in ranges if r[0] < r[1]), EPOCH)
 
 
 def plan_rows(
