@@ -130,7 +130,7 @@ class Observed:
         assert folds is not None
         form, target, squares = folds.of(fold)
         if level is None or folds.functions is None or folds.values is None or folds.weights is None:
-            nothing = Level(np.zeros(len(target)), np.zeros(len(squares)))
+            nothing = Level(np.zeros(len(target)), np.zeros(target.shape[1]))
             return Part(form, target, squares, nothing, nothing.functions)
         functions, values, weight = (folds.unit * sums[fold] for sums in (folds.functions, folds.values, folds.weights))
         return Part(
