@@ -321,10 +321,7 @@ class LandmarkBasis(Basis):
 
     def _of(self, kernel: Kernel, landmarks: Array) -> LandmarkBasis:
         found = object.__new__(LandmarkBasis)  # these landmarks were checked, and may lie on a device
-        object.__setattr__(found, "kernel", kernel)
-        object.__setattr__(found, "landmarks", landmarks)
-        object.__setattr__(found, "centered", self.centered)
-        return found
+        return found._set(kernel=kernel, landmarks=landmarks, centered=self.centered)
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         family = _family(self.kernel)

@@ -128,12 +128,6 @@ class Extension(Registered, RowFunction):
         """The nearest rows (c, d) of the fit."""
         return nearest_points(x, self.points if self.cover is None else self.cover.rows)
 
-    def state(self) -> dict[str, Any]:
-        found = super().state() | {"nan_rows": False}
-        return {
-            name: value for name, value in found.items() if name not in ("device", "extrapolate")
-        }  # of a run, not of a model
-
 
 @final
 @dataclass(frozen=True, eq=False)

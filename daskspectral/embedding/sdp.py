@@ -320,7 +320,7 @@ class SDPEmbedding(Transformer):
         first, *others = [replace(solution.certificate, direction=None) for solution in solutions]
         first = replace(first, approximation=found.approximation)
         self.certificates_ = (first, *others)
-        self.method_, self.extension_ = found.method, found.extension
+        self.method_, self.extension_ = found.method, replace(found.extension, device="cpu")  # transform takes another
         if found.coverage is not None:
             self.coverage_ = found.coverage
         self.spectrum_ = np.concatenate([solution.eigenvalues for solution in solutions])[: found.extension.kept]

@@ -167,14 +167,13 @@ class Kernel(Parameterised, ABC):
                 f"the median distance of the points is {distance:.3g}, and a kernel needs a positive scale; "
                 f"{OVERFLOW}: bring the data to other units, multiplying them by a constant"
             )
-        changes: dict[str, Any] = {}
-        params = self.get_params(deep=False)
-        for name, value in params.items():
+
+        def resolved(value: Any) -> Any:
             if isinstance(value, Kernel):
-                changes[name] = value.resolve(distance, word)
-            elif isinstance(value, str) and value == word:
-                changes[name] = distance
-        return type(self)(**{**params, **changes})
+                return value.resolve(distance, word)
+            return distance if isinstance(value, str) and value == word else value
+
+        return type(self)(**{name: resolved(value) for name, value in self.get_params(deep=False).items()})
 
     def has_scale(self, word: str) -> bool:
         """Whether a scale is still this word, "median" or "auto"."""

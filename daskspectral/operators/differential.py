@@ -116,11 +116,6 @@ class DifferentialOperator(Operator):
     def kills_constants(self) -> bool:
         return all(any(beta) for (_, beta), _ in self.coefficients)
 
-    def check(self, dimension: int, right_dimension: int | None = None) -> None:
-        length = len(self.coefficients[0][0][0])
-        if length != dimension:
-            raise ValueError(f"multi-indices have {length} orders, one per coordinate, and X has {dimension} columns")
-
 
 def _derivative(f: LinearExpression, alpha: Index) -> LinearExpression:
     """d_alpha f, and f itself for the order 0."""
