@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Arena, Basis, Block, LandmarkBasis
+from daskspectral.basis import Arena, Block, LandmarkBasis
 from daskspectral.basis.base import VALUE, evaluated
 from daskspectral.data.source import Source
 from daskspectral.devices import ACCELERATOR_ROWS, Device, device_of
@@ -53,14 +53,9 @@ class Features:
                 x = batch["x"][start : start + step]
                 given = batch.get("diagonal")
                 bound = None if given is None else device.put(np.asarray(given[start : start + step], dtype=float))
-                yield values(basis, x, arena), bound, x
+                block = Block({"x": x}, np.dtype(float), arena).on(arena)
+                yield evaluated(basis, block, [VALUE]).feature(VALUE), bound, x
                 arena.launched()
-
-
-def values(basis: Basis, x: Array, arena: Arena) -> Array:
-    """k(Y, x) (p, c) on the device of the arena, where the basis is, valid until the next call."""
-    block = Block({"x": x}, np.dtype(float), arena).on(arena)
-    return evaluated(basis, block, [VALUE]).feature(VALUE)
 
 
 @dataclass(frozen=True, eq=False)
