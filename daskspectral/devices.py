@@ -117,9 +117,9 @@ def filled(shape: Any, value: float, like: Any, dtype: Any = float) -> Any:
     return found
 
 
-def largest(array: Any, least: float = 0.0) -> float:
-    """The largest entry of an array of any device, and `least` where it is empty or has none above."""
-    return max(least, float(array.max())) if array.size else least
+def largest(array: Any) -> float:
+    """Return the largest entry of an array of any device, 0 if it is empty or has none above."""
+    return max(0.0, float(array.max())) if array.size else 0.0
 
 
 def smallest(array: Any) -> float:

@@ -34,8 +34,8 @@ class Rows:
         A numpy (also memory-mapped), dask, zarr or xarray array (n, d), a sparse matrix of scipy, a data frame of
         numbers (pandas, polars, Arrow), the path or URL of a zarr array, or the path of a .npy file; a tuple of them,
         row by row, for an operator between views; for Transfer one trajectory, or a list of several. It may have
-        labels: an xarray DataArray of any dimensions or Dataset, a zarr group, NetCDF files (a path, a pattern with *,
-        a list), Parquet or CSV files, which are read lazily.
+        labels: an xarray DataArray of any dimensions or Dataset, a zarr group, NetCDF files (a path, or a pattern with
+        * or a list, which their coordinates put in order), Parquet or CSV files, which are read lazily.
     columns : sequence of int or str, optional
         The columns that are used, of X and of views in its space; all by default. Names select columns of any data
         that have some, as X[["a", "b"]] does of a frame: the model knows only these. Numbers keep the others, which may
