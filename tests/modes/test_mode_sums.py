@@ -1,4 +1,4 @@
-"""Sums of modes, against the direct double sum."""
+"""Sums of modes, against the direct double sum, and functions of a lattice, against their closed forms."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskspectral.modes import nufft
+from daskspectral.modes.functions import LatticeValues
 from daskspectral.modes.sums import mode_sum
-from tests.modes.common import METHODS, direct
+from tests.modes.common import METHODS, circles, direct, waves
+from tests.stand_in import STAND_IN
 
 EPS = 1e-9
 CASES = [((37,), 1), ((30, 2), None), ((3, 4), 3), ((1, 2, 3), 2), ((5, 6, 2), None), ((400,), 1)]
@@ -98,6 +100,50 @@ def test_a_weight_that_grows_hides_none_beside_it(sizes: tuple[float, ...]) -> N
     weights = [np.stack([np.ones(50), size * rng.uniform(1, 2, 50), np.ones(50)]) for size in sizes]
     for t, w in zip(angles, weights, strict=True):
         found.add(t, w)
-    waves = np.exp(-1j * np.concatenate(angles) * np.arange(-4, 5))
-    for one, wanted in zip(found.result(), np.hstack(weights) @ waves, strict=True):
+    exponentials = np.exp(-1j * np.concatenate(angles) * np.arange(-4, 5))
+    for one, wanted in zip(found.result(), np.hstack(weights) @ exponentials, strict=True):
         np.testing.assert_allclose(one, wanted, rtol=0, atol=1e-7 * max(np.abs(wanted).max(), 1e-300))
+
+
+# values and gradients of functions, against their closed forms
+
+
+ORDERS = [((200,), 2), ((3, 4), 5), ((1, 2, 3), 4)]
+
+
+def problem(orders: tuple[int, ...], k: int, n: int = 70, *, is_complex: bool = False) -> tuple[Any, Any]:
+    """Angles a little beyond a period, and coefficients of k functions."""
+    rng = np.random.default_rng(len(orders) + k)
+    coefficients = rng.standard_normal((circles(orders).size, k))
+    if is_complex:
+        coefficients = coefficients + 1j * rng.standard_normal(coefficients.shape)
+    return rng.uniform(-5, 5, (n, len(orders))), coefficients
+
+
+@pytest.mark.parametrize(("orders", "k"), ORDERS)
+def test_values_and_gradients(orders: Any, k: int) -> None:
+    """Of real functions and complex ones, on the host and on an accelerator."""
+    lattice, units = circles(orders), np.eye(len(orders), dtype=int)
+    for is_complex in (False, True):
+        angles, coefficients = problem(orders, k, is_complex=is_complex)
+        scale = np.abs(coefficients).sum(axis=0).max() * 1e-12
+        wanted = np.stack([waves(lattice, angles, tuple(unit)).T @ coefficients for unit in units], axis=-1)
+        for values in (LatticeValues(orders, coefficients), LatticeValues(orders, coefficients, STAND_IN)):
+            for found, right, size in (
+                (values(angles), waves(lattice, angles).T @ coefficients, scale),
+                (values.gradient(angles), wanted, max(orders) * scale),
+            ):
+                assert found.dtype == right.dtype
+                np.testing.assert_allclose(found, right, rtol=0, atol=size)
+
+
+def test_points_do_not_depend_on_their_neighbours() -> None:
+    angles, coefficients = problem((6, 9), 3, 2500)
+    angles = angles.astype(np.float32).astype(float)
+    values = LatticeValues((6, 9), coefficients)
+    whole, some = values(angles), [0, 7, 1023, 1024, 2499, 7]
+    np.testing.assert_allclose(values(angles[some]), whole[some], rtol=0, atol=1e-11)
+    np.testing.assert_array_equal(values(angles.astype(np.float32)), whole)  # the same bits on repeats
+    assert values(angles[:0]).shape == (0, 3)
+    assert values.gradient(angles[:0]).shape == (0, 3, 2)
+    assert LatticeValues((6, 9), coefficients[:, :0])(angles).shape == (len(angles), 0)
