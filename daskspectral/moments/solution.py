@@ -85,13 +85,12 @@ def solve_moments(
     dynamic = bool(operator.lag) and operator.symmetric  # 1 - K was solved, and K is judged
     if dynamic and not errors.reason:
         errors = replace(errors, trusted=trusted_by(shown_values, held_out, intervals, posed.nulls))
-    approximate = [b for b in at_landmarks(moments.basis) if _is_approximate(b, moments)]
     if len(spectrum.values) < left.basis.dimension or not own.by_norm:  # all components of the columns are no low rank
         advise_rank(spectrum, left.basis, count, right=right.basis)
     shown = {"left": left.spread(spectrum.left), "right": right.spread(spectrum.right)}
-    halved = [b for b in approximate if b.size >= LEAST_HALVED]
     approximation = np.full(len(spectrum.values), np.nan)
-    half = bool(halved) and not fewer
+    some = (b for b in at_landmarks(moments.basis) if b.size >= LEAST_HALVED)
+    half = not fewer and any(_is_approximate(b, moments) for b in some)
     parts = [(0.5, moments)] if half else fewer
     if parts and not errors.reason:
         every = Cut(solver.rtol, 0.0, solver.ridge)
@@ -110,12 +109,12 @@ def solve_moments(
         errors = replace(errors, intervals=_lowered(errors.intervals, spectrum.values.real, approximation))
         intervals = np.sort(operator.presented(errors.intervals), axis=1)
     constants = min(posed.nulls, len(spectrum.values)) or _leading_constant(moments, shown["left"])
-    certain = np.ones(len(spectrum.values), bool)
-    if dynamic and is_lagged(moments):
-        certain = resolved(LagMatrices.of(moments, shown["right"]).residuals(shown_values), shown_values)
-    contradicted = np.zeros(len(certain), bool)
+    certain, contradicted = np.ones(len(spectrum.values), bool), np.zeros(len(spectrum.values), bool)
     if operator.lag and not own.two_sided and len(certain):
-        contradicted = LagMatrices.of(moments, shown["right"]).contradicted
+        matrices = LagMatrices.of(moments, shown["right"])
+        contradicted = matrices.contradicted
+        if dynamic and is_lagged(moments):
+            certain = resolved(matrices.residuals(shown_values), shown_values)
     of_starts = shown["left" if own.two_sided else "right"]
     shared = operator.lag and moments.right_basis is None
     starts = starts_of(moments, of_starts) if shared and of_starts.size else Starts()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -190,7 +189,13 @@ def plan_sums(
     fold_rule = None if folds is None else folds.fold_rule(source)
     if lattice is None:  # sums of modes are small, however few rows a task has
         plan = joined_plan(plan, fold_rule, block=block, row_bytes=source.row_bytes, functions=p)
-    groups = _groups_in(plan, fold_rule, apart)
+
+    def groups(ranges: range) -> int:
+        """How many groups of rows the sum over some of the ranges has at most."""
+        if fold_rule is None:
+            return 1
+        return fold_rule.most(plan.ranges[ranges[0]][0], plan.ranges[ranges[-1]][1]) + apart
+
     kept = 0 if fold_rule is None else fold_rule.number + apart
     most = max(groups(range(i, i + 1)) for i in range(len(plan.ranges)))
     longest = max(b - a for a, b in plan.ranges)
@@ -224,17 +229,6 @@ def plan_sums(
     memory = released(replace(memory, choosing=choosing))
     check_memory(memory)
     return PassPlan(plan, memory, fold_rule, dtype, device)
-
-
-def _groups_in(plan: Plan, fold_rule: FoldRule | None, apart: bool) -> Callable[[range], int]:
-    """How many groups of rows the sum over some of the ranges has at most."""
-
-    def groups(ranges: range) -> int:
-        if fold_rule is None:
-            return 1
-        return fold_rule.most(plan.ranges[ranges[0]][0], plan.ranges[ranges[-1]][1]) + apart
-
-    return groups
 
 
 def measure(

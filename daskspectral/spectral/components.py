@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,6 @@ from daskspectral.passes.sums import Discretisation
 from daskspectral.solve.rotation import varimax
 from daskspectral.solve.whitening import fix_signs
 from daskspectral.solvers import Solving, solving
-
-if TYPE_CHECKING:
-    import dask.array as da
 
 Array = NDArray[np.floating[Any]]
 Complex = NDArray[np.complexfloating[Any, Any]]
@@ -200,11 +197,11 @@ def _shares(x: Array, k: int) -> Array:
 # -- complex components, of the analytic signal, which tell what propagates (Hilbert EOFs) -----------------------------
 
 
-def analytic_rows(model: Any, rows: Rows) -> da.Array:
+def analytic_rows(model: Any, rows: Rows) -> Any:
     """The analytic signal (n, d) of prepared columns of mean 0: x + i H x, by an FFT along all rows at once.
 
-    Lazy, in blocks of columns; the values are those of `scipy.signal.hilbert`. Raises ValueError for gaps in the times
-    of the rows, and InvalidRowError, which is one, for missing values.
+    A dask array, in blocks of columns; the values are those of `scipy.signal.hilbert`. Raises ValueError for gaps in
+    the times of the rows, and InvalidRowError, which is one, for missing values.
     """
     source = open_data(model.moments_.operator, rows, weight=None, progress=False)
     check_widths(model.moments_, source)
@@ -217,8 +214,7 @@ def analytic_rows(model: Any, rows: Rows) -> da.Array:
         row = int(known.argmin())
         raise InvalidRowError(f"row {row} of X has missing values: an analytic signal takes rows without gaps", row)
     x = x.rechunk({0: -1, 1: "auto"})
-    found: da.Array = (x - x.mean(axis=0)).map_blocks(_analytic, dtype=complex)
-    return found
+    return (x - x.mean(axis=0)).map_blocks(_analytic, dtype=complex)
 
 
 def _analytic(x: Any) -> Any:
@@ -227,7 +223,7 @@ def _analytic(x: Any) -> Any:
     return hilbert(x, axis=0) if x.size else x.astype(complex)
 
 
-def complex_components(model: Any, z: da.Array, count: int) -> tuple[Any, Complex, da.Array]:
+def complex_components(model: Any, z: Any, count: int) -> tuple[Any, Complex, Any]:
     """The fitted model of pairs of real components, complex patterns (count, d) and their scores (n, count), lazy.
 
     The rows (Re z, Im z) and (-Im z, Re z) have the covariance of z, a Hermitian matrix, as a real one, half as large,

@@ -517,7 +517,8 @@ def _with_fields(
     A dimension or coordinate of the data with a name that the model's dataset has, such as the components of another
     model, is called x_... .
     """
-    names = [variable.name or "x" for variable in layout.variables] if (layout := _layout(estimator)) else ["x"]
+    layout: Layout | None = vars(estimator).get("layout_")
+    names = ["x"] if layout is None else [variable.name or "x" for variable in layout.variables]
     own = {*dataset.dims, *dataset.variables, *functions, *(dim for part in fields for dim in part.dims)}
     taken = own | {f"{name}_{part.kind}" for name in names for part in fields}
     found: dict[str, Any] = {}
@@ -533,18 +534,16 @@ def _with_fields(
     return dataset.assign(found)
 
 
-def _layout(estimator: Any) -> Layout | None:
-    found: Layout | None = vars(estimator).get("layout_")
-    return found
-
-
 def hilbert_dataset(estimator: Any, X: Any, count: int) -> xr.Dataset:
     """The Dataset of `SpectralDecomposition.hilbert`."""
     import xarray as xr
 
     rows = Rows.of(X)
     stacked = stack_rows(
-        rows.data, sample_dims=rows.sample_dims, layout=_layout(estimator), wanted=estimator._columns_wanted()
+        rows.data,
+        sample_dims=rows.sample_dims,
+        layout=vars(estimator).get("layout_"),
+        wanted=estimator._columns_wanted(),
     )
     labels = None if stacked is None else stacked.rows
     if labels is not None and len(labels.dims) != 1:
@@ -567,7 +566,7 @@ def hilbert_dataset(estimator: Any, X: Any, count: int) -> xr.Dataset:
 
 def units_of_columns(estimator: Any) -> Any:
     """Return what values in the columns of X are multiplied by to be in the units of the data, (d,) or 1."""
-    layout = _layout(estimator)
+    layout = vars(estimator).get("layout_")
     return 1.0 if layout is None else layout.units
 
 
@@ -580,7 +579,7 @@ def in_the_field(
     """
     import xarray as xr
 
-    layout = _layout(estimator)
+    layout: Layout | None = vars(estimator).get("layout_")
     if layout is not None:
         return layout.spread(values, dims, coords, taken=taken)
     names = vars(estimator).get("columns_")

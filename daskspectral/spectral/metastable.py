@@ -76,7 +76,7 @@ def metastable_sets(
     has no generator.
     """
     m, propagator = len(functions) + 1, propagators[0]
-    weights = crisp(beside_constant(values))
+    weights = crisp(np.column_stack([np.ones(len(values)), values]))
     whole = with_constant(propagator)
     found = np.linalg.eigvals(propagator)
     if (np.abs(found.imag) > 1e-9).any() or (found.real <= 0).any():
@@ -91,7 +91,7 @@ def metastable_sets(
     errors = np.nan_to_num(np.diff(jackknife_ends(samples, factor), axis=-1)[..., 0] / 2)
     unsound = (moved > np.minimum(errors, MOST_MOVED) + NEGATIVE) | (errors > UNKNOWN)
     ratios = gaps(np.maximum(timescales, lag))
-    memberships = beside_constant(others) @ weights
+    memberships = np.column_stack([np.ones(len(others)), others]) @ weights
     return MetastableSets(
         functions,
         weights,
@@ -123,11 +123,6 @@ def as_rates(found: Array) -> Array:
     jumps = np.maximum(found - np.diag(np.diag(found)), 0)
     valid = (jumps == found)[~np.eye(len(found), dtype=bool)].all()
     return found if valid else np.asarray(jumps - np.diag(jumps.sum(axis=1)))
-
-
-def beside_constant(values: Array) -> Array:
-    """Values (n, m - 1) of functions after those of the constant, (n, m)."""
-    return np.column_stack([np.ones(len(values)), values])
 
 
 def gaps(timescales: Array) -> Array:
