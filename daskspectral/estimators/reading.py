@@ -456,9 +456,14 @@ def stacked_as(x: Any, what: str, layout: Layout | None, rows: Rows, **options: 
 
 
 def refuse_names(rows: Rows, layout: Layout | None) -> None:
-    """Raise ValueError where dimensions or coordinates are named of rows without labels, or anomalies were fitted."""
+    """Raise ValueError if rows without labels name dimensions, or the fit was of anomalies or of weighted columns."""
     if layout is not None and layout.baseline is not None:
         raise ValueError("X must have labels with times, as the model was fitted to anomalies in time")
+    if layout is not None and layout.weights is not None:
+        raise ValueError(
+            f"X must be an xarray.DataArray along {', '.join(layout.dims)}, as the fit weighted its columns by "
+            f"{layout.latitude!r}; got {type(rows.data).__name__}"
+        )
     given = {name: getattr(rows, name) for name in UNNAMED}
     named = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
     if named:

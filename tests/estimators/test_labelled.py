@@ -60,6 +60,9 @@ def test_columns_are_those_stacked_and_weighted_by_hand(name: str) -> None:
         assert found.dims == ("time", "component")
         assert_allclose(found, wanted, rtol=1e-7, atol=1e-9)
         pd.testing.assert_index_equal(found.indexes["time"], field().indexes["time"])
+    for bare in (FLAT, pd.DataFrame(FLAT)):  # which nobody can tell from columns that are weighted already
+        with pytest.raises(ValueError, match="lat, lon"):
+            est.transform(bare)
 
 
 def target() -> xr.DataArray:
