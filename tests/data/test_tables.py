@@ -126,12 +126,10 @@ class Reading:
 
     def __init__(self, count: int, bad: int | None = None):
         self.started = [threading.Event() for _ in range(count)]
-        self.threads: set[str] = set()
         self.bad = bad
 
     def __iter__(self) -> Iterator[int]:
         for number, started in enumerate(self.started):
-            self.threads.add(threading.current_thread().name)
             started.set()
             if number == self.bad:
                 raise OSError(f"chunk {number} is damaged")
