@@ -84,8 +84,10 @@ def as_written(annotation: Any, *_: Any) -> Any:
 
 
 def import_modules() -> dict[str, pdoc.doc.Module]:
-    """The public modules; lazy names of the package are looked up, so that pdoc finds them."""
-    package = importlib.import_module("daskspectral")
+    """The public modules; lazy names of the package are looked up, so that pdoc finds them. Errors are all public."""
+    package, errors = (importlib.import_module(name) for name in ("daskspectral", "daskspectral.errors"))
+    kinds = {name: thing for name, thing in vars(errors).items() if isinstance(thing, type)}
+    errors.__all__ = sorted(name for name, kind in kinds.items() if issubclass(kind, BaseException))
     for name in package.__all__:
         setattr(package, name, getattr(package, name))
     return {name: pdoc.doc.Module(importlib.import_module(name)) for name in MODULES}

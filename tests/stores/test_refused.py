@@ -68,11 +68,11 @@ def test_errors_of_a_store_are_shown_with_the_url_and_a_hint(
         with monkeypatch.context() as patch:
             patch.setenv(name, value)
             forget()
-            assert_raised(at("data"), PermissionError, "s3://data", server)
+            assert_raised(at("data")[::2], PermissionError, "s3://data", server)
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     forget()
-    assert_raised(at("data"), Exception, "s3://data", server)
+    assert_raised(at("data")[::2], Exception, "s3://data", server)
 
 
 def test_other_objects_are_kept(server: Server, model: dsp.SpectralDecomposition) -> None:
