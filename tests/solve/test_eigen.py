@@ -29,7 +29,6 @@ def test_nonsingular_problems_are_scipys(count: int, ranking: str) -> None:
     np.testing.assert_allclose(np.einsum("ik,ij,jk->k", right.conj(), phi, right), 1, atol=1e-12)
     assert found.residuals.shape == (k,)
     assert found.residuals.max() < 1e-11
-    assert found.status.startswith(f"{k} of the {count} values wanted; rank 9 of 9")
     whitened = np.linalg.solve(whiten(phi, CUT).matrix, right)
     largest = whitened[np.abs(whitened).argmax(axis=0), np.arange(k)]
     assert (largest.real > 0).all()

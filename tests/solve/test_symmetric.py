@@ -28,7 +28,6 @@ def test_nonsingular_problems_are_scipys(count: int, descending: bool, ridge: fl
     assert found.residuals.shape == (k,)
     assert found.residuals.max() < 1e-11
     assert found.right is found.left
-    assert found.status.startswith(f"{k} of the {count} values wanted; rank 7 of 7; residuals up to ")
 
 
 X = np.random.default_rng(0).random((600, 2))
