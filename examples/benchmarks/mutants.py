@@ -29,7 +29,7 @@ import click
 ROOT = Path(__file__).resolve().parents[2]
 ALGEBRA = ("ascent", "certificate", "diffusion_functions", "kernel_problem", "problems", "stages")
 CONTRACTS = "tests/test_contracts.py"  # over everything that registers itself
-WHOLE = ["tests/test_origin_and_units.py", "tests/spectral/test_definitions.py", "tests/spectral/test_wide.py"]
+WHOLE = ["tests/test_origin_and_units.py", "tests/spectral/test_dynamics.py", "tests/spectral/test_wide.py"]
 ROOMS = {
     **{room: ([room], [f"tests/{room}", CONTRACTS]) for room in ("kernels", "forms", "modes", "groups")},
     "solve": (["solve"], ["tests/solve", CONTRACTS, "tests/regression"]),
