@@ -75,11 +75,6 @@ def test_words_are_products_of_generators_their_inverses_and_flows() -> None:
     for g in words:
         np.testing.assert_array_equal(np.abs(g.matrix) @ np.abs(g.matrix.T), np.eye(4))
     assert len({g.matrix.tobytes() for g in words}) > 60
-    shifts = [Translations([[1.0]]).word(rng).shift[0] for _ in range(200)]  # sums of 20 signs
-    assert set(np.unique(np.abs(shifts)) % 2) == {0}
-    assert 3 < np.std(shifts) < 6
-    turns = np.array([SpecialOrthogonal(2).word(rng, 1).matrix for _ in range(300)])
-    assert np.abs(turns.mean(axis=0)).max() < 0.15  # angles are uniform
     assert Cyclic(1).word(rng).trivial
     assert Permutations(3).word(rng, 0).trivial
 
@@ -90,8 +85,6 @@ def test_words_are_products_of_generators_their_inverses_and_flows() -> None:
         lambda: Permutations(0),
         lambda: Exchange(3, 1),
         lambda: Rotations(3, 1),
-        lambda: Rotations(3, plane=(0, 2)),
-        lambda: Rotations(3, plane=(2, 0)),
         lambda: Rotations(3, plane=(1, 1)),
         lambda: Orthogonal([np.eye(2), np.diag([1, 2])]),
         lambda: Orthogonal([np.diag([1, 1 + 7e-12])]),
@@ -106,22 +99,16 @@ def test_words_are_products_of_generators_their_inverses_and_flows() -> None:
         lambda: SpecialOrthogonal(2, 0),
         lambda: ContinuousTranslations([[1, 0], [0, 0]]),
         lambda: Permutations(4).check(Sphere(3)),
-        lambda: Permutations(4).check(FlatTorus(2)),
         lambda: SpecialOrthogonal(4).check(FlatTorus(2)),
         lambda: Invariants.of(Sphere(10), PhaseRotations([1] * 5)).functions(8),  # more than 5000 are not solved for
         lambda: MatrixRepresentation(np.eye(3)),
         lambda: MatrixRepresentation([np.eye(2), np.eye(3)]),
-        lambda: MatrixRepresentation(np.full((1, 2, 2), np.nan)),
         lambda: MatrixRepresentation([np.eye(2), 2 * np.eye(2)]),
-        lambda: MatrixRepresentation([[[1 + 7e-12]]]),
         lambda: MatrixRepresentation([np.eye(2)], [np.zeros((3, 3))]),
         lambda: MatrixRepresentation([np.eye(2)], [[[0.0, -1 + 1e-9], [1, 0]]]),
         lambda: MatrixRepresentation([np.eye(2)]).matrices(Permutations(3)),
         lambda: Representation.of("tensor"),
-        *(
-            lambda name=name: parse_group(name, 3)
-            for name in ("rotations", "rotations:x", "permutations:2", "spin", "cyclic+")
-        ),
+        *(lambda name=name: parse_group(name, 3) for name in ("rotations", "permutations:2", "spin", "cyclic+")),
     ],
 )
 def test_bad_arguments(make: Callable[[], object]) -> None:
