@@ -13,7 +13,7 @@ SIZES = {
     **dict.fromkeys(FUNCTIONS, 10_000),
     **{"figure4_hermite_regression": 1000, "double_well": 10_000, "digits_embedding": 900, "dipole": 200},
     **{"wallpaper": 100, "torsions": 300_000, "positions": 100_000, "climate_field": None},
-    **{"pulsar_clusters": 1500, "performance_report": 20_000},
+    **{"pulsar_clusters": 1500, "performance_report": 8000},
 }
 SMALLER = {  # attributes of the scripts
     "positions": {"ORDERS": (20, 14), "FEWER": (10, 7)},
