@@ -93,7 +93,7 @@ class Nothing:
 
 def run(source: Source) -> Any:
     cuts = sorted({*range(0, source.n, 9), source.n}) if not source.dask_fields else source.edges.tolist()
-    return Run(source, Plan(tuple(pairwise(cuts)), 3, 2)).reduce(Nothing())
+    return Run(source, Plan(tuple(pairwise(cuts)), 3)).reduce(Nothing())
 
 
 @pytest.mark.parametrize("as_kind", [list, lambda parts: [da.from_array(a, chunks=(5, 2)) for a in parts]])
