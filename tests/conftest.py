@@ -1,5 +1,6 @@
 """What several tests stand on: a cluster, schedulers by their names, plans of many tasks or of none."""
 
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -31,9 +32,15 @@ SLOW = {"client", "cluster", "server"}
 
 @pytest.hookimpl(tryfirst=True)  # before the marks are looked at
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    cases: Counter[str] = Counter()
     for item in items:
         if SLOW & set(getattr(item, "fixturenames", ())):
             item.add_marker("slow")
+        if table := item.get_closest_marker("one_in"):
+            name = item.nodeid.split("[")[0]
+            if cases[name] % table.args[0]:
+                item.add_marker("slow")
+            cases[name] += 1
 
 
 @pytest.fixture(scope="session")

@@ -174,6 +174,7 @@ class Monomials(Kind):
 """
 
 
+@pytest.mark.slow
 @doubtful
 def test_a_kind_of_basis(added: Any) -> None:
     before = dsp.SpectralDecomposition(basis="auto", **SMALL).fit(NORMAL)

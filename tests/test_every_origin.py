@@ -235,7 +235,7 @@ def label(case: tuple[int, str, int, str]) -> str:
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(c, id=label(c), marks=[pytest.mark.slow] * (i % 41 > 0)) for i, c in enumerate(ALL)]
+    "case", [pytest.param(c, id=label(c), marks=[pytest.mark.slow] * (i % 83 > 0)) for i, c in enumerate(ALL)]
 )
 def test_answers_have_no_origin_and_no_unit(case: tuple[int, str, int, str]) -> None:
     check(OPERATORS[case[0]], case[1], MOVES[case[2]], case[3])

@@ -49,6 +49,7 @@ def test_rows_far_out_are_named_where_the_box_holds_them() -> None:
     assert any("outliers of column 1" in doubt for doubt in model.doubts_)
 
 
+@pytest.mark.slow
 def test_rows_that_are_computed_on_the_way_choose_what_stored_rows_in_the_same_chunks_choose() -> None:
     x = RNG.standard_normal((320, 3)).cumsum(axis=0)
     components = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=2).fit(x)

@@ -113,6 +113,7 @@ def test_a_trajectory_is_cut_where_rows_are_held_out() -> None:
 # -- weights, views, fields --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @doubtful
 @pytest.mark.usefixtures("routed")
 def test_weights_are_routed() -> None:

@@ -87,6 +87,7 @@ def check(read: Callable[[], Any], name: str, legal: bool) -> None:
         assert str(error).isprintable()
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("store", STORES)
 def test_odd_metadata_of_zarr(store: str, tmp_path: Path) -> None:
@@ -154,6 +155,7 @@ NETCDF += ["_Unsigned", "dtype", "DIMENSION_LIST", "CLASS", "NAME", "_Netcdf4Dim
 VALUES: list[Any] = [-1, 2**62, "text", "\x1b[2J", b"x", [1.0, 2.0], np.zeros((2, 2)), ""]
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("attribute", NETCDF)
 def test_odd_attributes_of_netcdf(attribute: str, tmp_path: Path) -> None:

@@ -158,6 +158,7 @@ MOVABLE: list[tuple[Any, Any]] = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("operator", "basis"), MOVABLE, ids=lambda part: str(part))
 def test_moments_about_two_centers_add(operator: Any, basis: Any, tmp_path: Path) -> None:
     """The two halves, whose means are apart, are the whole."""

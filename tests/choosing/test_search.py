@@ -47,6 +47,7 @@ CASES: list[tuple[Operator, Any, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("operator", "x", "changes"), CASES)
 def test_the_parameters_give_the_same_bits(operator: Operator, x: Any, changes: Any, tmp_path: Path) -> None:
     rows = dsp.Rows(x, **changes)

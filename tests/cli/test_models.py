@@ -107,6 +107,7 @@ CASES: dict[str, tuple[Callable[[], Any], str, Any]] = {  # with an attribute, a
 }
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("line", CASES)
 def test_the_same_as_in_python(line: str) -> None:
     """Parameters and defaults too; what is printed is what `info` prints; values are written as Python returns them."""
@@ -158,6 +159,7 @@ def test_two_fits_share_functions_and_are_merged() -> None:
     assert isinstance(call("fit late.zarr --functions-of scaled.model --out no.model").exception, ValueError)
 
 
+@pytest.mark.slow
 def test_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("jax", reason="networks are trained by JAX: extra `neural`")
     defaults: Any = NeuralBasis.__init__.__kwdefaults__

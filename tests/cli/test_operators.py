@@ -45,6 +45,7 @@ def arrays(folder: object) -> None:
     store(**ARRAYS)
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("line", CASES)
 @pytest.mark.filterwarnings("ignore::daskspectral.errors.RankWarning")
 def test_the_same_as_in_python(line: str) -> None:

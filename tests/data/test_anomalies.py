@@ -84,6 +84,7 @@ def test_times_outside_the_range_of_nanoseconds(start: str, unit: str) -> None:
     np.testing.assert_allclose(fitted(far, anomaly="month").eigenvalues_, wanted, rtol=1e-11)
 
 
+@pytest.mark.one_in(5)
 @doubtful
 @pytest.mark.parametrize("calendar", [None, "noleap", "360_day", "julian", "standard"])
 @pytest.mark.parametrize("anomaly", GROUPS)

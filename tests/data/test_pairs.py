@@ -239,6 +239,7 @@ def model(options: dict[str, Any]) -> dsp.SpectralDecomposition:
     return dsp.SpectralDecomposition(Covariance(), **common)
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("pair", [*PAIRS, *MANY], ids=" ".join)
 def test_a_pair_of_options(pair: tuple[str, ...], tmp_path: Path) -> None:
     """In a fit, in `transform` of new rows, in what comes back, in a Dataset, and in an update."""
@@ -298,6 +299,7 @@ def check_potential(found: Any, hand: ByHand, z: Any, w: Any, whole: Any, new: A
 VIEWS = ["columns", "standardize", "latitude", "anomaly", "detrend", "sample_weight", "chunks"]
 
 
+@pytest.mark.one_in(7)
 @pytest.mark.parametrize("pair", [*combinations(VIEWS, 2), tuple(VIEWS)], ids=" ".join)
 def test_two_views_are_prepared_each_for_itself(pair: tuple[str, ...], tmp_path: Path) -> None:
     """Columns are chosen of the first alone."""

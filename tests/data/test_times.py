@@ -99,6 +99,7 @@ CALENDARS: dict[str, tuple[Any, list[Any]]] = {
 }
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("lag", [1, 12])
 @pytest.mark.parametrize("name", CALENDARS)
 def test_pairs_are_the_lag_apart_in_time(name: str, lag: int) -> None:
@@ -138,6 +139,7 @@ def dated_field(frame: pd.DataFrame) -> xr.Dataset:
     return xr.DataArray(frame.to_numpy(), {"day": frame.index.to_numpy()}, ("day", "place"), name="x").to_dataset()
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.filterwarnings("ignore:Consolidated metadata")
 @pytest.mark.parametrize(("kind", "where"), PLACES, ids=" ".join)
 def test_all_containers_are_paired_by_their_index_or_their_dates(kind: str, where: str, tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ def test_wine(bandwidth: float) -> None:
     np.testing.assert_allclose(found.spectrum_, WINE[bandwidth], rtol=0, atol=6e-9)
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     ("method", "alpha", "time", "symmetric"),
     [

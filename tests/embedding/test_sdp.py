@@ -59,6 +59,7 @@ WINE = {  # eigenvalues of B over the trace, objective, trace of B
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("bandwidth", WINE)
 def test_wine(bandwidth: float, reference: Mapping[str, Array]) -> None:
     x, (first, second, objective, trace) = wine(), WINE[bandwidth]

@@ -60,6 +60,7 @@ OTHERS: dict[str, tuple[Any, dict[str, dict[str, Any]]]] = {  # by the words of 
 }
 
 
+@pytest.mark.one_in(2)
 @doubtful
 @pytest.mark.parametrize("kind", OTHERS)
 def test_the_same_run_goes_on_and_another_is_refused(
@@ -119,6 +120,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.one_in(3)
 @doubtful
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_epoch_gives_way_to_the_one_before(damage: str, run: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -28,6 +28,7 @@ RUNS: dict[str, Callable[[str, str], object]] = {
 }
 
 
+@pytest.mark.one_in(4)
 @doubtful
 @pytest.mark.parametrize("kind", RUNS)
 def test_a_store_that_changes_during_the_run_is_noticed(

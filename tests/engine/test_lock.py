@@ -30,6 +30,7 @@ ESTIMATORS = [
 ]
 
 
+@pytest.mark.one_in(4)
 @doubtful
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 def test_every_estimator_holds_the_lock_and_releases_it(estimator: Any, tmp_path: Path) -> None:

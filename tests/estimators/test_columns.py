@@ -103,6 +103,7 @@ CASES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
 }
 
 
+@pytest.mark.one_in(7)
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_columns_are_matched_by_name(kind: str, case: str, tmp_path: Path) -> None:
@@ -156,6 +157,7 @@ METHODS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_matches_columns_by_name(name: str, tmp_path: Path) -> None:
     call = METHODS[name]
@@ -221,6 +223,7 @@ def test_names_are_saved_and_a_refit_forgets_them() -> None:
 # -- columns by name, and columns that are no numbers ------------------------------------------------------------------
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("kind", KINDS)
 def test_columns_are_chosen_by_name(kind: str, tmp_path: Path) -> None:
     whole = KINDS[kind](FRAME, tmp_path)

@@ -50,6 +50,7 @@ def test_eigenfunctions_are_orthonormal_on_rows_that_are_no_landmarks() -> None:
     assert make(basis=near).fit(X).moments_.count == N
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.usefixtures("small_tasks")
 @pytest.mark.parametrize("method", METHODS)
 def test_landmarks_do_not_depend_on_the_chunks(method: str) -> None:

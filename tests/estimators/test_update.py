@@ -51,6 +51,7 @@ MODELS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", MODELS)
 def test_rows_that_were_rewritten_are_summed_again(tmp_path: Path, name: str, small_tasks: None) -> None:

@@ -57,6 +57,7 @@ def expected(traced: Form, left: Array, right: Array) -> Array:
     return found
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     "function",
     [

@@ -48,6 +48,7 @@ def cufinufft(stand_in: Device, monkeypatch: pytest.MonkeyPatch) -> list[dict[st
     return DirectPlan.made
 
 
+@pytest.mark.one_in(3)
 @doubtful
 @pytest.mark.parametrize(("d", "weighted", "method"), [(1, True, "nufft"), (3, False, "nufft"), (2, True, "matmul")])
 def test_modes_are_those_of_the_host(d: int, weighted: bool, method: str, cufinufft: list[dict[str, Any]]) -> None:

@@ -86,6 +86,7 @@ def test_starts_in_equilibrium_do_not(operator: Transfer, runs: int, length: int
     assert model.trusted_[model.constants_]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "operator", [Transfer(1), Transfer(1, "eigen", further=()), Transfer(1, reversible=True, further=())]
 )

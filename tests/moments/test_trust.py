@@ -143,6 +143,7 @@ def roll(n: int, tightness: float = 6.0, width: float = 12.0, seed: int = 0) -> 
     return np.column_stack([radius * np.sin(angle), radius * np.cos(angle), rng.uniform(0, width, n)])
 
 
+@pytest.mark.slow
 def test_values_that_a_tight_roll_hides_are_not_trusted() -> None:
     """True are .053, .069, .121, .236; .065 is the first that functions of one scale find."""
     model = dsp.SpectralDecomposition(n_components=4, random_state=0)

@@ -94,6 +94,7 @@ def explicit(operator: Operator, basis: NeuralBasis, other: NeuralBasis, fields:
     return float(total)
 
 
+@pytest.mark.one_in(9)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_losses_are_those_of_explicit_sums(name: str) -> None:
     operator, mu = OPERATORS[name], np.array([1.0, 2.0, 0.5, 4.0])

@@ -69,6 +69,7 @@ def tasks(count: int) -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @doubtful
 @settings(max_examples=10)
 @given(
@@ -89,6 +90,7 @@ def test_each_row_is_in_one_fold_whatever_the_chunks(cuts: list[int], count: int
     assert_folds(moments, hashed(np.arange(N), number) if groups is None else groups, weight=weight)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("times", "standardize"), [(2, True), (5, False)])
 def test_copies_of_a_row_are_as_good_as_its_weight_and_warned_of(times: int, standardize: bool) -> None:
     """Whatever their order: values are the same, and error bars too narrow, which is said once."""
@@ -203,6 +205,7 @@ def test_labels_of_all_rows_are_wanted_again() -> None:
 # -- rows that coincide with landmarks --------------------------------------------------------------------------------
 
 
+@pytest.mark.one_in(6)
 @doubtful
 @pytest.mark.parametrize(
     ("dtype", "changes"), [("float64", {"columns": [2, 0]}), ("float32", {"columns": [1], "standardize": True})]

@@ -57,6 +57,7 @@ def test_the_curve_is_that_of_refits_by_another_package(kernel: Kernel, options:
     assert model.cv_ <= model.cv_curve_[:, 1].min() * 1.05
 
 
+@pytest.mark.slow
 def test_degenerate_data() -> None:
     x = np.linspace(0, 1, 6)[:, None]
     line = clone(AUTO).fit(x, 2 * x[:, 0] - 1)

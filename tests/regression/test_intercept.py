@@ -25,6 +25,7 @@ def make(basis: str = "landmarks", **options: Any) -> dsp.HermiteRegressor:
     return dsp.HermiteRegressor(BASES[basis], random_state=0, **options)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("basis", BASES)
 @pytest.mark.parametrize(
     "options",
@@ -56,6 +57,7 @@ def test_the_intercept_is_the_weighted_mean() -> None:
     assert make("lattice").fit(X, Y + 5).intercept_ == 0  # the coefficient of the constant has it
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("basis", BASES)
 def test_the_degrees_of_freedom_are_the_trace_of_the_hat_matrix(basis: str) -> None:
     x, y = X[:16], Y[:16]
@@ -67,6 +69,7 @@ def test_the_degrees_of_freedom_are_the_trace_of_the_hat_matrix(basis: str) -> N
     assert found.gcv_ == pytest.approx(score, rel=1e-5)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("basis", BASES)
 def test_sums_about_other_numbers_are_shifted_exactly(basis: str) -> None:
     """The first rows lie elsewhere than those that follow, so that each part is summed about a number of its own."""

@@ -94,6 +94,7 @@ def test_nothing_is_wrapped_around_the_box(fitted: dsp.HermiteRegressor) -> None
     assert np.abs(gradient[:, 1]).min() > 0.1
 
 
+@pytest.mark.slow
 @doubtful
 def test_other_solutions_of_the_same_moments(fitted: dsp.HermiteRegressor) -> None:
     found, wanted = (make(Gaussian(0.5), alpha="gcv") for _ in range(2))

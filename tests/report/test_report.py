@@ -35,6 +35,7 @@ SECTIONS: dict[str, list[str]] = {
 }
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", MODELS)
 def test_every_kind_of_model_has_a_page_on_which_nothing_runs_or_loads(name: str) -> None:
     estimator, X = model(name)
@@ -106,6 +107,7 @@ def test_names_from_the_data_are_text() -> None:
         assert not [a for _, attributes in page.tags for a in attributes if a.startswith("on")]
 
 
+@pytest.mark.slow
 def test_a_file_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     estimator, X = model("moons")
     path = tmp_path / "report.html"

@@ -324,6 +324,7 @@ def system(kind: str) -> Array:
     return np.column_stack([np.cos(0.3 * np.arange(n)), np.sin(0.3 * np.arange(n))])
 
 
+@pytest.mark.one_in(10)
 @pytest.mark.filterwarnings("ignore::daskspectral.errors.TrustWarning", "ignore::daskspectral.errors.RankWarning")
 @pytest.mark.parametrize("cells", [False, True], ids=["monomials", "cells"])
 @pytest.mark.parametrize("operator", OPERATORS, ids=str)

@@ -81,6 +81,7 @@ def test_spectra_in_closed_form(name: str) -> None:
 NARROW = FourierLattice(5, kernel=Gaussian("auto"))
 
 
+@pytest.mark.one_in(3)
 @doubtful
 @pytest.mark.parametrize("changes", [{"basis": NARROW}, {"basis": SMALL, "solver": Cut()}, {"basis": None}], ids=str)
 def test_other_solutions_of_the_same_moments(changes: dict[str, Any], fitted: dsp.SpectralDecomposition) -> None:
@@ -104,6 +105,7 @@ def test_rows_outside_a_given_box_are_absent() -> None:
     assert_close(modes(found.moments_), modes(make(basis=lattice).fit(x[inside]).moments_), 1e-12, dtype=complex)
 
 
+@pytest.mark.slow
 @doubtful
 def test_far_outliers_are_cut_with_a_warning() -> None:
     """A thousandth of the rows in a box 30 times as wide changes no value beyond its error."""
@@ -116,6 +118,7 @@ def test_far_outliers_are_cut_with_a_warning() -> None:
     np.testing.assert_allclose(model.eigenvalues_, make(**options).fit(normal).eigenvalues_, rtol=0.03, atol=1e-9)
 
 
+@pytest.mark.slow
 @doubtful
 def test_without_finufft_modes_are_summed_by_products(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "finufft", None)
@@ -126,6 +129,7 @@ def test_without_finufft_modes_are_summed_by_products(monkeypatch: pytest.Monkey
         make(basis=FourierLattice(5, method="nufft")).fit(X)
 
 
+@pytest.mark.slow
 def test_the_change_by_more_frequencies_is_that_of_more_frequencies() -> None:
     """On a square .23 of a value is lost with half of the frequencies, and all of them are right to .02."""
     x = np.random.default_rng(0).random((8000, 2))

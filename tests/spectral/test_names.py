@@ -70,6 +70,7 @@ def check(data: xr.DataArray) -> xr.Dataset:
     return found
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", CHOSEN)
 def test_dimensions_and_variables_of_these_names(name: str) -> None:
     unnamed = field(column=name, name=None)

@@ -141,6 +141,7 @@ def test_three_wells_are_three_sets(wells: Any) -> None:
                 assert sets.passage_times[i, j] == pytest.approx(np.concatenate(waits).mean(), rel=0.35)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::daskspectral.ExtrapolationWarning")
 def test_more_sets_than_wells_are_told_and_are_probabilities(wells: Any) -> None:
     model, paths = wells

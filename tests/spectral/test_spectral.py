@@ -43,6 +43,7 @@ def test_sphere(d: int, degree: int, largest: float) -> None:
     assert model.rank_ == sum(multiplicity(d, s) for s in range(degree + 1))
 
 
+@pytest.mark.slow
 def test_small_bandwidth_has_no_spurious_small_eigenvalues() -> None:
     x = np.random.default_rng(0).standard_normal((10_000, 5))
     model = make(basis=Landmarks(Gaussian(0.3), 150, method="uniform"))
@@ -94,6 +95,7 @@ BROKEN = X.copy()
 BROKEN[[1718, 1717], [2, 0]] = [np.inf, np.nan]
 
 
+@pytest.mark.one_in(7)
 @pytest.mark.usefixtures("small_tasks")
 @pytest.mark.parametrize("kind", KINDS)
 def test_container_in_container_out(kind: str, tmp_path: Path, fitted: dsp.SpectralDecomposition) -> None:
@@ -122,6 +124,7 @@ def test_lazy_in_lazy_out(
     np.testing.assert_allclose(part, fitted.transform(X[1000:1010]), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("convert", [as_numpy, as_path])
 def test_invalid_rows(convert: Any, tmp_path: Path, fitted: dsp.SpectralDecomposition) -> None:
     x, out = convert(tmp_path, "x", BROKEN), tmp_path / "out.zarr"
@@ -141,6 +144,7 @@ def test_invalid_rows(convert: Any, tmp_path: Path, fitted: dsp.SpectralDecompos
     np.testing.assert_allclose(skipped.moments_.arrays["gram"], without.moments_.arrays["gram"], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_intervals_go_down_to_what_more_landmarks_would_find() -> None:
     """Of a torus in six columns a tenth of the values goes with half of the landmarks: 4 of 10 were in intervals."""
     angles = np.random.default_rng(0).uniform(0, 2 * np.pi, (1000, 3))

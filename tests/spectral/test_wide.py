@@ -41,6 +41,7 @@ def all_columns(constant: bool) -> Any:
     return Concatenated((ConstantBasis(D), LandmarkBasis(Linear(), np.eye(D))))
 
 
+@pytest.mark.one_in(7)
 @pytest.mark.parametrize(
     ("rows", "params", "options"),
     [
@@ -93,6 +94,7 @@ WIDE: dict[str, tuple[Any, Any]] = {
 }
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("name", "before"), [*((name, 20) for name in WIDE), ("standardized", 110), ("right", 110)])
 def test_an_update_of_fewer_rows_than_columns_is_a_fit(name: str, before: int) -> None:
     """New rows have what no direction of the earlier ones has; the scaling stays."""
@@ -152,6 +154,7 @@ def test_an_update_turns_no_component(columns: int) -> None:
     assert ((maps >= ends[..., 0]) & (maps <= ends[..., 1])).mean() == 1
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weights"])
 @pytest.mark.parametrize("columns", [D, 100], ids=["wide", "tall"])
 def test_leading_directions_of_many_rows_and_columns(
