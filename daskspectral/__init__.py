@@ -74,12 +74,13 @@ before any task, which says what was expected, what came and what to do.
 
 How to test it
 --------------
-`pytest` runs the fast tests, `pytest -m slow` the others: clusters, batch systems, a browser, a server of objects,
-killed processes, statistics over many seeds, examples at size. What asks for the fixtures `cluster`, `browser` or
-`server` is slow by itself (`tests/conftest.py`). A warning is an error: a test whose model is too small to be trusted,
-and that asks for something else, is marked `doubtful` (`tests/common.py`). `ruff check . && ruff format --check . &&
-mypy && lint-imports` come before each commit, 50 s, and `.ci/run` is all that a change must pass. Each room has its
-tests in the folder of its name; seconds are those of one process beside other work on two cores:
+`pytest` runs the fast tests, `pytest -m slow` clusters, batch systems, a browser, a server of objects, killed processes
+and examples at size, `pytest -m nightly` statistics over many seeds and all combinations. What asks for the fixtures
+`cluster`, `browser` or `server` is slow by itself (`tests/conftest.py`). A warning is an error: a test whose model is
+too small to be trusted, and that asks for something else, is marked `doubtful` (`tests/common.py`). `ruff check . &&
+ruff format --check . && mypy && lint-imports` come before each commit, 50 s, and `.ci/run` is all that a change must
+pass. Each room has its tests in the folder of its name; seconds are those of one process beside other work on two
+cores:
 
     changed                                       run `pytest`                                       seconds
     kernels; manifolds; groups; forms             tests/kernels, and so on; tests/test_contracts.py  18; 27; 8; 13

@@ -38,7 +38,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("slow")
         if table := item.get_closest_marker("one_in"):
             name = item.nodeid.split("[")[0]
-            if cases[name] % table.args[0]:
+            fast, slow = (*table.args, 1)[:2]
+            if cases[name] % slow:
+                item.add_marker("nightly")
+            elif cases[name] % fast:
                 item.add_marker("slow")
             cases[name] += 1
 

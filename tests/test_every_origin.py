@@ -1,7 +1,7 @@
 """Every operator on every basis, from any origin and in any unit: the same answers, or those of a documented power.
 
 Data are multiples of a power of two, so that shifting them, and units that are powers of two, change no digit.
-Functions that are given in the units of the data move with these. `pytest -m slow` tries all combinations.
+Functions that are given in the units of the data move with these. `pytest -m nightly` tries all combinations.
 """
 
 from __future__ import annotations
@@ -234,8 +234,7 @@ def label(case: tuple[int, str, int, str]) -> str:
     return f"{OPERATORS[case[0]][0]} on {case[1]}, {MOVES[case[2]]}, {case[3]}"
 
 
-@pytest.mark.parametrize(
-    "case", [pytest.param(c, id=label(c), marks=[pytest.mark.slow] * (i % 83 > 0)) for i, c in enumerate(ALL)]
-)
+@pytest.mark.one_in(99, 11)
+@pytest.mark.parametrize("case", ALL, ids=label)
 def test_answers_have_no_origin_and_no_unit(case: tuple[int, str, int, str]) -> None:
     check(OPERATORS[case[0]], case[1], MOVES[case[2]], case[3])

@@ -183,7 +183,7 @@ def test_a_share_of_the_pairs_is_tested_whatever_the_chunks(chunk: int, monkeypa
     np.testing.assert_allclose(found["later"], f[:, :1997][:, later] @ f[:, 6:][:, later].T, atol=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("operator", [*OPERATORS, Transfer(1, "eigen")])
 @pytest.mark.parametrize(("jumps", "rows"), [(TWO, 10**6), (JUMPS, 300)], ids=["two", "three"])
 def test_false_alarms_are_few(operator: Transfer, jumps: Array, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
