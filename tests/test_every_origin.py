@@ -18,37 +18,8 @@ import pytest
 import daskspectral as dsp
 from daskspectral import basis as bases
 from daskspectral import operators
-from daskspectral.basis import (
-    BoxEdge,
-    CallableBasis,
-    Concatenated,
-    ConstantBasis,
-    FourierBasis,
-    FourierLattice,
-    LandmarkBasis,
-    Landmarks,
-    MonomialBasis,
-    SoftCells,
-    TrigonometricBasis,
-    Vanishing,
-)
 from daskspectral.forms import form, grad, inner
 from daskspectral.kernels import Exponential, Gaussian, Linear, Matern, Polynomial
-from daskspectral.operators import (
-    AnisotropicDiffusion,
-    Augmentation,
-    BilinearForm,
-    Covariance,
-    Cross,
-    DifferentialOperator,
-    Generator,
-    Laplacian,
-    PartialDerivative,
-    Schroedinger,
-    SymmetricForm,
-    TangentPropagation,
-    Transfer,
-)
 from tests.common import doubtful
 
 pytestmark = doubtful
@@ -100,25 +71,25 @@ def slope(f: Any, g: Any, x: Any) -> Any:
 
 Fields = Callable[[float], dict[str, Array]]
 OPERATORS: list[tuple[Any, Fields, float]] = [  # with the power of the unit that values have
-    (Laplacian(), lambda s: {}, -2),
-    (Laplacian(density=1.0), lambda s: {}, -2),
-    (Schroedinger("potential"), lambda s: {"potential": POTENTIAL / s**2}, -2),
-    (AnisotropicDiffusion("diffusion"), lambda s: {"diffusion": s**2 * SIGMA @ SIGMA.swapaxes(1, 2)}, 0),
-    (TangentPropagation("direction"), lambda s: {"direction": s * DIRECTION}, 0),
-    (DifferentialOperator({((1, 0), (1, 0)): 2.0, ((0, 1), (0, 1)): 1.0}), lambda s: {}, -2),
-    (PartialDerivative(0), lambda s: {}, -1),
-    (Generator("drift", "diffusion"), lambda s: {"drift": s * DRIFT, "diffusion": s * SIGMA}, 0),
-    (Generator(diffusion="diffusion", reversible=True), lambda s: {"diffusion": s * SIGMA}, 0),
-    (Transfer(1), lambda s: {}, 0),
-    (Transfer(2, center=True), lambda s: {}, 0),
-    (Transfer(1, "eigen"), lambda s: {}, 0),
-    (Transfer(1, reversible=True), lambda s: {}, 0),
-    (Cross(), lambda s: {}, 0),
-    (Cross(center=True), lambda s: {}, 0),
-    (Augmentation(2), lambda s: {}, 0),
-    (Covariance(), lambda s: {}, 2),
-    (SymmetricForm(stiff), lambda s: {"potential": POTENTIAL / s**2}, -2),
-    (BilinearForm(slope), lambda s: {"direction": s * DIRECTION}, 0),
+    (operators.Laplacian(), lambda s: {}, -2),
+    (operators.Laplacian(density=1.0), lambda s: {}, -2),
+    (operators.Schroedinger("potential"), lambda s: {"potential": POTENTIAL / s**2}, -2),
+    (operators.AnisotropicDiffusion("diffusion"), lambda s: {"diffusion": s**2 * SIGMA @ SIGMA.swapaxes(1, 2)}, 0),
+    (operators.TangentPropagation("direction"), lambda s: {"direction": s * DIRECTION}, 0),
+    (operators.DifferentialOperator({((1, 0), (1, 0)): 2.0, ((0, 1), (0, 1)): 1.0}), lambda s: {}, -2),
+    (operators.PartialDerivative(0), lambda s: {}, -1),
+    (operators.Generator("drift", "diffusion"), lambda s: {"drift": s * DRIFT, "diffusion": s * SIGMA}, 0),
+    (operators.Generator(diffusion="diffusion", reversible=True), lambda s: {"diffusion": s * SIGMA}, 0),
+    (operators.Transfer(1), lambda s: {}, 0),
+    (operators.Transfer(2, center=True), lambda s: {}, 0),
+    (operators.Transfer(1, "eigen"), lambda s: {}, 0),
+    (operators.Transfer(1, reversible=True), lambda s: {}, 0),
+    (operators.Cross(), lambda s: {}, 0),
+    (operators.Cross(center=True), lambda s: {}, 0),
+    (operators.Augmentation(2), lambda s: {}, 0),
+    (operators.Covariance(), lambda s: {}, 2),
+    (operators.SymmetricForm(stiff), lambda s: {"potential": POTENTIAL / s**2}, -2),
+    (operators.BilinearForm(slope), lambda s: {"direction": s * DIRECTION}, 0),
 ]
 
 
@@ -135,45 +106,47 @@ def slopes(x: Array) -> Array:
     return np.array(rows).transpose(0, 2, 1)
 
 
-def own(move: Move) -> CallableBasis:
+def own(move: Move) -> bases.CallableBasis:
     """A user's functions, written for the units and the origin of the data."""
-    return CallableBasis(
+    return bases.CallableBasis(
         lambda x: waves((x - move.origin) / move.unit), lambda x: slopes((x - move.origin) / move.unit) / move.unit, d=2
     )
 
 
-def box(move: Move) -> BoxEdge:
-    return BoxEdge(move(X.min(axis=0) - 0.5), move(X.max(axis=0) + 0.5))
+def box(move: Move) -> bases.BoxEdge:
+    return bases.BoxEdge(move(X.min(axis=0) - 0.5), move(X.max(axis=0) + 0.5))
 
 
 BASES: dict[str, Callable[[Move], Any]] = {
-    "gaussian": lambda m: Landmarks(Gaussian(1.5 * m.unit), 12),
-    "points": lambda m: Landmarks(Matern(2.5, 1.5 * m.unit), points=m(PLACES), constant=True),
-    "kink": lambda m: Landmarks(Exponential(2.0 * m.unit), 12),
-    "linear": lambda m: Landmarks("linear"),
-    "polynomial": lambda m: Landmarks(Polynomial(2, 1.0, m.unit), 12, constant=True),
-    "gaussian and linear": lambda m: Landmarks(Gaussian(m.unit) + m.unit**-2.0 * Linear(), 12, constant=True),
-    "landmark basis": lambda m: LandmarkBasis(Gaussian(1.5 * m.unit), m(PLACES)),
-    "fourier": lambda m: FourierBasis(WAVES / m.unit),
-    "lattice": lambda m: FourierLattice(2),
-    "angles": lambda m: TrigonometricBasis((12.0 * m.unit, 9.0 * m.unit), 1),
-    "monomials": lambda m: MonomialBasis(2, 3),
-    "monomials beside the constant": lambda m: Concatenated((ConstantBasis(2), MonomialBasis(2, 2, constant=False))),
-    "kernel and monomials": lambda m: Concatenated(
-        (MonomialBasis(2, 2, scale=m.unit), LandmarkBasis(Gaussian(1.5 * m.unit), m(PLACES)))
+    "gaussian": lambda m: bases.Landmarks(Gaussian(1.5 * m.unit), 12),
+    "points": lambda m: bases.Landmarks(Matern(2.5, 1.5 * m.unit), points=m(PLACES), constant=True),
+    "kink": lambda m: bases.Landmarks(Exponential(2.0 * m.unit), 12),
+    "linear": lambda m: bases.Landmarks("linear"),
+    "polynomial": lambda m: bases.Landmarks(Polynomial(2, 1.0, m.unit), 12, constant=True),
+    "gaussian and linear": lambda m: bases.Landmarks(Gaussian(m.unit) + m.unit**-2.0 * Linear(), 12, constant=True),
+    "landmark basis": lambda m: bases.LandmarkBasis(Gaussian(1.5 * m.unit), m(PLACES)),
+    "fourier": lambda m: bases.FourierBasis(WAVES / m.unit),
+    "lattice": lambda m: bases.FourierLattice(2),
+    "angles": lambda m: bases.TrigonometricBasis((12.0 * m.unit, 9.0 * m.unit), 1),
+    "monomials": lambda m: bases.MonomialBasis(2, 3),
+    "monomials beside the constant": lambda m: bases.Concatenated(
+        (bases.ConstantBasis(2), bases.MonomialBasis(2, 2, constant=False))
     ),
-    "cells": lambda m: SoftCells(m(PLACES), 0.8 * m.unit),
+    "kernel and monomials": lambda m: bases.Concatenated(
+        (bases.MonomialBasis(2, 2, scale=m.unit), bases.LandmarkBasis(Gaussian(1.5 * m.unit), m(PLACES)))
+    ),
+    "cells": lambda m: bases.SoftCells(m(PLACES), 0.8 * m.unit),
     "own": own,
-    "vanishing": lambda m: Vanishing(Landmarks(Gaussian(1.5 * m.unit), 12), box(m)),
+    "vanishing": lambda m: bases.Vanishing(bases.Landmarks(Gaussian(1.5 * m.unit), 12), box(m)),
 }
-COVERED = {type(make(Move())) for make in BASES.values()} | {ConstantBasis}
+COVERED = {type(make(Move())) for make in BASES.values()} | {bases.ConstantBasis}
 BOUND = {  # to a place, or trained by steps that depend on rounding
     *(bases.HarmonicBasis, bases.InvariantBasis, bases.EquivariantBasis),
     bases.NeuralBasis,
 }
 POLYNOMIAL = ("polynomial", "monomials", "monomials beside the constant", "kernel and monomials")
 ROOTED: list[tuple[type[Any], tuple[str, ...]]] = [
-    (Covariance, POLYNOMIAL),  # whose norm has an origin
+    (operators.Covariance, POLYNOMIAL),  # whose norm has an origin
 ]
 MOVES = [Move(2.0**11), Move(2.0**27), Move(unit=2.0**-40), Move(unit=2.0**40)]
 NEAR = {"float64": 1e-5, "float32": 2e-2}
@@ -193,7 +166,7 @@ def fitted(operator: Any, fields: Fields, name: str, move: Move, dtype: str) -> 
     """A fit to moved data; None for functions that the operator does not take."""
     made, x = BASES[name](move), move(X)
     data: Any = (x, move(Y)) if len(operator.views) == 2 and operator.lag is None else x
-    options: dict[str, Any] = {"right_basis": made} if isinstance(operator, Cross) else {}
+    options: dict[str, Any] = {"right_basis": made} if isinstance(operator, operators.Cross) else {}
     model = dsp.SpectralDecomposition(operator, made, n_components=3, random_state=0, dtype=dtype, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -202,7 +175,7 @@ def fitted(operator: Any, fields: Fields, name: str, move: Move, dtype: str) -> 
 
 def check(case: tuple[Any, Fields, float], name: str, move: Move, dtype: str) -> None:
     operator, fields, power = case
-    if isinstance(operator, Covariance) and name != "linear":
+    if isinstance(operator, operators.Covariance) and name != "linear":
         power = 0  # the norm has the units of the functions
     if move.origin and any(isinstance(operator, kind) and name in names for kind, names in ROOTED):
         pytest.skip("depends on the origin, as is documented")

@@ -12,16 +12,7 @@ import numpy as np
 import pytest
 
 import daskspectral as dsp
-from daskspectral.basis import (
-    Concatenated,
-    ConstantBasis,
-    FourierBasis,
-    FourierLattice,
-    LandmarkBasis,
-    Landmarks,
-    MonomialBasis,
-    SoftCells,
-)
+from daskspectral import basis as bases
 from daskspectral.kernels import Gaussian, Linear, Polynomial
 from daskspectral.operators import Covariance, Cross, Laplacian, Schroedinger, Transfer
 from tests.common import doubtful
@@ -30,7 +21,7 @@ pytestmark = doubtful
 
 Array = np.ndarray[Any, np.dtype[np.floating[Any]]]
 STEP = 2.0**-20
-LINEAR = Landmarks("linear")
+LINEAR = bases.Landmarks("linear")
 
 
 def exact(x: Array, step: float = STEP) -> Array:
@@ -144,17 +135,17 @@ def test_linear_functions_of_a_trajectory_have_no_origin_and_no_units(solver: st
 
 # -- moments about two centers -----------------------------------------------------------------------------------------
 
-MIXED = Concatenated((MonomialBasis(2, 2), LandmarkBasis(Gaussian(3.0), walk(10) + 4096.0)))
+MIXED = bases.Concatenated((bases.MonomialBasis(2, 2), bases.LandmarkBasis(Gaussian(3.0), walk(10) + 4096.0)))
 MOVABLE: list[tuple[Any, Any]] = [
     (Covariance(), None),
     (Laplacian(), MIXED),
-    (Laplacian(), MonomialBasis(2, 3)),
+    (Laplacian(), bases.MonomialBasis(2, 3)),
     (Cross(), LINEAR),
     (Cross(center=True), LINEAR),
-    (Cross(center=True), MonomialBasis(2, 2, constant=False)),
+    (Cross(center=True), bases.MonomialBasis(2, 2, constant=False)),
     (Transfer(1, further=(2,)), LINEAR),
     (Transfer(1, reversible=True), LINEAR),
-    (Transfer(2, "eigen"), MonomialBasis(2, 2)),
+    (Transfer(2, "eigen"), bases.MonomialBasis(2, 2)),
 ]
 
 
@@ -210,15 +201,17 @@ def test_an_update_keeps_the_center() -> None:
 @pytest.mark.parametrize(
     "basis",
     [
-        MonomialBasis(2, 3),
-        MonomialBasis(2, 3, constant=False, scale=2.0),
-        LandmarkBasis(Linear(), walk(3)),
-        LandmarkBasis(Gaussian(2.0), walk(3)),
-        LandmarkBasis(Gaussian(2.0) * Polynomial(2), walk(3), centered=True),
-        FourierBasis(walk(4)),
-        SoftCells(walk(4), 1.0),
+        bases.MonomialBasis(2, 3),
+        bases.MonomialBasis(2, 3, constant=False, scale=2.0),
+        bases.LandmarkBasis(Linear(), walk(3)),
+        bases.LandmarkBasis(Gaussian(2.0), walk(3)),
+        bases.LandmarkBasis(Gaussian(2.0) * Polynomial(2), walk(3), centered=True),
+        bases.FourierBasis(walk(4)),
+        bases.SoftCells(walk(4), 1.0),
         MIXED,
-        Concatenated((LandmarkBasis(Linear(), walk(3)), ConstantBasis(2), MonomialBasis(2, 2, constant=False))),
+        bases.Concatenated(
+            (bases.LandmarkBasis(Linear(), walk(3)), bases.ConstantBasis(2), bases.MonomialBasis(2, 2, constant=False))
+        ),
     ],
     ids=lambda basis: basis.description,
 )
@@ -230,7 +223,7 @@ def test_functions_of_moved_points(basis: Any) -> None:
 
 
 @pytest.mark.parametrize("unit", [2.0**-1000, 2.0**500])
-@pytest.mark.parametrize("basis", [LINEAR, MonomialBasis(2, 2)], ids=["linear", "monomials"])
+@pytest.mark.parametrize("basis", [LINEAR, bases.MonomialBasis(2, 2)], ids=["linear", "monomials"])
 def test_columns_whose_squares_leave_the_range_of_numbers(basis: Any, unit: float) -> None:
     x, y = normal(), second(normal())
     near, far = (fitted(Cross(center=True), (x * [1.0, s], y), basis) for s in (1.0, unit))
@@ -269,7 +262,7 @@ def test_standardized_columns_of_any_unit_and_origin(name: str) -> None:
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("operator", [Laplacian(), Cross(center=True)], ids=str)
 def test_rows_follow_from_functions_in_float32_far_from_zero(operator: Any, weighted: bool) -> None:
-    x, basis = walk(600), Landmarks(Gaussian(8.0), 12)
+    x, basis = walk(600), bases.Landmarks(Gaussian(8.0), 12)
     weights = np.random.default_rng(4).uniform(1, 2, 600) if weighted else None
     found = []
     for offset in (0.0, 2.0**24):
@@ -285,7 +278,7 @@ def test_weights_of_modes_have_no_units(unit: float) -> None:
     """One transform sums two weights, of which one is 1 and the other a potential in the unit of the columns."""
     x, v = normal(), exact(np.random.default_rng(5).uniform(1, 2, 600))
     models = [
-        fitted(Schroedinger(), dsp.Rows(x * s, fields={"potential": v / s**2}), FourierLattice(3), n_components=3)
+        fitted(Schroedinger(), dsp.Rows(x * s, fields={"potential": v / s**2}), bases.FourierLattice(3), n_components=3)
         for s in (1.0, unit)
     ]
     np.testing.assert_allclose(models[1].eigenvalues_ * unit**2, models[0].eigenvalues_, rtol=1e-6)
@@ -297,7 +290,7 @@ def test_weights_of_modes_beside_zeros_have_no_units(unit: float) -> None:
     x = normal(200)
     slopes = np.column_stack([np.cos(x[:, 0]), np.zeros(len(x))])
     near, far = (
-        dsp.HermiteRegressor(FourierLattice(4), random_state=0)
+        dsp.HermiteRegressor(bases.FourierLattice(4), random_state=0)
         .fit(x, np.sin(x[:, 0]), gradients=slopes, sample_weight=np.full(len(x), weight))
         .predict(x)
         for weight in (1.0, unit)
@@ -309,6 +302,6 @@ def test_weights_of_modes_beside_zeros_have_no_units(unit: float) -> None:
 def test_cells_of_states_have_no_origin(origin: float) -> None:
     """Cells of states that are near the least distance that numbers tell apart there."""
     states = np.random.default_rng(0).integers(0, 6, (200, 1)).astype(float)
-    cells = SoftCells.draw(states + origin, 6, random_state=0)
+    cells = bases.SoftCells.draw(states + origin, 6, random_state=0)
     assert cells.width > 0.5
     np.testing.assert_array_equal(np.sort(cells.centres[:, 0]) - origin, np.arange(6))

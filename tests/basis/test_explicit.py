@@ -8,12 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskspectral.basis import (
-    FourierBasis,
-    MonomialBasis,
-    SoftCells,
-    TrigonometricBasis,
-)
+from daskspectral.basis import FourierBasis, MonomialBasis, SoftCells, TrigonometricBasis
 from daskspectral.forms import form, gram, inner, partial
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern
 from daskspectral.moments import Measure

@@ -9,19 +9,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.sparse import csr_array
 
+from daskspectral import groups as gr
 from daskspectral.basis import EquivariantBasis, HarmonicBasis, InvariantBasis
 from daskspectral.forms import dirichlet, functional, gram, inner, tangential_dirichlet
-from daskspectral.groups import (
-    DirectProduct,
-    Generated,
-    Isometry,
-    MatrixRepresentation,
-    Permutations,
-    Rotations,
-    SignFlips,
-    Translations,
-    VectorRepresentation,
-)
 from daskspectral.manifolds import Circle, FlatTorus, Manifold, PeriodicBox, Product, Sphere
 from daskspectral.moments import Measure
 from daskspectral.operators import Laplacian
@@ -30,7 +20,7 @@ from daskspectral.testing import check_basis
 from tests.common import copied
 
 S2 = Sphere(3)
-CUBE = Generated([Permutations(3), SignFlips(3)])
+CUBE = gr.Generated([gr.Permutations(3), gr.SignFlips(3)])
 
 
 def invariant(manifold: Manifold, group: Any, count: int) -> InvariantBasis:
@@ -38,20 +28,24 @@ def invariant(manifold: Manifold, group: Any, count: int) -> InvariantBasis:
 
 
 BUILT = {
-    "circle, rotations": invariant(Circle(), Rotations(12), 101),
+    "circle, rotations": invariant(Circle(), gr.Rotations(12), 101),
     "sphere, cube": invariant(S2, CUBE, 400),
-    "torus, rotations": invariant(FlatTorus(2), Rotations(3, 4, plane=(2, 3)), 200),
+    "torus, rotations": invariant(FlatTorus(2), gr.Rotations(3, 4, plane=(2, 3)), 200),
     "box, everything": invariant(
-        PeriodicBox([-1] * 4, [1] * 4), Generated([SignFlips(4), Permutations(4), Translations([[2 / 3] * 4])]), 800
+        PeriodicBox([-1] * 4, [1] * 4),
+        gr.Generated([gr.SignFlips(4), gr.Permutations(4), gr.Translations([[2 / 3] * 4])]),
+        800,
     ),
     "product, tied": invariant(
-        Product(S2, PeriodicBox([0], [1])), Generated([Isometry(np.diag([-1.0, 1, 1, 1]), [0, 0, 0, 0.5])]), 120
+        Product(S2, PeriodicBox([0], [1])), gr.Generated([gr.Isometry(np.diag([-1.0, 1, 1, 1]), [0, 0, 0, 0.5])]), 120
     ),
 }
 LARGE = {
-    "many permutations": InvariantBasis.within(Sphere(30), Permutations(30), most_invariant=20),
+    "many permutations": InvariantBasis.within(Sphere(30), gr.Permutations(30), most_invariant=20),
     "beside a circle": InvariantBasis.within(
-        Product(PeriodicBox([0], [1]), Sphere(8)), DirectProduct(SignFlips(1), Permutations(8)), most_invariant=60
+        Product(PeriodicBox([0], [1]), Sphere(8)),
+        gr.DirectProduct(gr.SignFlips(1), gr.Permutations(8)),
+        most_invariant=60,
     ),
 }
 """Functions of eigenspaces that are never built."""
@@ -89,7 +83,7 @@ def test_invariant_functions_are_those_of_the_projection(name: str) -> None:
     [
         *(HarmonicBasis(m, 30, tolerance=np.inf) for m in (Sphere(6), FlatTorus(2), Product(S2, S2))),
         InvariantBasis(HarmonicBasis(S2, 100, tolerance=np.inf), CUBE),
-        InvariantBasis.within(Sphere(8), Permutations(8), most_invariant=15, tolerance=np.inf),
+        InvariantBasis.within(Sphere(8), gr.Permutations(8), most_invariant=15, tolerance=np.inf),
         InvariantBasis(
             HarmonicBasis(BUILT["product, tied"].manifold, 60, tolerance=np.inf), BUILT["product, tied"].group
         ),
@@ -129,20 +123,20 @@ def test_sums_on_the_sphere_are_closed_forms() -> None:
 def test_levels_are_whole_and_as_many_as_fit() -> None:
     assert [HarmonicBasis(S2, n).size for n in (1, 3, 4, 8, 9)] == [1, 1, 4, 4, 9]
     for most, levels in ((1, 1), (5, 4), (20, 7), (26, 8)):
-        basis = InvariantBasis.within(Sphere(8), Permutations(8), most_invariant=most)
+        basis = InvariantBasis.within(Sphere(8), gr.Permutations(8), most_invariant=most)
         assert basis.dimensions.tolist() == [1, 1, 1, 2, 3, 4, 6, 8][:levels]
         assert basis.multiplicities.tolist() == [Sphere(8).multiplicity(level) for level in range(levels)]
         assert basis.cumulative[-1] == basis.count == basis.harmonic.size
     for bound, levels in (({"most": 1000}, 5), ({"most_terms": sum(map(basis._invariants.terms, range(8))) - 1}, 7)):
-        fewer = InvariantBasis.within(Sphere(8), Permutations(8), most_invariant=100, **bound)
+        fewer = InvariantBasis.within(Sphere(8), gr.Permutations(8), most_invariant=100, **bound)
         assert len(fewer.multiplicities) == levels
 
 
 def test_products_are_those_of_the_factors() -> None:
     """Functions of a circle and a sphere, next to products by hand."""
     basis = LARGE["beside a circle"]
-    circle = InvariantBasis.within(PeriodicBox([0], [1]), SignFlips(1), most_invariant=8, tolerance=np.inf)
-    sphere = InvariantBasis.within(Sphere(8), Permutations(8), most_invariant=40, tolerance=np.inf)
+    circle = InvariantBasis.within(PeriodicBox([0], [1]), gr.SignFlips(1), most_invariant=8, tolerance=np.inf)
+    sphere = InvariantBasis.within(Sphere(8), gr.Permutations(8), most_invariant=40, tolerance=np.inf)
     x = basis.manifold.sample(15, np.random.default_rng(0))
     found = basis.values(x)
     every = np.einsum("ic,jc->ijc", circle.values(x[:, :1]), sphere.values(x[:, 1:])).reshape(-1, 15)
@@ -155,9 +149,9 @@ def test_products_are_those_of_the_factors() -> None:
 
 # equivariant functions of several components
 
-PSEUDOVECTOR = MatrixRepresentation([np.linalg.det(g.matrix) * g.matrix for g in CUBE.generators])
+PSEUDOVECTOR = gr.MatrixRepresentation([np.linalg.det(g.matrix) * g.matrix for g in CUBE.generators])
 EQUIVARIANT = {
-    "sphere": EquivariantBasis(HarmonicBasis(S2, 36), Permutations(3), VectorRepresentation()),
+    "sphere": EquivariantBasis(HarmonicBasis(S2, 36), gr.Permutations(3), gr.VectorRepresentation()),
     "no functions at some levels": EquivariantBasis(HarmonicBasis(S2, 49), CUBE, PSEUDOVECTOR),
 }
 

@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 
 import daskspectral as dsp
-from daskspectral.basis import (
-    BoxEdge,
-    Concatenated,
-    ConstantBasis,
-    Landmarks,
-    MonomialBasis,
-    Vanishing,
-)
+from daskspectral.basis import BoxEdge, Concatenated, ConstantBasis, Landmarks, MonomialBasis, Vanishing
 from daskspectral.basis.edges import Edge
 from daskspectral.kernels import Gaussian
 

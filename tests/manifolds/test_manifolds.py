@@ -14,25 +14,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import eval_gegenbauer, eval_legendre
 
+from daskspectral import groups as gr
 from daskspectral.errors import PointError
-from daskspectral.groups import (
-    ContinuousTranslations,
-    Cyclic,
-    DirectProduct,
-    Exchange,
-    FullOrthogonal,
-    Generated,
-    Group,
-    LieGroup,
-    Orthogonal,
-    Permutations,
-    PhaseRotations,
-    Representation,
-    Rotations,
-    SignFlips,
-    SpecialOrthogonal,
-    Translations,
-)
 from daskspectral.manifolds import (
     Circle,
     FlatTorus,
@@ -55,28 +38,30 @@ Array = NDArray[Any]
 TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
 
 
-CUBE, O2 = Generated([Permutations(3), SignFlips(3)]), FullOrthogonal(2)
-MIRRORED = Generated([ContinuousTranslations([[2]]), SignFlips(1)])
+CUBE, O2 = gr.Generated([gr.Permutations(3), gr.SignFlips(3)]), gr.FullOrthogonal(2)
+MIRRORED = gr.Generated([gr.ContinuousTranslations([[2]]), gr.SignFlips(1)])
 ABOUT_THE_MIDDLE = [Isometry(g.matrix, 2.5 * (1 - g.matrix.sum(axis=1))) for g in CUBE.generators]
-SPACES: dict[str, tuple[Manifold, Group, int]] = {  # with a group that moves it, and how many levels are small
+SPACES: dict[str, tuple[Manifold, gr.Group, int]] = {  # with a group that moves it, and how many levels are small
     "circle": (Circle(), O2, 30),
-    "sphere": (Sphere(3), FullOrthogonal(3), 9),
+    "sphere": (Sphere(3), gr.FullOrthogonal(3), 9),
     "torus": (
         FlatTorus(3),
-        Generated([DirectProduct(O2, DirectProduct(O2, O2)), Exchange(2, 3), PhaseRotations([2, -1, 1])]),
+        gr.Generated(
+            [gr.DirectProduct(O2, gr.DirectProduct(O2, O2)), gr.Exchange(2, 3), gr.PhaseRotations([2, -1, 1])]
+        ),
         6,
     ),
     "box": (
         PeriodicBox([0, 0, 1], [1, 2, 3]),
-        Generated([ContinuousTranslations(np.diag([1, 2, 2])), Isometry(np.diag([1, -1, -1])[[0, 2, 1]])]),
+        gr.Generated([gr.ContinuousTranslations(np.diag([1, 2, 2])), Isometry(np.diag([1, -1, -1])[[0, 2, 1]])]),
         7,
     ),
-    "interval": (Interval([2] * 3, [3] * 3), Generated(ABOUT_THE_MIDDLE), 7),
-    "sphere and box": (Product(Sphere(3), PeriodicBox([0], [2])), DirectProduct(FullOrthogonal(3), MIRRORED), 6),
+    "interval": (Interval([2] * 3, [3] * 3), gr.Generated(ABOUT_THE_MIDDLE), 7),
+    "sphere and box": (Product(Sphere(3), PeriodicBox([0], [2])), gr.DirectProduct(gr.FullOrthogonal(3), MIRRORED), 6),
 }
 
 
-def field_of(group: Group, rng: np.random.Generator) -> KillingField:
+def field_of(group: gr.Group, rng: np.random.Generator) -> KillingField:
     """A multiple of an element of the algebra, turned."""
     turn, field = group.word(rng).matrix, group.algebra[rng.integers(len(group.algebra))]
     times = rng.integers(1, 3)
@@ -326,11 +311,11 @@ def test_bad_arguments(make: Callable[[], object], offending: str) -> None:
 # -- invariant and equivariant functions of an eigenspace: averaged characters, null spaces, gaps ----------------------
 
 
-THIRD, TILT = np.eye(3)[[2, 0, 1]], SpecialOrthogonal(3).word(np.random.default_rng(1)).matrix
-FACES = Generated([CUBE, Translations([[0.5, 0.5, 0], [0, 0.5, 0.5]])])
+THIRD, TILT = np.eye(3)[[2, 0, 1]], gr.SpecialOrthogonal(3).word(np.random.default_rng(1)).matrix
+FACES = gr.Generated([CUBE, gr.Translations([[0.5, 0.5, 0], [0, 0.5, 0.5]])])
 
 
-def coefficients(space: Any, group: Group) -> Array:
+def coefficients(space: Any, group: gr.Group) -> Array:
     return dense(invariant_coefficients(space, group.generators, group.algebra))
 
 
@@ -338,16 +323,21 @@ def solved(space: Any, pairs: Any, components: int) -> Array:
     return dense(equivariant_coefficients(space, pairs, components))
 
 
-CASES: dict[str, tuple[Manifold, Group, Any, int]] = {
+CASES: dict[str, tuple[Manifold, gr.Group, Any, int]] = {
     "vectors, cube": (S, CUBE, "vector", 8),
-    "turned": (S, Orthogonal([TILT @ a @ TILT.T for a in (THIRD, -np.eye(3))]), None, 7),
-    "square of vectors": (S, Cyclic(3), [np.kron(THIRD, THIRD)], 4),
+    "turned": (S, gr.Orthogonal([TILT @ a @ TILT.T for a in (THIRD, -np.eye(3))]), None, 7),
+    "square of vectors": (S, gr.Cyclic(3), [np.kron(THIRD, THIRD)], 4),
     "crystal": (PeriodicBox([0] * 3, [1] * 3), FACES, "vector", 9),
     "interval": (Interval([-1] * 3, [1] * 3), CUBE, None, 9),
-    "torus": (FlatTorus(2), DirectProduct(Rotations(3), SignFlips(2)), "vector", 7),
-    "product": (Product(S, PeriodicBox([0], [1])), DirectProduct(SignFlips(3), Translations([[0.5]])), "vector", 7),
-    "exchange": (Product(S, S), Exchange(3), None, 5),
-    "exchanged and turned": (Product(C, C), Orthogonal([np.kron([[0, 1], [1, 0]], TURN)]), None, 6),
+    "torus": (FlatTorus(2), gr.DirectProduct(gr.Rotations(3), gr.SignFlips(2)), "vector", 7),
+    "product": (
+        Product(S, PeriodicBox([0], [1])),
+        gr.DirectProduct(gr.SignFlips(3), gr.Translations([[0.5]])),
+        "vector",
+        7,
+    ),
+    "exchange": (Product(S, S), gr.Exchange(3), None, 5),
+    "exchanged and turned": (Product(C, C), gr.Orthogonal([np.kron([[0, 1], [1, 0]], TURN)]), None, 6),
 }
 
 
@@ -355,7 +345,7 @@ CASES: dict[str, tuple[Manifold, Group, Any, int]] = {
 def test_dimensions_are_averaged_characters_and_every_generator_acts_as_told(name: str) -> None:
     """r = mean over g of tr D(g) tr rho(g), and f(g x) = rho(g) f(x) at points."""
     manifold, group, output, levels = CASES[name]
-    representation = Representation.of([np.eye(1)] * len(group.generators) if output is None else output)
+    representation = gr.Representation.of([np.eye(1)] * len(group.generators) if output is None else output)
     pairs, rng = representation.pairs(group), np.random.default_rng(0)
     isometries = list(zip(group.generators, representation.matrices(group), strict=True))
     x, k, seen = manifold.sample(5, rng), representation.components(group), 0
@@ -383,13 +373,13 @@ def test_dimensions_are_averaged_characters_and_every_generator_acts_as_told(nam
 @pytest.mark.parametrize(
     ("manifold", "group", "level"),
     [
-        (Sphere(6), SpecialOrthogonal(3, 2), 4),
-        (Product(S, S), SpecialOrthogonal(3, 2), 5),
-        (FlatTorus(3), LieGroup(PhaseRotations([1, 1, 0]).algebra, [np.eye(6)[[2, 3, 0, 1, 4, 5]]]), 3),
+        (Sphere(6), gr.SpecialOrthogonal(3, 2), 4),
+        (Product(S, S), gr.SpecialOrthogonal(3, 2), 5),
+        (FlatTorus(3), gr.LieGroup(gr.PhaseRotations([1, 1, 0]).algebra, [np.eye(6)[[2, 3, 0, 1, 4, 5]]]), 3),
     ],
     ids=repr,
 )
-def test_fields_and_isometries_together(manifold: Manifold, group: Group, level: int) -> None:
+def test_fields_and_isometries_together(manifold: Manifold, group: gr.Group, level: int) -> None:
     """The null space of all actions stacked, as scipy has it."""
     space = manifold.eigenfunctions(level)
     stack = [dense(space.action(g)) - np.eye(space.size) for g in group.generators]

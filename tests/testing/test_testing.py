@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from daskspectral import testing
 from daskspectral.basis import FourierBasis, LandmarkBasis, Landmarks, MonomialBasis
 from daskspectral.basis.base import PairContraction
 from daskspectral.basis.evaluation import Arena, Block
@@ -29,16 +30,6 @@ from daskspectral.manifolds import Sphere
 from daskspectral.operators import Schroedinger
 from daskspectral.regression import HermiteRegressor
 from daskspectral.solve import Symmetric
-from daskspectral.testing import (
-    check_basis,
-    check_estimator,
-    check_form,
-    check_group,
-    check_kernel,
-    check_manifold,
-    check_operator,
-    check_solver,
-)
 
 
 @form
@@ -57,14 +48,14 @@ FORMS = [dirichlet, tangential_dirichlet(normals=2), tangential_dirichlet(tangen
 
 @pytest.mark.parametrize("bilinear", FORMS, ids=lambda f: f.name)
 def test_forms_pass(bilinear: Form) -> None:
-    check_form(bilinear, random_state=1)
-    check_form(bilinear, MonomialBasis(2, 2), FourierBasis.draw(Gaussian(), 2, 6, 0))
+    testing.check_form(bilinear, random_state=1)
+    testing.check_form(bilinear, MonomialBasis(2, 2), FourierBasis.draw(Gaussian(), 2, 6, 0))
 
 
 def test_forms_of_functions_of_different_variables() -> None:
     cross = form(lambda f, g, x: inner(partial(f, 1, 1), at(g, x.y)) + inner(f, at(second(g), x.y), weight=x.rate))
     left, right = LandmarkBasis(Gaussian(), np.eye(2)), LandmarkBasis(Gaussian(), np.eye(3))
-    check_form(cross, left, right)
+    testing.check_form(cross, left, right)
 
 
 # mistakes: a method, and what it is replaced by
@@ -96,12 +87,18 @@ def beyond(partial: Any) -> Any:
 
 
 def of_kernel(name: str, wrong: Any) -> Any:
-    return check_kernel, (KERNEL,), Gaussian, name, wrong
+    return testing.check_kernel, (KERNEL,), Gaussian, name, wrong
 
 
 def of_feature(change: Callable[[Any, Any, Any], Any]) -> Any:
     """Of an atom of a block, what is computed is changed."""
-    return check_basis, (BASIS,), EVALUATION, "feature", lambda f: lambda self, atom: change(f(self, atom), atom, self)
+    return (
+        testing.check_basis,
+        (BASIS,),
+        EVALUATION,
+        "feature",
+        lambda f: lambda self, atom: change(f(self, atom), atom, self),
+    )
 
 
 def fading(solve: Any) -> Any:
@@ -132,23 +129,29 @@ MISTAKES: dict[str, tuple[Callable[..., None], tuple[Any, ...], Any, str, Any]] 
     "diagonal": of_kernel("diagonal", lambda f: lambda self, x: f(self, x) + 0.01),
     r"k\(y, x\)": of_kernel("values", lambda f: lambda self, x, y: f(self, x, y) * (1 + x[:, 0] ** 2)),
     "one pair": of_kernel("values", lambda f: lambda self, x, y: f(self, x, y) / f(self, x, y).max()),
-    "Smoothness": (check_kernel, (Exponential(0.7),), Exponential, "partial", beyond),
-    "semidefinite": (check_kernel, (Radial(lambda s: 1 - s),), None, "", None),
-    "units": (check_kernel, (Gaussian(1e-3),), None, "", None),
+    "Smoothness": (testing.check_kernel, (Exponential(0.7),), Exponential, "partial", beyond),
+    "semidefinite": (testing.check_kernel, (Radial(lambda s: 1 - s),), None, "", None),
+    "units": (testing.check_kernel, (Gaussian(1e-3),), None, "", None),
     "of a basis, differences": of_feature(lambda f, atom, at: f * (1.01 if atom.order == 1 else 1)),
     "one point": of_feature(lambda f, atom, at: f - f.mean(axis=1, keepdims=True)),
     "float32": of_feature(lambda f, atom, at: f.astype(float)),
     "along, against partial": of_feature(lambda f, atom, at: -f if atom.kind == "along" else f),
     "root": of_feature(heavier),
-    "kills": (check_basis, (BASIS,), MonomialBasis, "kills", lambda f: lambda self, atom: atom.order > 0),
-    "of its pickled copy": (check_basis, (BASIS,), MonomialBasis, "values", of_a_copy),
-    "symmetric": (check_form, (mixture,), Form, "symmetric", always),
-    "a sum over rows": (check_form, (gram, BASIS), PairContraction, "result", larger),
-    "values": (check_solver, (Symmetric(),), Symmetric, "solve", fading),
-    "order": (check_group, (Permutations(3), Sphere(3)), Permutations, "order", lambda f: property(lambda self: 7)),
-    "frame": (check_manifold, (Sphere(3),), Sphere, "_normals", lambda f: lambda self, x: 2 * f(self, x)),
-    "L 1 = 0": (check_operator, (Schroedinger(),), Schroedinger, "kills_constants", always),
-    "in another order": (check_estimator, (REGRESSOR, X, X[:, 0]), HermiteRegressor, "fit", of_first_row),
+    "kills": (testing.check_basis, (BASIS,), MonomialBasis, "kills", lambda f: lambda self, atom: atom.order > 0),
+    "of its pickled copy": (testing.check_basis, (BASIS,), MonomialBasis, "values", of_a_copy),
+    "symmetric": (testing.check_form, (mixture,), Form, "symmetric", always),
+    "a sum over rows": (testing.check_form, (gram, BASIS), PairContraction, "result", larger),
+    "values": (testing.check_solver, (Symmetric(),), Symmetric, "solve", fading),
+    "order": (
+        testing.check_group,
+        (Permutations(3), Sphere(3)),
+        Permutations,
+        "order",
+        lambda f: property(lambda self: 7),
+    ),
+    "frame": (testing.check_manifold, (Sphere(3),), Sphere, "_normals", lambda f: lambda self, x: 2 * f(self, x)),
+    "L 1 = 0": (testing.check_operator, (Schroedinger(),), Schroedinger, "kills_constants", always),
+    "in another order": (testing.check_estimator, (REGRESSOR, X, X[:, 0]), HermiteRegressor, "fit", of_first_row),
 }
 
 
