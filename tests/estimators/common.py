@@ -27,6 +27,12 @@ def make(operator: Operator | None = None, basis: Any = None, **options: Any) ->
     return dsp.SpectralDecomposition(operator, basis, **{"n_components": 5, "random_state": 0} | options)
 
 
+def model(operator: Any = None, **options: Any) -> dsp.SpectralDecomposition:
+    """Few functions, and no folds."""
+    given = {"basis": Landmarks(Gaussian(2.0), 12), "n_components": 3, "folds": None, "random_state": 0}
+    return dsp.SpectralDecomposition(operator, **given | options)
+
+
 # the points "x" of a regression, or values at them, in a container
 
 

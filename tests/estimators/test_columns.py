@@ -22,6 +22,7 @@ from daskspectral.kernels import Gaussian
 from daskspectral.operators import Cross, Transfer
 from daskspectral.plot.views import View
 from tests.common import doubtful, reloaded
+from tests.estimators.common import model
 
 pytestmark = doubtful
 
@@ -83,11 +84,6 @@ def test_all_containers_are_in_the_table(tmp_path: Path) -> None:
 def opened(data: Any) -> Reader:
     stacked = stack_rows(data)
     return reader_of(data, "X") if stacked is None else stacked.reader
-
-
-def model(operator: Any = None, **options: Any) -> dsp.SpectralDecomposition:
-    given = {"basis": Landmarks(Gaussian(2.0), 12), "n_components": 3, "folds": None, "random_state": 0}
-    return dsp.SpectralDecomposition(operator, **given | options)
 
 
 def values(found: Any) -> np.ndarray:

@@ -15,8 +15,7 @@ from tests.common import doubtful
 pytestmark = pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")
 X = np.random.default_rng(0).uniform(0, 1, (200, 2))
 FAR = np.array([[40.0, 0.5], [0.5, -60.0]])
-NEAR = X[:3]
-NEW = np.vstack([NEAR, FAR])
+NEW = np.vstack([X[:3], FAR])
 KERNELS = (Gaussian(0.4), Matern(1.5, 0.4), Exponential(0.4), Mahalanobis(Gaussian(1.0), np.eye(2) / 0.16))
 
 

@@ -15,23 +15,16 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import daskspectral as dsp
 from daskspectral import Rows
-from daskspectral.basis import Landmarks
 from daskspectral.data.readers import ArrayReader
-from daskspectral.kernels import Gaussian
 from daskspectral.operators import Augmentation, Covariance, Cross, Transfer
 from tests.common import doubtful
+from tests.estimators.common import model
 
 pytestmark = doubtful
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((200, 3))
 Y = np.tanh(X @ rng.standard_normal((3, 2))) + 0.3 * rng.standard_normal((200, 2))
-FITTED: Any = Landmarks(Gaussian(2.0), 15, method="uniform")
-
-
-def model(operator: Any = None, **options: Any) -> dsp.SpectralDecomposition:
-    given = {"basis": FITTED, "n_components": 3, "folds": None, "random_state": 0}
-    return dsp.SpectralDecomposition(operator, **given | options)
 
 
 # -- two views ---------------------------------------------------------------------------------------------------------
@@ -88,7 +81,7 @@ def test_sparse_rows_give_what_dense_ones_give(kind: Any) -> None:
 def test_sparse_rows_of_other_estimators_and_of_views() -> None:
     sparse, y = scipy.sparse.csr_array(THIN), np.sin(THIN[:, 0])
     halves = [THIN[:150], THIN[150:]]
-    regressor, embedding = dsp.HermiteRegressor(FITTED, alpha=1e-3, random_state=0), dsp.DiffusionMap(3.0)
+    regressor, embedding = dsp.HermiteRegressor(model().basis, alpha=1e-3, random_state=0), dsp.DiffusionMap(3.0)
     for call, some, plain in (
         (lambda x: regressor.fit(x, y).predict(x), sparse, THIN),
         (lambda x: model(Transfer(1)).fit(x).singular_values_, [*map(scipy.sparse.csr_array, halves)], halves),

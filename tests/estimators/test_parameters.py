@@ -21,7 +21,7 @@ from daskspectral.kernels import Gaussian, Matern
 from daskspectral.landmarks import METHODS
 from daskspectral.operators import Covariance
 from tests.common import assert_same_bits, assert_same_moments, doubtful, reloaded
-from tests.estimators.common import GAUSSIAN, Array, N, X, make
+from tests.estimators.common import GAUSSIAN, Array, N, X, make, model
 
 pytestmark = doubtful
 
@@ -111,10 +111,6 @@ SLOPES = np.column_stack([np.cos(TABLE[:, 0]), np.ones(150), np.zeros(150)])
 W = RNG.integers(0, 4, 150).astype(float)
 
 
-def spectral(operator: Any = None, **options: Any) -> dsp.SpectralDecomposition:
-    return make(operator, **{"n_components": 4, "folds": None} | options)
-
-
 def hermite(**options: Any) -> dsp.HermiteRegressor:
     return dsp.HermiteRegressor(Landmarks(Gaussian(1.0), 20), alpha=1e-3, random_state=0, **options)
 
@@ -136,15 +132,15 @@ def test_a_model_that_reads_and_chooses_is_saved_bit_for_bit() -> None:
 
 def test_routing_of_weights_and_gradients() -> None:
     with sklearn.config_context(enable_metadata_routing=True):
-        model = hermite().set_fit_request(sample_weight=True, gradients=True).set_score_request(sample_weight=True)
-        found = cross_val_score(model, TABLE, Y, cv=3, params={"sample_weight": W, "gradients": SLOPES})
-        asked = spectral().set_fit_request(sample_weight=True)
+        regressor = hermite().set_fit_request(sample_weight=True, gradients=True).set_score_request(sample_weight=True)
+        found = cross_val_score(regressor, TABLE, Y, cv=3, params={"sample_weight": W, "gradients": SLOPES})
+        asked = model().set_fit_request(sample_weight=True)
         pipe = make_pipeline(asked, Ridge().set_fit_request(sample_weight=False)).fit(TABLE, Y, sample_weight=W)
         with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError, match="sample_weight"):
             cross_val_score(hermite(), TABLE, Y, params={"sample_weight": W})
     for score, (a, b) in zip(found, KFold(3).split(TABLE), strict=True):
         assert score == hermite().fit(TABLE[a], Y[a], SLOPES[a], sample_weight=W[a]).score(TABLE[b], Y[b], W[b])
-    np.testing.assert_array_equal(pipe[0].transform(TABLE), spectral().fit(TABLE, sample_weight=W).transform(TABLE))
+    np.testing.assert_array_equal(pipe[0].transform(TABLE), model().fit(TABLE, sample_weight=W).transform(TABLE))
 
 
 def test_warnings_point_at_the_line_that_called_scikit_learn_and_there_are_none_in_a_search() -> None:
