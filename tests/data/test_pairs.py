@@ -15,9 +15,7 @@ import xarray as xr
 
 import daskspectral as dsp
 from daskspectral.forms import form, inner
-from daskspectral.operators import Covariance, Cross
-from daskspectral.operators.base import Operator
-from daskspectral.solve import Symmetric
+from daskspectral.operators import Covariance, Cross, SymmetricForm
 
 pytestmark = pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")
 
@@ -72,19 +70,9 @@ ILLEGAL = [{"fields", "on_invalid=pairwise"}]
 PAIRS: list[tuple[str, ...]] = [pair for pair in combinations(OPTIONS, 2) if {*pair} not in EXCLUSIVE + ILLEGAL]
 
 
-class Potential(Operator):
-    """E[v f g] against E[f g]."""
-
-    name = "potential"
-    solver = Symmetric()
-
-    @property
-    def form(self) -> Any:
-        return weighted
-
-
 @form
 def weighted(f: Any, g: Any, x: Any) -> Any:
+    """E[v f g], against E[f g]."""
     return inner(f, g, weight=x.potential)
 
 
@@ -235,7 +223,7 @@ def model(options: dict[str, Any]) -> dsp.SpectralDecomposition:
     if "fields" in options:
         basis = dsp.basis.Landmarks(dsp.kernels.Linear(), constant=True)
         common["n_components"] = 3
-        return dsp.SpectralDecomposition(Potential(), basis, solver=dsp.solvers.Cut(), **common)
+        return dsp.SpectralDecomposition(SymmetricForm(weighted), basis, solver=dsp.solvers.Cut(), **common)
     return dsp.SpectralDecomposition(Covariance(), **common)
 
 

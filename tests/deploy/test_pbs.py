@@ -1,11 +1,11 @@
 """The main job on PBS: the driver's script around a stand-in for the fit."""
 
-import os
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.deploy import common
 from tests.deploy.common import DEPLOY, called
 
 FIT = """
@@ -30,8 +30,8 @@ def test_the_driver(length: int, status: int, tmp_path: Path) -> None:
     submitted.write_text('#!/bin/sh\nprintf "%s\\n" "$@" "$ARGUMENTS" > submitted\n')
     submitted.chmod(0o755)
     (folder / "python").symlink_to(sys.executable)
-    environment = {k: v for k, v in os.environ.items() if k not in ("DASKSPECTRAL_ENV", "ARGUMENTS")}
-    environment |= {"PATH": f"{folder}:{os.environ['PATH']}", "PBS_O_WORKDIR": str(folder)}
+    environment = common.environment()
+    environment |= {"PATH": f"{folder}:{environment['PATH']}", "PBS_O_WORKDIR": str(folder)}
     environment |= {"DASKSPECTRAL_DEPLOY": str(folder), "DASKSPECTRAL_SECONDS": "3"}
     environment |= {"ARGUMENTS": "run.args", "LENGTH": str(length), "STATUS": str(status)}
     called([DEPLOY / "pbs" / "driver.pbs"], environment, status=status)

@@ -51,6 +51,13 @@ def chain(operator: Transfer, **options: Any) -> dsp.SpectralDecomposition:
     return dsp.SpectralDecomposition(operator, ONE_HOT, n_components=STATES, solver=CUT, **options).fit(CHAIN)
 
 
+def jumps_of(lag: int, starts: Any) -> Array:
+    """How often each state follows each, a lag later, of some rows."""
+    states, counts = CHAIN[:, 0].astype(int), np.zeros((STATES, STATES))
+    np.add.at(counts, (states[starts], states[starts + lag]), 1)
+    return counts
+
+
 # -- the pass ----------------------------------------------------------------------------------------------------------
 
 
@@ -76,9 +83,7 @@ def test_forms_of_all_lags_are_sums_over_the_same_starts(lengths: tuple[int, ...
 
 @doubtful
 def test_a_reversible_operator_is_solved_from_symmetrised_sums() -> None:
-    model, states = chain(Transfer(1, reversible=True)), CHAIN[:, 0].astype(int)
-    counts = np.zeros((STATES, STATES))
-    np.add.at(counts, (states[:-2], states[1:-1]), 1)
+    model, counts = chain(Transfer(1, reversible=True)), jumps_of(1, np.arange(len(CHAIN) - 2))
     counts = counts + counts.T
     exact = np.sort(np.linalg.eigvals(counts / counts.sum(axis=1, keepdims=True)).real)[::-1]
     np.testing.assert_allclose(model.eigenvalues_, exact, atol=1e-12)
@@ -149,13 +154,8 @@ def test_residuals_of_an_autoregressive_process(basis: str, least: float, most: 
 
 
 def propagators(multiples: tuple[int, ...]) -> list[Array]:
-    states, last = CHAIN[:, 0].astype(int), max(multiples)
-    found = []
-    for m in multiples:
-        counts = np.zeros((STATES, STATES))
-        np.add.at(counts, (states[:-last], states[m : len(states) - last + m]), 1)
-        found.append(counts / counts.sum(axis=1, keepdims=True))
-    return found
+    counts = [jumps_of(m, np.arange(len(CHAIN) - max(multiples))) for m in multiples]
+    return [each / each.sum(axis=1, keepdims=True) for each in counts]
 
 
 def test_timescales_at_all_lags_are_those_of_the_chain() -> None:
@@ -185,11 +185,9 @@ def test_bands_are_those_of_a_jackknife_over_folds() -> None:
     labels = np.arange(len(CHAIN)) // 5000
     test = chain(Transfer(1, "eigen", further=(2,)), folds=labels).chapman_kolmogorov()
     functions = np.asarray(chain(Transfer(1, "eigen", further=(2,))).transform(np.arange(4.0)[:, None]))
-    states, samples = CHAIN[:, 0].astype(int), []
+    samples = []
     for fold in range(4):
-        starts = np.flatnonzero(labels[:-2] != fold)
-        counts = np.zeros((STATES, STATES))
-        np.add.at(counts, (states[starts], states[starts + 2]), 1)
+        counts = jumps_of(2, np.flatnonzero(labels[:-2] != fold))
         gram = functions.conj().T * counts.sum(axis=1)
         samples.append(np.linalg.solve(gram @ functions, functions.conj().T @ counts @ functions)[1:, 1:])
     deviation = np.sqrt(3 / 4 * np.sum(np.abs(samples - np.mean(samples, axis=0)) ** 2, axis=0))
