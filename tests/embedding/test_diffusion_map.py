@@ -22,7 +22,6 @@ from tests.common import doubtful
 from tests.embedding.moons import gaussian, gram_error, moons, wine
 
 Array = NDArray[Any]
-METHODS = ("exact", "lowrank")
 X = make_moons(300, noise=0.08, random_state=0)[0]
 NEW = make_moons(50, noise=0.08, random_state=1)[0]
 WINE = {  # the leading eigenvalues of A_bar for wine, standardised with ddof = 1, by independent code
@@ -91,14 +90,7 @@ def test_all_pairs_are_of_few_rows() -> None:
         make(method="exact").fit(many)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_points_without_coordinates(method: str) -> None:
-    est, far = make(method=method).fit(X), np.vstack([NEW, [[1e4, 0.0]]])
-    with pytest.raises(ValueError, match="1 of 51 rows"):
-        est.transform(far, extrapolate="raise")
-    with pytest.warns(dsp.ExtrapolationWarning):
-        found = est.transform(far, extrapolate="nan")
-    np.testing.assert_array_equal(np.isnan(found).any(axis=1), np.arange(51) == 50)
+def test_points_of_the_fit_beyond_all_landmarks_are_refused() -> None:
     with pytest.raises(ValueError, match="1 of 301 points"):
         make(method="lowrank", landmarks=Landmarks(points=X[:120])).fit(np.vstack([X, [[30.0, 0.0]]]))
 

@@ -100,9 +100,6 @@ def test_the_extension_is_formula_1_5(method: str) -> None:
     u = (cross - np.outer(mass, m) / m.sum()) / np.sqrt(m) @ e
     expected = np.sqrt(1 / mass - mass / m.sum())[:, None] * u / np.linalg.norm(u, axis=1, keepdims=True)
     np.testing.assert_allclose(found.transform(z), expected, rtol=0, atol=1e-8)
-    np.testing.assert_allclose(found.transform(X), e, rtol=0, atol=1e-9)  # of the fit's own points
-    np.testing.assert_allclose(e.T @ e, np.diag(found.spectrum_), rtol=0, atol=1e-9 * found.spectrum_[0])
-    assert (np.diff(found.spectrum_) <= 0).all()
 
 
 # -- what changes nothing ----------------------------------------------------------------------------------------------
@@ -296,8 +293,3 @@ def test_points_far_from_every_row(method: str) -> None:
         np.testing.assert_allclose(row @ row, np.square(e).sum(axis=1).max(), rtol=1e-3)
     with pytest.warns(TrustWarning, match=r"rows 0 to 6: 2 of 6 rows have the direction"):
         np.testing.assert_array_equal(found.transform(da.from_array(z, chunks=(6, 2))).compute(), after)
-    with pytest.warns(TrustWarning, match=r"2 of 6 rows are NaN: no row of the fit is within reach"):
-        missing = found.transform(z, extrapolate="nan")
-    np.testing.assert_array_equal(np.isnan(missing).all(axis=1), [False] * 4 + [True] * 2)
-    with pytest.raises(ValueError, match=r"2 of 6 rows: no row of the fit is within reach.*1000.0, 0.0"):
-        found.transform(z, extrapolate="raise")

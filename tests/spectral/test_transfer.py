@@ -11,7 +11,6 @@ import xarray as xr
 from numpy.polynomial.hermite_e import hermeval
 from numpy.typing import NDArray
 from scipy.signal import lfilter
-from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.basis import Landmarks, MonomialBasis
@@ -186,14 +185,3 @@ def test_canonical_correlations_are_those_of_vamp() -> None:
     signs = np.sign(np.sum(found * left[:, :3], axis=0))
     assert_close(found * signs, left[:, :3], 1e-6)
     assert_close(followed * signs, right[:, :3], 1e-6)
-
-
-@doubtful
-def test_columns_and_standardization_of_each_side() -> None:
-    model = make(basis=Landmarks(GAUSSIAN, points=X[:9]), right_basis=Landmarks(GAUSSIAN, points=Y[:7]))
-    model.fit(dsp.Rows((X, Y), columns=[2, 0], standardize=True), sample_weight=WEIGHT)
-    z = [(a - np.average(a, 0, WEIGHT)) / np.sqrt(np.cov(a.T, aweights=WEIGHT, ddof=0).diagonal()) for a in (X, Y)]
-    manual = clone(model).set_params(basis__points=z[0][:9, [2, 0]], right_basis__points=z[1][:7])
-    manual.fit((z[0][:, [2, 0]], z[1]), sample_weight=WEIGHT)
-    assert_close(model.moments_.arrays["form"], manual.moments_.arrays["form"], 1e-10)
-    np.testing.assert_allclose(model.transform_right(Y), manual.transform_right(z[1]), rtol=1e-6, atol=1e-8)
