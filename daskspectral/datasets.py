@@ -242,8 +242,27 @@ def draw(
 ) -> npt.NDArray[Any]:
     """Return n rows (n, d) of a distribution.
 
-    `noise` is the standard deviation of normal noise in each column, `dimension` is d if the distribution leaves a
-    choice; None: its own. Raises ValueError for values that it cannot have.
+    Parameters
+    ----------
+    name : {"two-moons", "sphere", "circle", "gaussian", "torus", "swiss-roll", "uniform", "ou", "langevin", "blobs"}
+        The distribution.
+    n : int
+        Number of rows.
+    dimension : int, optional
+        Number of columns d, if the distribution leaves a choice.
+    noise : float, optional
+        Standard deviation of normal noise in each column; by default that of the distribution.
+    dtype : {"float64", "float32"}
+        Precision of the numbers.
+    chunk_rows : int, optional
+        Rows of a chunk; 16 to 32 MB by default.
+    seed : int
+        Seed of the random numbers: the same seed makes the same rows.
+
+    Raises
+    ------
+    ValueError
+        For values that the distribution cannot have.
 
     Examples
     --------

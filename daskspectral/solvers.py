@@ -29,11 +29,11 @@ class Penalised(Parameterised):
     Parameters
     ----------
     penalty : float or "auto"
-        c of the penalty c κ / n times the squared norm of a function, κ the roughness of the form's functionals and n
-        the number of rows; scale-invariant. "auto": chosen with the kernel, .1 or 1, and from .01 to 100 of operators
-        with singular values; 1 with a kernel that is given. On a Fourier lattice 1, chosen from 1e-4 to 1 with a kernel
-        that is given. What is chosen does not depend on the unit of sample weights: these multiply c where they count
-        rows more than once.
+        Strength of the penalty on rough functions, usually 1. It is c in c κ / n times the squared norm of a function,
+        κ the roughness of the form's functionals and n the number of rows; scale-invariant. "auto": chosen with the
+        kernel, .1 or 1, and from .01 to 100 of operators with singular values; 1 with a kernel that is given. On a
+        Fourier lattice 1, chosen from 1e-4 to 1 with a kernel that is given. What is chosen does not depend on the unit
+        of sample weights: these multiply c where they count rows more than once.
     """
 
     cut: ClassVar = False
@@ -59,7 +59,7 @@ class Cut(Parameterised):
     Parameters
     ----------
     rtol : float, optional
-        Relative cut of the Gram matrices' eigenvalues; default 1e-10 in float64, 1e-6 in float32.
+        Relative cut of the Gram matrices' eigenvalues; by default 1e-10 in float64, 1e-6 in float32.
     min_support : float
         Functions of a radial kernel that rest on fewer effective points than this, (sum φ)² / sum φ², are left out,
         with a RankWarning: their eigenvalues are an accident of the few points. A row of weight 2 counts as two;

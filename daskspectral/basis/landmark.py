@@ -63,34 +63,35 @@ class Landmarks(OpenKernel):
     Parameters
     ----------
     kernel : Kernel, its name or "auto"
-        k, as Gaussian(0.5) or "gaussian:0.5", its name in a shell. "auto" compares a rough and a smooth kernel at the
-        scales that are better than their neighbours, and in a metric in which slow functions change evenly
+        Kernel k at the landmarks, such as Gaussian(0.5) or "gaussian:0.5". "auto" compares a rough and a smooth kernel
+        at the scales that are better than their neighbours, and in a metric in which slow functions change evenly
         (`kernels.Mahalanobis`), where functions have gradients; of a kernel with the scale "auto", as Gaussian("auto"),
         the scale is chosen.
     count : int or "auto"
-        Their number p. "auto" is a quarter of the rows, and at most 500 (of fewer than 200 rows half, and at most 50);
-        for a regression 500.
+        Number p of landmarks. "auto" is a quarter of the rows, and at most 500 (of fewer than 200 rows half, and at
+        most 50); for a regression 500.
     method : {"uniform", "kmeans++", "cholesky", "farthest"}
-        How rows of the data are chosen (`help(daskspectral.landmarks)`).
+        How landmarks are chosen among the rows (`help(daskspectral.landmarks)`).
     points : array (p, n_features), optional
         The y_i themselves, in the units of X; then neither `count` nor `method` counts.
     sample : int, optional
-        Rows, drawn uniformly, among which the methods other than "uniform" choose; default max(10 p, 10 000).
+        Number of candidate rows, drawn uniformly, of the methods other than "uniform"; by default max(10 p, 10 000).
     spread : float or "auto"
-        J: landmarks are moved off the data by J scales of the kernel, in random directions; it helps where the data lie
-        on a submanifold. "auto": .3 with a kernel that is chosen, for operators with derivatives; else 0.
+        Distance by which landmarks are moved off the data, in scales of the kernel. The directions are random; it helps
+        if the data lie on a submanifold. "auto": .3 with a kernel that is chosen, for operators with derivatives; else
+        0.
     periods : mapping of int to float, optional
-        The periods of columns of X by their numbers, as in {0: 2 * numpy.pi} for angles; the kernel is made periodic in
-        them (`kernels.Periodic`).
+        Periods of columns of X by the numbers of the columns. The kernel is made periodic in them (`kernels.Periodic`);
+        for angles in the first column, {0: 2 * numpy.pi}.
     constant : bool, optional
-        Add the constant function; by default if the operator kills it, and to linear functions, whose span would
-        depend on the origin without, unless their means are subtracted. To functions of your own it is added by
-        Concatenated((ConstantBasis(d), basis)).
+        Add the constant function; by default if the operator kills it, and to linear functions. Without it, the span of
+        linear functions would depend on the origin, unless their means are subtracted. Concatenated((ConstantBasis(d),
+        basis)) adds it to other functions.
     exclude : bool, optional
-        Whether rows that coincide with landmarks are left out of the sums where the form has derivatives, as long as
-        nine tenths of the rows remain: a radial kernel has a zero gradient at its own landmark, which can make spurious
-        small eigenvalues. By default only for kernels with a kink, such as Exponential; for other radial kernels such
-        rows are in the sums, and in no fold while there are fewer than 100 rows to a landmark.
+        Leave out rows that coincide with landmarks if the form has derivatives; by default if the kernel has a kink.
+        They stay if less than nine tenths of the rows would remain. A radial kernel has a zero gradient at its
+        landmark, which can make spurious small eigenvalues. Exponential has a kink; of other radial kernels such rows
+        are in the sums, and in no fold while there are fewer than 100 rows to a landmark.
 
     Examples
     --------

@@ -51,7 +51,7 @@ class FourierLattice(OpenKernel, Basis):
     Parameters
     ----------
     m : int or tuple of int, optional
-        Highest frequency, for each variable or all; by default 200, 15, 5 in one to three dimensions, for a spectrum
+        Highest frequency, for each variable or all. By default 200, 15, 5 in one to three dimensions, for a spectrum
         less where the functions would be more than a quarter of the rows. There are at most 5041 functions.
     box : sequence of (lower, upper), optional
         The ends of the data by prepared column, None for a periodic one. By default they are found in a pass over the

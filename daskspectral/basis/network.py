@@ -64,7 +64,7 @@ class NeuralBasis(Basis):
     Parameters
     ----------
     hidden : tuple of int
-        Neurons of the hidden layers.
+        Numbers of neurons of the hidden layers.
     features : {"hidden", "outputs"}
         Whether the neurons of the last hidden layer are the functions, or the outputs.
     activation : {"tanh", "silu"}

@@ -37,42 +37,42 @@ class Rows:
         labels: an xarray DataArray of any dimensions or Dataset, a zarr group, NetCDF files (a path, or a pattern with
         * or a list, which their coordinates put in order), Parquet or CSV files, which are read lazily.
     columns : sequence of int or str, optional
-        The columns that are used, of X and of views in its space; all by default. Names select columns of any data
+        Columns to use, of X and of views in its space; all by default. Names select columns of any data
         that have some, as X[["a", "b"]] does of a frame: the model knows only these. Numbers keep the others, which may
         then hold text in a table; of a field with on_invalid="skip" they count the columns without empty ones (land).
     standardize : bool
-        Bring each column to mean 0 and standard deviation 1 first, in one more pass of the fit. Derivatives, and so the
+        Bring each column to mean 0 and standard deviation 1, in one more pass of the fit. Derivatives, and so the
         Laplacian, are then in standardized units; operators tied to the units of X, for instance by a potential, are
         refused. Anomalies are taken before.
     sample_dims : str or sequence of str, optional
-        Of data with labels: the dimensions whose entries are rows, such as ("time",) or ("time", "lat", "lon"); all
-        others are stacked to columns, variable by variable. The first dimension by default.
+        Dimensions of labeled data whose entries are rows; the first one by default. All others are stacked to columns,
+        variable by variable. Examples are ("time",) and ("time", "lat", "lon").
     latitude : str, optional
-        A coordinate of such data in degrees. Where it belongs to the columns, these are multiplied by the square root
-        of its cosine, after `standardize`, and functions with periods or units of X are refused; where it belongs to
-        the rows, the cosine is a sample weight.
+        Coordinate in degrees of the columns or rows of labeled data, by whose cosine they are weighted. Columns are
+        multiplied by the square root of the cosine, after `standardize`, and functions with periods or units of X are
+        refused; of rows, the cosine is a sample weight.
     anomaly : {"month", "season", "dayofyear", "hour"}, optional
-        Of data with labels and times along their rows, numpy's or those of any calendar (cftime): subtract the mean of
-        each column over all rows of each of these, by their weights, in one more pass of the fit; members of an
-        ensemble, sample_dims=("member", "time"), share their means. The means are kept with the model, and subtracted
-        from rows at any times, for a day 366 that the fit had not those of day 365; patterns and `inverse_transform`
-        are of anomalies. All rows tell of them, those that are held out too.
+        Subtract the means of columns over all rows of the same month, season, day of the year or hour. Rows of labeled
+        data need times for it, numpy's or those of any calendar (cftime). The means are weighted, and computed in one
+        more pass of the fit; members of an ensemble, sample_dims=("member", "time"), share them. The means are kept
+        with the model, and subtracted from rows at any times, for a day 366 that the fit had not those of day 365;
+        patterns and `inverse_transform` are of anomalies. All rows tell of them, those that are held out too.
     detrend : int, optional
-        Subtract a polynomial of this degree in time too, fitted together with the means, so that neither takes what
-        belongs to the other; without `anomaly` it is that of least squares alone.
+        Subtract a polynomial in time of this degree too. It is fitted together with the means, so that neither takes
+        what belongs to the other; without `anomaly` it is that of least squares alone.
     fields : mapping of str to arrays, optional
         The further arrays that an operator reads, by name, with a row for each row of the data: {"potential": v};
         labelled ones are brought to its rows.
     on_invalid : {"raise", "skip", "pairwise"}
-        A row with NaN or infinity raises InvalidRowError for the lowest one; with "skip" it is left out of a fit and
-        counted, and its results are NaN. Of data with labels, columns that are NaN in all rows (land) are then left out
-        first, and NaN in what has the layout of the data; where the first rows have such columns, the data are read
-        once more to find them. With "pairwise", for `Covariance` and `Cross` with linear functions, a row is left out
-        only where nothing of it is present: each covariance is that of the rows in which both columns are
-        (pairwise-complete observations, `help(daskspectral.moments.pairwise)`), and `transform` fits the functions to
-        the entries that are present by least squares.
+        Rows with NaN or infinity raise an error, are left out (NaN in results), or are used in part. The error is
+        InvalidRowError for the lowest one; rows that are left out of a fit are counted. Of data with labels, columns
+        that are NaN in all rows (land) are then left out first, and NaN in what has the layout of the data; where the
+        first rows have such columns, the data are read once more to find them. With "pairwise", for `Covariance` and
+        `Cross` with linear functions, a row is left out only where nothing of it is present: each covariance is that of
+        the rows in which both columns are (pairwise-complete observations, `help(daskspectral.moments.pairwise)`), and
+        `transform` fits the functions to the entries that are present by least squares.
     allow_missing : bool
-        Read fill values where a chunk of a zarr array is missing, which is an OSError otherwise.
+        Read missing chunks of a zarr array as fill values, not as an OSError.
     storage_options : mapping, optional
         fsspec's options for all URLs of the call, such as {"endpoint_url": ...} or {"anon": True}. They are written to
         no file, model or log.

@@ -63,17 +63,17 @@ class DiffusionMap(Transformer):
         In the units of X, or how it is chosen, as in `SDPEmbedding`. Where the landmarks do not cover the points at the
         bandwidth of "auto", it is widened, by factors of √2, until they do.
     n_components : int
-        k.
+        Number of coordinates.
     method : {"auto", "exact", "lowrank"}
-        All pairs of points, O(n³), of at most 2000 rows; or p landmarks, O(n p²) in two passes over the data (three
-        with alpha), for any n. "auto" is exact up to 2000 rows.
+        All pairs of points, or landmarks. All pairs cost O(n³), for at most 2000 rows; p landmarks O(n p²) in two
+        passes over the data (three with alpha), for any n. "auto" is exact up to 2000 rows.
     landmarks : Landmarks, optional
         Those of the low-rank method, of the kernel of the bandwidth; by default 500 by "cholesky", which takes fewer
         where fewer span the kernel.
     time : number
-        The power of the eigenvalues, 0 for the eigenvectors themselves.
+        Power of the eigenvalues. It is 0 for the eigenvectors themselves.
     alpha : number
-        Power of the density that is divided out: 0 as in the paper; 1 makes the limit independent of the density.
+        Power of the density that is divided out. It is 0 in the paper; 1 makes the limit independent of the density.
     symmetric : bool
         False for eigenvectors of the Markov matrix K_alpha / m_i: ψ_i / √(m_i / sum m), of unit norm for the
         stationary distribution m / sum m.

@@ -51,10 +51,10 @@ class KernelEmbedding(Transformer):
     Parameters
     ----------
     kernel : Kernel or its name, default Matern(1.5, "auto")
-        k, as "matern:1.5:auto" too. The spaces of Matern kernels are Sobolev spaces. A scale "auto" is bandwidth_ / √2,
-        at which a Gaussian kernel is exp(-r² / bandwidth_²).
+        Kernel in whose space another is learned; matern:1.5:auto by default. The spaces of Matern kernels are Sobolev
+        spaces. A scale "auto" is bandwidth_ / √2, at which a Gaussian kernel is exp(-r² / bandwidth_²).
     regularization : number
-        λ, positive.
+        Weight of the penalty, positive. It is λ.
     bandwidth : {"auto", "median"} or number
         In the units of X, or how it is chosen, as in `SDPEmbedding`; of a kernel whose scale is "auto".
     u : array (n,), callable or number, optional
@@ -62,9 +62,9 @@ class KernelEmbedding(Transformer):
     d : array (n,), callable or number, optional
         The diagonal, positive; by default the diagonal of K_bar, k(x, x) - u(x)².
     tolerance : number
-        Relative gap, and relative error of the constraints, below which an answer is called optimal.
+        Relative gap, and relative error of the constraints, below which a solution counts as optimal.
     max_passes : int
-        Steps at most; about 15 are needed.
+        Largest number of steps; about 15 are needed.
     random_state : int, Generator or None
         Decides the rows from which a bandwidth, or the median distance, is taken.
 

@@ -55,19 +55,20 @@ class SDPEmbedding(Transformer):
     Parameters
     ----------
     bandwidth : {"auto", "median"} or float
-        In the units of X, or of its standardised columns. "auto": where the kernel just joins the rows; "median":
+        Bandwidth of the kernel exp(-r^2 / bandwidth^2), or how it is chosen. A number is in the units of X, or of its
+        standardized columns. "auto": where the kernel just joins the rows; "median":
         the median distance of two rows. Both are chosen on 1000 rows, and `bandwidth_` is the number.
     n_components : int, optional
-        How many columns; by default the rank of B. Beyond it, columns come in stages: each is the optimum for what the
+        Number of columns; by default the rank of B. Beyond it, columns come in stages: each is the optimum for what the
         stages before leave of the kernel, Abar - Abar E (Eᵀ Abar E)^+ Eᵀ Abar, with a certificate of its own.
     method : {"auto", "exact", "lowrank"}
-        "exact" takes the kernel between all n points, at most 3000; "lowrank" takes the Nystrom approximation at p
-        landmarks, O(n p) a pass over any number of chunks. "auto" takes the landmarks that make E Eᵀ exact to
-        `accuracy`, from 1000 rows on, and all pairs of up to 3000 rows if more than n / 5 would be needed. `method_`
-        tells.
+        All pairs of points, or landmarks. "exact" takes the kernel between all n points, at most 3000; "lowrank" takes
+        the Nystrom approximation at p landmarks, O(n p) a pass over any number of chunks. "auto" takes the landmarks
+        that make E Eᵀ exact to `accuracy`, from 1000 rows on, and all pairs of up to 3000 rows if more than n / 5 would
+        be needed. `method_` tells.
     accuracy : float
-        Relative error of the Gram matrix E Eᵀ up to which landmarks stand for all points; `certificate_.approximation`
-        estimates it, and a TrustWarning tells where it is above.
+        Relative error of the Gram matrix up to which landmarks stand for all points. `certificate_.approximation`
+        estimates that of E Eᵀ, and a TrustWarning reports if it is above.
     landmarks : Landmarks, optional
         Those of "lowrank", of the kernel of the bandwidth; by default `Landmarks(method="cholesky")`, whose count
         doubles from 100 until `accuracy` is reached. Points that the landmarks do not cover become landmarks too, as
@@ -75,10 +76,11 @@ class SDPEmbedding(Transformer):
     solver : Ascent, optional
         Quasi-Newton ascent or the power method, with its tolerance (`help(daskspectral.solvers)`).
     device : {"cpu", "cuda", "auto"}
-        Where "lowrank" evaluates the kernel at landmarks and multiplies it, and `transform` does; as in
-        `SpectralDecomposition`.
+        Where the kernel at landmarks is evaluated and multiplied: "cuda" is a GPU (extra `gpu`). This holds for
+        "lowrank" and `transform`; as in `SpectralDecomposition`.
     random_state : int, Generator or None
-        Decides the landmarks and the first point of the ascent.
+        Seed of random choices: the same seed makes the same result. It decides the landmarks and the first point of the
+        ascent.
 
     Attributes
     ----------

@@ -51,26 +51,27 @@ class InvariantRegressor(Regressor):
     Parameters
     ----------
     manifold : Manifold, optional
-        Where the points lie, such as Sphere(3). None: any columns of numbers, on the product of intervals over their
-        ranges in the fit, all of one length; far outliers are cut off, with a warning. New rows beyond an interval have
-        the values at its end, and are counted in a warning. Polynomials in more than some 8 columns have a low degree
-        or no products, which is told.
+        Manifold on which the points lie; by default a product of intervals. An example is Sphere(3). The default is for
+        any columns of numbers: the product of intervals over their ranges in the fit, all of one length; far outliers
+        are cut off, with a warning. New rows beyond an interval have the values at its end, and are counted in a
+        warning. Polynomials in more than some 8 columns have a low degree or no products, with a warning.
     group : Group, optional
-        Given by generators, such as Permutations(3), or by a Lie algebra, such as SpecialOrthogonal(3); None: no
-        invariance.
+        Group of transformations; by default none. It has generators, such as Permutations(3), or a Lie algebra, such
+        as SpecialOrthogonal(3).
     smoothness : float, optional
-        s, above half the manifold's dimension: the Sobolev norm has the weights D_λ^alpha,
-        alpha = 2 s / dimension, with D_λ the number of eigenfunctions with an eigenvalue up to λ. By default
-        2, and dimension / 2 + 1 where that is not above half the dimension.
+        Order of the Sobolev norm; by default 2, or half the dimension plus 1. It is s, above half the manifold's
+        dimension: the norm has the weights D_λ^alpha, alpha = 2 s / dimension, with D_λ the number of eigenfunctions
+        with an eigenvalue up to λ. The default is dimension / 2 + 1 if 2 is not above half the dimension.
     n_eigenfunctions : int, optional
-        D: as many whole levels as have at most D eigenfunctions, invariant or not. By default "least_squares" chooses
+        Largest number of eigenfunctions of the manifold; chosen by default. As many whole levels are used as have at
+        most D eigenfunctions, invariant or not. By default "least_squares" chooses
         on the folds, as the penalty, among levels of up to 1000 eigenfunctions, or of up to 100 invariant ones if these
         are more and sums over the rows are cheap; with at most half as many invariant functions as rows, or as numbers
         with gradients (a value and the manifold's dimension a row), and the first that are not constant in any case;
         "projection" takes n^(1 / (1 + alpha)).
     solver : {"least_squares", "projection"}
-        Ridge least squares with the Sobolev norm as its penalty, or means of y u (Algorithm 1, with y about its mean),
-        for uniform points.
+        Ridge least squares with the Sobolev norm as its penalty, or the projection for uniform points. The latter are
+        means of y u (Algorithm 1, with y about its mean).
         Where the data determine f, the relative error of least squares ends at the rounding of the sums, 1e-6 (squared,
         1e-12).
     output : str, Representation or array (q, k, k), optional
@@ -79,9 +80,10 @@ class InvariantRegressor(Regressor):
         order. None: not at all. By default as many whole levels are then measured as
         have at most 1500 eigenfunctions, and 1000 equivariant functions, half as many as numbers in y.
     alpha : float, optional
-        Weight of the penalty of "least_squares", which constants are free of; by default, with D, of least error on
-        folds that were left out. Without folds it is that of least generalised cross-validation, which sees the mean
-        leverage of the rows alone: keep the folds where rows are not uniform. Where it is given, D alone is chosen.
+        Weight of the penalty; cross-validated by default. Constants are free of it. The default, chosen with D, has the
+        least error on folds that were left out. Without folds it is that of least generalised cross-validation, which
+        sees the mean leverage of the rows alone: keep the folds where rows are not uniform. Where it is given, D alone
+        is chosen.
     gradient_weight : float
         Weight of a gradient against a value, 0 or more.
     folds : int, array (n,), "blocks", "random" or None

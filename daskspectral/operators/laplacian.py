@@ -36,6 +36,15 @@ class Laplacian(Operator):
     `density_`, and may be given in place of a: two fits whose moments are to be added need the same one. Functions have
     unit norm for the weighted rows, whose weights ρ^-a have the mean 1 over this sample.
 
+    Parameters
+    ----------
+    manifold : Manifold, optional
+        Where the points lie.
+    density : float or Density
+        Power of the sampling density that is divided out.
+    clip : float
+        Quantile of the density below which it is clipped.
+
     Examples
     --------
     >>> import daskspectral as dsp

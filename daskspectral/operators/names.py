@@ -40,6 +40,12 @@ def parse(text: str, **options: Any) -> Operator:
     Raises ValueError for a name that is none, with the nearest and the valid ones, for words and options that
     the operator does not read, and where one is missing.
 
+    Parameters
+    ----------
+    text : str
+        What is decomposed: laplacian, covariance, schroedinger, anisotropic[:factored], tangent, differential[:solver],
+        partial:axis[:solver], generator[:reversible], transfer[:lag[:solver]], cross[:center], augmentation.
+
     Examples
     --------
     >>> parse("transfer:10:eigen")

@@ -98,6 +98,19 @@ class Transfer(Operator):
     are no longer than the longest lag are skipped and counted. Without `further` a reversible fit leaves the multiple 2
     and the residuals out if more than a tenth of the pairs are of trajectories that are too short for it.
 
+    Parameters
+    ----------
+    lag : int, str, numpy.timedelta64 or datetime.timedelta
+        Rows, or time, from a state to its future.
+    solver : {"singular", "eigen"}, optional
+        The values that are computed; not with `reversible`.
+    center : bool
+        Subtract the means.
+    reversible : bool
+        Whether the process in equilibrium is the same backwards in time.
+    further : tuple of int, optional
+        Further lags that the same pass sums, as multiples of the lag.
+
     Examples
     --------
     >>> import daskspectral as dsp

@@ -58,9 +58,14 @@ class Guessed:
 class RowFunction(ABC):
     """A function from raw rows (c, n_features) to values (c, columns): rows are prepared, then evaluated in blocks.
 
-    With `nan_rows`, invalid rows and rows where the function is undefined become NaN instead of an error. Rows that are
-    far from those of a fit are treated as `extrapolate` says: they get the value at the "nearest" place of the fit, or
-    "nan", or "raise" an error. What costs is computed on the `device`.
+    Parameters
+    ----------
+    nan_rows : bool
+        Whether invalid rows, and rows at which the function is undefined, become NaN instead of an error.
+    extrapolate : {"nearest", "nan", "raise"}
+        The value at the nearest place of the fit, NaN, or an error. It is for rows far from those of the fit.
+    device : str
+        Where the costly part is computed.
     """
 
     preparation: Preparation = field(default_factory=Preparation)

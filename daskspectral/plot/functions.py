@@ -97,6 +97,11 @@ def eigenfunctions(estimator: SpectralDecomposition, X: Any, *, count: int = 16)
     X (n, d) is one array of any kind that `fit` takes; 20 000 of its valid rows at most are drawn at random. The axes
     are in the units of X, also where the estimator standardizes. Raises ImportError without matplotlib, TypeError for
     other estimators, ValueError for X with another number of columns than at the fit, or without a valid row.
+
+    Parameters
+    ----------
+    count : int
+        Number of functions that are drawn.
     """
     check_fitted(estimator)
     check_integer("count", count)

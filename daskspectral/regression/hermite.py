@@ -62,26 +62,27 @@ class HermiteRegressor(Regressor):
         A FourierLattice serves one to three columns: one pass sums modes, from which kernel, scale and alpha are chosen
         afterwards. Its kernel is the prior of its coefficients, alpha the weight of its squared norm.
     alpha : float, "gcv" or None
-        Weight of the penalty, 0 or more. By default the weight with the least error on folds that were left out, for
-        which sums by fold are enough; "gcv", and any fit without folds, takes the weight with the least robust
-        generalised cross-validation, which can fail badly where p is about half of n. The penalty is in the units of
-        X: even with linear functions, columns of a thousandth of the others' deviation hardly count at one alpha. Give
-        Rows(X, standardize=True) for columns of unequal units.
+        Weight of the penalty, 0 or more; cross-validated by default. The default has the least error on folds that were
+        left out, for which sums by fold are enough; "gcv", and any fit without folds, takes the weight with the least
+        robust generalised cross-validation, which can fail badly where p is about half of n. The penalty is in the
+        units of X: even with linear functions, columns of a thousandth of the others' deviation hardly count at one
+        alpha. Give Rows(X, standardize=True) for columns of unequal units.
     gradient_weight : float
         Weight of a gradient against a value, 0 or more. In standardised columns gradients follow by the chain rule, and
         count in these units.
     rtol : float, optional
-        Relative size of directions that are rounding, positive; default 1e-15 in float64, 1e-6 in float32.
+        Relative size of directions that are rounding, positive; by default 1e-15 in float64, 1e-6 in float32.
     dtype : {"float64", "float32"}
         Arithmetic of the features and their products; sums are always float64.
     device : {"cpu", "cuda", "auto"}
-        Where functions are evaluated and multiplied, in the pass, in `predict` and `score`; as in
-        `SpectralDecomposition`.
+        Where functions are evaluated and multiplied: "cuda" is a GPU (extra `gpu`). This holds for the pass, `predict`
+        and `score`; as in `SpectralDecomposition`.
     folds : int, array (n,), "blocks", "random" or None
         Into how many parts the sums are kept apart, for cross-validation; as in `SpectralDecomposition`. Rows that
         depend on their neighbours, as in a time series, need "blocks", or labels of what belongs together.
     random_state : int, Generator or None
-        Decides the landmarks, with the global order of the rows and nothing else.
+        Seed of random choices: the same seed makes the same result. It decides the landmarks, with the global order of
+        the rows and nothing else.
 
     Attributes
     ----------
@@ -162,14 +163,20 @@ class HermiteRegressor(Regressor):
     ) -> Self:
         """Measure the moments of X (n, d), y and the gradients in one pass on the active dask scheduler, and solve.
 
-        y is (n,), or (n, m) for m targets; `gradients` are the derivatives of y by the columns of X, (n, d), or
-        (n, m, d). X is any data, or `Rows`, whose columns f depends on: gradients always have all columns. The others
-        are numpy (also memory-mapped), dask, zarr or xarray arrays, or the path or URL of a zarr array.
-        `sample_weight` (n,) are frequency weights, though cross-validation counts rows, whatever the weights' unit.
-        The other options are as in `SpectralDecomposition.fit`.
+        X is any data, or `Rows`, whose columns f depends on: gradients always have
+        all columns. The others are numpy (also memory-mapped), dask, zarr or xarray arrays, or the path or URL of a
+        zarr array. `sample_weight` (n,) are frequency weights, though cross-validation counts rows, whatever the
+        weights' unit. The other options are as in `SpectralDecomposition.fit`.
 
         Raises ValueError, TypeError, FileNotFoundError or MemoryError for input that cannot work, before any task of
         the pass is sent, and OSError for data that are damaged or change meanwhile.
+
+        Parameters
+        ----------
+        y : array (n,) or (n, m)
+            Targets, one or m for each row; in an update those of all rows, old and new.
+        gradients : array (n, d) or (n, m, d), optional
+            Derivatives of the targets by the columns of X.
         """
         session = self._session(X, y, gradients, sample_weight, progress)
         self._fit_session(session, checkpoint, checkpoint_every)

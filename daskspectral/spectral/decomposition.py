@@ -58,27 +58,30 @@ class SpectralDecomposition(SpectralFunctions):
         (Cross), they have the same kernel and landmark method by default, at landmarks among their own points;
         otherwise (Transfer) they are the left functions.
     n_components : int or float
-        Number of functions; if the rank is less, there are fewer, with a RankWarning. For `Covariance` of columns, a
-        number between 0 and 1 stands for the fewest components that explain more than this share of the variance.
+        Number of functions, or for `Covariance` the share of the variance to explain. If the rank is less, there are
+        fewer, with a RankWarning. For `Covariance` of columns, a number between 0 and 1 stands for the fewest
+        components that explain more than this share of the variance.
     solver : Penalised or Cut, optional
         In which functions the solution is sought (`help(daskspectral.solvers)`): by default `Penalised("auto")`, those
         that are smoothest for what the data see of them.
     folds : int, array (n,), "blocks", "random" or None
-        Into how many parts, 2 to 100, the sums are kept apart, for error bars and held-out values. Rows come to the
-        folds at random, by a hash of their number; copies of a row are warned of. Pairs of trajectories, and rows
-        that have times (a coordinate of the first of `sample_dims`, the index of a frame of pandas), are cut into
+        Parts into which the rows are divided, for error bars and held-out values. Their number is 2 to 100. Rows come
+        to the folds at random, by a hash of their number; copies of a row are warned of. Pairs of trajectories, and
+        rows that have times (a coordinate of the first of `sample_dims`, the index of a frame of pandas), are cut into
         contiguous blocks. "blocks" are ten contiguous blocks of rows. "random" says that rows are independent, whatever
         their order. An array (numpy, dask, zarr, or its path; for several trajectories a list) has a label for each
         row, and each distinct label is a fold.
     dtype : {"float64", "float32"}
         Arithmetic of the features and their products; sums are always float64.
     device : {"cpu", "cuda", "auto"}
-        Where functions are evaluated and multiplied, in the pass, in `transform` and in `score`: "cuda" is a GPU (extra
-        `gpu`) of this process, or of each worker; "auto" takes one where there is one. The other steps stay on the CPU,
-        but for eigenvectors of more than 2000 functions (deploy/README.md, "GPUs").
+        Where functions are evaluated and multiplied: "cuda" is a GPU (extra `gpu`). This holds for the pass,
+        `transform` and `score`; the GPU is that of this process, or of each worker; "auto" takes one where there is
+        one. The other steps stay on the CPU, but for eigenvectors of more than 2000 functions (deploy/README.md,
+        "GPUs").
     random_state : int, Generator or None
-        Decides the pilot and the landmarks, with the global order of the rows, and for the pilot of more than 256
-        chunks with these: the same rows in other chunks, or in memory, may then choose another kernel or penalty.
+        Seed of random choices: the same seed makes the same result. It decides the pilot and the landmarks, with the
+        global order of the rows, and for the pilot of more than 256 chunks with these: the same rows in other chunks,
+        or in memory, may then choose another kernel or penalty.
 
     Attributes
     ----------
@@ -178,15 +181,23 @@ class SpectralDecomposition(SpectralFunctions):
         zarr array or of data with labels, or `Rows`, which tell how such data are read; a tuple of them, row by row,
         for an operator between views, fit((x, y)), where fit(x, y) does the same for two; for Transfer one trajectory,
         or a list of several with lists of weights and fields. `y` is ignored otherwise. Sparse matrices of scipy are
-        made dense in each task, its own rows only. `sample_weight` (n,) are frequency weights.
-
-        With `checkpoint`, a directory or URL, the sums are kept there every `checkpoint_every` seconds, by one live run
-        at a time, and the same call goes on from them after a stop, on a device of the same kind, to the same bits.
-        `progress` None shows a bar on a terminal only.
+        made dense in each task, its own rows only.
 
         Raises ValueError, TypeError, FileNotFoundError or MemoryError for input that cannot work, before any task of
         the pass is sent; InvalidRowError for the lowest row with NaN or infinity, where these are not to be skipped;
         OSError for data that are damaged or change meanwhile, or a checkpoint in use.
+
+        Parameters
+        ----------
+        sample_weight : array (n,), optional
+            Frequency weights: a row of weight 2 counts as two rows.
+        checkpoint : str, optional
+            Directory or URL for the sums so far, from which the same call resumes after a stop. One live run at a time
+            writes there; on a device of the same kind the result has the same bits.
+        checkpoint_every : float
+            Seconds between writes of the checkpoint.
+        progress : bool, optional
+            Show a progress bar; by default on a terminal only.
         """
         session = self._session(X, None, None, sample_weight, progress)
         self._check_several(session.source)
