@@ -47,8 +47,8 @@ changes (`tests/test_adding.py` adds one of each). In the package itself its roo
 that a file that names it finds it, with a line in the table of its docstring; a `names.py` has its name in a shell; and
 `tests/test_contracts.py`, which holds all of a kind to one contract (`testing`), fails without a case of it:
 
-- an operator: inherit from `operators.Operator`, a dataclass with a `form`; with a name also `cli.options.OPERATORS`
-  and `CASES` of its test;
+- an operator: inherit from `operators.Operator`, a dataclass with a `form`; with a name also the docstring of
+  `operators.names.parse` and `CASES` of its test;
 - a kernel: `kernels.RadialKernel` (`profile`, `smoothness`), `kernels.DotKernel`, or `kernels.Kernel`;
 - a manifold: `manifolds.Manifold` (`ambient`, `dimension`, `_normals`; with `_level` and `_eigenspace` its functions);
 - a basis: `basis.Basis` (`size`, `dimension`, `order`, `description`, `at`);
@@ -58,12 +58,14 @@ that a file that names it finds it, with a line in the table of its docstring; a
 
 and these are a function or a few lines, in one or two places:
 
-- an option of a command: a line in `cli.options` (in `RARE` where few need it), its word at the command, and what it
+- an option of a command: the name of a documented parameter in `cli.parameters`, whose type, default and first sentence
+  it has, or a line in `cli.options` if no class has it (`RARE` lists those that few need), at the command, and what it
   makes in `cli.running`;
-- a command: a function in a module of `cli` with the decorator `cli.options.verb`; `guides.shell` names it;
+- a command: a function in a module of `cli` with the decorator `cli.options.verb`, and examples in its docstring;
+  `guides.shell` names it;
 - an argument of `Rows`: a field of `data.rows.Rows`, and what reads it: `data.source`, of labels `data.labelled`;
 - a picture: a function in `plot`, in its `__all__` and the table of its docstring; `report.page` calls it;
-- a distribution to try things on: an entry of `datasets.SAMPLES`, which gives the function and `daskspectral sample`;
+- a distribution to try things on: an entry of `datasets.SAMPLES`, with its name in the docstring of `datasets.draw`;
 - an example: a script in `examples/` that asserts a number, its entry in `examples/pages/gallery.yaml`, and
   `python examples/pages/record.py NAME` for its numbers;
 - a page to read: a module in `guides`, and its line in `examples/pages/build.py`;

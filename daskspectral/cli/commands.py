@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
+from inspect import cleandoc
 from typing import Any
 
 import click
@@ -92,13 +93,24 @@ def help_all(context: click.Context, parameter: click.Parameter, value: bool) ->
 
 
 class Command(click.Command):
-    """A command with `examples`, lines for a shell."""
+    """A command of a function, whose docstring is the help, with lines for a shell under "Examples".
 
-    def __init__(self, *args: Any, examples: Sequence[str] = (), **options: Any):
+    Its parameters are `made` when they are first needed.
+    """
+
+    def __init__(self, *args: Any, made: Callable[[], list[click.Parameter]], **options: Any):
         super().__init__(*args, **options)
-        self.examples = tuple(examples)
+        del self.params  # an empty list of click
+        self.made = made
+        self.help, _, examples = cleandoc(self.callback.__doc__ or "").partition("\n\nExamples\n--------\n")
+        self.examples = examples.splitlines()
         if examples:
-            self.epilog = "\n".join(["\b", "Examples:", *(f"  daskspectral {line}" for line in examples)])
+            self.epilog = "\n".join(["\b", "Examples:", *(f"  daskspectral {line}" for line in self.examples)])
+
+    @cached_property
+    def params(self) -> list[click.Parameter]:  # type: ignore[override]
+        """Return the parameters."""
+        return self.made()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         given = list(args)

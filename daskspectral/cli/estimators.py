@@ -7,121 +7,97 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from daskspectral.cli import parameters as par
+from daskspectral.cli import running as run
 from daskspectral.cli.commands import session
-from daskspectral.cli.options import BASIS, LABELLED, RUN, SAVED, VALID, verb
-from daskspectral.cli.running import (
-    LANDMARKS,
-    bar,
-    finish,
-    functions_of,
-    given,
-    kernel_of,
-    refuse,
-    refuse_given,
-    rows_of,
-    saving,
-    say_plan,
-    scheduler,
-    width_of,
-)
+from daskspectral.cli.options import RUN, verb
+from daskspectral.cli.signatures import given
 
 if TYPE_CHECKING:
     from daskspectral.embedding import DiffusionMap, KernelEmbedding, SDPEmbedding
 
 
-MAPS = {  # the options that each map reads, of those that not all of them read
-    "sdp": (
-        *("components", "method", "landmarks", "landmark_method", "landmark_sample", "accuracy"),
-        *("device", "columns", "standardize", "tolerance", "max_passes"),
-        *("checkpoint", "checkpoint_every"),
-    ),
-    "diffusion": ("components", "method", "landmarks", "landmark_method", "time", "density"),
-    "kernel": ("kernel", "regularization", "tolerance", "max_passes"),
-}
-
-
-@verb(
-    "POINTS",
-    f"bandwidth map method landmarks accuracy landmark-method landmark-sample {LABELLED} tolerance max-passes columns "
-    f"standardize device components time density kernel regularization seed {VALID} "
-    f"{SAVED} out {RUN}",
-    examples=[
-        "embed points.zarr --landmarks 100 --out embedder.zarr",
-        "embed points.zarr --map diffusion --bandwidth 0.5 --landmarks 100 --out diffusion.zarr",
-    ],
-)
+@verb("POINTS", par.EMBEDDING, "map", *chain(*par.MAPS.values()), par.ROWS, RUN)
 def embed(points: str, **options: Any) -> None:
     """Embed the rows of POINTS.
 
     The result is the SDP embedding, a diffusion map, or a kernel that is learned.
+
+    Examples
+    --------
+    embed points.zarr --landmarks 100 --out embedder.zarr
+    embed points.zarr --map diffusion --bandwidth 0.5 --landmarks 100 --out diffusion.zarr
     """
-    refuse(options, points)
+    run.refuse(options, points)
     estimator = _estimator(options)
-    rows = rows_of(points, options)
-    with scheduler(options):
-        estimator.fit(rows, **(saving(options) if options["kind"] == "sdp" else {"progress": bar(options)}))
-        finish(estimator, options)
+    rows = run.rows_of(points, options)
+    with run.scheduler(options):
+        estimator.fit(rows, **(run.saving(options) if options["kind"] == "sdp" else {"progress": run.bar(options)}))
+        run.finish(estimator, options)
 
 
 def _estimator(options: dict[str, Any]) -> SDPEmbedding | DiffusionMap | KernelEmbedding:
-    """The estimator that the options name. Raises click's UsageError for an option of another map."""
+    """Return the estimator of the options. Raises click's UsageError for an option of another map."""
     from daskspectral.basis import Landmarks
     from daskspectral.embedding import DiffusionMap, KernelEmbedding, SDPEmbedding
     from daskspectral.solvers import Ascent
 
     kind = options["kind"]
-    for name in sorted({*chain(*MAPS.values())} - {*MAPS[kind]}):
-        refuse_given([name], f"is for --map {' or '.join(other for other, names in MAPS.items() if name in names)}")
+    read = {name: {key for part in parts for key in part.keys} for name, parts in par.MAPS.items()}
+    for name in sorted(set().union(*read.values()) - read[kind]):
+        run.refuse_given([name], f"is for --map {' or '.join(other for other, names in read.items() if name in names)}")
     if kind == "diffusion" and options["landmarks"] == "auto":
         raise click.UsageError("--landmarks auto is for --map sdp")
     if kind == "kernel" and options["on_invalid"] == "skip":
         raise click.UsageError("--on-invalid skip is for --map sdp or diffusion: a kernel is learned from all rows")
-    shared: dict[str, Any] = {"bandwidth": options["bandwidth"], "random_state": options["seed"]}
-    steps = given(options, "tolerance", "max_passes")
+    shared = given(options, par.EMBEDDING)
     if kind == "kernel":
-        if options["kernel"] is not None:
-            shared["kernel"] = kernel_of(options)
-        return KernelEmbedding(**shared, **steps, **given(options, "regularization"))
-    shared |= given(options, "method", components="n_components")
-    landmarks = Landmarks(**given(options, **LANDMARKS))
+        named = {} if options["kernel"] is None else {"kernel": run.kernel_of(options)}
+        return KernelEmbedding(**shared, **given(options, par.LEARNED) | named)
+    landmarks = Landmarks(**given(options, par.COVERING, par.CANDIDATES))
     if kind == "diffusion":
-        return DiffusionMap(**shared, landmarks=landmarks, **given(options, "time", density="alpha"))
-    own = given(options, "accuracy", "device")
-    return SDPEmbedding(**shared, landmarks=landmarks, **own, solver=Ascent(**steps))
+        return DiffusionMap(**shared, **given(options, par.DIFFUSION), landmarks=landmarks)
+    solver = Ascent(**given(options, par.ASCENT))
+    return SDPEmbedding(**shared, **given(options, par.SDP), landmarks=landmarks, solver=solver)
 
 
 @verb(
     "POINTS TARGETS",
-    f"gradients gradient-weight {LABELLED} {BASIS} alpha columns periods standardize weights rtol dtype device seed "
-    f"{VALID} {SAVED} out {RUN}",
-    examples=[
-        "regress points.zarr y.zarr --out regressor.zarr",
-        "regress points.zarr y.zarr --gradients b.zarr --landmarks 100 --out hermite.zarr",
-    ],
+    *(par.GRADIENTS, par.GRADIENT_WEIGHT, par.LANDMARKS, par.LATTICE, par.RIDGE),
+    *(par.ROWS, par.PREPARED, par.WEIGHTS, par.SAVED),
+    RUN,
 )
 def regress(points: str, targets: str, **options: Any) -> None:
-    """Regress TARGETS, and gradients if known, on POINTS."""
+    """Regress TARGETS, and gradients if known, on POINTS.
+
+    Examples
+    --------
+    regress points.zarr y.zarr --out regressor.zarr
+    regress points.zarr y.zarr --gradients b.zarr --landmarks 100 --out hermite.zarr
+    """
     from daskspectral.regression import HermiteRegressor
 
-    kernel_of(options)  # an unknown one is an error before POINTS are opened
+    run.kernel_of(options)  # an unknown one is an error before POINTS are opened
     width = _width(points, targets, options)
-    chosen = given(options, "gradient_weight", "alpha", "rtol", "dtype", "device", seed="random_state")
-    _fit(HermiteRegressor(functions_of(options, width), **chosen), points, targets, options)
+    regressor = HermiteRegressor(run.functions_of(options, width), **given(options, par.GRADIENT_WEIGHT, par.RIDGE))
+    _fit(regressor, points, targets, options)
 
 
 @verb(
     "POINTS TARGETS",
-    f"{LABELLED} manifold group smoothness functions gradients gradient-weight solver alpha weights {VALID} {SAVED} "
-    f"out {RUN}",
-    examples=[
-        "invariant points.zarr y.zarr --group signflips --out invariant.zarr",
-        "invariant sphere.zarr s.zarr --manifold sphere --group permutations --out ball.zarr",
-    ],
+    *(par.GROUP, par.INVARIANCE, par.GROUP_SOLVER, par.LEAST_SQUARES, par.GRADIENTS, par.GRADIENT_WEIGHT),
+    *(par.ROWS, par.WEIGHTS, par.SAVED),
+    RUN,
 )
 def invariant(points: str, targets: str, **options: Any) -> None:
     """Regress TARGETS among functions invariant under a group.
 
     POINTS lie on a manifold.
+
+    Examples
+    --------
+    invariant points.zarr y.zarr --group signflips --out invariant.zarr
+    invariant sphere.zarr s.zarr --manifold sphere --group permutations --out ball.zarr
     """
     from daskspectral.groups.names import parse_group
     from daskspectral.invariance import InvariantRegressor
@@ -138,25 +114,25 @@ def invariant(points: str, targets: str, **options: Any) -> None:
         None if options["manifold"] is None else parse_manifold(options["manifold"], width),
         None if options["group"] is None else parse_group(options["group"], width),
         solver=solver,
-        **given(options, "smoothness", "alpha", "gradient_weight", functions="n_eigenfunctions"),
+        **given(options, par.INVARIANCE, par.LEAST_SQUARES, par.GRADIENT_WEIGHT),
     )
     _fit(estimator, points, targets, options)
 
 
 def _width(points: str, targets: str, options: dict[str, Any]) -> int:
-    """The number of columns of the points, after errors for a line that cannot be, and outputs that cannot be made."""
+    """Return the number of columns of the points, after checks of options and outputs."""
     if options["gradient_weight"] is not None and options["gradients"] is None:
         raise click.UsageError("--gradient-weight is for --gradients")
-    refuse(options, points, targets, options["weights"], options["gradients"])
-    return width_of(points, options)
+    run.refuse(options, points, targets, options["weights"], options["gradients"])
+    return run.width_of(points, options)
 
 
 def _fit(estimator: Any, points: str, targets: str, options: dict[str, Any]) -> None:
-    """Fit a regressor, save and describe it, or tell its plan."""
-    rows, read = rows_of(points, options), given(options, "gradients", weights="sample_weight")
-    with scheduler(options):
+    """Fit, save and describe a regressor, or print its plan."""
+    rows, read = run.rows_of(points, options), given(options, par.GRADIENTS, par.WEIGHTS)
+    with run.scheduler(options):
         if session().planning:
-            say_plan(estimator.plan(rows, targets, **read))
+            run.say_plan(estimator.plan(rows, targets, **read))
             return
-        estimator.fit(rows, targets, **read, **saving(options))
-        finish(estimator, options)
+        estimator.fit(rows, targets, **read, **run.saving(options))
+        run.finish(estimator, options)

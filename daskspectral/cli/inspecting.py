@@ -6,70 +6,63 @@ from typing import Any
 
 import click
 
+from daskspectral.cli import parameters as par
 from daskspectral.cli import settings
 from daskspectral.cli.commands import say, session, written
-from daskspectral.cli.options import SAMPLES, Argument, verb
+from daskspectral.cli.options import verb
 from daskspectral.cli.running import bar
+from daskspectral.cli.signatures import given
 from daskspectral.cli.using import loaded
 
 
-@verb(
-    "MODEL [POINTS]",
-    "out kind components trust storage-option overwrite",
-    examples=[
-        "plot model.zarr points.zarr --out functions.png",
-        "plot model.zarr --out spectrum.svg",
-        "plot model.zarr --kind choice --out choice.png",
-    ],
-)
-def plot(
-    model: str,
-    points: str | None,
-    out: str,
-    kind: str | None,
-    components: int | None,
-    trust: tuple[str, ...],
-    overwrite: bool,
-) -> None:
+@verb("MODEL [POINTS]", "kind trust", par.PANELS, "out storage-option overwrite")
+def plot(model: str, points: str | None, kind: str | None, trust: tuple[str, ...], **options: Any) -> None:
     """Draw a fitted MODEL.
 
     Drawn are its functions over POINTS, its spectrum, its automatic choice, or how it is by the lag.
+
+    Examples
+    --------
+    plot model.zarr points.zarr --out functions.png
+    plot model.zarr --out spectrum.svg
+    plot model.zarr --kind choice --out choice.png
     """
     from daskspectral import plot as pictures
 
     kind = kind or ("spectrum" if points is None else "functions")
     if kind == "functions" and points is None:
         raise click.UsageError("--kind functions needs POINTS, the rows over which functions are drawn")
-    if kind != "functions" and (points is not None or components is not None):
+    if kind != "functions" and (points is not None or given(options, par.PANELS)):
         raise click.UsageError(f"POINTS and --components are for --kind functions; --kind {kind} reads neither")
+    out, overwrite = options["out"], options["overwrite"]
     pictures.refuse_picture(out, overwrite)
     estimator = loaded(model, trust)
     if kind == "functions":
-        figure = pictures.eigenfunctions(estimator, points, **({} if components is None else {"count": components}))
+        figure = pictures.eigenfunctions(estimator, points, **given(options, par.PANELS))
     else:
         figure = pictures.figure_of(getattr(pictures, kind.replace("-", "_"))(estimator))
     pictures.save_figure(figure, out, overwrite=overwrite)
     written("picture", out)
 
 
-@verb(
-    "MODEL [POINTS]",
-    "view out trust storage-option overwrite",
-    examples=["report model.zarr points.zarr --out report.html", "report regressor.zarr --out regressor.html"],
-)
-def report(
-    model: str, points: str | None, views: tuple[str, ...], out: str, trust: tuple[str, ...], overwrite: bool
-) -> None:
+@verb("MODEL [POINTS]", "view out trust storage-option overwrite")
+def report(model: str, points: str | None, trust: tuple[str, ...], **options: Any) -> None:
     """Show a fitted MODEL, or moments, on one HTML page.
 
     The page is self-contained: no scripts, nothing loaded from anywhere.
     It has the spectrum with error bars, values held out and the trusted count, the functions over the zarr array POINTS
     (without it over the landmarks), what was chosen and why, and provenance, and in words what the fit
     warned of.
+
+    Examples
+    --------
+    report model.zarr points.zarr --out report.html
+    report regressor.zarr --out regressor.html
     """
     from daskspectral import report as pages
     from daskspectral.store import load
 
+    views, out, overwrite = options["views"], options["out"], options["overwrite"]
     if views and points is None:
         raise click.UsageError("--view goes with POINTS, the first view of each row")
     pages.refuse_report(out, overwrite)
@@ -80,17 +73,18 @@ def report(
     written("report", out)
 
 
-@verb(
-    "STORE",
-    "allow-missing storage-option",
-    examples=["verify points.zarr", "verify model.zarr --json"],
-)
+@verb("STORE", par.COMPLETE, "storage-option")
 @click.pass_context
 def verify(context: click.Context, store: str, allow_missing: bool) -> None:
     """Check the arrays, or the model, in a zarr store.
 
     Checked are metadata, listing, checksums, NaN and infinity.
     Every chunk is decoded. The exit code is 1 where something is damaged.
+
+    Examples
+    --------
+    verify points.zarr
+    verify model.zarr --json
     """
     from daskspectral.cli import verifying
 
@@ -101,13 +95,9 @@ def verify(context: click.Context, store: str, allow_missing: bool) -> None:
 
 
 @verb(
-    Argument("command", kept=False, type=click.Choice(["fit", "regress", "invariant"])),
-    Argument("arguments", kept=False, nargs=-1, type=click.UNPROCESSED),
+    click.Argument(["command"], type=click.Choice(["fit", "regress", "invariant"])),
+    click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED),
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
-    examples=[
-        "plan fit points.zarr --landmarks 100",
-        "plan regress points.zarr y.zarr --json",
-    ],
 )
 @click.pass_context
 def plan(context: click.Context, command: str, arguments: tuple[str, ...]) -> None:
@@ -117,6 +107,11 @@ def plan(context: click.Context, command: str, arguments: tuple[str, ...]) -> No
 
     COMMAND is fit, regress or invariant; its --out may be left out. Where the number of functions follows from the
     data, these are read for it.
+
+    Examples
+    --------
+    plan fit points.zarr --landmarks 100
+    plan regress points.zarr y.zarr --json
     """
     assert context.parent is not None
     found = context.parent.command.get_command(context.parent, command)  # type: ignore[attr-defined]
@@ -130,13 +125,15 @@ def plan(context: click.Context, command: str, arguments: tuple[str, ...]) -> No
         click.Command.invoke(found, inner)
 
 
-@verb(
-    Argument("name", type=click.Choice(SAMPLES)),
-    "n dimension noise dtype chunk-rows seed out overwrite progress storage-option",
-    examples=["sample two-moons --n 1e4 --out points.zarr", "sample ou --n 1e4 --seed 1 --out path.zarr"],
-)
+@verb(par.DRAWING, "n", "out overwrite progress storage-option")
 def sample(name: str, rows: int, out: str, **options: Any) -> None:
-    """Write points of a known distribution to a zarr array."""
+    """Write points of a known distribution to a zarr array.
+
+    Examples
+    --------
+    sample two-moons --n 1e4 --out points.zarr
+    sample ou --n 1e4 --seed 1 --out path.zarr
+    """
     from daskspectral.data.stores import open_zarr
     from daskspectral.datasets import write
 

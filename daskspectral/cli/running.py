@@ -1,4 +1,4 @@
-"""What the options of a command make, what is refused before any work, and how a command runs: plan, bar, scheduler."""
+"""Objects made of the options of a command, checks before any work, and how a command runs: plan, bar, scheduler."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from daskspectral.cli import parameters as par
 from daskspectral.cli.commands import Formatter, say, session, tell, written
-from daskspectral.cli.options import number_of
+from daskspectral.cli.signatures import given
+from daskspectral.cli.syntax import number_of
 
 if TYPE_CHECKING:
     from daskspectral.data.rows import Rows
@@ -20,43 +22,29 @@ if TYPE_CHECKING:
 
 
 SHORT = ("potential", "drift", "diffusion", "direction")
-"""Fields with options of their own."""
-READ = ("sample_dims", "latitude", "anomaly", "detrend", "columns", "standardize", "on_invalid", "allow_missing")
-LANDMARKS = {
-    "landmarks": "count",
-    "landmark_method": "method",
-    "landmark_sample": "sample",
-    "spread": "spread",
-    "constant": "constant",
-    "exclude_landmarks": "exclude",
-}
-"""The options of landmarks, and what they set."""
-
-
-def given(options: Mapping[str, Any], *names: str, **renamed: str) -> dict[str, Any]:
-    """The options with a value by the parameters that they set, which have their names unless they are `renamed`."""
-    wanted = {**{name: name for name in names}, **renamed}
-    return {to: options[name] for name, to in wanted.items() if options.get(name) is not None}
+"""Fields with an option each."""
+AT_LANDMARKS = {*par.LANDMARKS.keys, *par.FEATURES.keys} - {"kernel", "periods"}
+"""Options that a basis at landmarks alone has."""
 
 
 def refuse_given(names: Collection[str], why: str) -> None:
-    """Raise click's UsageError, the option and `why`, if one of these options of the command that runs was given.
+    """Raise click's UsageError, with `why`, if one of these options of the command that runs was given.
 
-    A value that is the default, as settings of a result have it, does not count.
+    The usual value, which settings of a result may contain, does not count.
     """
     context = click.get_current_context()
     for option in context.command.params:
         name = str(option.name)
         typed = context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
-        if name in names and typed and context.params[name] != option.default:
+        if name in names and typed and context.params[name] != getattr(option, "usual", None):
             raise click.UsageError(f"--{name.replace('_', '-')} {why}")
 
 
 def rows_of(data: Any, options: Mapping[str, Any], **more: Any) -> Rows:
-    """DATA as the options of the command say that they are read."""
+    """Return data as the options read them."""
     from daskspectral.data.rows import Rows
 
-    return Rows(data, **given(options, *READ), **more)
+    return Rows(data, **given(options, par.ROWS, par.PREPARED), **more)
 
 
 def width_of(points: str, options: Mapping[str, Any]) -> int:
@@ -74,7 +62,7 @@ def width_of(points: str, options: Mapping[str, Any]) -> int:
 
 
 def kernel_of(options: Mapping[str, Any]) -> Kernel | str:
-    """The kernel that the options name; the word auto leaves it to the data. Raises ValueError for an unknown name."""
+    """Return the kernel of the options, or "auto". Raises ValueError for an unknown name."""
     from daskspectral.kernels import parse
 
     text = str(options["kernel"])
@@ -82,7 +70,7 @@ def kernel_of(options: Mapping[str, Any]) -> Kernel | str:
 
 
 def functions_of(options: Mapping[str, Any], width: int) -> Any:
-    """The basis that the options name, for POINTS of so many columns.
+    """Return the basis of the options, for POINTS with `width` columns.
 
     Raises click's UsageError for options of another basis.
     """
@@ -93,10 +81,10 @@ def functions_of(options: Mapping[str, Any], width: int) -> Any:
     lattice, network = options["lattice"], options.get("network")
     kernel, periods = kernel_of(options), options["periods"]
     if lattice is None and network is None:
-        return Landmarks(kernel, periods=periods, **given(options, **LANDMARKS))
+        return Landmarks(**given(options, par.LANDMARKS, par.FEATURES) | {"kernel": kernel})
     if lattice is not None and network is not None:
         raise click.UsageError("--network and --lattice are two bases; give one of them")
-    refuse_given(LANDMARKS, "is for landmarks, without --lattice or --network")
+    refuse_given(AT_LANDMARKS, "is for landmarks, without --lattice or --network")
     if network is not None or lattice == "auto":
         refuse_given(("kernel", "periods"), "is for landmarks, or for --lattice with its highest frequency")
         return lattice if network is None else NeuralBasis(network)
@@ -108,18 +96,18 @@ def functions_of(options: Mapping[str, Any], width: int) -> Any:
 
 
 def solver_of(options: Mapping[str, Any]) -> Any:
-    """The solver that the options name. Raises click's UsageError for options of the other one."""
+    """Return the solver of the options. Raises click's UsageError for options of the other one."""
     from daskspectral.solvers import Cut, Penalised
 
     if options["solver"] == "penalised":
-        refuse_given(("rtol", "ridge"), "is for --solver cut")
-        return Penalised(options["penalty"])
-    refuse_given(("penalty",), "is for --solver penalised")
-    return Cut(options["rtol"], ridge=options["ridge"])
+        refuse_given(par.CUT.keys, "is for --solver cut")
+        return Penalised(**given(options, par.PENALIZED))
+    refuse_given(par.PENALIZED.keys, "is for --solver penalised")
+    return Cut(**given(options, par.CUT))
 
 
 def operator_of(options: Mapping[str, Any], dimension: int) -> Operator:
-    """The operator that the options name, of points with `dimension` columns.
+    """Return the operator of the options, for points with `dimension` columns.
 
     Raises click's UsageError unless fields and views are those that the operator reads, and as `operators.names.parse`.
     """
@@ -130,10 +118,8 @@ def operator_of(options: Mapping[str, Any], dimension: int) -> Operator:
     head, *words = text.split(":")
     manifold = options["manifold"]
     read = {
+        **given(options, par.LAPLACIAN, par.TRANSFER),
         "manifold": None if manifold is None else parse_manifold(manifold, dimension),
-        "density": options["density"],
-        "lag": options["lag"],
-        "further": options["further"],
         "diffusion": number_of(options["diffusion"]) if head == "generator" else None,
         "coefficients": options["coefficients"] or None,
         "views": 1 + len(options["views"]) if head == "augmentation" else None,
@@ -153,7 +139,7 @@ def operator_of(options: Mapping[str, Any], dimension: int) -> Operator:
 
 
 def fields_of(options: Mapping[str, Any]) -> dict[str, str]:
-    """The paths of the fields by name. Raises click's UsageError for one given twice."""
+    """Return the paths of the fields by name. Raises click's UsageError for one given twice."""
     pairs = [*options["fields"], *((name, options[name]) for name in SHORT if options.get(name) is not None)]
     pairs = [(name, path) for name, path in pairs if name != "diffusion" or number_of(path) is None]
     names = [name for name, _ in pairs]
@@ -164,7 +150,7 @@ def fields_of(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def points_of(points: Any, options: Mapping[str, Any]) -> Any:
-    """The points, a list of several trajectories, or a tuple of the points and their other views.
+    """Return the points, a list of several trajectories, or a tuple of the points and their other views.
 
     Raises click's UsageError for weights of several trajectories.
     """
@@ -176,13 +162,13 @@ def points_of(points: Any, options: Mapping[str, Any]) -> Any:
 
 
 def targets_of(estimator: Any, model: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """What a regressor from the file MODEL is compared with or updated by; nothing for a spectral decomposition.
+    """Return the targets of a regressor from the file MODEL; an empty dictionary for a spectral decomposition.
 
     Raises click's UsageError for options of the other kind of model, and for a regressor without targets.
     """
     from daskspectral.spectral import SpectralDecomposition
 
-    found = given(options, "gradients", targets="y")
+    found = given(options, par.TARGETS, par.GRADIENTS)
     if isinstance(estimator, SpectralDecomposition):
         if found:
             raise click.UsageError(f"--targets and --gradients are for regressors, and {model} is none")
@@ -195,7 +181,7 @@ def targets_of(estimator: Any, model: str, options: Mapping[str, Any]) -> dict[s
 
 
 def refuse(options: Mapping[str, Any], *inputs: str | None) -> None:
-    """Raise an error, before any work, for an output or a checkpoint that cannot be written, or replaces an input."""
+    """Raise an error for an output or a checkpoint that cannot be written, or would replace an input."""
     from daskspectral.data.writing import refuse_existing, refuse_input
 
     if not session().planning:
@@ -208,7 +194,7 @@ def refuse(options: Mapping[str, Any], *inputs: str | None) -> None:
 
 
 def finish(model: Any, options: Mapping[str, Any], what: str = "model") -> None:
-    """Save what was fitted, describe it, and say where it is."""
+    """Save and describe a fitted model, and print its path."""
     from daskspectral.store import save
 
     save(model, options["out"], overwrite=options["overwrite"])
@@ -217,18 +203,18 @@ def finish(model: Any, options: Mapping[str, Any], what: str = "model") -> None:
 
 
 def saving(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What a fit is told of its bar and of its checkpoint."""
-    return {**given(options, "checkpoint", "checkpoint_every"), "progress": bar(options)}
+    """Return the arguments of a fit for its bar and its checkpoint."""
+    return {**given(options, par.SAVED), "progress": bar(options)}
 
 
 def bar(options: Mapping[str, Any]) -> bool | None:
-    """A bar on a terminal, none elsewhere or with --no-progress or --quiet."""
+    """Return None for a bar on a terminal only, False with --no-progress or --quiet."""
     return None if options["progress"] and not session().quiet else False
 
 
 @contextmanager
 def planned() -> Iterator[None]:
-    """Print the plan of a fit on the error stream when it is made."""
+    """Print the plan of a fit to the error stream when it is made."""
     planning, handler = logging.getLogger("daskspectral.plan"), logging.StreamHandler()
     before = planning.level, planning.propagate
     handler.setFormatter(Formatter())
@@ -253,9 +239,9 @@ def say_plan(plan: PassPlan) -> None:
 
 @contextmanager
 def scheduler(options: Mapping[str, Any]) -> Iterator[None]:
-    """Use the cluster, or the number of threads, that the run options name.
+    """Use the cluster, or the number of threads, of the options.
 
-    Raises OSError where no scheduler answers, or where it has no workers, ValueError for a credential in its address.
+    Raises OSError if no scheduler answers, or if it has no workers, ValueError for a credential in its address.
     """
     address, threads = options["scheduler"], options["threads"]
     if address is None:
@@ -285,7 +271,7 @@ def scheduler(options: Mapping[str, Any]) -> Iterator[None]:
 
 
 async def _greet(address: str, seconds: float) -> None:
-    """Raise TimeoutError or OSError where no scheduler answers in time; a Client would wait forever."""
+    """Raise TimeoutError or OSError if no scheduler answers in time; a Client would wait forever."""
     import asyncio
 
     from distributed import Security

@@ -66,7 +66,7 @@ def resolved(command: click.Command, context: click.Context, arguments: list[str
     found: dict[str, Any] = {}
     for parameter in command.params:
         name = str(parameter.name)
-        if not getattr(parameter, "kept", False):
+        if not getattr(parameter, "kept", True):
             continue
         value = context.params.get(name)
         pair = isinstance(parameter, click.Option) and bool(parameter.secondary_opts)

@@ -6,29 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from daskspectral.cli import parameters as par
+from daskspectral.cli import running as run
 from daskspectral.cli.commands import say, session
-from daskspectral.cli.options import BASIS, LABELLED, OPERATOR, RUN, SAVED, VALID, Argument, verb
-from daskspectral.cli.running import (
-    LANDMARKS,
-    bar,
-    fields_of,
-    finish,
-    functions_of,
-    given,
-    kernel_of,
-    operator_of,
-    planned,
-    points_of,
-    refuse,
-    refuse_given,
-    rows_of,
-    saving,
-    say_plan,
-    scheduler,
-    solver_of,
-    targets_of,
-    width_of,
-)
+from daskspectral.cli.options import RUN, verb
+from daskspectral.cli.signatures import given
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,60 +20,63 @@ if TYPE_CHECKING:
 
 
 @verb(
-    "POINTS",
-    f"{OPERATOR} {LABELLED} {BASIS} network exclude-landmarks spread functions-of trust solver penalty folds "
-    f"components rotate columns periods standardize constant weights ridge rtol dtype device seed {VALID} {SAVED} out "
+    *("POINTS", par.OPERATOR, par.TRANSFER, par.LAPLACIAN),
+    "trajectory potential drift diffusion direction coefficient field view functions-of trust",
+    *(par.LANDMARKS, par.LATTICE, par.NETWORK, par.FEATURES),
+    *("solver", par.PENALIZED, par.CUT, par.FOLDS, par.SPECTRAL, "rotate"),
+    *(par.ROWS, par.PREPARED, par.WEIGHTS, par.SAVED),
     f"plot {RUN}",
-    examples=[
-        "fit points.zarr --out model.zarr",
-        "fit points.zarr --kernel gaussian:0.5 --landmarks 100 --components 4 --out g.zarr",
-        "fit points.zarr --operator schroedinger --potential v.zarr --out s.zarr",
-        "fit points.zarr --operator generator --drift b.zarr --diffusion 1.0 --out l.zarr",
-        "fit path.zarr --operator transfer:5 --out koopman.zarr",
-        "fit path.zarr --trajectory second-path.zarr --operator transfer:5 --out both.zarr",
-        "fit sst.nc --operator covariance --sample-dims time --latitude lat --on-invalid skip --out eofs.zarr",
-        "fit points.zarr --functions-of model.zarr --out like-model.zarr",
-    ],
 )
 def fit(points: str, **options: Any) -> None:
     """Fit a spectral decomposition to POINTS.
 
     POINTS are a zarr array or group, NetCDF or Parquet files (a path or URL).
+
+    Examples
+    --------
+    fit points.zarr --out model.zarr
+    fit points.zarr --kernel gaussian:0.5 --landmarks 100 --components 4 --out g.zarr
+    fit points.zarr --operator schroedinger --potential v.zarr --out s.zarr
+    fit points.zarr --operator generator --drift b.zarr --diffusion 1.0 --out l.zarr
+    fit path.zarr --operator transfer:5 --out koopman.zarr
+    fit path.zarr --trajectory second-path.zarr --operator transfer:5 --out both.zarr
+    fit sst.nc --operator covariance --sample-dims time --latitude lat --on-invalid skip --out eofs.zarr
+    fit points.zarr --functions-of model.zarr --out like-model.zarr
     """
     from daskspectral.spectral import SpectralDecomposition
 
     picture, overwrite = options["picture"], options["overwrite"]
-    fields, weights = fields_of(options), options["weights"]
-    refuse(options, points, weights, *options["views"], *options["trajectories"], *fields.values())
+    fields, weights = run.fields_of(options), options["weights"]
+    run.refuse(options, points, weights, *options["views"], *options["trajectories"], *fields.values())
     if picture:
         from daskspectral.plot import refuse_picture
 
         refuse_picture(picture, overwrite)
-    kernel_of(options)  # an unknown one is an error before POINTS are opened
-    width = width_of(points, options)
+    run.kernel_of(options)  # an unknown one is an error before POINTS are opened
+    width = run.width_of(points, options)
     if (model := options["functions_of"]) is not None:
         functions = _functions_of(model, options)
     else:
-        functions = {"basis": functions_of(options, width)}
+        functions = {"basis": run.functions_of(options, width)}
     estimator = SpectralDecomposition(
-        operator_of(options, len(options["columns"] or range(width))),
+        run.operator_of(options, len(options["columns"] or range(width))),
         **functions,
-        solver=solver_of(options),
+        solver=run.solver_of(options),
         folds=options["folds"],  # None is a choice
-        **given(options, "dtype", "device", components="n_components", seed="random_state"),
+        **given(options, par.SPECTRAL),
     )
     if options["rotate"] is not None and not hasattr(estimator, "rotated"):
         raise click.UsageError("--rotate is for the components of --operator covariance")
-    rows = rows_of(points_of(points, options), options, fields=fields)
+    rows = run.rows_of(run.points_of(points, options), options, fields=fields)
     if session().planning:
-        with scheduler(options):
-            say_plan(estimator.plan(rows, sample_weight=weights))
+        with run.scheduler(options):
+            run.say_plan(estimator.plan(rows, sample_weight=weights))
         return
-    with scheduler(options), planned():
-        estimator.fit(rows, sample_weight=weights, **saving(options))
+    with run.scheduler(options), run.planned():
+        estimator.fit(rows, sample_weight=weights, **run.saving(options))
         if options["rotate"] is not None:
             estimator = estimator.rotated(options["rotate"])
-        finish(estimator, options)
+        run.finish(estimator, options)
         if picture:
             from daskspectral.plot import eigenfunctions, save_figure
 
@@ -99,45 +84,45 @@ def fit(points: str, **options: Any) -> None:
             say(f"picture: {picture}", picture=picture)
 
 
-@verb(
-    "MODEL POINTS",
-    f"targets gradients out field view trust weights {VALID} {RUN}",
-    examples=["update model.zarr points.zarr --out newer.zarr"],
-)
+@verb("MODEL POINTS", "field view trust", *(par.TARGETS, par.GRADIENTS, par.WEIGHTS, par.VALID), RUN)
 def update(model: str, points: str, trust: tuple[str, ...], **options: Any) -> None:
     """Add rows appended to POINTS to a fitted MODEL.
 
     Only these are read if no file of the other rows was written since. All rows are read otherwise, and if MODEL has
     linear functions of fewer rows than columns.
+
+    Examples
+    --------
+    update model.zarr points.zarr --out newer.zarr
     """
     from daskspectral.store import load
 
-    weights, fields = options["weights"], fields_of(options)
-    refuse(options, points, weights, options["targets"], options["gradients"], *options["views"], *fields.values())
+    weights, fields = options["weights"], run.fields_of(options)
+    run.refuse(options, points, weights, options["targets"], options["gradients"], *options["views"], *fields.values())
     estimator = load(model, trusted=trust)
     if not hasattr(estimator, "update"):
         raise ValueError(f"{model} holds {type(estimator).__name__}, which cannot be updated: fit it again")
-    values = targets_of(estimator, model, options)
-    rows = rows_of(points_of(points, options), options, fields=fields or None)
-    with scheduler(options):
-        estimator.update(rows, **values, sample_weight=weights, progress=bar(options))
-        finish(estimator, options)
+    values = run.targets_of(estimator, model, options)
+    rows = run.rows_of(run.points_of(points, options), options, fields=fields or None)
+    with run.scheduler(options):
+        estimator.update(rows, **values, sample_weight=weights, progress=run.bar(options))
+        run.finish(estimator, options)
 
 
-@verb(
-    Argument("parts", nargs=-1, required=True),
-    "out overwrite trust storage-option",
-    examples=["merge first.zarr second.zarr --out both.zarr"],
-)
+@verb(click.Argument(["parts"], nargs=-1, required=True), "out overwrite trust storage-option")
 def merge(parts: tuple[str, ...], trust: tuple[str, ...], **options: Any) -> None:
     """Add the moments of PARTS and solve again.
 
     PARTS are models or moments, measured with one basis. No data are read.
+
+    Examples
+    --------
+    merge first.zarr second.zarr --out both.zarr
     """
     from daskspectral.moments import Moments
     from daskspectral.store import load
 
-    refuse(options, *parts)
+    run.refuse(options, *parts)
     repeated = [part for part in parts if parts.count(part) > 1]
     if repeated:
         raise click.UsageError(f"{repeated[0]} is given twice: its rows would count twice")
@@ -146,15 +131,15 @@ def merge(parts: tuple[str, ...], trust: tuple[str, ...], **options: Any) -> Non
     for part in parts[1:]:
         total = total + _moments(load(part, trusted=trust), part)
     merged = total if isinstance(first, Moments) else first.fit_moments(total)
-    finish(merged, options, "moments" if isinstance(merged, Moments) else "model")
+    run.finish(merged, options, "moments" if isinstance(merged, Moments) else "model")
 
 
 def _functions_of(path: str, options: dict[str, Any]) -> dict[str, Any]:
-    """The bases of the model at a path, whose columns are taken too."""
+    """Return the bases of the model at a path, and set its columns."""
     from daskspectral.store import load
 
-    ways = (*LANDMARKS, "kernel", "periods", "lattice", "network", "columns")
-    refuse_given(ways, "and --functions-of are two ways to say it: give one")
+    chosen = {*run.AT_LANDMARKS, "kernel", "periods", "lattice", "network", "columns"}
+    run.refuse_given(chosen, "and --functions-of are two ways to say it: give one")
     model = load(path, trusted=options["trust"])
     moments = _moments(model, path)
     if moments.preparation["scale"] is not None or options["standardize"]:
@@ -178,7 +163,7 @@ def _functions_of(path: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _in_columns(basis: Basis, preparation: Mapping[str, Any]) -> Basis:
-    """Functions of the columns themselves that span what the basis spans of columns about a center."""
+    """Return functions of the columns with the span of a basis that is a function of columns about a center."""
     found = None if preparation["mean"] is None else basis.translated(preparation["mean"])
     return basis if found is None else found.basis
 

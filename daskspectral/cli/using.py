@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from daskspectral.cli import parameters as par
 from daskspectral.cli import settings
 from daskspectral.cli.commands import say, tell, written
-from daskspectral.cli.options import MEASURE, OPTIONS, RUN, VALID, verb
-from daskspectral.cli.running import bar, fields_of, given, points_of, refuse, rows_of, scheduler, targets_of
+from daskspectral.cli.options import CALLS, MEASURE, RUN, verb
+from daskspectral.cli.running import bar, fields_of, points_of, refuse, rows_of, scheduler, targets_of
+from daskspectral.cli.signatures import given
 
 if TYPE_CHECKING:
     from daskspectral.moments.solution import SpanScore
@@ -27,19 +29,17 @@ FOLLOWING = {
 """Options of `transform` in place of the functions, and their methods."""
 
 
-@verb(
-    "MODEL POINTS",
-    f"out right sets committor passage-time equilibrium extrapolate trust {VALID} {RUN}",
-    examples=[
-        "transform model.zarr points.zarr --out functions.zarr",
-        "transform koopman.zarr path.zarr --sets 2 --out memberships.zarr",
-        "transform koopman.zarr path.zarr --committor left.zarr,right.zarr --out committor.zarr",
-    ],
-)
+@verb("MODEL POINTS", "right sets committor passage-time equilibrium trust", *(par.FAR, par.VALID), RUN)
 def transform(model: str, points: str, trust: tuple[str, ...], **options: Any) -> None:
     """Evaluate the functions of MODEL at every row of POINTS.
 
     With --sets, --committor, --passage-time or --equilibrium these are evaluated in place of the functions.
+
+    Examples
+    --------
+    transform model.zarr points.zarr --out functions.zarr
+    transform koopman.zarr path.zarr --sets 2 --out memberships.zarr
+    transform koopman.zarr path.zarr --committor left.zarr,right.zarr --out committor.zarr
     """
     from sklearn.base import TransformerMixin
 
@@ -48,22 +48,23 @@ def transform(model: str, points: str, trust: tuple[str, ...], **options: Any) -
     estimator = loaded(model, trust)
     if not isinstance(estimator, TransformerMixin):
         raise ValueError(f"{model} holds {type(estimator).__name__}, which predicts: take `daskspectral predict`")
-    asked = [name for name, value in given(options, *FOLLOWING).items() if value is not False]
+    asked = [name for name in FOLLOWING if options[name] is not None and options[name] is not False]
     if len(asked) > 1:
         raise click.UsageError("--right, --sets, --committor, --passage-time and --equilibrium: give one of them")
     functions = _following(estimator, asked[0], points, options) if asked else estimator.transform
-    shape = _write(functions, points, options, **given(options, "extrapolate"))
+    shape = _write(functions, points, options, **given(options, par.FAR))
     *rows, columns = shape if len(shape) > 1 else (*shape, 1)
     written("embedding", out, f", {prod(rows)} rows, {columns} components", rows=prod(rows), components=columns)
 
 
-@verb(
-    "MODEL POINTS",
-    f"out gradient trust {VALID} {RUN}",
-    examples=["predict regressor.zarr points.zarr --out predicted.zarr"],
-)
+@verb("MODEL POINTS", "gradient trust", par.VALID, RUN)
 def predict(model: str, points: str, gradient: bool, trust: tuple[str, ...], **options: Any) -> None:
-    """Evaluate the regressor MODEL at every row of POINTS."""
+    """Evaluate the regressor MODEL at every row of POINTS.
+
+    Examples
+    --------
+    predict regressor.zarr points.zarr --out predicted.zarr
+    """
     from daskspectral.estimators.regressor import Regressor
 
     out = options["out"]
@@ -78,11 +79,7 @@ def predict(model: str, points: str, gradient: bool, trust: tuple[str, ...], **o
     written(what, out, f", {rows} rows, {columns} column{many}", rows=rows, columns=columns)
 
 
-@verb(
-    "MODEL POINTS",
-    f"targets field view trajectory trust weights {VALID} {MEASURE}",
-    examples=["score model.zarr points.zarr", "score regressor.zarr points.zarr --targets y.zarr --json"],
-)
+@verb("MODEL POINTS", "field view trajectory trust", *(par.TARGETS, par.WEIGHTS, par.VALID), MEASURE)
 def score(model: str, points: str, trust: tuple[str, ...], **options: Any) -> None:
     """Score MODEL on rows that it was not fitted to.
 
@@ -90,6 +87,11 @@ def score(model: str, points: str, trust: tuple[str, ...], **options: Any) -> No
 
     Of a regressor it is R^2. Of eigenvalues it is minus the sum of the functions' Ritz values on the new rows, which
     are printed; of singular values the sum of their squares there.
+
+    Examples
+    --------
+    score model.zarr points.zarr
+    score regressor.zarr points.zarr --targets y.zarr --json
     """
     from daskspectral.estimators.regressor import Regressor
     from daskspectral.estimators.summary import plain
@@ -113,13 +115,16 @@ def score(model: str, points: str, trust: tuple[str, ...], **options: Any) -> No
     say(f"score       {share:.6g}", score=float(share))
 
 
-@verb(
-    "MODEL",
-    "details settings trust storage-option",
-    examples=["info model.zarr --details", "info model.zarr --settings", "info model.zarr --json"],
-)
+@verb("MODEL", "details settings trust storage-option")
 def info(model: str, details: bool, only_settings: bool, trust: tuple[str, ...]) -> None:
-    """Describe a saved model, or saved moments."""
+    """Describe a saved model, or saved moments.
+
+    Examples
+    --------
+    info model.zarr --details
+    info model.zarr --settings
+    info model.zarr --json
+    """
     import yaml
 
     from daskspectral.estimators.summary import plain
@@ -129,8 +134,7 @@ def info(model: str, details: bool, only_settings: bool, trust: tuple[str, ...])
         text = settings.kept(model)
         if text is None:
             raise ValueError(f"{model} does not say with which options it was made: it was not made by a command")
-        calls = {option.key for option in OPTIONS if not option.kept}  # anybody may have written them there
-        found = {name: value for name, value in settings.parsed(text, model).items() if name not in calls}
+        found = {name: value for name, value in settings.parsed(text, model).items() if name not in CALLS}
         say(yaml.safe_dump(found, sort_keys=False).rstrip(), **plain(found))
         return
     found = load(model, trusted=trust)
@@ -141,7 +145,7 @@ def info(model: str, details: bool, only_settings: bool, trust: tuple[str, ...])
 
 
 def _scored(model: SpectralDecomposition, found: SpanScore) -> str:
-    """The score of a model on new rows, and the values of its functions there beside those of the fit."""
+    """Return a table of the score on new rows, and of the values of functions there and in the fit."""
     from daskspectral.estimators.summary import aligned, named_lines, rounded, values_columns
 
     name = model.solver_.values
@@ -152,7 +156,7 @@ def _scored(model: SpectralDecomposition, found: SpanScore) -> str:
 
 
 def loaded(path: str, trust: tuple[str, ...]) -> Any:
-    """The model at a path. Raises ValueError for moments."""
+    """Return the model at a path. Raises ValueError for moments."""
     from daskspectral.moments import Moments
     from daskspectral.store import load
 
@@ -163,7 +167,7 @@ def loaded(path: str, trust: tuple[str, ...]) -> Any:
 
 
 def _following(estimator: Any, option: str, points: str, options: dict[str, Any]) -> Any:
-    """Return what an option asks for in place of the functions."""
+    """Return the method that an option evaluates in place of the functions."""
     function, value = getattr(estimator, FOLLOWING[option], None), options[option]
     if function is None:
         raise click.UsageError(f"--{option.replace('_', '-')} is not for {type(estimator).__name__}")
@@ -177,7 +181,7 @@ def _following(estimator: Any, option: str, points: str, options: dict[str, Any]
 
 
 def _say_sets(found: Any) -> None:
-    """Say what is known of metastable sets."""
+    """Print the properties of metastable sets."""
     from daskspectral.estimators.summary import named_lines, plain
 
     shares, times = (_texts(values) for values in (found.probabilities, found.passage_times))
@@ -188,12 +192,12 @@ def _say_sets(found: Any) -> None:
 
 
 def _texts(values: Any) -> str:
-    """Numbers, those of a matrix row by row."""
+    """Return numbers as text, those of a matrix row by row."""
     return "; ".join(" ".join(f"{v:.4g}" for v in row) for row in (values if values.ndim > 1 else [values]))
 
 
 def _write(function: Any, points: str, options: dict[str, Any], **more: Any) -> tuple[int, ...]:
-    """Write what a function has for every row of POINTS, and say of which shape that is."""
+    """Write the values of a function at every row of POINTS, and return their shape."""
     from daskspectral.data.stores import open_zarr
 
     out, overwrite = options["out"], options["overwrite"]

@@ -1,11 +1,15 @@
 """Settings from a file give the same result; what is printed as JSON."""
 
+import importlib
+import inspect
 import json
 import os
+import re
 import shutil
 import socket
 import sys
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +19,10 @@ import yaml
 import zarr
 
 import daskspectral as dsp
-from daskspectral.cli import command, settings
-from daskspectral.cli.options import OPTIONS, Argument
+from daskspectral.cli import command, parameters, settings
+from daskspectral.cli.options import OPTIONS, RARE, Option
+from daskspectral.cli.signatures import Parameters, documented
+from daskspectral.datasets import SAMPLES
 from tests.cli.common import done, everything, facts, failure, store
 from tests.common import doubtful, small_model
 
@@ -68,9 +74,21 @@ def test_settings_written_by_hand() -> None:
     same("m.zarr", "typed.zarr")
 
 
-def test_every_option_of_the_table_is_of_a_command() -> None:
-    every = [p for subcommand in command.commands.values() for p in subcommand.params]
-    assert set(OPTIONS) == {p for p in every if not isinstance(p, Argument)}
+def test_options_are_of_commands_and_have_a_sentence() -> None:
+    every = {p for subcommand in command.commands.values() for p in subcommand.params if isinstance(p, Option)}
+    assert set(OPTIONS) <= every
+    assert all(str(option.help).isascii() and str(option.help).endswith(".") for option in every)
+    assert {option.key for option in every} >= set(RARE.split())
+    assert re.findall('"(.+?)"', documented("datasets:draw")["name"].type) == [*SAMPLES]
+
+
+@pytest.mark.parametrize("part", [found for found in vars(parameters).values() if isinstance(found, Parameters)])
+def test_options_have_the_defaults_of_signatures(part: Parameters) -> None:
+    module, _, name = part.path.partition(":")
+    signature = inspect.signature(attrgetter(name)(importlib.import_module(f"daskspectral.{module}")))
+    for name in part.options:
+        default = signature.parameters[name].default
+        assert documented(part.path)[name].default == (None if default is inspect.Parameter.empty else default)
 
 
 @pytest.fixture
