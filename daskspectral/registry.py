@@ -26,28 +26,14 @@ import numpy as np
 from daskspectral.errors import UntrustedError
 
 PACKAGES = (
-    "basis",
-    "data",
-    "embedding",
-    "forms",
-    "groups",
-    "invariance",
-    "kernels",
-    "manifolds",
-    "moments",
-    "operators",
-    "passes",
-    "regression",
-    "solve",
-    "solvers",
-    "spectral",
+    *("basis", "data", "embedding", "forms", "groups", "invariance", "kernels", "manifolds", "moments", "operators"),
+    *("passes", "regression", "solve", "solvers", "spectral"),
 )
 """The parts of daskspectral whose classes a file may name."""
 
 Function = FunctionType | BuiltinFunctionType | np.ufunc
 Trusted = str | type | Callable[..., Any]
 _OWN: dict[str, type[Registered]] = {}
-_FUNCTIONS = (FunctionType, BuiltinFunctionType, np.ufunc)
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _CLASS, _FUNCTION, _TUPLE, _NUMBER, _STATE = "$class", "$function", "$tuple", "$number", "state"
 
@@ -70,21 +56,28 @@ def _parameters(cls: type) -> Mapping[str, inspect.Parameter]:
     return inspect.signature(cls).parameters
 
 
+def _own_name(cls: type) -> str:
+    """Return the name of a class of the package in a file, empty for the class of a user."""
+    root, _, rest = cls.__module__.partition(".")
+    return f"{rest.partition('.')[0]}.{cls.__name__}" if root == __package__ and rest else ""
+
+
 class Registered:
     """An object that can be saved: `state` takes it apart, `from_state` puts it together again.
 
     A class that keeps its constructor's arguments under their names, as a dataclass does, needs neither. The state may
     hold numbers, text, arrays, lists, tuples, mappings, functions and other registered objects. `expects` maps each key
     of the state that holds an object or a function to the class it must have; a file with another one is refused.
+    `dimension_names` maps keys of arrays to the names of their dimensions in a file; others are numbered.
     """
 
     expects: ClassVar[Mapping[str, Any]] = {}
+    dimension_names: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        root, _, rest = cls.__module__.partition(".")
-        if root == __package__ and rest:
-            _OWN[f"{rest.partition('.')[0]}.{cls.__name__}"] = cls
+        if own := _own_name(cls):
+            _OWN[own] = cls
 
     def state(self) -> dict[str, Any]:
         """What makes an equal object: the arguments of its constructor, which are kept under their names."""
@@ -315,7 +308,7 @@ def _decode_function(data: Mapping[str, Any], expected: Any, known: Mapping[str,
     kinds = expected if isinstance(expected, tuple) else (expected,)
     if Function not in kinds and Registered not in kinds:
         raise _altered(f"the file has the function {name} where {_kind(expected)} belongs")
-    if not isinstance(function, _FUNCTIONS):
+    if not isinstance(function, Function):
         raise ValueError(f"{name} is no function, and the file has it where a function belongs")
     return function
 
@@ -329,16 +322,8 @@ def _names(data: Any) -> Iterator[tuple[str, bool]]:
                 if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(".")):
                     raise _altered(f"the file names {name!r}, which is no class or function")
                 yield name, key == _CLASS and _is_own(name)
-        for item in data.values():
-            yield from _names(item)
-    elif isinstance(data, list):
-        for item in data:
-            yield from _names(item)
-
-
-def _own_name(cls: type) -> str:
-    root, _, rest = cls.__module__.partition(".")
-    return f"{rest.partition('.')[0]}.{cls.__name__}" if root == __package__ else ""
+    for item in data.values() if isinstance(data, Mapping) else data if isinstance(data, list) else ():
+        yield from _names(item)
 
 
 def _is_own(name: str) -> bool:
@@ -371,8 +356,13 @@ def _resolved(name: str, known: Mapping[str, Any]) -> Any:
         raise ValueError(f"the file asks for {name}, which cannot be imported here: {error}") from error
 
 
+def dimension_names(name: str) -> Mapping[str, tuple[str, ...]]:
+    """Return the `dimension_names` of the package's class of this name; of other classes none are known."""
+    return _OWN[name].dimension_names if name in _OWN else {}
+
+
 def digest_of(value: Any) -> str:
-    """A digest of plain data and arrays, such as `encode` gives; 1 and 1.0 are the same parameter."""
+    """Return a digest of plain data and arrays, as `encode` returns; 1 and 1.0 are the same parameter."""
     plain = json.loads(json.dumps(value, default=_contents), parse_int=float)
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
@@ -382,8 +372,8 @@ def _contents(value: Any) -> Any:
         return dict(value)
     if not isinstance(value, np.ndarray):
         raise TypeError(f"there is no digest of {value!r}, which is no plain data")
-    array = np.ascontiguousarray(value)
-    return [array.shape, array.dtype.str, hashlib.sha256(array.tobytes()).hexdigest()]
+    array = np.ascontiguousarray(value, value.dtype.newbyteorder("<"))
+    return [value.shape, array.dtype.str, hashlib.sha256(array.tobytes()).hexdigest()]
 
 
 def _number(text: Any) -> float | complex:

@@ -113,6 +113,7 @@ class Landmarks(OpenKernel):
     exclude: bool | None = None
 
     expects: ClassVar = {"kernel": Kernel}
+    dimension_names: ClassVar = {"points": ("landmark", "column")}
 
     def __post_init__(self) -> None:
         self._name_kernel()
@@ -192,6 +193,7 @@ class LandmarkBasis(Basis):
     """
 
     expects: ClassVar = {"kernel": Kernel}
+    dimension_names: ClassVar = {"landmarks": ("landmark", "column")}
 
     kernel: Kernel
     landmarks: Array

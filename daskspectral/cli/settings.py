@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from daskspectral import __version__
-from daskspectral.errors import nearest
+from daskspectral.errors import nearest, scoped
 
 
 def options_of(given: Sequence[str]) -> dict[str, Any]:
@@ -109,9 +109,9 @@ def keeping(settings: Mapping[str, Any]) -> AbstractContextManager[None]:
     """Every zarr store that is written inside keeps the settings as an attribute."""
     import yaml
 
-    from daskspectral.data.writing import marking
+    from daskspectral.data.writing import marks
 
-    return marking({ATTRIBUTE: yaml.safe_dump(dict(settings), sort_keys=False)})
+    return scoped(marks, {ATTRIBUTE: yaml.safe_dump(dict(settings), sort_keys=False)})
 
 
 def kept(path: str) -> str | None:

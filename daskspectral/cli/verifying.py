@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import zarr
 
+from daskspectral.data.folders import SAVED
 from daskspectral.data.integrity import check_chunks, list_chunks
 from daskspectral.data.readers import ZarrReader, zarr_reader
 from daskspectral.data.remote import stored
 from daskspectral.data.stores import all_arrays, has_checksums, metadata_of, open_existing
-from daskspectral.store import is_saved, read_state
+from daskspectral.store import read_state
 
 SHOWN = 20  # damages that are shown as text; --json has all
 
@@ -32,7 +33,7 @@ def verify(path: str, *, allow_missing: bool = False) -> dict[str, Any]:
     if isinstance(node, zarr.Array):
         arrays = {"": node}
     else:
-        kind, digests = "group", is_saved(node)
+        kind, digests = "group", SAVED in node.attrs
         if digests:
             try:
                 kind = f"saved {read_state(path)[0]}"

@@ -21,6 +21,8 @@ from daskspectral.data.remote import Location, connect, local_path, reaching
 
 MARKERS = ("zarr.json", ".zarray", ".zgroup")
 """Files that make a folder a zarr store."""
+SAVED = "daskspectral"
+"""Attribute of a zarr group that is a saved object and no data."""
 ABSENT = (FileNotFoundError, NotADirectoryError)
 
 

@@ -20,7 +20,7 @@ from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 from zarr.core.sync import sync
 from zarr.storage import FsspecStore, LocalStore
 
-from daskspectral.data.folders import Folder, refuse_unfinished
+from daskspectral.data.folders import SAVED, Folder, refuse_unfinished
 from daskspectral.data.remote import Location, connect, local_path, options_in_force, reaching
 from daskspectral.errors import redacted
 
@@ -257,8 +257,8 @@ MAIN = "main_array"
 def data_arrays(group: zarr.Group) -> dict[str, zarr.Array[Any]]:
     """The arrays of a group that are data by name, coordinates and bounds left out.
 
-    It is empty for a group whose arrays have no named dimensions. A coordinate has the name of its dimension, or is
-    named by the attribute `coordinates` of the group or of another array (the CF conventions).
+    It is empty for a saved object, and for a group whose arrays have no named dimensions. A coordinate has the name of
+    its dimension, or is named by the attribute `coordinates` of the group or of another array (the CF conventions).
 
     Raises OSError as `refuse_codecs`.
     """
@@ -266,7 +266,7 @@ def data_arrays(group: zarr.Group) -> dict[str, zarr.Array[Any]]:
     dims = {name: dimensions(array) for name, array in members.items()}
     for array in members.values():
         refuse_codecs(array.metadata.to_dict(), f"{group.store}/{array.path}")
-    if not members or any(names is None for names in dims.values()):
+    if not members or SAVED in group.attrs or any(names is None for names in dims.values()):
         return {}
     aside = set(str(group.attrs.get("coordinates", "")).split())
     for array in members.values():

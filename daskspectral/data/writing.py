@@ -10,9 +10,10 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,7 +23,7 @@ from tqdm.auto import tqdm
 
 from daskspectral.data.folders import LOCK, Folder, folder_at, locked, room_at
 from daskspectral.data.remote import Location, connect, local_path, reaching
-from daskspectral.errors import printable, scoped
+from daskspectral.errors import printable
 from daskspectral.validation import check_integer
 
 if TYPE_CHECKING:
@@ -32,8 +33,10 @@ if TYPE_CHECKING:
 _CHUNK_BYTES = 32_000_000
 _INNER_BYTES = 1 << 20
 
+Lengths = tuple[int, ...]
 Node = TypeVar("Node")
-_marks: ContextVar[dict[str, Any] | None] = ContextVar("marks", default=None)
+marks: ContextVar[dict[str, Any] | None] = ContextVar("marks", default=None)
+"""Attributes that every array and group has which is created in a context, from its first moment on."""
 
 
 @contextmanager
@@ -64,23 +67,18 @@ def create_array(
     rows = default_chunk_rows(lengths, kind) if chunk_rows is None else check_integer("chunk_rows", chunk_rows)
     rows = max(1, min(rows, lengths[0]))
     inner = _inner_rows(lengths, kind, rows)
-    marked = {**(attributes or {}), **(_marks.get() or {})}
-    with _staged(path, overwrite, lambda store: _new_array(store, lengths, kind, (inner,), (rows,), marked)) as array:
+    marked = {**(attributes or {}), **(marks.get() or {})}
+    build = partial(_new_array, shape=lengths, dtype=kind, inner=(inner,), outer=(rows,), attributes=marked)
+    with _staged(path, overwrite, build) as array:
         yield array
 
 
 def _new_array(
-    store: Any,
-    shape: tuple[int, ...],
-    dtype: np.dtype[Any],
-    inner: tuple[int, ...],
-    outer: tuple[int, ...],
-    attributes: Mapping[str, Any],
-    **options: Any,
+    store: Any, shape: Lengths, dtype: np.dtype[Any], inner: Lengths, outer: Lengths, **options: Any
 ) -> zarr.Array[Any]:
-    """An array whose chunks hold `inner` entries of its first dimensions and all others, in files of `outer` entries.
+    """Create an array of chunks of `inner` entries along its first dimensions, in files of `outer` entries.
 
-    Chunks are compressed by zstd and end in a checksum; all of them are written.
+    Chunks hold all entries of other dimensions. They are compressed by zstd, end in a checksum, and are all written.
     """
     import zarr
     from zarr.codecs import Crc32cCodec, ZstdCodec
@@ -95,7 +93,6 @@ def _new_array(
         shards=None if inner == outer else (*outer, *behind),
         compressors=[ZstdCodec(level=1), Crc32cCodec()],
         fill_value=dtype.type(fill),
-        attributes=dict(attributes),
         config={"write_empty_chunks": True},
         **options,
     )
@@ -105,17 +102,19 @@ def _new_array(
 def create_group(path: Location, *, overwrite: bool = False) -> Iterator[zarr.Group]:
     """Create a zarr v3 group that takes its place at `path`, with its contents, when the block ends without an error.
 
+    Its metadata are then consolidated: zarr and xarray read them in one request.
+
     Raises OSError where `path` cannot be written, as `create_array` does.
     """
     import zarr
 
-    with _staged(path, overwrite, lambda store: zarr.create_group(store, attributes=_marks.get())) as group:
+    build = partial(zarr.create_group, attributes=marks.get())
+    with _staged(path, overwrite, build) as group, warnings.catch_warnings():
+        # consolidated metadata and text are not in the specification of v3 yet; zarr and xarray read both silently
+        warnings.filterwarnings("ignore", category=UserWarning, module="zarr")
+        warnings.filterwarnings("ignore", message="Consolidated metadata is currently not part")
         yield group
-
-
-def marking(attributes: Mapping[str, Any]) -> AbstractContextManager[None]:
-    """Every array and group that is created inside has these attributes too, from its first moment on."""
-    return scoped(_marks, dict(attributes))
+        zarr.consolidate_metadata(group.store)
 
 
 def write_file(path: Location, data: bytes) -> None:
@@ -324,22 +323,18 @@ def create_dataset(
     attributes: Mapping[str, Any],
     overwrite: bool = False,
 ) -> Iterator[GridTarget]:
-    """Create a consolidated zarr v3 group of an array `name` and the coordinates of `template`.
+    """Create a zarr v3 group of an array `name` and the coordinates of `template`.
 
     It takes its place at `path` when the block ends without an error, as `create_array` does, and raises as that does.
     The array has the dimensions `dims`, of which the first are those of the `grid`; `attributes` are the array's, and
     those of the template are the group's. Every chunk is written and ends in a checksum.
     """
-    import zarr
     from zarr.storage import LocalStore
 
     from daskspectral.data.stores import MAIN
 
     kind = np.dtype(dtype)
-    with create_group(path, overwrite=overwrite) as group, warnings.catch_warnings():
-        # consolidated metadata and text are not in the specification of v3 yet; zarr and xarray read both silently
-        warnings.filterwarnings("ignore", category=UserWarning, module="zarr")
-        warnings.filterwarnings("ignore", message="Consolidated metadata is currently not part")
+    with create_group(path, overwrite=overwrite) as group:
         marked = template.assign_attrs({**dict(group.attrs), MAIN: name})  # xarray replaces the attributes of a group
         _storable(marked).to_zarr(group.store, mode="a", consolidated=False, zarr_format=3, write_empty_chunks=True)
         inner = grid.chunk
@@ -347,11 +342,10 @@ def create_dataset(
             inner = (_inner_rows(shape, kind, grid.chunk[0]),)
         others = sorted(str(k) for k in template.coords if k not in dims)
         named = {**attributes, **({"coordinates": " ".join(others)} if others else {})}
-        dimensions = [str(dim) for dim in dims]
-        _new_array(group.store, tuple(shape), kind, inner, grid.chunk, named, name=name, dimension_names=dimensions)
+        options = {"name": name, "dimension_names": [str(dim) for dim in dims], "attributes": named}
+        _new_array(group.store, tuple(shape), kind, inner, grid.chunk, **options)
         store = str(group.store.root) if isinstance(group.store, LocalStore) else group.store
         yield GridTarget(store, name, grid)
-        zarr.consolidate_metadata(group.store)
 
 
 def _storable(template: xr.Dataset) -> xr.Dataset:

@@ -54,6 +54,7 @@ class Extension(Registered, RowFunction):
     """
 
     expects: ClassVar = {"kernel": Kernel, "masses": Masses, "cover": Cover, "preparation": Preparation}
+    dimension_names: ClassVar = {"points": ("point", "column"), "coefficients": ("point", "component")}
     kernel: Kernel
     points: Array
     masses: Masses

@@ -76,16 +76,13 @@ class Estimator(Told, Registered, BaseEstimator):  # type: ignore[misc]
 
     expects: ClassVar = {
         "operator": Operator,
-        "kernel": Kernel,
-        "weights": Kernel,
-        "basis": (Basis, Landmarks),
-        "right_basis": (Basis, Landmarks),
+        **dict.fromkeys(("kernel", "weights"), Kernel),
+        **dict.fromkeys(("basis", "right_basis"), (Basis, Landmarks)),
         "landmarks": Landmarks,
         "manifold": Manifold,
         "group": Group,
         "solver": (Named, Penalised, Cut, Ascent),
-        "u": Function,
-        "d": Function,
+        **dict.fromkeys(("u", "d"), Function),
     }
     saved: ClassVar[Mapping[str, Callable[[Any], Any]]] = {"folds": saved_folds}
     """What files keep of parameters that may be a path: a file sets no place that the next fit reads or writes."""
@@ -150,13 +147,13 @@ class Estimator(Told, Registered, BaseEstimator):  # type: ignore[misc]
         found = {name: getattr(self, name) for name in (*self.fitted_attributes, *KEPT) if hasattr(self, name)}
         if NAMES in vars(self):
             found[NAMES] = self.feature_names_in_.tolist()
-        return {"params": self._as_saved(self.plain_params()), "fitted": found}
+        return {"params": self._as_saved(self.plain_params()), **found}
 
     @final
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """The inverse of `state`; nothing is solved again, since another LAPACK may rotate degenerate functions."""
-        fitted = state["fitted"]
+        fitted = {name: value for name, value in state.items() if name != "params"}
         estimator = cls(**cls._as_saved(state["params"]))
         for name, value in fitted.items():
             if getattr_static(cls, name, None) is None:  # a file replaces no method

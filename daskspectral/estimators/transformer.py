@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 import sklearn
@@ -38,6 +38,7 @@ def framed(transform: Call) -> Call:
 class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type: ignore[misc]
     """An estimator whose `transform` gives columns of numbers, named after its class by `get_feature_names_out`."""
 
+    dimension_names: ClassVar = {"embedding_": ("row", "component"), "spectrum_": ("component",)}
     spectrum_: NDArray[np.floating[Any]]
 
     @property

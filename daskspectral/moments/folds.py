@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +80,19 @@ WEIGHT, COUNT = "weight of groups", "rows of groups"
 ALL = "all"
 """In place of a group's number, for sums over all groups that the groups' sums do not add up to."""
 
+DIMENSIONS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("gram", "form", "dirichlet"), ("function", "function")),
+    **dict.fromkeys(("values", "slopes"), ("function", "target")),
+    **dict.fromkeys(("value_sums", "value_squares", "observed", "slope_squares"), ("target",)),
+    **dict.fromkeys(("mean", "scale", "point sums", "point squares"), ("column",)),
+    "points": ("function", "column"),
+    "undercut": ("component",),
+    "first": ("function",),
+    "right_gram": ("right_function", "right_function"),
+    "right_first": ("right_function",),
+}
+"""The dimensions of the arrays of moments, by their names."""
+
 
 def name_in(group: int | str, name: str) -> str:
     """The name of a sum over the rows of one group, as tasks send it."""
@@ -106,6 +119,8 @@ class Folds(Registered):
     >>> folds.number, (folds + folds).count.tolist()
     (2, [10, 10, 10])
     """
+
+    dimension_names: ClassVar = {k: (FOLD, *v) for k, v in {**DIMENSIONS, "weight": (), "count": ()}.items()}
 
     arrays: Mapping[str, Array]
     weight: Array

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, as_lattice
-from daskspectral.moments.folds import Folds
+from daskspectral.moments.folds import DIMENSIONS, Folds
 from daskspectral.moments.pairwise import CLIPPED, POINTS, PRESENT, SQUARES, SUMS, Pairs
 from daskspectral.moments.sample import Sample
 from daskspectral.moments.shifting import about
@@ -63,6 +63,7 @@ class Moments(Registered):
         "folds": Folds,
         "sample": Sample,
     }
+    dimension_names: ClassVar = DIMENSIONS
 
     arrays: Mapping[str, Array]
     weight: float

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,8 @@ class Sample(Registered):
     size : int
         The number of rows at most.
     """
+
+    dimension_names: ClassVar = {"points": ("row", "column"), "weights": ("row",), "keys": ("row",)}
 
     points: Array
     weights: Array

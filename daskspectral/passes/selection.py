@@ -38,6 +38,8 @@ class Candidate(Registered):
     splits: int
     why: str = ""
 
+    dimension_names: ClassVar = {"values": ("component",)}
+
     @classmethod
     def of(cls, kernel: str, factor: float, penalty: float | None, score: float, values: Array, why: str) -> Candidate:
         """A candidate of held-out values (splits, k); a mean is NaN where one of them is not finite."""
@@ -67,6 +69,7 @@ class Selection(Registered):
     """
 
     expects: ClassVar = {"candidates": Candidate}
+    dimension_names: ClassVar = {"undercut": ("component",)}
 
     candidates: tuple[Candidate, ...]
     parameters: Mapping[str, Any]

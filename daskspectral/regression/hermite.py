@@ -124,6 +124,7 @@ class HermiteRegressor(Regressor):
         *("moments_", "coef_", "intercept_", "alpha_", "choice_", "cv_", "cv_score_", "cv_curve_"),
         *("gcv_", "gcv_curve_", "rank_", "degrees_of_freedom_"),
     )
+    dimension_names: ClassVar = {"coef_": ("function", "target")}
     coef_: Array
     intercept_: Any
 

@@ -91,6 +91,12 @@ class SpectralFunctions(Dynamics, Passages):
     """The functions of a solution, which `moments_` and the attributes of the operator's solver hold."""
 
     expects: ClassVar = {**MeasuredEstimator.expects, "sets_": MetastableSets, "passage_": FirstPassage}
+    dimension_names: ClassVar = {
+        **dict.fromkeys((*SPECTRUM, "eigenvalues_", "singular_values_"), ("component",)),
+        **dict.fromkeys(("eigenvalue_errors_", "singular_value_errors_"), ("component", "bound")),
+        **dict.fromkeys(("coefficients_", "left_coefficients_", "support_"), ("function", "component")),
+        **dict.fromkeys(("right_coefficients_", "right_support_"), ("right_function", "component")),
+    }
     parts: ClassVar = {"basis": Landmarks, "right_basis": Landmarks, "solver": Penalised}
 
     @property
