@@ -53,7 +53,7 @@ def test_updates_and_plans_take_the_second_view_as_y() -> None:
     found, wanted = model(Cross()).fit(X[:150], Y[:150]), model(Cross()).fit((X[:150], Y[:150]))
     found.update(X, Y), wanted.update((X, Y))
     np.testing.assert_array_equal(found.singular_values_, wanted.singular_values_)
-    assert repr(model(Cross()).plan(X, Y)) == repr(model(Cross()).plan((X, Y)))
+    assert model(Cross()).plan(X, Y).ranges == model(Cross()).plan((X, Y)).ranges
     wanted, found = (model(Augmentation()).fit(*given) for given in (((X, X + 0.1),), (X, X + 0.1)))
     np.testing.assert_array_equal(found.eigenvalues_, wanted.eigenvalues_)
 
