@@ -49,7 +49,7 @@ that a file that names it finds it, with a line in the table of its docstring; a
 
 - an operator: inherit from `operators.Operator`, a dataclass with a `form`; with a name also the docstring of
   `operators.names.parse` and `CASES` of its test;
-- a kernel: `kernels.RadialKernel` (`profile`, `smoothness`), `kernels.DotKernel`, or `kernels.Kernel`;
+- a kernel: `kernels.ProfileKernel` (`geometry`, `smoothness`, `profile`), or `kernels.Kernel`;
 - a manifold: `manifolds.Manifold` (`ambient`, `dimension`, `_normals`; with `_level` and `_eigenspace` its functions);
 - a basis: `basis.Basis` (`size`, `dimension`, `order`, `description`, `at`);
 - functions that take part in basis="auto": `choosing.search.Kind` (`name`, `rival`);

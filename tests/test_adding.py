@@ -58,7 +58,7 @@ from daskspectral.engine import Run, plan_rows
 from daskspectral.errors import SmoothnessError
 from daskspectral.estimators.base import Estimator
 from daskspectral.forms import form, grad, inner
-from daskspectral.kernels import RadialKernel
+from daskspectral.kernels import DISTANCE, ProfileKernel
 from daskspectral.operators import Operator
 from daskspectral.solve import Solver, Solution, whiten
 
@@ -121,7 +121,8 @@ class Largest(Estimator):
     def _norms(self, batch, state=None):
         return np.linalg.norm(batch["x"], axis=1) ** self.power
 
-class Bell(RadialKernel):  # no dataclass
+class Bell(ProfileKernel):  # no dataclass
+    geometry = DISTANCE
     smoothness = float("inf")
 
     def __init__(self, rate=0.5):

@@ -30,7 +30,7 @@ PLAIN = dsp.kernels.Gaussian(1.0)
 MINE = """
 from dataclasses import dataclass
 import numpy as np
-from daskspectral.kernels import RadialKernel
+from daskspectral.kernels import DISTANCE, ProfileKernel
 
 def q(s):
     return np.exp(-s)
@@ -48,7 +48,8 @@ def normals(x):
     return x / np.linalg.norm(x, axis=1, keepdims=True)
 
 @dataclass
-class Bump(RadialKernel):
+class Bump(ProfileKernel):
+    geometry = DISTANCE
     width: float = 1.0
 
     @property

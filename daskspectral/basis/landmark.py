@@ -19,11 +19,11 @@ from daskspectral.basis.base import Array, Basis, GivenFunctions, GradientSum, T
 from daskspectral.basis.evaluation import Arena, Block, Evaluation, kept
 from daskspectral.devices import filled, largest
 from daskspectral.forms import Atom
-from daskspectral.kernels import DotKernel, Gaussian, Kernel, Linear, Mahalanobis, Periodic, RadialKernel
-from daskspectral.kernels.base import LEAST_SCALE, MultiIndex, unit_index
+from daskspectral.kernels import Gaussian, Kernel, Linear, Mahalanobis, Periodic, ProfileKernel
+from daskspectral.kernels.base import LEAST_SCALE, MultiIndex, of_distances, of_products, unit_index
 from daskspectral.kernels.embedded import EmbeddedKernel
+from daskspectral.kernels.geometry import clean_distances
 from daskspectral.kernels.names import named
-from daskspectral.kernels.radial import clean_distances
 from daskspectral.landmarks import METHODS
 from daskspectral.registry import Parameterised, Written, arguments_of
 from daskspectral.validation import NOT_NEGATIVE, check_integer, check_number, check_option, check_type
@@ -236,7 +236,7 @@ class LandmarkBasis(Basis):
 
     @property
     def local(self) -> NDArray[np.bool_]:
-        return np.full(self.size, isinstance(self.kernel.inner, RadialKernel))
+        return np.full(self.size, of_distances(self.kernel.inner))
 
     def translated(self, delta: Array) -> Translation | None:
         kernel = self.kernel
@@ -262,7 +262,7 @@ class LandmarkBasis(Basis):
     @property
     def slope_norm(self) -> float | None:
         kernel = self.kernel.inner
-        if not isinstance(kernel, RadialKernel) or kernel.smoothness < 1 or isinstance(self.kernel, Mahalanobis):
+        if not of_distances(kernel) or kernel.smoothness < 1 or isinstance(self.kernel, Mahalanobis):
             return None
         return -2.0 * float(kernel.profile(np.zeros(1), 1, np.empty(1))[0])
 
@@ -279,7 +279,7 @@ class LandmarkBasis(Basis):
         if not about and len(self.landmarks) > 1 and type(kernel) is not Linear:
             spread = np.abs(self.landmarks - found).max(axis=0)
             far = bool((np.abs(found) > FAR * spread).any())
-            about = far and (isinstance(kernel, DotKernel) or kernel.mixes_origin)
+            about = far and (of_products(kernel) or kernel.mixes_origin)
         return found if about else np.zeros_like(found)
 
     @cached_property
@@ -297,8 +297,7 @@ class LandmarkBasis(Basis):
     @property
     def rate(self) -> float:
         """What squared distances are multiplied with, in the same GEMM: of a Gaussian they become its exponents."""
-        ratio = self.kernel.proportional if isinstance(self.kernel, RadialKernel) else None
-        return 1.0 if ratio is None else 0.5 * ratio
+        return 0.5 * (self.kernel.proportional or 2.0)
 
     def distance_factors(self, points: Array, dtype: Any) -> tuple[Array, Array]:
         """The factors (p, d + 2) and (d + 2, c) of |x - y|², for points (c, d) less the centre.
@@ -323,19 +322,18 @@ class LandmarkBasis(Basis):
         return self._of(kernel.inner, self.embedded.landmarks @ np.asarray(kernel.root, like=self.landmarks).T)
 
     def _of(self, kernel: Kernel, landmarks: Array) -> LandmarkBasis:
-        found = object.__new__(LandmarkBasis)  # these landmarks were checked, and may lie on a device
-        return found._set(kernel=kernel, landmarks=landmarks, centered=self.centered)
+        unchecked = object.__new__(LandmarkBasis)  # landmarks that were checked, and may lie on a device
+        return unchecked._set(kernel=kernel, landmarks=landmarks, centered=self.centered)
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
-        family = _family(self.kernel)
-        return family(self, block, any(a.kind == "gradient" or a.kind == "along" for a in atoms))
+        return _family(self.kernel)(self, block, any(a.kind == "gradient" or a.kind == "along" for a in atoms))
 
     def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum | None:
-        if isinstance(self.kernel, RadialKernel):
+        if of_distances(self.kernel):
             return RadialGradientSum(self.kernel, self.centred, dtype, arena)
-        if isinstance(self.kernel, DotKernel):
+        if of_products(self.kernel):
             return DotGradientSum(self.kernel, self.centred, dtype, arena)
-        if isinstance(self.kernel, Mahalanobis) and isinstance(self.kernel.inner, RadialKernel):
+        if isinstance(self.kernel, Mahalanobis) and of_distances(self.kernel.inner):
             return RadialGradientSum(self.kernel.inner, self.metric.centred, dtype, arena)
         return None
 
@@ -434,7 +432,7 @@ class _RadialEvaluation(_ProfileEvaluation):
 
     def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool):
         kernel = basis.kernel
-        assert isinstance(kernel, RadialKernel)
+        assert of_distances(kernel)
         ratio = kernel.proportional
         super().__init__(basis, block, gradient, slopes=gradient and ratio is None)
         self.kernel, self.points = kernel, block.x - basis.centre
@@ -483,7 +481,7 @@ class _DotEvaluation(_ProfileEvaluation):
     def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool):
         super().__init__(basis, block, gradient, slopes=gradient)
         kernel = basis.kernel
-        assert isinstance(kernel, DotKernel)
+        assert of_products(kernel)
         self.kernel, dtype = kernel, block.dtype
         rate, offset = kernel.affine if gradient else (1.0, 0.0)
         points = block.x - basis.centre if basis.centre.any() else block.x
@@ -545,9 +543,9 @@ class _EmbeddedEvaluation(_LandmarkEvaluation):
 def _family(kernel: Kernel) -> type[_LandmarkEvaluation]:
     if isinstance(kernel, EmbeddedKernel):
         return _EmbeddedEvaluation
-    if isinstance(kernel, RadialKernel):
+    if of_distances(kernel):
         return _RadialEvaluation
-    return _DotEvaluation if isinstance(kernel, DotKernel) else _LandmarkEvaluation
+    return _DotEvaluation if of_products(kernel) else _LandmarkEvaluation
 
 
 class RadialGradientSum:
@@ -556,7 +554,7 @@ class RadialGradientSum:
     The landmarks (p, d) are centred as the points are.
     """
 
-    def __init__(self, kernel: RadialKernel, landmarks: Array, dtype: Any, arena: Arena):
+    def __init__(self, kernel: ProfileKernel, landmarks: Array, dtype: Any, arena: Arena):
         p = len(landmarks)
         self.landmarks, self.ratio, self.slope = landmarks, kernel.proportional, kernel.slope
         self.m = arena.zeros((p, p))
@@ -594,7 +592,7 @@ class RadialGradientSum:
 class DotGradientSum:
     """L = (q'(X) q'(X)^T) o (Y Y^T) (Algorithm 2)."""
 
-    def __init__(self, kernel: DotKernel, landmarks: Array, dtype: Any, arena: Arena):
+    def __init__(self, kernel: ProfileKernel, landmarks: Array, dtype: Any, arena: Arena):
         self.landmarks, self.slope = landmarks, kernel.slope
         self.g = arena.zeros((len(landmarks), len(landmarks)))
         self.buffer, self.device = arena.get("product", self.g.shape, dtype), arena.device
@@ -626,10 +624,10 @@ class SpanGradient:
             found: Array = SpanGradient(self.basis.embedded, a)(points) @ kernel.root.T
             return found
         x, y = x - self.basis.centre, self.basis.centred
-        if isinstance(kernel, RadialKernel):
+        if of_distances(kernel):
             t = 2 * kernel.profiled(kernel.argument(x, y), 1)
             return x[:, None] * (t.T @ a)[:, :, None] - _pulled(t, a, y)
-        if isinstance(kernel, DotKernel):
+        if of_products(kernel):
             return _pulled(kernel.profiled(kernel.argument(x, y), 1), a, y)
         d = self.basis.dimension
         partials = (kernel.partial(x, y, unit_index(axis, d)) for axis in range(d))

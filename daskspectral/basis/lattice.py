@@ -23,8 +23,7 @@ from daskspectral.basis.evaluation import Block, Evaluation, Mapped
 from daskspectral.basis.fourier import Waves
 from daskspectral.basis.landmark import OpenKernel
 from daskspectral.forms import Atom
-from daskspectral.kernels import Gaussian, Kernel, Periodic, RadialKernel
-from daskspectral.kernels.algebra import RadialMultiple, RadialSum
+from daskspectral.kernels import Gaussian, Kernel, Periodic, Scaled, Sum, of_distances
 from daskspectral.kernels.base import number
 from daskspectral.kernels.radial import HalfIntegerBessel
 from daskspectral.validation import POSITIVE, check_integer, check_number, check_option
@@ -340,7 +339,7 @@ def prior_weights(kernel: Kernel, lattice: FourierLattice) -> Array:
 
 def check_stationary(kernel: Any) -> None:
     """Raise TypeError for a kernel that is no function of x - y, ValueError for a scale that is a median distance."""
-    if not isinstance(kernel, Kernel) or not isinstance(_plain(kernel), RadialKernel):
+    if not of_distances(_plain(kernel)):
         raise TypeError(
             "the kernel of a Fourier lattice is the prior of its coefficients, and a function of |x - y|, such as "
             f"Matern(1.5, scale) or Gaussian(scale); got {kernel!r}"
@@ -370,9 +369,9 @@ def _density(kernel: Kernel, lattice: FourierLattice) -> Array:
         # (2 nu)^nu / scale^(2 nu) (2 nu / scale^2 + w^2)^-(nu + d/2), without powers that overflow
         square = scale**2 / (2 * nu)
         return np.asarray(factor * square ** (d / 2) * (1 + square * squares) ** -(nu + d / 2))
-    if isinstance(kernel, RadialMultiple):
+    if isinstance(kernel, Scaled):
         return kernel.factor * _density(kernel.kernel, lattice)
-    if isinstance(kernel, RadialSum):
+    if isinstance(kernel, Sum):
         return _density(kernel.left, lattice) + _density(kernel.right, lattice)
     return _sampled(kernel, lattice)
 

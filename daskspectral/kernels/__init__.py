@@ -1,8 +1,9 @@
 """Kernels k(x, y): functions of |x - y| (radial) or of x.y (dot product), with closed-form derivatives.
 
 The basis functions of a fit are k(., y_i) at p landmarks y_i; see `daskspectral.landmarks`. Kernels add and multiply:
-`Gaussian(1.0) + Polynomial(2)`. The `scale` of a radial kernel is a length in the units of the data, or "median", the
-median distance between rows.
+`Gaussian(1.0) + Polynomial(2)`; a composition of kernels of one geometry (|x - y| or x.y) has that geometry and is as
+fast. The `scale` of a radial kernel is a length in the units of the data, or "median", the median distance between
+rows.
 
     kernel                              k(x, y), with r = |x - y|                            its name
     Gaussian(scale)                     exp(-r² / (2 scale²))                                gaussian:1.0
@@ -17,8 +18,8 @@ median distance between rows.
     Mahalanobis(kernel, matrix)         kernel(x A, y A), with a scale for each direction
 
 A name stands for a kernel in a shell and in Python, as in `basis.Landmarks("gaussian:0.5")`; terms join by +, as in
-gaussian:median+linear. A kernel of your own is a subclass of `RadialKernel` or
-`DotKernel`; `daskspectral.testing.check_kernel` tests it.
+gaussian:median+linear. To add a kernel, write a subclass of `ProfileKernel`; `daskspectral.testing.check_kernel` tests
+it.
 
     >>> import numpy as np
     >>> from daskspectral.kernels import Gaussian, Linear
@@ -36,9 +37,10 @@ counts the derivatives that are bounded at s = 0. Fields of the dataclass are th
 
     >>> import math
     >>> from dataclasses import dataclass
-    >>> from daskspectral.kernels import RadialKernel
+    >>> from daskspectral.kernels import DISTANCE, ProfileKernel
     >>> @dataclass
-    ... class Cauchy(RadialKernel):
+    ... class Cauchy(ProfileKernel):
+    ...     geometry = DISTANCE
     ...     scale: float = 1.0
     ...     smoothness = math.inf
     ...     def check(self):
@@ -61,8 +63,8 @@ with what is wrong; then the kernel goes wherever another does:
     >>> est.eigenvalues_.round(1) + 0.0  # k^2 on an interval of length pi
     array([0., 1., 4., 9.])
 
-A kernel of x.y inherits from `DotKernel`; a function without a class is `Radial(q, derivatives)` or
-`Dot(q, derivatives)`; a function of x and y that is neither is `FunctionKernel(function, gradient)`, which costs more.
+A kernel of x.y has `geometry = DOT`; a function without a class is `Radial(q, derivatives)` or `Dot(q, derivatives)`;
+a function of x and y that is neither is `FunctionKernel(function, gradient)`, which costs more.
 A saved model with a kernel of yours loads where you name its class: `dsp.load(path, trusted=["module.Cauchy"])`.
 
 Radial kernels in a fit
@@ -80,16 +82,26 @@ Radial kernels in a fit
   (sum w)² / sum w², such as probabilities, are scaled up to it.
 """
 
-from daskspectral.kernels.algebra import FunctionKernel
-from daskspectral.kernels.base import Kernel
-from daskspectral.kernels.dot import Dot, DotKernel, Linear, Polynomial
+from daskspectral.kernels.base import (
+    FunctionKernel,
+    Kernel,
+    Product,
+    ProfileKernel,
+    Scaled,
+    Sum,
+    of_distances,
+    of_products,
+)
+from daskspectral.kernels.dot import Dot, Linear, Polynomial
 from daskspectral.kernels.embedded import Mahalanobis, Periodic
+from daskspectral.kernels.geometry import DISTANCE, DOT
 from daskspectral.kernels.names import parse
-from daskspectral.kernels.radial import Exponential, Gaussian, Matern, Radial, RadialKernel
+from daskspectral.kernels.radial import Exponential, Gaussian, Matern, Radial
 
 __all__ = [
+    "DISTANCE",
+    "DOT",
     "Dot",
-    "DotKernel",
     "Exponential",
     "FunctionKernel",
     "Gaussian",
@@ -99,7 +111,12 @@ __all__ = [
     "Matern",
     "Periodic",
     "Polynomial",
+    "Product",
+    "ProfileKernel",
     "Radial",
-    "RadialKernel",
+    "Scaled",
+    "Sum",
+    "of_distances",
+    "of_products",
     "parse",
 ]

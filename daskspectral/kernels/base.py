@@ -1,20 +1,23 @@
-"""What every kernel offers: values, derivatives in x, parameters, sums and products."""
+"""Kernels: their values, derivatives in x and parameters; sums, products and multiples; functions of a user."""
 
 from __future__ import annotations
 
+import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, ClassVar, Self
+from itertools import product
+from typing import Any, ClassVar, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.errors import ParameterError, SmoothnessError
+from daskspectral.kernels.geometry import DISTANCE, DOT, Geometry
 from daskspectral.registry import Function, Parameterised
-from daskspectral.validation import is_number
+from daskspectral.validation import POSITIVE, check_number, check_type, is_number
 
 Array = NDArray[np.floating[Any]]
 MultiIndex = tuple[int, ...]
@@ -40,8 +43,13 @@ class Kernel(Parameterised, ABC):
     >>> kernel(np.zeros((1, 2)), np.ones((3, 2))).round(3)
     array([[0.368, 0.368, 0.368]])
     >>> kernel.set_params(left__scale=0.5).get_params(deep=False)
-    {'left': Gaussian(scale=0.5), 'right': DotMultiple(kernel=Linear(), factor=0.5)}
+    {'left': Gaussian(scale=0.5), 'right': Scaled(kernel=Linear(), factor=0.5)}
     """
+
+    @property
+    def geometry(self) -> Geometry | None:
+        """DISTANCE for a function of |x - y|, DOT for one of x.y, else None."""
+        return None
 
     @property
     @abstractmethod
@@ -82,11 +90,15 @@ class Kernel(Parameterised, ABC):
         return reduce(operator.add, (derivative(a, b) * ((1 + (a != b)) * both[:, a, b]) for a, b in pairs))
 
     def check_derivative(self, alpha: MultiIndex, x: Array) -> int:
-        """The order of a derivative at points (c, d). Raises SmoothnessError for one that is not bounded."""
+        """Return the order of a derivative at points (c, d); raise SmoothnessError if it is not bounded."""
         check_index(alpha, x.shape[1])
-        if sum(alpha) > self.order:
-            raise SmoothnessError(f"{self} has derivatives up to order {self.order:g}, not {sum(alpha)}")
-        return sum(alpha)
+        return self.check_order(sum(alpha))
+
+    def check_order(self, order: int) -> int:
+        """Return the order of a derivative in x; raise SmoothnessError if derivatives of this order are not bounded."""
+        if order > self.order:
+            raise SmoothnessError(f"{self} has derivatives up to order {self.order:g}, not {order}")
+        return order
 
     def diagonal(self, x: Array) -> Array:
         """k(x_k, x_k), shape (c,)."""
@@ -103,16 +115,26 @@ class Kernel(Parameterised, ABC):
     @property
     def stationary(self) -> bool:
         """Whether k(x + t, y + t) = k(x, y), so that points may be taken about any center, to lose no digits."""
-        return False
+        return self.geometry is DISTANCE
 
     def embedded_about(self, x: Array) -> Array:
         """Return the points (c, e) of x (c, d) less their mean, if the kernel is stationary, else of x."""
         return self.embedded(x - x.mean(axis=0)) if self.stationary and len(x) else self.embedded(x)
 
     @property
+    def geometries(self) -> set[Geometry | None]:
+        """The geometries of all kernels that it is composed of, of embedded points too."""
+        return {self.inner.geometry}
+
+    @property
     def mixes_origin(self) -> bool:
-        """Whether it is made of kernels of differences and of dot products, which hold to the origin."""
-        return False
+        """Whether it is composed of functions of distances and of dot products, which depend on the origin."""
+        return self.geometries == {DISTANCE, DOT}
+
+    @property
+    def proportional(self) -> float | None:
+        """The constant T / q if T is a multiple of q = exp(proportional s / 2) (the Gaussian), else None."""
+        return None
 
     @property
     def inner(self) -> Kernel:
@@ -129,22 +151,17 @@ class Kernel(Parameterised, ABC):
         """True while a scale is still the word "auto": it is then chosen from the data."""
         return self.has_scale("auto")
 
-    def state(self) -> dict[str, Any]:
-        return self.get_params(deep=False)
-
     def __call__(self, a: Array, b: Array) -> Array:
         """The matrix k(a_i, b_j), shape (len(a), len(b))."""
         return self.values(np.asarray(b, dtype=float), np.asarray(a, dtype=float))
 
-    def __add__(self, other: Kernel | float) -> Kernel:
-        from daskspectral.kernels.algebra import add
+    def __add__(self, other: Kernel) -> Sum:
+        if not isinstance(other, Kernel):
+            raise TypeError(f"a kernel can be added to a kernel, not to {other!r}")
+        return Sum(self, other)
 
-        return add(self, other)
-
-    def __mul__(self, other: Kernel | float) -> Kernel:
-        from daskspectral.kernels.algebra import multiply
-
-        return multiply(self, other)
+    def __mul__(self, other: Kernel | float) -> Product | Scaled:
+        return Product(self, other) if isinstance(other, Kernel) else Scaled(self, other)
 
     __radd__ = __add__
     __rmul__ = __mul__
@@ -158,7 +175,9 @@ class Kernel(Parameterised, ABC):
         return bool(self.get_params(deep=False) == other.get_params(deep=False))
 
     def check(self) -> None:
-        """Raise ValueError for parameters that make no kernel."""
+        """Raise ValueError for parameters that make no kernel, TypeError for parts that are none."""
+        for name in (name for name, kind in self.expects.items() if kind is Kernel):
+            check_type(name, getattr(self, name), Kernel, "one of daskspectral.kernels, such as Gaussian(1.0)")
 
     def resolve(self, distance: float, word: str = "median") -> Self:
         """This kernel with every scale that is the word "median", or "auto", replaced by `distance`."""
@@ -182,27 +201,224 @@ class Kernel(Parameterised, ABC):
 
 
 class ProfileKernel(Kernel):
-    """k(x, y) = q(s), s a number for each pair of points: |x - y|² of radial kernels, x.y of dot-product ones."""
+    """k(x, y) = q(s(x, y)), with s = |x - y|² if `geometry` is DISTANCE and s = x.y if it is DOT.
 
+    A subclass sets `geometry`, a class attribute without annotation, and `smoothness`, and defines `profile`. A
+    derivative of order m in x of a function of distances is made of derivatives of q in s of the orders ceil(m / 2) to
+    m. `profile` is therefore called with every order up to 2 smoothness + 1, the highest in x; orders above the
+    smoothness come with factors that vanish at s = 0. A subclass that knows fewer derivatives sets `order` too, as
+    `Radial` does.
+
+    Examples
+    --------
+    >>> from daskspectral.kernels import Exponential, Polynomial
+    >>> s, out = np.array([0.0, 4.0]), np.empty(2)
+    >>> Exponential(2.0).profile(s, 0, out).round(3)
+    array([1.   , 0.368])
+    >>> Polynomial(2).profile(s, 1, out)
+    array([ 2., 10.])
+    """
+
+    @property
     @abstractmethod
-    def argument(self, x: Array, y: Array) -> Array:
-        """s of points x (c, d) and landmarks y (p, d), shape (p, c)."""
+    def geometry(self) -> Geometry:
+        """DISTANCE or DOT."""
+
+    @property
+    @abstractmethod
+    def smoothness(self) -> float:
+        """Number of derivatives of q in s that are bounded, at s = 0 too (infinite when smooth)."""
 
     @abstractmethod
     def profile(self, s: Array, order: int, out: Array) -> Array:
-        """q^(order)(s) elementwise into `out` (never s itself)."""
+        """Write q^(order)(s) elementwise into `out`, never s itself; 0 at s = 0 if the derivative is unbounded there.
+
+        `order` is between 0 and the `order` of the kernel.
+        """
 
     def profiled(self, s: Array, order: int) -> Array:
-        """q^(order)(s) as a new array."""
+        """Return q^(order)(s) as a new array."""
         return self.profile(s, order, np.empty_like(s))
+
+    def pair(self, s: Array, q: Array, t: Array, *, touching: bool = True) -> None:
+        """Write q and T / slope into two buffers, T = 2 q' of distances, q' of dot products; overrides share work.
+
+        Of dot products s is a x.y + b (`affine`). `touching=False` promises that no distance is 0.
+        """
+        self.profile(s, 0, q)
+        self.profile(s, 1, t)
+        if self.geometry.factor != 1:
+            t *= self.geometry.factor
+
+    @property
+    def slope(self) -> float:
+        """A constant factor of T that `pair` omits."""
+        return 1.0
+
+    @property
+    def affine(self) -> tuple[float, float]:
+        """(a, b) of the number a x.y + b that `pair` expects of dot products."""
+        return 1.0, 0.0
+
+    @property
+    def order(self) -> float:
+        return self.geometry.order(self.smoothness)
+
+    def argument(self, x: Array, y: Array) -> Array:
+        """Return s of points x (c, d) and landmarks y (p, d), shape (p, c)."""
+        return self.geometry.argument(x, y, exact=self.smoothness < math.inf)
 
     def values(self, x: Array, y: Array) -> Array:
         return self.profiled(self.argument(x, y), 0)
 
+    def diagonal(self, x: Array) -> Array:
+        return self.profiled(self.geometry.own(x), 0)
+
+    def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
+        self.check_derivative(alpha, x)
+        return self.geometry.partial(self.profiled, self.argument(x, y), x, y, alpha)
+
+    def along(self, x: Array, y: Array, direction: Array) -> Array:
+        self.check_order(1)
+        return self.geometry.along(self.profiled, self.argument(x, y), x, y, direction)
+
+    def second(self, x: Array, y: Array, matrix: Array | None = None) -> Array:
+        self.check_order(2)
+        return self.geometry.second(self.profiled, self.argument(x, y), x, y, matrix)
+
+
+def of_distances(kernel: Any) -> TypeGuard[ProfileKernel]:
+    """Return whether this is a kernel that is a function of |x - y|."""
+    return isinstance(kernel, ProfileKernel) and kernel.geometry is DISTANCE
+
+
+def of_products(kernel: Any) -> TypeGuard[ProfileKernel]:
+    """Return whether this is a kernel that is a function of x.y."""
+    return isinstance(kernel, ProfileKernel) and kernel.geometry is DOT
+
+
+class Composed(ProfileKernel):
+    """A kernel composed of others by `combine`; if these have one geometry, `profile` is for sums over landmarks."""
+
+    @property
+    def parts(self) -> list[Any]:
+        """The kernels that it is composed of."""
+        return [getattr(self, name) for name in self.expects]
+
+    @property
+    def geometry(self) -> Any:
+        """The common geometry of the parts, or None."""
+        first, *others = (part.geometry for part in self.parts)
+        return first if all(other is first for other in others) else None
+
+    @property
+    def geometries(self) -> set[Geometry | None]:
+        return {geometry for part in self.parts for geometry in part.geometries}
+
+    @property
+    def order(self) -> float:
+        return float(min(part.order for part in self.parts))
+
+    @property
+    def smoothness(self) -> float:
+        return float(min(part.smoothness for part in self.parts))
+
+    @abstractmethod
+    def combine(self, evaluate: Callable[[Kernel], Array]) -> Array:
+        """Combine what is evaluated of each part."""
+
+    def values(self, x: Array, y: Array) -> Array:
+        return self.combine(lambda part: part.values(x, y))
+
+    def diagonal(self, x: Array) -> Array:
+        return self.combine(lambda part: part.diagonal(x))
+
+    def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
+        return self.combine(lambda part: part.partial(x, y, alpha))
+
+    def along(self, x: Array, y: Array, direction: Array) -> Array:
+        return self.combine(lambda part: part.along(x, y, direction))
+
+    def second(self, x: Array, y: Array, matrix: Array | None = None) -> Array:
+        family = ProfileKernel if self.geometry else Kernel  # one profile is faster than d² partial derivatives
+        return family.second(self, x, y, matrix)
+
+
+@dataclass
+class Pair(Composed):
+    """A kernel composed of two."""
+
+    expects: ClassVar = {"left": Kernel, "right": Kernel}
+
+    left: Any
+    right: Any
+
+
+class Sum(Pair):
+    """left + right."""
+
+    def combine(self, evaluate: Callable[[Kernel], Array]) -> Array:
+        return evaluate(self.left) + evaluate(self.right)
+
+    def profile(self, s: Array, order: int, out: Array) -> Array:
+        self.left.profile(s, order, out)
+        out += self.right.profile(s, order, np.empty_like(s))
+        return out
+
+
+class Product(Pair):
+    """left * right, with derivatives by Leibniz's rule."""
+
+    def combine(self, evaluate: Callable[[Kernel], Array]) -> Array:
+        return evaluate(self.left) * evaluate(self.right)
+
+    def profile(self, s: Array, order: int, out: Array) -> Array:
+        out[...] = 0
+        for k in range(order + 1):
+            term = self.left.profile(s, k, np.empty_like(s))
+            term *= self.right.profile(s, order - k, np.empty_like(s))
+            out += math.comb(order, k) * term
+        return out
+
+    def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
+        total = np.zeros((len(y), len(x)), like=x)
+        for beta in product(*(range(a + 1) for a in alpha)):
+            rest = tuple(a - b for a, b in zip(alpha, beta, strict=True))
+            coefficient = math.prod(math.comb(a, b) for a, b in zip(alpha, beta, strict=True))
+            total += coefficient * self.left.partial(x, y, beta) * self.right.partial(x, y, rest)
+        return total
+
+    def along(self, x: Array, y: Array, direction: Array) -> Array:
+        result: Array = self.left.along(x, y, direction) * self.right.values(x, y)
+        result += self.left.values(x, y) * self.right.along(x, y, direction)
+        return result
+
+
+@dataclass
+class Scaled(Composed):
+    """A positive number times a kernel."""
+
+    expects: ClassVar = {"kernel": Kernel}
+
+    kernel: Any
+    factor: float
+
+    def check(self) -> None:
+        super().check()
+        self.factor = check_number("factor", self.factor, POSITIVE)
+
+    def combine(self, evaluate: Callable[[Kernel], Array]) -> Array:
+        return self.factor * evaluate(self.kernel)
+
+    def profile(self, s: Array, order: int, out: Array) -> Array:
+        self.kernel.profile(s, order, out)
+        out *= self.factor
+        return out
+
 
 @dataclass
 class OwnProfile(ProfileKernel):
-    """A user's own profile: q and its derivatives, each a function of an array."""
+    """A profile that is given: q and its derivatives in s, each a function of an array."""
 
     expects: ClassVar = {"q": Function, "derivatives": Function}
     portable = False
@@ -211,12 +427,58 @@ class OwnProfile(ProfileKernel):
     derivatives: Sequence[Profile] = ()
 
     @property
+    def smoothness(self) -> float:
+        return len(self.derivatives)
+
+    @property
     def order(self) -> float:
         return len(self.derivatives)
 
     def profile(self, s: Array, order: int, out: Array) -> Array:
         out[...] = (self.q, *self.derivatives)[order](s)
         return out
+
+
+@dataclass
+class FunctionKernel(Kernel):
+    """Any callable k(x (c, d), y (p, d)) -> (p, c), with its gradient where the operator needs one.
+
+    `gradient(x, y, axis)` returns the derivative along one coordinate of x, shape (p, c).
+
+    Examples
+    --------
+    >>> kernel = FunctionKernel(lambda x, y: np.minimum(y, x.T))
+    >>> kernel(np.array([[1.0], [2.0]]), np.array([[3.0], [0.5]]))
+    array([[1. , 0.5],
+           [2. , 0.5]])
+    """
+
+    expects: ClassVar = {"function": Function, "gradient": Function}
+
+    function: Callable[[Array, Array], Array]
+    gradient: Callable[[Array, Array, int], Array] | None = None
+
+    portable = False
+
+    @property
+    def order(self) -> float:
+        return 0 if self.gradient is None else 1
+
+    def values(self, x: Array, y: Array) -> Array:
+        return self._checked(self.function(x, y), x, y)
+
+    def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
+        if self.check_derivative(alpha, x) == 0 or self.gradient is None:
+            return self.values(x, y)
+        return self._checked(self.gradient(x, y, alpha.index(1)), x, y)
+
+    def _checked(self, result: Array, x: Array, y: Array) -> Array:
+        if np.shape(result) != (len(y), len(x)):
+            raise ValueError(
+                f"the kernel function returned shape {np.shape(result)} for {len(x)} points and {len(y)} "
+                f"landmarks; it must return (landmarks, points) = {(len(y), len(x))}"
+            )
+        return np.asarray(result, dtype=float)
 
 
 def check_scale(scale: float | str) -> None:

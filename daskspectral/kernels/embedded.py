@@ -12,7 +12,7 @@ import numpy as np
 
 from daskspectral.errors import ParameterError
 from daskspectral.kernels.base import LEAST_SCALE, Array, Kernel, MultiIndex
-from daskspectral.validation import check_number, check_type
+from daskspectral.validation import check_number
 
 
 @dataclass
@@ -94,9 +94,6 @@ class EmbeddedKernel(Kernel):
                 f"{x.shape[1]} column{'s' if x.shape[1] != 1 else ''}"
             )
 
-    def check(self) -> None:
-        check_type("kernel", self.kernel, Kernel, "one of daskspectral.kernels, such as Gaussian(1.0)")
-
 
 @dataclass
 class Mahalanobis(EmbeddedKernel):
@@ -133,12 +130,10 @@ class Mahalanobis(EmbeddedKernel):
 
     def embedded(self, x: Array) -> Array:
         self.check_columns(x, "row of its matrix", len(self.matrix))
-        found: Array = x @ np.asarray(self.root, like=x)
-        return found
+        return np.asarray(x @ np.asarray(self.root, like=x), like=x)
 
     def pushed(self, x: Array, direction: Array) -> Array:
-        found: Array = direction @ np.asarray(self.root, like=direction)
-        return found
+        return np.asarray(direction @ np.asarray(self.root, like=direction), like=direction)
 
     def moved(self, x: Array, step: Array) -> Array:
         return np.asarray(x + step @ np.linalg.pinv(self.root))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, LandmarkBasis, at_landmarks
 from daskspectral.errors import ManifoldWarning, Rank, RankWarning, TrustWarning, warn_user
-from daskspectral.kernels import Linear, Periodic, RadialKernel
+from daskspectral.kernels import Linear, Periodic, of_distances
 from daskspectral.moments.counting import order_of, spreads_of, unlike_columns
 from daskspectral.moments.folds import copies_words
 from daskspectral.moments.intervals import NEGLIGIBLE, Errors, trusted_words
@@ -231,7 +231,7 @@ def advise_reach(before: Moments, after: Moments) -> None:
     """Warn if landmarks of radial kernels lie farther from the rows that were added than from the earlier ones."""
     for basis, name in ((before.basis, "gram"), (before.right_basis, "right_gram")):
         own: Any = None if basis is None else basis.parts[-1]
-        if not isinstance(own, LandmarkBasis) or not isinstance(own.kernel.inner, RadialKernel):
+        if not isinstance(own, LandmarkBasis) or not of_distances(own.kernel.inner):
             continue
         if name not in before.arrays or before.count <= own.size:
             continue

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.kernels import Gaussian, Periodic
-from daskspectral.kernels.radial import squared_distances
+from daskspectral.kernels.geometry import squared_distances
 from daskspectral.landmarks import kmeans_plus_plus
 from daskspectral.registry import Registered, digest_of
 from daskspectral.validation import check_number

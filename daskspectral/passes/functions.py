@@ -28,7 +28,7 @@ from daskspectral.devices import HOST, Device, device_of, least_rows
 from daskspectral.engine.tasks import Tally
 from daskspectral.forms import Atom
 from daskspectral.kernels import Gaussian
-from daskspectral.kernels.base import unit_index
+from daskspectral.kernels.base import of_distances, unit_index
 from daskspectral.manifolds import Eigenspace
 from daskspectral.manifolds.product import slices_of
 from daskspectral.modes.functions import ROWS, LatticeValues
@@ -39,7 +39,6 @@ from daskspectral.passes.support import (
     VANISHED,
     Support,
     beyond_reach,
-    decays,
     nearest_points,
     peak,
 )
@@ -87,7 +86,7 @@ class SpanFunction(RowFunction):
             rows = np.flatnonzero(far)
             if isinstance(part, SoftCells):
                 far[rows] = beyond_reach(Gaussian(part.width), part.centres, x[rows])
-            elif isinstance(part, LandmarkBasis) and decays(part.kernel):
+            elif isinstance(part, LandmarkBasis) and of_distances(part.kernel.inner):
                 far[rows] = beyond_reach(part.kernel, part.landmarks, x[rows]) if len(rows) else False
             else:
                 return None
@@ -177,7 +176,7 @@ class SpanValues(SpanFunction):
         for part, own in zip(self.basis.parts, slices_of(b.size for b in self.basis.parts), strict=True):
             if isinstance(part, ConstantBasis):
                 constant = constant + self.coefficients[own].sum(axis=0)
-            elif isinstance(part, LandmarkBasis) and decays(part.kernel):
+            elif isinstance(part, LandmarkBasis) and of_distances(part.kernel.inner):
                 most = most + np.abs(self.coefficients[own]).sum(axis=0) * peak(part.kernel, part.landmarks)
             else:
                 return None

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import EquivariantBasis, InvariantBasis
 from daskspectral.engine.tasks import Tally
-from daskspectral.kernels import Kernel, RadialKernel
-from daskspectral.kernels.embedded import EmbeddedKernel
+from daskspectral.kernels import Kernel, of_distances
 from daskspectral.manifolds import Manifold
 from daskspectral.passes.apply import Guessed
 from daskspectral.registry import Registered
@@ -108,11 +107,6 @@ class Support:
         return np.asarray(np.max(np.abs(self.nearest(x) - x) / np.ptp(self.ends, axis=0), axis=1))
 
 
-def decays(kernel: Kernel) -> bool:
-    """Return whether the kernel falls with the distance."""
-    return isinstance(kernel.inner if isinstance(kernel, EmbeddedKernel) else kernel, RadialKernel)
-
-
 def peak(kernel: Kernel, points: Array) -> float:
     """Return the value of the kernel at equal points."""
     return float(kernel.values(points[:1], points[:1])[0, 0])
@@ -123,7 +117,7 @@ def beyond_reach(kernel: Kernel, points: Array, x: Array) -> NDArray[np.bool_]:
 
     It does below 1e-6 of its value at equal points.
     """
-    if not decays(kernel):
+    if not of_distances(kernel.inner):
         return np.zeros(len(x), bool)
     return np.asarray(kernel.values(x, points).max(axis=0) < VANISHED * peak(kernel, points))
 

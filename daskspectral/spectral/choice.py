@@ -19,7 +19,7 @@ from daskspectral.choosing.side import Open, Side
 from daskspectral.data.source import Source, label_of
 from daskspectral.engine.sampling import draw_rows, take_rows
 from daskspectral.errors import DensityWarning, warn_user
-from daskspectral.kernels import DotKernel, Kernel, Linear, RadialKernel
+from daskspectral.kernels import Kernel, Linear, of_distances, of_products
 from daskspectral.moments.lattice import check_cut_size
 from daskspectral.operators import Operator
 from daskspectral.operators.diffusion import Generator
@@ -89,7 +89,7 @@ class Choice(Open):
             return "kept"
         if self.operator.derivative_order > 0 and (landmarks.exclude or _has_kink(landmarks.kernel)):
             return "dropped" if size <= MOST_DROPPED * source.n else "apart"
-        if landmarks.exclude or isinstance(landmarks.kernel, DotKernel):
+        if landmarks.exclude or of_products(landmarks.kernel):
             return "kept"
         return "apart" if size > source.n / 100 else "kept"
 
@@ -291,8 +291,7 @@ def _alike(left: Landmarks | None) -> Landmarks:
 
 def _has_kink(kernel: Kernel | str) -> bool:
     """Whether k(., y) is not differentiable at y, as for the exponential kernel."""
-    inner = kernel.inner if isinstance(kernel, Kernel) else None
-    return isinstance(inner, RadialKernel) and inner.smoothness < 1
+    return isinstance(kernel, Kernel) and of_distances(kernel.inner) and kernel.inner.smoothness < 1
 
 
 def _check_networks(left: NeuralBasis | None, right: NeuralBasis | None) -> None:

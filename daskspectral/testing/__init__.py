@@ -4,9 +4,10 @@ A kernel in ten lines (`profile` is q or one of its derivatives in s = |x - y|²
 
     >>> import math
     >>> from dataclasses import dataclass
-    >>> from daskspectral.kernels.radial import RadialKernel
+    >>> from daskspectral.kernels import DISTANCE, ProfileKernel
     >>> @dataclass
-    ... class Cauchy(RadialKernel):
+    ... class Cauchy(ProfileKernel):
+    ...     geometry = DISTANCE
     ...     scale: float = 1.0
     ...     smoothness = math.inf
     ...     def profile(self, s, order, out):

@@ -69,6 +69,7 @@ def test_parameters_refused() -> None:
         (lambda: Matern(1.0), "nu"),
         (lambda: Polynomial(0), "degree"),
         (lambda: Gaussian() * 0, "factor"),
+        (lambda: kernels.Sum(Gaussian(), 1.0), "right"),
         (lambda: Gaussian().partial(X, Y, (1, 0)), "orders"),
         (lambda: kernels.FunctionKernel(lambda x, y: np.ones(len(y))).values(X, Y), "shape"),
         (lambda: (Gaussian(0.5) + Exponential()).set_params(left__scale=2.0, right__scale=-1.0), "scale"),
@@ -105,6 +106,13 @@ def test_the_median_is_a_scale_to_be_resolved() -> None:
 def test_kernels_by_name() -> None:
     assert kernels.parse("matern:2.5:3") == Matern(2.5, 3)
     assert kernels.parse("gaussian:median + linear + matern:1.5") == Gaussian("median") + Linear() + Matern(1.5)
+
+
+def test_compositions_keep_a_common_geometry() -> None:
+    radial, dot = Gaussian() + 2 * Exponential(), Linear() * Polynomial()
+    compositions = [radial, dot, 2 * (radial * dot), radial + kernels.FunctionKernel(np.dot)]
+    found = [(kernel.geometry, kernel.mixes_origin) for kernel in compositions]
+    assert found == [(kernels.DISTANCE, False), (kernels.DOT, False), (None, True), (None, False)]
 
 
 # on circles and in a metric
