@@ -135,6 +135,7 @@ class Bell(ProfileKernel):  # no dataclass
 """
 
 
+@pytest.mark.slow
 def test_each_is_used_saved_and_described(added: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mine = added("mine", MINE)
     dsp.testing.check_basis(mine.Cosines())

@@ -203,6 +203,7 @@ def test_a_checkpoint_names_only_the_classes_of_the_run(tmp_path: Path, mine: An
     assert not (tmp_path / "owned").exists()
 
 
+@pytest.mark.slow
 def test_an_edit_of_metadata_is_noticed_or_changes_nothing(tmp_path: Path) -> None:
     model = small()
     model.save(tmp_path / "m.zarr")

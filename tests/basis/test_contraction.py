@@ -119,6 +119,7 @@ CASES["the same twice"] = mixture("gaussian", "gaussian", "dot sum")
 HOLDING = ("angles", "monomials", "soft cells", "mixture", "own beside kernels", "the same twice")
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("name", CASES)
 def test_every_form_of_every_basis(name: str) -> None:
     """Features against formulas, sums against features, and alone as in one pass in blocks, in both precisions."""

@@ -78,6 +78,7 @@ def test_invariant_functions_are_those_of_the_projection(name: str) -> None:
         assert (basis.eigenvalues[columns] == harmonic.levels[level].eigenvalue).all()
 
 
+@pytest.mark.one_in(7)
 @pytest.mark.parametrize(
     "basis",
     [

@@ -133,6 +133,7 @@ def test_the_same_as_in_python(line: str) -> None:
         np.testing.assert_allclose(written("g.zarr").reshape(slopes.shape), slopes, rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_metastable_sets_and_pictures_of_lags() -> None:
     path = np.cumsum(np.random.default_rng(0).standard_normal((600, 1)), axis=0) % 10
     store(path=path)
@@ -146,6 +147,7 @@ def test_metastable_sets_and_pictures_of_lags() -> None:
         assert Path(f"{kind}.png").stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_two_fits_share_functions_and_are_merged() -> None:
     x = np.random.default_rng(0).standard_normal((900, 3))
     store(all=x, early=x[:500], late=x[500:])

@@ -44,6 +44,7 @@ MASKED: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.filterwarnings("ignore::daskspectral.RankWarning", "ignore::daskspectral.ExtrapolationWarning")
 @pytest.mark.parametrize("kind", MASKED)
 def test_masked_entries_of_dask_blocks_are_invalid_rows(kind: str) -> None:

@@ -147,6 +147,7 @@ def test_own_bounds_on_the_diagonal(method: str, tmp_path: Path) -> None:
     assert np.flatnonzero(np.isnan(without.embedding_).any(axis=1)).tolist() == [150]
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
     run, call, made = tmp_path / "run.zarr", Passes.__call__, [0]
     reduce = embedding_passes.Run.reduce

@@ -137,6 +137,7 @@ def test_a_damaged_epoch_gives_way_to_the_one_before(damage: str, run: Path, cap
             fit(alone)
 
 
+@pytest.mark.slow
 @doubtful
 def test_what_a_killed_run_left_half_written_does_not_count(run: Path) -> None:
     halted(run)

@@ -97,6 +97,7 @@ def test_rows_are_appended_within_a_block_of_labelled_data(tmp_path: Path) -> No
     assert_close(one, other, 1e-12)
 
 
+@pytest.mark.slow
 @doubtful
 def test_rows_behind_unchanged_files_are_not_read_again(
     tmp_path: Path, small_tasks: None, reads: set[tuple[str, int]]

@@ -31,6 +31,7 @@ def skewed(n: int, seed: int) -> Array:
     return np.asarray(x / np.linalg.norm(x, axis=1, keepdims=True))
 
 
+@pytest.mark.slow
 def test_rows_that_are_not_uniform_are_fitted_as_well_as_held_out_rows_say() -> None:
     """Generalised cross-validation sees the mean leverage alone, and took next to no penalty: R^2 of -10 to -1e5."""
     x, new = skewed(500, 0), skewed(1000, 99)

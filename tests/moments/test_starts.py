@@ -103,6 +103,7 @@ def test_weights_of_equilibrium_are_stationary_over_counted_shares(operator: Tra
     np.testing.assert_allclose(several, weights[np.concatenate(x)[:, 0].astype(int)], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_weights_of_equilibrium_mend_the_starts() -> None:
     x = walks(JUMPS, 400, 40, 3, [1, 0, 0])
     first = fit(Transfer(1), x)
@@ -143,6 +144,7 @@ CELLS = CallableBasis(lambda x: np.asarray(np.arange(9)[:, None] == x[:, 0]).ast
 BOTH = np.isin(np.arange(9), [2, 6]) / 2
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("operator", "starts", "length", "trusted"),
     [

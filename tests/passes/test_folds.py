@@ -231,6 +231,7 @@ def test_landmarks_given_back_give_the_same_bits(
     assert exclude is not None or folds_of(given).count[-1] == 50
 
 
+@pytest.mark.slow
 @doubtful
 def test_rows_alike_coincide_together_and_nine_tenths_of_the_rows_remain() -> None:
     few = X[:1000]

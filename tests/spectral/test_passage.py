@@ -69,6 +69,7 @@ def counted(walks: list[Any], lag: int, a: Any = in_a, b: Any = in_b) -> tuple[A
     return q[free], t[free]
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("lag", [1, 3, 10])
 @pytest.mark.parametrize("kind", ["functions", "labels", "stored"])
 def test_each_row_is_followed_until_it_enters_a_set(
