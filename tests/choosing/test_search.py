@@ -126,3 +126,40 @@ def test_the_choice_is_the_same_from_any_origin_and_in_any_unit(unit: float) -> 
     assert [c.kernel.partition("(")[0] for c in far.choice_.candidates] == [
         c.kernel.partition("(")[0] for c in near.choice_.candidates
     ]
+
+
+# rows of rounded values: candidates are judged at points that they did not see
+
+
+SQUARE = np.pi**2 * np.array([1, 1, 2, 4, 4])
+LEVELS = (np.pi / 3) ** 2 * np.array([1, 4, 9, 16, 25])
+
+
+@pytest.mark.parametrize(
+    ("x", "wanted", "least"),
+    [
+        (np.random.default_rng(0).random((3000, 2)).round(1), SQUARE, 4),
+        ((3 * np.random.default_rng(0).random((3000, 1))).round(1), LEVELS, 3),
+        pytest.param(
+            np.repeat(np.random.default_rng(0).random((500, 2)), 6, axis=0), SQUARE, 3, marks=pytest.mark.slow
+        ),
+    ],
+    ids=["square", "line", "copies"],
+)
+def test_values_are_those_before_rounding(x: Any, wanted: Any, least: int) -> None:
+    """They were 0, in intervals of width 0, and the more rows the nearer."""
+    model = dsp.SpectralDecomposition(n_components=6, random_state=0)
+    with pytest.warns(TrustWarning, match=r"of 3000 rows only \d+ differ"):
+        model.fit(np.random.default_rng(1).permutation(x))
+    assert model.eigenvalues_[1] == pytest.approx(wanted[0], rel=0.25)
+    lower, upper = model.eigenvalue_errors_[1:].T
+    assert np.count_nonzero((lower <= wanted) & (wanted <= upper)) >= least
+
+
+def test_landmarks_at_all_points_leave_rows_to_judge_by() -> None:
+    x = (3 * np.random.default_rng(0).random((3000, 1))).round(1)
+    model = dsp.SpectralDecomposition(basis=Landmarks(Gaussian(0.9), 100), n_components=6, random_state=0)
+    with pytest.warns(RankWarning, match="only 31 of 100 landmarks"):
+        model.fit(x)
+    assert model.trusted_.all()
+    np.testing.assert_allclose(model.eigenvalues_[1:], LEVELS, rtol=0.08)

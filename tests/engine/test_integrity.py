@@ -1,9 +1,11 @@
-"""Stores that are incomplete, damaged, or change during the run: an error that names the chunk."""
+"""Stores that are incomplete, damaged or change during the run, and points off the manifold: errors name the place."""
 
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -15,8 +17,12 @@ from daskspectral.data.frames import open_table
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.readers import ZarrReader
 from daskspectral.data.source import Source, open_source
+from daskspectral.errors import PointError
+from daskspectral.groups import Permutations
+from daskspectral.kernels import Gaussian
+from daskspectral.manifolds import Sphere
 from tests.common import doubtful
-from tests.engine.common import X, model
+from tests.engine.common import X, blocks, model
 
 COARSE = dsp.solvers.Ascent(tolerance=1e-1)
 EMBEDDING = dsp.SDPEmbedding(9.0, method="lowrank", landmarks=Landmarks(count=10, method="cholesky"), solver=COARSE)
@@ -63,3 +69,23 @@ def test_a_file_that_is_rewritten_with_its_old_size_and_time_is_noticed(ending: 
     os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
     with pytest.raises(OSError, match="changed during the run"):
         snapshot.check_unchanged()
+
+
+POINTS = np.random.default_rng(11).standard_normal((6000, 3))
+POINTS /= np.linalg.norm(POINTS, axis=1, keepdims=True)
+
+
+@pytest.mark.usefixtures("short_epochs")
+@pytest.mark.parametrize("kind", [np.asarray, blocks])
+def test_an_off_manifold_row_is_named_by_its_number_in_the_data(kind: Any) -> None:
+    row = 4321
+    x = POINTS.copy()
+    x[[row, row + 700]] *= 1.5
+    tangential = model(Landmarks(Gaussian(1.0), points=POINTS[:30]), operator=dsp.operators.Laplacian(Sphere(3)))
+    with pytest.raises(PointError, match=f"row {row} "):
+        tangential.fit(POINTS[:2000]).update(kind(x))
+    assert tangential.moments_.count == 2000  # the model is as before
+    x[:40] = x[100:row:17] = np.nan
+    regressor = dsp.InvariantRegressor(Sphere(3), Permutations(3), smoothness=2.0, n_eigenfunctions=30)
+    with pytest.raises(PointError, match=f"row {row} "):  # after rows that are left out
+        regressor.fit(dsp.Rows(kind(x), on_invalid="skip"), POINTS[:, 0])
