@@ -1,5 +1,7 @@
 """A chunk that is not there is an error where it is read, whoever reads it: never fill values in silence."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Sources of rows, fields and columns, and the batches of a range; what cannot be one is refused by its metadata."""
 
+from __future__ import annotations
+
 import os
 import pickle
 from itertools import pairwise

@@ -1,5 +1,7 @@
 """Pairs of rows a lag apart: read across chunk borders, never across the end of a trajectory."""
 
+from __future__ import annotations
+
 import pickle
 from dataclasses import replace
 from itertools import pairwise

@@ -1,5 +1,7 @@
 """Points, a SpectralDecomposition of them and containers, for several files of tests."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
 

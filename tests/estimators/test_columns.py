@@ -1,5 +1,7 @@
 """Columns with names: matched by name between any two containers, selected by name, kept with the model."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,7 @@
 """`update` folds in rows that were appended to the very array that was measured, and refuses any other."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
 
