@@ -397,7 +397,7 @@ def _part_bytes(reader: Reader, rows: int, least: int) -> int:
     row = int(np.prod(reader.shape[1:])) * reader.dtype.itemsize
     if isinstance(reader, DaskReader):
         block = max(rows, int(np.diff(reader.edges).max()))
-        return block * row * 4 // 5
+        return block * row * 6 // 5
     if isinstance(reader, TableReader):
         return 2 * int(np.diff(reader.edges).max()) * row
     if not isinstance(reader, ZarrReader):
