@@ -26,8 +26,21 @@ import numpy as np
 from daskspectral.errors import UntrustedError
 
 PACKAGES = (
-    *("basis", "data", "embedding", "forms", "groups", "invariance", "kernels", "manifolds", "moments", "operators"),
-    *("passes", "regression", "solve", "solvers", "spectral"),
+    "basis",
+    "data",
+    "embedding",
+    "forms",
+    "groups",
+    "invariance",
+    "kernels",
+    "manifolds",
+    "moments",
+    "operators",
+    "passes",
+    "regression",
+    "solve",
+    "solvers",
+    "spectral",
 )
 """The parts of daskspectral whose classes a file may name."""
 

@@ -134,8 +134,14 @@ def chosen_columns(values: Any, layout: Layout, unweighted: bool) -> Any:
 
 Dims = str | Sequence[str] | None
 QUANTITY = {
-    *("units", "long_name", "standard_name", "cell_methods"),
-    *("grid_mapping", "valid_min", "valid_max", "coordinates"),
+    "units",
+    "long_name",
+    "standard_name",
+    "cell_methods",
+    "grid_mapping",
+    "valid_min",
+    "valid_max",
+    "coordinates",
 }
 """Attributes that tell what the values of an array are, and so not what is computed from them."""
 TIME = "time"

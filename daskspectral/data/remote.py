@@ -18,8 +18,24 @@ Location = str | os.PathLike[str]
 F = TypeVar("F", bound=Callable[..., Any])
 
 PROTOCOLS = (
-    *("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "http", "https", "memory"),
-    *("hdfs", "webhdfs", "sftp", "ssh", "ftp", "oss", "oci"),
+    "s3",
+    "s3a",
+    "gs",
+    "gcs",
+    "abfs",
+    "abfss",
+    "az",
+    "adl",
+    "http",
+    "https",
+    "memory",
+    "hdfs",
+    "webhdfs",
+    "sftp",
+    "ssh",
+    "ftp",
+    "oss",
+    "oci",
 )
 """Protocols of URLs that are opened: each names one store. Others, such as reference:// and what is chained by ::, lead
 to places that a file names, local files and devices among them."""

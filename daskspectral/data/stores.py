@@ -55,9 +55,24 @@ CODECS = (
     OBJECTS
     | CHECKSUMS
     | {
-        *("blosc", "lz4", "pcodec", "zfpy", "zstd"),
-        *("astype", "base64", "bitround", "categorize", "delta", "fixedscaleoffset", "packbits", "quantize", "shuffle"),
-        *("bytes", "endian", "sharding_indexed", "transpose"),
+        "blosc",
+        "lz4",
+        "pcodec",
+        "zfpy",
+        "zstd",
+        "astype",
+        "base64",
+        "bitround",
+        "categorize",
+        "delta",
+        "fixedscaleoffset",
+        "packbits",
+        "quantize",
+        "shuffle",
+        "bytes",
+        "endian",
+        "sharding_indexed",
+        "transpose",
     }
 )
 """Codecs of zarr and numcodecs that compute, and execute nothing."""

@@ -60,8 +60,17 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.inexact[Any]]
 SPECTRUM = (
-    *("standard_errors_", "held_out_", "groups_", "function_errors_", "approximation_", "trusted_", "constants_"),
-    *("rank_", "residuals_", "status_", "kernel_"),
+    "standard_errors_",
+    "held_out_",
+    "groups_",
+    "function_errors_",
+    "approximation_",
+    "trusted_",
+    "constants_",
+    "rank_",
+    "residuals_",
+    "status_",
+    "kernel_",
 )
 
 
