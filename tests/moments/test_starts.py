@@ -118,7 +118,7 @@ def waves(x: Array) -> Array:
     return np.stack([np.ones(len(x)), *(f(m * x[:, 0]) for m in (1, 2) for f in (np.cos, np.sin))])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("runs", "step"), [(1, 0.2), (20, 0.2), (300, 0.1)])
 def test_equal_values_of_a_circle_raise_few_alarms(runs: int, step: float) -> None:
     """Its two slowest functions have one value, and eigenvalues of short runs have far larger errors than others."""

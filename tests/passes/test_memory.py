@@ -70,7 +70,7 @@ CASES = {  # what writes the rows, what reads them, the scale of the kernel and 
 }
 
 
-@pytest.mark.slow
+@pytest.mark.one_in(0, 2)
 @pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="peaks are measured on Linux")
 @pytest.mark.parametrize("case", CASES)
 def test_the_peak_of_reading_is_predicted(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,11 +60,10 @@ LINES = [
 def test_commands_read_and_write_urls(server: Server, x: np.ndarray) -> None:
     put(server, "s3://data/x.zarr", x)
     put(server, "s3://data/y2.zarr", np.concatenate([x, x]))
-    for line in LINES:
-        for place, code in (("s3://none-such", False), ("s3://data", True)):
-            words = [*line.replace("URL", place).split(), "--storage-option", f"endpoint_url={server.url}"]
-            result = CliRunner().invoke(command, words)
-            assert (result.exit_code == 0) is code, (line, result.output, result.exception)
+    for line in (LINES[0].replace("URL", "s3://none-such"), *LINES):
+        words = [*line.replace("URL", "s3://data").split(), "--storage-option", f"endpoint_url={server.url}"]
+        result = CliRunner().invoke(command, words)
+        assert (result.exit_code == 0) is ("none-such" not in line), (line, result.output, result.exception)
     expected = small_model().fit(x).eigenvalues_
     found = dsp.load("s3://data/m.zarr", storage_options=server.options)
     np.testing.assert_allclose(found.eigenvalues_, expected, rtol=1e-9, atol=1e-12)
