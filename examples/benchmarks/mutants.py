@@ -29,10 +29,11 @@ import click
 ROOT = Path(__file__).resolve().parents[2]
 ALGEBRA = ("ascent", "certificate", "diffusion_functions", "kernel_problem", "problems", "stages")
 CONTRACTS = "tests/test_contracts.py"  # over everything that registers itself
-WHOLE = ["tests/test_origin_and_units.py", "tests/spectral/test_dynamics.py", "tests/spectral/test_wide.py"]
+WHOLE = ["tests/test_origin_and_units.py", "tests/regression", "tests/operators"]
+WHOLE += [f"tests/spectral/test_{name}.py" for name in ("components", "dynamics", "wide")]
 ROOMS = {
     **{room: ([room], [f"tests/{room}", CONTRACTS]) for room in ("kernels", "forms", "modes", "groups")},
-    "solve": (["solve"], ["tests/solve", CONTRACTS, "tests/regression"]),
+    "solve": (["solve"], ["tests/solve", CONTRACTS, "tests/regression", "tests/spectral/test_components.py"]),
     "moments": (["moments", "passes/folds.py"], ["tests/moments", "tests/passes/test_folds.py", *WHOLE]),
     "embedding": ([f"embedding/{name}.py" for name in ALGEBRA], ["tests/embedding"]),
     "invariance": (["invariance/levels.py"], ["tests/invariance"]),

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskspectral.embedding.ascent import AscentProblem, _two_loop, accelerated
+from daskspectral.embedding.ascent import AscentProblem, Iterate, _two_loop, accelerated
 from daskspectral.embedding.certificate import certify_dense
 from daskspectral.embedding.problems import Deflated, ExactProblem, Frame, Largest, LowRankProblem, Prove, Pull
-from daskspectral.embedding.stages import solve_accelerated, solve_power
+from daskspectral.embedding.stages import _reduced, solve_accelerated, solve_power
 from tests.embedding.moons import Array, gaussian, normalised
 from tests.solve.common import moons, skew, spd
 
@@ -235,3 +235,10 @@ def test_the_gap_is_a_bound_at_every_point(low: bool, columns: int, passes: int,
     assert found.optimal == (found.gap <= 1e-9 * last.objective) == (found.direction is None)
     if not found.optimal:  # it leads up
         np.testing.assert_allclose(np.abs(found.direction @ direction), 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
+def test_columns_are_small_beside_the_largest(unit: float) -> None:
+    e = unit * np.linalg.qr(np.random.default_rng(0).standard_normal((9, 3)))[0] * [1.0, 0.2, 0.05]
+    last = Iterate(e, 0.0, e, e, 0.0, e.T @ e)
+    assert [_reduced(last, cut).shape[1] for cut in (0.01, 0.1, 0.5)] == [3, 2, 1]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from daskspectral.modes import nufft
 from daskspectral.modes.functions import LatticeValues
 from daskspectral.modes.sums import mode_sum
+from daskspectral.modes.tensor import Factors, Split, factor_bytes
 from tests.modes.common import METHODS, circles, direct, waves
 from tests.stand_in import STAND_IN
 
@@ -147,3 +148,11 @@ def test_points_do_not_depend_on_their_neighbours() -> None:
     assert values(angles[:0]).shape == (0, 3)
     assert values.gradient(angles[:0]).shape == (0, 3, 2)
     assert LatticeValues((6, 9), coefficients[:, :0])(angles).shape == (len(angles), 0)
+
+
+def test_room_for_factors_is_as_it_was_planned() -> None:
+    for orders, cut, copies in (((9,), 1, 1), ((2, 7), 1, 3), ((3, 2, 4), 2, 2), ((3, 2, 4), 1, 1)):
+        split = Split(orders, cut)
+        room = vars(Factors(split, 50, copies))
+        arrays = [room["_left"], room["_right"], *room["_axes"], room["_wave"], room["_powers"], room["_ones"]]
+        assert sum(a.nbytes for a in [*arrays, room["_products"]]) == factor_bytes(split, 50, copies)

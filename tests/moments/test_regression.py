@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskspectral.basis import MonomialBasis
+from daskspectral.basis import FourierLattice, MonomialBasis
 from daskspectral.moments import Moments
-from daskspectral.moments.regression import cross_validate, ridge_problem
+from daskspectral.moments.regression import cross_validate, ridge_problem, with_origin
 from daskspectral.operators.regression import Regression
 from tests.moments.common import moments_of
 
@@ -66,3 +66,19 @@ def test_folds_left_out() -> None:
     for there in (flat, replace(flat, folds=None)):
         assert ridge_problem(there, 0.0).spread == pytest.approx(0, abs=1e-12)
     assert cross_validate(flat, ridge_problem(flat, 0.0).observed, refit) is None  # nothing is spread
+
+
+@pytest.mark.parametrize("basis", [LINEAR, FourierLattice((2, 2), box=[(-1, 1)] * 2)], ids=["functions", "modes"])
+def test_another_origin_is_another_number_that_values_lack(basis: Any) -> None:
+    """The sums of each fold about it are those of values from which it is subtracted."""
+
+    def measured(origin: tuple[float, ...]) -> Moments:
+        operator = Regression(targets=2, origin=origin, unit=2.0)
+        return moments_of(basis, {k: ROWS[k] for k in ("x", "y", "weight")}, FOLD, operator)
+
+    moved, wanted = with_origin(measured((1.0, -2.0)), (-4.0, 3.0)), measured((-4.0, 3.0))
+    assert moved.operator == wanted.operator
+    assert wanted.folds is not None
+    for found, expected in ((moved, wanted), (moved.folds, wanted.folds)):
+        for name, values in expected.arrays.items():
+            np.testing.assert_allclose(found.arrays[name], values, rtol=1e-11, atol=1e-9, err_msg=name)

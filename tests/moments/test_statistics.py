@@ -8,14 +8,16 @@ import pytest
 import scipy.linalg
 import scipy.special
 
-from daskspectral.basis import EquivariantBasis, HarmonicBasis, InvariantBasis
+from daskspectral.basis import EquivariantBasis, HarmonicBasis, InvariantBasis, MonomialBasis
 from daskspectral.errors import FitWarning
 from daskspectral.groups import Permutations, VectorRepresentation
 from daskspectral.invariance.levels import Objective, Projection
 from daskspectral.invariance.problem import Uniformity, fit_invariant
 from daskspectral.manifolds import Sphere
 from daskspectral.moments import Moments
+from daskspectral.moments.patterns import patterns_of
 from daskspectral.moments.solution import extrapolated
+from daskspectral.operators import Covariance
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.support import Coverage, leading
 from tests.common import doubtful
@@ -82,3 +84,21 @@ def test_what_more_functions_would_change_follows_from_two_changes(power: float)
     found = extrapolated(shares, changes)
     np.testing.assert_allclose(found, np.minimum(np.abs(left), np.abs(changes[0])), rtol=0.03)
     np.testing.assert_array_equal(extrapolated(shares[:1], changes[:1]), np.abs(changes[0]))
+
+
+def test_patterns_are_regressions_of_the_columns_on_functions_of_any_size() -> None:
+    """On all of them together and on each alone, of weighted rows."""
+    rng = np.random.default_rng(3)
+    x, w = rng.standard_normal((200, 4)) @ rng.standard_normal((4, 4)) + 2, rng.uniform(0.5, 2, 200)
+    basis, coefficients = MonomialBasis(4, 1), rng.standard_normal((5, 2))
+    moments = moments_of(basis, {"x": x, "weight": w}, np.arange(200) % 3, Covariance(), patterns=True)
+    found = patterns_of(moments, coefficients)
+    values = basis.values(x).T @ coefficients
+    f, y = (a - np.average(a, axis=0, weights=w) for a in (values, x))
+    each = np.average(f[:, :, None] * y[:, None], axis=0, weights=w)
+    variances = np.average(f**2, axis=0, weights=w)
+    np.testing.assert_allclose(found.maps, np.linalg.solve((f.T * w) @ f / w.sum(), each), rtol=1e-9)
+    np.testing.assert_allclose(found.single, each / variances[:, None], rtol=1e-9)
+    np.testing.assert_allclose(found.variances, variances, rtol=1e-9)
+    total = np.average(y**2, axis=0, weights=w).sum()
+    np.testing.assert_allclose(found.explained, np.sum(each**2, axis=1) / variances / total, rtol=1e-9)

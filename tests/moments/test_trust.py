@@ -19,7 +19,7 @@ from daskspectral.moments.intervals import Errors
 from daskspectral.moments.trust import Solved
 from daskspectral.operators import Covariance, Cross
 from daskspectral.solve import Solution
-from tests.common import autoregression
+from tests.common import autoregression, doubtful
 from tests.moments.common import moments_of, posed
 
 RNG = np.random.default_rng(0)
@@ -71,6 +71,14 @@ def test_doubts_of_values_and_of_landmarks() -> None:
         for own in (solved(approximation=np.array([5.0, *(change * sizes[1:])])), alone):
             assert bool(own.few_landmarks()) is doubted
     assert solved(approximation=[0, 0, 0, 0.8], trusted=[1, 1, 1, 0]).few_landmarks() == ""
+
+
+@doubtful
+@pytest.mark.parametrize("varying", [12, 24])
+def test_linear_functions_are_complete_if_they_explain_all_columns(varying: int) -> None:
+    x = RNG.standard_normal((300, varying)) @ RNG.standard_normal((varying, 30)) + 5
+    model = dsp.SpectralDecomposition(Covariance(), Landmarks("linear", 20), n_components=3, random_state=0).fit(x)
+    assert np.isnan(model.approximation_).all() == (varying < 20)
 
 
 def test_columns_of_unlike_units_are_the_cause_of_a_doubt() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from daskspectral.solve.ridge import FoldSums, Observed, RidgeProblem, best_on_folds, best_penalty
+from daskspectral.solve.ridge import FoldSums, Observed, RidgeProblem, best_generalised, best_on_folds, best_penalty
 from tests.solve.common import Array, gaussian
 
 
@@ -78,3 +78,20 @@ def test_the_penalty_of_least_error_on_folds_that_are_left_out(start: float | No
     assert 0 < errors.argmin() < 200
     chosen = best_on_folds([observed], np.full(5, 0.2), penalty, start)
     assert missed(np.log10(chosen)) < errors.min() * 1.01
+
+
+def test_functions_without_a_penalty_leave_the_rest_to_the_others() -> None:
+    """The penalty is that of functions and two targets after regression on those that cost nothing."""
+    rng = np.random.default_rng(4)
+    free, paid = rng.standard_normal((60, 3)), rng.standard_normal((60, 4)) / [1, 2, 4, 8]
+    paid = paid + free @ rng.standard_normal((3, 4))
+    targets = 3 * free[:, :2] + paid[:, :2] + [0.3, 0.6] * rng.standard_normal((60, 2))
+    penalty = np.array([0, 0, 0, 1.0, 4, 16, 64])
+    rest = np.eye(60) - free @ np.linalg.pinv(free)
+
+    def kind(x: Array, y: Array, count: float) -> Observed:
+        return Observed(x.T @ x / 60, x.T @ y / 60, np.sum(y**2, axis=0) / 60, count)
+
+    found = best_generalised([kind(np.hstack([free, paid]), targets, 60)], penalty)
+    left = kind(rest @ paid, rest @ targets, 57)
+    assert found == pytest.approx(RidgeProblem([left], np.diag(penalty[3:])).solve().alpha, rel=1e-4)

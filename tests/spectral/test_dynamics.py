@@ -175,6 +175,8 @@ def test_timescales_at_all_lags_are_those_of_the_chain() -> None:
 def test_modes_are_followed_by_their_functions(kind: str) -> None:
     """Two values, .9 and .8 at one lag, that have crossed at the next one, .3 and .7."""
     forms = np.array([[np.diag([0.9, 0.8]), np.diag([0.3, 0.7])]])
+    if kind == "singular":  # whose right functions are others than the left ones
+        forms = forms @ [[math.cos(1.2), -math.sin(1.2)], [math.sin(1.2), math.cos(1.2)]]
     one = np.eye(2)[None]
     matrices = LagMatrices(np.array([1, 2]), forms, one, one, None, None, kind, 0.0)
     np.testing.assert_allclose(matrices.values[0], [[0.9, 0.8], [0.3, 0.7]])
