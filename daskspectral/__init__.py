@@ -15,10 +15,10 @@ A room has the name of its task, and imports run downward from one to the next (
 - `estimators`, `model_selection`: what all estimators share, and scikit-learn's cross-validation of them;
 - `choosing`: landmarks, lattices, networks and other functions, as they are made from the data or compared;
 - `passes`, `engine`, `store`, `data`: what is read and summed, on which scheduler, and kept;
-- `neural`, `moments`, `operators`, `modes`, `basis`, `forms`, `landmarks`, `solve`, `groups`, `manifolds`, `kernels`:
+- `neural`, `moments`, `operators`, `basis`, `modes`, `forms`, `landmarks`, `solve`, `groups`, `manifolds`, `kernels`:
   the mathematics, which knows numpy and scipy only (and, where it is installed, jax);
-- `registry`, `validation`, `errors`, `devices`: what everything else may use; `solvers`: what users say of a solution;
-  `datasets`: samples to try things on; `guides`: pages to read; `templates`: those of reports.
+- `registry`, `validation`, `errors`, `devices`, `workspace`: what everything else may use; `solvers`: what users say of
+  a solution; `datasets`: samples to try things on; `guides`: pages to read; `templates`: those of reports.
 
 The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` to eigenvalues:
 

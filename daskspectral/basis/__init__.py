@@ -45,7 +45,7 @@ from daskspectral.basis.base import Basis, Contraction, GivenFunctions
 from daskspectral.basis.callable import CallableBasis, SoftCells
 from daskspectral.basis.concatenated import Concatenated, ConstantBasis
 from daskspectral.basis.edges import BallEdge, BoxEdge, Edge
-from daskspectral.basis.evaluation import Arena, Block, Evaluation
+from daskspectral.basis.evaluation import Block, Evaluation
 from daskspectral.basis.fourier import FourierBasis, TrigonometricBasis
 from daskspectral.basis.harmonic import HarmonicBasis
 from daskspectral.basis.invariant import EquivariantBasis, InvariantBasis
@@ -56,7 +56,6 @@ from daskspectral.basis.network import NeuralBasis
 from daskspectral.basis.vanishing import Vanishing
 
 __all__ = [
-    "Arena",
     "BallEdge",
     "Basis",
     "Block",

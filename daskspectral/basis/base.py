@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis.edges import Edge
-from daskspectral.basis.evaluation import Arena, Block, Evaluation, Mapped, scalar_feature, scalar_pairs
+from daskspectral.basis.evaluation import Block, Evaluation, Mapped, scalar_feature, scalar_pairs
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import Atom, AtomProduct
 from daskspectral.registry import Registered
+from daskspectral.workspace import Workspace
 
 if TYPE_CHECKING:
     from daskspectral.basis.landmark import Landmarks
@@ -199,7 +200,7 @@ class Basis(Registered, GivenFunctions, ABC):
         """Whether the atom of every basis function is identically zero."""
         return False
 
-    def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum | None:
+    def gradient_sum(self, dtype: Any, workspace: Workspace) -> GradientSum | None:
         """A short cut for the Dirichlet form, or None for the generic sum over coordinates."""
         return None
 
@@ -211,13 +212,15 @@ class Basis(Registered, GivenFunctions, ABC):
         """Functions, fewer where they can be, and coefficients of the same combinations (p, k) of these functions."""
         return self, coefficients
 
-    def contraction(self, right: Basis, products: Sequence[AtomProduct], dtype: Any, arena: Arena) -> Contraction:
+    def contraction(
+        self, right: Basis, products: Sequence[AtomProduct], dtype: Any, workspace: Workspace
+    ) -> Contraction:
         """An accumulator of these products between this basis (left) and another (right)."""
         if self.parts == (self,) and right.parts == (right,):
-            return PairContraction(self, right, products, dtype, arena)
+            return PairContraction(self, right, products, dtype, workspace)
         from daskspectral.basis.concatenated import BlockContraction
 
-        return BlockContraction(self, right, products, dtype, arena)
+        return BlockContraction(self, right, products, dtype, workspace)
 
     @property
     def parts(self) -> tuple[Basis, ...]:
@@ -226,7 +229,7 @@ class Basis(Registered, GivenFunctions, ABC):
 
     def values(self, x: Array, dtype: Any = float) -> Array:
         """φ_i(x_k), shape (p, c)."""
-        block = Block({"x": x}, np.dtype(dtype), Arena())
+        block = Block({"x": x}, np.dtype(dtype), Workspace())
         return self.at(block, [VALUE]).feature(VALUE)
 
     def check_order(self, order: int, operator: str) -> None:
@@ -254,7 +257,7 @@ def evaluated(basis: Basis, block: Block, atoms: Sequence[Atom]) -> Evaluation:
     """The basis on a block: on its device, or on the host where its functions cannot be evaluated elsewhere."""
     if block.host is None or basis.portable:
         return basis.at(block, atoms)
-    return Mapped(basis.at(block.host, atoms), block.arena.device.put)
+    return Mapped(basis.at(block.host, atoms), block.workspace.device.put)
 
 
 class Contraction(ABC):
@@ -263,9 +266,9 @@ class Contraction(ABC):
     Examples
     --------
     >>> from daskspectral.basis import MonomialBasis
-    >>> basis, block = MonomialBasis(1, 1), Block({"x": np.array([[2.0], [3.0]])}, np.dtype(float), Arena())
+    >>> basis, block = MonomialBasis(1, 1), Block({"x": np.array([[2.0], [3.0]])}, np.dtype(float), Workspace())
     >>> squares, seen = AtomProduct(VALUE, VALUE), {"x": basis.at(block, [VALUE])}
-    >>> pair = basis.contraction(basis, [squares], float, block.arena)
+    >>> pair = basis.contraction(basis, [squares], float, block.workspace)
     >>> pair.add(seen, seen, block)
     >>> pair.result()[squares].tolist()
     [[2.0, 5.0], [5.0, 13.0]]
@@ -283,23 +286,24 @@ class Contraction(ABC):
 class PairContraction(Contraction):
     """Products of features, one GEMM (or SYRK) each; gradients by the basis's short cut where it has one."""
 
-    def __init__(self, left: Basis, right: Basis, products: Sequence[AtomProduct], dtype: Any, arena: Arena):
+    def __init__(self, left: Basis, right: Basis, products: Sequence[AtomProduct], dtype: Any, workspace: Workspace):
         shape = (left.size, right.size)
         self.products = tuple(products)
         live = [p for p in products if not (left.kills(p.left) or right.kills(p.right))]
-        self.device = arena.device
+        self.device = workspace.device
         here = not self.device.accelerated or left.portable  # a short cut reads what functions evaluated there keep
         self.gradients: dict[AtomProduct, GradientSum] = {}
         needed: list[AtomProduct] = []
         for product in live:
-            shortcut = left.gradient_sum(dtype, arena) if here and left is right and _is_dirichlet(product) else None
+            can = here and left is right and _is_dirichlet(product)
+            shortcut = left.gradient_sum(dtype, workspace) if can else None
             if shortcut is None:
                 needed.append(product)
             else:
                 self.gradients[product] = shortcut
                 needed.append(_gram_of(product))
-        self.sums: dict[AtomProduct, Array] = {p: arena.zeros(shape) for p in dict.fromkeys(needed)}
-        self.buffer = arena.get("product", shape, dtype)
+        self.sums: dict[AtomProduct, Array] = {p: workspace.zeros(shape) for p in dict.fromkeys(needed)}
+        self.buffer = workspace.get("product", shape, dtype)
         self.dimension = left.dimension
         self.shape = shape
 

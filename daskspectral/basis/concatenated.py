@@ -13,11 +13,12 @@ from scipy.linalg import block_diag
 
 from daskspectral.basis.base import Array, Basis, Contraction, Translation, evaluated
 from daskspectral.basis.edges import Edge
-from daskspectral.basis.evaluation import Arena, Block, ConcatenatedEvaluation, Evaluation
+from daskspectral.basis.evaluation import Block, ConcatenatedEvaluation, Evaluation
 from daskspectral.devices import filled
 from daskspectral.errors import ParameterError
 from daskspectral.forms import Atom, AtomProduct
 from daskspectral.manifolds.product import slices_of
+from daskspectral.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ class Concatenated(Basis):
 class BlockContraction(Contraction):
     """A contraction for each pair of parts; where the whole is symmetric, the lower blocks mirror the upper."""
 
-    def __init__(self, left: Basis, right: Basis, products: Sequence[AtomProduct], dtype: Any, arena: Arena):
+    def __init__(self, left: Basis, right: Basis, products: Sequence[AtomProduct], dtype: Any, workspace: Workspace):
         self.products = tuple(products)
         self.rows, self.columns = left.parts, right.parts
         symmetric = [p for p in products if left is right and p.left == p.right]
@@ -181,7 +182,7 @@ class BlockContraction(Contraction):
             for j, b in enumerate(self.columns):
                 wanted = [*rest, *symmetric] if i <= j else rest
                 if wanted:
-                    self.pairs[i, j] = a.contraction(b, wanted, dtype, arena)
+                    self.pairs[i, j] = a.contraction(b, wanted, dtype, workspace)
 
     def add(self, lefts: Mapping[str, Evaluation], rights: Mapping[str, Evaluation], block: Block) -> None:
         for (i, j), pair in self.pairs.items():

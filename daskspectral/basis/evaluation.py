@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -12,65 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.devices import HOST, Device, filled
+from daskspectral.devices import filled
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import Atom, AtomProduct, Field, Pairing
 from daskspectral.kernels.base import check_index, unit_index
+from daskspectral.workspace import Workspace
 
 Array = NDArray[np.floating[Any]]
-IN_FLIGHT = 2  # blocks that were sent to an accelerator and are not done
-
-
-class Arena:
-    """Buffers by name, allocated once at their largest size and handed out as contiguous views.
-
-    Examples
-    --------
-    >>> arena = Arena()
-    >>> arena.get("s", (2, 3), float).base is arena.get("s", (3, 2), float).base
-    True
-    """
-
-    def __init__(self, device: Device = HOST) -> None:
-        self.device = device
-        self._host = Arena() if device.accelerated else None
-        self._buffers: dict[str, Array] = {}
-        self._made: dict[str, Any] = {}
-        self._marks: deque[Any] = deque()
-
-    @property
-    def host(self) -> Arena:
-        """That of the same rows on the host: itself, but for an accelerator's."""
-        return self if self._host is None else self._host  # no attribute: a cycle would keep the buffers
-
-    def made(self, name: str, make: Callable[[], Any]) -> Any:
-        """What `make` gave at the first call with this name, such as the plan of a transform."""
-        if name not in self._made:
-            self._made[name] = make()
-        return self._made[name]
-
-    def get(self, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
-        """An uninitialised array of this shape; its contents last until the next call with this name."""
-        size = math.prod(shape)
-        buffer = self._buffers.get(name)
-        if buffer is None or buffer.size < size or buffer.dtype != dtype:
-            buffer = self._buffers[name] = self.device.empty(size, dtype)
-        return buffer[:size].reshape(shape)
-
-    def zeros(self, shape: tuple[int, ...]) -> Array:
-        """A new array of zeros in float64, for sums."""
-        found: Array = self.device.zeros(shape)
-        return found
-
-    def launched(self) -> None:
-        """A block has been sent to the accelerator, which works on its own: wait until but two of them are not done.
-
-        What waits there keeps its rows in pinned memory of the host.
-        """
-        if self.device.accelerated:
-            self._marks.append(self.device.mark())
-            if len(self._marks) > IN_FLIGHT:
-                self._marks.popleft().synchronize()
 
 
 @dataclass(frozen=True)
@@ -83,14 +29,14 @@ class Block:
 
     Examples
     --------
-    >>> block = Block({"x": np.zeros((5, 2)), "force": np.ones((5, 3))}, np.dtype(float), Arena())
+    >>> block = Block({"x": np.zeros((5, 2)), "force": np.ones((5, 3))}, np.dtype(float), Workspace())
     >>> block.x.shape, block.field(Field("force", 0)).shape
     ((5, 2), (5,))
     """
 
     fields: Mapping[str, Array]
     dtype: Any
-    arena: Arena
+    workspace: Workspace
     scale: Array | None = None
     points: str = "x"
     owner: str = ""
@@ -119,21 +65,21 @@ class Block:
 
     def buffer(self, name: str, shape: tuple[int, ...]) -> Array:
         """A buffer for the evaluation of this basis at this view."""
-        return self.arena.get(f"{self.owner}{self.points} {name}", shape, self.dtype)
+        return self.workspace.get(f"{self.owner}{self.points} {name}", shape, self.dtype)
 
     @property
     def x(self) -> Array:
         """The points (c, d)."""
         return self.fields[self.points]
 
-    def on(self, arena: Arena) -> Block:
-        """The block on the device of this arena, whose buffers it takes; the block itself where that is the host."""
-        device = arena.device
+    def on(self, workspace: Workspace) -> Block:
+        """Return the block on the device of this workspace, with its buffers; the block itself if that is the host."""
+        device = workspace.device
         if not device.accelerated:
             return self
         fields = {name: device.put(values) for name, values in self.fields.items()}
-        scale = None if self.scale is None else device.put(self.scale)
-        return replace(self, fields=fields, arena=arena, scale=scale, host=replace(self, arena=arena.host))
+        scale, host = None if self.scale is None else device.put(self.scale), replace(self, workspace=workspace.host)
+        return replace(self, fields=fields, workspace=workspace, scale=scale, host=host)
 
 
 class Evaluation:
@@ -144,7 +90,7 @@ class Evaluation:
     Examples
     --------
     >>> from daskspectral.basis import MonomialBasis
-    >>> block = Block({"x": np.array([[2.0], [3.0]])}, np.dtype(float), Arena())
+    >>> block = Block({"x": np.array([[2.0], [3.0]])}, np.dtype(float), Workspace())
     >>> MonomialBasis(1, 2).at(block, []).feature(Atom("partial", alpha=(1,)))
     array([[0., 0.],
            [1., 1.],

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from daskspectral.basis.base import Array, Basis, GradientSum, Translation
-from daskspectral.basis.evaluation import Arena, Block, Evaluation
+from daskspectral.basis.evaluation import Block, Evaluation
 from daskspectral.devices import filled
 from daskspectral.forms import Atom
 from daskspectral.kernels import Gaussian, Kernel
 from daskspectral.kernels.base import number
 from daskspectral.kernels.radial import HalfIntegerBessel
 from daskspectral.validation import POSITIVE, check_integer, check_number, check_type
+from daskspectral.workspace import Workspace
 
 PANEL_BYTES = 1 << 17  # of one of the two buffers of angles
 MOST_WAVES = 100_000
@@ -104,7 +105,7 @@ class FourierBasis(Basis):
         amplitude = math.sqrt(self.variance / len(self.frequencies))
         return Waves(self, block, self.frequencies, block.x.astype(float, copy=False), amplitude)
 
-    def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum:
+    def gradient_sum(self, dtype: Any, workspace: Workspace) -> GradientSum:
         return _FourierGradientSum(self.frequencies, constants=0)
 
 
@@ -197,7 +198,7 @@ class TrigonometricBasis(Basis):
         points = block.x.astype(float, copy=False)
         return Waves(self, block, np.asarray(self.frequencies, like=points), points, math.sqrt(2), constants=1)
 
-    def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum:
+    def gradient_sum(self, dtype: Any, workspace: Workspace) -> GradientSum:
         return _FourierGradientSum(self.frequencies, constants=1)
 
 
@@ -221,8 +222,8 @@ class Waves(Evaluation):
         amplitude = amplitude * scale
         half = 0.5 * frequencies
         rows = max(1, PANEL_BYTES // (8 * max(c, 1)))
-        tangents = block.arena.get("half-angle tangents", (min(rows, m), c), float)
-        divisors = block.arena.get("half-angle divisors", (min(rows, m), c), float)
+        tangents = block.workspace.get("half-angle tangents", (min(rows, m), c), float)
+        divisors = block.workspace.get("half-angle divisors", (min(rows, m), c), float)
         for start in range(0, m, rows):
             panel = slice(start, min(start + rows, m))
             t, u = tangents[: panel.stop - start], divisors[: panel.stop - start]

@@ -16,7 +16,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from daskspectral.basis.base import Array, Basis, GivenFunctions, GradientSum, Translation
-from daskspectral.basis.evaluation import Arena, Block, Evaluation, kept
+from daskspectral.basis.evaluation import Block, Evaluation, kept
 from daskspectral.devices import filled, largest
 from daskspectral.forms import Atom
 from daskspectral.kernels import Gaussian, Kernel, Linear, Mahalanobis, Periodic, ProfileKernel
@@ -27,6 +27,7 @@ from daskspectral.kernels.names import named
 from daskspectral.landmarks import METHODS
 from daskspectral.registry import Parameterised, Written, arguments_of
 from daskspectral.validation import NOT_NEGATIVE, check_integer, check_number, check_option, check_type
+from daskspectral.workspace import Workspace
 
 RIDGE = 1e-10  # of k(x, x), on the diagonal of Gram matrices of kernels, which are singular to rounding
 
@@ -328,13 +329,13 @@ class LandmarkBasis(Basis):
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         return _family(self.kernel)(self, block, any(a.kind == "gradient" or a.kind == "along" for a in atoms))
 
-    def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum | None:
+    def gradient_sum(self, dtype: Any, workspace: Workspace) -> GradientSum | None:
         if of_distances(self.kernel):
-            return RadialGradientSum(self.kernel, self.centred, dtype, arena)
+            return RadialGradientSum(self.kernel, self.centred, dtype, workspace)
         if of_products(self.kernel):
-            return DotGradientSum(self.kernel, self.centred, dtype, arena)
+            return DotGradientSum(self.kernel, self.centred, dtype, workspace)
         if isinstance(self.kernel, Mahalanobis) and of_distances(self.kernel.inner):
-            return RadialGradientSum(self.kernel.inner, self.metric.centred, dtype, arena)
+            return RadialGradientSum(self.kernel.inner, self.metric.centred, dtype, workspace)
         return None
 
     def span_gradient(self, coefficients: Array) -> SpanGradient:
@@ -393,7 +394,7 @@ class _ProfileEvaluation(_LandmarkEvaluation):
 
     def _panels(self) -> list[slice]:
         p, c = self.shape
-        size = ACCELERATOR_PANEL_BYTES if self.block.arena.device.accelerated else PANEL_BYTES
+        size = ACCELERATOR_PANEL_BYTES if self.block.workspace.device.accelerated else PANEL_BYTES
         rows = max(1, size // (max(c, 1) * self.block.dtype.itemsize))
         return [slice(i, min(i + rows, p)) for i in range(0, p, rows)]
 
@@ -554,12 +555,12 @@ class RadialGradientSum:
     The landmarks (p, d) are centred as the points are.
     """
 
-    def __init__(self, kernel: ProfileKernel, landmarks: Array, dtype: Any, arena: Arena):
+    def __init__(self, kernel: ProfileKernel, landmarks: Array, dtype: Any, workspace: Workspace):
         p = len(landmarks)
         self.landmarks, self.ratio, self.slope = landmarks, kernel.proportional, kernel.slope
-        self.m = arena.zeros((p, p))
-        self.g = None if self.ratio is not None else arena.zeros((p, p))
-        self.buffer, self.device = arena.get("product", (p, p), dtype), arena.device
+        self.m = workspace.zeros((p, p))
+        self.g = None if self.ratio is not None else workspace.zeros((p, p))
+        self.buffer, self.device = workspace.get("product", (p, p), dtype), workspace.device
 
     def add(self, evaluation: Any) -> None:
         t = evaluation.q if self.ratio is not None else evaluation.t
@@ -592,10 +593,10 @@ class RadialGradientSum:
 class DotGradientSum:
     """L = (q'(X) q'(X)^T) o (Y Y^T) (Algorithm 2)."""
 
-    def __init__(self, kernel: ProfileKernel, landmarks: Array, dtype: Any, arena: Arena):
+    def __init__(self, kernel: ProfileKernel, landmarks: Array, dtype: Any, workspace: Workspace):
         self.landmarks, self.slope = landmarks, kernel.slope
-        self.g = arena.zeros((len(landmarks), len(landmarks)))
-        self.buffer, self.device = arena.get("product", self.g.shape, dtype), arena.device
+        self.g = workspace.zeros((len(landmarks), len(landmarks)))
+        self.buffer, self.device = workspace.get("product", self.g.shape, dtype), workspace.device
 
     def add(self, evaluation: Any) -> None:
         self.device.add_square(self.g, evaluation.t, self.buffer)

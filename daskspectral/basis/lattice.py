@@ -26,6 +26,7 @@ from daskspectral.forms import Atom
 from daskspectral.kernels import Gaussian, Kernel, Periodic, Scaled, Sum, of_distances
 from daskspectral.kernels.base import number
 from daskspectral.kernels.radial import HalfIntegerBessel
+from daskspectral.modes.frequencies import Frequencies
 from daskspectral.validation import POSITIVE, check_integer, check_number, check_option
 
 Interval = tuple[float, float]
@@ -231,17 +232,9 @@ class FourierLattice(OpenKernel, Basis):
         return "; ".join(f"{name}={one!r} and {name}={two!r}" for name, one, two in pairs if one != two)
 
     @cached_property
-    def half(self) -> NDArray[np.int64]:
-        """One frequency k of each pair +-k, (h, d), in lexicographic order: its first entry but 0 is positive."""
-        grids = np.meshgrid(*(np.arange(-o, o + 1) for o in self.orders), indexing="ij")
-        every = np.stack([grid.ravel() for grid in grids], axis=1)
-        return every[len(every) // 2 + 1 :]
-
-    @cached_property
-    def frequencies(self) -> Array:
-        """2 pi k / period of each function, (p, d): 0, then of the cosines, then of the sines."""
-        w = self.half * (2 * np.pi / self.period)
-        return np.concatenate([np.zeros((1, self.dimension)), w, w])
+    def frequencies(self) -> Frequencies:
+        """The frequencies of the functions."""
+        return Frequencies(self.orders, self.period)
 
     def angles(self, x: Array) -> NDArray[np.float64]:
         """t (c, d) of points x (c, d)."""
@@ -276,19 +269,13 @@ class FourierLattice(OpenKernel, Basis):
         """The lattice of the lower frequencies of this one."""
         return replace(self, m=tuple(min(a, b) for a, b in zip(orders, self.orders, strict=True)))
 
-    def places(self, lower: FourierLattice) -> NDArray[np.int64]:
-        """Where the functions of a truncated lattice stand among those of this one, (p',)."""
-        within = (np.abs(self.half) <= np.array(lower.orders)).all(axis=1)
-        places, h = 1 + np.flatnonzero(within), len(self.half)
-        return np.concatenate([[0], places, places + h])
-
     def norm(self, gram: Array) -> Array:
         """The identity, but 0 at the constant: the prior of `WeighedLattice` is what a fit takes."""
         return np.diag(np.append(0.0, np.ones(self.size - 1)))
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         points = block.x.astype(float, copy=False) - self.centre
-        return Waves(self, block, self.frequencies[1 : len(self.half) + 1], points, math.sqrt(2), constants=1)
+        return Waves(self, block, self.frequencies.vectors[1 : self.size // 2 + 1], points, math.sqrt(2), constants=1)
 
 
 def shrunk_orders(orders: Sequence[int], most: int) -> tuple[int, ...]:
@@ -359,7 +346,7 @@ def _plain(kernel: Kernel) -> Kernel:
 def _density(kernel: Kernel, lattice: FourierLattice) -> Array:
     """The spectral density, up to a factor that depends on d alone."""
     check_stationary(kernel)
-    squares, d = np.sum(lattice.frequencies**2, axis=1), lattice.dimension
+    squares, d = lattice.frequencies.squares, lattice.dimension
     if isinstance(kernel, Gaussian):
         scale = number(kernel.scale)
         return np.asarray((2 * math.pi) ** (d / 2) * scale**d * np.exp(-0.5 * scale**2 * squares))
@@ -383,7 +370,7 @@ def _sampled(kernel: Kernel, lattice: FourierLattice) -> Array:
     grid = np.stack([g.ravel() for g in np.meshgrid(*axes, indexing="ij")], axis=1)
     values = kernel.values(grid, np.zeros((1, lattice.dimension)))[0].reshape(sizes)
     spectrum = np.fft.fftn(values).real * float(np.prod(lattice.period / np.array(sizes)))
-    half = np.maximum(spectrum[tuple(lattice.half.T)], 0)
+    half = np.maximum(spectrum[tuple(lattice.frequencies.half.T)], 0)
     return np.concatenate([[max(spectrum.flat[0], 0)], half, half])
 
 
@@ -445,7 +432,7 @@ class WeighedLattice(Recombined):
 
     @property
     def slope_norm(self) -> float:
-        return float(self.weights @ np.sum(self.inner.frequencies**2, axis=1)) / self.dimension
+        return float(self.weights @ self.inner.frequencies.squares) / self.dimension
 
     def combined(self, features: Array) -> Array:
         return np.asarray(np.sqrt(self.weights)[:, None] * features)

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, NeuralBasis
-from daskspectral.basis.evaluation import Arena
 from daskspectral.choosing.pilot import Pilot
 from daskspectral.data.source import Source
 from daskspectral.data.writing import progress_bar
@@ -20,6 +19,7 @@ from daskspectral.moments.measure import NUMBER, block_of
 from daskspectral.neural import Loss, Networks, Trainer, optax
 from daskspectral.operators import Operator
 from daskspectral.passes.session import Kept
+from daskspectral.workspace import Workspace
 
 Array = NDArray[Any]
 Completed = Callable[[Basis], Basis]
@@ -84,7 +84,7 @@ def differentiable_fields(sample: TrainingRows, source: Source, operator: Operat
     """The fields of the rows that are not held out, as forms read them; with `weight`, where rows have weights."""
     preparation = source.preparation
     fields = operator.prepared(sample.only(~sample.held), preparation.scale, preparation.columns)
-    block = block_of(fields, operator, "float64", Arena())
+    block = block_of(fields, operator, "float64", Workspace())
     found = dict(block.fields)
     return found if block.scale is None else {**found, "weight": block.scale**2}
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Arena, Block, LandmarkBasis
+from daskspectral.basis import Block, LandmarkBasis
 from daskspectral.basis.base import VALUE, evaluated
 from daskspectral.data.source import Source
 from daskspectral.devices import ACCELERATOR_ROWS, Device, device_of
@@ -24,6 +24,7 @@ from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
 from daskspectral.moments import DENSE_ROWS
 from daskspectral.passes.sums import flops_of
+from daskspectral.workspace import Workspace
 
 Array = NDArray[np.floating[Any]]
 ASKED = "asked"
@@ -47,15 +48,15 @@ class Features:
     def blocks(self, batches: Iterable[Mapping[str, Array]]) -> Iterator[tuple[Array, Array | None, Array]]:
         """Block by block k(Y, x) (p, c), the bounds on the diagonal (c,), None where none are given, and x (c, d)."""
         device, step = self.accelerator, BLOCK_ROWS if self.device == "cpu" else ACCELERATOR_ROWS
-        arena, basis = Arena(device), device.moved(self.basis)
+        workspace, basis = Workspace(device), device.moved(self.basis)
         for batch in batches:
             for start in range(0, len(batch["x"]), step):
                 x = batch["x"][start : start + step]
                 given = batch.get("diagonal")
                 bound = None if given is None else device.put(np.asarray(given[start : start + step], dtype=float))
-                block = Block({"x": x}, np.dtype(float), arena).on(arena)
+                block = Block({"x": x}, np.dtype(float), workspace).on(workspace)
                 yield evaluated(basis, block, [VALUE]).feature(VALUE), bound, x
-                arena.launched()
+                workspace.launched()
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis.lattice import FourierLattice
 from daskspectral.forms import Atom, Bilinear, Field, LinearFunctional
 from daskspectral.forms.expressions import collected
+from daskspectral.modes.frequencies import Frequencies
 
 Index = tuple[int, ...]
 
@@ -177,23 +177,23 @@ def truncated(modes: Any, orders: Sequence[int]) -> Any:
     return modes[(..., *cut)]
 
 
-def form_matrix(lattice: FourierLattice, terms: Collection[ModeTerm], modes: Modes) -> Array:
-    """sum of the terms' factor * weight * d_left phi_i d_right phi_j over the rows, (p, p), by their weights' modes.
+def form_matrix(frequencies: Frequencies, terms: Collection[ModeTerm], modes: Modes) -> Array:
+    """Return the sum of the terms' factor * weight * d_left phi_i d_right phi_j over the rows, (p, p), from modes.
 
     With c = C / weight of mean modes these are means. Products of cosines and sines are cosines and sines of sums and
     differences of frequencies: 2 cos k cos l = Re c(k - l) + Re c(k + l), and the other three alike.
     """
-    half = lattice.half
-    h, p = len(half), lattice.size
+    half = frequencies.half
+    h, p = len(half), frequencies.size
     cos, sin = slice(1, h + 1), slice(h + 1, p)
     result = np.zeros((p, p))
     groups: dict[ModeWeight, dict[tuple[int, int], list[ModeTerm]]] = {}
     for term in terms:
         parity = sum(term.left) % 2, sum(term.right) % 2
         groups.setdefault(term.weight, {}).setdefault(parity, []).append(term)
-    w = lattice.frequencies[cos]
+    w = frequencies.vectors[cos]
     for weight, by_parity in groups.items():
-        c = truncated(modes[weight], lattice.orders)
+        c = truncated(modes[weight], frequencies.orders)
         flat, place = c.ravel(), _flat(half, c.shape)
         minus, plus = (flat[place[:, None] + sign * place + flat.size // 2] for sign in (-1, 1))
         products = {  # by (left, right): 0 for a cosine, 1 for a sine
@@ -208,19 +208,19 @@ def form_matrix(lattice: FourierLattice, terms: Collection[ModeTerm], modes: Mod
                 for j, columns in enumerate((cos, sin)):
                     sign = (-1) ** (odd * (i == 0) + other * (j == 0))  # cos' = -sin
                     result[rows, columns] += sign * symbol * products[i ^ odd, j ^ other]
-    result[:, 0] = functional_vector(lattice, [t for t in terms if not any(t.right)], modes)
-    result[0] = functional_vector(lattice, [replace(t, left=t.right) for t in terms if not any(t.left)], modes)
+    result[:, 0] = functional_vector(frequencies, [t for t in terms if not any(t.right)], modes)
+    result[0] = functional_vector(frequencies, [replace(t, left=t.right) for t in terms if not any(t.left)], modes)
     return result
 
 
-def functional_vector(lattice: FourierLattice, terms: Iterable[ModeTerm], modes: Modes) -> Array:
-    """sum of the terms' factor * weight * d_left phi_i over the rows, (p,), or (p, m) for weights of m columns."""
-    half, w = lattice.half, lattice.frequencies[1 : len(lattice.half) + 1]
+def functional_vector(frequencies: Frequencies, terms: Iterable[ModeTerm], modes: Modes) -> Array:
+    """Return the sum of the terms' factor * weight * d_left phi_i over the rows, (p,), or (p, m) of m columns."""
+    half, w = frequencies.half, frequencies.vectors[1 : len(frequencies.half) + 1]
     total: Any = 0.0
     for term in terms:
-        c = truncated(modes[term.weight], lattice.orders)
-        shape = c.shape[c.ndim - lattice.dimension :]
-        flat = c.reshape(*c.shape[: c.ndim - lattice.dimension], -1)
+        c = truncated(modes[term.weight], frequencies.orders)
+        shape = c.shape[c.ndim - frequencies.dimension :]
+        flat = c.reshape(*c.shape[: c.ndim - frequencies.dimension], -1)
         middle = flat.shape[-1] // 2
         found = np.sqrt(2) * flat[..., _flat(half, shape) + middle]
         parts, odd, symbol = (found.real, -found.imag), sum(term.left) % 2, _symbol(w, term.left)

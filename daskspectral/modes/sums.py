@@ -11,10 +11,10 @@ from functools import cache
 
 import numpy as np
 
-from daskspectral.basis.evaluation import Arena
 from daskspectral.devices import ACCELERATOR_ROWS
 from daskspectral.modes import nufft, tensor
 from daskspectral.modes.tensor import FORMING, Array, ComplexArray, Factors, Split
+from daskspectral.workspace import Workspace
 
 # The most modes of which matrix products are as quick as the nonuniform FFT at eps = 1e-9, for 1, 2, 3 or more weights.
 MATMUL_MODES = {1: (0, 0, 21), 2: (25, 25, 169), 3: (2197, 729, 2197)}
@@ -52,19 +52,19 @@ class ModeSum(ABC):
 class MatmulSum(ModeSum):
     """Sums over blocks of rows of the products of a left factor, times each weight, and a right factor.
 
-    They are made on the device of the arena, in which sums of one thread share the room for the factors.
+    They are made on the device of the workspace, in which sums of one thread share the room for the factors.
     """
 
-    def __init__(self, orders: tuple[int, ...], weights: int, arena: Arena):
-        self.orders, self._device, self._split = orders, arena.device, split_for(orders, weights)
+    def __init__(self, orders: tuple[int, ...], weights: int, workspace: Workspace):
+        self.orders, self._device, self._split = orders, workspace.device, split_for(orders, weights)
         left, right = self._split.shape
         device = self._device
         self._rows = ACCELERATOR_ROWS if device.accelerated else self._split.block_rows(weights)
         name = f"{orders} {weights}"
-        self._factors: Factors = arena.made(
+        self._factors: Factors = workspace.made(
             f"factors {name}", lambda: Factors(self._split, self._rows, weights, device)
         )
-        self._product = arena.made(f"product {name}", lambda: device.empty((weights * left, right)))
+        self._product = workspace.made(f"product {name}", lambda: device.empty((weights * left, right)))
         self._sums = device.zeros((weights * left, right))
 
     def _add(self, angles: Array, weights: Array | None) -> None:
@@ -82,9 +82,9 @@ class MatmulSum(ModeSum):
 class NufftSum(ModeSum):
     """Sums by type 1; two real weights share one complex transform, each in a unit in which neither hides the other."""
 
-    def __init__(self, orders: tuple[int, ...], weights: int, eps: float, arena: Arena):
-        self.orders, self._device = orders, arena.device
-        self._plan = arena.made(f"plan {orders} {eps}", lambda: nufft.plan(orders, eps, arena.device))
+    def __init__(self, orders: tuple[int, ...], weights: int, eps: float, workspace: Workspace):
+        self.orders, self._device = orders, workspace.device
+        self._plan = workspace.made(f"plan {orders} {eps}", lambda: nufft.plan(orders, eps, workspace.device))
         shape = tuple(2 * order + 1 for order in orders)
         self._sums = self._device.zeros(((weights + 1) // 2, *shape), complex)
         self._count, self._steps, self._seen = weights, np.zeros(weights), np.zeros(weights, dtype=bool)
@@ -136,13 +136,13 @@ class NufftSum(ModeSum):
 
 
 def mode_sum(
-    orders: tuple[int, ...], method: str, eps: float = 1e-9, arena: Arena | None = None, *, weights: int = 1
+    orders: tuple[int, ...], method: str, eps: float = 1e-9, workspace: Workspace | None = None, *, weights: int = 1
 ) -> ModeSum:
     """An empty sum of the modes |j_a| <= orders[a] of so many weights: twice the orders of the functions.
 
-    "matmul" is exact to rounding; "nufft" has a relative precision of eps. Sums of one thread
-    that are given an `arena` share one plan of the transform, and its grid, or the room for the products' factors. On
-    an accelerator, the arena's device, "nufft" is by cufinufft, and where that is not installed by matrix products.
+    "matmul" is exact to rounding; "nufft" has a relative precision of eps. Sums with the same `workspace`, of one
+    thread, share one plan of the transform and its grid, or the buffers of the factors. On an accelerator, the device
+    of the workspace, "nufft" is by cufinufft, or by matrix products if that is not installed.
 
     Raises ImportError where finufft is not installed.
 
@@ -154,10 +154,10 @@ def mode_sum(
     >>> [f"{mode:.1f}" for mode in sums.result()[0]]
     ['1.0+1.0j', '2.0+0.0j', '1.0-1.0j']
     """
-    arena = arena or Arena()
-    if method == "matmul" or (arena.device.accelerated and not nufft.available_there()):
-        return MatmulSum(orders, weights, arena)
-    return NufftSum(orders, weights, eps, arena)
+    workspace = workspace or Workspace()
+    if method == "matmul" or (workspace.device.accelerated and not nufft.available_there()):
+        return MatmulSum(orders, weights, workspace)
+    return NufftSum(orders, weights, eps, workspace)
 
 
 def best_method(orders: tuple[int, ...], weights: int, nufft_available: bool) -> str:

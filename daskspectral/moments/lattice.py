@@ -69,11 +69,11 @@ def expanded(lattice: FourierLattice, operator: Operator, arrays: Arrays) -> dic
         return dict(arrays)
     modes = {w: arrays[MODES + w.name] for w in weights_of(operator, lattice.dimension)}
     forms = {
-        name: form_matrix(lattice, terms_of(form.expression, lattice.dimension), modes)
+        name: form_matrix(lattice.frequencies, terms_of(form.expression, lattice.dimension), modes)
         for name, form in operator.forms.items()
     }
     vectors = {
-        name: functional_vector(lattice, pairing_terms_of(functional.expression, lattice.dimension), modes)
+        name: functional_vector(lattice.frequencies, pairing_terms_of(functional.expression, lattice.dimension), modes)
         for name, functional in operator.functionals.items()
     }
     others = {name: values for name, values in arrays.items() if not name.startswith(MODES)}
@@ -107,7 +107,7 @@ class Weighed:
             return self.mean("form") * (-1 if self.operator.descending else 1)
         if "energy" in forms:
             return self.mean("energy")
-        w = self.basis.inner.frequencies * self.scale[:, None]
+        w = self.basis.inner.frequencies.vectors * self.scale[:, None]
         return np.asarray(w @ w.T)  # no form tells which functions matter: smooth ones, for rows that fill the box
 
     def roughness(self, energy: Array) -> float:
@@ -154,7 +154,7 @@ class Weighed:
         inner, total = self._pencil
         lattice, null = self.basis.inner, len(span) - len(inner)
         below = lattice.truncated([max(1, int(share * order)) for order in lattice.orders])
-        places = lattice.places(below)[null:]
+        places = lattice.frequencies.places(below.frequencies)[null:]
         among = np.ix_(places - null, places - null)
         inner, factor = inner[among], scipy.linalg.cho_factor(total[among], overwrite_a=True, check_finite=False)
         block = span[places, null : null + ritz_size(count)]
@@ -172,7 +172,7 @@ class Weighed:
 
     def _last_value(self, a: Array, b: Array, count: int) -> float:
         """About the last value that is wanted, from the functions of lowest frequency."""
-        order = np.argsort(np.sum(self.basis.inner.frequencies**2, axis=1), kind="stable")[:LOWEST]
+        order = np.argsort(self.basis.inner.frequencies.squares, kind="stable")[:LOWEST]
         few, form = a[np.ix_(order, order)], b[np.ix_(order, order)]
         white = inverse_root(few, max(1e-10, CERTAIN * self.precision))
         values = scipy.linalg.eigvalsh(white.T @ form @ white)
@@ -236,7 +236,7 @@ def among_all(values: NDArray[Any], moments: Moments, lattice: FourierLattice) -
     """Values (p', ...) of a lattice's functions as those of all functions that were measured, 0 of the others."""
     measured = lattice_of(moments)
     whole = np.zeros((measured.size, *values.shape[1:]), values.dtype)
-    whole[measured.places(lattice)] = values
+    whole[measured.frequencies.places(lattice.frequencies)] = values
     return whole
 
 

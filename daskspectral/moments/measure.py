@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Arena, Basis, Block, Evaluation, FourierLattice
+from daskspectral.basis import Basis, Block, Evaluation, FourierLattice
 from daskspectral.basis.base import VALUE, evaluated
 from daskspectral.basis.evaluation import pair_with_field
 from daskspectral.devices import device_of, least_rows
@@ -22,6 +22,7 @@ from daskspectral.forms import Atom, AtomProduct, Form, Functional, Pairing
 from daskspectral.modes.matrices import ModeWeight, pairing_terms_of, terms_of
 from daskspectral.modes.sums import ModeSum, mode_sum, rows_at_once
 from daskspectral.operators import Operator
+from daskspectral.workspace import Workspace
 
 Array = NDArray[np.floating[Any]]
 Sides = tuple[str, str]
@@ -53,15 +54,15 @@ class Measuring(ABC):
     def block_rows(self) -> int:
         """Rows of a block."""
 
-    def arena(self) -> Arena:
+    def workspace(self) -> Workspace:
         """Buffers on the device. Raises ImportError or RuntimeError where there is none."""
-        return Arena(device_of(self.device))
+        return Workspace(device_of(self.device))
 
-    def blocks(self, batch: Mapping[str, Array], arena: Arena) -> Iterator[Block]:
+    def blocks(self, batch: Mapping[str, Array], workspace: Workspace) -> Iterator[Block]:
         """A batch cut into blocks, with the fields that the operator derives; an empty batch is one block."""
         for start in range(0, max(1, len(batch["x"])), self.block_rows):
             rows = slice(start, start + self.block_rows)
-            yield block_of({k: v[rows] for k, v in batch.items()}, self.operator, self.dtype, arena)
+            yield block_of({k: v[rows] for k, v in batch.items()}, self.operator, self.dtype, workspace)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,10 +91,10 @@ class Measure(Measuring):
 
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Array]:
         """The sums over the rows of these batches."""
-        arena = self.arena()
-        measurement = Measurement(self, arena)
+        workspace = self.workspace()
+        measurement = Measurement(self, workspace)
         for batch in batches:
-            for block in self.blocks(batch, arena):
+            for block in self.blocks(batch, workspace):
                 measurement.add(block)
         return measurement.result()
 
@@ -106,9 +107,9 @@ class Measure(Measuring):
     def block_rows(self) -> int:
         return self.rows or max(least_rows(self.device), DENSE_ROWS)
 
-    def started(self, arena: Arena) -> Measurement:
+    def started(self, workspace: Workspace) -> Measurement:
         """The sums of one group of rows, none added yet."""
-        return Measurement(self, arena)
+        return Measurement(self, workspace)
 
 
 class Measurement:
@@ -118,8 +119,8 @@ class Measurement:
     is the left one, a single contraction serves all forms.
     """
 
-    def __init__(self, measure: Measure, arena: Arena):
-        self._arena = arena
+    def __init__(self, measure: Measure, workspace: Workspace):
+        self._workspace = workspace
         self._bases = {"left": self._there(measure.left)}
         if measure.right is not measure.left:
             self._bases["right"] = self._there(measure.right)
@@ -145,13 +146,13 @@ class Measurement:
         self._narrow = dtype != np.float64
         self._exponent: int | None = None
         self._contractions = {
-            (a, b): self._bases[a].contraction(self._bases[b], tuple(wanted), dtype, arena)
+            (a, b): self._bases[a].contraction(self._bases[b], tuple(wanted), dtype, workspace)
             for (a, b), wanted in products.items()
         }
 
     def _there(self, basis: Basis) -> Basis:
         """The basis with its arrays on the device, moved once for all groups of rows."""
-        there: Basis = self._arena.made(f"basis {id(basis)}", lambda: self._arena.device.moved(basis))
+        there: Basis = self._workspace.made(f"basis {id(basis)}", lambda: self._workspace.device.moved(basis))
         return there
 
     def _sides(self, name: str) -> Sides:
@@ -163,8 +164,8 @@ class Measurement:
         """Add one block of rows."""
         # OpenBLAS sets the flag of invalid values for finite products too; the sums are checked when they are solved
         with np.errstate(invalid="ignore"), numbered(block.fields):
-            self._add(self._in_range(block).on(self._arena))
-        self._arena.launched()
+            self._add(self._in_range(block).on(self._workspace))
+        self._workspace.launched()
 
     def _add(self, block: Block) -> None:
         at = {
@@ -197,7 +198,7 @@ class Measurement:
         sums = {name: _combine(f.expression.terms, matrices[sides]) for name, (sides, f) in self._forms.items()}
         if self._vectors:
             for name, (side, functional) in self._functionals.items():
-                vectors = {p: self._arena.device.get(v) for (s, p), v in self._vectors.items() if s == side}
+                vectors = {p: self._workspace.device.get(v) for (s, p), v in self._vectors.items() if s == side}
                 sums[name] = _combine(functional.expression.terms, vectors)
         return sums
 
@@ -208,7 +209,7 @@ def numbered(fields: Mapping[str, Array]) -> AbstractContextManager[None]:
     return nullcontext() if numbers is None else renumbered(numbers.__getitem__)
 
 
-def block_of(fields: Mapping[str, Array], operator: Operator | None, dtype: str, arena: Arena) -> Block:
+def block_of(fields: Mapping[str, Array], operator: Operator | None, dtype: str, workspace: Workspace) -> Block:
     """A block of rows with the roots of their weights, times the factors that the operator gives these.
 
     It has the fields that the operator derives, too.
@@ -221,7 +222,7 @@ def block_of(fields: Mapping[str, Array], operator: Operator | None, dtype: str,
             factors = operator.factors(found)
         if factors is not None:
             scale = np.sqrt(factors) if scale is None else np.sqrt(factors) * scale
-    return Block(found, np.dtype(dtype), arena, scale)
+    return Block(found, np.dtype(dtype), workspace, scale)
 
 
 def evaluate(basis: Basis, block: Block, atoms: list[Atom], shifts: Mapping[str, int]) -> dict[str, Evaluation]:
@@ -328,16 +329,16 @@ class ModeMeasure(Measuring):
     def block_rows(self) -> int:
         return max(least_rows(self.device), rows_at_once(str(self.left.method), self.left.orders))
 
-    def started(self, arena: Arena) -> ModeMeasurement:
+    def started(self, workspace: Workspace) -> ModeMeasurement:
         """The sums of one group of rows, none added yet."""
-        return ModeMeasurement(self, arena)
+        return ModeMeasurement(self, workspace)
 
 
 class ModeMeasurement:
     """The modes of one `ModeMeasure` in progress."""
 
-    def __init__(self, measure: ModeMeasure, arena: Arena):
-        self._measure, self._arena = measure, arena
+    def __init__(self, measure: ModeMeasure, workspace: Workspace):
+        self._measure, self._workspace = measure, workspace
         self._sum: ModeSum | None = None
         self._columns: list[tuple[str, tuple[int, ...], int]] = []
 
@@ -347,9 +348,9 @@ class ModeMeasurement:
             lattice, weights = self._measure.left, self._weights(block)
             if self._sum is None:
                 orders, count = self._measure.orders, 1 if weights is None else len(weights)
-                self._sum = mode_sum(orders, str(lattice.method), lattice.eps, self._arena, weights=count)
+                self._sum = mode_sum(orders, str(lattice.method), lattice.eps, self._workspace, weights=count)
             self._sum.add(lattice.angles(np.asarray(block.x, dtype=float)), weights)
-        self._arena.launched()
+        self._workspace.launched()
 
     def _weights(self, block: Block) -> NDArray[Any] | None:
         """The weights (W, c) of all modes, times the sample weights; None for 1 alone."""

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Arena
 from daskspectral.moments.counting import ORDER, Runs, RunSums
 from daskspectral.moments.folds import ALL, COUNT, FOLD, WEIGHT, Groups, mixed, name_in
 from daskspectral.moments.measure import NUMBER, UNFOLDED, Measure, ModeMeasure, numbered
@@ -17,6 +16,7 @@ from daskspectral.moments.pairwise import SQUARES, SUMS, zero_filled
 from daskspectral.moments.sample import SAMPLE, Sample
 from daskspectral.operators import Operator
 from daskspectral.operators.base import TESTED
+from daskspectral.workspace import Workspace
 
 Array = NDArray[Any]
 Rows = Mapping[str, Array]
@@ -47,14 +47,14 @@ class SumTask:
 
     def __call__(self, batches: Iterable[Rows], state: Any = None) -> dict[str, Any]:
         """The sums over the rows of these batches. Raises PointError for a point that the operator does not accept."""
-        arena = self.measure.arena()
-        with arena.device.guarded():
-            return self._sums(batches, arena)
+        workspace = self.measure.workspace()
+        with workspace.device.guarded():
+            return self._sums(batches, workspace)
 
-    def _sums(self, batches: Iterable[Rows], arena: Arena) -> dict[str, Any]:
+    def _sums(self, batches: Iterable[Rows], workspace: Workspace) -> dict[str, Any]:
         groups = self.groups
         order = None if self.runs is None else RunSums(self.runs)
-        parts: dict[int, _GroupSums] = {} if groups is not None else {0: _GroupSums(self, arena)}
+        parts: dict[int, _GroupSums] = {} if groups is not None else {0: _GroupSums(self, workspace)}
         weight, count = np.zeros((2, groups.number if groups else 1))
         sample: Sample | None = None
         for batch in batches:
@@ -72,7 +72,7 @@ class SumTask:
             fields = self.operator.prepared(batch, self.scale, self.columns)
             for group, rows in ((0, fields),) if groups is None else groups.split(fields):
                 if group not in parts:
-                    parts[group] = _GroupSums(self, arena)
+                    parts[group] = _GroupSums(self, workspace)
                 count[group] += len(rows["x"])
                 weight[group] += rows["weight"].sum() if "weight" in rows else len(rows["x"])
                 parts[group].add({k: v for k, v in rows.items() if k != FOLD}, whole=len(rows["x"]) == len(batch["x"]))
@@ -91,9 +91,9 @@ class SumTask:
 class _GroupSums:
     """The sums of one group. Rows wait until they fill blocks: short blocks cost more for each row."""
 
-    def __init__(self, task: SumTask, arena: Arena):
-        self._task, self._arena = task, arena
-        self._measurement = task.measure.started(arena)
+    def __init__(self, task: SumTask, workspace: Workspace):
+        self._task, self._workspace = task, workspace
+        self._measurement = task.measure.started(workspace)
         self._statistics: dict[str, Array] = {}
         self._waiting: list[Rows] = []
         self._count = 0  # of rows that wait
@@ -128,7 +128,7 @@ class _GroupSums:
             more = more | _columns(rows)
         before = self._statistics
         self._statistics = {k: before[k] + v if k in before else v for k, v in more.items()}
-        for block in self._task.measure.blocks(rows, self._arena):
+        for block in self._task.measure.blocks(rows, self._workspace):
             self._measurement.add(block)
 
 

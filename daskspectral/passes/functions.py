@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import (
-    Arena,
     Basis,
     Block,
     ConstantBasis,
@@ -42,6 +41,7 @@ from daskspectral.passes.support import (
     nearest_points,
     peak,
 )
+from daskspectral.workspace import Workspace
 
 Array = NDArray[Any]
 EVERYWHERE = Support()
@@ -345,5 +345,5 @@ def _features(basis: Basis, points: Array, device: Device = HOST) -> Array:
 
 def _at(basis: Basis, points: Array, device: Device, atoms: list[Atom]) -> Evaluation:
     """The functions at points, on the device."""
-    arena = Arena(device)
-    return evaluated(basis, Block({"x": points}, np.dtype(float), arena).on(arena), atoms)
+    workspace = Workspace(device)
+    return evaluated(basis, Block({"x": points}, np.dtype(float), workspace).on(workspace), atoms)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from daskspectral.basis import Arena, Basis, Block, Concatenated, ConstantBasis, LandmarkBasis
+from daskspectral.basis import Basis, Block, Concatenated, ConstantBasis, LandmarkBasis
 from daskspectral.basis.base import VALUE
 from daskspectral.forms import Atom, Field, dirichlet, form, gram, inner, partial
 from daskspectral.kernels import Kernel
@@ -30,6 +30,7 @@ from daskspectral.testing.compare import (
     spread,
 )
 from daskspectral.validation import check_type
+from daskspectral.workspace import Workspace
 
 SINGLE = 1e-3  # relative, of values in float32
 
@@ -77,7 +78,7 @@ def check_basis(basis: Basis, x: ArrayLike | None = None, *, random_state: int =
 
 def feature(basis: Basis, fields: Mapping[str, Array], atom: Atom, scale: Array | None = None) -> Array:
     """One atom of all functions at all points, a copy (p, c)."""
-    block = Block(fields, np.dtype(float), Arena(), scale).view(atom.view)
+    block = Block(fields, np.dtype(float), Workspace(), scale).view(atom.view)
     return np.array(basis.at(block, [atom]).feature(atom))
 
 
@@ -111,7 +112,7 @@ def _check_features(basis: Basis, x: Array, rng: np.random.Generator) -> None:
 
     def second(matrix: Array | None) -> Array:
         atom = Atom("second", direction=None if matrix is None else Field("matrix"))
-        block = Block(fields if matrix is None else fields | {"matrix": matrix}, np.dtype(float), Arena())
+        block = Block(fields if matrix is None else fields | {"matrix": matrix}, np.dtype(float), Workspace())
         return basis.at(block, [atom]).second(atom, block)
 
     check_contracted(

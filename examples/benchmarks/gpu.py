@@ -26,10 +26,10 @@ from chunk_kernel import cases, points, useful_flops
 from common import Rows, alternate, folder_option, measure, normal_zarr, options, ratio, report
 
 import daskspectral as dsp
-from daskspectral.basis.evaluation import Arena
 from daskspectral.devices import Device, device_of
 from daskspectral.modes import nufft
 from daskspectral.modes.sums import mode_sum, rows_at_once
+from daskspectral.workspace import Workspace
 
 WORK = 4e13  # useful flops of one measurement: a second at 40 Tflop/s, as a task of a long run has
 LATTICES = ((2, 15), (3, 5))  # d, m
@@ -82,7 +82,7 @@ def lattices(device: Device, quick: bool, repeats: int) -> Rows:
 
     def summed(angles: np.ndarray, m: int, method: str, where: Device) -> np.ndarray:
         orders = (m,) * angles.shape[1]
-        found = mode_sum(tuple(2 * order for order in orders), method, arena=Arena(where))
+        found = mode_sum(tuple(2 * order for order in orders), method, workspace=Workspace(where))
         step = len(angles) if method == "matmul" else rows_at_once(method, orders)
         for start in range(0, len(angles), step):
             found.add(angles[start : start + step])

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskspectral.basis import Arena, Block, FourierLattice
+from daskspectral.basis import Block, FourierLattice
 from daskspectral.basis.lattice import prior_weights
 from daskspectral.forms import Atom, Field
 from daskspectral.kernels import Exponential, Gaussian, Matern, Radial
+from daskspectral.workspace import Workspace
 from tests.common import named
 from tests.modes.common import waves
 
@@ -31,7 +32,7 @@ def points(lattice: FourierLattice, n: int = 7) -> Any:
 def test_functions_and_derivatives_are_waves(lattice: FourierLattice) -> None:
     x, d = points(lattice), lattice.dimension
     u = np.random.default_rng(0).standard_normal(x.shape)
-    block = Block({"x": x, "u": u}, np.dtype(float), Arena())
+    block = Block({"x": x, "u": u}, np.dtype(float), Workspace())
     np.testing.assert_allclose(lattice.values(x), waves(lattice, x, (0,) * d), atol=1e-11)
     found = lattice.at(block, []).feature(Atom("along", direction=Field("u")))
     wanted = sum(u[:, a] * waves(lattice, x, tuple(e)) for a, e in enumerate(np.eye(d, dtype=int).tolist()))
@@ -71,7 +72,9 @@ def test_a_truncated_lattice_has_some_of_the_functions() -> None:
     lattice = FourierLattice((4, 2), box=[(0, 1), (0, 2)])
     lower, x = lattice.truncated([2, 3]), points(lattice)
     assert lower.period.tolist() == lattice.period.tolist()
-    np.testing.assert_allclose(lattice.values(x)[lattice.places(lower)], lower.values(x), atol=1e-12)
+    np.testing.assert_allclose(
+        lattice.values(x)[lattice.frequencies.places(lower.frequencies)], lower.values(x), atol=1e-12
+    )
 
 
 # priors: sum_k S_k^2 phi_k(x) phi_k(y) is the kernel over its value at 0, on a period that it does not feel
@@ -114,5 +117,5 @@ def test_weights_do_not_depend_on_the_unit(kernel: Any, scale: float, unit: floa
     assert weights.sum() == pytest.approx(1)
     assert (weights > 0).all()
     np.testing.assert_allclose(prior_weights(kernel(scale * unit), other), weights, rtol=1e-9, atol=1e-15)
-    h = len(lattice.half)
+    h = len(lattice.frequencies.half)
     np.testing.assert_array_equal(weights[1 : h + 1], weights[h + 1 :])

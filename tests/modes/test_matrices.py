@@ -109,7 +109,7 @@ def test_any_pair_of_derivatives(data: Any) -> None:
     operator = operators.DifferentialOperator({(left, right): "v"}, solver="singular")
     (term,) = terms_of(operator.form.expression, d)
     modes = direct(tuple(2 * m for m in lattice.orders), lattice.angles(x), v[None])[0]
-    found = form_matrix(lattice, [term], {term.weight: modes})
+    found = form_matrix(lattice.frequencies, [term], {term.weight: modes})
     wanted = (waves(lattice, x, left) * v) @ waves(lattice, x, right).T
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-11 * max(1e-3, np.abs(wanted).max()))
 
@@ -118,7 +118,7 @@ def test_lower_frequencies_need_the_middle_modes() -> None:
     lattice, operator, batch = lattice_of(2), OPERATORS["own, skew"][0], batch_of(2)
     modes = modes_of(operator, lattice, batch)
     lower = lattice.truncated((1, 2))
-    places = lattice.places(lower)
+    places = lattice.frequencies.places(lower.frequencies)
     whole, part = expanded(lattice, operator, modes), expanded(lower, operator, modes)
     np.testing.assert_array_equal(part["form"], whole["form"][np.ix_(places, places)])
     np.testing.assert_array_equal(part["first"], whole["first"][places])

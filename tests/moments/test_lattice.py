@@ -84,7 +84,7 @@ def test_lower_frequencies() -> None:
     """Their solution is that of a smaller lattice; the approximation follows from the differences."""
     moments, lower = moments_of(LATTICE, ROWS, FOLD), LATTICE.truncated((2, 3))
     found, small = solved(moments, orders=(2, 3)), solved(moments_of(lower, ROWS, FOLD))
-    places = LATTICE.places(lower)
+    places = LATTICE.frequencies.places(lower.frequencies)
     for name in ("eigenvalues_", "held_out_", "approximation_"):
         np.testing.assert_allclose(found[name], small[name], rtol=1e-7, atol=1e-10)
     for name in ("coefficients_", "support_"):

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 import daskspectral as dsp
 from daskspectral import operators as op
 from daskspectral.basis import NeuralBasis
-from daskspectral.basis.evaluation import Arena
 from daskspectral.moments.measure import Measure, block_of
 from daskspectral.neural import Loss
 from daskspectral.operators import Operator
+from daskspectral.workspace import Workspace
 
 jax = pytest.importorskip("jax", reason="networks are trained by JAX: extra `neural`")
 Array = NDArray[Any]
@@ -52,7 +52,7 @@ def fields_of(operator: Operator) -> dict[str, Array]:
     }
     fields = {name: v for name, v in found.items() if name in operator.data_fields}
     fields |= {view: rng.normal(size=(ROWS, D)) for view in ("x", *operator.views)}
-    return dict(block_of(fields, operator, "float64", Arena()).fields)
+    return dict(block_of(fields, operator, "float64", Workspace()).fields)
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,6 @@ from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
-from daskspectral.basis.evaluation import Arena
 from daskspectral.engine import plan as planning
 from daskspectral.errors import TrustWarning
 from daskspectral.kernels import Exponential, Gaussian, Polynomial
@@ -30,6 +29,7 @@ from daskspectral.moments.folds import hashed
 from daskspectral.moments.measure import UNFOLDED
 from daskspectral.passes.folds import FoldRequest
 from daskspectral.spectral import choice as sides
+from daskspectral.workspace import Workspace
 from tests.common import Scheduling, assert_same_arrays, doubtful
 from tests.moments.common import folds_of
 
@@ -263,8 +263,8 @@ def test_a_pass_leaves_no_buffers_behind() -> None:
     gc.collect()
     gc.disable()
     try:
-        before = sum(isinstance(one, Arena) for one in gc.get_objects())
+        before = sum(isinstance(one, Workspace) for one in gc.get_objects())
         make().fit(X).transform(X)
-        assert sum(isinstance(one, Arena) for one in gc.get_objects()) == before
+        assert sum(isinstance(one, Workspace) for one in gc.get_objects()) == before
     finally:
         gc.enable()

@@ -9,7 +9,7 @@ import pytest
 from daskspectral import testing
 from daskspectral.basis import FourierBasis, LandmarkBasis, Landmarks, MonomialBasis
 from daskspectral.basis.base import PairContraction
-from daskspectral.basis.evaluation import Arena, Block
+from daskspectral.basis.evaluation import Block
 from daskspectral.forms import (
     Form,
     along,
@@ -30,6 +30,7 @@ from daskspectral.manifolds import Sphere
 from daskspectral.operators import Schroedinger
 from daskspectral.regression import HermiteRegressor
 from daskspectral.solve import Symmetric
+from daskspectral.workspace import Workspace
 
 
 @form
@@ -61,7 +62,7 @@ def test_forms_of_functions_of_different_variables() -> None:
 # mistakes: a method, and what it is replaced by
 
 KERNEL, BASIS = Gaussian(0.8), MonomialBasis(2, 2)
-EVALUATION = type(BASIS.at(Block({"x": np.zeros((1, 2))}, np.dtype(float), Arena()), []))
+EVALUATION = type(BASIS.at(Block({"x": np.zeros((1, 2))}, np.dtype(float), Workspace()), []))
 X = np.random.default_rng(0).standard_normal((60, 2))
 REGRESSOR = HermiteRegressor(Landmarks(Gaussian(1.0), points=X[:6]), alpha=1e-3)
 

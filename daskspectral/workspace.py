@@ -1,0 +1,68 @@
+"""Buffers of one task, on the device that it works on."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.devices import HOST, Device
+
+Array = NDArray[np.floating[Any]]
+IN_FLIGHT = 2  # blocks that were sent to an accelerator and are not done
+
+
+class Workspace:
+    """Buffers by name, allocated once at their largest size and handed out as contiguous views.
+
+    Examples
+    --------
+    >>> workspace = Workspace()
+    >>> workspace.get("s", (2, 3), float).base is workspace.get("s", (3, 2), float).base
+    True
+    """
+
+    def __init__(self, device: Device = HOST) -> None:
+        self.device = device
+        self._host = Workspace() if device.accelerated else None
+        self._buffers: dict[str, Array] = {}
+        self._made: dict[str, Any] = {}
+        self._marks: deque[Any] = deque()
+
+    @property
+    def host(self) -> Workspace:
+        """The workspace of the same rows on the host: itself, except for an accelerator."""
+        return self if self._host is None else self._host  # no attribute: a cycle would keep the buffers
+
+    def made(self, name: str, make: Callable[[], Any]) -> Any:
+        """Return what `make` returned at the first call with this name, such as the plan of a transform."""
+        if name not in self._made:
+            self._made[name] = make()
+        return self._made[name]
+
+    def get(self, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
+        """Return an uninitialized array of this shape, valid until the next call with this name."""
+        size = math.prod(shape)
+        buffer = self._buffers.get(name)
+        if buffer is None or buffer.size < size or buffer.dtype != dtype:
+            buffer = self._buffers[name] = self.device.empty(size, dtype)
+        return buffer[:size].reshape(shape)
+
+    def zeros(self, shape: tuple[int, ...]) -> Array:
+        """Return a new array of zeros in float64, for sums."""
+        found: Array = self.device.zeros(shape)
+        return found
+
+    def launched(self) -> None:
+        """Wait until at most two of the blocks sent to the accelerator, which works asynchronously, are not done.
+
+        Blocks that wait there keep their rows in pinned memory of the host.
+        """
+        if self.device.accelerated:
+            self._marks.append(self.device.mark())
+            if len(self._marks) > IN_FLIGHT:
+                self._marks.popleft().synchronize()
