@@ -41,7 +41,8 @@ By default a fit uses k(., y_i) at landmarks that it draws. Its argument `basis`
     array([0., 1., 1.])
 """
 
-from daskspectral.basis.base import Basis, Contraction, GivenFunctions
+from daskspectral.basis.accumulators import Accumulator, Contraction
+from daskspectral.basis.base import Basis, GivenFunctions
 from daskspectral.basis.callable import CallableBasis, SoftCells
 from daskspectral.basis.concatenated import Concatenated, ConstantBasis
 from daskspectral.basis.edges import BallEdge, BoxEdge, Edge
@@ -56,6 +57,7 @@ from daskspectral.basis.network import NeuralBasis
 from daskspectral.basis.vanishing import Vanishing
 
 __all__ = [
+    "Accumulator",
     "BallEdge",
     "Basis",
     "Block",

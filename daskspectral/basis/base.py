@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.basis.accumulators import (
+    Accumulator,
+    BlockContraction,
+    Contraction,
+    GradientSum,
+    MatrixSums,
+    PairContraction,
+    Shifts,
+)
+from daskspectral.basis.box import Box
 from daskspectral.basis.edges import Edge
-from daskspectral.basis.evaluation import Block, Evaluation, Mapped, scalar_feature, scalar_pairs
+from daskspectral.basis.evaluation import VALUE, Block, Evaluation
+from daskspectral.devices import HOST, Device
 from daskspectral.errors import SmoothnessError
-from daskspectral.forms import Atom, AtomProduct
+from daskspectral.forms import Atom, AtomProduct, Forms, Functionals
+from daskspectral.modes.sums import SumCost
 from daskspectral.registry import Registered
 from daskspectral.workspace import Workspace
 
@@ -22,7 +34,7 @@ if TYPE_CHECKING:
     from daskspectral.basis.network import NeuralBasis
 
 Array = NDArray[np.floating[Any]]
-VALUE = Atom("value")
+DENSE_ROWS = 2048  # enough for adding products of p x p to cost little; panels are cut for the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,16 +54,6 @@ class Translation:
     def is_same(self) -> bool:
         """Whether the functions move with the points."""
         return not self.rest.any() and np.array_equal(self.turn, np.eye(len(self.rest)))
-
-
-class GradientSum(Protocol):
-    """A basis's own short cut for sum_k <grad phi_i, grad phi_j>(x_k)."""
-
-    def add(self, evaluation: Any) -> None:
-        """Add one block."""
-
-    def result(self, gram: Array) -> Array:
-        """The matrix (p, p), given the sum of phi phi^T over the same blocks, where the blocks were."""
 
 
 class GivenFunctions:
@@ -204,8 +206,12 @@ class Basis(Registered, GivenFunctions, ABC):
         """A short cut for the Dirichlet form, or None for the generic sum over coordinates."""
         return None
 
-    def span_gradient(self, coefficients: Array) -> Callable[[Array], Array] | None:
-        """A short cut for the gradients (c, m, d) of m functions with coefficients (p, m); None for partial ones."""
+    def evaluator(self, coefficients: Array, device: Device = HOST) -> Callable[[Array], Array] | None:
+        """Return a short cut x (c, d) -> (c, k) to k functions with coefficients (p, k); None if there is none."""
+        return None
+
+    def span_gradient(self, coefficients: Array, device: Device = HOST) -> Callable[[Array], Array] | None:
+        """Return a short cut x (c, d) -> (c, k, d) to their gradients; None if there is none."""
         return None
 
     def condensed(self, coefficients: Array) -> tuple[Basis, Array]:
@@ -216,11 +222,56 @@ class Basis(Registered, GivenFunctions, ABC):
         self, right: Basis, products: Sequence[AtomProduct], dtype: Any, workspace: Workspace
     ) -> Contraction:
         """An accumulator of these products between this basis (left) and another (right)."""
-        if self.parts == (self,) and right.parts == (right,):
-            return PairContraction(self, right, products, dtype, workspace)
-        from daskspectral.basis.concatenated import BlockContraction
+        single = self.parts == (self,) and right.parts == (right,)
+        return (PairContraction if single else BlockContraction)(self, right, products, dtype, workspace)
 
-        return BlockContraction(self, right, products, dtype, workspace)
+    def accumulator(
+        self, right: Basis, forms: Forms, functionals: Functionals, *, dtype: Any, workspace: Workspace, shifts: Shifts
+    ) -> Accumulator:
+        """Return an accumulator of forms between this basis (left) and another (right), and of functionals.
+
+        The form named `gram` is summed between left and left functions, `right_gram` between right and right, every
+        other form between left and right; the functional `right_first` of right functions, every other one of left
+        functions. `shifts` are by how many rows the points of a view come later than those of x.
+        """
+        return MatrixSums(self, right, forms, functionals, dtype, workspace, shifts)
+
+    def matrices(self, forms: Forms, functionals: Functionals, sums: Mapping[str, Array]) -> dict[str, Array]:
+        """Return the sums of forms and functionals, and all others, from what an accumulator returns."""
+        return dict(sums)
+
+    @property
+    def precision(self) -> float:
+        """The relative precision of its sums, if it is worse than rounding; 0 otherwise."""
+        return 0.0
+
+    @property
+    def cheap_sums(self) -> bool:
+        """Whether its sums cost less than other sums over all rows, which are then left out or taken of some rows."""
+        return False
+
+    def sum_cost(self, forms: Forms, functionals: Functionals, device: str) -> SumCost | None:
+        """Return the cost of its sums, for the plan of a pass; None for sums of matrices of the forms."""
+        return None
+
+    @property
+    def block_rows(self) -> int:
+        """The rows of a block that is summed or evaluated at once."""
+        return DENSE_ROWS
+
+    @property
+    def domain(self) -> Box | None:
+        """The box of points outside of which the functions say nothing of the data; None if there is no such box."""
+        return None
+
+    @property
+    def centre(self) -> Array:
+        """A point (d,) among those on which the functions differ."""
+        return np.zeros(self.dimension)
+
+    def difference(self, other: Basis) -> str:
+        """Return in words how two bases of one kind differ that could be equal; "" otherwise."""
+        return ""
 
     @property
     def parts(self) -> tuple[Basis, ...]:
@@ -251,97 +302,3 @@ class Basis(Registered, GivenFunctions, ABC):
 def unit_points(c: int, d: int) -> Array:
     """Points (c, d) of the unit cube."""
     return np.repeat(np.linspace(0.25, 0.75, c)[:, None], d, axis=1)
-
-
-def evaluated(basis: Basis, block: Block, atoms: Sequence[Atom]) -> Evaluation:
-    """The basis on a block: on its device, or on the host where its functions cannot be evaluated elsewhere."""
-    if block.host is None or basis.portable:
-        return basis.at(block, atoms)
-    return Mapped(basis.at(block.host, atoms), block.workspace.device.put)
-
-
-class Contraction(ABC):
-    """Sums of products over blocks: one matrix (p, q) for each product.
-
-    Examples
-    --------
-    >>> from daskspectral.basis import MonomialBasis
-    >>> basis, block = MonomialBasis(1, 1), Block({"x": np.array([[2.0], [3.0]])}, np.dtype(float), Workspace())
-    >>> squares, seen = AtomProduct(VALUE, VALUE), {"x": basis.at(block, [VALUE])}
-    >>> pair = basis.contraction(basis, [squares], float, block.workspace)
-    >>> pair.add(seen, seen, block)
-    >>> pair.result()[squares].tolist()
-    [[2.0, 5.0], [5.0, 13.0]]
-    """
-
-    @abstractmethod
-    def add(self, lefts: Mapping[str, Evaluation], rights: Mapping[str, Evaluation], block: Block) -> None:
-        """Add one block, seen through the two bases at each view."""
-
-    @abstractmethod
-    def result(self) -> dict[AtomProduct, Array]:
-        """The sums so far, in float64, on the host."""
-
-
-class PairContraction(Contraction):
-    """Products of features, one GEMM (or SYRK) each; gradients by the basis's short cut where it has one."""
-
-    def __init__(self, left: Basis, right: Basis, products: Sequence[AtomProduct], dtype: Any, workspace: Workspace):
-        shape = (left.size, right.size)
-        self.products = tuple(products)
-        live = [p for p in products if not (left.kills(p.left) or right.kills(p.right))]
-        self.device = workspace.device
-        here = not self.device.accelerated or left.portable  # a short cut reads what functions evaluated there keep
-        self.gradients: dict[AtomProduct, GradientSum] = {}
-        needed: list[AtomProduct] = []
-        for product in live:
-            can = here and left is right and _is_dirichlet(product)
-            shortcut = left.gradient_sum(dtype, workspace) if can else None
-            if shortcut is None:
-                needed.append(product)
-            else:
-                self.gradients[product] = shortcut
-                needed.append(_gram_of(product))
-        self.sums: dict[AtomProduct, Array] = {p: workspace.zeros(shape) for p in dict.fromkeys(needed)}
-        self.buffer = workspace.get("product", shape, dtype)
-        self.dimension = left.dimension
-        self.shape = shape
-
-    def add(self, lefts: Mapping[str, Evaluation], rights: Mapping[str, Evaluation], block: Block) -> None:
-        for product, total in self.sums.items():
-            for a, b in scalar_pairs(product, block, self.dimension):
-                left = scalar_feature(lefts, a, block)
-                if product.weight is None and a == b and all(lefts[v] is rights[v] for v in a.views):
-                    self.device.add_square(total, left, self.buffer)
-                    continue
-                right = scalar_feature(rights, b, block)
-                if product.weight is not None:
-                    weight = block.field(product.weight).astype(left.dtype, copy=False)
-                    left, right = (left * weight, right) if block.host is not None else _weighted(left, right, weight)
-                np.matmul(left, right.T, out=self.buffer)
-                np.add(total, self.buffer, out=total)
-        for product, shortcut in self.gradients.items():
-            shortcut.add(lefts[product.left.view])
-
-    def result(self) -> dict[AtomProduct, Array]:
-        results = dict(self.sums)
-        for product, shortcut in self.gradients.items():
-            results[product] = shortcut.result(self.sums[_gram_of(product)])
-        return {p: self.device.get(results[p]) if p in results else np.zeros(self.shape) for p in self.products}
-
-
-def _weighted(left: Array, right: Array, weight: Array) -> tuple[Array, Array]:
-    """Features (p, c) and (q, c) times the weights (c,) on the left; without rows of weight 0 if most are."""
-    kept = weight.nonzero()[0]
-    if 2 * len(kept) < len(weight):
-        left, right, weight = left[:, kept], right[:, kept], weight[kept]
-    return left * weight, right
-
-
-def _is_dirichlet(product: AtomProduct) -> bool:
-    return product.left.kind == "gradient" and product.left == product.right and product.weight is None
-
-
-def _gram_of(product: AtomProduct) -> AtomProduct:
-    value = replace(VALUE, view=product.left.view)
-    return AtomProduct(value, value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from daskspectral.basis.base import Array, Basis, Contraction, Translation, evaluated
+from daskspectral.basis.base import Array, Basis, Translation
 from daskspectral.basis.edges import Edge
-from daskspectral.basis.evaluation import Block, ConcatenatedEvaluation, Evaluation
+from daskspectral.basis.evaluation import Block, ConcatenatedEvaluation, Evaluation, evaluated
 from daskspectral.devices import filled
 from daskspectral.errors import ParameterError
-from daskspectral.forms import Atom, AtomProduct
+from daskspectral.forms import Atom
 from daskspectral.manifolds.product import slices_of
-from daskspectral.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -167,43 +166,3 @@ class Concatenated(Basis):
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         return ConcatenatedEvaluation(tuple(evaluated(b, block.part(str(i)), atoms) for i, b in enumerate(self.bases)))
-
-
-class BlockContraction(Contraction):
-    """A contraction for each pair of parts; where the whole is symmetric, the lower blocks mirror the upper."""
-
-    def __init__(self, left: Basis, right: Basis, products: Sequence[AtomProduct], dtype: Any, workspace: Workspace):
-        self.products = tuple(products)
-        self.rows, self.columns = left.parts, right.parts
-        symmetric = [p for p in products if left is right and p.left == p.right]
-        rest = [p for p in products if p not in symmetric]
-        self.pairs: dict[tuple[int, int], Contraction] = {}
-        for i, a in enumerate(self.rows):
-            for j, b in enumerate(self.columns):
-                wanted = [*rest, *symmetric] if i <= j else rest
-                if wanted:
-                    self.pairs[i, j] = a.contraction(b, wanted, dtype, workspace)
-
-    def add(self, lefts: Mapping[str, Evaluation], rights: Mapping[str, Evaluation], block: Block) -> None:
-        for (i, j), pair in self.pairs.items():
-            left = {v: _parts(e)[i] for v, e in lefts.items()}
-            right = {v: _parts(e)[j] for v, e in rights.items()}
-            pair.add(left, right, block)
-
-    def result(self) -> dict[AtomProduct, Array]:
-        found = {key: pair.result() for key, pair in self.pairs.items()}
-        results = {}
-        for product in self.products:
-            grid = [
-                [
-                    found[i, j][product] if product in found.get((i, j), {}) else found[j, i][product].T
-                    for j in range(len(self.columns))
-                ]
-                for i in range(len(self.rows))
-            ]
-            results[product] = np.block(grid)
-        return results
-
-
-def _parts(evaluation: Evaluation) -> tuple[Evaluation, ...]:
-    return evaluation.parts if isinstance(evaluation, ConcatenatedEvaluation) else (evaluation,)

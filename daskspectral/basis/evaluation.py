@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.devices import filled
-from daskspectral.errors import SmoothnessError
+from daskspectral.errors import SmoothnessError, renumbered
 from daskspectral.forms import Atom, AtomProduct, Field, Pairing
 from daskspectral.kernels.base import check_index, unit_index
 from daskspectral.workspace import Workspace
 
+if TYPE_CHECKING:
+    from daskspectral.basis.base import Basis
+
 Array = NDArray[np.floating[Any]]
+VALUE = Atom("value")
+
+NUMBER = "row number"
+"""The field of a batch that holds the numbers of its rows in the data; no form can read a field of this name."""
 
 
 @dataclass(frozen=True)
@@ -187,6 +195,19 @@ class ConcatenatedEvaluation(Evaluation):
 
     def mapped(self, mapping: Callable[[Array], Array]) -> Evaluation:
         return ConcatenatedEvaluation(tuple(part.mapped(mapping) for part in self.parts))
+
+
+def evaluated(basis: Basis, block: Block, atoms: Sequence[Atom]) -> Evaluation:
+    """Evaluate a basis on a block: on its device, or on the host if its functions cannot be evaluated elsewhere."""
+    if block.host is None or basis.portable:
+        return basis.at(block, atoms)
+    return Mapped(basis.at(block.host, atoms), block.workspace.device.put)
+
+
+def numbered(fields: Mapping[str, Array]) -> AbstractContextManager[None]:
+    """Name rows in a PointError raised inside by their numbers in the data, if the fields hold the numbers."""
+    numbers = fields.get(NUMBER)
+    return nullcontext() if numbers is None else renumbered(numbers.__getitem__)
 
 
 def scalar_feature(evaluations: Mapping[str, Evaluation], atom: Atom, block: Block) -> Array:

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from daskspectral.basis.base import Array, Basis, GradientSum, Translation
+from daskspectral.basis.accumulators import GradientSum
+from daskspectral.basis.base import Array, Basis, Translation
 from daskspectral.basis.evaluation import Block, Evaluation
 from daskspectral.devices import filled
 from daskspectral.forms import Atom

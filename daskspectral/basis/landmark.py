@@ -6,7 +6,7 @@ Both take a few products of matrices, and no tensor (p, c, d). `Landmarks` has n
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -15,9 +15,10 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from daskspectral.basis.base import Array, Basis, GivenFunctions, GradientSum, Translation
+from daskspectral.basis.accumulators import GradientSum
+from daskspectral.basis.base import Array, Basis, GivenFunctions, Translation
 from daskspectral.basis.evaluation import Block, Evaluation, kept
-from daskspectral.devices import filled, largest
+from daskspectral.devices import HOST, Device, filled, largest
 from daskspectral.forms import Atom
 from daskspectral.kernels import Gaussian, Kernel, Linear, Mahalanobis, Periodic, ProfileKernel
 from daskspectral.kernels.base import LEAST_SCALE, MultiIndex, of_distances, of_products, unit_index
@@ -338,8 +339,10 @@ class LandmarkBasis(Basis):
             return RadialGradientSum(self.kernel.inner, self.metric.centred, dtype, workspace)
         return None
 
-    def span_gradient(self, coefficients: Array) -> SpanGradient:
-        return SpanGradient(self, coefficients)
+    def span_gradient(self, coefficients: Array, device: Device = HOST) -> Callable[[Array], Array]:
+        device = device if self.portable else HOST
+        there = SpanGradient(device.moved(self), device.put(coefficients))
+        return lambda x: np.asarray(device.get(there(device.put(x))))
 
     def condensed(self, coefficients: Array) -> tuple[Basis, Array]:
         if type(self.kernel) is not Linear or np.iscomplexobj(coefficients):

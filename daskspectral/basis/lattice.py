@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -18,18 +18,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.basis.accumulators import Accumulator
 from daskspectral.basis.base import Array, Basis
+from daskspectral.basis.box import Box, Interval
 from daskspectral.basis.evaluation import Block, Evaluation, Mapped
 from daskspectral.basis.fourier import Waves
 from daskspectral.basis.landmark import OpenKernel
-from daskspectral.forms import Atom
+from daskspectral.basis.mode_sums import ModeSums
+from daskspectral.devices import HOST, Device
+from daskspectral.forms import Atom, Forms, Functionals
 from daskspectral.kernels import Gaussian, Kernel, Periodic, Scaled, Sum, of_distances
 from daskspectral.kernels.base import number
 from daskspectral.kernels.radial import HalfIntegerBessel
 from daskspectral.modes.frequencies import Frequencies
+from daskspectral.modes.functions import LatticeValues
+from daskspectral.modes.matrices import (
+    MODES,
+    form_matrix,
+    functional_vector,
+    pairing_terms_of,
+    terms_of,
+    weights_of,
+)
+from daskspectral.modes.sums import SumCost, mode_cost, rows_at_once
 from daskspectral.validation import POSITIVE, check_integer, check_number, check_option
+from daskspectral.workspace import Workspace
 
-Interval = tuple[float, float]
 ORDERS = {1: 200, 2: 15, 3: 5}  # m by default, by the number of variables
 FEWEST_ROWS = 4  # to a function, by default
 MOST_FUNCTIONS = 5041  # whose matrices fit a gigabyte, and are solved in some seconds
@@ -87,6 +101,7 @@ class FourierLattice(OpenKernel, Basis):
     order = math.inf
     description = "a lattice of Fourier functions"
     holds_constant = True
+    cheap_sums = True
 
     m: int | tuple[int, ...] | None = None
     box: tuple[Interval | None, ...] | None = None
@@ -220,16 +235,15 @@ class FourierLattice(OpenKernel, Basis):
             raise ValueError(f"{self!r} has no box before it is fitted to data")
         return [(p, side or (0.0, 0.0)) for p, side in self.ends]
 
-    @property
-    def sides(self) -> str:
-        """The box in words, rounded: its ends, or the period, by column."""
-        shown = [f"period {p:.6g}" if p else f"({a:.6g}, {b:.6g})" for p, (a, b) in self._sides]
-        return f"[{', '.join(shown)}]"
-
-    def difference(self, other: FourierLattice) -> str:
-        """In which fields two lattices differ, with both values, in words; "" where they are equal."""
+    def difference(self, other: Basis) -> str:
+        if not isinstance(other, FourierLattice):
+            return ""
         pairs = ((field.name, getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
         return "; ".join(f"{name}={one!r} and {name}={two!r}" for name, one, two in pairs if one != two)
+
+    @cached_property
+    def domain(self) -> Box:
+        return Box(tuple(None if p else side for p, side in self._sides), self.period, self.outside)
 
     @cached_property
     def frequencies(self) -> Frequencies:
@@ -243,31 +257,53 @@ class FourierLattice(OpenKernel, Basis):
         t *= (2 * np.pi / self.period)[:, None]
         return t.T
 
-    def inside(self, x: Array) -> NDArray[np.bool_] | None:
-        """Which points (c, d) lie in the box, (c,); None where all do."""
-        found: NDArray[np.bool_] | None = None
-        columns = np.ascontiguousarray(x.T)  # extremes of contiguous columns are ten times quicker
-        for column, (period, (lower, upper)) in zip(columns, self._sides, strict=True):
-            if period:
-                continue
-            if column.min(initial=upper) < lower or column.max(initial=lower) > upper:
-                good = (column >= lower) & (column <= upper)
-                found = good if found is None else found & good
-        return found
-
-    def nearest(self, x: Array) -> tuple[Array, NDArray[np.bool_] | None]:
-        """The points of the box nearest to points (c, d), and which coordinates are outside it (c, d), None for none.
-
-        Beyond the box functions go back to their values at its other end, which say nothing of the data.
-        """
-        if self.inside(x) is None:
-            return x, None
-        lower, upper = np.array([(-np.inf, np.inf) if period else side for period, side in self._sides]).T
-        return np.clip(x, lower, upper, dtype=x.dtype), (x < lower) | (x > upper)
-
     def truncated(self, orders: Sequence[int]) -> FourierLattice:
         """The lattice of the lower frequencies of this one."""
         return replace(self, m=tuple(min(a, b) for a, b in zip(orders, self.orders, strict=True)))
+
+    def accumulator(
+        self, right: Basis, forms: Forms, functionals: Functionals, *, workspace: Workspace, **options: Any
+    ) -> Accumulator:
+        if right is not self:
+            return super().accumulator(right, forms, functionals, workspace=workspace, **options)
+        return ModeSums(self, weights_of(forms, functionals, self.dimension), workspace)
+
+    def matrices(self, forms: Forms, functionals: Functionals, sums: Mapping[str, Any]) -> dict[str, Array]:
+        d, at = self.dimension, self.frequencies
+        modes = {w: sums[MODES + w.name] for w in weights_of(forms, functionals, d)}
+        found = {name: form_matrix(at, terms_of(form.expression, d), modes) for name, form in forms.items()}
+        for name, functional in functionals.items():
+            found[name] = functional_vector(at, pairing_terms_of(functional.expression, d), modes)
+        return found | {name: values for name, values in sums.items() if not name.startswith(MODES)}
+
+    def evaluator(self, coefficients: Array, device: Device = HOST) -> Callable[[Array], Array]:
+        rest = np.concatenate([np.zeros_like(coefficients[:1]), coefficients[1:]])  # beside a constant digits are lost
+        values = LatticeValues(self.orders, rest, device=device)
+        return lambda x: values(self.angles(self.domain.nearest(x)[0])) + coefficients[0]
+
+    def span_gradient(self, coefficients: Array, device: Device = HOST) -> Callable[[Array], Array]:
+        values = LatticeValues(self.orders, coefficients, device=device)
+
+        def gradient(x: Array) -> Array:
+            points, outside = self.domain.nearest(x)
+            found = np.asarray(values.gradient(self.angles(points)) * (2 * np.pi / self.period))
+            if outside is not None:
+                found[np.broadcast_to(outside[:, None], found.shape)] = 0.0
+            return found
+
+        return gradient
+
+    def sum_cost(self, forms: Forms, functionals: Functionals, device: str) -> SumCost:
+        weights = weights_of(forms, functionals, self.dimension)
+        return mode_cost(self.orders, self.method or "nufft", len(weights), device)
+
+    @property
+    def precision(self) -> float:
+        return self.eps if self.method == "nufft" else 0.0
+
+    @property
+    def block_rows(self) -> int:
+        return rows_at_once(self.method or "matmul", self.orders)
 
     def norm(self, gram: Array) -> Array:
         """The identity, but 0 at the constant: the prior of `WeighedLattice` is what a fit takes."""

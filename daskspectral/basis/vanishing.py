@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis.base import VALUE, Array, Basis, GivenFunctions
+from daskspectral.basis.base import Array, Basis, GivenFunctions
 from daskspectral.basis.edges import Edge
-from daskspectral.basis.evaluation import Block, ConcatenatedEvaluation, Evaluation, kept
+from daskspectral.basis.evaluation import VALUE, Block, ConcatenatedEvaluation, Evaluation, kept
 from daskspectral.basis.landmark import Landmarks
 from daskspectral.forms import Atom, Field
 from daskspectral.kernels.base import MultiIndex, unit_index

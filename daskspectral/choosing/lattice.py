@@ -16,8 +16,8 @@ from daskspectral.choosing.landmarks import Periods
 from daskspectral.data.source import Source
 from daskspectral.errors import TrustWarning, column_name, warn_user
 from daskspectral.modes import nufft
+from daskspectral.modes.matrices import weights_of
 from daskspectral.modes.sums import best_method
-from daskspectral.moments.measure import weights_of
 from daskspectral.operators import Operator
 from daskspectral.passes.scale import Extent, extent_of
 
@@ -83,7 +83,7 @@ def pilot_box(points: Array, periods: Periods | None, rows: int) -> FourierLatti
 def with_method(lattice: FourierLattice, operator: Operator) -> FourierLattice:
     """Return the lattice with its method of summing, and the version of finufft. ImportError where it lacks."""
     installed = version("finufft") if nufft.available() else None
-    weights = len(weights_of(operator, lattice.dimension))
+    weights = len(weights_of(operator.forms, operator.functionals, lattice.dimension))
     method = lattice.method or best_method(lattice.orders, weights, installed is not None)
     if method == "nufft" and installed is None:
         raise ImportError(
@@ -109,7 +109,7 @@ def check_lattice(lattice: FourierLattice, operator: Operator, dimension: int) -
         )
     if operator.solver.by_norm:
         raise ValueError(f"{operator.name} needs the norm of a kernel at landmarks. Pass basis=Landmarks().")
-    weights_of(operator, dimension)
+    weights_of(operator.forms, operator.functionals, dimension)
 
 
 def has_modes(operator: Operator) -> bool:

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, NeuralBasis
+from daskspectral.basis.evaluation import NUMBER
 from daskspectral.choosing.pilot import Pilot
 from daskspectral.data.source import Source
 from daskspectral.data.writing import progress_bar
 from daskspectral.engine.sampling import draw_fields
 from daskspectral.moments.folds import FOLD, FoldRule, mixed
-from daskspectral.moments.measure import NUMBER, block_of
+from daskspectral.moments.measure import block_of
 from daskspectral.neural import Loss, Networks, Trainer, optax
 from daskspectral.operators import Operator
 from daskspectral.passes.session import Kept

@@ -442,8 +442,7 @@ class Lattice(Kind):
         if boxed is None:
             return None
         lattice = with_method(boxed, pilot.operator)
-        inside = lattice.inside(np.asarray(pilot.points("x"), float))
-        kept = np.arange(pilot.rows) if inside is None else np.flatnonzero(inside)
+        kept = np.flatnonzero(~lattice.domain(np.asarray(pilot.points("x"), float)))
         part, halves = merged(splits, pilot.folds)
         trial = pilot.among(kept).parted(part).trial(lattice, None, search.landmark[kept], "float64")
         penalties, count = (PENALTY * pilot.repeats,), compared(search.open.components)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Block, LandmarkBasis
-from daskspectral.basis.base import VALUE, evaluated
+from daskspectral.basis.evaluation import VALUE, evaluated
 from daskspectral.data.source import Source
 from daskspectral.devices import ACCELERATOR_ROWS, Device, device_of
 from daskspectral.embedding.extension import COVERED, Extension

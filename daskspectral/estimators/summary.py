@@ -18,7 +18,6 @@ from daskspectral.basis import Basis
 from daskspectral.estimators.records import WARNINGS
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
-from daskspectral.moments.lattice import outside_rows
 from daskspectral.passes.selection import shortened
 
 MEANINGS = {
@@ -197,7 +196,7 @@ def measured_facts(moments: Moments) -> dict[str, Any]:
 def row_facts(moments: Moments) -> dict[str, Any]:
     """How many rows were measured, their weight, and the precision."""
     skipped = f", {moments.skipped} invalid ones left out" if moments.skipped else ""
-    outside = f", {beyond} outside the box left out" if (beyond := outside_rows(moments)) else ""
+    outside = f", {beyond} outside the box left out" if (beyond := moments.outside) else ""
     short = f", {few} trajectories shorter than the lag skipped" if (few := moments.short_trajectories) else ""
     return {
         "rows": f"{moments.count}{skipped}{outside}{short}",

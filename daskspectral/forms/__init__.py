@@ -49,7 +49,9 @@ from daskspectral.forms.expressions import (
 )
 from daskspectral.forms.tracing import (
     Form,
+    Forms,
     Functional,
+    Functionals,
     along,
     along_each,
     at,
@@ -73,7 +75,9 @@ __all__ = [
     "Field",
     "Fields",
     "Form",
+    "Forms",
     "Functional",
+    "Functionals",
     "LinearExpression",
     "LinearFunctional",
     "Pairing",

@@ -92,6 +92,10 @@ class Functional:
         return frozenset().union(*(p.fields for p in self.pairings))
 
 
+Forms = Mapping[str, Form]
+Functionals = Mapping[str, Functional]
+
+
 def grad(f: LinearExpression) -> LinearExpression:
     """The gradient of a function, to be paired with another by `inner`.
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from daskspectral.devices import ACCELERATOR_ROWS, HOST, Device
 from daskspectral.modes.tensor import FORMING, Array, ComplexArray, Factors, Split, cheapest, checked_angles
 
-ROWS = 2**16  # of a call
 VALUES_THERE = 2**26  # that wait to be added, on an accelerator
 
 

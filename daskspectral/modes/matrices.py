@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.forms import Atom, Bilinear, Field, LinearFunctional
+from daskspectral.forms import Atom, Bilinear, Field, Forms, Functionals, LinearFunctional
 from daskspectral.forms.expressions import collected
 from daskspectral.modes.frequencies import Frequencies
 
 Index = tuple[int, ...]
+MODES = "modes "
+"""The beginning of the names of modes in moments; the name of their weight follows."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,19 @@ def pairing_terms_of(functional: LinearFunctional, dimension: int) -> tuple[Mode
         for t in pairing.atom.summands
         for own, alpha in _scalars(t.atom, dimension)
     )
+
+
+def weights_of(forms: Forms, functionals: Functionals, dimension: int) -> tuple[ModeWeight, ...]:
+    """Return the weights whose modes the forms and functionals need, 1 among them, the first.
+
+    Raises ValueError for forms that take functions at two points of a row.
+    """
+    found: dict[ModeWeight, None] = {ModeWeight(): None}
+    for form in forms.values():
+        found |= {term.weight: None for term in terms_of(form.expression, dimension)}
+    for functional in functionals.values():
+        found |= {term.weight: None for term in pairing_terms_of(functional.expression, dimension)}
+    return tuple(found)
 
 
 def together(terms: Iterable[ModeTerm]) -> tuple[ModeTerm, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -19,6 +20,7 @@ from daskspectral.workspace import Workspace
 # The most modes of which matrix products are as quick as the nonuniform FFT at eps = 1e-9, for 1, 2, 3 or more weights.
 MATMUL_MODES = {1: (0, 0, 21), 2: (25, 25, 169), 3: (2197, 729, 2197)}
 LEAST_ROWS, MOST_ROWS = 2**15, 2**18  # of a call
+FLOPS = 2e4  # that a row counts as: a million rows are a task
 
 FAR = 20  # powers of two from 1, beyond which a weight is summed in a unit of its own
 MOST = 1000  # powers of two of such a unit
@@ -188,12 +190,38 @@ def rows_at_once(method: str, orders: tuple[int, ...]) -> int:
     return min(max(LEAST_ROWS, 1 << (4 * grid - 1).bit_length()), MOST_ROWS)
 
 
-def bytes_there(orders: tuple[int, ...], weights: int, sums: int) -> int:
-    """What so many `sums` of modes, of as many weights each, that share their room take on an accelerator."""
-    split = split_for(orders, weights)
-    left, right = split.shape
-    rows = 8 * ACCELERATOR_ROWS * (len(orders) + weights)
-    return tensor.factor_bytes(split, ACCELERATOR_ROWS, weights) + 8 * weights * left * right * (1 + sums) + 2 * rows
+@dataclass(frozen=True)
+class SumCost:
+    """The cost of sums over rows, in bytes but for the `flops` of a row.
+
+    A thread holds a `block` of rows, and on an accelerator `there`, with `there_of_group` for each group of rows; the
+    `sums` are those of one group, and the `solver` holds its matrices.
+    """
+
+    flops: float
+    block: int
+    sums: int
+    solver: int
+    there: int = 0
+    there_of_group: int = 0
+
+
+def mode_cost(orders: tuple[int, ...], method: str, weights: int, device: str) -> SumCost:
+    """Return the cost of the sums of functions of these orders m, of modes to 2 m of so many weights."""
+    d, p, orders = len(orders), math.prod(2 * order + 1 for order in orders), tuple(2 * order for order in orders)
+    modes = 16 * math.prod(2 * order + 1 for order in orders)
+    grid, sums, rows = 2 ** (d + 1) * modes, (weights + 2) * modes, rows_at_once(method, orders)
+    there = of_group = 0
+    if device != "cpu":
+        rows = max(rows, ACCELERATOR_ROWS)
+        there, of_group = 8 * rows * (2 * weights + 8) + grid, sums
+        if method == "matmul" or not nufft.available_there():
+            split = split_for(orders, weights)
+            of_group = 8 * weights * math.prod(split.shape)
+            there = tensor.factor_bytes(split, ACCELERATOR_ROWS, weights) + of_group
+            there += 16 * ACCELERATOR_ROWS * (d + weights)
+    block = 8 * rows * (3 * d + 2 * weights + 7) + grid + 2 * sums
+    return SumCost(FLOPS, block, sums, 64 * p * p + 12 * sums, there, of_group)
 
 
 @cache

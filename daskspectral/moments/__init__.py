@@ -1,7 +1,9 @@
 """Moments: sums over rows of products of basis functions, measured block by block, added in any order, then solved."""
 
+from daskspectral.basis.base import DENSE_ROWS
+from daskspectral.basis.evaluation import NUMBER
 from daskspectral.moments.folds import Folds
-from daskspectral.moments.measure import DENSE_ROWS, NUMBER, Measure
+from daskspectral.moments.measure import Measure
 from daskspectral.moments.moments import Moments
 
 __all__ = [

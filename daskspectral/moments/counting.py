@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, as_lattice, at_landmarks
+from daskspectral.basis import Basis, at_landmarks
 from daskspectral.errors import WeightWarning, column_name, warn_user
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.shifting import columns_of_order
@@ -101,9 +101,7 @@ class Runs:
         d = basis.dimension
         columns = columns_of_order(d)
         found = [b.landmarks for b in at_landmarks(basis)]
-        centre = found[0].mean(axis=0) if found else np.zeros(d)  # what adds has the same basis, so the same centre
-        lattice = as_lattice(basis)
-        centre = centre if lattice is None else lattice.centre
+        centre = found[0].mean(axis=0) if found else basis.centre  # what adds has the same basis, so the same centre
         return cls(int(np.clip(math.isqrt(rows), SHORTEST, LONGEST)), columns, centre[columns])
 
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.moments.measure import NUMBER
+from daskspectral.basis.evaluation import NUMBER
 from daskspectral.registry import Registered
 
 Array = NDArray[Any]

@@ -19,12 +19,10 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from daskspectral.basis import FourierLattice, as_lattice
+from daskspectral.basis import Basis, FourierLattice, as_lattice
 from daskspectral.basis.lattice import SpanBasis, WeighedLattice
 from daskspectral.kernels import Kernel
-from daskspectral.modes.matrices import form_matrix, functional_vector, pairing_terms_of, terms_of
 from daskspectral.moments.counting import counted_rows
-from daskspectral.moments.measure import MODES, weights_of
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import PRECISION, combined
 from daskspectral.moments.solution import solve_moments
@@ -58,26 +56,11 @@ def lattice_of(moments: Moments) -> FourierLattice:
     return found
 
 
-def outside_rows(moments: Moments) -> int:
-    """How many rows lie outside the box of the lattice, and count as absent."""
-    return moments.rows - moments.count - moments.skipped if on_lattice(moments) else 0
-
-
-def expanded(lattice: FourierLattice, operator: Operator, arrays: Arrays) -> dict[str, Array]:
+def expanded(basis: Basis, operator: Operator, arrays: Arrays) -> dict[str, Array]:
     """Return the sums of forms (p, p) and functionals (p,) or (p, m) from modes; other sums unchanged."""
     if "gram" in arrays:
         return dict(arrays)
-    modes = {w: arrays[MODES + w.name] for w in weights_of(operator, lattice.dimension)}
-    forms = {
-        name: form_matrix(lattice.frequencies, terms_of(form.expression, lattice.dimension), modes)
-        for name, form in operator.forms.items()
-    }
-    vectors = {
-        name: functional_vector(lattice.frequencies, pairing_terms_of(functional.expression, lattice.dimension), modes)
-        for name, functional in operator.functionals.items()
-    }
-    others = {name: values for name, values in arrays.items() if not name.startswith(MODES)}
-    return forms | operator.together(vectors) | others
+    return operator.together(basis.matrices(operator.forms, operator.functionals, arrays))
 
 
 class Weighed:
@@ -91,9 +74,7 @@ class Weighed:
         self.operator, self.basis = moments.operator, WeighedLattice(lattice, kernel)
         self.sums = expanded(lattice, moments.operator, moments.arrays)
         self.moments = replace(moments, arrays=self.sums)
-        self.rows, self.precision = counted_rows(moments), PRECISION[moments.dtype]
-        if lattice.method == "nufft":
-            self.precision = max(lattice.eps, self.precision)
+        self.rows, self.precision = counted_rows(moments), max(lattice.precision, PRECISION[moments.dtype])
         self.scale = np.sqrt(self.basis.weights)
 
     def mean(self, name: str) -> Array:
@@ -123,7 +104,7 @@ class Weighed:
 
         c is the least penalty that they serve, `count` how many values are wanted.
         """
-        a, b = self.mean("gram"), self.energy()
+        a, b, lattice = self.mean("gram"), self.energy(), self.basis.inner
         p = len(a)
         b[np.arange(1, p), np.arange(1, p)] += c * self.roughness(b) / self.rows
         null = int(not b[0].any())
@@ -136,7 +117,7 @@ class Weighed:
             theta, vectors, sigma = leading_by_cholesky(inner, outer, t, size)
         except scipy.linalg.LinAlgError:
             raise UnresolvedError(
-                f"the rows fill a small part of the box {self.basis.inner.sides} of the lattice: give a smaller one"
+                f"the rows fill a small part of the box {lattice.domain.shown} of the lattice: give a smaller one"
             ) from None
         seen = theta > self._blurred(vectors)
         rank = int(np.count_nonzero(seen))
@@ -221,9 +202,8 @@ def solve_modes(
         pair = isinstance(found["rank_"], tuple)
         found["status_"] = re.sub(rf"\b\d+ of {span.shape[1]}\b", f"{rank} of {size}", found["status_"])
         found["rank_"] = (rank, rank) if pair else rank
-    beyond = outside_rows(moments)
-    if beyond:
-        found["status_"] += f"; {beyond} of {moments.rows} rows lie outside the box, and count as absent"
+    if moments.outside:
+        found["status_"] += f"; {moments.outside} of {moments.rows} rows lie outside the box, and count as absent"
     first, squares = (values / moments.weight for values in (weighed.sums["first"], np.diag(weighed.sums["gram"])))
     share = np.divide(first**2, squares, out=np.zeros_like(first), where=squares > 0)
     found["support_"] = among_all(share * counted_rows(moments), moments, lattice)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, as_lattice
+from daskspectral.basis import Basis
 from daskspectral.moments.folds import DIMENSIONS, Folds
 from daskspectral.moments.pairwise import CLIPPED, POINTS, PRESENT, SQUARES, SUMS, Pairs
 from daskspectral.moments.sample import Sample
@@ -104,7 +104,7 @@ class Moments(Registered):
     @property
     def spanned(self) -> bool:
         """Whether the functions are all linear ones on the rows, so that products with columns follow from others."""
-        return as_lattice(self.basis) is None and SUMS in self.arrays and POINTS not in self.arrays
+        return SUMS in self.arrays and POINTS not in self.arrays
 
     @property
     def pairs(self) -> Pairs | None:
@@ -130,6 +130,11 @@ class Moments(Registered):
     def clipped(self) -> float:
         """The share of negative eigenvalues, in absolute value, of covariances by pairs of columns; 0 of whole rows."""
         return float(self._completed.get(CLIPPED, 0.0))
+
+    @property
+    def outside(self) -> int:
+        """The number of rows outside the domain of the basis, which count as absent."""
+        return 0 if self.basis.domain is None else self.rows - self.count - self.skipped
 
     @property
     def missing(self) -> float:
@@ -192,10 +197,9 @@ class Moments(Registered):
                 )
             raise ValueError(f"moments of different operators do not add: {self.operator}, {other.operator}{estimated}")
         own, their = self._digests, other._digests
-        one, two = as_lattice(self.basis), as_lattice(other.basis)
-        if own != their and one is not None and two is not None and one != two:
+        if own != their and (difference := self.basis.difference(other.basis)):
             raise ValueError(
-                f"these moments were measured on different Fourier lattices, {one.difference(two)}, and do not add; "
+                f"these moments were measured on different Fourier lattices, {difference}, and do not add; "
                 "measure both with one, FourierLattice(m, box=...) or the basis_ of the first"
             )
         if own != their:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.moments.measure import MODES
+from daskspectral.modes.matrices import MODES
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import checked_means
 from daskspectral.operators.regression import Regression

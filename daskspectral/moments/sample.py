@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.basis.evaluation import NUMBER
 from daskspectral.moments.folds import mixed
-from daskspectral.moments.measure import NUMBER
 from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.basis.evaluation import NUMBER, numbered
 from daskspectral.moments.counting import ORDER, Runs, RunSums
 from daskspectral.moments.folds import ALL, COUNT, FOLD, WEIGHT, Groups, mixed, name_in
-from daskspectral.moments.measure import NUMBER, UNFOLDED, Measure, ModeMeasure, numbered
+from daskspectral.moments.measure import UNFOLDED, Measure
 from daskspectral.moments.pairwise import SQUARES, SUMS, zero_filled
 from daskspectral.moments.sample import SAMPLE, Sample
 from daskspectral.operators import Operator
@@ -28,14 +29,14 @@ class SumTask:
 
     With `groups` the sums of each group that has rows come apart, under the names `folds.name_in(group, name)`, with
     the weight and the number of rows of all groups. The sums over `runs` of rows, whatever their groups, come under the
-    name `counting.ORDER`; beside modes, which cost less than these sums, of the first rows of each batch. A sample of
+    name `counting.ORDER`; beside functions of cheap sums, of a few runs of each batch. A sample of
     rows, of the reach and size `sampled`, comes under the name `sample.SAMPLE`. A share `tested` of the rows is in
     further products by which operators test the fit.
     With `gaps` points have NaN where they are missing, and the sums of `moments.pairwise` come too.
     Targets are prepared with the scale and columns of X given here.
     """
 
-    measure: Measure | ModeMeasure
+    measure: Measure
     operator: Operator
     scale: Array | None = None
     columns: tuple[int, ...] | None = None
@@ -65,7 +66,7 @@ class SumTask:
                 self.operator.check_points(batch["x"])
             if order is not None:
                 x = _bridged(batch["x"]) if self.gaps else batch["x"]
-                order.add(x, spread=self.measure.brief)
+                order.add(x, spread=self.measure.left.cheap_sums)
             if TESTED in self.operator.derived:
                 drawn = self.tested >= 1 or mixed(batch[NUMBER]) < self.tested * 2.0**64
                 batch = {**batch, TESTED: np.broadcast_to(np.asarray(drawn, float), len(batch["x"]))}
@@ -93,7 +94,7 @@ class _GroupSums:
 
     def __init__(self, task: SumTask, workspace: Workspace):
         self._task, self._workspace = task, workspace
-        self._measurement = task.measure.started(workspace)
+        self._accumulator = task.measure.started(workspace)
         self._statistics: dict[str, Array] = {}
         self._waiting: list[Rows] = []
         self._count = 0  # of rows that wait
@@ -117,7 +118,7 @@ class _GroupSums:
         if self._waiting:
             self._sum(_joined(self._waiting))
             self._waiting = []
-        return self._task.operator.together(self._measurement.result()) | self._statistics
+        return self._task.operator.together(self._accumulator.result()) | self._statistics
 
     def _sum(self, rows: Rows) -> None:
         pairs: dict[str, Array] = {}
@@ -129,7 +130,7 @@ class _GroupSums:
         before = self._statistics
         self._statistics = {k: before[k] + v if k in before else v for k, v in more.items()}
         for block in self._task.measure.blocks(rows, self._workspace):
-            self._measurement.add(block)
+            self._accumulator.add(block)
 
 
 def _columns(rows: Rows) -> dict[str, Array]:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.basis.evaluation import NUMBER
 from daskspectral.moments.counting import ORDER, Runs
 from daskspectral.moments.folds import FOLD, Folds, Groups, LabelledFolds, gathered
-from daskspectral.moments.measure import NUMBER
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import Posed, relation_of
 from daskspectral.moments.summing import SumTask

@@ -18,10 +18,9 @@ from daskspectral.basis import (
     Evaluation,
     LandmarkBasis,
     SoftCells,
-    as_lattice,
     at_landmarks,
 )
-from daskspectral.basis.base import VALUE, evaluated
+from daskspectral.basis.evaluation import VALUE, evaluated
 from daskspectral.data.batches import usable
 from daskspectral.devices import HOST, Device, device_of, least_rows
 from daskspectral.engine.tasks import Tally
@@ -30,7 +29,6 @@ from daskspectral.kernels import Gaussian
 from daskspectral.kernels.base import of_distances, unit_index
 from daskspectral.manifolds import Eigenspace
 from daskspectral.manifolds.product import slices_of
-from daskspectral.modes.functions import ROWS, LatticeValues
 from daskspectral.moments import DENSE_ROWS
 from daskspectral.passes.apply import Guessed, RowFunction
 from daskspectral.passes.support import (
@@ -61,21 +59,16 @@ class SpanFunction(RowFunction):
 
     @property
     def rows(self) -> int:
-        lattice = as_lattice(self.basis)
-        return max(least_rows(self.device), DENSE_ROWS if lattice is None else ROWS)
+        return max(least_rows(self.device), self.basis.block_rows)
 
     def _outside(self, x: Array) -> Guessed | None:
-        """Return which rows are outside the box of a lattice, or so far that all functions but constants vanish.
+        """Return which rows are outside the domain of the basis, or so far that all functions but constants vanish.
 
-        None if neither can be told.
+        None if neither is known.
         """
-        lattice = as_lattice(self.basis)
-        if lattice is not None:
-            points, outside = lattice.nearest(x)
-            if outside is None:
-                return None
-            beyond = np.where(outside, np.abs(points - x) / lattice.period, 0.0).max(axis=1)
-            return Guessed(beyond > FAR, beyond)
+        if self.basis.domain is not None:
+            beyond = self.basis.domain.beyond(x)
+            return None if beyond is None else Guessed(beyond > FAR, beyond)
         far = self._vanishing(x, np.ones(len(x), bool))
         return None if far is None else Guessed(far)
 
@@ -93,7 +86,7 @@ class SpanFunction(RowFunction):
         return far if parts else None
 
     def doubt(self, found: Tally, count: int) -> str:
-        if as_lattice(self.basis) is not None:
+        if self.basis.domain is not None:
             return (
                 f"{found.count} of {count} rows lie outside the box of the lattice by more than {FAR:.0%} of its "
                 f"width (the farthest by {found.most:.3g} times its width){', and ' if self.there else ''}{self.there}"
@@ -136,19 +129,13 @@ class SpanValues(SpanFunction):
         return device, device.moved(self.basis), device.put(self.coefficients)
 
     @cached_property
-    def _modes(self) -> LatticeValues | None:
-        """The values of all functions but the constant, beside whose coefficient a transform would lose digits."""
-        lattice = as_lattice(self.basis)
-        if lattice is None:
-            return None
-        coefficients = np.concatenate([np.zeros_like(self.coefficients[:1]), self.coefficients[1:]])
-        return LatticeValues(lattice.orders, coefficients, device=device_of(self.device))
+    def _evaluator(self) -> Callable[[Array], Array] | None:
+        return self.basis.evaluator(self.coefficients, device_of(self.device))
 
     def block(self, x: Array, out: Array) -> Guessed | None:
-        guessed, judged, lattice = None, self.support.coverage is not None, as_lattice(self.basis)
-        if lattice is not None and self._modes is not None:
-            points, _ = lattice.nearest(x)
-            out[:] = self._modes(lattice.angles(points)) + self.coefficients[0]
+        guessed, judged = None, self.support.coverage is not None
+        if self._evaluator is not None:
+            out[:] = self._evaluator(x)
             guessed = self._outside(x)
         else:
             device, basis, coefficients = self._there
@@ -298,23 +285,7 @@ class SpanSlopes(SpanFunction):
 
     @cached_property
     def _gradient(self) -> Callable[[Array], Array] | None:
-        """The gradients (c, m, d) at points by what a basis has of its own; None without."""
-        lattice, device = as_lattice(self.basis), device_of(self.device)
-        if lattice is not None:
-            values = LatticeValues(lattice.orders, self.coefficients, device=device)
-            factors = 2 * np.pi / lattice.period
-
-            def gradient(x: Array) -> Array:
-                points, outside = lattice.nearest(x)
-                found = np.asarray(values.gradient(lattice.angles(points)) * factors)
-                if outside is not None:
-                    found[np.broadcast_to(outside[:, None], found.shape)] = 0.0
-                return found
-
-            return gradient
-        device = device if self.basis.portable else HOST
-        there = device.moved(self.basis).span_gradient(device.put(self.coefficients))
-        return None if there is None else lambda x: device.get(there(device.put(x)))
+        return self.basis.span_gradient(self.coefficients, device_of(self.device))
 
     def _partials(self, x: Array) -> tuple[Array, Guessed | None]:
         """The same from the partial derivatives of any basis, and where they are guesses."""
@@ -334,7 +305,7 @@ class SpanSlopes(SpanFunction):
         found, guessed = self._partials(x) if self._gradient is None else (self._gradient(x), None)
         slopes[:, :, slice(None) if columns is None else list(columns)] = found if scale is None else found / scale
         out[:] = slopes.reshape(len(x), -1)
-        held = self.extrapolate == "nearest" and as_lattice(self.basis) is not None  # gradients of values at the box
+        held = self.extrapolate == "nearest" and self.basis.domain is not None  # gradients of values at its ends
         return guessed if held or self.support != EVERYWHERE else self._outside(x)
 
 

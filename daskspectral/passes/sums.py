@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, FourierLattice, as_lattice, at_landmarks
+from daskspectral.basis import Basis, at_landmarks
 from daskspectral.data.batches import READ_BYTES
 from daskspectral.data.frames import TableReader
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.readers import DaskReader, Reader, ZarrReader
 from daskspectral.data.source import Preparation, Source
-from daskspectral.devices import ACCELERATOR_ROWS, least_rows
+from daskspectral.devices import least_rows
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import (
@@ -29,12 +29,9 @@ from daskspectral.engine.memory import (
 )
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.forms import Atom
-from daskspectral.modes.nufft import available_there
-from daskspectral.modes.sums import bytes_there, rows_at_once
 from daskspectral.moments import DENSE_ROWS, Measure, Moments
 from daskspectral.moments.counting import ORDER, Runs
 from daskspectral.moments.folds import Coincidence, FoldRule, Groups, gathered
-from daskspectral.moments.measure import ModeMeasure, Outside, weights_of
 from daskspectral.moments.patterns import MEASURED
 from daskspectral.moments.sample import SAMPLE, reach_of, sample_size
 from daskspectral.moments.summing import SumTask
@@ -46,7 +43,6 @@ from daskspectral.registry import Registered
 Array = NDArray[np.floating[Any]]
 SHARE_SAMPLE = 256
 TESTED_ROWS, TESTED_SHARE = 8000, 1 / 32  # at least, by which fits of transfer operators are tested
-MODE_FLOPS = 2e4  # what a row of modes counts as: a million rows are a task
 MOST_DROPPED, MOST_APART = 0.1, 0.75  # of the rows, that coincide with landmarks
 CHANCE = 0.06  # of such a share of a few rows, three standard errors
 
@@ -55,16 +51,22 @@ CHANCE = 0.06  # of such a share of a few rows, three standard errors
 class Outline:
     """What a plan knows of the functions: p left ones, and q right ones where they differ, else None (`sizes`).
 
-    `apart` says that landmarks' own rows are summed apart from the folds; on a `lattice` modes are summed.
+    `apart` says that landmarks' own rows are summed apart from the folds. The `basis` is that of both, None before it
+    is known.
     """
 
     sizes: tuple[int, int | None]
     apart: bool = False
-    lattice: FourierLattice | None = None
+    basis: Basis | None = None
+
+    @property
+    def cheap(self) -> bool:
+        """Whether sums are not matrices of the forms, but fewer numbers."""
+        return self.basis is not None and self.basis.cheap_sums
 
     def agrees(self, other: Outline) -> bool:
         """Whether one plan serves both."""
-        return (self.sizes, self.apart, self.lattice is None) == (other.sizes, other.apart, other.lattice is None)
+        return (self.sizes, self.apart, self.cheap) == (other.sizes, other.apart, other.cheap)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +107,7 @@ class Discretisation(Registered):
     def outline(self) -> Outline:
         """What a plan knows of them."""
         sizes = self.basis.size, None if self.right_basis is None else self.right_basis.size
-        return Outline(sizes, self.landmark_rows == "apart", as_lattice(self.basis))
+        return Outline(sizes, self.landmark_rows == "apart", self.basis)
 
     @property
     def coincidence(self) -> Coincidence | None:
@@ -181,13 +183,15 @@ def plan_sums(
     `choosing` are the bytes that an automatic choice takes before. Raises MemoryError where the pass would not fit, and
     ValueError for folds that these rows cannot fill.
     """
-    (left, right), apart, lattice = outline.sizes, outline.apart, outline.lattice
+    (left, right), apart, cost = outline.sizes, outline.apart, None
+    if outline.basis is not None:
+        cost = outline.basis.sum_cost(operator.forms, operator.functionals, device)
     p = left if right is None else max(left, right)
-    flops = flops_of(source, p) if lattice is None else MODE_FLOPS
+    flops = flops_of(source, p) if cost is None else cost.flops
     plan, threads = plan_rows(source, flops, start=start, device=device), local_threads()
     block = max(DENSE_ROWS, least_rows(device))
     fold_rule = None if folds is None else folds.fold_rule(source)
-    if lattice is None:  # sums of modes are small, however few rows a task has
+    if cost is None:  # other sums are small, however few rows a task has
         plan = joined_plan(plan, fold_rule, block=block, row_bytes=source.row_bytes, functions=p)
 
     def groups(ranges: range) -> int:
@@ -203,9 +207,10 @@ def plan_sums(
     if most == 1 and isinstance(x, ZarrReader):  # blocks are no larger than what is read at once
         block = min(block, max(x.chunk, READ_BYTES // max(1, x.shape[1] * x.dtype.itemsize)))
     live = plan.live(1 + math.ceil(threads / plan.epoch), groups) + max(1, kept)
-    if lattice is not None:
-        memory = mode_memory(lattice, operator, threads=threads, live=live, groups=most, device=device)
-        memory = replace(memory, tasks=memory.tasks + threads * 5 * read // 2)
+    if cost is not None:
+        there, tasks = threads * (cost.there + most * cost.there_of_group), threads * (cost.block + 5 * read // 2)
+        sums = cost.sums * live
+        memory = Memory(resident(), tasks, sums, cost.solver, threads, there=there, device=device)
     else:
         leaves = _leaves(operator, apart=right is not None)
         pairs = 2 * len(operator.views) ** 2 * (source.on_invalid == "pairwise")
@@ -269,9 +274,8 @@ def measure(
         folds, sums = gathered(sums, groups.number, release, landmarks=apart, **fold_rule.origin)
         folds = replace(folds, reserved=discretisation.reserved)
     released(plan.memory)
-    lattice = as_lattice(basis)
-    if lattice is not None:
-        check_outside(lattice, source.n - start - total.count - total.skipped, source.n - start)
+    if basis.domain is not None:
+        basis.domain.check(source.n - start - total.count - total.skipped, source.n - start)
     return Moments(
         sums,
         total.weight,
@@ -319,8 +323,7 @@ def _run_of(
         sampled = reach_of(source.n - plan.ranges.ranges[0][0], size), size
     tested = min(1.0, max(TESTED_SHARE, TESTED_ROWS / source.n))
     task = SumTask(measured, operator, prepared.scale, prepared.columns, groups, runs, gaps, sampled, tested)
-    lattice = as_lattice(basis)
-    dropped: Any = touching if rows == "dropped" else None if lattice is None else Outside(lattice)
+    dropped = touching if rows == "dropped" else basis.domain
     return Run(source, plan.ranges, dropped, description, device), task
 
 
@@ -340,19 +343,16 @@ def measure_of(
     device: str = "cpu",
     patterns: bool = False,
     products: bool = True,
-) -> Measure | ModeMeasure:
+) -> Measure:
     """The sums of an operator's forms and functionals; `right` is None where the left functions are the right ones.
 
     With `patterns` those of columns, too, and of their `products` with functions, where the operator has such.
     """
-    lattice = as_lattice(basis)
-    if lattice is not None and right is None:
-        return ModeMeasure(lattice, weights_of(operator, lattice.dimension), operator, dtype, device)
     forms, functionals = operator.forms, operator.functionals
     if right is not None and "right_gram" not in forms:  # other functions, of the same space
         forms |= {"right_gram": forms["gram"]}
         functionals |= {"right_first": functionals["first"]}
-    patterns = patterns and operator.has_patterns
+    patterns = patterns and operator.has_patterns and not basis.cheap_sums
     if patterns and products:
         functionals |= MEASURED
     right = basis if right is None else right
@@ -404,40 +404,3 @@ def _part_bytes(reader: Reader, rows: int, least: int) -> int:
         return 0
     decoded = max(READ_BYTES, reader.chunk * row, least * row)
     return decoded if rows >= reader.chunk else 12 * decoded // 5
-
-
-def check_outside(lattice: FourierLattice, outside: int, rows: int) -> None:
-    """Raise ValueError where more rows than the lattice's share lie outside its box."""
-    if outside > lattice.outside * rows:
-        raise ValueError(
-            f"{outside} of {rows} rows lie outside the box {lattice.sides} of the lattice: give a wider box, or "
-            f"a larger share than FourierLattice(outside={lattice.outside:g})"
-        )
-
-
-def mode_memory(
-    lattice: FourierLattice, operator: Operator, *, threads: int, live: int, groups: int, device: str
-) -> Memory:
-    """The peak memory of one pass over modes, with sums of so many groups of rows in a task, and of its solution."""
-    weights = len(weights_of(operator, lattice.dimension)) + 2
-    orders = tuple(2 * order for order in lattice.orders)
-    modes = 16 * weights * math.prod(2 * order + 1 for order in orders)
-    grid = 2 ** (lattice.dimension + 1) * modes // weights
-    method, there = str(lattice.method or "nufft"), 0
-    rows = rows_at_once(method, orders)
-    if device != "cpu":
-        rows = max(rows, ACCELERATOR_ROWS)
-        by_products = method == "matmul" or not available_there()
-        each = bytes_there(orders, weights - 2, groups) if by_products else 8 * rows * (2 * weights + 4) + grid
-        there = threads * (each if by_products else each + groups * modes)
-    block = 8 * rows * (3 * lattice.dimension + 2 * weights + 3)
-    p = lattice.size
-    return Memory(
-        now=resident(),
-        tasks=threads * (block + grid + 2 * modes),
-        sums=modes * live,
-        solver=8 * p * p * 8 + 12 * modes,
-        threads=threads,
-        there=there,
-        device=device,
-    )

@@ -260,7 +260,7 @@ class HermiteRegressor(Regressor):
             return self._discretised(source, side, operator, at_most=asked == "auto")
 
         choosing = pilot_bytes(source, operator, side.size) if side.automatic else 0
-        expected = Outline((side.size, None), lattice=side.lattice)
+        expected = Outline((side.size, None), basis=side.lattice)
         return Session(source, operator, choose, self.dtype, chosen_device(self.device), folds, expected, choosing)
 
     def _side(self, source: Source, operator: Regression) -> tuple[Side, Any]:

@@ -91,7 +91,8 @@ def _check_symmetry(form: Form, matrix: Array) -> None:
 
 def measure(form: Form, left: Basis, right: Basis, batch: Mapping[str, Array], rows: int | None = None) -> Array:
     """Return the matrix of a form over a batch, in blocks of `rows`."""
-    return Measure(left, right, {"form": form}, rows=rows)([batch])["form"]
+    forms = {"form": form}
+    return left.matrices(forms, {}, Measure(left, right, forms, rows=rows)([batch]))["form"]
 
 
 def _rows(batch: Mapping[str, Array], rows: Any) -> dict[str, Array]:

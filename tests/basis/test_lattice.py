@@ -59,11 +59,11 @@ def test_the_period_is_the_box_and_its_margin() -> None:
 
 
 def test_what_lies_inside() -> None:
-    lattice = FourierLattice(2, box=[None, (0, 1)], periods=[1.0, None])
-    assert lattice.inside(np.array([[9.0, 0.0], [-9.0, 1.0]])) is None
-    assert lattice.inside(np.empty((0, 2))) is None
-    assert np.array_equal(lattice.inside(np.array([[9.0, 0.5], [0.0, -1e-9], [0.0, 1.1]])), [True, False, False])
-    nearest, outside = lattice.nearest(np.array([[9.0, 0.5], [0.5, -3.0]]))
+    box = FourierLattice(2, box=[None, (0, 1)], periods=[1.0, None]).domain
+    assert not box(np.array([[9.0, 0.0], [-9.0, 1.0]])).any()
+    assert box(np.empty((0, 2))).shape == (0,)
+    assert np.array_equal(box(np.array([[9.0, 0.5], [0.0, -1e-9], [0.0, 1.1]])), [False, True, True])
+    nearest, outside = box.nearest(np.array([[9.0, 0.5], [0.5, -3.0]]))
     assert nearest.tolist() == [[9.0, 0.5], [0.5, 0.0]]
     assert np.array_equal(outside, [[False, False], [False, True]])
 

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskspectral import operators
+from daskspectral.basis.lattice import SpanBasis
 from daskspectral.forms import Field, along, along_each, form, inner, second
 from daskspectral.manifolds import Sphere
-from daskspectral.modes.matrices import form_matrix, terms_of, truncated
+from daskspectral.modes.matrices import form_matrix, terms_of, truncated, weights_of
 from daskspectral.moments import Measure
 from daskspectral.moments.lattice import expanded
-from daskspectral.moments.measure import ModeMeasure, weights_of
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators.regression import Regression
 from tests.modes.common import ERRORS, METHODS, direct, lattice_of, waves
@@ -80,8 +80,7 @@ def summed(measure: Any, operator: operators.Operator, batch: dict[str, Any], cu
 
 
 def modes_of(operator: operators.Operator, lattice: Any, batch: dict[str, Any], **options: Any) -> dict[str, Any]:
-    measure = ModeMeasure(lattice, weights_of(operator, lattice.dimension), operator)
-    return summed(measure, operator, batch, **options)
+    return summed(Measure(lattice, lattice, operator.forms, operator.functionals, operator), operator, batch, **options)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -92,7 +91,7 @@ def test_matrices_of_modes_are_direct_sums(name: str, method: str) -> None:
     if name == "on a sphere":
         batch["x"] = Sphere(3).sample(N, np.random.default_rng(0))
     found = expanded(lattice, operator, modes_of(operator, lattice, batch))
-    wanted = summed(Measure(lattice, lattice, operator.forms, operator.functionals, operator), operator, batch)
+    wanted = modes_of(operator, SpanBasis(lattice, np.eye(lattice.size)), batch)
     assert found.keys() == wanted.keys()
     for name, values in wanted.items():
         scale = max(np.abs(values).max(), 1e-3)
@@ -127,4 +126,4 @@ def test_lower_frequencies_need_the_middle_modes() -> None:
 
 def test_functions_at_two_points_have_no_modes() -> None:
     with pytest.raises(ValueError, match=r"future|two points"):
-        weights_of(operators.Cross(), 2)
+        weights_of(operators.Cross().forms, operators.Cross().functionals, 2)

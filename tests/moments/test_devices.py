@@ -10,6 +10,7 @@ from distributed import Client
 from daskspectral import basis as bases
 from daskspectral import operators
 from daskspectral.basis.edges import BoxEdge
+from daskspectral.basis.lattice import SpanBasis
 from daskspectral.devices import HOST, Device
 from daskspectral.engine.memory import chosen_device
 from daskspectral.kernels import Exponential, Gaussian, Matern, Periodic, Polynomial
@@ -52,7 +53,7 @@ CASES: dict[str, tuple[Any, Any]] = {
     "derivative": (operators.PartialDerivative(1), at(Exponential(0.8))),
     "several": (operators.TangentPropagation(), bases.Concatenated(WAVES)),
     "monomials": (operators.Generator("drift", "sigma"), bases.MonomialBasis(2, 2)),
-    "lattice": (operators.Schroedinger(), bases.FourierLattice(2, box=[(-9, 9)] * 2)),
+    "lattice": (operators.Schroedinger(), SpanBasis(bases.FourierLattice(2, box=[(-9, 9)] * 2), np.eye(25))),
     "network": (operators.Laplacian(), NETWORK),
     "vanishing": (operators.Laplacian(), bases.Vanishing(at(SMOOTH), BoxEdge(*BOX))),
     "two sides": (operators.Cross(), at(SMOOTH)),

@@ -8,7 +8,7 @@ import pytest
 
 from daskspectral import testing
 from daskspectral.basis import FourierBasis, LandmarkBasis, Landmarks, MonomialBasis
-from daskspectral.basis.base import PairContraction
+from daskspectral.basis.accumulators import PairContraction
 from daskspectral.basis.evaluation import Block
 from daskspectral.forms import (
     Form,

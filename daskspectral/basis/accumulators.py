@@ -1,0 +1,330 @@
+"""Sums over blocks of rows: products of features, forms and functionals."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol, final
+
+import numpy as np
+
+from daskspectral.basis.evaluation import (
+    VALUE,
+    Array,
+    Block,
+    ConcatenatedEvaluation,
+    Evaluation,
+    evaluated,
+    numbered,
+    pair_with_field,
+    scalar_feature,
+    scalar_pairs,
+)
+from daskspectral.forms import Atom, AtomProduct, Form, Forms, Functional, Functionals, Pairing
+from daskspectral.workspace import Workspace
+
+if TYPE_CHECKING:
+    from daskspectral.basis.base import Basis
+
+Sides = tuple[str, str]
+Shifts = Mapping[str, int]
+MODERATE = 30  # powers of two by which the roots of weights may differ from 1 in float32 without being rescaled
+
+
+class GradientSum(Protocol):
+    """A basis's own short cut for sum_k <grad phi_i, grad phi_j>(x_k)."""
+
+    def add(self, evaluation: Any) -> None:
+        """Add one block."""
+
+    def result(self, gram: Array) -> Array:
+        """The matrix (p, p), given the sum of phi phi^T over the same blocks, where the blocks were."""
+
+
+class Contraction(ABC):
+    """Sums of products over blocks: one matrix (p, q) for each product.
+
+    Examples
+    --------
+    >>> from daskspectral.basis import MonomialBasis
+    >>> basis, block = MonomialBasis(1, 1), Block({"x": np.array([[2.0], [3.0]])}, np.dtype(float), Workspace())
+    >>> squares, seen = AtomProduct(VALUE, VALUE), {"x": basis.at(block, [VALUE])}
+    >>> pair = basis.contraction(basis, [squares], float, block.workspace)
+    >>> pair.add(seen, seen, block)
+    >>> pair.result()[squares].tolist()
+    [[2.0, 5.0], [5.0, 13.0]]
+    """
+
+    @abstractmethod
+    def add(self, lefts: Mapping[str, Evaluation], rights: Mapping[str, Evaluation], block: Block) -> None:
+        """Add one block, seen through the two bases at each view."""
+
+    @abstractmethod
+    def result(self) -> dict[AtomProduct, Array]:
+        """The sums so far, in float64, on the host."""
+
+
+class PairContraction(Contraction):
+    """Products of features, one GEMM (or SYRK) each; gradients by the basis's short cut where it has one."""
+
+    def __init__(self, left: Basis, right: Basis, products: Sequence[AtomProduct], dtype: Any, workspace: Workspace):
+        shape = (left.size, right.size)
+        self.products = tuple(products)
+        live = [p for p in products if not (left.kills(p.left) or right.kills(p.right))]
+        self.device = workspace.device
+        here = not self.device.accelerated or left.portable  # a short cut reads what functions evaluated there keep
+        self.gradients: dict[AtomProduct, GradientSum] = {}
+        needed: list[AtomProduct] = []
+        for product in live:
+            can = here and left is right and _is_dirichlet(product)
+            shortcut = left.gradient_sum(dtype, workspace) if can else None
+            if shortcut is None:
+                needed.append(product)
+            else:
+                self.gradients[product] = shortcut
+                needed.append(_gram_of(product))
+        self.sums: dict[AtomProduct, Array] = {p: workspace.zeros(shape) for p in dict.fromkeys(needed)}
+        self.buffer = workspace.get("product", shape, dtype)
+        self.dimension = left.dimension
+        self.shape = shape
+
+    def add(self, lefts: Mapping[str, Evaluation], rights: Mapping[str, Evaluation], block: Block) -> None:
+        for product, total in self.sums.items():
+            for a, b in scalar_pairs(product, block, self.dimension):
+                left = scalar_feature(lefts, a, block)
+                if product.weight is None and a == b and all(lefts[v] is rights[v] for v in a.views):
+                    self.device.add_square(total, left, self.buffer)
+                    continue
+                right = scalar_feature(rights, b, block)
+                if product.weight is not None:
+                    weight = block.field(product.weight).astype(left.dtype, copy=False)
+                    left, right = (left * weight, right) if block.host is not None else _weighted(left, right, weight)
+                np.matmul(left, right.T, out=self.buffer)
+                np.add(total, self.buffer, out=total)
+        for product, shortcut in self.gradients.items():
+            shortcut.add(lefts[product.left.view])
+
+    def result(self) -> dict[AtomProduct, Array]:
+        results = dict(self.sums)
+        for product, shortcut in self.gradients.items():
+            results[product] = shortcut.result(self.sums[_gram_of(product)])
+        return {p: self.device.get(results[p]) if p in results else np.zeros(self.shape) for p in self.products}
+
+
+def _weighted(left: Array, right: Array, weight: Array) -> tuple[Array, Array]:
+    """Features (p, c) and (q, c) times the weights (c,) on the left; without rows of weight 0 if most are."""
+    kept = weight.nonzero()[0]
+    if 2 * len(kept) < len(weight):
+        left, right, weight = left[:, kept], right[:, kept], weight[kept]
+    return left * weight, right
+
+
+def _is_dirichlet(product: AtomProduct) -> bool:
+    return product.left.kind == "gradient" and product.left == product.right and product.weight is None
+
+
+def _gram_of(product: AtomProduct) -> AtomProduct:
+    value = replace(VALUE, view=product.left.view)
+    return AtomProduct(value, value)
+
+
+class BlockContraction(Contraction):
+    """A contraction for each pair of parts; where the whole is symmetric, the lower blocks mirror the upper."""
+
+    def __init__(self, left: Basis, right: Basis, products: Sequence[AtomProduct], dtype: Any, workspace: Workspace):
+        self.products = tuple(products)
+        self.rows, self.columns = left.parts, right.parts
+        symmetric = [p for p in products if left is right and p.left == p.right]
+        rest = [p for p in products if p not in symmetric]
+        self.pairs: dict[tuple[int, int], Contraction] = {}
+        for i, a in enumerate(self.rows):
+            for j, b in enumerate(self.columns):
+                wanted = [*rest, *symmetric] if i <= j else rest
+                if wanted:
+                    self.pairs[i, j] = a.contraction(b, wanted, dtype, workspace)
+
+    def add(self, lefts: Mapping[str, Evaluation], rights: Mapping[str, Evaluation], block: Block) -> None:
+        for (i, j), pair in self.pairs.items():
+            left = {v: _parts(e)[i] for v, e in lefts.items()}
+            right = {v: _parts(e)[j] for v, e in rights.items()}
+            pair.add(left, right, block)
+
+    def result(self) -> dict[AtomProduct, Array]:
+        found = {key: pair.result() for key, pair in self.pairs.items()}
+        results = {}
+        for product in self.products:
+            grid = [
+                [
+                    found[i, j][product] if product in found.get((i, j), {}) else found[j, i][product].T
+                    for j in range(len(self.columns))
+                ]
+                for i in range(len(self.rows))
+            ]
+            results[product] = np.block(grid)
+        return results
+
+
+def _parts(evaluation: Evaluation) -> tuple[Evaluation, ...]:
+    return evaluation.parts if isinstance(evaluation, ConcatenatedEvaluation) else (evaluation,)
+
+
+class Accumulator(ABC):
+    """Sums of forms and functionals over the rows of one group, to which blocks are added one by one.
+
+    See Also
+    --------
+    daskspectral.basis.Basis.accumulator : makes one; `Basis.matrices` makes matrices of forms of what it returns.
+    """
+
+    def __init__(self, workspace: Workspace):
+        self._workspace = workspace
+
+    @final
+    def add(self, block: Block) -> None:
+        """Add one block of rows."""
+        # OpenBLAS sets the flag of invalid values for finite products too; the sums are checked when they are solved
+        with np.errstate(invalid="ignore"), numbered(block.fields):
+            self._add(block)
+        self._workspace.launched()
+
+    @abstractmethod
+    def _add(self, block: Block) -> None: ...
+
+    @abstractmethod
+    def result(self) -> dict[str, Any]:
+        """Return the sums so far, by name."""
+
+
+class MatrixSums(Accumulator):
+    """Sums of forms (p, q) between two bases, and of functionals (p,) or (p, m), by their names.
+
+    Each basis is evaluated once per block and view, for all products that it takes part in; if the right basis is the
+    left one, a single contraction serves all forms. Views of rows that follow one another, `shifts` rows later, are
+    evaluated together.
+    """
+
+    def __init__(
+        self,
+        left: Basis,
+        right: Basis,
+        forms: Forms,
+        functionals: Functionals,
+        dtype: Any,
+        workspace: Workspace,
+        shifts: Shifts,
+    ):
+        super().__init__(workspace)
+        self._bases = {"left": self._there(left)}
+        if right is not left:
+            self._bases["right"] = self._there(right)
+        self._forms: dict[str, tuple[Sides, Form]] = {}
+        self._functionals: dict[str, tuple[str, Functional]] = {}
+        products: dict[Sides, dict[AtomProduct, None]] = {}
+        self._atoms: dict[str, dict[Atom, None]] = {side: {} for side in self._bases}
+        self._vectors: dict[tuple[str, Pairing], Array] = {}
+        self._pairings: dict[tuple[str, Pairing], None] = {}
+        for name, form in forms.items():
+            sides = self._sides(name)
+            self._forms[name] = sides, form
+            products.setdefault(sides, {}).update(dict.fromkeys(form.products))
+            for product in form.products:
+                self._atoms[sides[0]][product.left] = self._atoms[sides[1]][product.right] = None
+        for name, functional in functionals.items():
+            side = self._sides(name)[1] if name == "right_first" else "left"
+            self._functionals[name] = side, functional
+            self._pairings.update(dict.fromkeys((side, pairing) for pairing in functional.pairings))
+            self._atoms[side].update(dict.fromkeys(pairing.atom for pairing in functional.pairings))
+        self._shifts, dtype = shifts, np.dtype(dtype)
+        self._narrow = dtype != np.float64
+        self._exponent: int | None = None
+        self._contractions = {
+            (a, b): self._bases[a].contraction(self._bases[b], tuple(wanted), dtype, workspace)
+            for (a, b), wanted in products.items()
+        }
+
+    def _there(self, basis: Basis) -> Basis:
+        """The basis with its arrays on the device, moved once for all groups of rows."""
+        there: Basis = self._workspace.made(f"basis {id(basis)}", lambda: self._workspace.device.moved(basis))
+        return there
+
+    def _sides(self, name: str) -> Sides:
+        if "right" not in self._bases:
+            return "left", "left"
+        return {"gram": ("left", "left"), "right_gram": ("right", "right")}.get(name, ("left", "right"))
+
+    def _add(self, block: Block) -> None:
+        block = self._in_range(block).on(self._workspace)
+        at = {
+            side: evaluate(b, block.part(side), list(self._atoms[side]), self._shifts)
+            for side, b in self._bases.items()
+        }
+        for side, pairing in self._pairings:
+            part = pair_with_field(at[side][pairing.atom.view], pairing, block)
+            before = self._vectors.get((side, pairing))
+            self._vectors[side, pairing] = part if before is None else before + part
+        for (left, right), contraction in self._contractions.items():
+            contraction.add(at[left], at[right], block)
+
+    def _in_range(self, block: Block) -> Block:
+        """The block with the roots of its weights in units of 2^exponent, where float32 would not hold them."""
+        if not self._narrow or block.scale is None:
+            return block
+        if self._exponent is None and block.scale.any():  # once: what was added before is in its unit
+            exponent = math.frexp(block.scale.max())[1]
+            self._exponent = exponent if abs(exponent) > MODERATE else 0
+        return replace(block, scale=np.ldexp(block.scale, -self._exponent)) if self._exponent else block
+
+    def result(self) -> dict[str, Array]:
+        sums = self._sums()
+        return {k: np.ldexp(v, 2 * self._exponent) for k, v in sums.items()} if self._exponent else sums
+
+    def _sums(self) -> dict[str, Array]:
+        matrices = {sides: contraction.result() for sides, contraction in self._contractions.items()}
+        sums = {name: _combine(f.expression.terms, matrices[sides]) for name, (sides, f) in self._forms.items()}
+        if self._vectors:
+            for name, (side, functional) in self._functionals.items():
+                vectors = {p: self._workspace.device.get(v) for (s, p), v in self._vectors.items() if s == side}
+                sums[name] = _combine(functional.expression.terms, vectors)
+        return sums
+
+
+def evaluate(basis: Basis, block: Block, atoms: list[Atom], shifts: Shifts) -> dict[str, Evaluation]:
+    """The basis at each view of a block, for what these atoms need.
+
+    Views of rows that follow one another, several `shifts` later, are evaluated together: each row once.
+    """
+    leaves = list(dict.fromkeys(leaf for a in atoms for leaf in a.leaves))
+    views = dict.fromkeys(a.view for a in leaves)
+    rows = joined(block, shifts) if len(shifts) > 1 and all(leaf.kind == "value" for leaf in leaves) else None
+    if rows is None:
+        return {v: evaluated(basis, block.view(v), [a for a in leaves if a.view == v]) for v in views}
+    found = evaluated(basis, replace(block, fields={"x": rows}, scale=None), [VALUE])
+    return {v: found.mapped(_following(block, shifts.get(v, 0))) for v in views}
+
+
+def joined(block: Block, shifts: Shifts) -> Array | None:
+    """The rows of x and those that follow them, (c + s, d), where all views are parts of these; else None."""
+    x, last = block.x, max(shifts, key=lambda view: shifts[view])
+    c, longest = len(x), shifts[last]
+    if block.host is not None or longest >= c:
+        return None
+    rows = np.concatenate([x, block.fields[last][c - longest :]])
+    same = (np.array_equal(block.fields[view], rows[shift : shift + c]) for view, shift in shifts.items())
+    return rows if all(same) else None
+
+
+def _following(block: Block, shift: int) -> Callable[[Array], Array]:
+    """The features of the rows of a block that come some rows later, with the roots of the weights."""
+    return lambda feature: block.weighted(feature[:, shift : shift + len(block.x)])
+
+
+def _combine(terms: tuple[tuple[float, Any], ...], sums: Mapping[Any, Array]) -> Array:
+    factor, key = terms[0]
+    if len(terms) == 1 and factor == 1:  # two forms may share it: nothing is added to it in place
+        return np.asarray(sums[key])
+    total = factor * sums[key]
+    for factor, key in terms[1:]:
+        total += factor * sums[key]
+    return np.asarray(total)
