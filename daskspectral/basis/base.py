@@ -241,6 +241,11 @@ class Basis(Registered, GivenFunctions, ABC):
         return dict(sums)
 
     @property
+    def after_pass(self) -> bool:
+        """Whether a kernel is chosen from the moments after the pass, as the spectral density of the coefficients."""
+        return False
+
+    @property
     def precision(self) -> float:
         """The relative precision of its sums, if it is worse than rounding; 0 otherwise."""
         return 0.0

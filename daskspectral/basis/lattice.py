@@ -101,7 +101,9 @@ class FourierLattice(OpenKernel, Basis):
     order = math.inf
     description = "a lattice of Fourier functions"
     holds_constant = True
+    leads_with_constant = True
     cheap_sums = True
+    after_pass = True
 
     m: int | tuple[int, ...] | None = None
     box: tuple[Interval | None, ...] | None = None

@@ -10,12 +10,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import FourierLattice, as_lattice
+from daskspectral.basis import FourierLattice
 from daskspectral.basis.lattice import WeighedLattice, prior_weights, shrunk_orders
 from daskspectral.choosing.candidates import (
     Evaluator,
@@ -32,9 +32,10 @@ from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
 from daskspectral.moments import Moments
 from daskspectral.moments.counting import repeats
-from daskspectral.moments.lattice import Arrays, Weighed, among_all, lattice_of, solve_modes, written_out
+from daskspectral.moments.lattice import Arrays, ModeSystem, Weighed, among_all
 from daskspectral.moments.problem import checked_means
 from daskspectral.moments.regression import ridge_problem
+from daskspectral.moments.solution import System
 from daskspectral.moments.trial import Split, Trial, half_splits
 from daskspectral.passes.selection import Candidate, Selection
 from daskspectral.solve.pencil import ritz_size
@@ -86,7 +87,7 @@ class Chosen:
 
     def selection(self, moments: Moments, orders: tuple[int, ...] | None) -> Selection:
         """Return the table, and the basis that gives the solution again; scales are in units of the period."""
-        lattice = lattice_of(moments)
+        lattice: Any = moments.basis
         basis = replace(lattice if orders is None else lattice.truncated(orders), kernel=self.kernel)
         period = float(lattice.period.max())
         return Selection(self.table, {"basis": basis}, moments.count, period, self.edge, self.reason)
@@ -99,7 +100,7 @@ def families_of(kernel: Kernel | None, usual: tuple[Kernel, ...]) -> tuple[Kerne
 
 def kernel_of(kernel: Kernel, factor: float, moments: Moments) -> Kernel:
     """Return the kernel with its scale, a factor of the longest period of the lattice, where it is open."""
-    return kernel.resolve(factor * float(lattice_of(moments).period.max()), "auto")
+    return kernel.resolve(factor * float(cast(Any, moments.basis).period.max()), "auto")
 
 
 def searched(evaluator: Evaluator, families: Sequence[Kernel]) -> Search:
@@ -120,12 +121,15 @@ def _in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[An
 # -- spectra -----------------------------------------------------------------------------------------------------------
 
 
-def solve_on_lattice(moments: Moments, *, basis: Any, solver: Solving, count: int) -> tuple[dict[str, Any], Selection]:
-    """Return the attributes of an estimator from modes, and how the kernel of a `basis` and the penalty were chosen.
+def system_of(moments: Moments, *, basis: Any, solver: Solving, count: int) -> System:
+    """Return what is solved of moments: matrices as measured, or those of the leading functions of a kernel.
 
-    What is left to the data is chosen by the folds. A lattice `basis` may have fewer frequencies than were measured.
-    Raises ValueError for more frequencies than were measured.
+    The kernel that a lattice takes after the pass, and the penalty, are those of an estimator's `basis` and `solver`;
+    if they are open the folds choose them. Such a basis may have fewer frequencies than were measured. Raises
+    ValueError for more.
     """
+    if not moments.basis.after_pass:
+        return System(moments, solver.resolved(1.0 if moments.penalty is None else moments.penalty))
     checked_means(moments)
     orders, own = _given(basis, moments)
     penalty = solver.resolved("auto" if moments.penalty is None else moments.penalty)
@@ -142,12 +146,10 @@ def solve_on_lattice(moments: Moments, *, basis: Any, solver: Solving, count: in
                 TrustWarning,
             )
     release()
-    shared: dict[str, Any] = {"solver": solver, "penalty": chosen.penalty, "count": count}
-    attributes = solve_modes(moments, kernel=chosen.kernel, orders=orders, **shared)
     selection = chosen.selection(moments, orders)
-    if penalty is None:
-        return attributes, selection
-    return attributes, selection.with_parameters({"solver": Penalised(chosen.penalty or 0.0)})
+    if penalty is not None:
+        selection = selection.with_parameters({"solver": Penalised(chosen.penalty or 0.0)})
+    return replace(ModeSystem.of(moments, chosen.kernel, orders, chosen.penalty, count), selection=selection)
 
 
 def prior_search(
@@ -157,9 +159,9 @@ def prior_search(
 
     Raises LinAlgError if no candidate converges.
     """
-    whole = trial.moments
-    lattice = lattice_of(whole).truncated(shrunk_orders(lattice_of(whole).orders, TRIED))
-    moments = written_out(whole, lattice)
+    whole, measured = trial.moments, cast(Any, trial.moments.basis)
+    lattice = measured.truncated(shrunk_orders(measured.orders, TRIED))
+    moments = whole.expanded(lattice)
 
     def tried(prior: Setting) -> Trial:
         weighed = Weighed(moments, kernel_of(families[prior.family], prior.factor, whole), lattice)
@@ -213,7 +215,7 @@ class Prior(WeighedLattice):
 
 def problem_of(moments: Moments, basis: Prior, gradient_weight: float) -> RidgeProblem:
     """Return the ridge problem of modes on a weighed lattice: S F S for forms F, S b for right-hand sides b."""
-    written, scale = written_out(moments, basis.inner), np.sqrt(basis.weights)
+    written, scale = moments.expanded(basis.inner), np.sqrt(basis.weights)
     shapes = {"gram": scale[:, None] * scale, "dirichlet": scale[:, None] * scale, "first": scale}
     shapes |= {"values": scale[:, None], "slopes": scale[:, None]}
 
@@ -223,17 +225,21 @@ def problem_of(moments: Moments, basis: Prior, gradient_weight: float) -> RidgeP
     return ridge_problem(written.mapped(scaled, basis=basis), gradient_weight)
 
 
-def regress_on_lattice(
+def regress(
     moments: Moments, *, basis: Any, alpha: float | str | None, gradient_weight: float, cut: float
-) -> tuple[RidgeProblem, RidgeFit, Array, Selection]:
-    """Solve a regression from modes, for a kernel and a penalty, each given or chosen by the folds, and say how.
+) -> tuple[RidgeProblem, RidgeFit, Array, Selection | None]:
+    """Solve a regression: return its ridge problem, its fit, and the coefficients (p, m) of all measured functions.
 
-    Returns the ridge problem, its fit, the coefficients (p, m) of all measured functions, and the choice.
-    Kernels are compared on a lattice of up to 450 functions, penalties on up to 1000, by the error on folds left out.
-    Raises ValueError for moments that are not finite, or weights that are all zero.
+    The kernel of a lattice is the one of the estimator's `basis`, or chosen by the folds; how is returned too, None for
+    other functions. Kernels are compared on a lattice of up to 450 functions, penalties on up to 1000, by the error on
+    folds left out. Raises ValueError for moments that are not finite, or weights that are all zero.
     """
+    if not moments.basis.after_pass:
+        problem = ridge_problem(moments, gradient_weight)
+        fit = problem.solve(alpha, cut)
+        return problem, fit, fit.coefficients, None
     asked, own = _given(basis, moments)
-    lattice = lattice_of(moments)
+    lattice: Any = moments.basis
     orders = lattice.orders if asked is None else asked
     given = None if alpha is None or isinstance(alpha, str) else alpha
     families = families_of(own, (Matern(2.5 if "dirichlet" in moments.operator.forms else 1.5, "auto"), FAMILIES[1]))
@@ -277,7 +283,8 @@ def _given(basis: Any, moments: Moments) -> tuple[tuple[int, ...] | None, Kernel
 
     Raises TypeError or ValueError for a kernel that is no prior, ValueError for frequencies that were not measured.
     """
-    own, lattice, kernel = as_lattice(basis), lattice_of(moments), None
+    own = basis if isinstance(basis, FourierLattice) else None
+    lattice, kernel = cast(Any, moments.basis), None
     if own is not None:
         check_prior(own)
         kernel = None if isinstance(own.kernel, str) else copy.deepcopy(own.kernel)  # kernels can be changed in place

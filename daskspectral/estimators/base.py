@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from daskspectral.basis import Basis, Landmarks, as_lattice, at_landmarks
+from daskspectral.basis import Basis, Landmarks, at_landmarks
 from daskspectral.basis.names import NAMES as FUNCTIONS
 from daskspectral.data.columns import Wanted, check_columns
 from daskspectral.data.containers import is_lazy, points_reader
@@ -354,7 +354,7 @@ class MeasuredEstimator(Estimator):
         moments = self.moments_
         self.basis_ = moments.basis
         self.kernel_ = next((b.kernel for b in at_landmarks(moments.basis)), None)
-        if as_lattice(moments.basis) is not None:  # a prior, which is chosen after the pass
+        if moments.basis.after_pass:
             self.kernel_ = self.choice_.parameters["basis"].kernel
         self.preparation_ = Preparation.from_state(moments.preparation)
         self.n_features_in_ = int(moments.preparation["n_features_in"])
@@ -377,8 +377,8 @@ class MeasuredEstimator(Estimator):
 
         discretisation, moments = session.measured(identity, checkpoint, checkpoint_every)
         fitted = self.fit_moments(moments)
-        chosen, lattice = discretisation.selection, as_lattice(discretisation.basis)
-        if chosen is not None and lattice is not None:  # chosen on the pilot; its prior after the pass
+        chosen = discretisation.selection
+        if chosen is not None and discretisation.basis.after_pass:  # the basis was chosen on the pilot
             own = self.choice_
             self.choice_ = replace(own, candidates=(*own.candidates, *chosen.candidates))
         elif chosen is not None:

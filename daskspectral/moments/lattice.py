@@ -12,24 +12,22 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, FourierLattice, as_lattice
+from daskspectral.basis import FourierLattice
 from daskspectral.basis.lattice import SpanBasis, WeighedLattice
 from daskspectral.kernels import Kernel
 from daskspectral.moments.counting import counted_rows
-from daskspectral.moments.moments import Moments
+from daskspectral.moments.moments import Moments, matrices_of
 from daskspectral.moments.problem import PRECISION, combined
-from daskspectral.moments.solution import solve_moments
-from daskspectral.operators import Operator
+from daskspectral.moments.solution import System
 from daskspectral.solve.pencil import CERTAIN, leading_by_cholesky, ritz_size, scale_of
 from daskspectral.solve.whitening import inverse_root
-from daskspectral.solvers import Solving
 
 Array = NDArray[np.floating[Any]]
 Arrays = Mapping[str, NDArray[Any]]
@@ -44,35 +42,16 @@ class UnresolvedError(ValueError):
     """The rows fill so little of the box of a lattice that its functions do not tell them apart."""
 
 
-def on_lattice(moments: Moments) -> bool:
-    """Whether these are modes on a Fourier lattice."""
-    return as_lattice(moments.basis) is not None
-
-
-def lattice_of(moments: Moments) -> FourierLattice:
-    """The lattice of moments that are modes."""
-    found = as_lattice(moments.basis)
-    assert found is not None
-    return found
-
-
-def expanded(basis: Basis, operator: Operator, arrays: Arrays) -> dict[str, Array]:
-    """Return the sums of forms (p, p) and functionals (p,) or (p, m) from modes; other sums unchanged."""
-    if "gram" in arrays:
-        return dict(arrays)
-    return operator.together(basis.matrices(operator.forms, operator.functionals, arrays))
-
-
 class Weighed:
     """The forms of modes on a lattice, that was measured or of lower frequencies, weighed by the prior of a kernel.
 
-    `sums` are the sums of all rows as `expanded` gives them; the data count as `rows` rows; `scale` is S (p,);
+    `sums` are the sums of all rows, with matrices of the forms; the data count as `rows` rows; `scale` is S (p,);
     `precision` is the relative one of matrices that follow from modes, of the transform or of rounding.
     """
 
     def __init__(self, moments: Moments, kernel: Kernel, lattice: FourierLattice):
         self.operator, self.basis = moments.operator, WeighedLattice(lattice, kernel)
-        self.sums = expanded(lattice, moments.operator, moments.arrays)
+        self.sums = matrices_of(lattice, moments.operator, moments.arrays)
         self.moments = replace(moments, arrays=self.sums)
         self.rows, self.precision = counted_rows(moments), max(lattice.precision, PRECISION[moments.dtype])
         self.scale = np.sqrt(self.basis.weights)
@@ -165,56 +144,62 @@ class Weighed:
         functions, operator = self.scale[:, None] * span, self.operator
 
         def few(sums: Arrays, _: float) -> dict[str, Array]:
-            return combined(operator, expanded(self.basis.inner, operator, sums), functions)
+            return combined(operator, matrices_of(self.basis.inner, operator, sums), functions)
 
         return moments.mapped(few, basis=SpanBasis(self.basis, span))
 
 
-def solve_modes(
-    moments: Moments,
-    *,
-    kernel: Kernel,
-    orders: Sequence[int] | None,
-    solver: Solving,
-    penalty: float | None,
-    count: int,
-) -> dict[str, Any]:
-    """The attributes of an estimator from modes, for the prior of a kernel on the frequencies up to `orders`.
+@dataclass(frozen=True, eq=False)
+class ModeSystem(System):
+    """The moments of the leading functions `span` (p, r), of which the rows determine `rank`, of moments `measured`."""
 
-    The arguments and errors are otherwise those of `moments.solution.solve_moments`. Raises ValueError for a solution
-    by rank cut of more functions than are solved densely without a prior.
-    """
-    options: dict[str, Any] = {"solver": solver, "penalty": penalty}
-    lattice = lattice_of(moments) if orders is None else lattice_of(moments).truncated(orders)
-    size = lattice.size
-    weighed, ritz = Weighed(moments, kernel, lattice), ritz_size(count)
-    if penalty is None:
-        check_cut_size(size)
-        leading: tuple[Array, int] = np.eye(size), size
-    else:
-        leading = weighed.leading(penalty, ritz, max(SPAN, 2 * ritz))
-    span, rank = leading
-    fewer = [weighed.coarser(share, span, count) for share in FEWER if penalty is not None]
-    found = solve_moments(weighed.reduced(span), count=count, fewer=fewer, **options)
-    for name in moments.operator.solver.functions:
-        found[name] = among_all(weighed.scale[:, None] * (span @ found[name]), moments, lattice)
-    if penalty is not None:
-        pair = isinstance(found["rank_"], tuple)
-        found["status_"] = re.sub(rf"\b\d+ of {span.shape[1]}\b", f"{rank} of {size}", found["status_"])
-        found["rank_"] = (rank, rank) if pair else rank
-    if moments.outside:
-        found["status_"] += f"; {moments.outside} of {moments.rows} rows lie outside the box, and count as absent"
-    first, squares = (values / moments.weight for values in (weighed.sums["first"], np.diag(weighed.sums["gram"])))
-    share = np.divide(first**2, squares, out=np.zeros_like(first), where=squares > 0)
-    found["support_"] = among_all(share * counted_rows(moments), moments, lattice)
-    if "right_support_" in found:
-        found["right_support_"] = found["support_"]
-    return found
+    measured: Moments = field(kw_only=True)
+    weighed: Weighed = field(kw_only=True)
+    span: Array = field(kw_only=True)
+    rank: int = field(kw_only=True)
+
+    @classmethod
+    def of(
+        cls, moments: Moments, kernel: Kernel, orders: Sequence[int] | None, penalty: float | None, count: int
+    ) -> ModeSystem:
+        """Return the system of modes for the spectral density of a kernel, on the frequencies up to `orders`.
+
+        Raises ValueError for a solution by rank cut of more functions than are solved densely.
+        """
+        whole: Any = moments.basis
+        lattice = whole if orders is None else whole.truncated(orders)
+        weighed, ritz, size = Weighed(moments, kernel, lattice), ritz_size(count), lattice.size
+        if penalty is None:
+            check_cut_size(size)
+            span, rank = np.eye(size), size
+        else:
+            span, rank = weighed.leading(penalty, ritz, max(SPAN, 2 * ritz))
+        fewer = [weighed.coarser(share, span, count) for share in FEWER if penalty is not None]
+        shared: dict[str, Any] = {"measured": moments, "weighed": weighed, "span": span, "rank": rank}
+        return cls(weighed.reduced(span), penalty, fewer=fewer, **shared)
+
+    def finished(self, found: dict[str, Any]) -> dict[str, Any]:
+        measured, weighed, size = self.measured, self.weighed, self.weighed.basis.size
+        for name in measured.operator.solver.functions:
+            found[name] = among_all(weighed.scale[:, None] * (self.span @ found[name]), measured, weighed.basis.inner)
+        if self.penalty is not None:
+            pair, few = isinstance(found["rank_"], tuple), self.span.shape[1]
+            found["status_"] = re.sub(rf"\b\d+ of {few}\b", f"{self.rank} of {size}", found["status_"])
+            found["rank_"] = (self.rank, self.rank) if pair else self.rank
+        if measured.outside:
+            text = f"{measured.outside} of {measured.rows} rows lie outside the box, and count as absent"
+            found["status_"] += f"; {text}"
+        first, squares = (v / measured.weight for v in (weighed.sums["first"], np.diag(weighed.sums["gram"])))
+        share = np.divide(first**2, squares, out=np.zeros_like(first), where=squares > 0)
+        found["support_"] = among_all(share * counted_rows(measured), measured, weighed.basis.inner)
+        if "right_support_" in found:
+            found["right_support_"] = found["support_"]
+        return found
 
 
 def among_all(values: NDArray[Any], moments: Moments, lattice: FourierLattice) -> NDArray[Any]:
-    """Values (p', ...) of a lattice's functions as those of all functions that were measured, 0 of the others."""
-    measured = lattice_of(moments)
+    """Return values (p', ...) of a lattice's functions among those of all measured functions, 0 for the others."""
+    measured: Any = moments.basis
     whole = np.zeros((measured.size, *values.shape[1:]), values.dtype)
     whole[measured.frequencies.places(lattice.frequencies)] = values
     return whole
@@ -224,15 +209,3 @@ def check_cut_size(size: int) -> None:
     """Raise ValueError for more functions of a lattice than are solved without a penalty."""
     if size > CUT_SIZE:
         raise ValueError(f"solvers.Cut takes at most {CUT_SIZE} functions of a lattice, got {size}. Lower m.")
-
-
-def dense(moments: Moments) -> Moments:
-    """Return moments with the matrices of forms in place of modes; other moments unchanged."""
-    if not on_lattice(moments):
-        return moments
-    return written_out(replace(moments, folds=None), lattice_of(moments))
-
-
-def written_out(moments: Moments, lattice: FourierLattice) -> Moments:
-    """The moments of a lattice of lower frequencies, with matrices of forms in place of modes, by fold too."""
-    return moments.mapped(lambda sums, _: expanded(lattice, moments.operator, sums), basis=lattice)

@@ -158,6 +158,11 @@ class Moments(Registered):
         folds = None if self.folds is None else self.folds.mapped(each)
         return replace(self, arrays=each(self.arrays, self.weight), folds=folds, **changes)
 
+    def expanded(self, basis: Basis | None = None) -> Moments:
+        """Return the moments with matrices of the forms, by fold too, of this basis or a `basis` of lower order."""
+        found = self.basis if basis is None else basis
+        return self.mapped(lambda sums, _: matrices_of(found, self.operator, sums), basis=found)
+
     def __add__(self, other: Moments) -> Moments:
         """Return the moments of both.
 
@@ -232,6 +237,11 @@ class Moments(Registered):
         """The weighted mean of one form over the rows, (p, q)."""
         found = self._completed.get(name)
         return np.asarray(self.arrays[name] / self.weight) if found is None else found
+
+
+def matrices_of(basis: Basis, operator: Operator, sums: Mapping[str, Array]) -> Mapping[str, Array]:
+    """Return the sums of forms (p, p) and functionals (p,) or (p, m) from what a basis sums; other sums unchanged."""
+    return sums if "gram" in sums else operator.together(basis.matrices(operator.forms, operator.functionals, sums))
 
 
 def _lower(left: Array | None, right: Array | None) -> Array | None:

@@ -140,6 +140,29 @@ def solve_moments(
     }
 
 
+@dataclass(frozen=True, eq=False)
+class System:
+    """Moments to be solved, with c of the `penalty`, None for a solution by rank cut.
+
+    `selection` says how it was chosen after the pass, None if nothing was. `fewer` are moments of fewer functions, with
+    their share of the frequencies (`solve_moments`).
+    """
+
+    moments: Moments
+    penalty: float | None
+    selection: Any = None
+    fewer: Sequence[tuple[float, Moments]] = ()
+
+    def solve(self, solver: Solving, count: int) -> dict[str, Any]:
+        """Return the attributes of an estimator, of so many functions."""
+        options: dict[str, Any] = {"solver": solver, "penalty": self.penalty, "fewer": self.fewer}
+        return self.finished(solve_moments(self.moments, count=count, **options))
+
+    def finished(self, found: dict[str, Any]) -> dict[str, Any]:
+        """Return the attributes in terms of all functions that were measured."""
+        return found
+
+
 def _lowered(intervals: Array, values: Array, approximation: Array) -> Array:
     """Return intervals (k, 2) of values that more functions would lower: down by what half of them change, and more."""
     size = np.abs(values)

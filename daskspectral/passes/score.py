@@ -16,7 +16,6 @@ from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.memory import chosen_device
 from daskspectral.errors import renumbered
 from daskspectral.moments import NUMBER, Moments
-from daskspectral.moments.lattice import dense
 from daskspectral.moments.solution import SpanScore, check_rows, score_span
 from daskspectral.operators.weights import check_total
 from daskspectral.passes.apply import RowFunction
@@ -52,7 +51,7 @@ def measure_score(model: Any, rows: Rows, *, sample_weight: Any = None, progress
         snapshot=Snapshot(source),
         description="score",
     )
-    return score_span(fitted.operator, dense(moments), functions, wanted)
+    return score_span(fitted.operator, moments.expanded(), functions, wanted)
 
 
 def _compared(function: RowFunction, field: str, unit: float, batch: Mapping[str, Array]) -> dict[str, Spread]:

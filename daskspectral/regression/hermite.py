@@ -13,7 +13,7 @@ from daskspectral.basis import FourierLattice, Landmarks, as_lattice, at_landmar
 from daskspectral.basis.names import named
 from daskspectral.choosing.landmarks import MOST_LANDMARKS
 from daskspectral.choosing.lattice import regression_lattice
-from daskspectral.choosing.prior import regress_on_lattice
+from daskspectral.choosing.prior import regress
 from daskspectral.choosing.search import pilot_bytes
 from daskspectral.choosing.side import Side
 from daskspectral.data.rows import Rows
@@ -26,7 +26,6 @@ from daskspectral.estimators.records import remembered
 from daskspectral.estimators.regressor import Regressor
 from daskspectral.estimators.summary import chosen_facts, explained, measured_facts
 from daskspectral.moments import Moments
-from daskspectral.moments.regression import ridge_problem
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.folds import FoldRequest, checked_folds
 from daskspectral.passes.functions import SpanValues
@@ -200,27 +199,23 @@ class HermiteRegressor(Regressor):
 
         Raises ValueError for moments of another kind, moments that are not finite, or weights that are all zero.
         """
-        operator, lattice = moments.operator, as_lattice(moments.basis)
-        if not isinstance(operator, Regression) or (lattice is None and not at_landmarks(moments.basis)):
+        operator, basis = moments.operator, moments.basis
+        if not isinstance(operator, Regression) or not (basis.after_pass or at_landmarks(basis)):
             raise ValueError(
                 f"these are moments of {operator}, not of values to regress on; measure them with HermiteRegressor.fit"
             )
         alpha = self.alpha if self.alpha is None or isinstance(self.alpha, str) else float(self.alpha)
         cut, weight = resolve_ridge_cut(self.rtol, moments.dtype), float(self.gradient_weight)
-        if lattice is not None:  # for the kernel that is given, or chosen by their folds
-            problem, fit, coefficients, selection = regress_on_lattice(
-                moments, basis=named(self.basis), alpha=alpha, gradient_weight=weight, cut=cut
-            )
+        problem, fit, coefficients, selection = regress(
+            moments, basis=named(self.basis), alpha=alpha, gradient_weight=weight, cut=cut
+        )
+        coefficients, known = coefficients * operator.unit, vars(self).get("moments_")
+        if selection is not None:
             self.choice_ = selection.with_parameters(self.given_params())
-            coefficients = coefficients * operator.unit
-        else:
-            problem = ridge_problem(moments, weight)
-            fit = problem.solve(alpha, cut)
-            coefficients, known = fit.coefficients * operator.unit, vars(self).get("moments_")
-            if "choice_" in vars(self) and known is not None and known.fingerprint != moments.fingerprint:
-                del self.choice_  # of an earlier fit
+        elif "choice_" in vars(self) and known is not None and known.fingerprint != moments.fingerprint:
+            del self.choice_  # of an earlier fit
         intercept = operator.unit * problem.intercept + (operator.origin or 0.0)
-        if lattice is not None:
+        if basis.leads_with_constant:
             coefficients[0], intercept = coefficients[0] + intercept, 0 * intercept
         self.coef_ = coefficients[:, 0] if operator.targets is None else coefficients
         self.intercept_ = float(intercept[0]) if operator.targets is None else intercept

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import Landmarks
 from daskspectral.basis.names import named
-from daskspectral.choosing.prior import solve_on_lattice
+from daskspectral.choosing.prior import system_of
 from daskspectral.data.labelled import ROW, stack_rows
 from daskspectral.data.layout import Layout, free_names, plain
 from daskspectral.data.rows import Rows
@@ -25,10 +25,9 @@ from daskspectral.estimators.reading import LABELS, reads
 from daskspectral.estimators.records import provenance, remembered
 from daskspectral.estimators.transformer import framed
 from daskspectral.moments import Moments
-from daskspectral.moments.lattice import on_lattice
 from daskspectral.moments.pairwise import SUMS
 from daskspectral.moments.patterns import Patterns, patterns_of
-from daskspectral.moments.solution import SpanScore, solve_moments
+from daskspectral.moments.solution import SpanScore
 from daskspectral.operators import Operator
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.apply import Result, RowFunction, labelled_rows
@@ -157,20 +156,14 @@ class SpectralFunctions(Dynamics, Passages):
             raise ValueError("these are moments of a regression, not of an operator; solve them with HermiteRegressor")
         if self.operator is not None and not checked_operator(self.operator).agrees(moments.operator):
             raise ValueError(f"these are moments of {moments.operator}, and operator is {self.operator}: leave it out")
-        solver, basis = solving(self.solver), named(self.basis, "auto")
-        if on_lattice(moments):  # for the kernel that is given, or chosen by their folds
-            found, selection = solve_on_lattice(moments, basis=basis, solver=solver, count=self.n_components)
-            fixed = {} if moments.operator.estimate is None else {"operator": moments.operator}
-            selection = selection.with_parameters({**self.given_params(), **fixed})
-            return self._with(moments, {**found, "choice_": selection}, set())
+        solver, share = solving(self.solver), is_share(self.n_components)
         with solving_on(device_here(self.device)):
-            share = is_share(self.n_components)
-            solution = solve_moments(
-                moments,
-                count=components_of(moments, self.n_components, solver) if share else int(self.n_components),
-                solver=solver,
-                penalty=solver.resolved(1.0 if moments.penalty is None else moments.penalty),
-            )
+            count = components_of(moments, self.n_components, solver) if share else int(self.n_components)
+            system = system_of(moments, basis=named(self.basis, "auto"), solver=solver, count=count)
+            solution = system.solve(solver, count)
+        if system.selection is not None:
+            fixed = {} if moments.operator.estimate is None else {"operator": moments.operator}
+            solution["choice_"] = system.selection.with_parameters({**self.given_params(), **fixed})
         known = vars(self).get("moments_")
         kept = {"choice_"} if known is not None and known.fingerprint == moments.fingerprint else set()
         return self._with(moments, solution, kept)
@@ -181,7 +174,7 @@ class SpectralFunctions(Dynamics, Passages):
         if moments.of_rows or before.moments_.of_rows:  # linear functions of other directions
             old, found = before.basis_.parts[-1].landmarks, self.basis_.parts[-1].landmarks
             own = np.vstack([own[: -len(old)], found @ (old.T @ own[-len(old) :])])
-        gram = np.eye(len(new)) if on_lattice(moments) else moments.mean("gram")
+        gram = moments.mean("gram") if "gram" in moments.arrays else np.eye(len(new))
         overlap = own.conj().T @ gram @ new
         nearest = np.take_along_axis(overlap, np.abs(overlap).argmax(axis=0)[None], axis=0)[0]
         nearest = nearest if np.iscomplexobj(new) else nearest.real

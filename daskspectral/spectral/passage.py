@@ -9,7 +9,7 @@ from typing import Any, cast, final
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Edge, as_lattice
+from daskspectral.basis import Edge
 from daskspectral.basis.outside import outside_of
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.source import Source, lag_in_rows, open_data
@@ -67,7 +67,7 @@ class Passages(Transformer, MeasuredEstimator):
         model, both = cast(Any, self.fitted()), b is not None
         operator, sets = self.moments_.operator, (a, b) if both else (a,)
         cut = resolve_cut(solving(model.solver).rtol, self.moments_.dtype)
-        if as_lattice(self.basis_) is not None:
+        if self.basis_.domain is not None:
             raise ValueError("first passages take basis=Landmarks(), or TrigonometricBasis for angles, not a lattice")
         rows, found = model._as_fitted(X), replace(Discretisation.of(self.moments_), right_basis=None)
         if operator.lag is not None:

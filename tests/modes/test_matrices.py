@@ -14,7 +14,7 @@ from daskspectral.forms import Field, along, along_each, form, inner, second
 from daskspectral.manifolds import Sphere
 from daskspectral.modes.matrices import form_matrix, terms_of, truncated, weights_of
 from daskspectral.moments import Measure
-from daskspectral.moments.lattice import expanded
+from daskspectral.moments.moments import matrices_of
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators.regression import Regression
 from tests.modes.common import ERRORS, METHODS, direct, lattice_of, waves
@@ -90,7 +90,7 @@ def test_matrices_of_modes_are_direct_sums(name: str, method: str) -> None:
     lattice, batch = lattice_of(d, method), batch_of(d)
     if name == "on a sphere":
         batch["x"] = Sphere(3).sample(N, np.random.default_rng(0))
-    found = expanded(lattice, operator, modes_of(operator, lattice, batch))
+    found = matrices_of(lattice, operator, modes_of(operator, lattice, batch))
     wanted = modes_of(operator, SpanBasis(lattice, np.eye(lattice.size)), batch)
     assert found.keys() == wanted.keys()
     for name, values in wanted.items():
@@ -118,7 +118,7 @@ def test_lower_frequencies_need_the_middle_modes() -> None:
     modes = modes_of(operator, lattice, batch)
     lower = lattice.truncated((1, 2))
     places = lattice.frequencies.places(lower.frequencies)
-    whole, part = expanded(lattice, operator, modes), expanded(lower, operator, modes)
+    whole, part = (matrices_of(basis, operator, modes) for basis in (lattice, lower))
     np.testing.assert_array_equal(part["form"], whole["form"][np.ix_(places, places)])
     np.testing.assert_array_equal(part["first"], whole["first"][places])
     assert truncated(np.zeros((3, 13, 9)), (1, 2)).shape == (3, 5, 9)

@@ -10,7 +10,7 @@ import daskspectral as dsp
 from daskspectral.basis import FourierLattice
 from daskspectral.basis.lattice import WeighedLattice
 from daskspectral.kernels import Matern
-from daskspectral.moments.lattice import dense, solve_modes
+from daskspectral.moments.lattice import ModeSystem
 from daskspectral.moments.solution import extrapolated, solve_moments
 from daskspectral.operators import Generator, Laplacian, PartialDerivative, Schroedinger
 from daskspectral.solvers import Cut, Penalised
@@ -48,7 +48,9 @@ def solving(penalty: float | None) -> dict[str, Any]:
 
 
 def solved(moments: Any, penalty: float | None = 1.0, orders: Any = None, **options: Any) -> dict[str, Any]:
-    return solve_modes(moments, kernel=MATERN, orders=orders, **(solving(penalty) | options))
+    given = solving(penalty) | options
+    system = ModeSystem.of(moments, MATERN, orders, penalty, given["count"])
+    return system.solve(given["solver"], given["count"])
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,7 @@ def test_lower_frequencies() -> None:
     whole, widths = solved(moments), [np.sqrt(n / 63) for n in (15, 35)]
     changes = [solved(moments, orders=few)["eigenvalues_"] - whole["eigenvalues_"] for few in ((1, 2), (2, 3))]
     np.testing.assert_allclose(whole["approximation_"], extrapolated(widths, np.array(changes)), rtol=0.02, atol=1e-9)
-    gram = dense(moments).arrays["gram"]
+    gram = moments.expanded().arrays["gram"]
     np.testing.assert_allclose(gram, (phi := waves(LATTICE, X)) * ROWS["weight"] @ phi.T, atol=1e-8)
 
 
