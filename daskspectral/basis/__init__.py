@@ -41,7 +41,7 @@ By default a fit uses k(., y_i) at landmarks that it draws. Its argument `basis`
     array([0., 1., 1.])
 """
 
-from daskspectral.basis.accumulators import Accumulator, Contraction
+from daskspectral.basis.accumulators import Accumulator
 from daskspectral.basis.base import Basis, GivenFunctions
 from daskspectral.basis.callable import CallableBasis, SoftCells
 from daskspectral.basis.concatenated import Concatenated, ConstantBasis
@@ -65,7 +65,6 @@ __all__ = [
     "CallableBasis",
     "Concatenated",
     "ConstantBasis",
-    "Contraction",
     "Edge",
     "EquivariantBasis",
     "Evaluation",

@@ -22,7 +22,7 @@ from daskspectral.basis.evaluation import (
     scalar_feature,
     scalar_pairs,
 )
-from daskspectral.forms import Atom, AtomProduct, Form, Forms, Functional, Functionals, Pairing
+from daskspectral.forms import Atom, AtomProduct, Forms, Functionals, Pairing
 from daskspectral.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -43,8 +43,10 @@ class GradientSum(Protocol):
         """The matrix (p, p), given the sum of phi phi^T over the same blocks, where the blocks were."""
 
 
-class Contraction(ABC):
-    """Sums of products over blocks: one matrix (p, q) for each product.
+class PairContraction:
+    """Sums of products of features over blocks, one matrix (p, q) for each product, by one GEMM or SYRK each.
+
+    Gradients are summed by the short cut of the basis if it has one.
 
     Examples
     --------
@@ -56,18 +58,6 @@ class Contraction(ABC):
     >>> pair.result()[squares].tolist()
     [[2.0, 5.0], [5.0, 13.0]]
     """
-
-    @abstractmethod
-    def add(self, lefts: Mapping[str, Evaluation], rights: Mapping[str, Evaluation], block: Block) -> None:
-        """Add one block, seen through the two bases at each view."""
-
-    @abstractmethod
-    def result(self) -> dict[AtomProduct, Array]:
-        """The sums so far, in float64, on the host."""
-
-
-class PairContraction(Contraction):
-    """Products of features, one GEMM (or SYRK) each; gradients by the basis's short cut where it has one."""
 
     def __init__(self, left: Basis, right: Basis, products: Sequence[AtomProduct], dtype: Any, workspace: Workspace):
         shape = (left.size, right.size)
@@ -87,10 +77,10 @@ class PairContraction(Contraction):
                 needed.append(_gram_of(product))
         self.sums: dict[AtomProduct, Array] = {p: workspace.zeros(shape) for p in dict.fromkeys(needed)}
         self.buffer = workspace.get("product", shape, dtype)
-        self.dimension = left.dimension
-        self.shape = shape
+        self.dimension, self.shape = left.dimension, shape
 
     def add(self, lefts: Mapping[str, Evaluation], rights: Mapping[str, Evaluation], block: Block) -> None:
+        """Add one block, seen through the two bases at each view."""
         for product, total in self.sums.items():
             for a, b in scalar_pairs(product, block, self.dimension):
                 left = scalar_feature(lefts, a, block)
@@ -107,6 +97,7 @@ class PairContraction(Contraction):
             shortcut.add(lefts[product.left.view])
 
     def result(self) -> dict[AtomProduct, Array]:
+        """Return the sums so far, in float64, on the host."""
         results = dict(self.sums)
         for product, shortcut in self.gradients.items():
             results[product] = shortcut.result(self.sums[_gram_of(product)])
@@ -130,15 +121,15 @@ def _gram_of(product: AtomProduct) -> AtomProduct:
     return AtomProduct(value, value)
 
 
-class BlockContraction(Contraction):
-    """A contraction for each pair of parts; where the whole is symmetric, the lower blocks mirror the upper."""
+class BlockContraction:
+    """A contraction for each pair of parts; if the whole is symmetric, the lower blocks mirror the upper."""
 
     def __init__(self, left: Basis, right: Basis, products: Sequence[AtomProduct], dtype: Any, workspace: Workspace):
         self.products = tuple(products)
         self.rows, self.columns = left.parts, right.parts
         symmetric = [p for p in products if left is right and p.left == p.right]
         rest = [p for p in products if p not in symmetric]
-        self.pairs: dict[tuple[int, int], Contraction] = {}
+        self.pairs: dict[tuple[int, int], PairContraction | BlockContraction] = {}
         for i, a in enumerate(self.rows):
             for j, b in enumerate(self.columns):
                 wanted = [*rest, *symmetric] if i <= j else rest
@@ -146,24 +137,21 @@ class BlockContraction(Contraction):
                     self.pairs[i, j] = a.contraction(b, wanted, dtype, workspace)
 
     def add(self, lefts: Mapping[str, Evaluation], rights: Mapping[str, Evaluation], block: Block) -> None:
+        """Add one block, seen through the two bases at each view."""
         for (i, j), pair in self.pairs.items():
             left = {v: _parts(e)[i] for v, e in lefts.items()}
             right = {v: _parts(e)[j] for v, e in rights.items()}
             pair.add(left, right, block)
 
     def result(self) -> dict[AtomProduct, Array]:
+        """Return the sums so far, in float64, on the host."""
         found = {key: pair.result() for key, pair in self.pairs.items()}
-        results = {}
-        for product in self.products:
-            grid = [
-                [
-                    found[i, j][product] if product in found.get((i, j), {}) else found[j, i][product].T
-                    for j in range(len(self.columns))
-                ]
-                for i in range(len(self.rows))
-            ]
-            results[product] = np.block(grid)
-        return results
+        rows, columns = range(len(self.rows)), range(len(self.columns))
+
+        def part(i: int, j: int, product: AtomProduct) -> Array:
+            return found[i, j][product] if product in found.get((i, j), {}) else found[j, i][product].T
+
+        return {p: np.block([[part(i, j, p) for j in columns] for i in rows]) for p in self.products}
 
 
 def _parts(evaluation: Evaluation) -> tuple[Evaluation, ...]:
@@ -219,28 +207,23 @@ class MatrixSums(Accumulator):
         self._bases = {"left": self._there(left)}
         if right is not left:
             self._bases["right"] = self._there(right)
-        self._forms: dict[str, tuple[Sides, Form]] = {}
-        self._functionals: dict[str, tuple[str, Functional]] = {}
+        self._forms, self._functionals = forms, functionals
+        self._shifts, self._narrow = shifts, np.dtype(dtype) != np.float64
+        self._exponent: int | None = None
         products: dict[Sides, dict[AtomProduct, None]] = {}
         self._atoms: dict[str, dict[Atom, None]] = {side: {} for side in self._bases}
         self._vectors: dict[tuple[str, Pairing], Array] = {}
         self._pairings: dict[tuple[str, Pairing], None] = {}
         for name, form in forms.items():
             sides = self._sides(name)
-            self._forms[name] = sides, form
             products.setdefault(sides, {}).update(dict.fromkeys(form.products))
             for product in form.products:
                 self._atoms[sides[0]][product.left] = self._atoms[sides[1]][product.right] = None
         for name, functional in functionals.items():
-            side = self._sides(name)[1] if name == "right_first" else "left"
-            self._functionals[name] = side, functional
-            self._pairings.update(dict.fromkeys((side, pairing) for pairing in functional.pairings))
-            self._atoms[side].update(dict.fromkeys(pairing.atom for pairing in functional.pairings))
-        self._shifts, dtype = shifts, np.dtype(dtype)
-        self._narrow = dtype != np.float64
-        self._exponent: int | None = None
+            for pairing in functional.pairings:
+                self._pairings[self._side(name), pairing] = self._atoms[self._side(name)][pairing.atom] = None
         self._contractions = {
-            (a, b): self._bases[a].contraction(self._bases[b], tuple(wanted), dtype, workspace)
+            (a, b): self._bases[a].contraction(self._bases[b], tuple(wanted), np.dtype(dtype), workspace)
             for (a, b), wanted in products.items()
         }
 
@@ -253,6 +236,9 @@ class MatrixSums(Accumulator):
         if "right" not in self._bases:
             return "left", "left"
         return {"gram": ("left", "left"), "right_gram": ("right", "right")}.get(name, ("left", "right"))
+
+    def _side(self, functional: str) -> str:
+        return self._sides(functional)[1] if functional == "right_first" else "left"
 
     def _add(self, block: Block) -> None:
         block = self._in_range(block).on(self._workspace)
@@ -282,11 +268,11 @@ class MatrixSums(Accumulator):
 
     def _sums(self) -> dict[str, Array]:
         matrices = {sides: contraction.result() for sides, contraction in self._contractions.items()}
-        sums = {name: _combine(f.expression.terms, matrices[sides]) for name, (sides, f) in self._forms.items()}
-        if self._vectors:
-            for name, (side, functional) in self._functionals.items():
-                vectors = {p: self._workspace.device.get(v) for (s, p), v in self._vectors.items() if s == side}
-                sums[name] = _combine(functional.expression.terms, vectors)
+        sums = {k: _combine(f.expression.terms, matrices[self._sides(k)]) for k, f in self._forms.items()}
+        vectors = {key: self._workspace.device.get(v) for key, v in self._vectors.items()}
+        for name, functional in self._functionals.items() if vectors else ():
+            of_side = {pairing: v for (side, pairing), v in vectors.items() if side == self._side(name)}
+            sums[name] = _combine(functional.expression.terms, of_side)
         return sums
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from daskspectral.basis.accumulators import (
     Accumulator,
     BlockContraction,
-    Contraction,
     GradientSum,
     MatrixSums,
     PairContraction,
@@ -116,6 +115,11 @@ class Basis(Registered, GivenFunctions, ABC):
            [2., 3.],
            [4., 9.]])
     """
+
+    after_pass: ClassVar[bool] = False
+    """Whether a kernel is chosen from the moments after the pass, as the spectral density of the coefficients."""
+    cheap_sums: ClassVar[bool] = False
+    """Whether its sums cost less than other sums over all rows, which are then left out or taken of some rows."""
 
     @property
     @abstractmethod
@@ -220,10 +224,11 @@ class Basis(Registered, GivenFunctions, ABC):
 
     def contraction(
         self, right: Basis, products: Sequence[AtomProduct], dtype: Any, workspace: Workspace
-    ) -> Contraction:
+    ) -> PairContraction | BlockContraction:
         """An accumulator of these products between this basis (left) and another (right)."""
-        single = self.parts == (self,) and right.parts == (right,)
-        return (PairContraction if single else BlockContraction)(self, right, products, dtype, workspace)
+        if self.parts == (self,) and right.parts == (right,):
+            return PairContraction(self, right, products, dtype, workspace)
+        return BlockContraction(self, right, products, dtype, workspace)
 
     def accumulator(
         self, right: Basis, forms: Forms, functionals: Functionals, *, dtype: Any, workspace: Workspace, shifts: Shifts
@@ -241,19 +246,9 @@ class Basis(Registered, GivenFunctions, ABC):
         return dict(sums)
 
     @property
-    def after_pass(self) -> bool:
-        """Whether a kernel is chosen from the moments after the pass, as the spectral density of the coefficients."""
-        return False
-
-    @property
     def precision(self) -> float:
         """The relative precision of its sums, if it is worse than rounding; 0 otherwise."""
         return 0.0
-
-    @property
-    def cheap_sums(self) -> bool:
-        """Whether its sums cost less than other sums over all rows, which are then left out or taken of some rows."""
-        return False
 
     def sum_cost(self, forms: Forms, functionals: Functionals, device: str) -> SumCost | None:
         """Return the cost of its sums, for the plan of a pass; None for sums of matrices of the forms."""

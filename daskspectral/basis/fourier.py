@@ -18,11 +18,11 @@ from daskspectral.forms import Atom
 from daskspectral.kernels import Gaussian, Kernel
 from daskspectral.kernels.base import number
 from daskspectral.kernels.radial import HalfIntegerBessel
+from daskspectral.modes.frequencies import MOST_WAVES, Frequencies
 from daskspectral.validation import POSITIVE, check_integer, check_number, check_type
 from daskspectral.workspace import Workspace
 
 PANEL_BYTES = 1 << 17  # of one of the two buffers of angles
-MOST_WAVES = 100_000
 SMOOTHNESS, SCALE = 2.5, 2 * math.pi / 10  # of the Matérn kernel of angles that weighs waves in a penalty
 
 
@@ -154,25 +154,14 @@ class TrigonometricBasis(Basis):
             raise ValueError(f"{self!r} has more than {MOST_WAVES} functions: lower its degree")
 
     @cached_property
-    def half(self) -> Array:
-        """The integers k of the cosines, and of the sines, ((p - 1) / 2, d)."""
-        k = np.zeros((1, 0))
-        for most in self.m if isinstance(self.m, tuple) else (self.degree,) * self.dimension:
-            steps = np.arange(-most, most + 1)  # in lexicographic order, so that 0 stands in the middle
-            k = np.column_stack([np.repeat(k, len(steps), axis=0), np.tile(steps, len(k))])
-            k = k[np.abs(k).sum(axis=1) <= self.degree]
-            if len(k) > MOST_WAVES:
-                break
-        return k[len(k) // 2 + 1 :]
-
-    @cached_property
-    def frequencies(self) -> Array:
-        """2π k / period, ((p - 1) / 2, d)."""
-        return self.half * (2 * np.pi / np.array(self.periods))
+    def frequencies(self) -> Frequencies:
+        """The frequencies of the functions."""
+        orders = self.m if isinstance(self.m, tuple) else (self.degree,) * self.dimension
+        return Frequencies(orders, np.array(self.periods), self.degree)
 
     @property
     def size(self) -> int:
-        return 1 + 2 * len(self.half)
+        return self.frequencies.size
 
     @property
     def dimension(self) -> int:
@@ -188,19 +177,19 @@ class TrigonometricBasis(Basis):
 
     @property
     def slope_norm(self) -> float:
-        return 2 * float(np.sum(self.frequencies**2 / self._norms[:, None])) / self.dimension
+        return 2 * float(np.sum(self.frequencies.waves**2 / self._norms[:, None])) / self.dimension
 
     @property
     def _norms(self) -> Array:
-        squares = np.sum((SCALE * self.half) ** 2, axis=1)
+        squares = np.sum((SCALE * self.frequencies.half) ** 2, axis=1)
         return np.asarray((1 + squares / (2 * SMOOTHNESS)) ** (SMOOTHNESS + self.dimension / 2))
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         points = block.x.astype(float, copy=False)
-        return Waves(self, block, np.asarray(self.frequencies, like=points), points, math.sqrt(2), constants=1)
+        return Waves(self, block, np.asarray(self.frequencies.waves, like=points), points, math.sqrt(2), constants=1)
 
     def gradient_sum(self, dtype: Any, workspace: Workspace) -> GradientSum:
-        return _FourierGradientSum(self.frequencies, constants=1)
+        return _FourierGradientSum(self.frequencies.waves, constants=1)
 
 
 class Waves(Evaluation):

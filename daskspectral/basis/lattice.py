@@ -313,7 +313,7 @@ class FourierLattice(OpenKernel, Basis):
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         points = block.x.astype(float, copy=False) - self.centre
-        return Waves(self, block, self.frequencies.vectors[1 : self.size // 2 + 1], points, math.sqrt(2), constants=1)
+        return Waves(self, block, self.frequencies.waves, points, math.sqrt(2), constants=1)
 
 
 def shrunk_orders(orders: Sequence[int], most: int) -> tuple[int, ...]:

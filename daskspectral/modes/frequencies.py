@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+MOST_WAVES = 100_000
 
 
 @dataclass(frozen=True, eq=False)
 class Frequencies:
     """Frequencies 2 pi k / period for integer k, |k_a| <= orders[a], of functions in the order 1, cosines, sines.
 
-    There are p = prod (2 orders[a] + 1) functions: the constant, then sqrt2 cos and sqrt2 sin of one k of each pair
-    +-k. `period` is (d,).
+    There are p functions, prod (2 orders[a] + 1) without a `degree`: the constant, then sqrt2 cos and sqrt2 sin of one
+    k of each pair +-k, sum |k_a| <= degree. `period` is (d,).
 
     Examples
     --------
@@ -28,29 +29,37 @@ class Frequencies:
 
     orders: tuple[int, ...]
     period: Array
+    degree: float = math.inf
 
     @property
     def size(self) -> int:
         """The number of functions p."""
-        return math.prod(2 * order + 1 for order in self.orders)
-
-    @property
-    def dimension(self) -> int:
-        """The number of variables d."""
-        return len(self.orders)
+        return 1 + 2 * len(self.half)
 
     @cached_property
     def half(self) -> NDArray[np.int64]:
-        """One k of each pair +-k, (h, d), in lexicographic order: its first nonzero entry is positive."""
-        grids = np.meshgrid(*(np.arange(-o, o + 1) for o in self.orders), indexing="ij")
-        every = np.stack([grid.ravel() for grid in grids], axis=1)
-        return every[len(every) // 2 + 1 :]
+        """One k of each pair +-k, (h, d), in lexicographic order: its first nonzero entry is positive.
+
+        Of more than MOST_WAVES the last entries are left out, because there is no room for all.
+        """
+        k = np.zeros((1, 0), dtype=np.int64)
+        for order in self.orders:
+            steps = np.arange(-order, order + 1)  # in lexicographic order, so that 0 stands in the middle
+            k = np.column_stack([np.repeat(k, len(steps), axis=0), np.tile(steps, len(k))])
+            k = k[np.abs(k).sum(axis=1) <= self.degree]
+            if len(k) > MOST_WAVES:
+                break
+        return k[len(k) // 2 + 1 :]
 
     @cached_property
+    def waves(self) -> Array:
+        """2 pi k / period of each k of `half`, (h, d)."""
+        return np.asarray(self.half * (2 * np.pi / self.period))
+
+    @property
     def vectors(self) -> Array:
         """2 pi k / period of each function, (p, d): 0, then of the cosines, then of the sines."""
-        w = self.half * (2 * np.pi / self.period)
-        return np.concatenate([np.zeros((1, self.dimension)), w, w])
+        return np.concatenate([0 * self.waves[:1], self.waves, self.waves])
 
     @property
     def squares(self) -> Array:

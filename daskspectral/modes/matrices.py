@@ -206,7 +206,7 @@ def form_matrix(frequencies: Frequencies, terms: Collection[ModeTerm], modes: Mo
     for term in terms:
         parity = sum(term.left) % 2, sum(term.right) % 2
         groups.setdefault(term.weight, {}).setdefault(parity, []).append(term)
-    w = frequencies.vectors[cos]
+    w = frequencies.waves
     for weight, by_parity in groups.items():
         c = truncated(modes[weight], frequencies.orders)
         flat, place = c.ravel(), _flat(half, c.shape)
@@ -230,12 +230,12 @@ def form_matrix(frequencies: Frequencies, terms: Collection[ModeTerm], modes: Mo
 
 def functional_vector(frequencies: Frequencies, terms: Iterable[ModeTerm], modes: Modes) -> Array:
     """Return the sum of the terms' factor * weight * d_left phi_i over the rows, (p,), or (p, m) of m columns."""
-    half, w = frequencies.half, frequencies.vectors[1 : len(frequencies.half) + 1]
+    half, w = frequencies.half, frequencies.waves
     total: Any = 0.0
     for term in terms:
         c = truncated(modes[term.weight], frequencies.orders)
-        shape = c.shape[c.ndim - frequencies.dimension :]
-        flat = c.reshape(*c.shape[: c.ndim - frequencies.dimension], -1)
+        first_axis = c.ndim - len(frequencies.orders)
+        shape, flat = c.shape[first_axis:], c.reshape(*c.shape[:first_axis], -1)
         middle = flat.shape[-1] // 2
         found = np.sqrt(2) * flat[..., _flat(half, shape) + middle]
         parts, odd, symbol = (found.real, -found.imag), sum(term.left) % 2, _symbol(w, term.left)
