@@ -115,6 +115,7 @@ BASES: list[tuple[Basis, Any]] = [
     (basis.LandmarkBasis(Gaussian() + Linear(), Y), None),
     (basis.FourierBasis.draw(Matern(2.5), 2, 8, 0), None),
     (basis.TrigonometricBasis((1.0, 2.0), 2), None),
+    (basis.FourierLattice((2, 1), box=[(-4, 4)] * 2), None),
     (basis.MonomialBasis(2, 3, scale=1.7), None),
     (basis.MonomialBasis(2, 2, constant=False), None),
     (basis.ConstantBasis(2), None),
@@ -219,7 +220,7 @@ def test_groups(group: Group, manifold: Manifold) -> None:
 
 
 ELSEWHERE = {
-    *("LearnedKernel", "HarmonicBasis", "InvariantBasis", "EquivariantBasis", "FourierLattice", "WeighedLattice"),
+    *("LearnedKernel", "HarmonicBasis", "InvariantBasis", "EquivariantBasis", "WeighedLattice"),
     *("NeuralBasis", "Prior", "Prior", "SpanBasis", "Stopped"),
 }
 """Classes that are made by a fit, or from rows, and tested there."""
