@@ -264,11 +264,6 @@ class Basis(Registered, GivenFunctions, ABC):
         """The box of points outside of which the functions say nothing of the data; None if there is no such box."""
         return None
 
-    @property
-    def centre(self) -> Array:
-        """A point (d,) among those on which the functions differ."""
-        return np.zeros(self.dimension)
-
     def difference(self, other: Basis) -> str:
         """Return in words how two bases of one kind differ that could be equal; "" otherwise."""
         return ""

@@ -31,6 +31,11 @@ class Box:
     share: float
 
     @property
+    def center(self) -> Array:
+        """The middle of the box, (d,); 0 along periodic axes."""
+        return np.array([0.5 * (side[0] + side[1]) if side else 0.0 for side in self.sides])
+
+    @property
     def shown(self) -> str:
         """The rounded ends, or the period, by column."""
         pairs = zip(self.period, self.sides, strict=True)

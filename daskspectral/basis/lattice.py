@@ -223,7 +223,7 @@ class FourierLattice(OpenKernel, Basis):
     @cached_property
     def centre(self) -> Array:
         """Where t = 0, (d,): the middle of the box; 0 along a periodic axis."""
-        return np.array([0.0 if p else 0.5 * (a + b) for p, (a, b) in self._sides])
+        return self.domain.center
 
     @property
     def ends(self) -> list[tuple[float | None, Interval | None]]:

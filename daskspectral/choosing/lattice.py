@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import FourierLattice
-from daskspectral.basis.lattice import Interval, check_stationary
+from daskspectral.basis.box import Interval
+from daskspectral.basis.lattice import check_stationary
 from daskspectral.choosing.landmarks import Periods
 from daskspectral.data.source import Source
 from daskspectral.errors import TrustWarning, column_name, warn_user

@@ -101,7 +101,8 @@ class Runs:
         d = basis.dimension
         columns = columns_of_order(d)
         found = [b.landmarks for b in at_landmarks(basis)]
-        centre = found[0].mean(axis=0) if found else basis.centre  # what adds has the same basis, so the same centre
+        centre = np.zeros(d) if basis.domain is None else basis.domain.center
+        centre = found[0].mean(axis=0) if found else centre  # what adds has the same basis, so the same centre
         return cls(int(np.clip(math.isqrt(rows), SHORTEST, LONGEST)), columns, centre[columns])
 
 

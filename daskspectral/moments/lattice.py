@@ -171,9 +171,10 @@ class ModeSystem(System):
         weighed, ritz, size = Weighed(moments, kernel, lattice), ritz_size(count), lattice.size
         if penalty is None:
             check_cut_size(size)
-            span, rank = np.eye(size), size
+            leading: tuple[Array, int] = np.eye(size), size
         else:
-            span, rank = weighed.leading(penalty, ritz, max(SPAN, 2 * ritz))
+            leading = weighed.leading(penalty, ritz, max(SPAN, 2 * ritz))
+        span, rank = leading
         fewer = [weighed.coarser(share, span, count) for share in FEWER if penalty is not None]
         shared: dict[str, Any] = {"measured": moments, "weighed": weighed, "span": span, "rank": rank}
         return cls(weighed.reduced(span), penalty, fewer=fewer, **shared)
