@@ -9,7 +9,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
 from enum import IntEnum
@@ -104,7 +104,6 @@ def plain_name(name: str, kept: str = "") -> str:
 T = TypeVar("T")
 _listening: ContextVar[tuple[dict[str, Rank], ...]] = ContextVar("listening", default=())
 _waiting: ContextVar[dict[str, Rank] | None] = ContextVar("waiting", default=None)
-_named: ContextVar[Callable[[], Sequence[str]]] = ContextVar("named", default=list)
 _SEARCHED = ("_fit_and_score", "_score")  # of scikit-learn, in every search and cross-validation
 
 
@@ -126,14 +125,8 @@ def overheard() -> Iterator[dict[str, Rank]]:
         yield heard
 
 
-def columns_named(names: Callable[[], Sequence[str]]) -> AbstractContextManager[None]:
-    """Inside, `column_name` knows the names of the columns of X, if there are any."""
-    return scoped(_named, names)
-
-
-def column_name(number: int) -> str:
-    """A column of X for a message, by its number and its name, such as "column 3 (ash)"."""
-    names = _named.get()()
+def column_name(number: int, names: Sequence[str]) -> str:
+    """Return a column for a message, by its number and its name, if it has one, such as "column 3 (ash)"."""
     return f"column {number} ({plain_name(names[number])})" if number < len(names) else f"column {number}"
 
 

@@ -15,7 +15,7 @@ from daskspectral.basis.box import Interval
 from daskspectral.basis.lattice import check_stationary
 from daskspectral.choosing.landmarks import Periods
 from daskspectral.data.source import Source
-from daskspectral.errors import TrustWarning, column_name, warn_user
+from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.modes import nufft
 from daskspectral.modes.matrices import weights_of
 from daskspectral.modes.sums import best_method
@@ -51,8 +51,8 @@ def boxed(
     ratio = lattice.period[wide] / lattice.period[narrow]
     if operator.derivative_order and ratio > MOST_UNEVEN:
         raise ValueError(
-            f"{_column(wide, source)} is {ratio:.1g} times as wide as {_column(narrow, source)}, and squares of slopes "
-            "have no digits in common. Bring the columns to like units, or choose some by columns=."
+            f"{source.column_name(wide)} is {ratio:.1g} times as wide as {source.column_name(narrow)}, and squares of "
+            "slopes have no digits in common. Bring the columns to like units, or choose some by columns=."
         )
     return with_method(lattice, operator)
 
@@ -121,7 +121,7 @@ def has_modes(operator: Operator) -> bool:
 def _interval(axis: int, extent: Extent, source: Source) -> Interval:
     """Return the box of one column, (lower, upper)."""
     lower, upper = float(extent.lower[axis]), float(extent.upper[axis])
-    column, (low, high), cut = _column(axis, source), extent.quantiles(axis), extent.trimmed(axis)
+    column, (low, high), cut = source.column_name(axis), extent.quantiles(axis), extent.trimmed(axis)
     if not upper > lower or cut is None:
         rows = "every row" if not upper > lower else "nearly every row"
         raise ValueError(f"{column} is {low:g} in {rows}. Choose columns by columns=, or pass FourierLattice(box=...).")
@@ -150,8 +150,3 @@ def _advise_outliers(column: str, values: Array, box: Interval) -> None:
         "out, or pass a box around the others, FourierLattice(box=...)",
         TrustWarning,
     )
-
-
-def _column(axis: int, source: Source) -> str:
-    chosen = source.preparation.columns
-    return column_name(axis if chosen is None else chosen[axis])

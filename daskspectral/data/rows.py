@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
@@ -168,9 +168,13 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class StackedLabels(Rows):
-    """Rows of labeled data after stacking, with the factors (d,) by which the columns of each side were multiplied."""
+class OpenedRows(Rows):
+    """Rows of opened data without labels, with the `names` of their columns.
 
+    The columns of each side were multiplied by factors (d,), if the side has some.
+    """
+
+    names: Callable[[], Sequence[str]] = tuple
     factors: Array | None = None
     right_factors: Array | None = None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -16,8 +16,9 @@ from daskspectral.data.columns import check_columns
 from daskspectral.data.containers import as_reader, points_reader
 from daskspectral.data.frames import is_frame
 from daskspectral.data.readers import ArrayReader, DaskReader, JoinedReader, Reader, TakenReader
-from daskspectral.data.rows import Rows, StackedLabels
+from daskspectral.data.rows import OpenedRows, Rows
 from daskspectral.data.times import Clock, RowTimes, runs
+from daskspectral.errors import column_name
 from daskspectral.registry import Registered
 from daskspectral.validation import loaded
 
@@ -158,7 +159,8 @@ class Source:
     `standardize` that a fit is to scale the columns, and `factors` (d,), by view, that their columns were multiplied by
     these, as scaled ones are again. `options` are the values of on_invalid that errors of invalid rows may propose.
     Passes over them treat invalid rows as `on_invalid` says: "raise", "skip", "pairwise" or "keep" (rows are not
-    checked); their `progress` None shows a bar on a terminal only, and none beside a bar of dask's.
+    checked); their `progress` None shows a bar on a terminal only, and none beside a bar of dask's. `names` returns
+    those of the columns of raw x, an empty sequence if they have none.
     """
 
     readers: Mapping[str, Reader]
@@ -172,6 +174,7 @@ class Source:
     on_invalid: str = "raise"
     progress: bool | None = False
     options: tuple[str, ...] = ("skip",)
+    names: Callable[[], Sequence[str]] = field(default=tuple, repr=False)
 
     def remedy(self, share: float) -> str:
         """Return what to do about invalid rows, if they are a `share` of all."""
@@ -226,6 +229,11 @@ class Source:
     def dask_fields(self) -> dict[str, da.Array]:
         """The fields that are dask arrays."""
         return {k: r.array for k, r in self.readers.items() if isinstance(r, DaskReader)}
+
+    def column_name(self, column: int) -> str:
+        """Return the name of a column of x, after selection, for a message."""
+        chosen = self.preparation.columns
+        return column_name(column if chosen is None else chosen[column], self.names())
 
     def width(self, view: str) -> int:
         """Columns of the raw points of a view."""
@@ -284,13 +292,11 @@ def _source(readers: dict[str, Reader], rows: Rows, **options: Any) -> Source:
     """Fields as the rows say that they are read."""
     prepared = Preparation(check_columns(rows.columns, readers["x"].shape[1]))
     found = Source(aligned(readers), prepared, standardize=rows.standardize, on_invalid=rows.on_invalid, **options)
-    if not isinstance(rows, StackedLabels):
+    if not isinstance(rows, OpenedRows):
         return found
     sides = {"x": rows.factors, **dict.fromkeys(found.apart, rows.right_factors)}
-    return replace(
-        found,
-        factors={view: found.preparations[view].selected(f[None])[0] for view, f in sides.items() if f is not None},
-    )
+    factors = {view: found.preparations[view].selected(f[None])[0] for view, f in sides.items() if f is not None}
+    return replace(found, names=rows.names, factors=factors)
 
 
 def label_of(name: str) -> str:

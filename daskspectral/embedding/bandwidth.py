@@ -81,5 +81,5 @@ def advise_units(source: Source, remedy: str) -> None:
     if len(points):
         varies = points.std(axis=0) > ROUNDED * np.abs(points).max(axis=0)
         spreads = {int(c): float(points[:, c].std()) for c in np.flatnonzero(varies)}
-    if text := unlike_columns(spreads, source.preparation.columns, remedy=remedy):
+    if text := unlike_columns(spreads, source.column_name, remedy=remedy):
         warn_user(text, TrustWarning)

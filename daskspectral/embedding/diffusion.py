@@ -33,9 +33,9 @@ from daskspectral.embedding.summary import kernel_matrix
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.memory import check_memory, local_threads, predict_memory
 from daskspectral.errors import RankWarning, warn_user
-from daskspectral.estimators.reading import reads
 from daskspectral.estimators.summary import values_columns
-from daskspectral.estimators.transformer import Transformer, framed
+from daskspectral.estimators.table import RunContext, open_table
+from daskspectral.estimators.transformer import Transformer
 from daskspectral.kernels import Gaussian
 from daskspectral.passes.apply import MapRows
 from daskspectral.validation import NOT_NEGATIVE, check_integer, check_number, check_option, check_random_state
@@ -127,7 +127,6 @@ class DiffusionMap(Transformer):
         self.symmetric = symmetric
         self.random_state = random_state
 
-    @reads
     def fit(self, X: Any, y: Any = None, *, progress: bool | None = None) -> Self:
         """Find the eigenvectors, on the active dask scheduler, and the coordinates of the rows of X (n, d).
 
@@ -138,10 +137,11 @@ class DiffusionMap(Transformer):
         or the kernel has a single direction, MemoryError where a task would not fit, OSError for data that are damaged
         or change meanwhile.
         """
-        self._check_parameters()
-        self._check_whole(X)
-        with self._fitting(X, progress) as (source, _):
-            self._fit_source(source)
+        with open_table(self, X, RunContext(progress), fits=True, y=y) as table:
+            self._check_parameters()
+            self._check_whole(table.rows)
+            with self._fitting(table) as (source, _):
+                self._fit_source(source)
         return self
 
     def _fit_source(self, source: Source) -> None:
@@ -188,7 +188,6 @@ class DiffusionMap(Transformer):
             return self.embedding_
         return self.transform(X, **options)
 
-    @framed
     def transform(self, X: Any, **options: Any) -> Any:
         """The coordinates at the rows of X, (n, k) float64, by Nystrom's formula: `embedding_` at rows of the fit.
 
@@ -197,7 +196,7 @@ class DiffusionMap(Transformer):
         check_is_fitted(self)
         own = self.functions_
         function = Coordinates(own, self._n_features_out, own.kernel, own.points)
-        return self._rows(function, X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options)
+        return self._framed(function, X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options)
 
     def _solved(self, source: Source, kernel: Gaussian, *, exact: bool) -> tuple[Array, DiffusionFunctions]:
         """The eigenvalues and functions at landmarks, which are all points of an `exact` map."""

@@ -21,8 +21,8 @@ from daskspectral.embedding.points import points_in_memory
 from daskspectral.embedding.summary import embedding, proved
 from daskspectral.engine.memory import available
 from daskspectral.errors import RankWarning, warn_user
-from daskspectral.estimators.reading import reads
-from daskspectral.estimators.transformer import Transformer, framed
+from daskspectral.estimators.table import RunContext, Table, open_table
+from daskspectral.estimators.transformer import Transformer
 from daskspectral.kernels import Kernel, Matern
 from daskspectral.landmarks import median_distance
 from daskspectral.passes.parameters import checked_kernel
@@ -127,19 +127,23 @@ class KernelEmbedding(Transformer):
         self.max_passes = max_passes
         self.random_state = random_state
 
-    @reads
     def fit(self, X: Any, y: Any = None, *, progress: bool | None = None) -> Self:
         """Learn the kernel from the rows of X (n, d), in any container that `SpectralDecomposition.fit` takes.
 
         Raises InvalidRowError for a row with NaN or infinity, ValueError for input that cannot work, where d differs at
         equal points or no kernel in the range of K has the diagonal d, MemoryError where n² numbers do not fit.
         """
+        with open_table(self, X, RunContext(progress), fits=True, y=y) as table:
+            self._fit_table(table)
+        return self.restored()
+
+    def _fit_table(self, table: Table) -> None:
         kernel = checked_kernel(Matern(1.5, "auto") if self.kernel is None else self.kernel)
         self._check_parameters(kernel)
-        self._check_whole(X)
-        if X.on_invalid == "skip":
+        self._check_whole(table.rows)
+        if table.rows.on_invalid == "skip":
             raise ValueError("KernelEmbedding takes every row: leave on_invalid out, and drop rows with NaN before")
-        with self._fitting(X, progress) as (source, _):
+        with self._fitting(table) as (source, _):
             if 100 * source.n**2 > available():
                 raise MemoryError(
                     f"{source.n} rows need about {1e-7 * source.n**2:.1f} GB, and {1e-9 * available():.1f} GB are "
@@ -151,7 +155,7 @@ class KernelEmbedding(Transformer):
             kernel = kernel.resolve(median_distance(kernel.embedded_about(points), rng))
         self.bandwidth_ = None
         if kernel.has_scale("auto"):
-            rows = open_source(kernel.embedded_about(points), progress=progress)
+            rows = open_source(kernel.embedded_about(points), progress=table.context.progress)
             self.bandwidth_ = chosen_bandwidth(rows, self.bandwidth, rng)
             advise_units(rows, SCALED)
             kernel = kernel.resolve(self.bandwidth_ / math.sqrt(2), "auto")
@@ -195,9 +199,7 @@ class KernelEmbedding(Transformer):
         optimal = found.merit <= self.tolerance
         self.certificate_ = Certificate(found.least_eigenvalue, found.gap, optimal, error=error)
         self.rank_, self.range_ = len(self.spectrum_), problem.rank
-        return self.restored()
 
-    @framed
     def transform(self, X: Any, **options: Any) -> Any:
         """The features e(x) of the learned kernel at the rows of X, (n, r): b(x, y) = e(x).e(y).
 
@@ -206,7 +208,7 @@ class KernelEmbedding(Transformer):
         check_is_fitted(self)
         own = self.learned_kernel_
         features = Coordinates(own.features, self._n_features_out, own.kernel, own.points)
-        return self._rows(features, X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options)
+        return self._framed(features, X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options)
 
     def restored(self) -> Self:
         self.kernel_ = self.learned_kernel_.kernel

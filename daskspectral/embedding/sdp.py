@@ -26,13 +26,13 @@ from daskspectral.embedding.landmark_passes import Passes, plan_embedding
 from daskspectral.embedding.stages import SOLVERS
 from daskspectral.embedding.summary import embedding, kernel_matrix, proved
 from daskspectral.engine import Run, plan_rows
-from daskspectral.engine.checkpoint import Checkpoint, leased
+from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import chosen_device
 from daskspectral.engine.run import checkpoint_signals
 from daskspectral.errors import RankWarning, TrustWarning, warn_user
-from daskspectral.estimators.reading import reads
 from daskspectral.estimators.records import identity_of
-from daskspectral.estimators.transformer import Transformer, framed
+from daskspectral.estimators.table import RunContext, Table, open_table
+from daskspectral.estimators.transformer import Transformer
 from daskspectral.kernels import Gaussian
 from daskspectral.moments.counting import UNITS
 from daskspectral.passes.apply import Result, labelled_rows
@@ -150,8 +150,6 @@ class SDPEmbedding(Transformer):
         self.device = device
         self.random_state = random_state
 
-    @reads
-    @leased
     def fit(
         self,
         X: Any,
@@ -174,8 +172,15 @@ class SDPEmbedding(Transformer):
         (ConvergenceWarning), where landmarks are an approximation worse than `accuracy` (TrustWarning), and where the
         kernel holds fewer columns than n_components (RankWarning).
         """
+        context = RunContext(progress, checkpoint, checkpoint_every)
+        with open_table(self, X, context, fits=True, y=y) as table:
+            self._fit_table(table, diagonal)
+        return self
+
+    def _fit_table(self, table: Table, diagonal: Any) -> None:
         self._check_parameters()
-        with self._fitting(X, progress, diagonal=diagonal) as (source, snapshot):
+        with self._fitting(table, diagonal=diagonal) as (source, snapshot):
+            checkpoint = table.context.checkpoint
             self._check_against(source, checkpoint)
             device, rng = chosen_device(self.device), np.random.default_rng(self.random_state)
 
@@ -190,14 +195,13 @@ class SDPEmbedding(Transformer):
                 params = {k: v for k, v in self.plain_params().items() if k != "solver"} | {"device": device}
                 kinds = {"preparation": Preparation, "bandwidth": float, "seed": int}
                 identity = identity_of(snapshot, source, params)
-                saved = Checkpoint.take_up(checkpoint, identity, constants, kinds, checkpoint_every)
+                saved = Checkpoint.take_up(checkpoint, identity, constants, kinds, table.context.checkpoint_every)
             found = self._embedded(source, constants() if saved is None else saved.constants, saved, device)
         self._keep(found)
         embedding = found.embedding
-        if embedding is None or X.on_invalid == "skip":
-            embedding = self._extended(X, diagonal)
+        if embedding is None or table.rows.on_invalid == "skip":
+            embedding = self._extended(table.rows, diagonal)
         self.embedding_ = embedding
-        return self
 
     def _of_fit(self, X: Any, **options: Any) -> Any:
         """`embedding_`, with the labels of the rows where they have some."""
@@ -207,7 +211,6 @@ class SDPEmbedding(Transformer):
         output = Result.of_components("embedding", self._n_features_out, {"eigenvalue": self.spectrum_})
         return labelled_rows(self.embedding_, output, stacked.rows)
 
-    @framed
     def transform(self, X: Any, *, diagonal: Any = None, **options: Any) -> Any:
         """The embedding of the rows of X by the extension (1.5), (n, rank) float64; at the points of the fit, E itself.
 
@@ -215,8 +218,9 @@ class SDPEmbedding(Transformer):
         the fit if their kernel mass is below 1e-3, which a row 2.6 bandwidths away gives; the nearest row gives the
         direction. Containers, `extrapolate` and the other options are as in `SpectralDecomposition.transform`.
         """
+        self._check_frame(X, options.get("out"))
         check_is_fitted(self)
-        return self._extended(X, diagonal, **options)
+        return self._unlabelled(self._extended(X, diagonal, **options), X)
 
     def _extended(self, X: Any, diagonal: Any, **options: Any) -> Any:
         """The embedding of the rows of X, in X's container."""

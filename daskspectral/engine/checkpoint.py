@@ -10,9 +10,9 @@ import re
 import reprlib
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from daskspectral.registry import decode, encode, foreign
 from daskspectral.store import read_state, write_state
 
 logger = logging.getLogger(__name__)
-Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
 @dataclass(eq=False)
@@ -179,28 +178,24 @@ def checkpoint_directory(path: str | os.PathLike[str]) -> Folder:
     return directory
 
 
-def leased(fit: Fit) -> Fit:
-    """Make a `fit` hold the lock of its `checkpoint`, if one is given, from beginning to end: one run at a time.
+@contextmanager
+def locked_checkpoint(path: str | os.PathLike[str] | None, every: float) -> Iterator[None]:
+    """Hold the lock of a checkpoint, if one is given, so that one run at a time writes there.
 
-    URLs are opened with the options in force (`data.remote.using`). The fit then raises ValueError or OSError for a
-    path that cannot hold a checkpoint, ValueError for an interval below 0, and OSError if another run holds the lock.
+    Raises ValueError or OSError for a path that cannot hold a checkpoint, ValueError for an interval below 0, and
+    OSError if another run holds the lock.
     """
-
-    @wraps(fit)
-    def held(*arguments: Any, **options: Any) -> Any:
-        path, every = options.get("checkpoint"), options.get("checkpoint_every", 60.0)
-        if path is None:
-            return fit(*arguments, **options)
-        if not every >= 0:
-            raise ValueError(f"checkpoint_every is a number of seconds, 0 or more; it is {every!r}")
-        directory = checkpoint_directory(path)
-        with room_at(path), locked(directory, "the checkpoint"):
-            for name in directory.names():
-                if name.startswith(".epoch-"):  # what a run left that was killed while it wrote
-                    directory.delete(name)
-            return fit(*arguments, **options)
-
-    return cast(Fit, held)
+    if path is None:
+        yield
+        return
+    if not every >= 0:
+        raise ValueError(f"checkpoint_every is a number of seconds, 0 or more; it is {every!r}")
+    directory = checkpoint_directory(path)
+    with room_at(path), locked(directory, "the checkpoint"):
+        for name in directory.names():
+            if name.startswith(".epoch-"):  # what a run left that was killed while it wrote
+                directory.delete(name)
+        yield
 
 
 def _newest(directory: Folder, saved: list[int]) -> tuple[int, dict[str, Any], dict[int, Exception]]:

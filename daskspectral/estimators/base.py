@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from inspect import getattr_static
 from typing import Any, ClassVar, Self, final
@@ -36,13 +36,14 @@ from daskspectral.estimators.reading import (
     LABELS,
     NAMES,
     aligned,
-    reads,
+    names_of,
     refuse_names,
     stacked_as,
     wanted_columns,
 )
-from daskspectral.estimators.records import WARNINGS, identity_of, provenance
+from daskspectral.estimators.records import WARNINGS, identity_of, provenance, remembered
 from daskspectral.estimators.summary import PUBLIC, Told, summary_of
+from daskspectral.estimators.table import RunContext, Table, open_table
 from daskspectral.groups import Group
 from daskspectral.kernels import Kernel
 from daskspectral.manifolds import Manifold
@@ -304,6 +305,11 @@ class Estimator(Told, Registered, BaseEstimator):  # type: ignore[misc]
         return False
 
     @final
+    def _column_names(self) -> Sequence[str]:
+        """Return the names of the columns of X for messages."""
+        return names_of(vars(self).get("columns_"), vars(self).get("layout_"))
+
+    @final
     def _columns_wanted(self, side: str = "") -> Wanted:
         """The columns of the fit, of X or of the view of the side "right_"."""
         return wanted_columns(Rows(None), self)[1][side]
@@ -360,22 +366,32 @@ class MeasuredEstimator(Estimator):
         self.n_features_in_ = int(moments.preparation["n_features_in"])
         return self
 
-    @abstractmethod
+    @final
     def fit_moments(self, moments: Moments) -> Self:
-        """Solve moments measured before; no data are touched."""
+        """Solve moments measured before, by this or another run, with these parameters; no data are touched.
+
+        Raises ValueError for moments that another kind of estimator solves, of another operator, manifold or group than
+        the parameters name, for functions that all vanish, for sums that are not finite, and for weights of sum zero.
+        """
+        with remembered(self):
+            return self._solve(moments)
 
     @abstractmethod
-    def _session(self, rows: Rows, y: Any, gradients: Any, weight: Any, progress: bool | None = False) -> Session:
-        """A fit to these data, which are opened and checked; nothing but metadata is read."""
+    def _solve(self, moments: Moments) -> Self:
+        """Solve moments, as `fit_moments`."""
+
+    @abstractmethod
+    def _session(self, table: Table) -> Session:
+        """Return a fit to the data of a call, which are checked; nothing but metadata is read."""
 
     @final
-    def _fit_session(self, session: Session, checkpoint: Path | None, checkpoint_every: float) -> Self:
+    def _fit_session(self, session: Session, context: RunContext) -> Self:
         """Choose the functions, measure and solve."""
 
         def identity(snapshot: Snapshot) -> dict[str, Any]:
             return identity_of(snapshot, session.source, {**self.plain_params(), "device": session.device})
 
-        discretisation, moments = session.measured(identity, checkpoint, checkpoint_every)
+        discretisation, moments = session.measured(identity, context.checkpoint, context.checkpoint_every)
         fitted = self.fit_moments(moments)
         chosen = discretisation.selection
         if chosen is not None and discretisation.basis.after_pass:  # the basis was chosen on the pilot
@@ -386,7 +402,6 @@ class MeasuredEstimator(Estimator):
         return fitted
 
     @final
-    @reads
     def plan(
         self,
         X: Any,
@@ -404,7 +419,9 @@ class MeasuredEstimator(Estimator):
         Raises ValueError, TypeError or FileNotFoundError for input that cannot work, OSError for a store of which
         chunks are missing, and MemoryError where the run would not fit.
         """
-        return self._session(X, y, gradients, sample_weight).plan()
+        fields = {"y": y, "gradients": gradients, "sample_weight": sample_weight}
+        with open_table(self, X, RunContext(progress=False, dry_run=True), fits=True, **fields) as table:
+            return self._session(table).plan()
 
     @final
     def given_params(self) -> dict[str, Any]:
@@ -426,7 +443,7 @@ class MeasuredEstimator(Estimator):
         labelled = folds is not None and folds.labels is not None
         folds = folds if labelled else checked_folds(getattr(self, "folds", None))
         source = Discretisation.of(before).prepared(source, before.operator)
-        return self._fit_session(self._session_of(source, before.operator, folds), None, 0.0)
+        return self._fit_session(self._session_of(source, before.operator, folds), RunContext())
 
     def _session_of(self, source: Source, operator: Any, folds: FoldRequest | None) -> Session:
         """A fit to opened data, by the functions that the parameters choose for them."""

@@ -4,106 +4,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, fields, replace
-from functools import wraps
-from inspect import signature
-from typing import Any, TypeGuard, TypeVar, cast
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from daskspectral.data.columns import ColumnNames, Wanted, are_names
-from daskspectral.data.containers import as_reader, is_symmetric, named_reader
+from daskspectral.data.containers import as_reader, named_reader
 from daskspectral.data.files import is_files
 from daskspectral.data.frames import is_frame
 from daskspectral.data.labelled import StackedRows, stack_field, stack_gradients, stack_rows, with_target
 from daskspectral.data.layout import Layout
 from daskspectral.data.readers import ArrayReader, DaskReader, Reader, ZarrReader, lazy_rows
-from daskspectral.data.remote import using
-from daskspectral.data.rows import Rows, StackedLabels
+from daskspectral.data.rows import OpenedRows, Rows
 from daskspectral.data.source import is_several
-from daskspectral.errors import InvalidRowError, columns_named, warn_user
-from daskspectral.estimators.records import remembered
+from daskspectral.errors import InvalidRowError, warn_user
 from daskspectral.passes.scale import with_baseline
 from daskspectral.validation import loaded
 
-Call = TypeVar("Call", bound=Callable[..., Any])
 FIELDS = ("y", "sample_weight")
 UNNAMED = dict.fromkeys(("sample_dims", "latitude", "anomaly", "detrend"))
 LAYOUTS = ("layout_", "right_layout_")
 LABELS = (*LAYOUTS, "columns_", "right_columns_")
 NAMES = "feature_names_in_"
-
-
-def reads(method: Call) -> Call:
-    """Make a method of an estimator take `Rows` or data, open them with their options, and lay out their labels.
-
-    The method gets `Rows` of arrays without labels. `fit` keeps the layout as `layout_`; methods other than `fit` and
-    `plan` lay out their rows as those of the fit. `fit` and `update` keep what they warn of.
-    """
-    own, learns = signature(method), method.__name__ in ("fit", "plan")
-    called = remembered(method) if method.__name__ in ("fit", "update") else method
-
-    @wraps(method)
-    def reading(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
-        rows = Rows.of(X)
-        try:
-            values = dict(own.bind(self, rows, *arguments, **options).arguments)
-        except TypeError as error:
-            taken = ", ".join(str(p).partition(":")[0] for p in [*own.parameters.values()][1:])
-            raise TypeError(f"{method.__name__}({taken}): {error}") from None
-        del values[next(iter(values))]
-        values |= values.pop("options", {})  # the method's own **options
-        known = {} if learns else {name: vars(self)[name] for name in LABELS if name in vars(self)}
-        chosen = None
-        if values.get("y") is not None and self._pairs_y(learns) and not isinstance(rows.data, tuple):
-            second, values["y"] = second_view(values["y"], rows), None
-            rows = replace(rows, data=(rows.data, second.data))
-            chosen = second.columns
-        rows, wanted = wanted_columns(rows, None if learns else self)
-        if chosen is not None:
-            wanted["right_"] = _of_fit(chosen, wanted["right_"])
-        fits = method.__name__ == "fit"
-        with using(rows.storage_options, rows.allow_missing or None):
-            values |= {"X": rows.data, "fields": rows.fields}
-            weighs = not own.parameters.keys().isdisjoint(("sample_weight", "options"))
-            dropping = learns and rows.on_invalid != "raise"
-            call = _Call(self, values, known, learns, weighs, dropping, rows, fits, wanted)
-            layouts = call.lay()
-            if layouts is None:
-                refuse_names(rows, known.get("layout_"))
-            values["X"], columns = call.named(values["X"])
-            names = columns.get("columns_", wanted[""].names)
-            call.name_fields(names)
-            told = [] if names is None or names.feature_names is None else names.texts
-            if fits and is_symmetric(values["X"]):
-                warn_user(
-                    "X is a symmetric matrix, such as of affinities, and its rows are taken as points. Give the points",
-                    UserWarning,
-                )
-            read = {"data": values["X"], "fields": values.pop("fields"), **UNNAMED}
-            values["X"] = replace(rows, **read) if layouts is None else _stacked_labels(replace(rows, **read), layouts)
-            try:
-                with (
-                    columns_named(lambda: told if layouts is None else layouts["layout_"].names),
-                    _with_labels(self, {**columns, **(layouts or {})}) if fits else nullcontext(),
-                ):
-                    return called(self, **values)
-            except InvalidRowError as error:
-                if layouts is not None:
-                    tell_place(error, call.stacked)
-                elif error.column is not None and told:
-                    error.args = (f"{error}. Column {error.column} is {told[error.column]!r}", *error.args[1:])
-                raise
-
-    return cast(Call, reading)
-
-
-def _stacked_labels(rows: Rows, layouts: Mapping[str, Layout]) -> StackedLabels:
-    """The rows of stacked data, with the weights by which their layouts multiplied columns."""
-    own = {option.name: getattr(rows, option.name) for option in fields(Rows)}
-    factors, right = (None if name not in layouts else layouts[name].weights for name in LAYOUTS)
-    return StackedLabels(**own, factors=factors, right_factors=right)
 
 
 def _names_of(side: str, reader: Any) -> dict[str, ColumnNames]:
@@ -140,8 +65,8 @@ def _own_names(data: Any) -> ColumnNames | None:
 
 
 @contextmanager
-def _with_labels(estimator: Any, labels: Mapping[str, Any]) -> Iterator[None]:
-    """Within a fit, and after it if it succeeds, the estimator has these layouts and names of columns alone."""
+def labelled_as(estimator: Any, labels: Mapping[str, Any]) -> Iterator[None]:
+    """Give an estimator these layouts and names of columns alone, within a fit, and after it if it succeeds."""
     own = vars(estimator)
     before = {name: own.pop(name) for name in (*LABELS, NAMES) if name in own}
     own |= labels
@@ -186,19 +111,22 @@ def _of_fit(columns: Any, fitted: Wanted) -> Wanted:
     return fitted
 
 
-def second_view(value: Any, first: Rows) -> Rows:
-    """Return the second view of each row that is given as y.
+def paired_views(first: Rows, arguments: dict[str, Any], wanted: dict[str, Wanted]) -> Rows:
+    """Return pairs of views of each row, of which y among the arguments of a call is the second, and take y out.
 
-    Raises ValueError for options of it, other than names of columns, that are not those of X, by which both are read.
+    The columns that are wanted of it become those that it names. Raises ValueError for other options of it that are
+    not those of X, by which both are read.
     """
-    rows, plain = Rows.of(value), Rows(None)
+    rows, plain = Rows.of(arguments.pop("y")), Rows(None)
     for name in (option.name for option in fields(Rows)[1:]):
         own, of_first = getattr(rows, name), getattr(first, name)
         if (name == "columns" and are_names(own)) or own is getattr(plain, name) or own is of_first:
             continue
         if name == "fields" or own != of_first:
             raise ValueError(f"{name}= is given for y alone, and y is read as X is. Pass Rows(X, {name}=...)")
-    return rows
+    if rows.columns is not None:
+        wanted["right_"] = _of_fit(rows.columns, wanted["right_"])
+    return replace(first, data=(first.data, rows.data))
 
 
 def aligned(model: Any, part: Any, what: str, wanted: Wanted) -> Any:
@@ -214,6 +142,13 @@ def aligned(model: Any, part: Any, what: str, wanted: Wanted) -> Any:
     return found
 
 
+def names_of(columns: ColumnNames | None, layout: Layout | None) -> Sequence[str]:
+    """Return the names of columns for messages, of a layout those of all places; an empty sequence without text."""
+    if layout is not None:
+        return layout.names
+    return [] if columns is None or columns.feature_names is None else columns.texts
+
+
 def tell_place(error: InvalidRowError, stacked: StackedRows | None) -> None:
     """Say in an error where a row lies in the dimensions of labelled data, and that empty columns are left out."""
     told = "Skipping first leaves out columns without a number, such as land, and then such rows"
@@ -224,31 +159,72 @@ def tell_place(error: InvalidRowError, stacked: StackedRows | None) -> None:
 
 
 @dataclass(eq=False)
-class _Call:
-    """The arguments of one call, `values`, in which rows take the place of labelled data.
+class Reading:
+    """The arguments of one call, `values`, in which rows take the place of labeled data.
 
-    `known` are the layouts of the fit; a call that `learns` may be `dropping` empty columns. Of the `rows` that a call
-    `fits` climatologies and trends are read. The `wanted` columns are those of X and of right views. `stacked` is X,
-    where it is one, and `cosines` (n,) are the weights of rows by latitude that anomalies have met.
+    `known` are the layouts of the fit. A call `learns` layouts if it is a fit or plans one; climatologies and trends
+    are read of the `rows` that it `fits`. The `wanted` columns are those of X and of right views. `stacked` is X
+    if it has labels, and `cosines` (n,) are the weights of rows by latitude that anomalies have met.
     """
 
     estimator: Any
     values: dict[str, Any]
     known: Mapping[str, Any]
     learns: bool
-    weighs: bool
-    dropping: bool
     rows: Rows
     fits: bool
     wanted: Mapping[str, Wanted]
     stacked: StackedRows | None = None
     cosines: Any = None
+    layouts: Mapping[str, Layout] | None = None
+    columns: Mapping[str, ColumnNames] = field(default_factory=dict)
 
-    def lay(self) -> dict[str, Layout] | None:
-        """The layouts; None where X has no labels."""
+    def lay_out(self) -> None:
+        """Replace labeled data by rows, and select and order columns by name; keep the layouts and the names.
+
+        Raises ValueError for labels that do not belong together, and for other columns than those of the fit.
+        """
+        self.layouts = self._lay()
+        if self.layouts is None:
+            refuse_names(self.rows, self.known.get("layout_"))
+        self.values["X"], self.columns = self._named(self.values["X"])
+        self._name_fields(self._column_names)
+
+    @property
+    def labels(self) -> dict[str, Any]:
+        """The layouts and names of columns that a model keeps."""
+        return {**self.columns, **(self.layouts or {})}
+
+    @property
+    def _column_names(self) -> ColumnNames | None:
+        return self.columns.get("columns_", self.wanted[""].names)
+
+    @property
+    def opened(self) -> OpenedRows:
+        """The rows without labels, with the names of columns and the weights by which layouts multiplied them."""
+        own = {option.name: getattr(self.rows, option.name) for option in fields(Rows)}
+        own |= {"data": self.values["X"], "fields": self.values["fields"], **UNNAMED}
+        layouts = self.layouts or {}
+        factors, right = (layouts[name].weights if name in layouts else None for name in LAYOUTS)
+        return OpenedRows(**own, names=self._names, factors=factors, right_factors=right)
+
+    @property
+    def _names(self) -> Callable[[], Sequence[str]]:
+        """What returns the names of the columns of X."""
+        return partial(names_of, self._column_names, (self.layouts or {}).get("layout_"))
+
+    def tell_place(self, error: InvalidRowError) -> None:
+        """Add to an error where its row lies in the dimensions of labeled data, or the name of its column."""
+        if self.layouts is not None:
+            tell_place(error, self.stacked)
+        elif error.column is not None and (names := self._names()):
+            error.args = (f"{error}. Column {error.column} is {names[error.column]!r}", *error.args[1:])
+
+    def _lay(self) -> dict[str, Layout] | None:
+        """Lay out labels; None if X has none."""
         X = self.values["X"]
         if not isinstance(X, (tuple, list)) or is_files(X):
-            stacked = self._stacked(X, "X", weigh=True, drop_empty=self.dropping)
+            stacked = self._stacked(X, "X", weigh=True, drop_empty=self._dropping)
             if stacked is None:
                 return None
             self.values["X"] = stacked.reader
@@ -264,11 +240,11 @@ class _Call:
         return self._lay_trajectories(X)
 
     @property
-    def wanted_of_layout(self) -> Wanted | None:
+    def _wanted_of_layout(self) -> Wanted | None:
         """The columns that are used of data with the layout of the first ones."""
         return None if self.learns else Wanted(used=self.wanted[""].used)
 
-    def named(self, X: Any) -> tuple[Any, dict[str, ColumnNames]]:
+    def _named(self, X: Any) -> tuple[Any, dict[str, ColumnNames]]:
         """The rows with the columns of the fit, in its order where both have names, and the names.
 
         Several trajectories, and views in the space of the first, have the columns of the first.
@@ -294,7 +270,7 @@ class _Call:
             readers.append(found)
         return readers if isinstance(X, list) else tuple(readers), names
 
-    def name_fields(self, names: ColumnNames | None) -> None:
+    def _name_fields(self, names: ColumnNames | None) -> None:
         """Bring gradients, and fields with the names of the columns of X, to the order of these.
 
         Raises ValueError for such arrays without names beside X with its columns in another order than the fit.
@@ -312,6 +288,11 @@ class _Call:
             self.values["gradients"] = found.pop("gradients")
         if found:
             self.values["fields"] = {**self.values["fields"], **found}
+
+    @property
+    def _dropping(self) -> bool:
+        """Whether columns without a number are left out."""
+        return self.learns and self.rows.on_invalid != "raise"
 
     @property
     def _folds(self) -> Any:
@@ -334,7 +315,7 @@ class _Call:
         weigh = options.get("weigh", False)
         if own is found.layout:
             return found
-        return stack_rows(x, what, layout=own, weigh=weigh, wanted=self.wanted_of_layout)
+        return stack_rows(x, what, layout=own, weigh=weigh, wanted=self._wanted_of_layout)
 
     def _with_baseline(self, found: StackedRows, what: str, rows: Rows) -> Layout:
         """The layout with the baseline of the anomalies that are asked for, fitted to rows by their weights."""
@@ -352,16 +333,16 @@ class _Call:
 
     def _lay_views(self, views: Sequence[Any], apart: bool) -> dict[str, Layout] | None:
         """The views of each row: those in the space of the first by its layout, others by one of their own."""
-        first = self._stacked(views[0], "X[0]", weigh=True, drop_empty=self.dropping)
+        first = self._stacked(views[0], "X[0]", weigh=True, drop_empty=self._dropping)
         if first is None:
             return None
         readers, layouts = [first.reader], {"layout_": first.layout}
         for i, view in enumerate(views[1:], 1):
             what = f"X[{i}]"
             if apart:
-                stacked = self._stacked(view, what, "right_layout_", drop_empty=self.dropping)
+                stacked = self._stacked(view, what, "right_layout_", drop_empty=self._dropping)
             else:
-                stacked = stack_rows(view, what, layout=first.layout, wanted=self.wanted_of_layout)
+                stacked = stack_rows(view, what, layout=first.layout, wanted=self._wanted_of_layout)
             readers.append(view if stacked is None else stacked.reader)
             if stacked is None:
                 refuse_names(replace(self.rows, data=view, sample_dims=None, latitude=None), None)
@@ -387,13 +368,13 @@ class _Call:
             if first is None:
                 return None
             layout = first.layout
-            if self.dropping:
+            if self._dropping:
                 parts = [self._stacked(x, f"X[{i}]", drop_empty=True) for i, x in enumerate(X)]
                 masks = [None if part is None else part.layout.kept for part in parts]
                 kept = np.logical_or.reduce([np.ones(layout.size, bool) if mask is None else mask for mask in masks])
                 weights = None if layout.weights is None else layout.weights[kept]
                 layout = layout if kept.all() else replace(layout, kept=kept, weights=weights)
-        laid: dict[str, Any] = {"layout": layout, "weigh": True, "wanted": self.wanted_of_layout}
+        laid: dict[str, Any] = {"layout": layout, "weigh": True, "wanted": self._wanted_of_layout}
         stacked = [stack_rows(x, f"X[{i}]", **laid) for i, x in enumerate(X)]
         if any(part is not None and part.weights is not None for part in stacked):
             raise ValueError("latitude= weighs rows, and rows of trajectories follow one another in time: leave it out")
@@ -428,10 +409,10 @@ class _Call:
             values["X"] = _alike([values["X"], *beside])[0]
         if stacked.weights is None:
             return layout
-        if not self.weighs:
+        if "sample_weight" not in values:
             name = type(self.estimator).__name__
             raise ValueError(f"latitude={layout.latitude!r} weighs rows, and {name} takes no sample weights")
-        values["sample_weight"] = _times(stacked.weights, values.get("sample_weight"))
+        values["sample_weight"] = _times(stacked.weights, values["sample_weight"])
         return layout
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable, Mapping
-from functools import wraps
-from typing import Any, TypeVar, cast
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -51,18 +51,12 @@ def _digested(value: Any) -> Any:
 # -- warnings ----------------------------------------------------------------------------------------------------------
 
 
-Call = TypeVar("Call", bound=Callable[..., Any])
 WARNINGS = "doubts_"
 
 
-def remembered(method: Call) -> Call:
-    """Make a `fit`, `update` or `fit_moments` keep what it warns of as `doubts_`, "Category: message" each, by rank."""
-
-    @wraps(method)
-    def remembering(self: Any, *arguments: Any, **options: Any) -> Any:
-        with overheard() as heard, one_doubt():
-            result = method(self, *arguments, **options)
-        self.doubts_ = ranked(heard)
-        return result
-
-    return cast(Call, remembering)
+@contextmanager
+def remembered(estimator: Any) -> Iterator[None]:
+    """Keep what is warned of inside as `doubts_` of an estimator, "Category: message" each, by rank."""
+    with overheard() as heard, one_doubt():
+        yield
+    estimator.doubts_ = ranked(heard)

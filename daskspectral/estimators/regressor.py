@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from daskspectral.data.layout import Layout
 from daskspectral.data.source import open_regression
 from daskspectral.estimators.base import MeasuredEstimator
-from daskspectral.estimators.reading import reads
+from daskspectral.estimators.records import remembered
+from daskspectral.estimators.table import RunContext, open_table
 from daskspectral.moments import Moments
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.apply import Result, slopes_of
@@ -42,7 +43,6 @@ class Regressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
         tags.target_tags.multi_output = True
         return tags
 
-    @reads
     def update(
         self,
         X: Any,
@@ -63,11 +63,13 @@ class Regressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
         measured, found = before.operator, continued_folds(before.folds, folds)
         assert isinstance(measured, Regression)
         labels, slopes = None if found is None else found.labels, gradients is not None
-        rows, options = self._as_fitted(X), {"weight": sample_weight, "fold": labels, "progress": progress}
-        source, operator = open_regression(rows, y, gradients=gradients, slopes=slopes, **options)
-        if operator != replace(measured, manifold=None, origin=(), unit=1.0, intercept=False):
-            raise ValueError(f"the data are for {operator}, and the model was fitted on {measured}")
-        return self._update_source(source, found)
+        given = {"y": y, "gradients": gradients, "sample_weight": sample_weight, "folds": folds}
+        with open_table(self, X, RunContext(progress), **given) as table, remembered(self):
+            options = {"gradients": table.gradients, "fold": labels, "slopes": slopes, **table.options}
+            source, operator = open_regression(table.rows, table.y, **options)
+            if operator != replace(measured, manifold=None, origin=(), unit=1.0, intercept=False):
+                raise ValueError(f"the data are for {operator}, and the model was fitted on {measured}")
+            return self._update_source(source, found)
 
     @abstractmethod
     def _predictor(self) -> tuple[SpanValues | EquivariantValues, int | None]:
@@ -107,7 +109,6 @@ class Regressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
     def _target(self, targets: int | None) -> Result:
         return target_result(vars(self).get("layout_"), targets)
 
-    @reads
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, progress: bool | None = None) -> float:
         """R² on rows X with targets y, 1 - sum w (y - f)² / sum w (y - mean)², averaged over the targets.
 
@@ -115,13 +116,5 @@ class Regressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
         zarr or xarray arrays or paths, and read once, chunk by chunk. Raises ValueError for a single row, and for other
         columns than those of the fit.
         """
-        check_is_fitted(self)
-        function, targets = self._predictor()
-        return determination(
-            function,
-            targets,
-            self._as_fitted(X),
-            y,
-            sample_weight,
-            progress,
-        )
+        with open_table(self, X, RunContext(progress), y=y, sample_weight=sample_weight) as table:
+            return determination(*self._predictor(), table.rows, table.y, table.sample_weight, progress)

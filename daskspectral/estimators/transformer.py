@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import wraps
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 import sklearn
@@ -19,20 +18,9 @@ from daskspectral.data.integrity import Snapshot
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source, open_source
 from daskspectral.estimators.base import Estimator
+from daskspectral.estimators.table import Table
+from daskspectral.passes.apply import RowFunction
 from daskspectral.validation import loaded
-
-Call = TypeVar("Call", bound=Callable[..., Any])
-
-
-def framed(transform: Call) -> Call:
-    """Make a `transform` give what scikit-learn makes a data frame of, where `set_output` asks for one."""
-
-    @wraps(transform)
-    def in_frame(self: Transformer, X: Any, **options: Any) -> Any:
-        self._check_frame(X, options.get("out"))
-        return self._unlabelled(transform(self, X, **options), X)
-
-    return cast(Call, in_frame)
 
 
 class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type: ignore[misc]
@@ -54,14 +42,12 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return self._unlabelled(self._of_fit(X, **shown), X)
 
     @contextmanager
-    def _fitting(
-        self, X: Rows, progress: bool | None, *, several: bool = True, **fields: Any
-    ) -> Iterator[tuple[Source, Snapshot]]:
-        """The opened rows of a fit; at the end of the block they must be as they were. Keeps their columns.
+    def _fitting(self, table: Table, *, several: bool = True, **fields: Any) -> Iterator[tuple[Source, Snapshot]]:
+        """Yield the opened rows of a fit; at the end of the block they must be as they were. Keeps their columns.
 
-        Raises ValueError for a single row where there are to be `several`, OSError where the data changed meanwhile.
+        Raises ValueError for a single row if there are to be `several`, OSError if the data changed meanwhile.
         """
-        source = open_source(X, progress=progress, **fields)
+        source = open_source(table.rows, progress=table.context.progress, **fields)
         if several:
             self._check_several(source)
         snapshot = Snapshot(source)
@@ -78,6 +64,11 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         """The container that `set_output`, or scikit-learn's configuration, asks for."""
         own = vars(self).get("_sklearn_output_config", {})
         return str(own.get("transform", sklearn.get_config()["transform_output"]))
+
+    def _framed(self, function: RowFunction, X: Any, **options: Any) -> Any:
+        """Return the function at the rows of X (see `_rows`), or what scikit-learn makes a data frame of."""
+        self._check_frame(X, options.get("out"))
+        return self._unlabelled(self._rows(function, X, **options), X)
 
     def _check_frame(self, X: Any, out: Any = None) -> None:
         """Raise ValueError where a data frame is asked for and the result of `transform` is not in memory."""

@@ -7,8 +7,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from daskspectral.estimators.reading import reads
-from daskspectral.estimators.transformer import Transformer, framed
+from daskspectral.estimators.table import RunContext, open_table
+from daskspectral.estimators.transformer import Transformer
 from daskspectral.groups import Group
 from daskspectral.invariance.measuring import InvariantSpace
 from daskspectral.manifolds import Manifold
@@ -85,24 +85,24 @@ class InvariantFeatures(Transformer):
         self.n_eigenfunctions = n_eigenfunctions
         self.smoothness = smoothness
 
-    @reads
     def fit(self, X: Any, y: Any = None, *, progress: bool | None = None) -> Self:
         """Make the functions for the rows of X (n, d): a pass finds the columns' ranges, where no manifold is given.
 
         X and the options are as in `SpectralDecomposition.fit`. Raises ValueError or TypeError for another number of
         columns, a group that does not act on the manifold, and where the first rows are off it.
         """
-        check_number("smoothness", self.smoothness, NOT_NEGATIVE)
-        space = InvariantSpace(self.manifold, self.group, None, self.n_eigenfunctions)
-        space.check()
-        self._check_whole(X)
-        with self._fitting(X, progress, several=self.manifold is None) as (source, _):
-            space.check_columns(source)
-            space.check_first(source)
-            levels = space.levels(source)
-        basis = levels.first if self.n_eigenfunctions is None else levels.of(self.n_eigenfunctions)
-        space.advise(basis, levels, asked=self.n_eigenfunctions is not None)
-        self.basis_ = basis
+        with open_table(self, X, RunContext(progress), fits=True, y=y) as table:
+            check_number("smoothness", self.smoothness, NOT_NEGATIVE)
+            space = InvariantSpace(self.manifold, self.group, None, self.n_eigenfunctions)
+            space.check()
+            self._check_whole(table.rows)
+            with self._fitting(table, several=self.manifold is None) as (source, _):
+                space.check_columns(source)
+                space.check_first(source)
+                levels = space.levels(source)
+            basis = levels.first if self.n_eigenfunctions is None else levels.of(self.n_eigenfunctions)
+            space.advise(basis, levels, asked=self.n_eigenfunctions is not None)
+            self.basis_ = basis
         return self.restored()
 
     def restored(self) -> Self:
@@ -111,7 +111,6 @@ class InvariantFeatures(Transformer):
         self.n_eigenfunctions_ = int(self.basis_.multiplicities.sum())
         return self
 
-    @framed
     def transform(self, X: Any, **options: Any) -> Any:
         """The functions at the rows of X, (n, k); containers and options as in `SpectralDecomposition.transform`.
 
@@ -121,7 +120,7 @@ class InvariantFeatures(Transformer):
         basis = self.basis_
         factors = basis.cumulative ** (-self.smoothness / basis.manifold.dimension)
         function = SpanValues(basis, np.diag(factors), support=Support.of(basis.manifold, None))
-        return self._rows(function, X, coordinates={"eigenvalue": basis.eigenvalues}, **options)
+        return self._framed(function, X, coordinates={"eigenvalue": basis.eigenvalues}, **options)
 
     @property
     def _n_features_out(self) -> int:

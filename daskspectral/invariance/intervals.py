@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import InvariantBasis
 from daskspectral.data.source import Source
-from daskspectral.errors import FitWarning, TrustWarning, column_name, warn_user
+from daskspectral.errors import FitWarning, TrustWarning, warn_user
 from daskspectral.groups import Group
 from daskspectral.manifolds import Interval, Manifold
 from daskspectral.manifolds.interval import LegendreSpace
@@ -31,7 +31,7 @@ def ranges_of(source: Source, group: Group | None) -> Interval:
     No function depends on a column that is constant. Raises ValueError where all are, and as `symmetric_ranges`.
     """
     extent = extent_of(source, np.random.default_rng(0))
-    ends = np.transpose([_range(axis, extent) for axis in range(source.dimension)])
+    ends = np.transpose([_range(axis, extent, source) for axis in range(source.dimension)])
     if group is not None:
         ends = symmetric_ranges(ends, group)
     constant = ends[0] == ends[1]
@@ -83,9 +83,9 @@ def advise_appended(source: Source, start: int, manifold: Manifold) -> None:
     over = np.maximum(lower - extent.lower, extent.upper - upper) / (upper - lower)
     if over.max() > FAR:
         warn_user(
-            f"rows from {start} on go beyond the end of an interval, by {over.max():.2g} of its width in "
-            f"{column_name(int(over.argmax()))}, and count as rows at its end. Fit all rows anew, on ranges that hold "
-            "them",
+            f"rows from {start} on go beyond the end of an interval, by {over.max():.2g} of its width "
+            f"in {source.column_name(int(over.argmax()))}, and count as rows at its end. Fit all rows anew, on ranges "
+            "that hold them",
             TrustWarning,
         )
 
@@ -111,16 +111,16 @@ def advise_products(basis: InvariantBasis) -> None:
         )
 
 
-def _range(axis: int, extent: Extent) -> tuple[float, float]:
+def _range(axis: int, extent: Extent, source: Source) -> tuple[float, float]:
     lower, upper = float(extent.lower[axis]), float(extent.upper[axis])
     cut = extent.trimmed(axis) or (lower, upper)  # of nearly equal values the quantiles say nothing
     if cut != (lower, upper):
         low, high = extent.quantiles(axis)
         warn_user(
-            f"{column_name(axis)} goes from {lower:.4g} to {upper:.4g}, and all but two in a thousand of its rows lie "
-            f"in a {(upper - lower) / (high - low):.3g} times smaller interval: its interval ends at {cut[0]:.4g} and "
-            f"{cut[1]:.4g}, and rows beyond are taken to its ends. Transform the column (a logarithm, ranks), or give "
-            "manifold=Interval(...) with ends of your own",
+            f"{source.column_name(axis)} goes from {lower:.4g} to {upper:.4g}, and all but two in a thousand of its "
+            f"rows lie in a {(upper - lower) / (high - low):.3g} times smaller interval: its interval ends at "
+            f"{cut[0]:.4g} and {cut[1]:.4g}, and rows beyond are taken to its ends. Transform the column (a "
+            "logarithm, ranks), or give manifold=Interval(...) with ends of your own",
             TrustWarning,
         )
     return cut

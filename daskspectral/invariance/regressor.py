@@ -11,14 +11,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import EquivariantBasis, InvariantBasis
-from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source, open_regression
-from daskspectral.engine.checkpoint import leased
 from daskspectral.engine.memory import chosen_device
-from daskspectral.estimators.reading import reads
-from daskspectral.estimators.records import remembered
 from daskspectral.estimators.regressor import Regressor
 from daskspectral.estimators.summary import explained, row_facts
+from daskspectral.estimators.table import RunContext, Table, open_table
 from daskspectral.groups import Group
 from daskspectral.invariance.intervals import advise_appended
 from daskspectral.invariance.levels import InvariantSolver
@@ -160,8 +157,6 @@ class InvariantRegressor(Regressor):
         self.gradient_weight = gradient_weight
         self.folds = folds
 
-    @reads
-    @leased
     def fit(
         self,
         X: Any,
@@ -187,17 +182,17 @@ class InvariantRegressor(Regressor):
         width), y or gradients of another shape, gradients for "projection"; OSError for data that are damaged or change
         meanwhile.
         """
-        session = self._session(X, y, gradients, sample_weight, progress)
-        return self._fit_session(session, checkpoint, checkpoint_every)
+        context = RunContext(progress, checkpoint, checkpoint_every)
+        given = {"y": y, "gradients": gradients, "sample_weight": sample_weight}
+        with open_table(self, X, context, fits=True, **given) as table:
+            return self._fit_session(self._session(table), context)
 
-    def _session(self, rows: Rows, y: Any, gradients: Any, weight: Any, progress: bool | None = False) -> Session:
+    def _session(self, table: Table) -> Session:
         self._space.check()
-        self._check_whole(rows)
-        folds = checked_folds(self.folds)
-        labels, slopes = None if folds is None else folds.labels, gradients is not None
-        source, operator = open_regression(
-            rows, y, gradients=gradients, weight=weight, fold=labels, progress=progress, slopes=slopes
-        )
+        self._check_whole(table.rows)
+        folds, gradients = checked_folds(self.folds), table.gradients
+        options = {"fold": None if folds is None else folds.labels, "slopes": gradients is not None, **table.options}
+        source, operator = open_regression(table.rows, table.y, gradients=gradients, **options)
         if self.manifold is None:
             self._check_several(source)
         if operator.gradients:
@@ -222,13 +217,7 @@ class InvariantRegressor(Regressor):
             advise_appended(source, rows, self.manifold_)
         return updated
 
-    @remembered
-    def fit_moments(self, moments: Moments) -> Self:
-        """Solve moments measured before, with this solver, penalty and smoothness; no data are touched.
-
-        Raises ValueError for moments of another kind, or of another manifold or group, moments that are not
-        finite, or weights that are all zero.
-        """
+    def _solve(self, moments: Moments) -> Self:
         self._space.check()
         basis, operator = moments.basis, moments.operator
         if not isinstance(operator, Regression) or not isinstance(basis, (InvariantBasis, EquivariantBasis)):

@@ -12,7 +12,7 @@ by something, are not: sums over runs of rows give the variance ratios that tell
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, at_landmarks
-from daskspectral.errors import WeightWarning, column_name, warn_user
+from daskspectral.errors import WeightWarning, warn_user
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.shifting import columns_of_order
 from daskspectral.operators.weights import banded_squares, effective_rows
@@ -198,20 +198,15 @@ UNITS = "Rows(X, standardize=True) brings them to one"
 """A remedy for columns of unlike units."""
 
 
-def unlike_columns(
-    spreads: Mapping[int, float], chosen: Sequence[int] | None, view: str = "x", *, remedy: str = UNITS
-) -> str:
-    """That columns are of unlike units, in words; "" where their spreads are within a hundredfold.
+def unlike_columns(spreads: Mapping[int, float], name: Callable[[int], str], *, remedy: str = UNITS) -> str:
+    """Return that columns are of unlike units, in words; "" if their spreads are within a hundredfold.
 
-    `spreads` are standard deviations by the number of the prepared column, which is one of the `chosen` columns of X,
-    or of another `view`.
+    `spreads` are standard deviations by the number of the prepared column, whose `name` is for the message.
     """
     if not spreads or max(spreads.values()) <= UNLIKE * min(spreads.values()):
         return ""
     both = min(spreads, key=lambda c: spreads[c]), max(spreads, key=lambda c: spreads[c])
-    numbers = [c if chosen is None else chosen[c] for c in both]
-    names = [column_name(c) if view == "x" else f"column {c} of {view}" for c in numbers]
-    least, most = (f"{spreads[c]:.3g} in {name}" for c, name in zip(both, names, strict=True))
+    least, most = (f"{spreads[c]:.3g} in {name(c)}" for c in both)
     return f"the standard deviations of the columns go from {least} to {most}, for functions of one scale: {remedy}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -63,12 +63,14 @@ def solve_moments(
     solver: Solving,
     penalty: float | None,
     fewer: Sequence[tuple[float, Moments]] = (),
+    names: Callable[[], Sequence[str]] = tuple,
 ) -> dict[str, Any]:
     """The attributes of an estimator from moments of its operator, under the names that the operator's solver gives.
 
     `penalty` is c of a penalised `solver`, None for one by rank cut. `fewer` are the same moments of fewer functions,
     with their share of the frequencies, the least first, by which it is told how much the number of functions decides;
-    otherwise half of the landmarks tell it. Warns of what makes the answer less than it seems (`moments.trust`).
+    otherwise half of the landmarks tell it. Warns of what makes the answer less than it seems (`moments.trust`), with
+    the `names` of the columns of X.
 
     Raises ValueError where every function of a side vanishes, the sums are not finite, or the weights are all zero.
     """
@@ -119,7 +121,8 @@ def solve_moments(
     shared = operator.lag and moments.right_basis is None
     starts = starts_of(moments, of_starts) if shared and of_starts.size else Starts()
     ratios = _ratios_to_graph(posed, moments)
-    solved = Solved(posed, moments, spectrum, errors, approximation, certain, constants, starts, contradicted, ratios)
+    tests = (constants, starts, contradicted, ratios, names)
+    solved = Solved(posed, moments, spectrum, errors, approximation, certain, *tests)
     solved.advise()
     return {
         own.values: shown_values,
@@ -153,9 +156,9 @@ class System:
     selection: Any = None
     fewer: Sequence[tuple[float, Moments]] = ()
 
-    def solve(self, solver: Solving, count: int) -> dict[str, Any]:
-        """Return the attributes of an estimator, of so many functions."""
-        options: dict[str, Any] = {"solver": solver, "penalty": self.penalty, "fewer": self.fewer}
+    def solve(self, solver: Solving, count: int, names: Callable[[], Sequence[str]] = tuple) -> dict[str, Any]:
+        """Return the attributes of an estimator, of so many functions; warnings have the `names` of columns."""
+        options: dict[str, Any] = {"solver": solver, "penalty": self.penalty, "fewer": self.fewer, "names": names}
         return self.finished(solve_moments(self.moments, count=count, **options))
 
     def finished(self, found: dict[str, Any]) -> dict[str, Any]:

@@ -9,15 +9,16 @@ and are told after the first of these. `errors.Rank` has this order for all doub
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, LandmarkBasis, at_landmarks
-from daskspectral.errors import ManifoldWarning, Rank, RankWarning, TrustWarning, warn_user
+from daskspectral.errors import ManifoldWarning, Rank, RankWarning, TrustWarning, column_name, warn_user
 from daskspectral.kernels import Linear, Periodic, of_distances
 from daskspectral.moments.counting import order_of, spreads_of, unlike_columns
 from daskspectral.moments.folds import copies_words
@@ -48,7 +49,7 @@ class Solved:
     `certain` (k,) are values whose residuals let them be told from others, and `constants` so many come first. `starts`
     is the test of whether trajectories start in equilibrium, and a longer lag `contradicted` values (k,). `ratios` (q,)
     are the energies of functions beyond the constants over those of the slowest functions of a graph of neighboring
-    rows, ascending.
+    rows, ascending. `names` returns the names of the columns of X.
     """
 
     posed: Posed
@@ -61,6 +62,7 @@ class Solved:
     starts: Starts = field(default_factory=Starts)
     contradicted: NDArray[np.bool_] | bool = False
     ratios: Array = field(default_factory=lambda: np.empty(0))
+    names: Callable[[], Sequence[str]] = tuple
 
     @property
     def change(self) -> Array:
@@ -150,9 +152,14 @@ class Solved:
             sides.append((self.posed.operator.right_view, right, spreads, prepared["right"]))
         for view, basis, spreads, own in sides:
             scaled = basis.periodic or any(isinstance(b.kernel, (Periodic, Linear)) for b in at_landmarks(basis))
-            if not scaled and (text := unlike_columns(spreads, own.get("columns"), view)):
+            if not scaled and (text := unlike_columns(spreads, partial(self._column, view, own.get("columns")))):
                 return text
         return ""
+
+    def _column(self, view: str, chosen: Sequence[int] | None, column: int) -> str:
+        """Return the name of a prepared column of a view."""
+        number = column if chosen is None else chosen[column]
+        return column_name(number, self.names()) if view == "x" else f"column {number} of {view}"
 
     def missed(self) -> str:
         """That functions of neighboring rows are slower than fitted ones that would be trusted, if so."""

@@ -82,5 +82,5 @@ def decide_regression(
 def _advise_units(pilot: Pilot) -> None:
     """Warn where one scale cannot serve all columns."""
     spreads = {c: float(s) for c, s in enumerate(pilot.points("x").std(axis=0)) if s > 0}
-    if text := unlike_columns(spreads, pilot.source.preparation.columns):
+    if text := unlike_columns(spreads, pilot.source.column_name):
         warn_user(text, FitWarning)

@@ -16,15 +16,12 @@ from daskspectral.choosing.lattice import regression_lattice
 from daskspectral.choosing.prior import regress
 from daskspectral.choosing.search import pilot_bytes
 from daskspectral.choosing.side import Side
-from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source, open_regression
-from daskspectral.engine.checkpoint import leased
 from daskspectral.engine.memory import chosen_device
 from daskspectral.errors import ParameterError
-from daskspectral.estimators.reading import reads
-from daskspectral.estimators.records import remembered
 from daskspectral.estimators.regressor import Regressor
 from daskspectral.estimators.summary import chosen_facts, explained, measured_facts
+from daskspectral.estimators.table import RunContext, Table, open_table
 from daskspectral.moments import Moments
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.folds import FoldRequest, checked_folds
@@ -158,8 +155,6 @@ class HermiteRegressor(Regressor):
         self.folds = folds
         self.random_state = random_state
 
-    @reads
-    @leased
     def fit(
         self,
         X: Any,
@@ -188,17 +183,14 @@ class HermiteRegressor(Regressor):
         gradients : array (n, d) or (n, m, d), optional
             Derivatives of the targets by the columns of X.
         """
-        session = self._session(X, y, gradients, sample_weight, progress)
-        self._fit_session(session, checkpoint, checkpoint_every)
+        context = RunContext(progress, checkpoint, checkpoint_every)
+        given = {"y": y, "gradients": gradients, "sample_weight": sample_weight}
+        with open_table(self, X, context, fits=True, **given) as table:
+            self._fit_session(self._session(table), context)
         self.choice_ = replace(self.choice_, parameters={**self.choice_.parameters, "alpha": self.alpha_})
         return self
 
-    @remembered
-    def fit_moments(self, moments: Moments) -> Self:
-        """Solve moments measured before, with this alpha and gradient_weight; no data are touched.
-
-        Raises ValueError for moments of another kind, moments that are not finite, or weights that are all zero.
-        """
+    def _solve(self, moments: Moments) -> Self:
         operator, basis = moments.operator, moments.basis
         if not isinstance(operator, Regression) or not (basis.after_pass or at_landmarks(basis)):
             raise ValueError(
@@ -237,11 +229,11 @@ class HermiteRegressor(Regressor):
         function = SpanValues(self.basis_, by_target, less, preparation=self.preparation_, device=device)
         return function, self.coef_.shape[1] if self.coef_.ndim == 2 else None
 
-    def _session(self, rows: Rows, y: Any, gradients: Any, weight: Any, progress: bool | None = False) -> Session:
+    def _session(self, table: Table) -> Session:
         self._check_parameters()
         folds = checked_folds(self.folds)
         labels = None if folds is None else folds.labels
-        source, operator = open_regression(rows, y, gradients=gradients, weight=weight, fold=labels, progress=progress)
+        source, operator = open_regression(table.rows, table.y, gradients=table.gradients, fold=labels, **table.options)
         return self._session_of(source, operator, folds)
 
     def _session_of(self, source: Source, operator: Any, folds: FoldRequest | None) -> Session:

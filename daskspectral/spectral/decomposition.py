@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from daskspectral.basis import Basis, Landmarks
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source, in_rows, open_data
-from daskspectral.engine.checkpoint import leased
 from daskspectral.engine.memory import chosen_device
-from daskspectral.estimators.reading import reads
+from daskspectral.estimators.records import remembered
+from daskspectral.estimators.table import RunContext, Table, open_table
 from daskspectral.moments.trust import UNCERTAIN, uncertainty
 from daskspectral.operators import Operator
 from daskspectral.passes.folds import FoldRequest, checked_folds, continued_folds
@@ -163,8 +163,6 @@ class SpectralDecomposition(SpectralFunctions):
         self.device = device
         self.random_state = random_state
 
-    @reads
-    @leased
     def fit(
         self,
         X: Any,
@@ -199,21 +197,23 @@ class SpectralDecomposition(SpectralFunctions):
         progress : bool, optional
             Show a progress bar; by default on a terminal only.
         """
-        session = self._session(X, None, None, sample_weight, progress)
-        self._check_several(session.source)
-        self._fit_session(session, checkpoint, checkpoint_every)
-        solver = self.solver_
-        values, ends = vars(self)[solver.values], vars(self)[solver.errors]
-        doubt = uncertainty(values, ends, two_sided=solver.two_sided, constants=self.constants_)
-        self.choice_.advise(certain=doubt <= UNCERTAIN)
+        context = RunContext(progress, checkpoint, checkpoint_every)
+        with open_table(self, X, context, fits=True, y=y, sample_weight=sample_weight) as table:
+            session = self._session(table)
+            self._check_several(session.source)
+            self._fit_session(session, context)
+            solver = self.solver_
+            values, ends = vars(self)[solver.values], vars(self)[solver.errors]
+            doubt = uncertainty(values, ends, two_sided=solver.two_sided, constants=self.constants_)
+            self.choice_.advise(certain=doubt <= UNCERTAIN)
         return self
 
-    def _session(self, rows: Rows, y: Any, gradients: Any, weight: Any, progress: bool | None = False) -> Session:
-        operator = in_rows(checked_operator(self.operator), rows)
+    def _session(self, table: Table) -> Session:
+        operator = in_rows(checked_operator(self.operator), table.rows)
         self._check_parameters(operator)
         folds = checked_folds(self.folds)
         labels = None if folds is None else folds.labels
-        source = open_data(operator, rows, weight=weight, fold=labels, progress=progress)
+        source = open_data(operator, table.rows, fold=labels, **table.options)
         return self._session_of(source, operator, folds)
 
     def _session_of(self, source: Source, operator: Operator, folds: FoldRequest | None) -> Session:
@@ -229,7 +229,6 @@ class SpectralDecomposition(SpectralFunctions):
         expected, choosing = choice.outline(source), choice.choosing(source)
         return Session(source, operator, choose, self.dtype, chosen_device(self.device), folds, expected, choosing)
 
-    @reads
     def update(
         self,
         X: Any,
@@ -257,11 +256,12 @@ class SpectralDecomposition(SpectralFunctions):
         before = self.fitted().moments_
         found = continued_folds(before.folds, folds)
         labels = None if found is None else found.labels
-        rows = self._as_fitted(X)
-        source = open_data(before.operator, rows, weight=sample_weight, fold=labels, progress=progress)
-        fitted = copy.copy(self)
-        self._update_source(source, found)
-        self._turn_like(fitted)
+        given = {"y": y, "sample_weight": sample_weight, "folds": folds}
+        with open_table(self, X, RunContext(progress), **given) as table, remembered(self):
+            source = open_data(before.operator, table.rows, fold=labels, **table.options)
+            fitted = copy.copy(self)
+            self._update_source(source, found)
+            self._turn_like(fitted)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:

@@ -15,7 +15,7 @@ from daskspectral.engine.memory import chosen_device
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.estimators.base import MeasuredEstimator
-from daskspectral.estimators.reading import reads
+from daskspectral.estimators.table import RunContext, open_table
 from daskspectral.estimators.transformer import Transformer
 from daskspectral.kernels import Periodic
 from daskspectral.moments import Moments
@@ -149,7 +149,6 @@ class Dynamics(Transformer, MeasuredEstimator):
         moved, estimator = self.coefficients_ @ self._moved(steps), cast(Any, self)
         return estimator.inverse_transform(estimator._functions("", moved, X))
 
-    @reads
     def forecast_score(self, X: Any, steps: int = 1, *, progress: bool | None = None) -> float:
         """R² of `forecast` over the rows of X that so many lags follow, averaged over the columns, in one pass.
 
@@ -162,8 +161,9 @@ class Dynamics(Transformer, MeasuredEstimator):
         if self.moments_.operator.center:
             means = self.moments_.mean("first") @ functions
         known = (functions @ patterns.maps).real, ((means + patterns.offset) @ patterns.maps - patterns.mean).real
-        source = open_trajectories(self._as_fitted(X), int(self.lags_[0]) * steps, progress=progress)
-        return explained(self._combined(*known), source, "future")
+        with open_table(self, X, RunContext(progress)) as table:
+            source = open_trajectories(table.rows, int(self.lags_[0]) * steps, progress=progress)
+            return explained(self._combined(*known), source, "future")
 
     def equilibrium_weights(self, X: Any, **options: Any) -> Any:
         """Weights (n,) of the rows of X as in equilibrium, for trajectories that start elsewhere, of mean 1 in the fit.
@@ -217,10 +217,10 @@ class Dynamics(Transformer, MeasuredEstimator):
         device = chosen_device(self.device)
         return SpanValues(basis, coefficients, means, device=device, preparation=self.preparation_)
 
-    @reads
     def _opened(self, X: Any) -> Source:
         """The prepared rows of X that have a future."""
-        source = open_data(self.moments_.operator.scoring, self._as_fitted(X), weight=None)
+        with open_table(self, X) as table:
+            source = open_data(self.moments_.operator.scoring, table.rows, weight=None)
         return source.with_preparation(mean=self.preparation_.mean, scale=self.preparation_.scale)
 
     def _transfer(self, attribute: str) -> Moments:

@@ -21,9 +21,9 @@ from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation
 from daskspectral.engine.memory import chosen_device, device_here
 from daskspectral.estimators.base import MeasuredEstimator
-from daskspectral.estimators.reading import LABELS, reads
-from daskspectral.estimators.records import provenance, remembered
-from daskspectral.estimators.transformer import framed
+from daskspectral.estimators.reading import LABELS
+from daskspectral.estimators.records import provenance
+from daskspectral.estimators.table import RunContext, open_table
 from daskspectral.moments import Moments
 from daskspectral.moments.pairwise import SUMS
 from daskspectral.moments.patterns import Patterns, patterns_of
@@ -145,13 +145,7 @@ class SpectralFunctions(Dynamics, Passages):
         self.moments_ = moments
         return self.restored()
 
-    @remembered
-    def fit_moments(self, moments: Moments) -> Self:
-        """Solve moments measured before, by this or another run; no data are touched.
-
-        Raises ValueError for moments of a regression, or of another operator than this estimator's, and where every
-        basis function vanishes, the sums are not finite, or the weights are all zero.
-        """
+    def _solve(self, moments: Moments) -> Self:
         if isinstance(moments.operator, Regression):
             raise ValueError("these are moments of a regression, not of an operator; solve them with HermiteRegressor")
         if self.operator is not None and not checked_operator(self.operator).agrees(moments.operator):
@@ -160,7 +154,7 @@ class SpectralFunctions(Dynamics, Passages):
         with solving_on(device_here(self.device)):
             count = components_of(moments, self.n_components, solver) if share else int(self.n_components)
             system = system_of(moments, basis=named(self.basis, "auto"), solver=solver, count=count)
-            solution = system.solve(solver, count)
+            solution = system.solve(solver, count, self._column_names)
         if system.selection is not None:
             fixed = {} if moments.operator.estimate is None else {"operator": moments.operator}
             solution["choice_"] = system.selection.with_parameters({**self.given_params(), **fixed})
@@ -182,7 +176,6 @@ class SpectralFunctions(Dynamics, Passages):
         for name in self.solver_.functions:
             setattr(self, name, getattr(self, name) * phases)
 
-    @framed
     def transform(self, X: Any, **options: Any) -> Any:
         """The eigenfunctions, or left singular functions, at the rows of X, (n, k), unit L²(ρ) norm.
 
@@ -201,8 +194,9 @@ class SpectralFunctions(Dynamics, Passages):
         squares, NaN where they are too few. `Rows(..., storage_options=...)` is for all URLs of the call; columns and
         scaling are those of the fit. `progress` None shows a bar on a terminal only.
         """
+        self._check_frame(X, options.get("out"))
         check_is_fitted(self)
-        return self._functions("", self.coefficients_, X, **options)
+        return self._unlabelled(self._functions("", self.coefficients_, X, **options), X)
 
     @property
     def _n_features_out(self) -> int:
@@ -255,7 +249,6 @@ class SpectralFunctions(Dynamics, Passages):
         return found
 
     @_of_components
-    @reads
     def significance(self, X: Any, *, surrogates: int = 200, random_state: Any = None) -> Significance:
         """How many principal components of rows X in the order of time rise above red noise (rule N).
 
@@ -267,7 +260,8 @@ class SpectralFunctions(Dynamics, Passages):
         for gaps in the times of rows that have some, or times that do not increase.
         """
         check_integer("surrogates", surrogates)
-        return significance(self, self.fitted()._as_fitted(X), surrogates, random_state)
+        with open_table(self, X) as table:
+            return significance(self, table.rows, surrogates, random_state)
 
     @_of_components
     def hilbert(self, X: Any, count: int | None = None) -> xr.Dataset:
@@ -287,9 +281,9 @@ class SpectralFunctions(Dynamics, Passages):
             raise ValueError("an analytic signal is of columns, and these are components of a kernel: leave basis out")
         return hilbert_dataset(self, X, count)
 
-    @reads
     def _analytic(self, X: Any) -> Any:
-        return analytic_rows(self, self._as_fitted(X))
+        with open_table(self, X) as table:
+            return analytic_rows(self, table.rows)
 
     def to_xarray(self, X: Any = None) -> xr.Dataset:
         """The model as a Dataset: values with errors, functions, what each explains, and regression maps.
@@ -419,13 +413,13 @@ class SpectralFunctions(Dynamics, Passages):
         """
         return self.scored(X, y, sample_weight=sample_weight, progress=progress).score
 
-    @reads
     def scored(self, X: Any, y: Any = None, *, sample_weight: Any = None, progress: bool | None = None) -> SpanScore:
         """The `score` on rows X with what it is the sum of: the functions' values there, and the number of rows.
 
         Arguments and errors are those of `score`.
         """
-        return measure_score(self, self.fitted()._as_fitted(X), sample_weight=sample_weight, progress=progress)
+        with open_table(self, X, RunContext(progress), y=y, sample_weight=sample_weight) as table:
+            return measure_score(self, table.rows, sample_weight=table.sample_weight, progress=progress)
 
 
 # -- a fitted decomposition as an xarray dataset -----------------------------------------------------------------------

@@ -18,7 +18,7 @@ from daskspectral.engine.memory import chosen_device
 from daskspectral.engine.sampling import draw_rows, take_rows
 from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.estimators.base import MeasuredEstimator
-from daskspectral.estimators.reading import reads
+from daskspectral.estimators.table import RunContext, Table, open_table
 from daskspectral.estimators.transformer import Transformer
 from daskspectral.moments import Moments
 from daskspectral.moments.intervals import jackknife_ends
@@ -43,7 +43,6 @@ class Passages(Transformer, MeasuredEstimator):
 
     passage_: FirstPassage
 
-    @reads
     def first_passage(
         self, X: Any, a: Any, b: Any = None, *, lag: Any = None, sample_weight: Any = None, progress: Any = None
     ) -> FirstPassage:
@@ -64,17 +63,21 @@ class Passages(Transformer, MeasuredEstimator):
         ValueError for sets that share rows, for a set without rows, and for other operators; TypeError for labels or
         edges where the other is wanted, and for dask arrays.
         """
-        model, both = cast(Any, self.fitted()), b is not None
+        with open_table(self, X, RunContext(progress), sample_weight=sample_weight) as table:
+            return self._first_passage(table, a, b, lag)
+
+    def _first_passage(self, table: Table, a: Any, b: Any, lag: Any) -> FirstPassage:
+        model, both = cast(Any, self), b is not None
         operator, sets = self.moments_.operator, (a, b) if both else (a,)
         cut = resolve_cut(solving(model.solver).rtol, self.moments_.dtype)
         if self.basis_.domain is not None:
             raise ValueError("first passages take basis=Landmarks(), or TrigonometricBasis for angles, not a lattice")
-        rows, found = model._as_fitted(X), replace(Discretisation.of(self.moments_), right_basis=None)
+        rows, found = table.rows, replace(Discretisation.of(self.moments_), right_basis=None)
         if operator.lag is not None:
             lag = max(model.lags_) if lag is None else lag_in_rows(lag_of(lag), rows.data)
             if edges := [s for s in sets if isinstance(s, Edge)]:
                 raise TypeError(f"sets of trajectories are booleans, or functions that give them, got {edges[0]!r}")
-            source = open_stopped(rows, lag, (a, b), weight=sample_weight, progress=progress)
+            source = open_stopped(rows, lag, (a, b), **table.options)
             moments = self._measured(source, Stopped(), found)
             return self._kept(stopped_passage(moments, cut, both=both), source, "outcome")
         if not operator.kills_constants or operator.views != ("x",) or operator.solver.by_norm:
@@ -83,7 +86,7 @@ class Passages(Transformer, MeasuredEstimator):
             raise TypeError(f"sets of a generator are edges, such as BallEdge(radius, centre), got {wrong[0]!r}")
         if lag is not None:
             raise ValueError(f"{operator.title} has no lag: leave it out")
-        source = open_data(operator, rows, weight=sample_weight, progress=progress)
+        source = open_data(operator, rows, **table.options)
         found = replace(found, basis=outside_of(sets, self.basis_), landmark_rows="kept")
         return self._kept(passage_of_generator(self._measured(source, operator, found), cut, both=both), source)
 
