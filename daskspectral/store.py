@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from daskspectral.data.folders import SAVED
-from daskspectral.data.remote import is_url, stored
+from daskspectral.data.remote import is_url, using
 from daskspectral.data.writing import create_group
 from daskspectral.errors import UntrustedError
 from daskspectral.registry import Registered, Trusted, decode, digest_of, dimension_names, encode, foreign, name_of
@@ -34,7 +34,6 @@ Path = str | os.PathLike[str]
 Array = np.ndarray[Any, Any]
 
 
-@stored
 def save(what: Any, path: Path, *, overwrite: bool = False, storage_options: Mapping[str, Any] | None = None) -> None:
     """Write a fitted estimator or moments as a zarr group that appears whole or not at all.
 
@@ -63,10 +62,10 @@ def save(what: Any, path: Path, *, overwrite: bool = False, storage_options: Map
         raise TypeError(f"save() takes a fitted estimator or moments, not {type(what).__name__}")
     data = encode(what)
     decode(data, type(what), trusted=foreign(data))
-    write_state(path, name_of(type(what)), data, overwrite=overwrite)
+    with using(storage_options):
+        write_state(path, name_of(type(what)), data, overwrite=overwrite)
 
 
-@stored
 def load(path: Path, *, trusted: Iterable[Trusted] = (), storage_options: Mapping[str, Any] | None = None) -> Any:
     """Load a fitted estimator, or moments, that `save` wrote.
 
@@ -98,12 +97,12 @@ def load(path: Path, *, trusted: Iterable[Trusted] = (), storage_options: Mappin
     OSError
         For a store that is damaged.
     """
-    _, data = read_state(path)
+    with using(storage_options):
+        _, data = read_state(path)
     with _of(path):
         return decode(data, Registered, trusted)
 
 
-@stored
 def untrusted(path: Path, *, storage_options: Mapping[str, Any] | None = None) -> list[str]:
     """Return the names of classes and functions that a file asks for besides daskspectral's.
 
@@ -125,7 +124,8 @@ def untrusted(path: Path, *, storage_options: Mapping[str, Any] | None = None) -
     FileNotFoundError, ValueError or OSError
         As `load`.
     """
-    _, data = read_state(path)
+    with using(storage_options):
+        _, data = read_state(path)
     with _of(path):
         return foreign(data)
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from daskspectral import __version__
-from daskspectral.errors import nearest, scoped
+from daskspectral.errors import nearest
 
 
 def options_of(given: Sequence[str]) -> dict[str, Any]:
@@ -109,9 +109,9 @@ def keeping(settings: Mapping[str, Any]) -> AbstractContextManager[None]:
     """Every zarr store that is written inside keeps the settings as an attribute."""
     import yaml
 
-    from daskspectral.data.writing import marks
+    from daskspectral.data.remote import using
 
-    return scoped(marks, {ATTRIBUTE: yaml.safe_dump(dict(settings), sort_keys=False)})
+    return using(attributes={ATTRIBUTE: yaml.safe_dump(dict(settings), sort_keys=False)})
 
 
 def kept(path: str) -> str | None:

@@ -14,14 +14,13 @@ import zarr
 from daskspectral.data.folders import SAVED
 from daskspectral.data.integrity import check_chunks, list_chunks
 from daskspectral.data.readers import ZarrReader, zarr_reader
-from daskspectral.data.remote import stored
+from daskspectral.data.remote import using
 from daskspectral.data.stores import all_arrays, has_checksums, metadata_of, open_existing
 from daskspectral.store import read_state
 
 SHOWN = 20  # damages that are shown as text; --json has all
 
 
-@stored
 def verify(path: str, *, allow_missing: bool = False) -> dict[str, Any]:
     """What the store at a path is, whether it is whole, its arrays, and what is damaged of the store as a whole.
 
@@ -41,7 +40,8 @@ def verify(path: str, *, allow_missing: bool = False) -> dict[str, Any]:
                 kind, damage = "saved, but damaged", [str(error)]
         with metadata_of(path):
             arrays = all_arrays(node)
-    found = [_checked(array, f"{path.rstrip('/')}/{name}".rstrip("/"), digests) for name, array in arrays.items()]
+    with using(None, allow_missing):
+        found = [_checked(array, f"{path.rstrip('/')}/{name}".rstrip("/"), digests) for name, array in arrays.items()]
     whole = not damage and not any(array["damage"] for array in found)
     return {"store": kind, "whole": whole, "damage": damage, "arrays": found}
 

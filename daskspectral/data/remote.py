@@ -5,17 +5,16 @@ from __future__ import annotations
 import importlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from types import MappingProxyType
+from typing import Any
 
 from daskspectral.errors import nearest, redacted, scoped
 
 Location = str | os.PathLike[str]
-F = TypeVar("F", bound=Callable[..., Any])
 
 PROTOCOLS = (
     "s3",
@@ -42,8 +41,8 @@ to places that a file names, local files and devices among them."""
 
 HINT = "Check the credentials (in the environment or in storage_options), the endpoint_url and the bucket"
 
-_in_force: ContextVar[tuple[Mapping[str, Any], bool]] = ContextVar("daskspectral_reading", default=({}, False))
-"""The options with which URLs are opened, and whether missing chunks read as fill values."""
+_in_force: ContextVar[Mapping[str, Any]] = ContextVar("daskspectral_stores", default=MappingProxyType({}))
+"""How stores are opened, and the attributes of those that are made: arguments of `using`."""
 
 
 def is_url(location: Any) -> bool:
@@ -75,38 +74,35 @@ def refuse_secrets(text: str) -> None:
         )
 
 
-def using(options: Mapping[str, Any] | None, allow_missing: bool | None = None) -> AbstractContextManager[None]:
-    """Open URLs inside with these options of fsspec, and arrays as `allow_missing` says; None: as before.
+def using(
+    options: Mapping[str, Any] | None = None,
+    allow_missing: bool | None = None,
+    attributes: Mapping[str, Any] | None = None,
+) -> AbstractContextManager[None]:
+    """Open URLs inside with these options of fsspec, and give what is made these attributes; None: as before.
 
-    If that is true, arrays that are opened meanwhile read as fill values where chunks are missing. Raises TypeError for
-    options that are no mapping.
+    If `allow_missing` is true, arrays that are opened meanwhile read as fill values where chunks are missing. Raises
+    TypeError for options that are no mapping.
     """
     if options is not None and not isinstance(options, Mapping):
         raise TypeError(f"storage_options must be a mapping such as {{'anon': True}}, got {type(options).__name__}.")
-    known, filled = _in_force.get()
-    known = known if options is None else dict(options)
-    return scoped(_in_force, (known, filled if allow_missing is None else bool(allow_missing)))
-
-
-def stored(function: F) -> F:
-    """Make a function open what it reads with its keywords `storage_options` and `allow_missing` (see `using`)."""
-
-    @wraps(function)
-    def opened(*arguments: Any, **keywords: Any) -> Any:
-        with using(keywords.get("storage_options"), keywords.get("allow_missing")):
-            return function(*arguments, **keywords)
-
-    return cast(F, opened)
+    given = {"options": options, "allow_missing": allow_missing, "attributes": attributes}
+    return scoped(_in_force, {**_in_force.get(), **{name: value for name, value in given.items() if value is not None}})
 
 
 def fill_is_meant() -> bool:
     """Return whether arrays that are opened here read as fill values where chunks are missing; an error otherwise."""
-    return _in_force.get()[1]
+    return bool(_in_force.get().get("allow_missing", False))
 
 
 def options_in_force() -> dict[str, Any]:
     """Return the options with which URLs are opened here."""
-    return dict(_in_force.get()[0])
+    return dict(_in_force.get().get("options", {}))
+
+
+def attributes_in_force() -> dict[str, Any]:
+    """Return the attributes that every array and group has which is made here, from its first moment on."""
+    return dict(_in_force.get().get("attributes", {}))
 
 
 def connect(url: Location) -> tuple[Any, str]:

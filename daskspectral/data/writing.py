@@ -11,7 +11,6 @@ import time
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -22,7 +21,7 @@ import numpy.typing as npt
 from tqdm.auto import tqdm
 
 from daskspectral.data.folders import LOCK, Folder, folder_at, locked, room_at
-from daskspectral.data.remote import Location, connect, local_path, reaching
+from daskspectral.data.remote import Location, attributes_in_force, connect, local_path, reaching
 from daskspectral.errors import printable
 from daskspectral.validation import check_integer
 
@@ -35,8 +34,6 @@ _INNER_BYTES = 1 << 20
 
 Lengths = tuple[int, ...]
 Node = TypeVar("Node")
-marks: ContextVar[dict[str, Any] | None] = ContextVar("marks", default=None)
-"""Attributes that every array and group has which is created in a context, from its first moment on."""
 
 
 @contextmanager
@@ -67,7 +64,7 @@ def create_array(
     rows = default_chunk_rows(lengths, kind) if chunk_rows is None else check_integer("chunk_rows", chunk_rows)
     rows = max(1, min(rows, lengths[0]))
     inner = _inner_rows(lengths, kind, rows)
-    marked = {**(attributes or {}), **(marks.get() or {})}
+    marked = {**(attributes or {}), **attributes_in_force()}
     build = partial(_new_array, shape=lengths, dtype=kind, inner=(inner,), outer=(rows,), attributes=marked)
     with _staged(path, overwrite, build) as array:
         yield array
@@ -108,7 +105,7 @@ def create_group(path: Location, *, overwrite: bool = False) -> Iterator[zarr.Gr
     """
     import zarr
 
-    build = partial(zarr.create_group, attributes=marks.get())
+    build = partial(zarr.create_group, attributes=attributes_in_force())
     with _staged(path, overwrite, build) as group, warnings.catch_warnings():
         # consolidated metadata and text are not in the specification of v3 yet; zarr and xarray read both silently
         warnings.filterwarnings("ignore", category=UserWarning, module="zarr")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.data.folders import Folder
-from daskspectral.data.remote import Location, local_path, stored
+from daskspectral.data.remote import Location, local_path, using
 from daskspectral.data.writing import write_file
 from daskspectral.embedding import DiffusionMap, KernelEmbedding, SDPEmbedding
 from daskspectral.spectral import SpectralDecomposition
@@ -126,7 +126,6 @@ def legend_above(axes: Axes) -> None:
 SUFFIXES = (".png", ".pdf", ".svg")
 
 
-@stored
 def save_figure(
     figure: Figure,
     path: Location,
@@ -140,10 +139,11 @@ def save_figure(
     `storage_options` are fsspec's for a URL (see `daskspectral.save`). Raises ValueError or OSError, as
     `refuse_picture` does, for a path where it cannot be written.
     """
-    refuse_picture(path, overwrite)
     drawn = io.BytesIO()
-    figure.savefig(drawn, format=_suffix(path).removeprefix("."), dpi=dpi)
-    write_file(path, drawn.getvalue())
+    with using(storage_options):
+        refuse_picture(path, overwrite)
+        figure.savefig(drawn, format=_suffix(path).removeprefix("."), dpi=dpi)
+        write_file(path, drawn.getvalue())
 
 
 def refuse_picture(path: Location, overwrite: bool) -> None:

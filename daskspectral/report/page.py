@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral import plot
-from daskspectral.data.remote import Location, stored
+from daskspectral.data.remote import Location, using
 from daskspectral.data.writing import write_file
 from daskspectral.embedding import DiffusionMap, KernelEmbedding, SDPEmbedding
 from daskspectral.engine.sampling import take_rows
@@ -92,7 +92,6 @@ class Section:
         return self.title.lower().replace(" ", "-")
 
 
-@stored
 def save(
     model: Any,
     path: Location,
@@ -108,11 +107,11 @@ def save(
     `origin` is `about` and `settings` of `render`, `storage_options` are as in `daskspectral.save`. Raises as
     `render` and `refuse_report` do.
     """
-    refuse_report(path, overwrite)
-    write_file(path, render(model, X, **origin).encode("utf-8"))
+    with using(storage_options):
+        refuse_report(path, overwrite)
+        write_file(path, render(model, X, **origin).encode("utf-8"))
 
 
-@stored
 def render(
     model: Any,
     X: Any = None,
@@ -131,7 +130,9 @@ def render(
     if not isinstance(model, (Estimator, Moments)):
         raise TypeError(f"a report is of a fitted estimator of daskspectral or of moments, got {type(model).__name__}")
     head = summary_of(model)
-    sections = [*_sections(model, X, head), _provenance(model, head, about=about, settings=settings)]
+    with using(storage_options):
+        sections = _sections(model, X, head)
+    sections = [*sections, _provenance(model, head, about=about, settings=settings)]
     version = importlib.import_module("daskspectral").__version__
     template = environment().get_template("report.html")
     return str(template.render(head=head, sections=sections, about=about or "", version=version))
