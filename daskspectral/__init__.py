@@ -23,7 +23,7 @@ A room has the name of its task, and imports run downward from one to the next (
 The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` to eigenvalues:
 
 1. `cli.spectral.fit` makes `Rows`, a basis and a solver of the options; outputs that cannot be written are refused.
-2. `SpectralDecomposition.fit` opens the rows (`estimators.reading`, `data.source.open_data`): a `Source` of fields.
+2. `SpectralDecomposition.fit` opens them (`estimators.table`, then `data.source.open_data`): a `Source` of fields.
 3. `passes.session.Session` plans tasks, folds and memory (`passes.sums.plan_sums`), and lists the stores (`Snapshot`).
 4. `spectral.choice.Choice` scales columns and makes the functions: `choosing.search` compares kernels and scales on a
    pilot, and takes one, `choosing.landmarks` draws the rows at which they sit.
@@ -55,14 +55,14 @@ that a file that names it finds it, with a line in the table of its docstring; a
 - a basis: `basis.Basis` (`size`, `dimension`, `order`, `description`, `at`);
 - functions that take part in basis="auto": `choosing.search.Kind` (`name`, `rival`);
 - a solver: `solve.Solver` (`name`, `solve`, and the attributes that it gives); operators name it, by its name too;
-- an estimator: `estimators.base.Estimator` (`fit`, `fitted_attributes`), or `MeasuredEstimator` (`fit_moments`);
+- an estimator: `estimators.base.Estimator` (`fit`, `fitted_attributes`), or `MeasuredEstimator` (`_session`, `_solve`);
 
 and these are a function or a few lines, in one or two places:
 
 - an option of a command: the name of a documented parameter in `cli.parameters`, whose type, default and first sentence
   it has, or a line in `cli.options` if no class has it (`RARE` lists those that few need), at the command, and what it
   makes in `cli.running`;
-- a command: a function in a module of `cli` with the decorator `cli.options.verb`, and examples in its docstring;
+- a command: a function in a module of `cli`, with examples in its docstring, and its line in `cli.verbs`;
   `guides.shell` names it;
 - an argument of `Rows`: a field of `data.rows.Rows`, and what reads it: `data.source`, of labels `data.labelled`;
 - a picture: a function in `plot`, in its `__all__` and the table of its docstring; `report.page` calls it;

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from inspect import cleandoc
 from typing import Any
 
 import click
@@ -56,14 +56,6 @@ def say(text: str, /, **facts: Any) -> None:
         echo(text)
 
 
-def tell(what: Any, *, details: bool = False) -> None:
-    """Print the summary of a fitted model or of moments, or with --json keep it."""
-    from daskspectral.estimators.summary import summary_of
-
-    found = summary_of(what)
-    say(found.text(details=details), **found.json())
-
-
 def written(what: str, path: str, text: str = "", **facts: Any) -> None:
     """Say that a result is at a path."""
     say(f"{what}: {path}{text}", **{what: path}, **facts)
@@ -93,16 +85,18 @@ def help_all(context: click.Context, parameter: click.Parameter, value: bool) ->
 
 
 class Command(click.Command):
-    """A command of a function, whose docstring is the help, with lines for a shell under "Examples".
+    """A command of a function "module:function" of the package, which is imported when the command runs.
 
-    Its parameters are `made` when they are first needed.
+    The `text` of its docstring is the help, with lines for a shell under "Examples". Its parameters are `made` when
+    they are first needed.
     """
 
-    def __init__(self, *args: Any, made: Callable[[], list[click.Parameter]], **options: Any):
-        super().__init__(*args, **options)
+    def __init__(self, path: str, text: str, made: Callable[[], list[click.Parameter]], **options: Any):
+        module, _, name = path.partition(":")
+        super().__init__(name, callback=partial(_call, f"daskspectral.{module}", name), **options)
         del self.params  # an empty list of click
         self.made = made
-        self.help, _, examples = cleandoc(self.callback.__doc__ or "").partition("\n\nExamples\n--------\n")
+        self.help, _, examples = text.partition("\n\nExamples\n--------\n")
         self.examples = examples.splitlines()
         if examples:
             self.epilog = "\n".join(["\b", "Examples:", *(f"  daskspectral {line}" for line in self.examples)])
@@ -135,6 +129,10 @@ class Command(click.Command):
                 raise
         _finish(now)
         return found
+
+
+def _call(module: str, name: str, /, **options: Any) -> Any:
+    return getattr(importlib.import_module(module), name)(**options)
 
 
 def _refuse_credentials(given: Iterable[Any]) -> None:

@@ -14,8 +14,8 @@ from functools import partial
 import click
 
 from daskspectral import __version__
-from daskspectral.cli import estimators, inspecting, spectral, using
-from daskspectral.cli.commands import Command, Formatter, echo
+from daskspectral.cli.commands import Formatter, echo
+from daskspectral.cli.verbs import COMMANDS
 from daskspectral.errors import Stopped, raise_on_signals
 
 EXPECTED = (ValueError, TypeError, OSError, ImportError, RuntimeError, MemoryError)
@@ -95,7 +95,5 @@ def command(context: click.Context, verbose: bool, debug: bool) -> None:
         own.setLevel(logging.INFO)
 
 
-for module in (estimators, inspecting, spectral, using):
-    for found in vars(module).values():
-        if isinstance(found, Command):
-            command.add_command(found)
+for found in COMMANDS:
+    command.add_command(found)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from daskspectral.basis import Landmarks
 from daskspectral.cli import parameters as par
 from daskspectral.cli import running as run
 from daskspectral.cli.commands import session
-from daskspectral.cli.options import RUN, verb
 from daskspectral.cli.signatures import given
+from daskspectral.embedding import DiffusionMap, KernelEmbedding, SDPEmbedding
+from daskspectral.groups.names import parse_group
+from daskspectral.invariance import InvariantRegressor
+from daskspectral.invariance.levels import InvariantSolver
+from daskspectral.manifolds.names import parse_manifold
+from daskspectral.regression import HermiteRegressor
+from daskspectral.solvers import Ascent
 
-if TYPE_CHECKING:
-    from daskspectral.embedding import DiffusionMap, KernelEmbedding, SDPEmbedding
 
-
-@verb("POINTS", par.EMBEDDING, "map", *chain(*par.MAPS.values()), par.ROWS, RUN)
 def embed(points: str, **options: Any) -> None:
     """Embed the rows of POINTS.
 
@@ -38,10 +40,6 @@ def embed(points: str, **options: Any) -> None:
 
 def _estimator(options: dict[str, Any]) -> SDPEmbedding | DiffusionMap | KernelEmbedding:
     """Return the estimator of the options. Raises click's UsageError for an option of another map."""
-    from daskspectral.basis import Landmarks
-    from daskspectral.embedding import DiffusionMap, KernelEmbedding, SDPEmbedding
-    from daskspectral.solvers import Ascent
-
     kind = options["kind"]
     read = {name: {key for part in parts for key in part.keys} for name, parts in par.MAPS.items()}
     for name in sorted(set().union(*read.values()) - read[kind]):
@@ -61,12 +59,6 @@ def _estimator(options: dict[str, Any]) -> SDPEmbedding | DiffusionMap | KernelE
     return SDPEmbedding(**shared, **given(options, par.SDP), landmarks=landmarks, solver=solver)
 
 
-@verb(
-    "POINTS TARGETS",
-    *(par.GRADIENTS, par.GRADIENT_WEIGHT, par.LANDMARKS, par.LATTICE, par.RIDGE),
-    *(par.ROWS, par.PREPARED, par.WEIGHTS, par.SAVED),
-    RUN,
-)
 def regress(points: str, targets: str, **options: Any) -> None:
     """Regress TARGETS, and gradients if known, on POINTS.
 
@@ -75,20 +67,12 @@ def regress(points: str, targets: str, **options: Any) -> None:
     regress points.zarr y.zarr --out regressor.zarr
     regress points.zarr y.zarr --gradients b.zarr --landmarks 100 --out hermite.zarr
     """
-    from daskspectral.regression import HermiteRegressor
-
     run.kernel_of(options)  # an unknown one is an error before POINTS are opened
     width = _width(points, targets, options)
     regressor = HermiteRegressor(run.functions_of(options, width), **given(options, par.GRADIENT_WEIGHT, par.RIDGE))
     _fit(regressor, points, targets, options)
 
 
-@verb(
-    "POINTS TARGETS",
-    *(par.GROUP, par.INVARIANCE, par.GROUP_SOLVER, par.LEAST_SQUARES, par.GRADIENTS, par.GRADIENT_WEIGHT),
-    *(par.ROWS, par.WEIGHTS, par.SAVED),
-    RUN,
-)
 def invariant(points: str, targets: str, **options: Any) -> None:
     """Regress TARGETS among functions invariant under a group.
 
@@ -99,11 +83,6 @@ def invariant(points: str, targets: str, **options: Any) -> None:
     invariant points.zarr y.zarr --group signflips --out invariant.zarr
     invariant sphere.zarr s.zarr --manifold sphere --group permutations --out ball.zarr
     """
-    from daskspectral.groups.names import parse_group
-    from daskspectral.invariance import InvariantRegressor
-    from daskspectral.invariance.levels import InvariantSolver
-    from daskspectral.manifolds.names import parse_manifold
-
     solvers = InvariantSolver.family()
     solver = options["solver"].replace("-", "_")
     if options["alpha"] is not None and not solvers[solver].penalised:

@@ -6,16 +6,19 @@ from typing import Any
 
 import click
 
+from daskspectral import plot as pictures
+from daskspectral import report as pages
 from daskspectral.cli import parameters as par
-from daskspectral.cli import settings
+from daskspectral.cli import verifying
 from daskspectral.cli.commands import say, session, written
-from daskspectral.cli.options import verb
-from daskspectral.cli.running import bar
+from daskspectral.cli.running import bar, kept
 from daskspectral.cli.signatures import given
 from daskspectral.cli.using import loaded
+from daskspectral.data.stores import open_zarr
+from daskspectral.datasets import write
+from daskspectral.store import load
 
 
-@verb("MODEL [POINTS]", "kind trust", par.PANELS, "out storage-option overwrite")
 def plot(model: str, points: str | None, kind: str | None, trust: tuple[str, ...], **options: Any) -> None:
     """Draw a fitted MODEL.
 
@@ -27,8 +30,6 @@ def plot(model: str, points: str | None, kind: str | None, trust: tuple[str, ...
     plot model.zarr --out spectrum.svg
     plot model.zarr --kind choice --out choice.png
     """
-    from daskspectral import plot as pictures
-
     kind = kind or ("spectrum" if points is None else "functions")
     if kind == "functions" and points is None:
         raise click.UsageError("--kind functions needs POINTS, the rows over which functions are drawn")
@@ -45,7 +46,6 @@ def plot(model: str, points: str | None, kind: str | None, trust: tuple[str, ...
     written("picture", out)
 
 
-@verb("MODEL [POINTS]", "view out trust storage-option overwrite")
 def report(model: str, points: str | None, trust: tuple[str, ...], **options: Any) -> None:
     """Show a fitted MODEL, or moments, on one HTML page.
 
@@ -59,21 +59,17 @@ def report(model: str, points: str | None, trust: tuple[str, ...], **options: An
     report model.zarr points.zarr --out report.html
     report regressor.zarr --out regressor.html
     """
-    from daskspectral import report as pages
-    from daskspectral.store import load
-
     views, out, overwrite = options["views"], options["out"], options["overwrite"]
     if views and points is None:
         raise click.UsageError("--view goes with POINTS, the first view of each row")
     pages.refuse_report(out, overwrite)
     found = load(model, trusted=trust)
-    made = settings.kept(model)
+    made = kept(model)
     X = (points, *views) if views else points
     pages.save(found, out, X, overwrite=overwrite, about=model, settings=made)
     written("report", out)
 
 
-@verb("STORE", par.COMPLETE, "storage-option")
 @click.pass_context
 def verify(context: click.Context, store: str, allow_missing: bool) -> None:
     """Check the arrays, or the model, in a zarr store.
@@ -86,19 +82,12 @@ def verify(context: click.Context, store: str, allow_missing: bool) -> None:
     verify points.zarr
     verify model.zarr --json
     """
-    from daskspectral.cli import verifying
-
     found = verifying.verify(store, allow_missing=allow_missing)
     say(verifying.text_of(found), **found)
     if not found["whole"]:
         context.exit(1)
 
 
-@verb(
-    click.Argument(["command"], type=click.Choice(["fit", "regress", "invariant"])),
-    click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED),
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
-)
 @click.pass_context
 def plan(context: click.Context, command: str, arguments: tuple[str, ...]) -> None:
     """Print the tasks and peak memory of COMMAND.
@@ -125,7 +114,6 @@ def plan(context: click.Context, command: str, arguments: tuple[str, ...]) -> No
         click.Command.invoke(found, inner)
 
 
-@verb(par.DRAWING, "n", "out overwrite progress storage-option")
 def sample(name: str, rows: int, out: str, **options: Any) -> None:
     """Write points of a known distribution to a zarr array.
 
@@ -134,9 +122,6 @@ def sample(name: str, rows: int, out: str, **options: Any) -> None:
     sample two-moons --n 1e4 --out points.zarr
     sample ou --n 1e4 --seed 1 --out path.zarr
     """
-    from daskspectral.data.stores import open_zarr
-    from daskspectral.datasets import write
-
     write(name, out, rows, **{**options, "progress": bar(options)})
     columns = open_zarr(out).shape[1]
     say(f"{name}: {out}, {rows} rows, {columns} columns", points=out, rows=rows, columns=columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ import click
 from daskspectral.cli.commands import Command, configure, help_all, speak
 from daskspectral.cli.parameters import MAPS, SAVED
 from daskspectral.cli.settings import use_storage
-from daskspectral.cli.signatures import Parameters, documented
+from daskspectral.cli.signatures import Parameters, docstring, documented
 from daskspectral.cli.syntax import COUNT, FIELD, SETS, SYNTAX, type_of
 
 RARE = (
@@ -105,14 +105,13 @@ RUN = f"out {MEASURE} overwrite"
 EVERY = "config json quiet help-all"
 
 
-def verb(*parts: str | click.Argument | Parameters, **more: Any) -> Callable[[Callable[..., Any]], Command]:
-    """Return a decorator that makes a command of a function, with the examples in its docstring.
+def verb(path: str, *parts: str | click.Argument | Parameters, **more: Any) -> Command:
+    """Return a command of the function "module:function" of the package, which is imported when it runs.
 
     Its parts are parameters, arguments, and words: arguments as MODEL or [POINTS], and options as in `OPTIONS`. Options
     of every command follow.
     """
-    made = partial(_made, (*parts, EVERY))
-    return lambda function: Command(function.__name__, made=made, callback=function, **more)
+    return Command(path, docstring(path), partial(_made, (*parts, EVERY)), **more)
 
 
 def _made(parts: Sequence[str | click.Argument | Parameters]) -> list[click.Parameter]:

@@ -5,21 +5,35 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from daskspectral.basis import FourierLattice, Landmarks, NeuralBasis
+from daskspectral.choosing.landmarks import by_column
 from daskspectral.cli import parameters as par
-from daskspectral.cli.commands import Formatter, say, session, tell, written
+from daskspectral.cli import settings
+from daskspectral.cli.commands import Formatter, say, session, written
 from daskspectral.cli.signatures import given
 from daskspectral.cli.syntax import number_of
-
-if TYPE_CHECKING:
-    from daskspectral.data.rows import Rows
-    from daskspectral.kernels import Kernel
-    from daskspectral.operators import Operator
-    from daskspectral.passes.sums import PassPlan
-
+from daskspectral.data.columns import Wanted, are_names, check_columns
+from daskspectral.data.containers import reader_of
+from daskspectral.data.labelled import stack_rows
+from daskspectral.data.remote import refuse_secrets
+from daskspectral.data.rows import Rows
+from daskspectral.data.stores import open_existing
+from daskspectral.data.writing import refuse_existing, refuse_input
+from daskspectral.engine.checkpoint import checkpoint_directory
+from daskspectral.estimators.summary import summary_of
+from daskspectral.kernels import Kernel
+from daskspectral.kernels import parse as parse_kernel
+from daskspectral.manifolds.names import parse_manifold
+from daskspectral.operators import Operator
+from daskspectral.operators.names import parse as parse_operator
+from daskspectral.passes.sums import PassPlan
+from daskspectral.solvers import Cut, Penalised
+from daskspectral.spectral import SpectralDecomposition
+from daskspectral.store import save
 
 SHORT = ("potential", "drift", "diffusion", "direction")
 """Fields with an option each."""
@@ -42,17 +56,11 @@ def refuse_given(names: Collection[str], why: str) -> None:
 
 def rows_of(data: Any, options: Mapping[str, Any], **more: Any) -> Rows:
     """Return data as the options read them."""
-    from daskspectral.data.rows import Rows
-
     return Rows(data, **given(options, par.ROWS, par.PREPARED), **more)
 
 
 def width_of(points: str, options: Mapping[str, Any]) -> int:
     """Return the number of columns of POINTS, 0 for an array of another shape, which the estimator refuses."""
-    from daskspectral.data.columns import Wanted
-    from daskspectral.data.containers import reader_of
-    from daskspectral.data.labelled import stack_rows
-
     wanted = Wanted.by_user(options.get("columns"))
     stacked = stack_rows(points, sample_dims=options["sample_dims"], latitude=options["latitude"], wanted=wanted)
     if stacked is not None:
@@ -63,10 +71,8 @@ def width_of(points: str, options: Mapping[str, Any]) -> int:
 
 def kernel_of(options: Mapping[str, Any]) -> Kernel | str:
     """Return the kernel of the options, or "auto". Raises ValueError for an unknown name."""
-    from daskspectral.kernels import parse
-
     text = str(options["kernel"])
-    return text if text == "auto" else parse(text)
+    return text if text == "auto" else parse_kernel(text)
 
 
 def functions_of(options: Mapping[str, Any], width: int) -> Any:
@@ -74,10 +80,6 @@ def functions_of(options: Mapping[str, Any], width: int) -> Any:
 
     Raises click's UsageError for options of another basis.
     """
-    from daskspectral.basis import FourierLattice, Landmarks, NeuralBasis
-    from daskspectral.choosing.landmarks import by_column
-    from daskspectral.data.columns import are_names, check_columns
-
     lattice, network = options["lattice"], options.get("network")
     kernel, periods = kernel_of(options), options["periods"]
     if lattice is None and network is None:
@@ -97,8 +99,6 @@ def functions_of(options: Mapping[str, Any], width: int) -> Any:
 
 def solver_of(options: Mapping[str, Any]) -> Any:
     """Return the solver of the options. Raises click's UsageError for options of the other one."""
-    from daskspectral.solvers import Cut, Penalised
-
     if options["solver"] == "penalised":
         refuse_given(par.CUT.keys, "is for --solver cut")
         return Penalised(**given(options, par.PENALIZED))
@@ -111,9 +111,6 @@ def operator_of(options: Mapping[str, Any], dimension: int) -> Operator:
 
     Raises click's UsageError unless fields and views are those that the operator reads, and as `operators.names.parse`.
     """
-    from daskspectral.manifolds.names import parse_manifold
-    from daskspectral.operators import names
-
     text: str = options["operator"]
     head, *words = text.split(":")
     manifold = options["manifold"]
@@ -126,7 +123,7 @@ def operator_of(options: Mapping[str, Any], dimension: int) -> Operator:
     }
     if head == "transfer" and not words and options["lag"] is None:
         raise click.UsageError("--operator transfer needs --lag, the rows or the time from a state to its future")
-    found = names.parse(text, **read)
+    found = parse_operator(text, **read)
     if options["trajectories"] and found.lag is None:
         raise click.UsageError(f"--trajectory is for --operator transfer, and {text} reads rows one by one")
     if len(options["views"]) != (0 if found.lag is not None else len(found.views) - 1):
@@ -166,8 +163,6 @@ def targets_of(estimator: Any, model: str, options: Mapping[str, Any]) -> dict[s
 
     Raises click's UsageError for options of the other kind of model, and for a regressor without targets.
     """
-    from daskspectral.spectral import SpectralDecomposition
-
     found = given(options, par.TARGETS, par.GRADIENTS)
     if isinstance(estimator, SpectralDecomposition):
         if found:
@@ -182,21 +177,15 @@ def targets_of(estimator: Any, model: str, options: Mapping[str, Any]) -> dict[s
 
 def refuse(options: Mapping[str, Any], *inputs: str | None) -> None:
     """Raise an error for an output or a checkpoint that cannot be written, or would replace an input."""
-    from daskspectral.data.writing import refuse_existing, refuse_input
-
     if not session().planning:
         refuse_existing(options["out"], options["overwrite"])
         refuse_input(options["out"], *inputs)
     if options.get("checkpoint") is not None:
-        from daskspectral.engine.checkpoint import checkpoint_directory
-
         checkpoint_directory(options["checkpoint"])
 
 
 def finish(model: Any, options: Mapping[str, Any], what: str = "model") -> None:
     """Save and describe a fitted model, and print its path."""
-    from daskspectral.store import save
-
     save(model, options["out"], overwrite=options["overwrite"])
     tell(model)
     written(what, options["out"])
@@ -210,6 +199,21 @@ def saving(options: Mapping[str, Any]) -> dict[str, Any]:
 def bar(options: Mapping[str, Any]) -> bool | None:
     """Return None for a bar on a terminal only, False with --no-progress or --quiet."""
     return None if options["progress"] and not session().quiet else False
+
+
+def kept(path: str) -> str | None:
+    """The settings with which the zarr store at a path or URL was made, as YAML; None where it has none.
+
+    Raises FileNotFoundError where there is no zarr store, and as `daskspectral.data.remote.reaching`.
+    """
+    found = open_existing(path, "zarr store").attrs.get(settings.ATTRIBUTE)
+    return None if found is None else str(found)
+
+
+def tell(what: Any, *, details: bool = False) -> None:
+    """Print the summary of a fitted model or of moments, or with --json keep it."""
+    found = summary_of(what)
+    say(found.text(details=details), **found.json())
 
 
 @contextmanager
@@ -253,8 +257,6 @@ def scheduler(options: Mapping[str, Any]) -> Iterator[None]:
     import asyncio
 
     from distributed import Client
-
-    from daskspectral.data.remote import refuse_secrets
 
     refuse_secrets(address if "://" in address else f"tcp://{address}")
     timeout = options["connect_timeout"]

@@ -114,17 +114,6 @@ def keeping(settings: Mapping[str, Any]) -> AbstractContextManager[None]:
     return using(attributes={ATTRIBUTE: yaml.safe_dump(dict(settings), sort_keys=False)})
 
 
-def kept(path: str) -> str | None:
-    """The settings with which the zarr store at a path or URL was made, as YAML; None where it has none.
-
-    Raises FileNotFoundError where there is no zarr store, and as `daskspectral.data.remote.reaching`.
-    """
-    from daskspectral.data.stores import open_existing
-
-    found = open_existing(path, "zarr store").attrs.get(ATTRIBUTE)
-    return None if found is None else str(found)
-
-
 def parsed(text: str, path: str) -> dict[str, Any]:
     """Return the settings in YAML by their keys. Raises ValueError, which names the path, for any other text."""
     import yaml

@@ -35,13 +35,23 @@ def _module(name: str) -> ast.Module:
     return ast.parse(file.read_text(encoding="utf-8"))
 
 
-@cache
-def documented(path: str) -> Mapping[str, Parameter]:
-    """Return the documented parameters of "module:Class" or "module:Class.method", without importing the module."""
+def _node(path: str) -> Any:
     module, _, names = path.partition(":")
     node: Any = _module(module)
     for name in names.split("."):
         node = next(child for child in node.body if getattr(child, "name", None) == name)
+    return node
+
+
+def docstring(path: str) -> str:
+    """Return the docstring of "module:function", without importing the module."""
+    return ast.get_docstring(_node(path)) or ""
+
+
+@cache
+def documented(path: str) -> Mapping[str, Parameter]:
+    """Return the documented parameters of "module:Class" or "module:Class.method", without importing the module."""
+    node = _node(path)
     section = SECTION.search(f"{ast.get_docstring(node)}\n")
     defaults, found = _defaults(node), {}
     for name, kind, text in ENTRY.findall(f"{section[1]}\n" if section else ""):

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
+from daskspectral.basis import Basis
 from daskspectral.cli import parameters as par
 from daskspectral.cli import running as run
 from daskspectral.cli.commands import say, session
-from daskspectral.cli.options import RUN, verb
 from daskspectral.cli.signatures import given
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from daskspectral.basis import Basis
-    from daskspectral.moments import Moments
+from daskspectral.moments import Moments
+from daskspectral.plot import eigenfunctions, refuse_picture, save_figure
+from daskspectral.spectral import SpectralDecomposition
+from daskspectral.store import load
 
 
-@verb(
-    *("POINTS", par.OPERATOR, par.TRANSFER, par.LAPLACIAN),
-    "trajectory potential drift diffusion direction coefficient field view functions-of trust",
-    *(par.LANDMARKS, par.LATTICE, par.NETWORK, par.FEATURES),
-    *("solver", par.PENALIZED, par.CUT, par.FOLDS, par.SPECTRAL, "rotate"),
-    *(par.ROWS, par.PREPARED, par.WEIGHTS, par.SAVED),
-    f"plot {RUN}",
-)
 def fit(points: str, **options: Any) -> None:
     """Fit a spectral decomposition to POINTS.
 
@@ -43,14 +34,10 @@ def fit(points: str, **options: Any) -> None:
     fit sst.nc --operator covariance --sample-dims time --latitude lat --on-invalid skip --out eofs.zarr
     fit points.zarr --functions-of model.zarr --out like-model.zarr
     """
-    from daskspectral.spectral import SpectralDecomposition
-
     picture, overwrite = options["picture"], options["overwrite"]
     fields, weights = run.fields_of(options), options["weights"]
     run.refuse(options, points, weights, *options["views"], *options["trajectories"], *fields.values())
     if picture:
-        from daskspectral.plot import refuse_picture
-
         refuse_picture(picture, overwrite)
     run.kernel_of(options)  # an unknown one is an error before POINTS are opened
     width = run.width_of(points, options)
@@ -78,13 +65,10 @@ def fit(points: str, **options: Any) -> None:
             estimator = estimator.rotated(options["rotate"])
         run.finish(estimator, options)
         if picture:
-            from daskspectral.plot import eigenfunctions, save_figure
-
             save_figure(eigenfunctions(estimator, points), picture, overwrite=overwrite)
             say(f"picture: {picture}", picture=picture)
 
 
-@verb("MODEL POINTS", "field view trust", *(par.TARGETS, par.GRADIENTS, par.WEIGHTS, par.VALID), RUN)
 def update(model: str, points: str, trust: tuple[str, ...], **options: Any) -> None:
     """Add rows appended to POINTS to a fitted MODEL.
 
@@ -95,8 +79,6 @@ def update(model: str, points: str, trust: tuple[str, ...], **options: Any) -> N
     --------
     update model.zarr points.zarr --out newer.zarr
     """
-    from daskspectral.store import load
-
     weights, fields = options["weights"], run.fields_of(options)
     run.refuse(options, points, weights, options["targets"], options["gradients"], *options["views"], *fields.values())
     estimator = load(model, trusted=trust)
@@ -109,7 +91,6 @@ def update(model: str, points: str, trust: tuple[str, ...], **options: Any) -> N
         run.finish(estimator, options)
 
 
-@verb(click.Argument(["parts"], nargs=-1, required=True), "out overwrite trust storage-option")
 def merge(parts: tuple[str, ...], trust: tuple[str, ...], **options: Any) -> None:
     """Add the moments of PARTS and solve again.
 
@@ -119,9 +100,6 @@ def merge(parts: tuple[str, ...], trust: tuple[str, ...], **options: Any) -> Non
     --------
     merge first.zarr second.zarr --out both.zarr
     """
-    from daskspectral.moments import Moments
-    from daskspectral.store import load
-
     run.refuse(options, *parts)
     repeated = [part for part in parts if parts.count(part) > 1]
     if repeated:
@@ -136,8 +114,6 @@ def merge(parts: tuple[str, ...], trust: tuple[str, ...], **options: Any) -> Non
 
 def _functions_of(path: str, options: dict[str, Any]) -> dict[str, Any]:
     """Return the bases of the model at a path, and set its columns."""
-    from daskspectral.store import load
-
     chosen = {*run.AT_LANDMARKS, "kernel", "periods", "lattice", "network", "columns"}
     run.refuse_given(chosen, "and --functions-of are two ways to say it: give one")
     model = load(path, trusted=options["trust"])
@@ -169,8 +145,6 @@ def _in_columns(basis: Basis, preparation: Mapping[str, Any]) -> Basis:
 
 
 def _moments(what: Any, path: str) -> Moments:
-    from daskspectral.moments import Moments
-
     found = what if isinstance(what, Moments) else getattr(what, "moments_", None)
     if not isinstance(found, Moments):
         raise ValueError(f"{path} holds {type(what).__name__}, which has no moments to add: fit all rows at once")

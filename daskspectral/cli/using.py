@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from daskspectral.cli import parameters as par
 from daskspectral.cli import settings
-from daskspectral.cli.commands import say, tell, written
-from daskspectral.cli.options import CALLS, MEASURE, RUN, verb
-from daskspectral.cli.running import bar, fields_of, points_of, refuse, rows_of, scheduler, targets_of
+from daskspectral.cli.commands import say, written
+from daskspectral.cli.options import CALLS
+from daskspectral.cli.running import bar, fields_of, kept, points_of, refuse, rows_of, scheduler, targets_of, tell
 from daskspectral.cli.signatures import given
-
-if TYPE_CHECKING:
-    from daskspectral.moments.solution import SpanScore
-    from daskspectral.spectral import SpectralDecomposition
-
+from daskspectral.data.stores import open_zarr
+from daskspectral.estimators.regressor import Regressor
+from daskspectral.estimators.summary import aligned, named_lines, plain, rounded, values_columns
+from daskspectral.moments import Moments
+from daskspectral.moments.solution import SpanScore
+from daskspectral.spectral import SpectralDecomposition
+from daskspectral.store import load
 
 FOLLOWING = {
     "right": "transform_right",
@@ -29,7 +31,6 @@ FOLLOWING = {
 """Options of `transform` in place of the functions, and their methods."""
 
 
-@verb("MODEL POINTS", "right sets committor passage-time equilibrium trust", *(par.FAR, par.VALID), RUN)
 def transform(model: str, points: str, trust: tuple[str, ...], **options: Any) -> None:
     """Evaluate the functions of MODEL at every row of POINTS.
 
@@ -57,7 +58,6 @@ def transform(model: str, points: str, trust: tuple[str, ...], **options: Any) -
     written("embedding", out, f", {prod(rows)} rows, {columns} components", rows=prod(rows), components=columns)
 
 
-@verb("MODEL POINTS", "gradient trust", par.VALID, RUN)
 def predict(model: str, points: str, gradient: bool, trust: tuple[str, ...], **options: Any) -> None:
     """Evaluate the regressor MODEL at every row of POINTS.
 
@@ -65,8 +65,6 @@ def predict(model: str, points: str, gradient: bool, trust: tuple[str, ...], **o
     --------
     predict regressor.zarr points.zarr --out predicted.zarr
     """
-    from daskspectral.estimators.regressor import Regressor
-
     out = options["out"]
     refuse(options, model, points)
     estimator = loaded(model, trust)
@@ -79,7 +77,6 @@ def predict(model: str, points: str, gradient: bool, trust: tuple[str, ...], **o
     written(what, out, f", {rows} rows, {columns} column{many}", rows=rows, columns=columns)
 
 
-@verb("MODEL POINTS", "field view trajectory trust", *(par.TARGETS, par.WEIGHTS, par.VALID), MEASURE)
 def score(model: str, points: str, trust: tuple[str, ...], **options: Any) -> None:
     """Score MODEL on rows that it was not fitted to.
 
@@ -93,10 +90,6 @@ def score(model: str, points: str, trust: tuple[str, ...], **options: Any) -> No
     score model.zarr points.zarr
     score regressor.zarr points.zarr --targets y.zarr --json
     """
-    from daskspectral.estimators.regressor import Regressor
-    from daskspectral.estimators.summary import plain
-    from daskspectral.spectral import SpectralDecomposition
-
     estimator = loaded(model, trust)
     weights, progress = options["weights"], bar(options)
     if not isinstance(estimator, (SpectralDecomposition, Regressor)):
@@ -115,7 +108,6 @@ def score(model: str, points: str, trust: tuple[str, ...], **options: Any) -> No
     say(f"score       {share:.6g}", score=float(share))
 
 
-@verb("MODEL", "details settings trust storage-option")
 def info(model: str, details: bool, only_settings: bool, trust: tuple[str, ...]) -> None:
     """Describe a saved model, or saved moments.
 
@@ -127,11 +119,8 @@ def info(model: str, details: bool, only_settings: bool, trust: tuple[str, ...])
     """
     import yaml
 
-    from daskspectral.estimators.summary import plain
-    from daskspectral.store import load
-
     if only_settings:
-        text = settings.kept(model)
+        text = kept(model)
         if text is None:
             raise ValueError(f"{model} does not say with which options it was made: it was not made by a command")
         found = {name: value for name, value in settings.parsed(text, model).items() if name not in CALLS}
@@ -146,8 +135,6 @@ def info(model: str, details: bool, only_settings: bool, trust: tuple[str, ...])
 
 def _scored(model: SpectralDecomposition, found: SpanScore) -> str:
     """Return a table of the score on new rows, and of the values of functions there and in the fit."""
-    from daskspectral.estimators.summary import aligned, named_lines, rounded, values_columns
-
     name = model.solver_.values
     columns = values_columns(name.removesuffix("s_").replace("_", " "), getattr(model, name)[: len(found.values)])
     columns.append([f"{found.kind} here", *(f"{rounded(value, found.values):.6g}" for value in found.values)])
@@ -157,9 +144,6 @@ def _scored(model: SpectralDecomposition, found: SpanScore) -> str:
 
 def loaded(path: str, trust: tuple[str, ...]) -> Any:
     """Return the model at a path. Raises ValueError for moments."""
-    from daskspectral.moments import Moments
-    from daskspectral.store import load
-
     model = load(path, trusted=trust)
     if isinstance(model, Moments):
         raise ValueError(f"{path} holds moments, not a model: solve them by fit_moments in Python")
@@ -182,8 +166,6 @@ def _following(estimator: Any, option: str, points: str, options: dict[str, Any]
 
 def _say_sets(found: Any) -> None:
     """Print the properties of metastable sets."""
-    from daskspectral.estimators.summary import named_lines, plain
-
     shares, times = (_texts(values) for values in (found.probabilities, found.passage_times))
     widest = f"{found.gap:.3g}, {found.suggested} sets have the widest"
     negative = f"{100 * found.negative:.2g} % of other rows have a membership below 0"
@@ -198,8 +180,6 @@ def _texts(values: Any) -> str:
 
 def _write(function: Any, points: str, options: dict[str, Any], **more: Any) -> tuple[int, ...]:
     """Write the values of a function at every row of POINTS, and return their shape."""
-    from daskspectral.data.stores import open_zarr
-
     out, overwrite = options["out"], options["overwrite"]
     with scheduler(options):
         function(rows_of(points, options), out=out, overwrite=overwrite, progress=bar(options), **more)

@@ -27,7 +27,7 @@ def failed(line: str, error: BaseException, monkeypatch: pytest.MonkeyPatch) -> 
     def fail(path: str, trusted: object = ()) -> None:
         raise error
 
-    monkeypatch.setattr("daskspectral.store.load", fail)
+    monkeypatch.setattr("daskspectral.cli.using.load", fail)
     with pytest.raises(SystemExit) as caught:
         main(line.split())
     assert caught.value.code == 1
