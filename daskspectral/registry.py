@@ -17,6 +17,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from enum import EnumMeta
 from functools import cache
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, ClassVar, Self
@@ -294,7 +295,7 @@ def _decode(data: Any, expected: Any, known: Mapping[str, Any], expects: Mapping
         return {key.removeprefix("$"): _decode(v, kinds.get(key, expected), known, kinds) for key, v in data.items()}
     if isinstance(data, list):
         return [_decode(item, expected, known, expects) for item in data]
-    return data
+    return expected(data) if isinstance(data, str) and isinstance(expected, EnumMeta) else data
 
 
 def _decode_object(data: Mapping[str, Any], expected: Any, known: Mapping[str, Any]) -> Registered:

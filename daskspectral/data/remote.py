@@ -17,24 +17,8 @@ from daskspectral.errors import nearest, redacted, scoped
 Location = str | os.PathLike[str]
 
 PROTOCOLS = (
-    "s3",
-    "s3a",
-    "gs",
-    "gcs",
-    "abfs",
-    "abfss",
-    "az",
-    "adl",
-    "http",
-    "https",
-    "memory",
-    "hdfs",
-    "webhdfs",
-    "sftp",
-    "ssh",
-    "ftp",
-    "oss",
-    "oci",
+    *("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "http", "https", "memory"),
+    *("hdfs", "webhdfs", "sftp", "ssh", "ftp", "oss", "oci"),
 )
 """Protocols of URLs that are opened: each names one store. Others, such as reference:// and what is chained by ::, lead
 to places that a file names, local files and devices among them."""

@@ -93,17 +93,8 @@ class KernelEmbedding(Transformer):
     """
 
     fitted_attributes = (
-        "embedding_",
-        "spectrum_",
-        "rank_",
-        "range_",
-        "objective_",
-        "dual_",
-        "certificate_",
-        "learned_kernel_",
-        "bandwidth_",
-        "n_passes_",
-        "n_features_in_",
+        *("embedding_", "spectrum_", "rank_", "range_", "objective_", "dual_", "certificate_", "learned_kernel_"),
+        *("bandwidth_", "n_passes_", "n_features_in_"),
     )
 
     def __init__(

@@ -31,9 +31,9 @@ LABELS = (*LAYOUTS, "columns_", "right_columns_")
 NAMES = "feature_names_in_"
 
 
-def _names_of(side: str, reader: Any) -> dict[str, ColumnNames]:
-    names = reader.column_names if isinstance(reader, Reader) else None
-    return {} if names is None else {f"{side}columns_": names}
+def _names_of(data: Any) -> ColumnNames | None:
+    """Return the names of the columns of what was opened as a reader; None for other data."""
+    return data.column_names if isinstance(data, Reader) else None
 
 
 def _by_columns(value: Any, what: str, names: ColumnNames) -> Any:
@@ -44,7 +44,7 @@ def _by_columns(value: Any, what: str, names: ColumnNames) -> Any:
         reader: Any = value if stacked is None else stacked.reader
     else:
         reader = named_reader(value, what, Wanted()) if is_frame(value) else value
-    own = reader.column_names if isinstance(reader, Reader) else None
+    own = _names_of(reader)
     if own is None or {*own.labels} != {*names.labels}:
         return value
     return named_reader(reader, what, Wanted(names))
@@ -53,15 +53,14 @@ def _by_columns(value: Any, what: str, names: ColumnNames) -> Any:
 def _is_along(value: Any, width: int) -> bool:
     """Whether an array without names has an entry for each column of X."""
     shape = tuple(getattr(value, "shape", ()))
-    named = isinstance(value, Reader) and value.column_names is not None
-    return not named and len(shape) > 1 and shape[-1] == width
+    return _names_of(value) is None and len(shape) > 1 and shape[-1] == width
 
 
 def _own_names(data: Any) -> ColumnNames | None:
     """The names of the columns of data in their order there."""
     stacked = None if isinstance(data, Reader) else stack_rows(data)
     reader = named_reader(data, "X", Wanted()) if stacked is None else stacked.reader
-    return reader.column_names if isinstance(reader, Reader) else None
+    return _names_of(reader)
 
 
 @contextmanager
@@ -136,7 +135,7 @@ def aligned(model: Any, part: Any, what: str, wanted: Wanted) -> Any:
     """
     found = named_reader(part, what, wanted)
     fitted = wanted.names is not None and wanted.names.feature_names is not None
-    if fitted and not (isinstance(found, Reader) and found.column_names is not None):
+    if fitted and _names_of(found) is None:
         name = type(model).__name__
         warn_user(f"{what} does not have valid feature names, but {name} was fitted with feature names", UserWarning)
     return found
@@ -252,11 +251,12 @@ class Reading:
         if not is_several(X) or isinstance(X, Reader):
             chosen = self.stacked is not None and self.wanted[""].asked
             found = aligned(self.estimator, X, "X", Wanted() if chosen else self.wanted[""])
-            return found, _names_of("", found)
+            names = _names_of(found)
+            return found, {} if names is None else {"columns_": names}
         operator = getattr(self.estimator, "operator", None)
         apart = len(X) - 1 if isinstance(X, tuple) and operator is not None and operator.own_right_basis else None
         readers: list[Any] = []
-        names: dict[str, ColumnNames] = {}
+        known: dict[str, ColumnNames] = {}
         sides = dict(self.wanted)
         for i, part in enumerate(X):
             side = "right_" if i == apart else ""
@@ -264,11 +264,12 @@ class Reading:
             stacked = None if isinstance(part, Reader) else stack_rows(part, f"X[{i}]", wanted=sides[side])
             part = part if stacked is None else stacked.reader
             found = aligned(self.estimator, part, f"X[{i}]", Wanted() if chosen else sides[side])
-            if self.learns and (own := _names_of(side, found)) and not (names.keys() & own.keys()):
-                names |= own
-                sides[side] = replace(sides[side], names=own[f"{side}columns_"], asked=False)
+            own = _names_of(found)
+            if self.learns and own is not None and f"{side}columns_" not in known:
+                known[f"{side}columns_"] = own
+                sides[side] = replace(sides[side], names=own, asked=False)
             readers.append(found)
-        return readers if isinstance(X, list) else tuple(readers), names
+        return readers if isinstance(X, list) else tuple(readers), known
 
     def _name_fields(self, names: ColumnNames | None) -> None:
         """Bring gradients, and fields with the names of the columns of X, to the order of these.

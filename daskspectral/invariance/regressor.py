@@ -122,16 +122,8 @@ class InvariantRegressor(Regressor):
     """
 
     fitted_attributes = (
-        "moments_",
-        "levels_",
-        "alpha_",
-        "gcv_",
-        "gcv_curve_",
-        "cv_",
-        "cv_score_",
-        "cv_score_error_",
-        "_coefficients",
-        "_targets",
+        *("moments_", "levels_", "alpha_", "gcv_", "gcv_curve_", "cv_", "cv_score_", "cv_score_error_"),
+        *("_coefficients", "_targets"),
     )
 
     def __init__(

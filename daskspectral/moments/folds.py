@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cached_property, reduce
 from typing import Any, ClassVar
 
@@ -99,6 +100,15 @@ def name_in(group: int | str, name: str) -> str:
     return f"{group}/{name}"
 
 
+class FoldKind(StrEnum):
+    """How rows come to their folds; RANDOM is a hash of the number, of rows that the user calls independent."""
+
+    HASH = "hash"
+    RANDOM = "random"
+    BLOCKS = "blocks"
+    LABELS = "labels"
+
+
 @dataclass(frozen=True, eq=False)
 class Folds(Registered):
     """The sums of moments by group of rows; the groups add up to the whole.
@@ -107,10 +117,9 @@ class Folds(Registered):
     `weight` and `count` (G,) are the total weight and the number of rows of each group. With `landmarks`, the last
     group holds the rows that coincide with landmarks, which are in no fold.
 
-    The `rule` names how rows came to their folds: by a "hash" of the row's number, the same "random" of rows that the
-    user calls independent, contiguous "blocks", `block` = (rows, rows of a block) of the first fit, or "labels", whose
-    values are in `labels`, a fold each. Of functions that were trained on some of the rows, the folds `reserved` have
-    none of them: held-out values are those of these folds alone.
+    The `rule` is the kind of folds; those of blocks have `block` = (rows, rows of a block) of the first fit, and those
+    of labels the values in `labels`, a fold each. Of functions that were trained on some of the rows, the folds
+    `reserved` have none of them: held-out values are those of these folds alone.
 
     Examples
     --------
@@ -122,11 +131,12 @@ class Folds(Registered):
 
     dimension_names: ClassVar = {k: (FOLD, *v) for k, v in {**DIMENSIONS, "weight": (), "count": ()}.items()}
 
+    expects: ClassVar = {"rule": FoldKind}
     arrays: Mapping[str, Array]
     weight: Array
     count: NDArray[np.int64]
     landmarks: bool = False
-    rule: str = "hash"
+    rule: FoldKind = FoldKind.HASH
     labels: tuple[Any, ...] = ()
     block: tuple[int, int] | None = None
     reserved: tuple[int, ...] = ()
@@ -248,7 +258,7 @@ def _widened(values: Any, groups: int) -> Any:
 class FoldRule(ABC):
     """A rule that gives each row one of `number` folds."""
 
-    rule: str
+    rule: FoldKind
     number: int
 
     @abstractmethod
@@ -273,7 +283,7 @@ class RandomFolds(FoldRule):
     """
 
     number: int
-    rule: str = "hash"
+    rule: FoldKind = FoldKind.HASH
     rows: int = 0
 
     @cached_property
@@ -295,7 +305,7 @@ class BlockedFolds(FoldRule):
 
     number: int
     rows: int
-    rule: str = "blocks"
+    rule: FoldKind = FoldKind.BLOCKS
 
     @property
     def length(self) -> int:
@@ -333,7 +343,7 @@ class LabelledFolds(FoldRule):
 
     values: Array
     names: tuple[Any, ...]
-    rule: str = "labels"
+    rule: FoldKind = FoldKind.LABELS
 
     @property
     def number(self) -> int:  # type: ignore[override]

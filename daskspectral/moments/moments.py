@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -21,6 +22,14 @@ from daskspectral.registry import Registered, digest_of, encode
 Array = NDArray[np.floating[Any]]
 
 
+class LandmarkRows(StrEnum):
+    """What a pass does with rows that coincide with landmarks: nothing, sum them apart from folds, or drop them."""
+
+    KEPT = "kept"
+    APART = "apart"
+    DROPPED = "dropped"
+
+
 @dataclass(frozen=True, eq=False)
 class Moments(Registered):
     """Sums of forms over rows, never means: an additive monoid.
@@ -31,7 +40,7 @@ class Moments(Registered):
     `skipped` of them dropped as invalid; `short_trajectories` were skipped because they are shorter than the lag.
     `folds` has the same sums by group of rows, None where they were not kept apart. `seen` tells by field whether data
     are those that were read (`data.integrity.Snapshot.seen`), None of moments that were added up. Rows that coincide
-    with landmarks are `landmark_rows`: "kept", summed "apart", or "dropped". `penalty` is c of their penalised
+    with landmarks were treated as `landmark_rows` says. `penalty` is c of their penalised
     solution, and `undercut` (k,) by what factor other functions had lower values on rows held out when these were
     chosen. `order` are the sums over runs of neighbouring rows, which depend on the chunks (`moments.counting`), None
     where they were not measured. `a + b` is the moments of both data together; it has folds where both have them.
@@ -62,6 +71,7 @@ class Moments(Registered):
         "operator": Operator,
         "folds": Folds,
         "sample": Sample,
+        "landmark_rows": LandmarkRows,
     }
     dimension_names: ClassVar = DIMENSIONS
 
@@ -78,7 +88,7 @@ class Moments(Registered):
     skipped: int = 0
     short_trajectories: int = 0
     seen: Mapping[str, Any] | None = None
-    landmark_rows: str = "kept"
+    landmark_rows: LandmarkRows = LandmarkRows.KEPT
     penalty: float | None = None
     undercut: Array | None = None
     order: Array | None = None

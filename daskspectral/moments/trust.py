@@ -21,7 +21,7 @@ from daskspectral.basis import Basis, LandmarkBasis, at_landmarks
 from daskspectral.errors import ManifoldWarning, Rank, RankWarning, TrustWarning, column_name, warn_user
 from daskspectral.kernels import Linear, Periodic, of_distances
 from daskspectral.moments.counting import order_of, spreads_of, unlike_columns
-from daskspectral.moments.folds import copies_words
+from daskspectral.moments.folds import FoldKind, copies_words
 from daskspectral.moments.intervals import NEGLIGIBLE, Errors, trusted_words
 from daskspectral.moments.lags import Starts
 from daskspectral.moments.moments import Moments
@@ -90,7 +90,7 @@ class Solved:
     def copies(self) -> str:
         """That rows are copies of rows in other folds, if sampled rows are."""
         sample, folds = self.moments.sample, self.moments.folds
-        if sample is None or folds is None or folds.rule not in ("hash", "random"):
+        if sample is None or folds is None or folds.rule not in (FoldKind.HASH, FoldKind.RANDOM):
             return ""
         return copies_words(sample.points, self.moments.rows)
 
@@ -269,7 +269,7 @@ def _started(operator: Operator, starts: Starts) -> str:
 
 def order_matters(moments: Moments) -> str:
     """Return that rows came to folds as if their order meant nothing, and neighbors are alike, if so."""
-    if moments.order is None or moments.folds is None or moments.folds.rule != "hash":
+    if moments.order is None or moments.folds is None or moments.folds.rule != FoldKind.HASH:
         return ""
     alike = order_of(moments)
     if not alike > ALIKE_ROWS:

@@ -14,7 +14,7 @@ from daskspectral.data.containers import in_memory
 from daskspectral.data.source import Source
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.plan import TASK_BYTES
-from daskspectral.moments.folds import FOLD, BlockedFolds, FoldRule, Folds, LabelledFolds, RandomFolds, hashed
+from daskspectral.moments.folds import FOLD, BlockedFolds, FoldKind, FoldRule, Folds, LabelledFolds, RandomFolds, hashed
 from daskspectral.passes.scale import Added
 from daskspectral.validation import check_integer, loaded
 
@@ -75,7 +75,7 @@ class FoldRequest:
         if self.blocks or (source.in_time and not self.random):
             number = _blocks(source, self.number)
             return BlockedFolds(number, source.n) if number > 1 else None
-        rule = "random" if self.random else "hash"
+        rule = FoldKind.RANDOM if self.random else FoldKind.HASH
         if source.n < FEW_ROWS and self.number <= DEFAULT:
             number = min(self.number, source.n)
             return RandomFolds(number, rule, source.n) if number > 1 else None
@@ -130,7 +130,7 @@ def continued_folds(before: Folds | None, value: Any) -> FoldRequest | None:
 
     Raises ValueError where the labels are missing, or not wanted, or have new values.
     """
-    if before is None or before.rule != "labels":
+    if before is None or before.rule != FoldKind.LABELS:
         if value is not None:
             raise ValueError("this model was not fitted with labels as its folds: leave folds out")
         return None if before is None else FoldRequest(before.number, before=before)

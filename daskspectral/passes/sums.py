@@ -32,6 +32,7 @@ from daskspectral.forms import Atom
 from daskspectral.moments import DENSE_ROWS, Measure, Moments
 from daskspectral.moments.counting import ORDER, Runs
 from daskspectral.moments.folds import Coincidence, FoldRule, Groups, gathered
+from daskspectral.moments.moments import LandmarkRows
 from daskspectral.moments.patterns import MEASURED
 from daskspectral.moments.sample import SAMPLE, reach_of, sample_size
 from daskspectral.moments.summing import SumTask
@@ -74,8 +75,8 @@ class Discretisation(Registered):
     """What moments are measured with: the bases, the preparation of points, what is done with landmarks' own rows.
 
     `right_basis` is None where left and right functions share one basis, `right_preparation` None where both are
-    functions of points in the same space. Rows whose prepared points are landmarks of the left basis are
-    `landmark_rows`: "kept" (nothing is tested), summed "apart" from the folds, or "dropped". `penalty` is c of the
+    functions of points in the same space. `landmark_rows` is what is done with rows whose prepared points are landmarks
+    of the left basis. `penalty` is c of the
     penalised solution, and `selection` tells how all of it was chosen. `operator` is the operator with what was
     estimated for it, None where nothing was. `reserved` are the folds that a network was not trained on. Functions that
     are `spanning` are all linear ones on these rows, whose products with the columns follow from the other sums; those
@@ -89,11 +90,12 @@ class Discretisation(Registered):
         "right_preparation": Preparation,
         "selection": Selection,
         "operator": Operator,
+        "landmark_rows": LandmarkRows,
     }
 
     basis: Basis
     preparation: Preparation
-    landmark_rows: str = "kept"
+    landmark_rows: LandmarkRows = LandmarkRows.KEPT
     right_basis: Basis | None = None
     right_preparation: Preparation | None = None
     penalty: float | None = None
@@ -107,7 +109,7 @@ class Discretisation(Registered):
     def outline(self) -> Outline:
         """What a plan knows of them."""
         sizes = self.basis.size, None if self.right_basis is None else self.right_basis.size
-        return Outline(sizes, self.landmark_rows == "apart", self.basis)
+        return Outline(sizes, self.landmark_rows == LandmarkRows.APART, self.basis)
 
     @property
     def coincidence(self) -> Coincidence | None:
@@ -310,8 +312,8 @@ def _run_of(
     basis, right, operator = discretisation.basis, discretisation.right_basis, discretisation.operator or operator
     source = discretisation.prepared(source, operator)
     rows, fold_rule, dtype, device = discretisation.landmark_rows, plan.fold_rule, plan.dtype, plan.device
-    touching = None if rows == "kept" else discretisation.coincidence
-    apart = touching if rows == "apart" and fold_rule is not None else None
+    touching = None if rows == LandmarkRows.KEPT else discretisation.coincidence
+    apart = touching if rows == LandmarkRows.APART and fold_rule is not None else None
     prepared = discretisation.preparation
     groups = None if fold_rule is None else Groups(fold_rule, apart)
     measured = measure_of(
@@ -323,7 +325,7 @@ def _run_of(
         sampled = reach_of(source.n - plan.ranges.ranges[0][0], size), size
     tested = min(1.0, max(TESTED_SHARE, TESTED_ROWS / source.n))
     task = SumTask(measured, operator, prepared.scale, prepared.columns, groups, runs, gaps, sampled, tested)
-    dropped = touching if rows == "dropped" else basis.domain
+    dropped = touching if rows == LandmarkRows.DROPPED else basis.domain
     return Run(source, plan.ranges, dropped, description, device), task
 
 

@@ -117,18 +117,8 @@ class HermiteRegressor(Regressor):
 
     parts: ClassVar = {"basis": Landmarks}
     fitted_attributes = (
-        "moments_",
-        "coef_",
-        "intercept_",
-        "alpha_",
-        "choice_",
-        "cv_",
-        "cv_score_",
-        "cv_curve_",
-        "gcv_",
-        "gcv_curve_",
-        "rank_",
-        "degrees_of_freedom_",
+        *("moments_", "coef_", "intercept_", "alpha_", "choice_", "cv_", "cv_score_", "cv_curve_", "gcv_"),
+        *("gcv_curve_", "rank_", "degrees_of_freedom_"),
     )
     dimension_names: ClassVar = {"coef_": ("function", "target")}
     coef_: Array

@@ -21,6 +21,7 @@ from daskspectral.engine.sampling import draw_rows, take_rows
 from daskspectral.errors import DensityWarning, warn_user
 from daskspectral.kernels import Kernel, Linear, of_distances, of_products
 from daskspectral.moments.lattice import check_cut_size
+from daskspectral.moments.moments import LandmarkRows
 from daskspectral.operators import Operator
 from daskspectral.operators.diffusion import Generator
 from daskspectral.passes.parameters import is_share
@@ -74,24 +75,24 @@ class Choice(Open):
 
     def outline(self, source: Source) -> Outline:
         """What a plan knows of the functions, as far as metadata tell."""
-        apart = self.landmark_rows(source, self.left.size - self.left.constant) == "apart"
+        apart = self.landmark_rows(source, self.left.size - self.left.constant) == LandmarkRows.APART
         return Outline(self.sizes, apart, self.left.lattice)
 
-    def landmark_rows(self, source: Source, size: int) -> str:
+    def landmark_rows(self, source: Source, size: int) -> LandmarkRows:
         """What is done with rows that coincide with the `size` left landmarks, as far as their number tells.
 
-        They are "dropped" where it is asked for, or where the kernel has a kink, and the form has derivatives; never
-        more than a tenth of the rows: of more landmarks they are summed "apart". By default they are "apart" too while
-        there are fewer than 100 rows to a landmark, else "kept"; so are they if few rows are none.
+        They are dropped where it is asked for, or where the kernel has a kink, and the form has derivatives; never
+        more than a tenth of the rows: of more landmarks they are summed apart. By default they are apart too while
+        there are fewer than 100 rows to a landmark, else kept; so are they if few rows are none.
         """
         landmarks = self.left.landmarks
         if landmarks is None or landmarks.exclude is False:
-            return "kept"
+            return LandmarkRows.KEPT
         if self.operator.derivative_order > 0 and (landmarks.exclude or _has_kink(landmarks.kernel)):
-            return "dropped" if size <= MOST_DROPPED * source.n else "apart"
+            return LandmarkRows.DROPPED if size <= MOST_DROPPED * source.n else LandmarkRows.APART
         if landmarks.exclude or of_products(landmarks.kernel):
-            return "kept"
-        return "apart" if size > source.n / 100 else "kept"
+            return LandmarkRows.KEPT
+        return LandmarkRows.APART if size > source.n / 100 else LandmarkRows.KEPT
 
     def check_against(self, source: Source) -> None:
         """Raise ValueError where data and functions do not fit, as far as metadata tell, before any task is sent."""
@@ -236,11 +237,11 @@ class Choice(Open):
         if again is not None:
             chosen["basis"] = again
             treatment = self.landmark_rows(source, basis.size - self.left.constant)
-            share = 0.0 if treatment == "kept" else found.share_at_landmarks(source)
-            if treatment == "dropped" and share > MOST_DROPPED + CHANCE:  # rows repeat
-                treatment = "apart"
-            if treatment == "apart" and share > MOST_APART:  # too few are left to judge functions
-                treatment = "kept"
+            share = 0.0 if treatment == LandmarkRows.KEPT else found.share_at_landmarks(source)
+            if treatment == LandmarkRows.DROPPED and share > MOST_DROPPED + CHANCE:  # rows repeat
+                treatment = LandmarkRows.APART
+            if treatment == LandmarkRows.APART and share > MOST_APART:  # too few are left to judge functions
+                treatment = LandmarkRows.KEPT
             found = replace(found, landmark_rows=treatment)
         if self.right is not None:
             right, again = self.right.choose(source, rng, self.operator)

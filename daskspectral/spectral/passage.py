@@ -87,7 +87,7 @@ class Passages(Transformer, MeasuredEstimator):
         if lag is not None:
             raise ValueError(f"{operator.title} has no lag: leave it out")
         source = open_data(operator, rows, **table.options)
-        found = replace(found, basis=outside_of(sets, self.basis_), landmark_rows="kept")
+        found = replace(found, basis=outside_of(sets, self.basis_))
         return self._kept(passage_of_generator(self._measured(source, operator, found), cut, both=both), source)
 
     def committor(self, X: Any, **options: Any) -> Any:

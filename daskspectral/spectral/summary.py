@@ -8,13 +8,14 @@ import numpy as np
 
 from daskspectral.estimators.summary import chosen_facts, measured_facts, operator_words, rounded, values_columns
 from daskspectral.moments import Moments
+from daskspectral.moments.folds import FoldKind
 from daskspectral.moments.intervals import beyond_constants, trusted_words
 
 DEALT = {
-    "hash": "rows dealt at random",
-    "random": "rows dealt at random",
-    "blocks": "contiguous blocks",
-    "labels": "rows by their labels",
+    FoldKind.HASH: "rows dealt at random",
+    FoldKind.RANDOM: "rows dealt at random",
+    FoldKind.BLOCKS: "contiguous blocks",
+    FoldKind.LABELS: "rows by their labels",
 }
 LOPSIDED = 0.2  # (up - down) / (up + down) of an interval, from which both ends are shown
 SHOWN_EXCESS = 0.01  # of a committor beyond 0 or 1
