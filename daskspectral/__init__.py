@@ -29,7 +29,7 @@ The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` t
    pilot, and takes one, `choosing.landmarks` draws the rows at which they sit.
 5. `passes.sums.measure` hands a `moments.summing.SumTask` to `engine.run.Run.reduce`, by a checkpoint's epochs.
 6. In a task `data.batches` reads and checks rows, `moments.folds` parts them by fold, `moments.measure` into blocks.
-7. `Basis.accumulator` sums blocks: `Basis.at` evaluates one, `Basis.contraction` adds p × p products; that of a
+7. `Basis.accumulator` sums blocks: `Basis.at` evaluates one, a contraction adds p × p products; that of a
    `FourierLattice` adds modes (`modes.sums`).
 8. `Run.reduce` adds the sums of all tasks in a fixed tree: `moments.Moments`, with its `Folds`.
 9. `moments.solution.solve_moments` solves the problem of the means, `moments.intervals` without each fold

@@ -1,4 +1,4 @@
-"""Sums over blocks of rows: products of features, forms and functionals."""
+"""Sums over blocks of rows: products of features, matrices of forms and functionals, or modes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from daskspectral.basis.evaluation import (
     VALUE,
@@ -23,10 +24,13 @@ from daskspectral.basis.evaluation import (
     scalar_pairs,
 )
 from daskspectral.forms import Atom, AtomProduct, Forms, Functionals, Pairing
+from daskspectral.modes.matrices import MODES, ModeWeight
+from daskspectral.modes.sums import ModeSum, mode_sum
 from daskspectral.workspace import Workspace
 
 if TYPE_CHECKING:
     from daskspectral.basis.base import Basis
+    from daskspectral.basis.lattice import FourierLattice
 
 Sides = tuple[str, str]
 Shifts = Mapping[str, int]
@@ -43,6 +47,15 @@ class GradientSum(Protocol):
         """The matrix (p, p), given the sum of phi phi^T over the same blocks, where the blocks were."""
 
 
+def contraction(
+    left: Basis, right: Basis, products: Sequence[AtomProduct], dtype: Any, workspace: Workspace
+) -> PairContraction | BlockContraction:
+    """Return empty sums of products between two bases, part by part of bases that are concatenated."""
+    if left.parts == (left,) and right.parts == (right,):
+        return PairContraction(left, right, products, dtype, workspace)
+    return BlockContraction(left, right, products, dtype, workspace)
+
+
 class PairContraction:
     """Sums of products of features over blocks, one matrix (p, q) for each product, by one GEMM or SYRK each.
 
@@ -53,7 +66,7 @@ class PairContraction:
     >>> from daskspectral.basis import MonomialBasis
     >>> basis, block = MonomialBasis(1, 1), Block({"x": np.array([[2.0], [3.0]])}, np.dtype(float), Workspace())
     >>> squares, seen = AtomProduct(VALUE, VALUE), {"x": basis.at(block, [VALUE])}
-    >>> pair = basis.contraction(basis, [squares], float, block.workspace)
+    >>> pair = PairContraction(basis, basis, [squares], float, block.workspace)
     >>> pair.add(seen, seen, block)
     >>> pair.result()[squares].tolist()
     [[2.0, 5.0], [5.0, 13.0]]
@@ -134,7 +147,7 @@ class BlockContraction:
             for j, b in enumerate(self.columns):
                 wanted = [*rest, *symmetric] if i <= j else rest
                 if wanted:
-                    self.pairs[i, j] = a.contraction(b, wanted, dtype, workspace)
+                    self.pairs[i, j] = contraction(a, b, wanted, dtype, workspace)
 
     def add(self, lefts: Mapping[str, Evaluation], rights: Mapping[str, Evaluation], block: Block) -> None:
         """Add one block, seen through the two bases at each view."""
@@ -223,7 +236,7 @@ class MatrixSums(Accumulator):
             for pairing in functional.pairings:
                 self._pairings[self._side(name), pairing] = self._atoms[self._side(name)][pairing.atom] = None
         self._contractions = {
-            (a, b): self._bases[a].contraction(self._bases[b], tuple(wanted), np.dtype(dtype), workspace)
+            (a, b): contraction(self._bases[a], self._bases[b], tuple(wanted), np.dtype(dtype), workspace)
             for (a, b), wanted in products.items()
         }
 
@@ -250,8 +263,8 @@ class MatrixSums(Accumulator):
             part = pair_with_field(at[side][pairing.atom.view], pairing, block)
             before = self._vectors.get((side, pairing))
             self._vectors[side, pairing] = part if before is None else before + part
-        for (left, right), contraction in self._contractions.items():
-            contraction.add(at[left], at[right], block)
+        for (left, right), products in self._contractions.items():
+            products.add(at[left], at[right], block)
 
     def _in_range(self, block: Block) -> Block:
         """The block with the roots of its weights in units of 2^exponent, where float32 would not hold them."""
@@ -267,13 +280,57 @@ class MatrixSums(Accumulator):
         return {k: np.ldexp(v, 2 * self._exponent) for k, v in sums.items()} if self._exponent else sums
 
     def _sums(self) -> dict[str, Array]:
-        matrices = {sides: contraction.result() for sides, contraction in self._contractions.items()}
+        matrices = {sides: products.result() for sides, products in self._contractions.items()}
         sums = {k: _combine(f.expression.terms, matrices[self._sides(k)]) for k, f in self._forms.items()}
         vectors = {key: self._workspace.device.get(v) for key, v in self._vectors.items()}
         for name, functional in self._functionals.items() if vectors else ():
             of_side = {pairing: v for (side, pairing), v in vectors.items() if side == self._side(name)}
             sums[name] = _combine(functional.expression.terms, of_side)
         return sums
+
+
+class ModeSums(Accumulator):
+    """Sums of exp(-i j.t) times each of the `weights` of the forms of a lattice, |j_a| <= 2 m_a, by their names."""
+
+    def __init__(self, lattice: FourierLattice, weights: Sequence[ModeWeight], workspace: Workspace):
+        super().__init__(workspace)
+        self._lattice, self._mode_weights = lattice, weights
+        self._sum: ModeSum | None = None
+        self._columns: list[tuple[str, tuple[int, ...], int]] = []
+
+    def _add(self, block: Block) -> None:
+        lattice, weights = self._lattice, self._weights(block)
+        if self._sum is None:
+            orders, count = tuple(2 * order for order in lattice.orders), 1 if weights is None else len(weights)
+            method = lattice.method or "matmul"
+            self._sum = mode_sum(orders, method, lattice.eps, self._workspace, weights=count)
+        self._sum.add(lattice.angles(np.asarray(block.x, dtype=float)), weights)
+
+    def _weights(self, block: Block) -> NDArray[Any] | None:
+        """Return the weights (W, c) of all modes, times the sample weights; None for 1 alone."""
+        sample = None if block.scale is None else np.asarray(block.scale, dtype=float) ** 2
+        columns, names = [], []
+        for weight in self._mode_weights:
+            found = weight.of(block.fields)
+            own = np.ones(len(block.x)) if found is None else found
+            rows = own[None] if own.ndim == 1 else own.T
+            columns.append(rows if sample is None else rows * sample)
+            names.append((MODES + weight.name, own.shape[1:], len(rows)))
+        self._columns = names
+        if len(columns) == 1 and sample is None and self._mode_weights[0] == ModeWeight():
+            return None
+        return np.concatenate(columns)
+
+    def result(self) -> dict[str, NDArray[Any]]:
+        """Return the modes so far, (2 M_1 + 1, ...), or (m, 2 M_1 + 1, ...) of a weight of m columns, by name."""
+        if self._sum is None:
+            return {}
+        found, sums, start = {}, self._sum.result(), 0
+        for name, shape, count in self._columns:
+            part = sums[start : start + count]
+            found[name] = part.reshape(*shape, *part.shape[1:])
+            start += count
+        return found
 
 
 def evaluate(basis: Basis, block: Block, atoms: list[Atom], shifts: Shifts) -> dict[str, Evaluation]:

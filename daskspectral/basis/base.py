@@ -10,20 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis.accumulators import (
-    Accumulator,
-    BlockContraction,
-    GradientSum,
-    MatrixSums,
-    PairContraction,
-    Shifts,
-)
+from daskspectral.basis.accumulators import Accumulator, GradientSum, MatrixSums, Shifts
 from daskspectral.basis.box import Box
 from daskspectral.basis.edges import Edge
 from daskspectral.basis.evaluation import VALUE, Block, Evaluation
 from daskspectral.devices import HOST, Device
 from daskspectral.errors import SmoothnessError
-from daskspectral.forms import Atom, AtomProduct, Forms, Functionals
+from daskspectral.forms import Atom, Forms, Functionals
 from daskspectral.modes.sums import SumCost
 from daskspectral.registry import Registered
 from daskspectral.workspace import Workspace
@@ -221,14 +214,6 @@ class Basis(Registered, GivenFunctions, ABC):
     def condensed(self, coefficients: Array) -> tuple[Basis, Array]:
         """Functions, fewer where they can be, and coefficients of the same combinations (p, k) of these functions."""
         return self, coefficients
-
-    def contraction(
-        self, right: Basis, products: Sequence[AtomProduct], dtype: Any, workspace: Workspace
-    ) -> PairContraction | BlockContraction:
-        """An accumulator of these products between this basis (left) and another (right)."""
-        if self.parts == (self,) and right.parts == (right,):
-            return PairContraction(self, right, products, dtype, workspace)
-        return BlockContraction(self, right, products, dtype, workspace)
 
     def accumulator(
         self, right: Basis, forms: Forms, functionals: Functionals, *, dtype: Any, workspace: Workspace, shifts: Shifts

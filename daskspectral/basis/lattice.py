@@ -18,13 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis.accumulators import Accumulator
+from daskspectral.basis.accumulators import Accumulator, ModeSums
 from daskspectral.basis.base import Array, Basis
 from daskspectral.basis.box import Box, Interval
 from daskspectral.basis.evaluation import Block, Evaluation, Mapped
 from daskspectral.basis.fourier import Waves
 from daskspectral.basis.landmark import OpenKernel
-from daskspectral.basis.mode_sums import ModeSums
 from daskspectral.devices import HOST, Device
 from daskspectral.forms import Atom, Forms, Functionals
 from daskspectral.kernels import Gaussian, Kernel, Periodic, Scaled, Sum, of_distances

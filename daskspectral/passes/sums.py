@@ -60,14 +60,9 @@ class Outline:
     apart: bool = False
     basis: Basis | None = None
 
-    @property
-    def cheap(self) -> bool:
-        """Whether sums are not matrices of the forms, but fewer numbers."""
-        return self.basis is not None and self.basis.cheap_sums
-
     def agrees(self, other: Outline) -> bool:
-        """Whether one plan serves both."""
-        return (self.sizes, self.apart, self.cheap) == (other.sizes, other.apart, other.cheap)
+        """Return whether one plan serves both, of functions of one kind."""
+        return (self.sizes, self.apart) == (other.sizes, other.apart)
 
 
 @dataclass(frozen=True, eq=False)
