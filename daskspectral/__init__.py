@@ -36,7 +36,7 @@ The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` t
    (modes: `choosing.prior` takes a kernel by the folds, `moments.lattice` the matrices of its leading functions).
 10. `store.save` takes the estimator apart (`registry.encode`) and writes a zarr group.
 
-Where what a user sees comes from: `eigenvalues_`, `status_`: `solve.solvers`; the intervals and `held_out_`:
+Where what a user sees comes from: `eigenvalues_`, `status_`: `solve.problems`; the intervals and `held_out_`:
 `moments.intervals`; `trusted_` and the warnings: `moments.trust`; `choice_`: `choosing.search`; `alpha_`:
 `solve.ridge`; how many rows the data count as: `moments.counting`; labels of results: `data.layout`, `passes.apply`;
 the table of `info`: `spectral.summary`; the certificate: `embedding.certificate`.
@@ -54,7 +54,7 @@ that a file that names it finds it, with a line in the table of its docstring; a
 - a manifold: `manifolds.Manifold` (`ambient`, `dimension`, `_normals`; with `_level` and `_eigenspace` its functions);
 - a basis: `basis.Basis` (`size`, `dimension`, `order`, `description`, `at`);
 - functions that take part in basis="auto": `choosing.search.Kind` (`name`, `rival`);
-- a solver: `solve.Solver` (`name`, `solve`, and the attributes that it gives); operators name it, by its name too;
+- a kind of problem: `solve.Problem` (`name`, `solve`); operators name it, by its name too;
 - an estimator: `estimators.base.Estimator` (`fit`, `fitted_attributes`), or `MeasuredEstimator` (`_session`, `_solve`);
 
 and these are a function or a few lines, in one or two places:

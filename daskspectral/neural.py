@@ -33,7 +33,6 @@ from daskspectral.forms.differentiable import (
     functional_vectors,
     jax,
 )
-from daskspectral.moments.trial import energy_scores
 from daskspectral.operators import Operator
 
 
@@ -81,7 +80,7 @@ class Loss:
             return (grams * right_grams[::-1]).sum() / 2 - form.trace(axis1=1, axis2=2).sum()
         grams = form_matrices(self.operator.gram.expression, left, left, fields, weights, parts=2)
         energy = form_diagonal(self.operator.form.expression, left, fields, weights)
-        return 2 * ((-energy if self.operator.descending else energy) / mu).sum() + orthogonality(*grams)
+        return 2 * (self.operator.solver.signed(energy) / mu).sum() + orthogonality(*grams)
 
     def _two_sided(self, left: Function, right: Function, fields: Fields, weights: Weights) -> tuple[Values, ...]:
         """Return the form and both Gram matrices of functions, less their means with `center`, (2, k, k)."""
@@ -305,7 +304,8 @@ class Trainer:
         if self.loss.two_sided:
             new, old = (float(np.sum(v[: self.outputs] * np.abs(v[: self.outputs]))) for v in (values, before))
             return new > old
-        scores = energy_scores({0: before[None, : self.outputs], 1: values[None, : self.outputs]})
+        found = {0: before[None, : self.outputs], 1: values[None, : self.outputs]}
+        scores = self.loss.operator.solver.scores(found, self.outputs)
         return scores[1] > scores[0]
 
     def _mu(self, values: Array, before: Array | None) -> Array:

@@ -14,6 +14,7 @@ from sklearn.base import clone
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
 from daskspectral.cli import main
+from daskspectral.moments.attributes import Attributes
 from tests.common import doubtful
 
 X = np.random.default_rng(0).uniform(0, np.pi, (2000, 1))
@@ -60,7 +61,7 @@ from daskspectral.estimators.base import Estimator
 from daskspectral.forms import form, grad, inner
 from daskspectral.kernels import DISTANCE, ProfileKernel
 from daskspectral.operators import Operator
-from daskspectral.solve import Solver, Solution, whiten
+from daskspectral.solve import Problem, Solution, whiten
 
 @dataclass(frozen=True)
 class Twice(Operator):
@@ -96,9 +97,9 @@ class Waves(Evaluation):
         return values.astype(self.block.dtype)
 
 @dataclass(frozen=True, repr=False)
-class Rates(Solver):
+class Rates(Problem):
     name = "rates"
-    values = "rates_"
+    value = "rate"
 
     def solve(self, problem):
         w, k = whiten(problem.gram, 1e-8).matrix, problem.count
@@ -148,7 +149,7 @@ def test_each_is_used_saved_and_described(added: Any, tmp_path: Path, capsys: py
         ("Bell", None, Landmarks(mine.Bell(0.7), 25), [0, 1, 4], "Bell"),
     ):
         model = dsp.SpectralDecomposition(operator, basis, **SMALL).fit(X)
-        np.testing.assert_allclose(getattr(model, model.solver_.values)[:3], values, rtol=0.1, atol=1e-6)
+        np.testing.assert_allclose(getattr(model, Attributes(model.solver_).values)[:3], values, rtol=0.1, atol=1e-6)
         assert hasattr(model, "eigenvalues_") != (name == "Rates")
         again, text = saved_and_described(model, tmp_path / name, capsys, f"mine.{name}")
         np.testing.assert_array_equal(again.transform(X[:9]), model.transform(X[:9]))

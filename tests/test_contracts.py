@@ -42,7 +42,7 @@ from daskspectral.manifolds import Circle, Manifold, PeriodicBox, Sphere
 from daskspectral.operators import Operator
 from daskspectral.operators.regression import Regression
 from daskspectral.registry import Registered, decode, encode
-from daskspectral.solve import Solver
+from daskspectral.solve import Problem
 from tests.common import doubtful, named
 
 RNG = np.random.default_rng(0)
@@ -159,7 +159,13 @@ OPERATORS: list[Operator] = [
     operators.BilinearForm(drifting),
     Regression(targets=2),
 ]
-SOLVERS: list[Solver] = [solve.Eigen(), solve.Principal(), solve.Singular(), solve.Symmetric()]
+SOLVERS: list[Problem] = [
+    solve.NonNormal(),
+    solve.NormConstrained(),
+    solve.TwoMetricSVD(),
+    solve.SymmetricPencil(),
+    solve.SymmetricPencil(descending=True),
+]
 MANIFOLDS: list[tuple[Manifold, Any]] = [
     (Circle(), None),
     (Sphere(4), None),
@@ -204,7 +210,7 @@ def test_operators(operator: Operator) -> None:
 
 
 @pytest.mark.parametrize("solver", SOLVERS, ids=named)
-def test_solvers(solver: Solver) -> None:
+def test_solvers(solver: Problem) -> None:
     for seed in range(3):
         testing.check_solver(solver, random_state=seed)
 
@@ -232,7 +238,7 @@ ELSEWHERE = {
         (Kernel, KERNELS),
         (Basis, [functions for functions, _ in BASES]),
         (Operator, OPERATORS),
-        (Solver, SOLVERS),
+        (Problem, SOLVERS),
         (Group, [group for group, _ in GROUPS]),
         (Manifold, [manifold for manifold, _ in MANIFOLDS]),
     ],

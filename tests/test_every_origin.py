@@ -20,6 +20,7 @@ from daskspectral import basis as bases
 from daskspectral import operators
 from daskspectral.forms import form, grad, inner
 from daskspectral.kernels import Exponential, Gaussian, Linear, Matern, Polynomial
+from daskspectral.moments.attributes import Attributes
 from tests.common import doubtful
 
 pytestmark = doubtful
@@ -189,13 +190,17 @@ def check(case: tuple[Any, Fields, float], name: str, move: Move, dtype: str) ->
         with pytest.raises(type(error)):
             fitted(operator, fields, name, move, dtype)
         pytest.skip(f"refused: {error}")
-    model, attribute, near = fitted(operator, fields, name, move, dtype), operator.solver.values, NEAR[dtype]
+    model, attribute, near = (
+        fitted(operator, fields, name, move, dtype),
+        Attributes(operator.solver).values,
+        NEAR[dtype],
+    )
     found, wanted = (np.asarray(getattr(m, attribute)) for m in (model, base))
     np.testing.assert_allclose(found * move.unit**-power, wanted, rtol=near, atol=near * np.abs(wanted).max())
     assert (model.rank_, model.trusted_.tolist()) == (base.rank_, base.trusted_.tolist())
     functions, others = (np.abs(m.transform(x)) for m, x in ((model, move(X)), (base, X)))
     told = np.abs(wanted) > 0.01 * np.abs(wanted).max()  # functions of the value 0 are any
-    if operator.solver.largest_first or operator.solver.two_sided:
+    if operator.solver.maximizes(wanted):
         functions, others = functions[:, told], others[:, told]
     np.testing.assert_allclose(functions, others, atol=100 * near)
 

@@ -14,6 +14,7 @@ import pytest
 import daskspectral as dsp
 from daskspectral import basis as bases
 from daskspectral.kernels import Gaussian, Linear, Polynomial
+from daskspectral.moments.attributes import Attributes
 from daskspectral.operators import Covariance, Cross, Laplacian, Schroedinger, Transfer
 from tests.common import doubtful
 
@@ -49,7 +50,7 @@ def walk(n: int = 1500) -> Array:
 
 
 def values(model: Any) -> Array:
-    found: Array = getattr(model, model.moments_.operator.solver.values)
+    found: Array = getattr(model, Attributes(model.moments_.operator.solver).values)
     return found
 
 

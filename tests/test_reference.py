@@ -16,7 +16,7 @@ from daskspectral.kernels import Exponential, Gaussian, Kernel, Polynomial
 from daskspectral.manifolds import Sphere
 from daskspectral.moments import Measure
 from daskspectral.operators import Laplacian
-from daskspectral.solve import SpectralProblem, Symmetric
+from daskspectral.solve import GalerkinSystem, SymmetricPencil
 from tests.common import assert_close, reference_arrays
 
 KERNELS: dict[str, Kernel] = {"poly3": Polynomial(3), "gauss1": Gaussian(np.sqrt(0.5)), "exp1": Exponential()}
@@ -53,7 +53,7 @@ def test_reference_tangential_form_and_its_eigenvalues(name: str, reference: Map
     form, gram = means(KERNELS[name], reference["x"], Laplacian(Sphere(3)))
     assert_close(form, reference[f"{name}_L_tangential"], 1e-12)
     expected = reference[f"{name}_ev_tangential"]
-    found = Symmetric().solve(SpectralProblem(form, gram, count=len(expected), cut=1e-10))
+    found = SymmetricPencil().solve(GalerkinSystem(form, gram, count=len(expected), cut=1e-10))
     # the Gaussian's Gram loses two directions at the cut, which the scaling of each function turns a little
     np.testing.assert_allclose(found.values, expected, rtol=1e-4 if name == "gauss1" else 1e-7, atol=2e-8)
     assert found.rank == {"poly3": 16, "gauss1": 48, "exp1": 50}[name]

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from daskspectral.engine.memory import local_threads
 from daskspectral.engine.threads import one_blas_thread
-from daskspectral.moments.trial import Split, Trial, energy_scores
+from daskspectral.moments.trial import Split, Trial
+from daskspectral.solve import Problem
 from daskspectral.solve.ridge import RidgeProblem, best_penalty
 
 Array = NDArray[np.floating[Any]]
@@ -56,15 +57,16 @@ class Evaluator(ABC):
 class TrialEvaluator(Evaluator):
     """Candidates solved on half of the folds and judged on the other half, at all `penalties`.
 
-    `trial` measures the basis of a candidate; `count` values are compared. For two-sided operators the first
-    `components` of them are the most that count. `failed` are candidates that did not converge, and why.
+    `trial` measures the basis of a candidate; `count` values are compared, as the `kind` of problem does, of which
+    `components` are wanted. `failed` are candidates that did not converge, and why.
     """
 
     trial: Callable[[Setting], Trial]
     halves: Sequence[Split]
     count: int
     penalties: Sequence[float | None]
-    components: int | None = None
+    kind: Problem
+    components: int
     failed: dict[Setting, str] = field(default_factory=dict)
 
     def scores(self, candidate: Setting) -> dict[Setting, Array]:
@@ -73,17 +75,11 @@ class TrialEvaluator(Evaluator):
             found = self.trial(candidate).judged(self.halves, self.count, self.penalties)
         except np.linalg.LinAlgError as error:
             self.failed.update(dict.fromkeys(settings, str(error)))
-            lost = np.inf if self.components is None else -1.0
-            found = [np.full((len(self.halves), self.count), lost)] * len(settings)
+            found = [np.full((len(self.halves), self.count), self.kind.worst)] * len(settings)
         return dict(zip(settings, found, strict=True))
 
     def totals(self, found: Mapping[Any, Array]) -> dict[Any, float]:
-        if self.components is None:
-            scores = energy_scores(found)
-        else:
-            shares = {s: np.mean(h * np.abs(h), axis=0)[: self.components] for s, h in found.items()}
-            scores = {s: float(np.cumsum(share).max()) for s, share in shares.items()}
-        return {s: round(score, DIGITS) for s, score in scores.items()}
+        return {s: round(score, DIGITS) for s, score in self.kind.scores(found, self.components).items()}
 
 
 @dataclass(frozen=True, eq=False)

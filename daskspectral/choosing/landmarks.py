@@ -26,7 +26,7 @@ from daskspectral.kernels import Kernel, Linear, Periodic
 from daskspectral.landmarks import BY_KERNEL, choose, median_distance
 from daskspectral.moments.folds import FoldRule, copies_words
 from daskspectral.passes.scale import Added
-from daskspectral.solve.solvers import NORM_CUT
+from daskspectral.solve.problems import NORM_CUT
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")

@@ -168,7 +168,8 @@ def prior_search(
         span, _ = weighed.leading(min(penalties), ritz_size(count), SPAN)
         return replace(trial, moments=weighed.reduced(span))
 
-    search = searched(evaluator := TrialEvaluator(tried, halves, count, penalties), families)
+    evaluator = TrialEvaluator(tried, halves, count, penalties, whole.operator.solver, count)
+    search = searched(evaluator, families)
     if len(evaluator.failed) == len(search.found):
         raise np.linalg.LinAlgError(next(iter(evaluator.failed.values())))
     return search
@@ -184,7 +185,7 @@ def choose_prior(moments: Moments, *, kernel: Kernel | None, penalty: float | No
     operator, folds = moments.operator.comparable, moments.folds
     families = families_of(kernel, FAMILIES)
     reason, unit = "", repeats(moments)
-    if operator is None or not operator.solver.needs_symmetry:
+    if operator is None or operator.solver.two_sided:
         reason = f"solutions of {moments.operator} cannot be compared on rows held out"
     elif folds is None or np.count_nonzero(folds.weight[: folds.number]) < LEAST_FOLDS:
         reason = f"fewer than {LEAST_FOLDS} folds have rows"

@@ -50,9 +50,10 @@ from daskspectral.kernels import Gaussian, Kernel, Mahalanobis, Matern, Periodic
 from daskspectral.landmarks import BY_KERNEL, choose, median_of_distinct
 from daskspectral.moments.lattice import UnresolvedError
 from daskspectral.moments.problem import Posed
-from daskspectral.moments.trial import SMALL, Split, Trial, half_splits, merged
+from daskspectral.moments.trial import Split, Trial, half_splits, merged
 from daskspectral.operators import Operator
 from daskspectral.passes.selection import Candidate, Selection
+from daskspectral.solve.ritz import SMALL
 from daskspectral.solvers import Penalised
 
 Array = NDArray[np.floating[Any]]
@@ -220,12 +221,10 @@ class LandmarkSearch:
     ) -> TrialEvaluator:
         """Return what compares bases on the pilot in some splits: those of settings, or any that `trial` measures."""
         part, halves = merged(splits, self.pilot.folds)
-        pilot, count, components = self.pilot.parted(part), compared(self.open.components), None
-        if self.operator.solver.two_sided:
-            components = self.open.components
-            count = max(count, components)
+        pilot, components, kind = self.pilot.parted(part), self.open.components, self.operator.solver
+        count = max(compared(components), components if kind.two_sided else 0)
         measured = partial(trial or self._trial, pilot)
-        return TrialEvaluator(measured, halves, count, penalties or self.penalties, components)
+        return TrialEvaluator(measured, halves, count, penalties or self.penalties, kind, components)
 
     def _trial(self, pilot: Pilot, setting: Setting) -> Trial:
         basis = self.left.of(setting, self.size, self.spread)
@@ -430,7 +429,7 @@ class Lattice(Kind):
 
     def takes(self, wanted: Open, dimension: int, periods: Periods | None) -> bool:
         judge = wanted.operator.comparable
-        if not wanted.compares_bases or dimension > MOST_VARIABLES or judge is None or not judge.solver.needs_symmetry:
+        if not wanted.compares_bases or dimension > MOST_VARIABLES or judge is None or judge.solver.two_sided:
             return False
         return has_modes(judge)
 

@@ -17,6 +17,7 @@ from daskspectral.data.stores import open_zarr
 from daskspectral.estimators.regressor import Regressor
 from daskspectral.estimators.summary import aligned, named_lines, plain, rounded, values_columns
 from daskspectral.moments import Moments
+from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.solution import SpanScore
 from daskspectral.spectral import SpectralDecomposition
 from daskspectral.store import load
@@ -135,8 +136,8 @@ def info(model: str, details: bool, only_settings: bool, trust: tuple[str, ...])
 
 def _scored(model: SpectralDecomposition, found: SpanScore) -> str:
     """Return a table of the score on new rows, and of the values of functions there and in the fit."""
-    name = model.solver_.values
-    columns = values_columns(name.removesuffix("s_").replace("_", " "), getattr(model, name)[: len(found.values)])
+    kind = model.solver_
+    columns = values_columns(kind.value, getattr(model, Attributes(kind).values)[: len(found.values)])
     columns.append([f"{found.kind} here", *(f"{rounded(value, found.values):.6g}" for value in found.values)])
     rows = aligned(list(zip(*columns, strict=True)))
     return "\n".join([*named_lines({"score": f"{found.score:.6g}", "rows": found.rows}), "", *rows])

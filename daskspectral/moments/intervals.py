@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from daskspectral.moments.folds import Folds
 from daskspectral.moments.pairwise import PRESENT, any_pair_alone
 from daskspectral.moments.problem import Posed, relation_of
-from daskspectral.solve import Solution
-from daskspectral.solve.ritz import Relation, ritz, ritz_singular
+from daskspectral.solve import GalerkinSystem, Solution
+from daskspectral.solve.problems import NEGLIGIBLE
 
 Array = NDArray[np.floating[Any]]
 Sums = Mapping[str, Array]
@@ -33,7 +33,6 @@ LEVEL = 0.95
 LEAST_ROWS = 100  # for intervals
 WIDENED = 1.15  # times the jackknife's errors, with which intervals held .90 to .92 of the values of 37 problems
 TRUSTED_RATIO, TRUSTED_WIDTH = 1.1, 0.3
-NEGLIGIBLE = 1e-3  # of the last value: differences below it count as none
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,12 +174,12 @@ class _LeftOut:
     """
 
     def __init__(self, posed: Posed, folds: Folds, fold: int):
-        self.weight, operator, whole = float(folds.weight[fold]), posed.operator, posed.whole
+        self.weight, whole = float(folds.weight[fold]), posed.whole
         total, (means, seen) = float(folds.weight.sum()), posed.without(folds, fold)
         found = posed.solve_part(means, posed.rows * (total - self.weight) / total)
         left, right = posed.against_whole
         turned = self.overlap = found.right.conj().T @ right
-        if operator.solver.two_sided:
+        if posed.kind.two_sided:
             turned = found.left.conj().T @ left + self.overlap
         self.turn = _turn(turned, posed.nulls)
         if np.iscomplexobj(whole.values):
@@ -195,11 +194,8 @@ class _LeftOut:
         """The form and the Gram matrices of the turned functions, summed over the fold, less the fitted means."""
         left, own = found.left @ self.turn, posed.right.prefix
         right = left if found.right is found.left else found.right @ self.turn
-        norm = posed.left.norm if posed.operator.solver.by_norm else None
-        relation = replace(relation_of(posed.operator, seen, norm), means=None)
-        sums = relation.between(left, right)
-        if norm is not None:
-            return [sums[0], *(self.weight * norms for norms in sums[1:])]
+        norm = self.weight * posed.left.norm if posed.kind.by_norm else None
+        sums = replace(relation_of(posed.operator, seen, norm), means=None).between(left, right)
         if not posed.operator.center:
             return list(sums)
         a, b = ((u.T @ means[name], u.T @ seen[name]) for u, name in ((left, "first"), (right, f"{own}first")))
@@ -238,10 +234,7 @@ def _held_out(posed: Posed, parts: list[_LeftOut]) -> Array:
         return np.full(len(every), np.nan)
     weight = sum(part.weight for part in parts)
     form, gram, right_gram = (sum(sums) / weight for sums in zip(*(part.sums for part in parts), strict=True))
-    if posed.operator.solver.two_sided:
-        return ritz_singular(every, every, Relation(form, gram, right_gram))
-    sign = -1 if posed.operator.descending else 1
-    return np.asarray(sign * ritz(every, sign * form, gram).real)
+    return np.asarray(posed.kind.ritz(every, every, GalerkinSystem(form, gram, right_gram)).real)
 
 
 def _intervals(fitted: Array, held_out: Array, standard: Array, number: int) -> Array:
@@ -297,15 +290,14 @@ def beyond_constants(trusted: NDArray[np.bool_], constants: int) -> tuple[int, i
     return int(np.count_nonzero(others)), len(others)
 
 
-def trusted_words(trusted: NDArray[np.bool_], constants: int, attribute: str) -> str:
-    """Such as "of 10 eigenvalues beyond the constant, 7 are trusted", where the values' attribute is eigenvalues_."""
+def trusted_words(trusted: NDArray[np.bool_], constants: int, value: str) -> str:
+    """Return words such as "of 10 eigenvalues beyond the constant, 7 are trusted" for the `value` "eigenvalue"."""
     found, count = beyond_constants(trusted, constants)
     beyond = f" beyond the constant{'s' if constants > 1 else ''}" if constants else ""
-    name = attribute.removesuffix("_").replace("_", " ")
     if count > 1:
         which = {0: "none is", count: "all are", 1: "1 is"}.get(found, f"{found} are")
-        return f"of {count} {name}{beyond}, {which} trusted"
-    one = f"{name.removesuffix('s')}{beyond}"
+        return f"of {count} {value}s{beyond}, {which} trusted"
+    one = f"{value}{beyond}"
     return f"the {one} is {'' if found else 'not '}trusted" if count else f"there is no {one}"
 
 

@@ -30,6 +30,7 @@ from scipy.optimize import linear_sum_assignment
 
 from daskspectral.moments.intervals import jackknife_ends, jackknife_errors, jackknife_factor
 from daskspectral.moments.moments import Moments
+from daskspectral.solve import NonNormal
 
 Array = NDArray[np.floating[Any]]
 Matrices = NDArray[np.inexact[Any]]
@@ -313,7 +314,7 @@ def starts_of(moments: Moments, functions: Matrices) -> Starts:
     moved = (starts - ends)[:, slow]
     moved = np.hstack([moved[:, range(len(slow)), slow], *([] if constant is None else [moved[..., constant]])])
     drift = float(np.max(np.abs(moved[0]) / (errors(moved) + 1e-12)))
-    if not (solver.two_sided or solver.needs_symmetry):
+    if isinstance(solver, NonNormal):
         sizes = np.array([[math.log1p(_imbalance(*means, constant) ** 2)] for means in zip(starts, pairs, strict=True)])
         unknown = imbalance > 1 and drift > LIKELY and errors(sizes)[0] > UNKNOWN
         return Starts(imbalance, drift, bool(unknown))

@@ -22,11 +22,13 @@ from numpy.typing import NDArray
 from daskspectral.basis import FourierLattice
 from daskspectral.basis.lattice import SpanBasis, WeighedLattice
 from daskspectral.kernels import Kernel
+from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.counting import counted_rows
 from daskspectral.moments.moments import Moments, matrices_of
-from daskspectral.moments.problem import PRECISION, combined
+from daskspectral.moments.problem import combined
 from daskspectral.moments.solution import System
 from daskspectral.solve.pencil import CERTAIN, leading_by_cholesky, ritz_size, scale_of
+from daskspectral.solve.system import PRECISION
 from daskspectral.solve.whitening import inverse_root
 
 Array = NDArray[np.floating[Any]]
@@ -64,7 +66,7 @@ class Weighed:
         """The mean of the form by which functions are ranked, ascending."""
         forms = self.operator.forms
         if self.operator.solver.needs_symmetry:
-            return self.mean("form") * (-1 if self.operator.descending else 1)
+            return np.asarray(self.operator.solver.signed(self.mean("form")))
         if "energy" in forms:
             return self.mean("energy")
         w = self.basis.inner.frequencies.vectors * self.scale[:, None]
@@ -181,7 +183,7 @@ class ModeSystem(System):
 
     def finished(self, found: dict[str, Any]) -> dict[str, Any]:
         measured, weighed, size = self.measured, self.weighed, self.weighed.basis.size
-        for name in measured.operator.solver.functions:
+        for name in Attributes(measured.operator.solver).functions:
             found[name] = among_all(weighed.scale[:, None] * (self.span @ found[name]), measured, weighed.basis.inner)
         if self.penalty is not None:
             pair, few = isinstance(found["rank_"], tuple), self.span.shape[1]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -21,17 +22,15 @@ from daskspectral.moments.pairwise import PRESENT
 from daskspectral.operators import Operator
 from daskspectral.operators.weights import check_total
 from daskspectral.solve import (
+    GalerkinSystem,
     Penalty,
     Pencil,
-    Relation,
     Solution,
-    SpectralProblem,
-    Symmetric,
     Whitening,
     norm_root,
     resolve_cut,
-    whiten,
 )
+from daskspectral.solve.system import PRECISION
 from daskspectral.solve.whitening import CUTS, inverse_root, symmetric_part
 from daskspectral.solvers import Cut, Solving
 
@@ -40,7 +39,6 @@ Real = NDArray[np.floating[Any]]
 ROUNDING = {"float64": 1e-13, "float32": 1e-5}  # of matrices of unit diagonal
 EVERYTHING = Cut(min_support=0.0)
 """All functions, in all directions above rounding."""
-PRECISION = {"float64": 2e-16, "float32": 1e-8}  # of sums, whose errors average out in float32
 
 
 class Posed:
@@ -63,13 +61,13 @@ class Posed:
         half: bool = False,
     ):
         self.operator, self.solver, self.count, self.c = moments.operator, solver, count, penalty
+        self.kind = moments.operator.solver
         self.cut, self.least_cut = resolve_cut(solver.rtol, moments.dtype), CUTS[moments.dtype]
         self.rounding = max(ROUNDING[moments.dtype], solver.rtol or 0.0)
-        self.precision = PRECISION[moments.dtype]
         means, self.count_of_rows, self.pairs = checked_means(moments), moments.count, moments.pairs
         self.rows = counted_rows(moments) / correlation_time(moments)
         self.left = self.right = _Side(moments, "", solver.min_support, half)
-        if self.operator.solver.two_sided and "right_gram" in means:
+        if self.kind.two_sided and "right_gram" in means:
             self.right = _Side(moments, "right_", solver.min_support, half)
         self.means = self.restricted(means)
 
@@ -96,21 +94,22 @@ class Posed:
         count: int = 0,
     ) -> Solution:
         """The spectrum for these means over rows that count as so many; coefficients are of the functions kept."""
-        operator = self.operator
-        within = self._penalty(means, rows) if span is None else span
-        return operator.solver.solve(
-            SpectralProblem(
-                **vars(relation_of(operator, means, self.left.norm if operator.solver.by_norm else None)),
-                count=count or self.count,
-                cut=self.least_cut if isinstance(within, Penalty) else self.cut,
-                ridge=self.solver.ridge,
-                within=within,
-                order="descending" if operator.descending else operator.ranking,
-                root=self._norm_root,
-                part=part,
-                precision=self.precision,
-            )
+        system = self.system(means, rows) if span is None else replace(self.system(means), within=span)
+        return self.kind.solve(replace(system, count=count or self.count, part=part))
+
+    def system(self, means: Mapping[str, Real], rows: float | None = None) -> GalerkinSystem:
+        """Return the system of these means, within the leading functions for so many `rows` if there is a penalty."""
+        found = replace(
+            relation_of(self.operator, means, self.left.norm if self.kind.by_norm else None, self.left.dtype),
+            count=self.count,
+            cut=self.cut,
+            ridge=self.solver.ridge,
+            root=self._norm_root,
         )
+        if rows is None or self.c is None:
+            return found
+        penalty = self.kind.penalty(found, partial(self._by_values, means, rows), partial(self._by_slopes, rows))
+        return found if penalty is None else replace(found, within=penalty, cut=self.least_cut)
 
     def without(self, folds: Folds, fold: int) -> tuple[Mapping[str, Real], Mapping[str, Real]]:
         """The means over all folds but one, and the sums over that fold; of rows with gaps by pairs of columns."""
@@ -120,7 +119,7 @@ class Posed:
         if self.pairs is None:
             return means, seen
         counts = folds.arrays[PRESENT].sum(axis=0) / weight
-        clip = self.operator.solver.two_sided  # variances below 0 come last
+        clip = self.kind.two_sided  # variances below 0 come last
         return self.pairs.completed(means, clip=clip), self.pairs.of_fold(seen, means, counts, own)
 
     @cached_property
@@ -173,11 +172,12 @@ class Posed:
         pencil = self._pencil
         if pencil is None:
             return self.solve(means, rows, part=True)
-        return self.solve(means, rows, pencil.part(self.energy(means), means["gram"], self.rows / rows))
+        energy: Any = self.kind.energy(self.system(means))
+        return self.solve(means, rows, pencil.part(energy, means["gram"], self.rows / rows))
 
     @cached_property
     def _norm_root(self) -> Real | None:
-        return norm_root(self.left.norm) if self.operator.solver.by_norm else None
+        return norm_root(self.left.norm) if self.kind.by_norm else None
 
     def among_all(self, part: Solution) -> tuple[Array, Array]:
         """The left and right functions of a part of the data, (p, k) and (q, k), in all functions."""
@@ -186,49 +186,26 @@ class Posed:
 
     @cached_property
     def _pencil(self) -> Pencil | None:
-        penalty = self._penalty(self.means, self.rows)
-        if penalty is None or not isinstance(self.operator.solver, Symmetric):
-            return None
-        return Pencil(self.energy(self.means), self.means["gram"], penalty, self.count, self.least_cut)
+        return self.kind.pencil(self.system(self.means, self.rows))
 
     @cached_property
     def nulls(self) -> int:
-        """The number of leading values that are 0 whatever the data: the form kills their functions, constants."""
-        if not self.operator.solver.needs_symmetry or self.operator.solver.by_norm:
-            return 0
-        energy, gram = self.energy(self.means), self.means["gram"]
-        null = (energy == 0).all(axis=0) & (np.diag(gram) > 0)
-        if not null.any() or np.trace(energy) < 0:  # of a positive form the largest values come first
-            return 0
-        return whiten(gram[np.ix_(null, null)], self.least_cut).rank  # the same constant twice is one
+        """The number of leading values that are 0 whatever the data."""
+        return self.kind.nulls(replace(self.system(self.means), cut=self.least_cut))
 
-    def energy(self, means: Mapping[str, Real]) -> Real:
-        """The symmetric form by which functions are ranked, ascending."""
-        name = "form" if self.operator.solver.needs_symmetry else "energy"
-        return means[name] * (-1 if self.operator.descending else 1)
+    def _by_values(self, means: Mapping[str, Real], rows: float, about_means: bool) -> Penalty:
+        def matrix(side: _Side) -> Real:
+            gram = means[f"{side.prefix}gram"]
+            gram = side.about_means(gram, means[f"{side.prefix}first"]) if about_means else gram
+            return np.asarray((self.c or 0.0) * trace(side.root, gram) / rows * side.norm)
 
-    def _penalty(self, means: Mapping[str, Real], rows: float) -> Penalty | None:
-        """The penalty mu K, mu = c kappa / n (section on penalised solutions of `help(daskspectral.solve)`).
+        right = None if self.right is self.left else matrix(self.right)
+        return Penalty(matrix(self.left), right, rounding=self.rounding, precision=PRECISION[self.left.dtype])
 
-        None without c, and where the operator gives no energy to rank functions by: its form takes derivatives and is
-        not symmetric.
-        """
-        operator, left, right, c = self.operator, self.left, self.right, self.c
-        if c is None or operator.solver.by_norm:
-            return None
-        gram, norm = means["gram"], left.norm
-        if operator.solver.two_sided:
-            right_gram = means[f"{right.prefix}gram"]
-            sides = (left, gram, means["first"]), (right, right_gram, means[f"{right.prefix}first"])
-            mu, nu = (c * trace(side.root, side.about_means(g, first)) / rows for side, g, first in sides)
-            return Penalty(mu * norm, nu * right.norm, rounding=self.rounding, precision=self.precision)
-        if operator.solver.needs_symmetry or "energy" in means:
-            energy = self.energy(means)
-            mu = c * roughness(operator, left.basis, energy, lambda: left.root) / rows
-            return Penalty(mu * norm, energy=energy, rounding=self.rounding, precision=self.precision)
-        if operator.derivative_order == 0:
-            return Penalty(c * trace(left.root, gram) / rows * norm, rounding=self.rounding, precision=self.precision)
-        return None
+    def _by_slopes(self, rows: float, energy: Real) -> Penalty:
+        left = self.left
+        mu = (self.c or 0.0) * roughness(self.operator, left.basis, energy, lambda: left.root) / rows
+        return Penalty(mu * left.norm, None, energy, self.rounding, PRECISION[left.dtype])
 
 
 def combined(operator: Operator, sums: Mapping[str, Real], functions: Real) -> dict[str, Real]:
@@ -238,12 +215,14 @@ def combined(operator: Operator, sums: Mapping[str, Real], functions: Real) -> d
     return {**sums, **forms, **vectors}
 
 
-def relation_of(operator: Operator, sums: Mapping[str, Real], norm: Real | None = None) -> Relation:
-    """What an operator's form relates, from sums or means; by a squared `norm` of functions in place of the Gram's."""
-    own = "right_" if "right_gram" in sums else ""
-    firsts = (sums["first"], sums[f"{own}first"]) if operator.center else None
+def relation_of(
+    operator: Operator, sums: Mapping[str, Real], norm: Real | None = None, dtype: str = "float64"
+) -> GalerkinSystem:
+    """Return the system of an operator from sums or means, with a squared `norm`, if given, for the Gram matrix."""
+    right, bounded = sums.get("right_gram"), operator.derivative_order == 0
+    firsts = (sums["first"], sums["first" if right is None else "right_first"]) if operator.center else None
     form, gram = sums.get("form", sums["gram"]), sums["gram"] if norm is None else norm
-    return Relation(form, gram, sums.get("right_gram"), firsts)
+    return GalerkinSystem(form, gram, right, firsts, energy=sums.get("energy"), bounded=bounded, dtype=dtype)
 
 
 def checked_means(moments: Moments) -> dict[str, NDArray[np.floating[Any]]]:

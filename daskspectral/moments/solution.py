@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,17 +12,18 @@ from numpy.typing import NDArray
 from daskspectral.basis import LandmarkBasis, at_landmarks
 from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Linear, Periodic
+from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.counting import advise_weights
-from daskspectral.moments.intervals import NEGLIGIBLE, errors_of, held_out_by_folds, lowered, trusted_by
+from daskspectral.moments.intervals import errors_of, held_out_by_folds, lowered, trusted_by
 from daskspectral.moments.lags import CONSTANT, LagMatrices, Starts, is_lagged, resolved, starts_of
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.pairwise import SQUARES, SUMS
 from daskspectral.moments.problem import Posed, checked_means, relation_of
 from daskspectral.moments.sample import graph_size
-from daskspectral.moments.trust import SLOWER, Solved, advise_clipped, advise_manifold, advise_rank, maximised
+from daskspectral.moments.trust import SLOWER, Solved, advise_clipped, advise_manifold, advise_rank
 from daskspectral.operators import Operator
 from daskspectral.solve.neighbors import energy_ratios
-from daskspectral.solve.ritz import ritz, ritz_singular
+from daskspectral.solve.problems import NEGLIGIBLE
 from daskspectral.solvers import Cut, Solving
 
 Array = NDArray[np.floating[Any]]
@@ -65,7 +65,7 @@ def solve_moments(
     fewer: Sequence[tuple[float, Moments]] = (),
     names: Callable[[], Sequence[str]] = tuple,
 ) -> dict[str, Any]:
-    """The attributes of an estimator from moments of its operator, under the names that the operator's solver gives.
+    """Return the attributes of an estimator from moments of its operator, by name (`moments.attributes`).
 
     `penalty` is c of a penalised `solver`, None for one by rank cut. `fewer` are the same moments of fewer functions,
     with their share of the frequencies, the least first, by which it is told how much the number of functions decides;
@@ -107,7 +107,7 @@ def solve_moments(
         approximation = extrapolated([share for share, _ in parts], changes)
         if not half:  # fewer functions do not have all values
             approximation = np.where(np.isnan(approximation), np.abs(errors.held_out), approximation)
-    if half and own.needs_symmetry and not dynamic and not maximised(operator, spectrum.values):
+    if half and not dynamic and not own.maximizes(spectrum.values):
         errors = replace(errors, intervals=_lowered(errors.intervals, spectrum.values.real, approximation))
         intervals = np.sort(operator.presented(errors.intervals), axis=1)
     constants = min(posed.nulls, len(spectrum.values)) or _leading_constant(moments, shown["left"])
@@ -124,15 +124,16 @@ def solve_moments(
     tests = (constants, starts, contradicted, ratios, names)
     solved = Solved(posed, moments, spectrum, errors, approximation, certain, *tests)
     solved.advise()
+    attributes = Attributes(own)
     return {
-        own.values: shown_values,
-        **{name: shown[side] for name, side in own.functions.items()},
+        attributes.values: shown_values,
+        **{name: shown[side] for name, side in attributes.functions.items()},
         "rank_": spectrum.rank,
         "residuals_": spectrum.residuals,
         "status_": f"{spectrum.status}; {errors.reason}" if errors.reason else spectrum.status,
         "support_": left.support,
         **({"right_support_": right.support} if own.two_sided else {}),
-        own.errors: intervals,
+        attributes.errors: intervals,
         "standard_errors_": errors.standard,
         "held_out_": held_out,
         "groups_": errors.groups,
@@ -273,19 +274,11 @@ def score_span(operator: Operator, moments: Moments, functions: Mapping[str, Fun
     right = functions["right"][:, :wanted]
     left = functions.get("left", right)[:, :wanted]
     check_rows(moments.count, right.shape[1], f"{moments.count} are left of {moments.rows}")
-    means, by_size = checked_means(moments), operator.solver.two_sided or operator.ranking == "modulus"
-    if by_size:
-        if not operator.solver.two_sided:
-            left, right = right, left
-        values: Functions = ritz_singular(left, right, relation_of(operator, means), dtype=moments.dtype)
-        return SpanScore(float(np.sum(values**2)), values, "singular value", moments.count)
-    metric = moments.basis.norm(means["gram"]) if operator.solver.by_norm else means["gram"]
-    values = ritz(right, means.get("form", means["gram"]), metric, symmetric=operator.symmetric, dtype=moments.dtype)
-    descends = operator.descending or operator.solver.largest_first
-    if descends and operator.symmetric:
-        known = np.count_nonzero(~np.isnan(values))
-        values[:known] = values[:known][::-1].copy()
-    total = float(np.sum(values.real)) * (1 if descends else -1)
+    means, kind = checked_means(moments), operator.scoring.solver
+    if kind.two_sided and not operator.solver.two_sided:
+        left, right = right, left
+    norm = moments.basis.norm(means["gram"]) if kind.by_norm else None
+    values = kind.ritz(left, right, relation_of(operator, means, norm, moments.dtype))
     lost = np.count_nonzero(np.isnan(values))
     if lost:
         warn_user(
@@ -293,8 +286,7 @@ def score_span(operator: Operator, moments: Moments, functions: Mapping[str, Fun
             "of others there, and the score is -inf: score on more rows, in random order (KFold(shuffle=True))",
             RankWarning,
         )
-    score = total if not lost and len(values) == wanted else -math.inf
-    return SpanScore(score, values, "Ritz value", moments.count)
+    return SpanScore(kind.score(values, wanted), values, kind.measure, moments.count)
 
 
 def check_rows(count: int, functions: int, has: str) -> None:

@@ -15,13 +15,8 @@ from daskspectral.moments.folds import FOLD, Folds, Groups, LabelledFolds, gathe
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import Posed, relation_of
 from daskspectral.moments.summing import SumTask
-from daskspectral.solve.ritz import explained, ritz
 
 Array = NDArray[np.floating[Any]]
-NEGLIGIBLE = 1e-9  # of the largest value
-SMALL = 0.003  # of the last value: what eigenvalues below it differ by counts little
-POSITIVE = 1e-6  # of the largest value, by which one below 0 is no rounding
-MISSING = 0.1  # of what the constant explains: the cost of a singular function that a basis does not have
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
@@ -100,15 +95,11 @@ class Trial:
         return self.moments.folds
 
     def judged(self, splits: Sequence[Split], count: int, penalties: Iterable[float | None]) -> list[Array]:
-        """What functions fitted to one half give on the other, (splits, count), for each c of the penalised solution.
+        """Return what functions fitted to one half are worth on the other, (splits, count), for each c of the penalty.
 
-        A solution by rank cut has one c, None. Ritz values come in ascending order, those of a descending operator
-        negated, infinite where the fit has no function or the rows do not determine its value. Held-out values h > 0
-        that exceed fitted ones l > 0 become h √(h / l): a fit reports l, and is the further off the more it follows
-        its own rows. Of a two-sided operator they are the roots of what its singular functions explain on these rows
-        (`explained`), negative where they add to the error, and where there is none.
+        A solution by rank cut has one c, None. The kind of problem decides what is compared (`Problem.compared`).
 
-        Raises LinAlgError where the mean of squared slopes has values far below 0.
+        Raises LinAlgError if the mean of squared slopes has values far below 0.
         """
         first, *_ = penalties = list(penalties)
         posed = Posed(self.moments, count, first)
@@ -132,49 +123,10 @@ class Trial:
     def _judged(
         self, posed: Posed, rows: float, split: Split, means: Mapping[str, Array], seen: Mapping[str, Array], count: int
     ) -> Array:
-        operator, dtype = self.moments.operator, self.moments.dtype
-        share = self.groups.weight[self._fitted(split)].sum() / self.moments.weight
-        spectrum = posed.solve_part(means, rows * share)
-        left, right = posed.among_all(spectrum)  # what is rounding shows in the sums of all functions alone
-        if operator.solver.two_sided:
-            shares = explained(spectrum.values.real, left, right, relation_of(operator, seen))
-            return np.append(np.sign(shares) * np.sqrt(np.abs(shares)), np.full(count - len(shares), -np.sqrt(MISSING)))
-        values = ritz(right, seen["form"], seen["gram"], dtype=dtype).real
-        if operator.descending:
-            values = np.append(-values[~np.isnan(values)][::-1], values[np.isnan(values)])
-        values = np.where(np.isnan(values), np.inf, values)
-        fitted = spectrum.values.real[: len(values)] * (-1 if operator.descending else 1)
-        largest = np.max(values, initial=0.0, where=np.isfinite(values))
-        squares = operator.kills_constants and operator.slopes_squared(self.moments.basis.dimension)
-        if squares and min(values.min(initial=0.0), fitted.min(initial=0.0)) < -POSITIVE * largest:
-            raise np.linalg.LinAlgError("values of a form without negative ones came out below 0, by rounding")
-        values[: len(fitted)] = _raised(values[: len(fitted)], fitted)
-        return np.append(values, np.full(count - len(values), np.inf))
-
-
-def _raised(held_out: Array, fitted: Array) -> Array:
-    """h √(h / l) for held-out values h beyond fitted ones l > 0, h for the others."""
-    known = np.isfinite(held_out) & (held_out > fitted) & (fitted > NEGLIGIBLE * np.abs(fitted).max(initial=0.0))
-    return np.asarray(held_out * np.sqrt(np.divide(held_out, fitted, out=np.ones_like(fitted), where=known)))
-
-
-def energy_scores(found: Mapping[Any, Array]) -> dict[Any, float]:
-    """Return the scores of held-out values (splits, k) of a symmetric form: larger is better.
-
-    Minus the mean of log(h_i + m), with one m for all candidates; value i has the weight 1 / i, for the first values
-    are what is asked for.
-    """
-    least = min(0.0, *(float(np.mean(h[:, 0])) for h in found.values()))
-    shifted = {s: np.maximum(h - least, 0) for s, h in found.items()}
-    middle = SMALL * _last(shifted.values())
-    most = max(float(h[np.isfinite(h)].max(initial=0)) for h in shifted.values()) + middle
-    sizes = {s: np.log(np.minimum(h, 10 * most) + middle).mean(axis=0) for s, h in shifted.items()}
-    return {s: -float(np.average(size, weights=1 / np.arange(1.0, 1 + len(size)))) for s, size in sizes.items()}
-
-
-def _last(values: Iterable[Array]) -> float:
-    """Return the smallest mean of the last value that some candidate has; of the last positive one if values vanish."""
-    means = np.stack([np.mean(h, axis=0) for h in values])
-    best = np.min(np.where(np.isfinite(means) & (means > 0), means, np.inf), axis=0)
-    known = best[np.isfinite(best)]
-    return float(known[-1]) if len(known) else 1.0
+        moments, operator = self.moments, self.moments.operator
+        share = self.groups.weight[self._fitted(split)].sum() / moments.weight
+        solution = posed.solve_part(means, rows * share)
+        left, right = posed.among_all(solution)  # what is rounding shows in the sums of all functions alone
+        positive = operator.kills_constants and bool(operator.slopes_squared(moments.basis.dimension))
+        system = replace(relation_of(operator, seen, None, moments.dtype), count=count, positive=positive)
+        return operator.solver.compared(solution, left, right, system)

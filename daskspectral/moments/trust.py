@@ -20,15 +20,16 @@ from numpy.typing import NDArray
 from daskspectral.basis import Basis, LandmarkBasis, at_landmarks
 from daskspectral.errors import ManifoldWarning, Rank, RankWarning, TrustWarning, column_name, warn_user
 from daskspectral.kernels import Linear, Periodic, of_distances
+from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.counting import order_of, spreads_of, unlike_columns
 from daskspectral.moments.folds import FoldKind, copies_words
-from daskspectral.moments.intervals import NEGLIGIBLE, Errors, trusted_words
+from daskspectral.moments.intervals import Errors, trusted_words
 from daskspectral.moments.lags import Starts
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import Posed
 from daskspectral.operators import Operator
 from daskspectral.operators.laplacian import OFF
-from daskspectral.solve import Solution
+from daskspectral.solve import NonNormal, Problem, Solution
 
 Array = NDArray[np.floating[Any]]
 
@@ -39,7 +40,6 @@ LEAST_REACH = 0.8  # of what landmarks represent of earlier rows, that they must
 UNCERTAIN, ROUGH = 0.2, 0.15  # half of an interval, of its value: in the median, and of the best third
 ROUNDING = 1e-5  # of single precision, a hundredfold
 SLOWER, SOMEWHAT = 2.1, 1.5  # of energies over those of the slowest functions of a graph; good fits have 1.2 to 1.7
-SMALL_SINGULAR = 0.25  # of the largest: smaller singular values are judged relative to this
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class Solved:
     @property
     def change(self) -> Array:
         """How much of each value half of the landmarks, or of the frequencies, changes, (k,); NaN where unknown."""
-        change = self.approximation / _sizes(self.spectrum.values, self.posed.operator.solver.two_sided)
+        change = self.approximation / self.posed.operator.solver.sizes(self.spectrum.values)
         change[: self.posed.nulls] = np.nan  # 0 whatever the landmarks
         return change
 
@@ -193,19 +193,19 @@ class Solved:
         operator, solver = self.posed.operator, self.posed.operator.solver
         shown, ends = operator.presented(self.spectrum.values), np.sort(operator.presented(self.errors.intervals), 1)
         middle, best = (
-            uncertainty(shown, ends, two_sided=solver.two_sided, constants=self.constants, share=share)
-            for share in (1 / 2, 1 / 3)
+            uncertainty(shown, ends, solver, constants=self.constants, share=share) for share in (1 / 2, 1 / 3)
         )
         if not (middle > UNCERTAIN or best > ROUGH) or self.trusted.all():
             return ""
         return (
-            f"{trusted_words(self.trusted, self.constants, solver.values)}, and half of the values are known no "
-            f"better than to {_percent(middle)} ({solver.errors}): use more rows, or ask for fewer (n_components)"
+            f"{trusted_words(self.trusted, self.constants, solver.value)}, and half of the values are known no "
+            f"better than to {_percent(middle)} ({Attributes(solver).errors}): use more rows, or ask for fewer "
+            "(n_components)"
         )
 
 
 def uncertainty(
-    values: NDArray[np.inexact[Any]], intervals: Array, *, two_sided: bool, constants: int = 0, share: float = 0.5
+    values: NDArray[np.inexact[Any]], intervals: Array, kind: Problem, *, constants: int = 0, share: float = 0.5
 ) -> float:
     """Half the width of the intervals (k, 2) relative to their values (k,): a `share` of the values has no more.
 
@@ -217,21 +217,7 @@ def uncertainty(
     if not counted.any():
         return math.nan
     half = np.maximum(intervals[:, 1] - values.real, values.real - intervals[:, 0])
-    return float(np.quantile((half / _sizes(values, two_sided))[counted], share))
-
-
-def _sizes(values: NDArray[np.inexact[Any]], two_sided: bool) -> Array:
-    sizes = np.abs(values)
-    largest = sizes.max(initial=0.0)
-    return (
-        np.asarray(np.maximum(sizes, SMALL_SINGULAR * largest) if two_sided else sizes + NEGLIGIBLE * largest) + 1e-300
-    )
-
-
-def maximised(operator: Operator, values: NDArray[np.inexact[Any]]) -> bool:
-    """Whether the fit makes values as large as it can, singular values and variances: they are smaller held out."""
-    by_size = operator.solver.two_sided or operator.ranking == "modulus"
-    return by_size or bool(operator.descending and values.real.sum() > 0)
+    return float(np.quantile((half / kind.sizes(values))[counted], share))
 
 
 def advise_reach(before: Moments, after: Moments) -> None:
@@ -255,7 +241,7 @@ def advise_reach(before: Moments, after: Moments) -> None:
 
 
 def _started(operator: Operator, starts: Starts) -> str:
-    if not (operator.solver.two_sided or operator.solver.needs_symmetry):
+    if isinstance(operator.solver, NonNormal):
         return (
             "the trajectories leave the states in which they start and hardly return: the weights of equilibrium vary "
             f"by {_percent(starts.imbalance)} with an error as large, and none is trusted. Use longer trajectories"

@@ -15,8 +15,8 @@ from daskspectral.kernels import Kernel
 from daskspectral.operators.density import Density
 from daskspectral.operators.weights import banded_squares
 from daskspectral.registry import Written
-from daskspectral.solve import Solver, Symmetric
-from daskspectral.validation import check_type
+from daskspectral.solve import Problem, SymmetricPencil
+from daskspectral.validation import check_flag, check_type
 
 Array = NDArray[np.floating[Any]]
 
@@ -40,8 +40,6 @@ class Operator(Written, ABC):
     """The density of the rows that is divided out of all sums, or the power of it, before it is estimated."""
     own_right_basis: bool = False
     """Whether right functions are of other variables than the left ones, with a basis of their own."""
-    ranking: str = "real"
-    """How complex eigenvalues are ranked: by `real` part, from the largest down, or by `modulus`."""
     center: bool = False
     """Whether the means of the functions are subtracted before solving."""
     lag: Any = None
@@ -101,14 +99,9 @@ class Operator(Written, ABC):
         return None
 
     @property
-    def solver(self) -> Solver:
-        """The solver: `Symmetric` (eigh), `Singular` (two-metric SVD), `Eigen` (complex values), or a user's own."""
-        return Symmetric()
-
-    @property
-    def descending(self) -> bool:
-        """Whether eigenvalues go down, as for a self-adjoint negative generator: 0, -1, -2, ..."""
-        return False
+    def solver(self) -> Problem:
+        """The kind of problem: `SymmetricPencil`, `TwoMetricSVD`, `NonNormal`, `NormConstrained`, or a user's own."""
+        return SymmetricPencil()
 
     def presented(self, values: Any) -> Any:
         """Values as they are shown, of those that the form has."""
@@ -327,13 +320,21 @@ def check_names(views: tuple[str, ...], *names: str) -> None:
             raise ValueError(f"a field cannot be named {name!r}: {taken} are taken; give it another name")
 
 
-def chosen_solver(solver: str | Solver, form: Form) -> Solver:
-    """The solver of this name. Raises ValueError for one unknown or unsuitable, TypeError where `form` is no form."""
+def chosen_solver(solver: str | Problem, form: Form, descending: bool = False) -> Problem:
+    """Return the kind of problem of this name, `descending` or not.
+
+    Raises ValueError if it is unknown, unsuitable or has no order to choose, TypeError if `form` is no form.
+    """
     check_form(form)
-    found = Solver.named(solver)
+    found = Problem.named(solver)
     if found.needs_symmetry and not form.symmetric:
-        others = " or ".join(repr(name) for name, other in Solver.family().items() if not other.needs_symmetry)
+        others = " or ".join(repr(name) for name, other in Problem.family().items() if not other.needs_symmetry)
         raise ValueError(f"the form {form.name} is not symmetric in f and g: mend it, or take the solver {others}")
+    check_flag("descending", descending)
+    if isinstance(found, SymmetricPencil) and descending >= found.descending:
+        return SymmetricPencil(descending)
+    if descending or isinstance(found, SymmetricPencil):
+        raise ParameterError("descending", f"{not descending} for the order of solver={found!r}", descending)
     return found
 
 
@@ -341,4 +342,4 @@ def check_form(form: Any, symmetric: bool = False) -> None:
     """Raise TypeError for anything but a form, ValueError for a form that is not symmetric but must be."""
     check_type("form", form, Form, "a function H(f, g, x) decorated with @form")
     if symmetric:
-        chosen_solver(Symmetric(), form)
+        chosen_solver(SymmetricPencil(), form)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from daskspectral.forms import Form, gram
 from daskspectral.kernels import Linear
 from daskspectral.operators.base import Operator
-from daskspectral.solve import Principal
+from daskspectral.solve import NormConstrained
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,9 @@ class Covariance(Operator):
 
     form = gram
 
-    solver = Principal()
+    solver = NormConstrained()
 
     default_kernel = Linear()
-
-    descending = True
 
     kills_constants = True
 

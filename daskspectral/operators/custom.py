@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from daskspectral.forms import Form, gram, gram_at
 from daskspectral.operators.base import Operator, check_form, check_names, chosen_solver
-from daskspectral.solve import Solver
+from daskspectral.solve import Problem
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class BilinearForm(Operator):
     frozenset({'velocity'})
     """
 
-    expects: ClassVar = {"bilinear": Form, "left_gram": Form, "right_gram": Form, "solver": Solver}
+    expects: ClassVar = {"bilinear": Form, "left_gram": Form, "right_gram": Form, "solver": Problem}
 
     bilinear: Form
     solver: Any = "singular"
@@ -40,7 +40,7 @@ class BilinearForm(Operator):
     name = "bilinear form"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "solver", chosen_solver(self.solver, self.bilinear))
+        object.__setattr__(self, "solver", chosen_solver(self.solver, self.bilinear, self.descending))
         for inner_product in (self.left_gram, self.right_gram):
             if inner_product is not None:
                 check_form(inner_product, symmetric=True)

@@ -13,7 +13,7 @@ from daskspectral.errors import ParameterError
 from daskspectral.forms import Field, Form, LinearExpression, along, form, inner, partial
 from daskspectral.operators.base import Array, Operator, check_names, chosen_solver
 from daskspectral.operators.diffusion import diffusion_form
-from daskspectral.solve import Singular, Solver, Symmetric
+from daskspectral.solve import Problem, SymmetricPencil, TwoMetricSVD
 from daskspectral.validation import check_integer, check_number
 
 Index = tuple[int, ...]
@@ -78,7 +78,7 @@ class DifferentialOperator(Operator):
     ('symmetric', frozenset({'potential'}))
     """
 
-    expects: ClassVar = {"coefficients": Field, "solver": Solver}
+    expects: ClassVar = {"coefficients": Field, "solver": Problem}
 
     coefficients: tuple[tuple[Pair, float | Field], ...]
     solver: Any = "symmetric"
@@ -88,13 +88,14 @@ class DifferentialOperator(Operator):
     def __init__(
         self,
         coefficients: Mapping[Pair, Coefficient] | Iterable[tuple[Pair, Coefficient]],
-        solver: str | Solver | None = None,
+        solver: str | Problem | None = None,
         descending: bool = False,
     ):
         pairs = coefficients.items() if isinstance(coefficients, Mapping) else coefficients
         object.__setattr__(self, "coefficients", _read(pairs))
-        default = Symmetric() if self.symmetric else Singular()
-        object.__setattr__(self, "solver", default if solver is None else chosen_solver(solver, self.form))
+        default: Problem = SymmetricPencil(descending) if self.symmetric else TwoMetricSVD()
+        chosen = chosen_solver(default if solver is None else solver, self.form, descending)
+        object.__setattr__(self, "solver", chosen)
         object.__setattr__(self, "descending", descending)
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 from daskspectral.errors import ParameterError
 from daskspectral.forms import Field, Form, along, along_each, dirichlet, form, grad, inner, second
 from daskspectral.operators.base import Array, Operator, check_names
-from daskspectral.solve import Eigen, Solver, Symmetric
+from daskspectral.solve import NonNormal, Problem, SymmetricPencil
 from daskspectral.validation import is_number
 
 ROUNDING = 1e-8  # relative asymmetry that rounding leaves in an inverse or a product
@@ -150,8 +150,8 @@ class Generator(Operator):
         return Field(f"square of {self.diffusion}")
 
     @property
-    def solver(self) -> Solver:
-        return Symmetric() if self.reversible else Eigen()
+    def solver(self) -> Problem:
+        return SymmetricPencil(descending=True) if self.reversible else NonNormal()
 
     @property
     def forms(self) -> dict[str, Form]:
@@ -167,10 +167,6 @@ class Generator(Operator):
 
     def slopes_squared(self, dimension: int) -> float | None:
         return 0.5 * self.diffusion**2 * dimension if isinstance(self.diffusion, float) else None
-
-    @property
-    def descending(self) -> bool:
-        return self.reversible
 
     @property
     def comparable(self) -> Operator:

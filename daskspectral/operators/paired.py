@@ -12,7 +12,7 @@ from daskspectral.errors import ParameterError
 from daskspectral.forms import Field, Form, Functional, at, form, functional, gram_at, inner
 from daskspectral.operators.base import RESERVED, TESTED, Operator, chosen_solver
 from daskspectral.operators.lags import lag_of
-from daskspectral.solve import Singular
+from daskspectral.solve import NonNormal, TwoMetricSVD
 from daskspectral.validation import check_flag, check_integer
 
 
@@ -68,7 +68,7 @@ class Cross(Operator):
 
     takes_gaps = True
 
-    solver = Singular()
+    solver = TwoMetricSVD()
 
     @property
     def comparable(self) -> Operator:
@@ -137,7 +137,7 @@ class Transfer(Operator):
         solver = chosen_solver(default if self.solver is None else self.solver, self.form)
         if self.reversible and (solver.two_sided or not solver.needs_symmetry or self.center):
             raise ValueError("reversible=True has a solver and a constant of its own: leave solver and center out")
-        object.__setattr__(self, "solver", solver)
+        object.__setattr__(self, "solver", NonNormal("modulus") if isinstance(solver, NonNormal) else solver)
         if self.further is not None or not self.reversible:
             given = _multiples(() if self.further is None else self.further)
             own = {2} if self.reversible and given else set()
@@ -194,8 +194,6 @@ class Transfer(Operator):
         return super().forms | ends | {f"form_{m}": self._form_at(f"future_{m}") for m in self.multiples[1:]}
 
     right_view = "future"
-
-    ranking = "modulus"
 
     placed = False  # rows follow one another wherever they are
 

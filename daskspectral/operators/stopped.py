@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from daskspectral.forms import Functional, at, form, functional, inner
 from daskspectral.operators.base import Operator
-from daskspectral.solve import Eigen
+from daskspectral.solve import NonNormal
 
 Array = NDArray[np.floating[Any]]
 
@@ -54,7 +54,7 @@ class Stopped(Operator):
     form = leaving
     gram = outside
     views = ("x", "stopped")
-    solver = Eigen()
+    solver = NonNormal()
 
     @property
     def functionals(self) -> dict[str, Functional]:

@@ -16,6 +16,7 @@ from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.memory import chosen_device
 from daskspectral.errors import renumbered
 from daskspectral.moments import NUMBER, Moments
+from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.solution import SpanScore, check_rows, score_span
 from daskspectral.operators.weights import check_total
 from daskspectral.passes.apply import RowFunction
@@ -33,7 +34,7 @@ def measure_score(model: Any, rows: Rows, *, sample_weight: Any = None, progress
     lowest invalid row (on_invalid="raise"), and OSError where the data changed meanwhile.
     """
     fitted: Moments = model.moments_
-    functions = {side: getattr(model, name) for name, side in model.solver_.functions.items()}
+    functions = {side: getattr(model, name) for name, side in Attributes(model.solver_).functions.items()}
     operator = fitted.operator.scoring
     check_components(model.n_components, fitted.operator)
     found = min(c.shape[1] for c in functions.values())

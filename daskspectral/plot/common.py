@@ -16,6 +16,7 @@ from daskspectral.data.folders import Folder
 from daskspectral.data.remote import Location, local_path, using
 from daskspectral.data.writing import write_file
 from daskspectral.embedding import DiffusionMap, KernelEmbedding, SDPEmbedding
+from daskspectral.moments.attributes import Attributes
 from daskspectral.spectral import SpectralDecomposition
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def is_singular(estimator: Any) -> bool:
 def values_of(estimator: Any) -> NDArray[np.inexact[Any]]:
     """The eigenvalues, or the singular values."""
     embedded = isinstance(estimator, Embedding)
-    return np.asarray(estimator.spectrum_ if embedded else getattr(estimator, estimator.solver_.values))
+    return np.asarray(estimator.spectrum_ if embedded else getattr(estimator, Attributes(estimator.solver_).values))
 
 
 def vanishing(values: NDArray[np.inexact[Any]]) -> NDArray[np.bool_]:

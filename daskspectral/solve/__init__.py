@@ -1,32 +1,31 @@
 """Solvers: small dense algebra on the moments."""
 
-from daskspectral.solve.pencil import Penalty, Pencil
-from daskspectral.solve.ridge import RidgeProblem
-from daskspectral.solve.ritz import Relation, explained, ritz, ritz_singular
-from daskspectral.solve.solvers import (
-    Eigen,
-    Principal,
-    Singular,
+from daskspectral.solve.pencil import Pencil
+from daskspectral.solve.problems import (
+    NonNormal,
+    NormConstrained,
+    Problem,
     Solution,
-    Solver,
-    SpectralProblem,
-    Symmetric,
+    SymmetricPencil,
+    TwoMetricSVD,
     norm_root,
 )
+from daskspectral.solve.ridge import RidgeProblem
+from daskspectral.solve.ritz import explained, ritz, ritz_singular
+from daskspectral.solve.system import GalerkinSystem, Penalty
 from daskspectral.solve.whitening import Whitening, resolve_cut, whiten
 
 __all__ = [
-    "Eigen",
+    "GalerkinSystem",
+    "NonNormal",
+    "NormConstrained",
     "Pencil",
     "Penalty",
-    "Principal",
-    "Relation",
+    "Problem",
     "RidgeProblem",
-    "Singular",
     "Solution",
-    "Solver",
-    "SpectralProblem",
-    "Symmetric",
+    "SymmetricPencil",
+    "TwoMetricSVD",
     "Whitening",
     "explained",
     "norm_root",

@@ -11,7 +11,7 @@ sum is positive semidefinite, as below potential wells.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from daskspectral.solve.ritz import Relation
+from daskspectral.solve.system import GalerkinSystem, Penalty
 from daskspectral.solve.whitening import (
     Whitening,
     beside,
@@ -39,22 +39,6 @@ PART_ROUNDING = 1e-10  # of directions of the whole data that a part of them doe
 NO_VALUE = 1e-12  # of the largest singular value: what is below is zero, of arbitrary functions
 CERTAIN = 100.0  # times what rounding leaves of a function that vanishes on the data, a function's share must be
 RAISED = 1e12  # σ t, which no well of a form of the same rows needs
-
-
-@dataclass(frozen=True, eq=False)
-class Penalty:
-    """mu K (p, p) for the left functions, nu K' (q, q) for right functions of their own, in units of the means.
-
-    `energy` (p, p) is the symmetric form by which functions are ranked where the form to be solved is not symmetric;
-    None where there is no such form, and functions are ranked by what the form relates. Directions below `rounding`
-    in a matrix of unit diagonal are left out; `precision` is the relative precision of the matrices' entries.
-    """
-
-    left: Array
-    right: Array | None = None
-    energy: Array | None = None
-    rounding: float = 1e-13
-    precision: float = 2e-16
 
 
 def ritz_size(count: int) -> int:
@@ -212,15 +196,15 @@ class InverseRoot:
         return np.asarray(precision * self.largest * (self.squares @ functions**2))
 
 
-def leading_pairs(relation: Relation, penalty: Penalty, count: int, cut: float) -> tuple[Whitening, Whitening]:
+def leading_pairs(system: GalerkinSystem, penalty: Penalty, count: int, cut: float) -> tuple[Whitening, Whitening]:
     """The leading singular functions of Wᵀ form Z, orthonormal in the Gram matrices: (p, q) and (q', q).
 
     W Wᵀ = (gram + mu K)⁻¹ and Z Zᵀ = (right_gram + nu K')⁻¹. With means, (p,) and (q',), all
     matrices are those of the functions less their means. A side of no more functions than a Ritz space holds is taken
     whole. The left ones have coordinates in the basis of `gram` whitened on the directions above `cut`.
     """
-    squares, relation = [np.diag(gram) for gram in relation.grams], relation.covariances
-    form, (gram, right_gram) = relation.form, relation.grams
+    squares, system = [np.diag(gram) for gram in system.grams], system.covariances
+    form, (gram, right_gram) = system.form, system.grams
     right_penalty = penalty.left if penalty.right is None else penalty.right
     w = _certain(gram, penalty.left, penalty, squares[0])
     z = _certain(right_gram, right_penalty, penalty, squares[1])

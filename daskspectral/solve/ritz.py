@@ -2,57 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from daskspectral.solve.system import GalerkinSystem
 from daskspectral.solve.whitening import inverse_root, symmetric_part
 
 Array = NDArray[np.floating[Any]]
 Functions = NDArray[np.inexact[Any]]
 
+SMALL = 0.003  # of the last value: what eigenvalues below it differ by counts little
+NEGLIGIBLE = 1e-9  # of the largest value
 ROUNDING = {"float64": 1e-14, "float32": 1e-7}
 """The relative precision of the entries of sums, by the dtype of the features."""
-
-
-@dataclass(frozen=True, eq=False)
-class Relation:
-    """A form <f, L g> between p left and q right functions, as means over the rows, and what their norms follow from.
-
-    `form` (p, q); `gram` (p, p) and `right_gram` (q, q), None where the right functions are the left ones. With
-    `means` = (E φ (p,), E ψ (q,)) the means of the functions are subtracted.
-    """
-
-    form: Array
-    gram: Array
-    right_gram: Array | None = None
-    means: tuple[Array, Array] | None = None
-
-    @property
-    def covariances(self) -> Relation:
-        """The relation of the functions less their means, as a sum of its own: what is left of a constant is 0."""
-        if self.means is None:
-            return Relation(self.form, self.gram, self.right_gram)
-        (mu, nu), (gram, right_gram) = self.means, self.grams
-        return Relation(self.form - np.outer(mu, nu), gram - np.outer(mu, mu), right_gram - np.outer(nu, nu))
-
-    @property
-    def grams(self) -> tuple[Array, Array]:
-        """The Gram matrices of both sides."""
-        return self.gram, self.gram if self.right_gram is None else self.right_gram
-
-    def between(self, left: Functions, right: Functions) -> tuple[Functions, Functions, Functions]:
-        """The form between functions U (p, k) and V (q, k), and the Gram matrix of each; less the means."""
-        u, v = left.conj().T, right.conj().T
-        form, gram = u @ self.form @ right, u @ self.gram @ left
-        right_gram = gram if self.right_gram is None and left is right else v @ self.grams[1] @ right
-        if self.means is None:
-            return form, gram, right_gram
-        mu, nu = u @ self.means[0], v @ self.means[1]
-        return form - np.outer(mu, nu.conj()), gram - np.outer(mu, mu.conj()), right_gram - np.outer(nu, nu.conj())
 
 
 def ritz(
@@ -79,23 +45,23 @@ def ritz(
     return np.append(values, np.full(coefficients.shape[1] - len(values), np.nan))
 
 
-def ritz_singular(left: Functions, right: Functions, relation: Relation, *, dtype: str = "float64") -> Array:
+def ritz_singular(left: Functions, right: Functions, system: GalerkinSystem) -> Array:
     """The singular values (k,), descending, of a form (p, q) between two spans, U (p, k) and V (q, k).
 
     They are those of (U^H gram U)^(-1/2) U^H form V (V^H right_gram V)^(-1/2), and depend on the spans alone. The sum
     of their squares, the VAMP-2 score of Wu and Noe (2020), is at most the sum of the k largest squares on all
     functions. A direction that a Gram matrix does not see counts as 0.
     """
-    reduced, gram_left, gram_right = relation.between(left, right)
-    squares, right_squares = (np.diag(gram) for gram in relation.grams)
-    white = _whitened(left, gram_left, squares, dtype)
-    right_white = _whitened(right, gram_right, right_squares, dtype)
+    reduced, gram_left, gram_right = system.between(left, right)
+    squares, right_squares = (np.diag(gram) for gram in system.grams)
+    white = _whitened(left, gram_left, squares, system.dtype)
+    right_white = _whitened(right, gram_right, right_squares, system.dtype)
     reduced = white.conj().T @ reduced @ right_white
     values: Array = scipy.linalg.svdvals(reduced) if reduced.size else np.zeros(0)
     return np.append(values, np.zeros(min(left.shape[1], right.shape[1]) - len(values)))
 
 
-def explained(values: Array, left: Functions, right: Functions, relation: Relation) -> Array:
+def explained(values: Array, left: Functions, right: Functions, system: GalerkinSystem) -> Array:
     """The share (k,) of the squared norm of an operator that each of k fitted triples explains on other rows.
 
     With singular values s (k,) and functions U (p, k), V (q, k), brought to unit norm on these rows:
@@ -105,7 +71,7 @@ def explained(values: Array, left: Functions, right: Functions, relation: Relati
     the fit, one row on which a function is large decides the score. Unlike in `ritz_singular` nothing is fitted to
     these rows.
     """
-    reduced, gram_left, gram_right = relation.between(left, right)
+    reduced, gram_left, gram_right = system.between(left, right)
     norms = np.sqrt(np.maximum(np.diag(gram_left).real * np.diag(gram_right).real, 0))
     scale = np.divide(values, norms, out=np.zeros(len(norms)), where=norms > 0)
     products = np.outer(scale, scale) * (gram_left * gram_right.conj()).real
@@ -120,3 +86,31 @@ def _whitened(coefficients: Functions, gram: Functions, squares: Array, dtype: s
     """
     size = np.linalg.norm(np.sqrt(np.maximum(squares, 0))[:, None] * coefficients, 2)
     return inverse_root(symmetric_part(gram), 0.0, ROUNDING[dtype] * float(size) ** 2)
+
+
+def raised(held_out: Array, fitted: Array) -> Array:
+    """Return h √(h / l) for held-out values h beyond fitted ones l > 0, h for the others."""
+    known = np.isfinite(held_out) & (held_out > fitted) & (fitted > NEGLIGIBLE * np.abs(fitted).max(initial=0.0))
+    return np.asarray(held_out * np.sqrt(np.divide(held_out, fitted, out=np.ones_like(fitted), where=known)))
+
+
+def energy_scores(found: Mapping[Any, Array]) -> dict[Any, float]:
+    """Return the scores of held-out values (splits, k) of a symmetric form: larger is better.
+
+    Minus the mean of log(h_i + m), with one m for all candidates; value i has the weight 1 / i, for the first values
+    are what is asked for.
+    """
+    least = min(0.0, *(float(np.mean(h[:, 0])) for h in found.values()))
+    shifted = {s: np.maximum(h - least, 0) for s, h in found.items()}
+    middle = SMALL * _last(shifted.values())
+    most = max(float(h[np.isfinite(h)].max(initial=0)) for h in shifted.values()) + middle
+    sizes = {s: np.log(np.minimum(h, 10 * most) + middle).mean(axis=0) for s, h in shifted.items()}
+    return {s: -float(np.average(size, weights=1 / np.arange(1.0, 1 + len(size)))) for s, size in sizes.items()}
+
+
+def _last(values: Iterable[Array]) -> float:
+    """Return the smallest mean of the last value that some candidate has; of the last positive one if values vanish."""
+    means = np.stack([np.mean(h, axis=0) for h in values])
+    best = np.min(np.where(np.isfinite(means) & (means > 0), means, np.inf), axis=0)
+    known = best[np.isfinite(best)]
+    return float(known[-1]) if len(known) else 1.0

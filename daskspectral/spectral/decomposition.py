@@ -16,13 +16,14 @@ from daskspectral.data.source import Source, in_rows, open_data
 from daskspectral.engine.memory import chosen_device
 from daskspectral.estimators.records import remembered
 from daskspectral.estimators.table import RunContext, Table, open_table
+from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.trust import UNCERTAIN, uncertainty
 from daskspectral.operators import Operator
 from daskspectral.passes.folds import FoldRequest, checked_folds, continued_folds
 from daskspectral.passes.parameters import check_components, check_fit, checked_operator
 from daskspectral.passes.session import Session, Training
 from daskspectral.passes.sums import Discretisation
-from daskspectral.solve import resolve_cut
+from daskspectral.solve import SymmetricPencil, resolve_cut
 from daskspectral.solvers import Solving, solving
 from daskspectral.spectral.choice import choose_functions
 from daskspectral.spectral.functions import SpectralFunctions
@@ -203,8 +204,8 @@ class SpectralDecomposition(SpectralFunctions):
             self._check_several(session.source)
             self._fit_session(session, context)
             solver = self.solver_
-            values, ends = vars(self)[solver.values], vars(self)[solver.errors]
-            doubt = uncertainty(values, ends, two_sided=solver.two_sided, constants=self.constants_)
+            values, ends = self._values, vars(self)[Attributes(solver).errors]
+            doubt = uncertainty(values, ends, solver, constants=self.constants_)
             self.choice_.advise(certain=doubt <= UNCERTAIN)
         return self
 
@@ -275,5 +276,5 @@ class SpectralDecomposition(SpectralFunctions):
         check_fit(self)
         solver = solving(self.solver)
         resolve_cut(solver.rtol, self.dtype)
-        if solver.ridge and (operator.solver.by_norm or not operator.solver.needs_symmetry):
+        if solver.ridge and not isinstance(operator.solver, SymmetricPencil):
             raise ValueError(f"ridge is for symmetric operators, and {operator.name} is solved by {operator.solver!r}")

@@ -19,12 +19,13 @@ from daskspectral.estimators.table import RunContext, open_table
 from daskspectral.estimators.transformer import Transformer
 from daskspectral.kernels import Periodic
 from daskspectral.moments import Moments
+from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.lags import ChapmanKolmogorov, LagMatrices, both_ends, is_lagged, stationary
 from daskspectral.moments.patterns import patterns_of
 from daskspectral.passes.apply import Result
 from daskspectral.passes.functions import SpanValues
 from daskspectral.passes.score import explained
-from daskspectral.solve import Solver
+from daskspectral.solve import Problem
 from daskspectral.spectral.cores import visits_of
 from daskspectral.spectral.metastable import MetastableSets, as_probabilities, metastable_sets, passage_times
 from daskspectral.validation import check_integer
@@ -41,10 +42,15 @@ class Dynamics(Transformer, MeasuredEstimator):
     sets_: MetastableSets
 
     @property
-    def solver_(self) -> Solver:
-        """The solver of the fitted operator; it decides which attributes there are."""
-        found: Solver = self.fitted().moments_.operator.solver
+    def solver_(self) -> Problem:
+        """The kind of problem of the fitted operator; it decides which attributes there are."""
+        found: Problem = self.fitted().moments_.operator.solver
         return found
+
+    @property
+    def _values(self) -> Any:
+        """The eigenvalues or singular values."""
+        return np.asarray(getattr(self, Attributes(self.solver_).values))
 
     @property
     def dynamic_residuals_(self) -> Array:
@@ -55,7 +61,7 @@ class Dynamics(Transformer, MeasuredEstimator):
         """
         if not is_lagged(self._transfer("dynamic_residuals_")):
             raise AttributeError("dynamic_residuals_ are of eigenvalues of Transfer, at two lags if reversible")
-        return self._matrices().residuals(getattr(self, self.solver_.values))
+        return self._matrices().residuals(self._values)
 
     @property
     def lags_(self) -> NDArray[np.int64]:
@@ -106,7 +112,7 @@ class Dynamics(Transformer, MeasuredEstimator):
         if len(functions) < m - 1:
             have = len(matrices.processes)
             raise ValueError(f"{m} sets take {m - 1} functions that are no constant, and there are {have}: fit more")
-        values = np.asarray(getattr(self, self.solver_.values))[functions]
+        values = self._values[functions]
         if np.any(np.abs(values.imag) > 1e-9 * np.abs(values)):
             raise ValueError(f"{m} sets take real functions, got the values {np.round(values, 4)}: take fewer sets")
         timescales, propagators = self.timescales_[0], matrices.propagators(functions)[:, 0].real
@@ -245,8 +251,7 @@ class Dynamics(Transformer, MeasuredEstimator):
         return LagMatrices.of(moments, self.coefficients_)
 
     def _timescales(self) -> tuple[Array, Array]:
-        solver = self.solver_
-        known = None if np.iscomplexobj(getattr(self, solver.values)) else getattr(self, solver.errors)
+        known = None if np.iscomplexobj(self._values) else getattr(self, Attributes(self.solver_).errors)
         return self._matrices().timescales(known)
 
 

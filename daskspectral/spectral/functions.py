@@ -25,6 +25,7 @@ from daskspectral.estimators.reading import LABELS
 from daskspectral.estimators.records import provenance
 from daskspectral.estimators.table import RunContext, open_table
 from daskspectral.moments import Moments
+from daskspectral.moments.attributes import COMMON, Attributes
 from daskspectral.moments.pairwise import SUMS
 from daskspectral.moments.patterns import Patterns, patterns_of
 from daskspectral.moments.solution import SpanScore
@@ -34,7 +35,7 @@ from daskspectral.passes.apply import Result, RowFunction, labelled_rows
 from daskspectral.passes.functions import FittedValues, SpanValues
 from daskspectral.passes.parameters import checked_operator, is_share
 from daskspectral.passes.score import measure_score
-from daskspectral.solve import Solver
+from daskspectral.solve import Problem
 from daskspectral.solve.whitening import solving_on
 from daskspectral.solvers import Penalised, solving
 from daskspectral.spectral.committors import FirstPassage
@@ -58,22 +59,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
 Array = NDArray[np.inexact[Any]]
-SPECTRUM = (
-    "standard_errors_",
-    "held_out_",
-    "groups_",
-    "function_errors_",
-    "approximation_",
-    "trusted_",
-    "constants_",
-    "rank_",
-    "residuals_",
-    "status_",
-    "kernel_",
-)
 
 
-def _solved_by(check: Callable[[Solver], bool]) -> Callable[[Any], Any]:
+def _solved_by(check: Callable[[Problem], bool]) -> Callable[[Any], Any]:
     """Make a method available if a check holds for the operator's solver."""
 
     def holds(estimator: SpectralFunctions) -> bool:
@@ -100,7 +88,7 @@ class SpectralFunctions(Dynamics, Passages):
 
     expects: ClassVar = {**MeasuredEstimator.expects, "sets_": MetastableSets, "passage_": FirstPassage}
     dimension_names: ClassVar = {
-        **dict.fromkeys((*SPECTRUM, "eigenvalues_", "singular_values_"), ("component",)),
+        **dict.fromkeys((*COMMON, "kernel_", "eigenvalues_", "singular_values_"), ("component",)),
         **dict.fromkeys(("eigenvalue_errors_", "singular_value_errors_"), ("component", "bound")),
         **dict.fromkeys(("coefficients_", "left_coefficients_", "support_"), ("function", "component")),
         **dict.fromkeys(("right_coefficients_", "right_support_"), ("right_function", "component")),
@@ -109,11 +97,12 @@ class SpectralFunctions(Dynamics, Passages):
 
     @property
     def fitted_attributes(self) -> tuple[str, ...]:
-        return ("moments_", "choice_", *self.moments_.operator.solver.attributes, "sets_", "passage_")
+        return ("moments_", "choice_", *Attributes(self.moments_.operator.solver).names, "sets_", "passage_")
 
     @property
     def told_attributes(self) -> tuple[str, ...]:
-        return (self.solver_.values, self.solver_.errors, *SPECTRUM, *DYNAMICS)
+        names = Attributes(self.solver_)
+        return (names.values, names.errors, *COMMON, "kernel_", *DYNAMICS)
 
     def told(self) -> dict[str, Any]:
         """The parts of a `Summary`."""
@@ -173,7 +162,7 @@ class SpectralFunctions(Dynamics, Passages):
         nearest = np.take_along_axis(overlap, np.abs(overlap).argmax(axis=0)[None], axis=0)[0]
         nearest = nearest if np.iscomplexobj(new) else nearest.real
         phases = np.divide(nearest.conj(), np.abs(nearest), out=np.ones_like(nearest), where=nearest != 0)
-        for name in self.solver_.functions:
+        for name in Attributes(self.solver_).functions:
             setattr(self, name, getattr(self, name) * phases)
 
     def transform(self, X: Any, **options: Any) -> Any:
@@ -342,13 +331,13 @@ class SpectralFunctions(Dynamics, Passages):
 
         return xr.Dataset(fields, attrs=self.layout_.attrs)
 
-    @_solved_by(lambda solver: "right_coefficients_" in solver.attributes)
+    @_solved_by(lambda solver: solver.two_sided)
     def transform_right(self, X: Any, **options: Any) -> Any:
         """The right singular functions at the rows of X (for Cross, of y), (n, k); options as in `transform`."""
         check_is_fitted(self)
         return self._functions("right_", self.right_coefficients_, X, **options)
 
-    @_solved_by(lambda solver: "left_coefficients_" in solver.attributes)
+    @_solved_by(lambda solver: "left" in solver.sides[1:])
     def transform_left(self, X: Any, **options: Any) -> Any:
         """The eigenfunctions of the adjoint at the rows of X, (n, k); options as in `transform`."""
         check_is_fitted(self)
@@ -381,12 +370,10 @@ class SpectralFunctions(Dynamics, Passages):
 
     def _labels(self) -> dict[str, Array]:
         """The values of the functions, (k,), with the ends of their intervals and their standard errors."""
-        solver = self.solver_
-        name, found = solver.values.removesuffix("s_"), {}
-        found[name] = getattr(self, solver.values)
-        errors = vars(self).get(solver.errors)
+        names = Attributes(self.solver_)
+        found, errors = {names.value: self._values}, vars(self).get(names.errors)
         if errors is not None:
-            found |= {f"{name}_lower": errors[:, 0], f"{name}_upper": errors[:, 1]}
+            found |= {f"{names.value}_lower": errors[:, 0], f"{names.value}_upper": errors[:, 1]}
         if "standard_errors_" in vars(self):
             found["standard_error"] = self.standard_errors_
         return found
@@ -432,11 +419,11 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
     """The Dataset of `SpectralDecomposition.to_xarray`."""
     import xarray as xr
 
-    solver = estimator.solver_
-    value, count = solver.values.removesuffix("s_"), len(getattr(estimator, solver.values))
-    bounds = getattr(estimator, solver.errors)
+    names = Attributes(estimator.solver_)
+    value, values, bounds = names.value, getattr(estimator, names.values), getattr(estimator, names.errors)
+    count = len(values)
     found: dict[str, Any] = {
-        value: (COMPONENT, getattr(estimator, solver.values), {"long_name": value.replace("_", " ")}),
+        value: (COMPONENT, values, {"long_name": names.kind.value}),
         f"{value}_lower": (COMPONENT, bounds[:, 0], {"long_name": "lower end of the 95 % interval"}),
         f"{value}_upper": (COMPONENT, bounds[:, 1], {"long_name": "upper end of the 95 % interval"}),
         "standard_error": (COMPONENT, estimator.standard_errors_),
@@ -447,7 +434,7 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
         "function_error": (COMPONENT, estimator.function_errors_, {"long_name": "sine of the angle of a group"}),
     }
     found |= dynamic_variables(estimator)
-    for name in solver.functions:
+    for name in names.functions:
         side = f"basis_{name.partition('coef')[0]}function"
         found[name.removesuffix("_")] = ((side, COMPONENT), getattr(estimator, name))
     dataset = xr.Dataset(

@@ -8,6 +8,7 @@ import numpy as np
 
 from daskspectral.estimators.summary import chosen_facts, measured_facts, operator_words, rounded, values_columns
 from daskspectral.moments import Moments
+from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.folds import FoldKind
 from daskspectral.moments.intervals import beyond_constants, trusted_words
 
@@ -53,13 +54,12 @@ def told(what: Any) -> dict[str, Any]:
 
 def verdict_of(what: Any) -> str:
     """How many values are trusted, and which are not; or why nothing is known of it."""
-    trusted, constants, attribute = what.trusted_, what.constants_, what.solver_.values
+    trusted, constants, value = what.trusted_, what.constants_, what.solver_.value
     if intervals_of(what) is None:
-        name = attribute.removesuffix("_").replace("_", " ")
-        which = f"which of the {len(trusted)} {name} to trust" if len(trusted) > 1 else "whether to trust the value"
+        which = f"which of the {len(trusted)} {value}s to trust" if len(trusted) > 1 else "whether to trust the value"
         return f"no error bars{what.status_.partition('no error bars')[2]}; nothing tells {which}"
     found, count = beyond_constants(trusted, constants)
-    words = trusted_words(trusted, constants, attribute)
+    words = trusted_words(trusted, constants, value)
     return f"{words}; {_named(np.flatnonzero(~trusted))} not" if 0 < found < count else words
 
 
@@ -75,7 +75,7 @@ def _named(numbers: Any) -> str:
 
 def intervals_of(model: Any) -> Any:
     """The 95 % intervals (k, 2) of the values; None without error bars."""
-    found = getattr(model, model.solver_.errors, None)
+    found = getattr(model, Attributes(model.solver_).errors, None)
     return None if found is None or np.isnan(found).all() else found
 
 
@@ -85,9 +85,9 @@ def table_of(model: Any) -> list[list[str]]:
     Where the intervals are lopsided, `+-` has the distances of both ends. A group names the first and the last of
     values that the data cannot tell apart. Without error bars there are the values alone.
     """
-    name = model.solver_.values
-    values = getattr(model, name)
-    columns = values_columns(name.removesuffix("s_").replace("_", " "), values)
+    kind = model.solver_
+    values = getattr(model, Attributes(kind).values)
+    columns = values_columns(kind.value, values)
     intervals = intervals_of(model)
     if intervals is None:
         return columns

@@ -18,7 +18,7 @@ from daskspectral.groups import Group
 from daskspectral.kernels import Gaussian
 from daskspectral.manifolds import Manifold
 from daskspectral.operators import Operator
-from daskspectral.solve import Solver, SpectralProblem
+from daskspectral.solve import GalerkinSystem, Problem
 from daskspectral.store import load, save, untrusted
 from daskspectral.testing.compare import Array, check_copies, compare, require
 from daskspectral.testing.form import check_form, draw_fields, measure
@@ -134,7 +134,7 @@ def check_operator(operator: Operator, d: int = 2, *, random_state: int = 0) -> 
         require(bool(most == 0), f"{operator} says that L 1 = 0, and <f, L 1> is up to {most:.3g}")
 
 
-def check_solver(solver: Solver, *, random_state: int = 0) -> None:
+def check_solver(solver: Problem, *, random_state: int = 0) -> None:
     """Check a solver on a random problem of 6 functions: copies, residuals, and its answer in another basis.
 
     Values are those of the operator, whatever functions span the space; so are the functions, up to their signs.
@@ -142,17 +142,17 @@ def check_solver(solver: Solver, *, random_state: int = 0) -> None:
 
     Examples
     --------
-    >>> from daskspectral.solve import Symmetric
-    >>> check_solver(Symmetric())
+    >>> from daskspectral.solve import SymmetricPencil
+    >>> check_solver(SymmetricPencil())
     """
     rng, what = np.random.default_rng(random_state), f"the solver {solver}"
-    check_copies(solver, Solver)
+    check_copies(solver, Problem)
     form, mix = rng.standard_normal((6, 6)), rng.standard_normal((6, 6))
     grams = [a @ a.T + np.eye(6) for a in rng.standard_normal((2, 6, 6))][: 1 + solver.two_sided]
     if solver.needs_symmetry or solver.by_norm:
         form = form @ form.T
     found, other = (
-        solver.solve(SpectralProblem(m.T @ form @ m, *(m.T @ g @ m for g in grams), count=2, cut=1e-12))
+        solver.solve(GalerkinSystem(m.T @ form @ m, *(m.T @ g @ m for g in grams), count=2, cut=1e-12))
         for m in (np.eye(6), mix)
     )
     compare(f"{what}: values after a change of basis", other.values, found.values, SAME)

@@ -25,7 +25,7 @@ from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern, Polynomi
 from daskspectral.manifolds import Sphere
 from daskspectral.moments import DENSE_ROWS
 from daskspectral.operators import Laplacian, Operator
-from daskspectral.solve import SpectralProblem, Symmetric, resolve_cut
+from daskspectral.solve import GalerkinSystem, SymmetricPencil, resolve_cut
 
 WORK = 4e10  # useful flops of one measurement: half a second to a second
 
@@ -59,7 +59,7 @@ def points(operator: Operator, n: int, d: int, seed: int) -> np.ndarray:
 
 def eigenvalues(sums: dict[str, np.ndarray], n: int, cut: float) -> np.ndarray:
     """Return the first eigenvalues."""
-    return Symmetric().solve(SpectralProblem(sums["form"] / n, sums["gram"] / n, count=25, cut=cut)).values
+    return SymmetricPencil().solve(GalerkinSystem(sums["form"] / n, sums["gram"] / n, count=25, cut=cut)).values
 
 
 def one_case(

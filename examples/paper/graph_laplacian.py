@@ -8,7 +8,7 @@ import numpy as np
 
 from daskspectral.basis import Basis
 from daskspectral.kernels import Kernel
-from daskspectral.solve import SpectralProblem, Symmetric
+from daskspectral.solve import GalerkinSystem, SymmetricPencil
 
 BLOCK = 256  # points whose weights with all others are held at a time
 CUT = 1e-10  # of the Gram matrix, relative to its largest eigenvalue
@@ -42,7 +42,7 @@ def forms(points: np.ndarray, weights: Kernel, bases: Sequence[Basis]) -> list[t
 
 def eigenvalues(form: np.ndarray, gram: np.ndarray, count: int, true: np.ndarray) -> np.ndarray:
     """The least eigenvalues, at most `count`, by a factor that gives them the sum of the true ones (appendix B.1)."""
-    values = Symmetric().solve(SpectralProblem(form, gram, count=count, cut=CUT)).values
+    values = SymmetricPencil().solve(GalerkinSystem(form, gram, count=count, cut=CUT)).values
     return np.asarray(values * true[: len(values)].sum() / values.sum())
 
 

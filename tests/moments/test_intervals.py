@@ -79,7 +79,7 @@ def jackknife(problem: Any, folds: Any, whole: Any, metric: Any = None) -> tuple
         form = form + functions.T @ sums["form"][k] @ functions
         gram = gram + functions.T @ (sums["gram"][k] if metric is None else weight[k] * metric) @ functions
     held_out = scipy.linalg.eigvalsh(form, gram)
-    return samples, turns, held_out[::-1] if problem.operator.descending else held_out
+    return samples, turns, held_out[::-1] if problem.operator.solver.signed(1.0) < 0 else held_out
 
 
 KERNEL = Concatenated((CONSTANT, LandmarkBasis(Gaussian(0.7), X[:40])))

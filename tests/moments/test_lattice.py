@@ -10,6 +10,7 @@ import daskspectral as dsp
 from daskspectral.basis import FourierLattice
 from daskspectral.basis.lattice import WeighedLattice
 from daskspectral.kernels import Matern
+from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.lattice import ModeSystem
 from daskspectral.moments.solution import extrapolated, solve_moments
 from daskspectral.operators import Generator, Laplacian, PartialDerivative, Schroedinger
@@ -63,12 +64,12 @@ def test_reduction_is_exact(name: str, penalty: float | None) -> None:
     functions = WeighedLattice(LATTICE, MATERN)
     every = moments_of(functions, ROWS, FOLD, operator)
     wanted = solve_moments(every, **solving(penalty))
-    solver = operator.solver
-    for key in (solver.values, solver.errors, "held_out_", "standard_errors_", "function_errors_"):
+    names = Attributes(operator.solver)
+    for key in (names.values, names.errors, "held_out_", "standard_errors_", "function_errors_"):
         size = np.nanmax(np.abs(wanted[key]), initial=1e-300)
         np.testing.assert_allclose(found[key], wanted[key], rtol=0, atol=1e-6 * size, err_msg=key)
     assert found["groups_"].tolist() == wanted["groups_"].tolist()
-    for key in solver.functions:
+    for key in names.functions:
         u = waves(LATTICE, X[:50]).T @ found[key]
         v = waves(LATTICE, X[:50]).T @ (np.sqrt(functions.weights)[:, None] * wanted[key])
         factor = np.sum(u.conj() * v, axis=0) / np.sum(np.abs(u) ** 2, axis=0)

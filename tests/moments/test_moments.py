@@ -1,8 +1,8 @@
 """Moments add, know what they measured, and travel; and the problem that they pose to a solver, penalties included."""
 
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any, cast
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from daskspectral.manifolds import Sphere
 from daskspectral.moments.problem import inverse_norm, roughness, trace
 from daskspectral.moments.solution import score_span, solve_moments
 from daskspectral.operators import Covariance, Cross, Generator, Laplacian, Operator, SymmetricForm, TangentPropagation
+from daskspectral.solve import NonNormal
 from daskspectral.solvers import Penalised
 from tests.common import doubtful
 from tests.moments.common import moments_of, posed
@@ -62,10 +63,10 @@ def test_moments_of_different_things_do_not_add(changes: dict[str, Any]) -> None
 def test_the_penalty_of_a_form(operator: Operator, sign: int, kappa: float) -> None:
     """c kappa / n times the norm, with kappa = -2 d q'(0) for the Dirichlet form: 3 * 5/3 here."""
     problem = posed(moments_of(KERNEL, ROWS, FOLD, operator), 3, 7.0)
-    np.testing.assert_allclose(problem.energy(problem.means), sign * problem.means["form"])
+    np.testing.assert_allclose(problem.kind.energy(problem.system(problem.means)), sign * problem.means["form"])
     assert problem.rows == pytest.approx(max(WEIGHT.sum(), WEIGHT.sum() ** 2 / np.sum(WEIGHT**2)))
     for rows in (50.0, 25.0):
-        found: Any = problem._penalty(problem.means, rows)
+        found: Any = problem.system(problem.means, rows).within
         np.testing.assert_allclose(found.left, 7 * kappa / rows * problem.left.norm)
         assert (found.rounding, found.precision) == (1e-13, 2e-16)
         np.testing.assert_allclose(found.energy, sign * problem.means["form"])
@@ -75,16 +76,17 @@ def test_the_penalties_of_two_sides_and_of_values() -> None:
     """By tr(K^+ G), of each side."""
     right = LandmarkBasis(Gaussian(0.8), Y[:9])
     problem = posed(moments_of(KERNEL, {**ROWS, "y": X + 1}, FOLD, Cross(), right), 3, 2.0)
-    found: Any = problem._penalty(problem.means, 50.0)
+    found: Any = problem.system(problem.means, 50.0).within
     for side, matrix in ((problem.left, found.left), (problem.right, found.right)):
         own = np.trace(np.linalg.pinv(side.norm, rcond=1e-10, hermitian=True) @ side.gram)
         np.testing.assert_allclose(matrix, 2 * own / 50 * side.norm, rtol=1e-6)
-    assert posed(moments_of(KERNEL, ROWS, FOLD, Covariance()), 3, 2.0)._penalty({}, 1.0) is None
-    solver = SimpleNamespace(by_norm=False, two_sided=False, needs_symmetry=False)
-    for order in (0, 1):  # of a user's operator without an energy
-        problem.operator = cast(Any, SimpleNamespace(solver=solver, derivative_order=order))
-        alone = problem._penalty(problem.means, 50.0)
-        assert (alone is None) == (order == 1)
+    values = posed(moments_of(KERNEL, ROWS, FOLD, Covariance()), 3, 2.0)
+    assert values.system(values.means, 1.0).within is None
+    by_values: Any = partial(problem._by_values, problem.means, 50.0)
+    for bounded in (True, False):  # of a user's operator without an energy
+        system = replace(problem.system(problem.means), bounded=bounded)
+        alone = NonNormal().penalty(system, by_values, by_values)
+        assert (alone is None) != bounded
         assert alone is None or (alone.left == found.left).all()
 
 

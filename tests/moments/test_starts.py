@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 import daskspectral as dsp
 from daskspectral.basis import CallableBasis
+from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.folds import mixed
 from daskspectral.moments.lags import both_ends, starts_of
 from daskspectral.operators import Transfer
@@ -74,7 +75,7 @@ def test_inner_products_of_both_ends_are_sums_over_pairs(operator: Transfer) -> 
 def test_starts_in_one_state_bias_the_values(operator: Transfer) -> None:
     model = fit(operator, walks(TWO, 400, 40, 1, [1, 0, 0]))
     assert not model.trusted_[model.constants_ :].any()
-    value = getattr(model, model.solver_.values)[model.constants_]
+    value = getattr(model, Attributes(model.solver_).values)[model.constants_]
     assert -1 / np.log(value) < 0.9 * -1 / np.log(np.sort(np.linalg.eigvals(TWO).real)[1])
 
 
@@ -165,7 +166,7 @@ def test_a_state_that_pairs_of_one_fold_alone_begin_in(operator: Transfer) -> No
     x = [np.minimum(walk, 1) for walk in walks(TWO, 40, 20, 5)]
     x[0] = np.append(x[0], [[0.0], [2.0], [0.0], [0.0]], axis=0)
     model = fit(operator, x)
-    assert np.isfinite(getattr(model, model.solver_.values)).all()
+    assert np.isfinite(getattr(model, Attributes(model.solver_).values)).all()
 
 
 @pytest.mark.parametrize("chunk", [7, 100, 4000])

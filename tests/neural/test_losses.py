@@ -80,7 +80,7 @@ def explicit(operator: Operator, basis: NeuralBasis, other: NeuralBasis, fields:
     if not operator.solver.two_sided:
         grams = [measured(operator, basis, half)["gram"] - np.eye(4) for half in halves]
         energy = np.diag(measured(operator, basis, fields)["form"])
-        assert (energy <= 0).all() if operator.descending else (energy >= 0).all()
+        assert (operator.solver.signed(energy) >= 0).all()
         return float(2 * np.sum(np.abs(energy) / mu) + np.sum(grams[0] * grams[1]))
     total, grams = 0.0, []
     for half in halves:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from daskspectral.solve import Eigen, Penalty, Relation, SpectralProblem, whiten
+from daskspectral.solve import GalerkinSystem, NonNormal, Penalty, whiten
 from daskspectral.solve.pencil import leading_pairs
 from tests.solve.common import spd, symmetric
 
@@ -18,7 +18,7 @@ def test_nonsingular_problems_are_scipys(count: int, ranking: str) -> None:
     phi, matrix = spd(9, rng), rng.standard_normal((9, 9))
     expected = scipy.linalg.eigvals(matrix, phi)
     key = expected.real if ranking == "real" else np.abs(expected)
-    found = Eigen().solve(SpectralProblem(matrix, phi, count=count, cut=CUT, order=ranking))
+    found = NonNormal(ranking).solve(GalerkinSystem(matrix, phi, count=count, cut=CUT))
     k = min(count, 9)
     np.testing.assert_allclose(found.values, expected[np.lexsort([-expected.imag, -key.round(9)])][:k], atol=1e-8)
     assert found.rank == 9
@@ -40,16 +40,16 @@ def test_nonsingular_problems_are_scipys(count: int, ranking: str) -> None:
 
 def test_orders() -> None:
     blocks = scipy.linalg.block_diag([[0.5]], [[-0.9]], [[0.3, -0.7], [0.7, 0.3]], [[0.9]], [[0.5, 0.1], [-0.1, 0.5]])
-    real = Eigen().solve(SpectralProblem(blocks, np.eye(7), count=7, cut=CUT))
+    real = NonNormal().solve(GalerkinSystem(blocks, np.eye(7), count=7, cut=CUT))
     expected = [0.9, 0.5 + 0.1j, 0.5, 0.5 - 0.1j, 0.3 + 0.7j, 0.3 - 0.7j, -0.9]
     np.testing.assert_allclose(real.values, expected, atol=1e-15)
-    modulus = Eigen().solve(SpectralProblem(blocks, np.eye(7), count=6, cut=CUT, order="modulus"))
+    modulus = NonNormal("modulus").solve(GalerkinSystem(blocks, np.eye(7), count=6, cut=CUT))
     expected = [0.9, -0.9, 0.3 + 0.7j, 0.3 - 0.7j, 0.5 + 0.1j, 0.5 - 0.1j]
     np.testing.assert_allclose(modulus.values, expected, atol=1e-15)
     for gap, signs in ((1e-10, [1, 0, -1]), (0.7e-9, [0, 1, -1])):  # real parts that agree to nine digits, or do not
         turning = [[0.9 - gap, -0.1], [0.1, 0.9 - gap]]
-        near = Eigen().solve(
-            SpectralProblem(scipy.linalg.block_diag([[1.0]], turning, [[0.9]]), np.eye(4), count=4, cut=CUT)
+        near = NonNormal().solve(
+            GalerkinSystem(scipy.linalg.block_diag([[1.0]], turning, [[0.9]]), np.eye(4), count=4, cut=CUT)
         )
         assert np.sign(near.values.imag[1:].round(6)).tolist() == signs
 
@@ -60,11 +60,11 @@ def test_by_a_penalty_the_problem_is_that_on_leading_functions() -> None:
     gram, norm, energy, form = spd(80, rng), spd(80, rng), spd(80, rng, 0.1, 50), symmetric(80, rng)
     form += 0.3 * rng.standard_normal((80, 80))
     span = scipy.linalg.eigh(energy + 1e-3 * norm, gram)[1][:, :32]
-    found = Eigen().solve(SpectralProblem(form, gram, count=5, cut=CUT, within=Penalty(1e-3 * norm, energy=energy)))
+    found = NonNormal().solve(GalerkinSystem(form, gram, count=5, cut=CUT, within=Penalty(1e-3 * norm, energy=energy)))
     inside = scipy.linalg.eigvals(span.T @ form @ span, span.T @ gram @ span)
     np.testing.assert_allclose(np.sort(inside.real)[::-1][:5], found.values.real, atol=1e-9)
-    found = Eigen().solve(SpectralProblem(form, gram, count=5, cut=CUT, within=Penalty(1e-3 * norm)))
-    span = np.hstack([part.matrix for part in leading_pairs(Relation(form, gram), Penalty(1e-3 * norm), 5, CUT)])
+    found = NonNormal().solve(GalerkinSystem(form, gram, count=5, cut=CUT, within=Penalty(1e-3 * norm)))
+    span = np.hstack([part.matrix for part in leading_pairs(GalerkinSystem(form, gram), Penalty(1e-3 * norm), 5, CUT)])
     inside = scipy.linalg.eigvals(span.T @ form @ span, span.T @ gram @ span)
     np.testing.assert_allclose(np.sort(inside.real)[::-1][:5], found.values.real, atol=1e-8)
     whitened = np.linalg.solve(whiten(gram, CUT).matrix, found.right)
@@ -74,4 +74,4 @@ def test_by_a_penalty_the_problem_is_that_on_leading_functions() -> None:
 
 def test_a_defective_operator_is_refused() -> None:
     with pytest.raises(np.linalg.LinAlgError):
-        Eigen().solve(SpectralProblem(np.array([[-1.0, 1.0], [0.0, -1.0]]), np.eye(2), count=2, cut=CUT))
+        NonNormal().solve(GalerkinSystem(np.array([[-1.0, 1.0], [0.0, -1.0]]), np.eye(2), count=2, cut=CUT))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from daskspectral.solve import Penalty, Pencil, Relation, SpectralProblem, Symmetric, Whitening, whiten
+from daskspectral.solve import GalerkinSystem, Penalty, Pencil, SymmetricPencil, Whitening, whiten
 from daskspectral.solve.pencil import last_value, leading_pairs, ritz_size
 from tests.solve.common import Array, sine, skew, spd, symmetric
 
@@ -91,7 +91,7 @@ def test_wells_raise_sigma_until_the_sum_is_positive() -> None:
     assert scipy.linalg.eigvalsh(a + found.t * (b + less * a))[0] < 0
     span = Pencil(dense.energy, dense.gram, dense.penalty, 5, CUT).leading(dense.gram).matrix
     assert sine(span, dense.span(5), dense.gram) < 1e-6
-    whole = Symmetric().solve(SpectralProblem(dense.energy, dense.gram, count=5, cut=CUT, within=dense.penalty))
+    whole = SymmetricPencil().solve(GalerkinSystem(dense.energy, dense.gram, count=5, cut=CUT, within=dense.penalty))
     inside = scipy.linalg.eigvalsh(*(span.T @ matrix @ span for matrix in (dense.energy, dense.gram)))
     np.testing.assert_allclose(whole.values, inside[:5], rtol=1e-9)
 
@@ -133,12 +133,12 @@ def test_few_functions_are_taken_whole(p: int, count: int, descending: bool) -> 
     """The solution by cut, with the signs of its functions, of whatever penalty, in whatever units of the functions."""
     rng = np.random.default_rng(p)
     form, gram, norm = symmetric(p, rng), spd(p, rng), spd(p, rng)
-    order = "descending" if descending else "real"
-    wanted: dict[str, Any] = {"count": count, "cut": CUT, "order": order}
-    by_cut = Symmetric().solve(SpectralProblem(form, gram, **wanted))
+    wanted: dict[str, Any] = {"count": count, "cut": CUT}
+    kind = SymmetricPencil(descending)
+    by_cut = kind.solve(GalerkinSystem(form, gram, **wanted))
     for units in (np.ones(p), 10.0 ** rng.integers(-4, 5, p)):
         changed = [m * np.outer(units, units) for m in (form, gram, norm)]
-        found = Symmetric().solve(SpectralProblem(*changed[:2], **wanted, within=Penalty(changed[2])))
+        found = kind.solve(GalerkinSystem(*changed[:2], **wanted, within=Penalty(changed[2])))
         np.testing.assert_allclose(found.values, by_cut.values, atol=1e-7)
         np.testing.assert_allclose(found.right * units[:, None], by_cut.right, atol=1e-6)
         assert found.rank == by_cut.rank == p
@@ -162,7 +162,7 @@ def test_pairs_are_the_singular_functions_of_the_penalised_form(centred: bool) -
     u, _, vt = np.linalg.svd(w @ form @ z)
     expected = w @ u[:, :32], z @ vt[:32].T
     for rounding in (skew(gram), 0):
-        relation = Relation(raw[0], raw[1] + rounding, raw[2], means if centred else None)
+        relation = GalerkinSystem(raw[0], raw[1] + rounding, raw[2], means if centred else None)
         left, right = leading_pairs(relation, Penalty(0.3 * k, 0.5 * right_k), 5, CUT)
         assert sine(left.matrix, expected[0], gram) < 1e-6
         assert sine(right.matrix, expected[1], right_gram) < 1e-6

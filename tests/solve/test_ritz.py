@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from daskspectral.solve import Relation, explained, ritz, ritz_singular
+from daskspectral.solve import GalerkinSystem, explained, ritz, ritz_singular
 from tests.solve.common import Array, skew
 
 
@@ -31,8 +31,8 @@ def test_ritz_values_are_those_of_functions_made_orthonormal_at_the_rows(seed: i
         np.testing.assert_allclose(ritz(functions, form, gram), expected, rtol=1e-6)
         scaled = ritz(functions / units[:, None], form * np.outer(units, units), gram * np.outer(units, units))
         np.testing.assert_allclose(scaled, expected, rtol=1e-6)
-        found = ritz_singular(functions, functions[::-1], Relation(f.T @ g, gram, form))
-        np.testing.assert_allclose(found, ritz_singular(c, c[::-1], Relation(f.T @ g, gram, form)), rtol=1e-6)
+        found = ritz_singular(functions, functions[::-1], GalerkinSystem(f.T @ g, gram, form))
+        np.testing.assert_allclose(found, ritz_singular(c, c[::-1], GalerkinSystem(f.T @ g, gram, form)), rtol=1e-6)
     assert ritz(np.eye(2), np.array([[1.0, -2], [2, 1]]), np.eye(2), symmetric=False) == pytest.approx([1 + 2j, 1 - 2j])
     for turn in (np.eye(3), np.exp(1j * np.arange(3)) * np.eye(3)):
         found = ritz(c @ turn, f.T @ g, gram, symmetric=False)
@@ -52,12 +52,12 @@ def test_singular_values_are_canonical_correlations(centred: bool) -> None:
     expected = np.linalg.svd(np.linalg.qr(left)[0].T @ np.linalg.qr(right)[0], compute_uv=False)
     for turn in (np.eye(3), np.diag([1, 1j, -1j])):
         for sides in ((c @ turn, c[::-1]), (c, c[::-1] @ turn)):
-            found = ritz_singular(*sides, Relation(f.T @ g / n, f.T @ f / n, g.T @ g / n, means))
+            found = ritz_singular(*sides, GalerkinSystem(f.T @ g / n, f.T @ f / n, g.T @ g / n, means))
             np.testing.assert_allclose(found, expected, rtol=1e-8)
     f[:, 0] = g[:, 0] = 1.0
     constant = np.eye(8)[:, :1]
     means = (f.mean(axis=0), g.mean(axis=0)) if centred else None
-    found = ritz_singular(constant, constant, Relation(f.T @ g / n, f.T @ f / n, g.T @ g / n, means))
+    found = ritz_singular(constant, constant, GalerkinSystem(f.T @ g / n, f.T @ f / n, g.T @ g / n, means))
     assert found[0] == pytest.approx(0 if centred else 1)
 
 
@@ -71,7 +71,7 @@ def test_directions_that_the_rows_do_not_determine_have_no_value() -> None:
     assert np.isnan(ritz(c, 0 * f.T @ f, 0 * f.T @ f)).all()
     repeated = np.hstack([c, c @ [[1.0], [2.0], [3.0]]])
     assert np.count_nonzero(np.isnan(ritz(repeated, g.T @ g, f.T @ f))) == 1
-    np.testing.assert_array_equal(ritz_singular(vanishing, c[:, :1], Relation(f.T @ g, f.T @ f, g.T @ g)), [0.0])
+    np.testing.assert_array_equal(ritz_singular(vanishing, c[:, :1], GalerkinSystem(f.T @ g, f.T @ f, g.T @ g)), [0.0])
 
 
 def test_what_is_explained_is_the_norm_less_the_norm_of_the_error() -> None:
@@ -79,7 +79,7 @@ def test_what_is_explained_is_the_norm_less_the_norm_of_the_error() -> None:
     rng = np.random.default_rng(0)
     joint = rng.dirichlet(np.ones(30)).reshape(5, 6)
     p, q = joint.sum(axis=1), joint.sum(axis=0)
-    known = Relation(joint, np.diag(p), np.diag(q))
+    known = GalerkinSystem(joint, np.diag(p), np.diag(q))
     exact = joint / np.sqrt(np.outer(p, q))
     values, u, v = rng.uniform(0, 1, 3), rng.standard_normal((5, 3)), rng.standard_normal((6, 3))
     left, right = (np.sqrt(w)[:, None] * c for w, c in ((p, u), (q, v)))

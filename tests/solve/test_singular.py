@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from daskspectral.solve import Penalty, Singular, Solution, SpectralProblem, whiten
+from daskspectral.solve import GalerkinSystem, Penalty, Solution, TwoMetricSVD, whiten
 from tests.solve.common import Array, positive, spd
 
 CUT = 1e-10
@@ -23,7 +23,7 @@ def test_nonsingular_problems_are_scipys(p: int, q: int, count: int) -> None:
     phi, psi, form = spd(p, rng), spd(q, rng), rng.standard_normal((p, q))
     a, b = inverse_root(phi), inverse_root(psi)
     u, expected, vt = scipy.linalg.svd(a @ form @ b)
-    found = Singular().solve(SpectralProblem(form, phi, right_gram=psi, count=count, cut=CUT))
+    found = TwoMetricSVD().solve(GalerkinSystem(form, phi, right_gram=psi, count=count, cut=CUT))
     k = min(count, p, q)
     assert found.rank == (p, q)
     assert found.status.startswith(f"{k} of the {count} values wanted; ranks {p} of {p} and {q} of {q}; residuals")
@@ -43,7 +43,9 @@ def cross(f: Array, g: Array, count: int = 30, **options: Any) -> Solution:
     """Of features (p, n) and (q, n), without their means."""
     n, means = f.shape[1], (f.mean(axis=1), g.mean(axis=1))
     options = {"means": means, "cut": CUT, **options}
-    return Singular().solve(SpectralProblem(f @ g.T / n, f @ f.T / n, right_gram=g @ g.T / n, count=count, **options))
+    return TwoMetricSVD().solve(
+        GalerkinSystem(f @ g.T / n, f @ f.T / n, right_gram=g @ g.T / n, count=count, **options)
+    )
 
 
 def canonical_correlations(f: Array, g: Array) -> Array:

@@ -8,7 +8,7 @@ import scipy.linalg
 
 import daskspectral as dsp
 from daskspectral.basis import FourierLattice, Landmarks
-from daskspectral.solve import Principal, SpectralProblem, Symmetric, norm_root, whiten
+from daskspectral.solve import GalerkinSystem, NormConstrained, SymmetricPencil, norm_root, whiten
 from tests.common import doubtful
 from tests.solve.common import gaussian, positive, skew, spd, symmetric
 
@@ -18,10 +18,9 @@ def test_nonsingular_problems_are_scipys(count: int, descending: bool, ridge: fl
     rng = np.random.default_rng(count)
     phi, form = spd(7, rng), symmetric(7, rng)
     expected, vectors = scipy.linalg.eigh(form + ridge * np.trace(form) / 7 * np.eye(7), phi)
-    order = "descending" if descending else "real"
     step, k = -1 if descending else 1, min(count, 7)
     for sums in (form, form + skew(form)):  # as rounding makes them, and more: the symmetric part counts
-        found = Symmetric().solve(SpectralProblem(sums, phi, count=count, cut=1e-10, order=order, ridge=ridge))
+        found = SymmetricPencil(descending).solve(GalerkinSystem(sums, phi, count=count, cut=1e-10, ridge=ridge))
         np.testing.assert_allclose(found.values, expected[::step][:k], atol=1e-10)
         np.testing.assert_allclose(np.abs(found.left), np.abs(vectors[:, ::step][:, :k]), atol=1e-8)
     assert positive(np.linalg.solve(whiten(phi, 1e-10).matrix, found.left))
@@ -49,7 +48,7 @@ def test_kernel_components_are_those_of_the_centred_kernel_matrix() -> None:
     features = np.column_stack([np.ones(14), k])
     norm = scipy.linalg.block_diag(0.0, k)
     moments = features.T @ features / 14
-    found = Principal().solve(SpectralProblem(moments, norm, count=5, cut=1e-10))
+    found = NormConstrained().solve(GalerkinSystem(moments, norm, count=5, cut=1e-10))
     centring = np.eye(14) - 1 / 14
     values, vectors = np.linalg.eigh(centring @ k @ centring / 14)
     np.testing.assert_allclose(found.values, values[::-1][:5], rtol=1e-9)
@@ -71,8 +70,10 @@ def test_of_a_part_the_leading_values_alone_are_found_however_many_are_equal() -
     norm = np.diag(np.linspace(1, 2, p))
     scale = np.sqrt(np.diag(norm))
     for form_, norm_ in ((form, np.eye(p)), (scale[:, None] * form * scale, norm), (np.eye(p), np.eye(p))):
-        whole = Principal().solve(SpectralProblem(form_, norm_, count=10, cut=1e-10))
-        part = Principal().solve(SpectralProblem(form_, norm_, count=10, cut=1e-10, part=True, root=norm_root(norm_)))
+        whole = NormConstrained().solve(GalerkinSystem(form_, norm_, count=10, cut=1e-10))
+        part = NormConstrained().solve(
+            GalerkinSystem(form_, norm_, count=10, cut=1e-10, part=True, root=norm_root(norm_))
+        )
         np.testing.assert_allclose(part.values, whole.values, rtol=1e-12)
         np.testing.assert_allclose(part.left.T @ norm_ @ part.left, np.diag(1 / part.values), atol=1e-12)
         np.testing.assert_allclose(form_ @ part.left, norm_ @ part.left * part.values, atol=1e-10)

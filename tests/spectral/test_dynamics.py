@@ -13,6 +13,7 @@ from scipy.special import stdtrit
 import daskspectral as dsp
 from daskspectral.basis import CallableBasis, Concatenated, ConstantBasis, LandmarkBasis, MonomialBasis, SoftCells
 from daskspectral.kernels import Gaussian
+from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.lags import LagMatrices
 from daskspectral.operators import Transfer
 from tests.common import autoregression as ar
@@ -100,7 +101,7 @@ def test_trajectories_shorter_than_the_lag_are_skipped_and_counted(operator: Tra
     both = [short[0], *long[:2], short[1], long[2], short[2]]
     model = dsp.SpectralDecomposition(operator, MonomialBasis(1, 3), n_components=3)
     alone = dsp.SpectralDecomposition(operator, MonomialBasis(1, 3), n_components=3).fit(long)
-    name = model.fit(both).solver_.values
+    name = Attributes(model.fit(both).solver_).values
     np.testing.assert_array_equal(getattr(model, name), getattr(alone, name))
     assert model.moments_.short_trajectories == 3
     assert model.score(both) == alone.score(long)
@@ -333,7 +334,7 @@ def test_numbers_keep_to_their_definitions(kind: str, operator: Any, cells: bool
     x = system(kind)
     basis = SoftCells.draw(x, 6, random_state=0) if cells else MonomialBasis(x.shape[1], 2)
     model = dsp.SpectralDecomposition(operator, basis, n_components=4).fit(x)
-    ends, times, around = getattr(model, model.solver_.errors), model.timescales_, model.timescale_errors_
+    ends, times, around = getattr(model, Attributes(model.solver_).errors), model.timescales_, model.timescale_errors_
     assert (times >= 0).all()
     assert (around >= 0).all()
     assert (around[..., 0] <= around[..., 1]).all()

@@ -14,6 +14,7 @@ from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis, Landm
 from daskspectral.choosing import landmarks, side
 from daskspectral.errors import RankWarning
 from daskspectral.kernels import Linear
+from daskspectral.moments.attributes import Attributes
 from daskspectral.operators import Covariance, Cross, Laplacian
 from tests.common import assert_close, reloaded
 
@@ -108,7 +109,7 @@ def test_an_update_of_fewer_rows_than_columns_is_a_fit(name: str, before: int) -
         wanted = clone(model).fit((X - mean) / scale)
         mixed = clone(model).fit(data(N))
         assert np.abs(mixed.eigenvalues_ / wanted.eigenvalues_ - 1).max() > 1e-3
-    values = wanted.solver_.values
+    values = Attributes(wanted.solver_).values
     for updated in (found.update(data(N)), again.update(data(N))):
         assert_close(getattr(updated, values), getattr(wanted, values), 1e-8)
         assert_close(updated.held_out_, wanted.held_out_, 1e-7)
@@ -144,7 +145,7 @@ def test_rows_that_vary_in_fewer_directions_than_are_wanted(rows: Any, rank: int
 def test_an_update_turns_no_component(columns: int) -> None:
     x = X[:, :columns]
     found = components().fit(x[:100])
-    for name in found.solver_.functions:
+    for name in Attributes(found.solver_).functions:
         setattr(found, name, -getattr(found, name))
     scores = found.transform(x)
     found.update(x)

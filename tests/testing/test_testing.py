@@ -29,7 +29,7 @@ from daskspectral.kernels import Exponential, Gaussian, Radial
 from daskspectral.manifolds import Sphere
 from daskspectral.operators import Schroedinger
 from daskspectral.regression import HermiteRegressor
-from daskspectral.solve import Symmetric
+from daskspectral.solve import SymmetricPencil
 from daskspectral.workspace import Workspace
 
 
@@ -142,7 +142,7 @@ MISTAKES: dict[str, tuple[Callable[..., None], tuple[Any, ...], Any, str, Any]] 
     "of its pickled copy": (testing.check_basis, (BASIS,), MonomialBasis, "values", of_a_copy),
     "symmetric": (testing.check_form, (mixture,), Form, "symmetric", always),
     "a sum over rows": (testing.check_form, (gram, BASIS), PairContraction, "result", larger),
-    "values": (testing.check_solver, (Symmetric(),), Symmetric, "solve", fading),
+    "values": (testing.check_solver, (SymmetricPencil(),), SymmetricPencil, "solve", fading),
     "order": (
         testing.check_group,
         (Permutations(3), Sphere(3)),

@@ -1,0 +1,492 @@
+"""Kinds of spectral problems: a form against a Gram matrix, symmetric or not, between two of them, or against a norm.
+
+A kind holds no data. It solves a Galerkin system, and compares solutions on rows that they were not fitted to.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+from scipy.sparse.linalg import ArpackError, eigsh
+
+from daskspectral.registry import Named
+from daskspectral.solve.pencil import CERTAIN, Pencil, leading_pairs
+from daskspectral.solve.ritz import energy_scores, explained, raised, ritz, ritz_singular
+from daskspectral.solve.system import BySlopes, ByValues, GalerkinSystem, Penalty
+from daskspectral.solve.whitening import Whitening, fix_signs, inverse_root, orthonormal, symmetric_part, whiten
+from daskspectral.validation import check_flag, check_option
+
+Array = NDArray[np.floating[Any]]
+Functions = NDArray[np.inexact[Any]]
+NEGLIGIBLE = 1e-3  # of the largest value: differences below it count as none
+SMALL_SINGULAR = 0.25  # of the largest: smaller singular values are judged relative to this
+MISSING = 0.1  # of what the constant explains: the cost of a singular function that a basis does not have
+POSITIVE = 1e-6  # of the largest value, by which one below 0 is no rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Values (k,), coefficients of the left and right functions (p, k) and (q, k), ranks, residuals (k,).
+
+    Values and coefficients are complex from the non-symmetric solver, real from the others. `status` describes the
+    outcome in words.
+    """
+
+    values: NDArray[np.inexact[Any]]
+    left: NDArray[np.inexact[Any]]
+    right: NDArray[np.inexact[Any]]
+    rank: int | tuple[int, int]
+    residuals: Array
+    status: str = ""
+
+
+class Problem(Named, ABC):
+    """Kind of spectral problem, without data: symmetric unless a subclass overrides how its solutions are compared.
+
+    A subclass needs `solve` only.
+
+    Attributes
+    ----------
+    value : str
+        What a value is called.
+    measure : str
+        What a value of `ritz` is called.
+    sides : tuple of str
+        The functions that differ, "left" and "right", the main ones first.
+    two_sided : bool
+        Whether left and right functions have a Gram matrix each.
+    needs_symmetry : bool
+        Whether the form must be symmetric.
+    by_norm : bool
+        Whether values are relative to the squared norm of the function space, in place of the Gram matrix.
+    descending : bool
+        Whether the largest values are wanted.
+    worst : float
+        What each value of a candidate without a solution counts as in `scores`.
+    """
+
+    value: ClassVar[str] = "eigenvalue"
+    measure: ClassVar[str] = "Ritz value"
+    sides: ClassVar[tuple[str, ...]] = ("right",)
+    two_sided: ClassVar[bool] = False
+    needs_symmetry: ClassVar[bool] = False
+    by_norm: ClassVar[bool] = False
+    descending: bool = False
+    worst: ClassVar[float] = math.inf
+
+    @abstractmethod
+    def solve(self, system: GalerkinSystem) -> Solution:
+        """Return the values and functions of a system."""
+
+    def energy(self, system: GalerkinSystem) -> Array | None:
+        """Return the symmetric form by which functions are ranked, ascending; None if there is none."""
+        return system.energy
+
+    def penalty(self, system: GalerkinSystem, by_values: ByValues, by_slopes: BySlopes) -> Penalty | None:
+        """Return the penalty by which the leading functions of a system are found; None if all directions count."""
+        return None
+
+    def pencil(self, system: GalerkinSystem) -> Pencil | None:
+        """Return the penalized problem of all data, in whose leading functions parts of them are solved, if any."""
+        return None
+
+    def nulls(self, system: GalerkinSystem) -> int:
+        """Return the number of leading values that are 0 whatever the data: the form annihilates their functions."""
+        return 0
+
+    def signed(self, values: Any) -> Any:
+        """Return values, or a form, with the sign by which the wanted values are the least."""
+        return -values if self.descending else values
+
+    def ritz(self, left: Functions, right: Functions, system: GalerkinSystem) -> Functions:
+        """Return the values (k,) of a system on spans of functions (p, k) and (q, k), in the order of `solve`.
+
+        The system is of other rows than those of the fit; directions that they do not determine are NaN at the end.
+        """
+        found: Functions = self.signed(ritz(right, self.signed(system.form), system.gram, dtype=system.dtype))
+        return found
+
+    def score(self, values: Functions, wanted: int) -> float:
+        """Return one number for the values of `ritz`, larger is better; -inf if fewer than `wanted` are known."""
+        known = len(values) >= wanted and not np.isnan(values).any()
+        return -float(np.sum(self.signed(values).real)) if known else -math.inf
+
+    def maximizes(self, values: Functions) -> bool:
+        """Return whether more functions would not lower the moduli of values, as they do those of a positive form."""
+        return bool(self.descending and values.real.sum() > 0)
+
+    def sizes(self, values: Functions) -> Array:
+        """Return what errors of values (k,) are relative to."""
+        sizes = np.abs(values)
+        return np.asarray(sizes + NEGLIGIBLE * sizes.max(initial=0.0) + 1e-300)
+
+    def compared(self, solution: Solution, left: Functions, right: Functions, system: GalerkinSystem) -> Array:
+        """Return what a solution's functions (p, k) and (q, k) are worth on other rows, (count,), for `scores`.
+
+        Ritz values with the sign by which they ascend, infinite if there are none. Values h > 0 that exceed fitted ones
+        l > 0 become h √(h / l): a fit reports l, and is the further off the more it follows its own rows. Raises
+        LinAlgError if a positive form has values far below 0.
+        """
+        values = self.signed(self.ritz(left, right, system)).real
+        values = np.where(np.isnan(values), np.inf, values)
+        fitted = self.signed(solution.values.real[: len(values)])
+        largest = np.max(values, initial=0.0, where=np.isfinite(values))
+        if system.positive and min(values.min(initial=0.0), fitted.min(initial=0.0)) < -POSITIVE * largest:
+            raise np.linalg.LinAlgError("values of a form without negative ones came out below 0, by rounding")
+        values[: len(fitted)] = raised(values[: len(fitted)], fitted)
+        return np.append(values, np.full(system.count - len(values), np.inf))
+
+    def scores(self, found: Mapping[Any, Array], wanted: int) -> dict[Any, float]:
+        """Return the scores of candidates by what they are worth (splits, k), `compared`: larger is better."""
+        return energy_scores(found)
+
+
+def described(
+    system: GalerkinSystem,
+    values: NDArray[np.inexact[Any]],
+    left: NDArray[np.inexact[Any]],
+    right: NDArray[np.inexact[Any]],
+    rank: int | tuple[int, int],
+    residuals: Array,
+) -> Solution:
+    """Return a solution whose status has the numbers of values and of wanted ones, the ranks, the largest residual."""
+    sizes = system.form.shape
+    ranks = f"rank {rank} of {sizes[0]}"
+    if isinstance(rank, tuple):
+        ranks = f"ranks {rank[0]} of {sizes[0]} and {rank[1]} of {sizes[1]}"
+    known = f"{len(residuals)} of the {system.count} values wanted"
+    status = f"{known}; {ranks}; residuals up to {residuals.max(initial=0.0):.1g}"
+    return Solution(values, left, right, rank, residuals, status)
+
+
+# -- the kinds ---------------------------------------------------------------------------------------------------------
+
+
+Complex = NDArray[np.complex128]
+LANCZOS_SIZE, LANCZOS_SHARE = 400, 0.05  # of a matrix, from which on it is quicker, and of its eigenvalues
+ORTHOGONAL = 1e-13  # cosines of functions, that are rounding
+NORM_CUT = 1e-12  # of the largest squared norm at unit diagonal, below which a combination of functions is no function
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class NonNormal(Problem):
+    """The first `count` eigenvalues of form <f, L g> against gram, (p, p), complex, with functions of both sides.
+
+    Right functions g solve L g = λ g, form b = λ gram b; left functions f the adjoint problem,
+    a^H form = λ a^H gram. They are biorthonormal, a^H gram b = I. The right functions have unit norm in the metric
+    of the Gram matrix, and their largest whitened coefficient is real and positive, so that conjugate values have
+    conjugate functions. Values descend by `ranking`: by "real" part (generators), or by "modulus" and then real part
+    (transfer operators); values that agree to nine digits descend by imaginary part. `count` may split a conjugate
+    pair. Functions whose column of the form is exactly zero (the constant) are exempt from the cut:
+    their eigenvalue 0 is exact.
+
+    Raises numpy.linalg.LinAlgError where a left function is orthogonal to its right function (a Jordan block): no
+    biorthonormal pair exists there.
+    """
+
+    name: ClassVar[str] = "eigen"
+    sides: ClassVar[tuple[str, ...]] = ("right", "left")
+    descending = True
+
+    ranking: str = "real"
+
+    def __post_init__(self) -> None:
+        check_option("ranking", self.ranking, ("real", "modulus"))
+
+    def penalty(self, system: GalerkinSystem, by_values: ByValues, by_slopes: BySlopes) -> Penalty | None:
+        if system.energy is not None:
+            return by_slopes(system.energy)
+        return by_values(False) if system.bounded else None
+
+    def ritz(self, left: Functions, right: Functions, system: GalerkinSystem) -> Functions:
+        return ritz(right, system.form, system.gram, symmetric=False, dtype=system.dtype)
+
+    def maximizes(self, values: Functions) -> bool:
+        return True
+
+    def solve(self, system: GalerkinSystem) -> Solution:
+        white = self._span(system)
+        w = white.matrix
+        reduced = w.T @ system.form @ w
+        spectrum: Any = scipy.linalg.eig(reduced, left=True, right=True)
+        values, left, right = (np.asarray(part, dtype=np.complex128) for part in spectrum)
+        first = _ranked(values, self.ranking)[: system.count]
+        values = values[first]
+        b = right[:, first] / np.linalg.norm(right[:, first], axis=0)
+        fix_signs(white.whitened(b), b)
+        a = _biorthonormal(left[:, first], b, values)
+        residuals = np.linalg.norm(reduced @ b - b * values, axis=0)
+        return described(system, values, w @ a, w @ b, white.rank, residuals)
+
+    @staticmethod
+    def _span(system: GalerkinSystem) -> Whitening:
+        """Leading functions by the penalty's energy, or else the leading left and right singular functions together."""
+        form, gram, within = system.form, system.gram, system.within
+        if not isinstance(within, Penalty):
+            return _ranked_span(system, form)
+        if within.energy is not None:
+            return _ranked_span(system, within.energy)
+        left, right = leading_pairs(GalerkinSystem(form, gram), within, system.count, system.cut)
+        both = np.hstack([right.matrix, left.matrix])
+        both = orthonormal(both, both.T @ gram @ both)
+        seen = whiten(gram, system.cut, (form == 0).all(axis=0)).matrix.T @ gram @ both
+        return Whitening(both, np.zeros(0), right.rank, seen)
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class NormConstrained(Problem):
+    """The `count` largest values of vᵀ (F - F_1) v / vᵀ K v, descending, for the form F (p, p) and `gram` = K.
+
+    F_1 is what the functions share with those of norm 0, the constant: with the constant among the functions F - F_1 is
+    the covariance, and the functions that are found have mean 0; without it nothing is subtracted. They have unit norm
+    in the Gram matrix, that is variance 1, and a squared norm in the function space of 1 / value. Raises ValueError
+    where the norm of every function is 0.
+    """
+
+    name: ClassVar[str] = "principal"
+    needs_symmetry: ClassVar[bool] = True
+    by_norm: ClassVar[bool] = True
+    descending = True
+
+    def solve(self, system: GalerkinSystem) -> Solution:
+        norm, form = system.gram, system.form
+        root = norm_root(norm) if system.root is None else system.root
+        null = np.diag(norm) == 0
+        shift = np.linalg.pinv(form[np.ix_(null, null)], hermitian=True) @ form[np.ix_(null, ~null)]
+        reduced = form[np.ix_(~null, ~null)]
+        reduced -= form[np.ix_(~null, null)] @ shift
+        if root.ndim == 2:
+            reduced = symmetric_part(root.T @ reduced @ root)
+        else:
+            reduced *= root
+            reduced *= root[:, None]
+        values, vectors = _largest(reduced, system.count)
+        least = system.cut * max(values[0], 0.0)
+        k = int(np.count_nonzero(values > least))
+        rank = k if system.part else _number_above(reduced, least)
+        values, vectors = values[:k], vectors[:, :k].copy()
+        residuals = np.hypot.reduce(reduced @ vectors - vectors * values, axis=0)
+        functions = root @ vectors if root.ndim == 2 else root[:, None] * vectors
+        fix_signs(functions, vectors)
+        coefficients = np.zeros((len(form), k))
+        coefficients[~null] = functions / np.sqrt(values)
+        coefficients[null] = -shift @ coefficients[~null]
+        return described(system, values, coefficients, coefficients, rank, residuals)
+
+
+def norm_root(norm: Array) -> Array:
+    """R (r, s) with Rᵀ K R = I for the squared norm K of the r functions whose norm is not 0; (r,) of a diagonal K.
+
+    Raises ValueError where the norm of every function is 0.
+    """
+    null = np.diag(norm) == 0
+    if null.all():
+        raise ValueError(
+            "the norm of every function is 0, and no variance can be held against it: use functions besides the "
+            "constant"
+        )
+    inner = norm[np.ix_(~null, ~null)]
+    size = np.sqrt(np.diag(inner))
+    inner = inner / np.outer(size, size)
+    if np.allclose(inner, np.eye(len(inner)), rtol=0, atol=ORTHOGONAL):
+        return np.asarray(1 / size)
+    return inverse_root(inner, NORM_CUT) / size[:, None]
+
+
+def _number_above(matrix: Array, least: float) -> int:
+    """How many eigenvalues of a symmetric matrix are larger than the least."""
+    try:
+        np.linalg.cholesky(matrix - least * np.eye(len(matrix)))
+    except np.linalg.LinAlgError:
+        return int(np.count_nonzero(scipy.linalg.eigvalsh(matrix) > least))
+    return len(matrix)
+
+
+def _largest(matrix: Array, count: int) -> tuple[Array, Array]:
+    """The `count` largest eigenvalues of a symmetric matrix, descending, and their vectors, or all where fewer.
+
+    Few of many are found by Lanczos iteration, whose vector to start with is always the same.
+    """
+    size = len(matrix)
+    if size >= LANCZOS_SIZE and count <= LANCZOS_SHARE * size:
+        with suppress(ArpackError):
+            values, vectors = eigsh(matrix, count, which="LA", v0=np.random.default_rng(0).standard_normal(size))
+            order = np.argsort(values)[::-1]
+            return values[order], vectors[:, order]
+    values, vectors = scipy.linalg.eigh(matrix, subset_by_index=(max(0, size - count), size - 1))
+    return values[::-1], vectors[:, ::-1]
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class TwoMetricSVD(Problem):
+    """The `count` largest singular values of form (p, q) between gram (p, p) and right_gram (q, q), descending.
+
+    U S Vᵀ = Φ^(-1/2) L Ψ^(-1/2); the left functions are the rows of A = Uᵀ Φ^(-1/2), the right ones the rows of
+    B = Vᵀ Ψ^(-1/2) (equation (7) of the Galerkin paper), kept as columns (p, k) and (q, k). They have unit norm in
+    the metric of their side. The largest whitened coefficient of a left function is positive, and the sign of the right
+    function makes the singular value positive. The ranks of both sides come as a pair.
+
+    With `means` = (E φ (p,), E ψ (q,)) the means of the functions are subtracted first, so that ranks are decided on
+    functions of variance 1. What rounding leaves of almost constant functions is known from their squares: constants
+    drop out of the span. Raises ValueError if nothing is left.
+    """
+
+    name: ClassVar[str] = "singular"
+    value: ClassVar[str] = "singular value"
+    sides: ClassVar[tuple[str, ...]] = ("left", "right")
+    two_sided: ClassVar[bool] = True
+    measure: ClassVar[str] = "singular value"
+    worst: ClassVar[float] = -1.0
+
+    def penalty(self, system: GalerkinSystem, by_values: ByValues, by_slopes: BySlopes) -> Penalty:
+        return by_values(True)
+
+    def ritz(self, left: Functions, right: Functions, system: GalerkinSystem) -> Functions:
+        return ritz_singular(left, right, system)
+
+    def score(self, values: Functions, wanted: int) -> float:
+        return float(np.sum(values**2))
+
+    def maximizes(self, values: Functions) -> bool:
+        return True
+
+    def sizes(self, values: Functions) -> Array:
+        sizes = np.abs(values)
+        return np.asarray(np.maximum(sizes, SMALL_SINGULAR * sizes.max(initial=0.0)) + 1e-300)
+
+    def compared(self, solution: Solution, left: Functions, right: Functions, system: GalerkinSystem) -> Array:
+        """Return the roots of what singular functions explain on other rows, negative if they add to the error."""
+        shares = explained(solution.values.real, left, right, system)
+        return np.append(
+            np.sign(shares) * np.sqrt(np.abs(shares)), np.full(system.count - len(shares), -math.sqrt(MISSING))
+        )
+
+    def scores(self, found: Mapping[Any, Array], wanted: int) -> dict[Any, float]:
+        shares = {s: np.mean(h * np.abs(h), axis=0)[:wanted] for s, h in found.items()}
+        return {s: float(np.cumsum(share).max()) for s, share in shares.items()}
+
+    def solve(self, system: GalerkinSystem) -> Solution:
+        covariances, squares = system.covariances, [np.diag(gram) for gram in system.grams]
+        if system.means is not None:
+            shares = [
+                np.diag(g) > CERTAIN * system.precision * s for g, s in zip(covariances.grams, squares, strict=True)
+            ]
+            if not all(share.any() for share in shares) and all(s.any() for s in squares):
+                raise ValueError(
+                    "nothing is left of the basis once the means are subtracted: its functions are all but constant on "
+                    "these data; narrow the kernel's scale, or use more functions"
+                )
+        if isinstance(system.within, Penalty):
+            spans = leading_pairs(system, system.within, system.count, system.cut)
+        else:
+            blurred = [None if system.means is None else CERTAIN * system.precision * s for s in squares]
+            left_span, right_span = (
+                whiten(g, system.cut, None, b) for g, b in zip(covariances.grams, blurred, strict=True)
+            )
+            spans = left_span, right_span
+        left, right = (span.matrix for span in spans)
+        rank, k = (spans[0].rank, spans[1].rank), min(system.count, left.shape[1], right.shape[1])
+        reduced = left.T @ covariances.form @ right
+        u, values, vt = scipy.linalg.svd(reduced, full_matrices=False)
+        u, values, v = u[:, :k], values[:k], vt[:k].T.copy()
+        fix_signs(spans[0].whitened(u), u, v)
+        residuals = np.hypot(
+            np.linalg.norm(reduced @ v - u * values, axis=0), np.linalg.norm(reduced.T @ u - v * values, axis=0)
+        )
+        return described(system, values, left @ u, right @ v, rank, residuals)
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class SymmetricPencil(Problem):
+    """The `count` lowest eigenvalues of a form against a Gram matrix, (p, p), ascending; fewer when the rank is less.
+
+    With `descending` the largest, from the largest down, as for a generator, whose spectrum is negative.
+
+    `ridge` adds that multiple of the mean of the form's diagonal to the diagonal (footnote 6 of the Galerkin paper:
+    (L + eps I, Φ), never the Gram matrix alone). Functions have unit norm in the metric of the Gram matrix. Functions
+    that the form kills (rows of exact zeros, such as the constant's) are exempt from the cut, so that the eigenvalue 0
+    is exact.
+    """
+
+    name: ClassVar[str] = "symmetric"
+    needs_symmetry: ClassVar[bool] = True
+
+    descending: bool = False
+
+    def __post_init__(self) -> None:
+        check_flag("descending", self.descending)
+
+    def energy(self, system: GalerkinSystem) -> Array:
+        return np.asarray(self.signed(system.form))
+
+    def penalty(self, system: GalerkinSystem, by_values: ByValues, by_slopes: BySlopes) -> Penalty:
+        return by_slopes(self.energy(system))
+
+    def pencil(self, system: GalerkinSystem) -> Pencil | None:
+        penalty = system.within
+        if not isinstance(penalty, Penalty):
+            return None
+        return Pencil(self.energy(system), system.gram, penalty, system.count, system.cut)
+
+    def nulls(self, system: GalerkinSystem) -> int:
+        energy, gram = self.energy(system), system.gram
+        null = (energy == 0).all(axis=0) & (np.diag(gram) > 0)
+        if not null.any() or np.trace(energy) < 0:  # of a positive form the largest values come first
+            return 0
+        return whiten(gram[np.ix_(null, null)], system.cut).rank  # the same constant twice is one
+
+    def solve(self, system: GalerkinSystem) -> Solution:
+        form = system.form
+        white = _ranked_span(system, self.signed(form))
+        if system.ridge:
+            form = form + system.ridge * np.trace(form) / len(form) * np.eye(len(form))
+        reduced = symmetric_part(white.matrix.T @ form @ white.matrix)
+        size = len(reduced)
+        k = min(system.count, size)
+        wanted = (size - k, size - 1) if self.descending else (0, k - 1)
+        values, vectors = scipy.linalg.eigh(reduced, subset_by_index=wanted)
+        if self.descending:
+            values, vectors = values[::-1], vectors[:, ::-1].copy()
+        fix_signs(white.whitened(vectors), vectors)
+        residuals = np.linalg.norm(reduced @ vectors - vectors * values, axis=0)
+        coefficients = white.matrix @ vectors
+        return described(system, values, coefficients, coefficients, white.rank, residuals)
+
+
+def _ranked_span(system: GalerkinSystem, energy: Array) -> Whitening:
+    """The span that is given, the leading penalised functions by an energy, or all directions above the cut."""
+    within = system.within
+    if isinstance(within, Penalty):
+        return Pencil(energy, system.gram, within, system.count, system.cut).leading(system.gram)
+    return whiten(system.gram, system.cut, (system.form == 0).all(axis=0)) if within is None else within
+
+
+def _ranked(values: Complex, order: str) -> NDArray[np.intp]:
+    """Positions by descending real part, or modulus and real part, then imaginary part, to nine digits each."""
+    parts = [values.imag, values.real] + ([np.abs(values)] if order == "modulus" else [])
+    step = max(1e-9 * float(np.abs(values).max()), np.finfo(float).tiny)
+    return np.lexsort([-np.rint(part / step) for part in parts])
+
+
+def _biorthonormal(left: Complex, right: Complex, values: Complex) -> Complex:
+    """The left vectors recombined so that left^H right = I; only vectors of one eigenvalue mix."""
+    overlap = left.conj().T @ right
+    if np.linalg.svd(overlap, compute_uv=False).min(initial=1) < 4 * np.finfo(float).eps:
+        worst = values[np.abs(np.diag(overlap)).argmin()]
+        raise np.linalg.LinAlgError(
+            f"the operator is defective on this basis: at the eigenvalue {worst:.6g} the left function is orthogonal "
+            "to the right one, and the two cannot be paired; take the singular values instead"
+        )
+    return np.asarray(left @ np.linalg.inv(overlap).conj().T)

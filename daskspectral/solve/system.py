@@ -1,0 +1,121 @@
+"""Galerkin systems: a form between functions, with what their norms follow from, and what is to be solved of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.solve.whitening import Whitening
+
+Array = NDArray[np.floating[Any]]
+Functions = NDArray[np.inexact[Any]]
+PRECISION = {"float64": 2e-16, "float32": 1e-8}  # of sums, whose errors average out in float32
+
+
+@dataclass(frozen=True, eq=False)
+class Penalty:
+    """mu K (p, p) for the left functions, nu K' (q, q) for right functions of their own, in units of the means.
+
+    `energy` (p, p) is the symmetric form by which functions are ranked where the form to be solved is not symmetric;
+    None where there is no such form, and functions are ranked by what the form relates. Directions below `rounding`
+    in a matrix of unit diagonal are left out; `precision` is the relative precision of the matrices' entries.
+    """
+
+    left: Array
+    right: Array | None = None
+    energy: Array | None = None
+    rounding: float = 1e-13
+    precision: float = 2e-16
+
+
+ByValues = Callable[[bool], Penalty]
+"""Makes the penalty mu K of each side, mu = c κ / n, κ = tr(K^+ Φ), if True of linear functions less their means."""
+BySlopes = Callable[[Array], Penalty]
+"""Makes the penalty of a symmetric form that ranks functions, for κ the mean squared norm of its functionals."""
+
+
+@dataclass(frozen=True, eq=False)
+class GalerkinSystem:
+    """A form <f, L g> between p left and q right functions, as means over the rows, and what is wanted of it.
+
+    Parameters
+    ----------
+    form : array (p, q)
+        The form between all functions.
+    gram : array (p, p)
+        Inner products of the left functions; their squared norm in the function space for `NormConstrained`.
+    right_gram : array (q, q), optional
+        Inner products of the right functions; None if these are the left ones.
+    means : tuple of arrays (p,) and (q,), optional
+        Means of the functions, which are subtracted.
+    energy : array (p, p), optional
+        Symmetric form that ranks functions of a form that is not symmetric.
+    bounded : bool
+        Whether the form takes no derivatives.
+    count : int
+        Number of values that are wanted.
+    cut : float
+        Relative eigenvalue of the Gram matrices above which directions count.
+    ridge : float
+        Added to the diagonal of a symmetric form, times its mean.
+    within : Penalty or Whitening, optional
+        Where the solution is sought: the leading functions of a penalized problem, or for a symmetric form a span of
+        orthonormal functions; by default all directions above the cut.
+    root : array, optional
+        `norm_root` of a squared norm, if it is known.
+    part : bool
+        Whether the system is of a part of the data, whose rank counts no more than the values that are found.
+    positive : bool
+        Whether the form has no values below 0, so that far ones are rounding.
+    dtype : {"float64", "float32"}
+        Type of the features of which the matrices are sums.
+    """
+
+    form: Array
+    gram: Array
+    right_gram: Array | None = None
+    means: tuple[Array, Array] | None = None
+    _: KW_ONLY
+    energy: Array | None = None
+    bounded: bool = False
+    count: int = 0
+    cut: float = 0.0
+    ridge: float = 0.0
+    within: Penalty | Whitening | None = None
+    root: Array | None = None
+    part: bool = False
+    positive: bool = False
+    dtype: str = "float64"
+
+    @property
+    def precision(self) -> float:
+        """The relative precision of the entries."""
+        return PRECISION[self.dtype]
+
+    @property
+    def covariances(self) -> GalerkinSystem:
+        """The system of the functions less their means: what is left of a constant is exactly 0."""
+        if self.means is None:
+            return self
+        (mu, nu), (gram, right_gram) = self.means, self.grams
+        form, gram, right_gram = self.form - np.outer(mu, nu), gram - np.outer(mu, mu), right_gram - np.outer(nu, nu)
+        return replace(self, form=form, gram=gram, right_gram=right_gram, means=None)
+
+    @property
+    def grams(self) -> tuple[Array, Array]:
+        """The Gram matrices of both sides."""
+        return self.gram, self.gram if self.right_gram is None else self.right_gram
+
+    def between(self, left: Functions, right: Functions) -> tuple[Functions, Functions, Functions]:
+        """The form between functions U (p, k) and V (q, k), and the Gram matrix of each; less the means."""
+        u, v = left.conj().T, right.conj().T
+        form, gram = u @ self.form @ right, u @ self.gram @ left
+        right_gram = gram if self.right_gram is None and left is right else v @ self.grams[1] @ right
+        if self.means is None:
+            return form, gram, right_gram
+        mu, nu = u @ self.means[0], v @ self.means[1]
+        return form - np.outer(mu, nu.conj()), gram - np.outer(mu, mu.conj()), right_gram - np.outer(nu, nu.conj())
