@@ -59,12 +59,12 @@ class Loss:
 
         Raises ValueError if it has neither: it is not symmetric, and no operator between two spaces.
         """
-        if operator.comparable is None:
+        if operator.validation_operator is None:
             raise ValueError(
-                f"no loss is known for {operator.title}, which is neither symmetric nor an operator between two "
+                f"no loss is known for {operator.name}, which is neither symmetric nor an operator between two "
                 "spaces: train a NeuralBasis on one that is, and give its basis_ as basis"
             )
-        return cls(operator.comparable, operator.center)
+        return cls(operator.validation_operator, operator.center)
 
     @property
     def two_sided(self) -> bool:

@@ -68,7 +68,7 @@ class Twice(Operator):
     factor: float = 2.0
     name: str = field(default="twice", init=False, repr=False)
     form = property(lambda self: form(lambda f, g, x: self.factor * inner(grad(f), grad(g))))
-    kills_constants = property(lambda self: True)
+    annihilates_constants = property(lambda self: True)
 
 @dataclass(frozen=True)
 class Cosines(Basis):

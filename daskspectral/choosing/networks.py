@@ -135,7 +135,7 @@ def train(
     too few.
     """
     optax()
-    judge, loss = operator.comparable, Loss.of(operator)
+    judge, loss = operator.validation_operator, Loss.of(operator)
     assert judge is not None
     first, shared = draw(0), loss.two_sided and right is None
 

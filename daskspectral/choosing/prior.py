@@ -182,7 +182,7 @@ def choose_prior(moments: Moments, *, kernel: Kernel | None, penalty: float | No
     and c = 10. A penalty that is left open is relative to the effective number of rows. Raises LinAlgError if no
     candidate converges.
     """
-    operator, folds = moments.operator.comparable, moments.folds
+    operator, folds = moments.operator.validation_operator, moments.folds
     families = families_of(kernel, FAMILIES)
     reason, unit = "", repeats(moments)
     if operator is None or operator.solver.two_sided:

@@ -428,7 +428,7 @@ class Lattice(Kind):
     name, ahead = "lattice", 0.01
 
     def takes(self, wanted: Open, dimension: int, periods: Periods | None) -> bool:
-        judge = wanted.operator.comparable
+        judge = wanted.operator.validation_operator
         if not wanted.compares_bases or dimension > MOST_VARIABLES or judge is None or judge.solver.two_sided:
             return False
         return has_modes(judge)
@@ -479,7 +479,7 @@ def decide(source: Source, wanted: Open, rng: np.random.Generator) -> Selection:
     search = _search(pilot, wanted, rng)
     candidates: tuple[Candidate, ...] = ()
     median, edge, undercut = search.leading.families[0].median, "", None
-    why = "" if operator.comparable is not None else f"{operator.name} has no score"
+    why = "" if operator.validation_operator is not None else f"{operator.name} has no score"
     if not why and (pilot.rows < LEAST_ROWS or pilot.distinct < LEAST_DISTINCT or pilot.folds < 2):
         what, least = ("rows", LEAST_ROWS) if pilot.repeated is None else ("distinct rows", LEAST_DISTINCT)
         why = f"{pilot.distinct} {what} are too few, {least} at least are needed"

@@ -72,7 +72,7 @@ class Side:
         if not isinstance(functions, GivenFunctions):
             raise TypeError(f"{name} must be one of daskspectral.basis, such as Landmarks(kernel); got {functions!r}")
         landmarks, lattice = functions.open_landmarks, as_lattice(functions)
-        constant = operator.kills_constants and not functions.vanishes
+        constant = operator.annihilates_constants and not functions.vanishes
         if landmarks is not None and type(landmarks.kernel) is Linear and landmarks.periods is None:
             constant = not (operator.center or functions.vanishes)  # whose span has no origin
         if landmarks is not None and landmarks.constant is not None:
@@ -174,10 +174,10 @@ class Side:
                     f"{self.prefix}basis has functions of {known.dimension} variables, and {label_of(self.view)} has "
                     f"{dimension} columns"
                 )
-            known.check_order(order, operator.title)
+            known.check_order(order, operator.name)
             return
         self.at(LandmarkBasis(self.kernel(operator, source), np.zeros((1, dimension)))).check_order(
-            order, operator.title
+            order, operator.name
         )
         given_points(self.drawing, source, self.view)
         if source.n < self.drawn and not self.spanning:
@@ -307,7 +307,7 @@ class Open:
     @property
     def judge(self) -> Operator:
         """The operator by which solutions are compared, or itself."""
-        return self.operator.comparable or self.operator
+        return self.operator.validation_operator or self.operator
 
     @property
     def alone(self) -> bool:

@@ -437,9 +437,11 @@ def in_rows(operator: Operator, rows: Rows) -> Operator:
 
     Raises as `lag_in_rows`.
     """
+    if operator.lag is None:
+        return operator
     found: Any = operator
-    if isinstance(operator.lag, str):
-        found = replace(found, lag=lag_in_rows(operator.lag, rows.data))
+    if isinstance(found.lag, str):
+        found = replace(found, lag=lag_in_rows(found.lag, rows.data))
     if found.briefer is None:
         return cast("Operator", found)
     lengths = np.array([reader.shape[0] for reader in _trajectories(rows.data)])
@@ -553,9 +555,8 @@ def open_data(
         operator.check_fields(dict.fromkeys(given, ()), 0)  # says which are missing or unknown
     views, apart = operator.views, operator.own_right_basis
     if operator.lag is not None:
-        source = open_trajectories(
-            rows, operator.lag, further=operator.shifts, fields={**own, **given}, progress=progress
-        )
+        further = {view: operator.shifts[view] for view in views[1:]}
+        source = open_trajectories(rows, operator.lag, further=further, fields={**own, **given}, progress=progress)
     else:
         others: dict[str, Any] = {}
         if len(views) > 1:

@@ -15,6 +15,7 @@ from daskspectral.basis.evaluation import numbered
 from daskspectral.devices import device_of, least_rows
 from daskspectral.forms import Forms, Functionals
 from daskspectral.operators import Operator
+from daskspectral.operators.density import density_factors
 from daskspectral.workspace import Workspace
 
 Array = NDArray[np.floating[Any]]
@@ -75,7 +76,7 @@ class Measure:
 
     def started(self, workspace: Workspace) -> Accumulator:
         """Return the sums of one group of rows, none added yet."""
-        shifts = {} if self.operator is None else self.operator.view_shifts
+        shifts = {} if self.operator is None else self.operator.shifts
         options: dict[str, Any] = {"dtype": self.dtype, "workspace": workspace, "shifts": shifts}
         return self.left.accumulator(self.right, self.forms, self.functionals, **options)
 
@@ -87,7 +88,7 @@ def block_of(fields: Mapping[str, Array], operator: Operator | None, dtype: str,
     if operator is not None:
         with numbered(found):
             found |= operator.derived_fields(found)
-            factors = operator.factors(found)
+            factors = density_factors(operator.density, found)
         if factors is not None:
             scale = np.sqrt(factors) if scale is None else np.sqrt(factors) * scale
     return Block(found, np.dtype(dtype), workspace, scale)

@@ -251,7 +251,7 @@ class Moments(Registered):
 
 def matrices_of(basis: Basis, operator: Operator, sums: Mapping[str, Array]) -> Mapping[str, Array]:
     """Return the sums of forms (p, p) and functionals (p,) or (p, m) from what a basis sums; other sums unchanged."""
-    return sums if "gram" in sums else operator.together(basis.matrices(operator.forms, operator.functionals, sums))
+    return sums if "gram" in sums else operator.finalize(basis.matrices(operator.forms, operator.functionals, sums))
 
 
 def _lower(left: Array | None, right: Array | None) -> Array | None:

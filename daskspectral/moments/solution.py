@@ -82,9 +82,9 @@ def solve_moments(
     advise_clipped(moments)
     errors = errors_of(posed, moments.folds, moments.undercut)
     operator = moments.operator
-    shown_values, held_out = operator.presented(spectrum.values), operator.presented(errors.held_out)
-    intervals = np.sort(operator.presented(errors.intervals), axis=1)
-    dynamic = bool(operator.lag) and operator.symmetric  # 1 - K was solved, and K is judged
+    shown_values, held_out = operator.reported_values(spectrum.values), operator.reported_values(errors.held_out)
+    intervals = np.sort(operator.reported_values(errors.intervals), axis=1)
+    dynamic = bool(operator.lag) and operator.form.symmetric  # 1 - K was solved, and K is judged
     if dynamic and not errors.reason:
         errors = replace(errors, trusted=trusted_by(shown_values, held_out, intervals, posed.nulls))
     if len(spectrum.values) < left.basis.dimension or not own.by_norm:  # all components of the columns are no low rank
@@ -109,7 +109,7 @@ def solve_moments(
             approximation = np.where(np.isnan(approximation), np.abs(errors.held_out), approximation)
     if half and not dynamic and not own.maximizes(spectrum.values):
         errors = replace(errors, intervals=_lowered(errors.intervals, spectrum.values.real, approximation))
-        intervals = np.sort(operator.presented(errors.intervals), axis=1)
+        intervals = np.sort(operator.reported_values(errors.intervals), axis=1)
     constants = min(posed.nulls, len(spectrum.values)) or _leading_constant(moments, shown["left"])
     certain, contradicted = np.ones(len(spectrum.values), bool), np.zeros(len(spectrum.values), bool)
     if operator.lag and not own.two_sided and len(certain):
@@ -249,7 +249,7 @@ class SpanScore:
 
 
 def score_span(operator: Operator, moments: Moments, functions: Mapping[str, Functions], wanted: int) -> SpanScore:
-    """The score of functions fitted for `operator`, from moments of `operator.scoring` on new rows, in the same bases.
+    """Return the score of functions fitted for `operator`, from moments of its `scoring_operator` on new rows.
 
     `functions` are coefficients, "right" (p, k), and "left" where the solver has both; the first `wanted` count.
 
@@ -274,7 +274,7 @@ def score_span(operator: Operator, moments: Moments, functions: Mapping[str, Fun
     right = functions["right"][:, :wanted]
     left = functions.get("left", right)[:, :wanted]
     check_rows(moments.count, right.shape[1], f"{moments.count} are left of {moments.rows}")
-    means, kind = checked_means(moments), operator.scoring.solver
+    means, kind = checked_means(moments), operator.scoring_operator.solver
     if kind.two_sided and not operator.solver.two_sided:
         left, right = right, left
     norm = moments.basis.norm(means["gram"]) if kind.by_norm else None

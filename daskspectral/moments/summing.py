@@ -118,7 +118,7 @@ class _GroupSums:
         if self._waiting:
             self._sum(_joined(self._waiting))
             self._waiting = []
-        return self._task.operator.together(self._accumulator.result()) | self._statistics
+        return self._task.operator.finalize(self._accumulator.result()) | self._statistics
 
     def _sum(self, rows: Rows) -> None:
         pairs: dict[str, Array] = {}

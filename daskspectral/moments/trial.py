@@ -127,6 +127,6 @@ class Trial:
         share = self.groups.weight[self._fitted(split)].sum() / moments.weight
         solution = posed.solve_part(means, rows * share)
         left, right = posed.among_all(solution)  # what is rounding shows in the sums of all functions alone
-        positive = operator.kills_constants and bool(operator.slopes_squared(moments.basis.dimension))
+        positive = operator.annihilates_constants and bool(operator.slopes_squared(moments.basis.dimension))
         system = replace(relation_of(operator, seen, None, moments.dtype), count=count, positive=positive)
         return operator.solver.compared(solution, left, right, system)

@@ -191,7 +191,10 @@ class Solved:
     def uncertain(self) -> str:
         """Whether half of the values are known no better than to a fifth, or two of three no better than to 15 %."""
         operator, solver = self.posed.operator, self.posed.operator.solver
-        shown, ends = operator.presented(self.spectrum.values), np.sort(operator.presented(self.errors.intervals), 1)
+        shown, ends = (
+            operator.reported_values(self.spectrum.values),
+            np.sort(operator.reported_values(self.errors.intervals), 1),
+        )
         middle, best = (
             uncertainty(shown, ends, solver, constants=self.constants, share=share) for share in (1 / 2, 1 / 3)
         )

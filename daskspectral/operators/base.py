@@ -25,7 +25,28 @@ TESTED = "tested"  # the field that is 1 for the share of rows by which an opera
 
 
 class Operator(Written, ABC):
-    """A bilinear form <f, L g>, the inner products of its functions, and the solver of its spectrum.
+    """A bilinear form <f, L g>, the inner products of its functions, and the kind of its spectral problem.
+
+    Attributes
+    ----------
+    name : str
+        What the operator is called in messages.
+    density : float or Density
+        Density of the rows that is divided out of all sums, or its power before it is estimated.
+    own_right_basis : bool
+        Whether right functions are of other variables than the left ones, with a basis for themselves.
+    center : bool
+        Whether the means of the functions are subtracted.
+    lag : int, str or None
+        Rows from `x` to `future` in a trajectory, of a transfer operator; text if it is in time, before a fit.
+    default_kernel : Kernel or None
+        Kernel if none is given; None if the data choose.
+    has_patterns : bool
+        Whether products of functions and columns are summed, for the regression of points on functions.
+    takes_gaps : bool
+        Whether linear functions may be measured on rows with single missing values.
+    counts : frozenset of str
+        Names of the sums of `statistics` that are never divided by the total weight.
 
     Examples
     --------
@@ -37,26 +58,13 @@ class Operator(Written, ABC):
 
     name: str
     density: float | Density = 0.0
-    """The density of the rows that is divided out of all sums, or the power of it, before it is estimated."""
     own_right_basis: bool = False
-    """Whether right functions are of other variables than the left ones, with a basis of their own."""
     center: bool = False
-    """Whether the means of the functions are subtracted before solving."""
     lag: Any = None
-    """Rows from `x` to `future` in a trajectory, of a transfer operator; text if it is in time, before a fit."""
     default_kernel: Kernel | None = None
-    """The kernel taken where none is given; None where the data choose."""
     has_patterns: bool = True
-    """Whether products of functions and columns are summed, for the regression of points on functions."""
     takes_gaps: bool = False
-    """Whether linear functions may be measured on rows with single missing values."""
     counts: frozenset[str] = frozenset({"weight_squares"})
-    """The sums of `statistics` that are never divided by the total weight, by name."""
-
-    @property
-    def title(self) -> str:
-        """The name of the operator in messages."""
-        return self.name
 
     @property
     @abstractmethod
@@ -85,41 +93,29 @@ class Operator(Written, ABC):
 
     @property
     def shifts(self) -> Mapping[str, int]:
-        """Rows from `x` to each other view of a trajectory."""
+        """Rows from `x` to each other view of a trajectory at which functions are evaluated."""
         return {}
-
-    @property
-    def view_shifts(self) -> Mapping[str, int]:
-        """Rows from `x` to each view at which functions are evaluated, those of derived fields among them."""
-        return self.shifts
-
-    @property
-    def briefer(self) -> Operator | None:
-        """The operator without lags that are measured only if trajectories are long enough; None without such lags."""
-        return None
 
     @property
     def solver(self) -> Problem:
         """The kind of problem: `SymmetricPencil`, `TwoMetricSVD`, `NonNormal`, `NormConstrained`, or a user's own."""
         return SymmetricPencil()
 
-    def presented(self, values: Any) -> Any:
-        """Values as they are shown, of those that the form has."""
+    def reported_values(self, values: Any) -> Any:
+        """Convert values of the form to reported values (for example 1 - mu)."""
         return values
 
     @property
-    def scoring(self) -> Operator:
-        """The operator whose forms tell on new rows how good functions fitted for this one are; itself by default."""
+    def scoring_operator(self) -> Operator:
+        """The operator whose forms score functions on new rows; itself by default."""
         return self
 
     @property
-    def comparable(self) -> Operator | None:
-        """The operator by whose solutions bases are compared on rows they did not see; None where none can be.
+    def validation_operator(self) -> Operator | None:
+        """The operator used for cross-validation; None if there is no variational principle.
 
-        That is one with a variational principle: a symmetric one, or a two-sided one without derivatives.
+        There is one for symmetric operators, and for two-sided ones without derivatives.
         """
-        if self.solver.by_norm:
-            return None
         if self.solver.needs_symmetry or (self.solver.two_sided and self.derivative_order == 0):
             return self
         return None
@@ -137,7 +133,7 @@ class Operator(Written, ABC):
         return self.on_manifold or bool(self.exponent) or not read.isdisjoint(self.views)
 
     @property
-    def kills_constants(self) -> bool:
+    def annihilates_constants(self) -> bool:
         """Whether L 1 = 0, so that the constant function joins the basis by default."""
         return False
 
@@ -148,11 +144,6 @@ class Operator(Written, ABC):
         no sum of squares.
         """
         return None
-
-    @property
-    def symmetric(self) -> bool:
-        """Whether the form is symmetric."""
-        return self.form.symmetric
 
     @property
     def forms(self) -> dict[str, Form]:
@@ -174,14 +165,9 @@ class Operator(Written, ABC):
         """Further sums over the rows of a batch: the squared weights, in bands that neither underflow nor overflow."""
         return {"weight_squares": banded_squares(fields.get("weight", len(fields["x"])))}
 
-    def together(self, sums: dict[str, Array]) -> dict[str, Array]:
-        """The sums under the names by which moments keep them."""
+    def finalize(self, sums: dict[str, Array]) -> dict[str, Array]:
+        """Return the sums under the names by which moments keep them."""
         return sums
-
-    @property
-    def has_graph(self) -> bool:
-        """Whether it is the limit of the Laplacians of graphs of neighboring rows."""
-        return False
 
     @property
     def derived(self) -> Mapping[str, frozenset[str]]:
@@ -213,25 +199,9 @@ class Operator(Written, ABC):
         """The density that is divided out, once it is estimated."""
         return self.density if isinstance(self.density, Density) else None
 
-    def estimated(self, x: Array, rng: np.random.Generator, **options: Any) -> Operator:
-        """The operator with the density of a sample x (n, d), which is fixed before the rows are measured.
-
-        The options are those of `operators.density.estimate_density`.
-        """
-        return self
-
-    def agrees(self, measured: Operator) -> bool:
-        """Whether this operator is the measured one, but for a density that was estimated from the data."""
+    def is_compatible_with(self, measured: Operator) -> bool:
+        """Return whether this operator is the measured one, but for what the data decide, such as a density."""
         return self == measured
-
-    @final
-    def factors(self, fields: Mapping[str, Array]) -> Array | None:
-        """Positive factors (c,) of the sample weights of a block of rows, in all forms; None where there are none."""
-        if not self.exponent:
-            return None
-        if self.estimate is None:
-            raise ValueError(f"the density of {self} is not estimated: measure with moments_.operator of a fit")
-        return self.estimate.weights(fields["x"])
 
     @property
     def derivative_order(self) -> int:

@@ -45,9 +45,11 @@ class Covariance(Operator):
 
     default_kernel = Linear()
 
-    kills_constants = True
+    annihilates_constants = True
 
     takes_gaps = True
+
+    validation_operator = None
 
     @property
     def forms(self) -> dict[str, Form]:

@@ -37,7 +37,6 @@ class BilinearForm(Operator):
     left_gram: Form = gram
     right_gram: Form | None = None
     own_right_basis: bool = False
-    name = "bilinear form"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "solver", chosen_solver(self.solver, self.bilinear, self.descending))
@@ -52,8 +51,8 @@ class BilinearForm(Operator):
         check_names(self.views, *(read.name for read, _ in self._reads(0)))
 
     @property
-    def title(self) -> str:
-        return f"the form {self.bilinear.name}"
+    def name(self) -> str:  # type: ignore[override]
+        return f"form {self.bilinear.name}"
 
     @property
     def form(self) -> Form:
@@ -74,7 +73,7 @@ class BilinearForm(Operator):
         return views.pop() if len(views) == 1 and not self.solver.needs_symmetry else "x"
 
     @property
-    def kills_constants(self) -> bool:
+    def annihilates_constants(self) -> bool:
         return self.constants
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -106,6 +106,18 @@ class Density(Registered):
 
     def __hash__(self) -> int:
         return hash(self.digest)
+
+
+def density_factors(density: float | Density, fields: Mapping[str, Array]) -> Array | None:
+    """Return the factors ρ^-a (c,) of the weights of a block of rows; None if no density is divided out.
+
+    Raises ValueError if the density is not estimated.
+    """
+    if isinstance(density, Density):
+        return density.weights(fields["x"]) if density.exponent else None
+    if density:
+        raise ValueError(f"the density of power {density:g} is not estimated: measure with moments_.operator of a fit")
+    return None
 
 
 def estimate_density(

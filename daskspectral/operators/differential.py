@@ -48,7 +48,7 @@ class PartialDerivative(Operator):
 
         return derivative
 
-    kills_constants = True
+    annihilates_constants = True
 
     derived: ClassVar = {AXIS.name: frozenset({"x"})}
 
@@ -93,7 +93,7 @@ class DifferentialOperator(Operator):
     ):
         pairs = coefficients.items() if isinstance(coefficients, Mapping) else coefficients
         object.__setattr__(self, "coefficients", _read(pairs))
-        default: Problem = SymmetricPencil(descending) if self.symmetric else TwoMetricSVD()
+        default: Problem = SymmetricPencil(descending) if self.form.symmetric else TwoMetricSVD()
         chosen = chosen_solver(default if solver is None else solver, self.form, descending)
         object.__setattr__(self, "solver", chosen)
         object.__setattr__(self, "descending", descending)
@@ -114,7 +114,7 @@ class DifferentialOperator(Operator):
         return differential
 
     @property
-    def kills_constants(self) -> bool:
+    def annihilates_constants(self) -> bool:
         return all(any(beta) for (_, beta), _ in self.coefficients)
 
 
@@ -176,7 +176,7 @@ class TangentPropagation(Operator):
     def _each(self) -> Field:
         return Field(f"{self.directions} of each row")
 
-    kills_constants = True
+    annihilates_constants = True
 
     @property
     def derived(self) -> Mapping[str, frozenset[str]]:

@@ -78,7 +78,7 @@ class AnisotropicDiffusion(Operator):
     def _columns(self) -> Field:
         return Field(f"columns of {self.field}")
 
-    kills_constants = True
+    annihilates_constants = True
 
     @property
     def derived(self) -> Mapping[str, frozenset[str]]:
@@ -169,10 +169,10 @@ class Generator(Operator):
         return 0.5 * self.diffusion**2 * dimension if isinstance(self.diffusion, float) else None
 
     @property
-    def comparable(self) -> Operator:
+    def validation_operator(self) -> Operator:
         return replace(self, reversible=True)
 
-    kills_constants = True
+    annihilates_constants = True
 
     @property
     def derived(self) -> Mapping[str, frozenset[str]]:

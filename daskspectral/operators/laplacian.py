@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from daskspectral.forms import Form, dirichlet, tangential_dirichlet
 from daskspectral.manifolds import Manifold
 from daskspectral.operators.base import Array, Operator
-from daskspectral.operators.density import CLIP, Density, estimate_density
+from daskspectral.operators.density import CLIP, Density
 from daskspectral.operators.weights import row_weights
 from daskspectral.validation import check_number, check_type
 
@@ -102,11 +102,7 @@ class Laplacian(Operator):
     def on_manifold(self) -> bool:
         return self.manifold is not None
 
-    kills_constants = True
-
-    @property
-    def has_graph(self) -> bool:
-        return self.manifold is None and not self.exponent
+    annihilates_constants = True
 
     def slopes_squared(self, dimension: int) -> float:
         return float(dimension if self.manifold is None else self.manifold.dimension)
@@ -116,10 +112,7 @@ class Laplacian(Operator):
         periods = () if self.manifold is None else self.manifold.periods
         return periods if any(periods) else None
 
-    def estimated(self, x: Array, rng: np.random.Generator, **options: Any) -> Laplacian:
-        return replace(self, density=estimate_density(x, self.exponent, rng, clip=self.clip, **options))
-
-    def agrees(self, measured: Operator) -> bool:
+    def is_compatible_with(self, measured: Operator) -> bool:
         if self.estimate is None and isinstance(measured, Laplacian) and self.exponent == measured.exponent:
             return (self.manifold, self.clip) == (measured.manifold, measured.clip)
         return self == measured
@@ -156,3 +149,8 @@ class Laplacian(Operator):
             assert tangents is not None
             return {"tangent": np.moveaxis(tangents, 0, 1)}
         return {"normal": np.moveaxis(self.manifold.normals(points), 0, 1)}
+
+
+def has_graph(operator: Operator) -> bool:
+    """Return whether an operator is the limit of Laplacians of graphs of neighboring rows."""
+    return isinstance(operator, Laplacian) and operator.manifold is None and not operator.exponent

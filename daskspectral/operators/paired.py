@@ -71,7 +71,7 @@ class Cross(Operator):
     solver = TwoMetricSVD()
 
     @property
-    def comparable(self) -> Operator:
+    def validation_operator(self) -> Operator:
         return replace(self, center=True)
 
 
@@ -162,23 +162,21 @@ class Transfer(Operator):
 
     @property
     def briefer(self) -> Operator | None:
+        """The operator without lags that are measured only if trajectories are long enough; None without such lags."""
         return replace(self, further=()) if self.further is None else None
 
     @property
     def shifts(self) -> Mapping[str, int]:
         if isinstance(self.lag, str):
             raise ValueError(f"the lag is {self.lag!r}, in time, and becomes rows if the operator is fitted to rows")
-        return {"future": self.lag, **{f"future_{m}": m * self.lag for m in self.multiples[1:]}}
-
-    @property
-    def view_shifts(self) -> Mapping[str, int]:
-        return {**self.shifts, **({"later": 2 * self.lag} if self._goes_on else {})}
+        further = {f"future_{m}": m * self.lag for m in self.multiples[1:]}
+        return {"future": self.lag, **further, **({"later": 2 * self.lag} if self._goes_on else {})}
 
     @property
     def views(self) -> tuple[str, ...]:
         return ("x", "future", *(f"future_{m}" for m in self.multiples[1:]))
 
-    def agrees(self, measured: Operator) -> bool:
+    def is_compatible_with(self, measured: Operator) -> bool:
         if not isinstance(measured, Transfer):
             return False
         own = replace(self, lag=measured.lag) if isinstance(self.lag, str) else self
@@ -226,18 +224,18 @@ class Transfer(Operator):
         return found
 
     @property
-    def kills_constants(self) -> bool:
+    def annihilates_constants(self) -> bool:
         return self.reversible
 
-    def presented(self, values: Any) -> Any:
+    def reported_values(self, values: Any) -> Any:
         return 1 - values if self.reversible else values
 
     @property
-    def scoring(self) -> Operator:
+    def scoring_operator(self) -> Operator:
         return Transfer(self.lag, center=self.center)  # which measures the inner product of the future, too
 
     @property
-    def comparable(self) -> Operator:
+    def validation_operator(self) -> Operator:
         return Transfer(self.lag, center=True)  # the constant is known, and few rows disturb its norm
 
     def _form_at(self, view: str) -> Form:
@@ -331,4 +329,4 @@ class Augmentation(Operator):
 
         return {"first": first_moment}
 
-    kills_constants = True
+    annihilates_constants = True

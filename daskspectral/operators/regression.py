@@ -68,11 +68,10 @@ class Regression(Operator):
     origin: tuple[float, ...] = ()
     unit: float = 1.0
     intercept: bool = False
-    name = "regression"
 
     @property
-    def title(self) -> str:
-        return "regression on gradients" if self.gradients else self.name
+    def name(self) -> str:  # type: ignore[override]
+        return "regression on gradients" if self.gradients else "regression"
 
     @property
     def form(self) -> Form:
@@ -127,7 +126,7 @@ class Regression(Operator):
             found["slope_squares"] = np.einsum("k,kjd,kjd->j", w, fields["gradients"], fields["gradients"])
         return found
 
-    def together(self, sums: dict[str, Array]) -> dict[str, Array]:
+    def finalize(self, sums: dict[str, Array]) -> dict[str, Array]:
         """The sums with the right-hand sides of all targets side by side, (p, m)."""
         slopes = [sums.pop(name) for name in self.functionals if name.startswith("slopes ") and name in sums]
         return sums | ({"slopes": np.column_stack(slopes)} if slopes else {})

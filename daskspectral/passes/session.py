@@ -18,6 +18,7 @@ from daskspectral.moments import Moments
 from daskspectral.moments.folds import FoldRule
 from daskspectral.neural import State
 from daskspectral.operators import Operator
+from daskspectral.operators.laplacian import has_graph
 from daskspectral.passes.folds import FoldRequest
 from daskspectral.passes.sums import Discretisation, Outline, PassPlan, measure, plan_sums
 from daskspectral.registry import decode, encode
@@ -134,7 +135,7 @@ class Session:
         )
 
     def _chosen(self, kept: Kept | None) -> Discretisation:
-        by_number = self.folds is not None and self.folds.by_number(self.source) and not self.operator.has_graph
+        by_number = self.folds is not None and self.folds.by_number(self.source) and not has_graph(self.operator)
         return self.choose(replace(self.source, by_number=by_number), Training(self._fold_rule, kept))
 
     def _fold_rule(self, sizes: Sizes) -> FoldRule | None:

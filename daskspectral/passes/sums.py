@@ -37,6 +37,7 @@ from daskspectral.moments.patterns import MEASURED
 from daskspectral.moments.sample import SAMPLE, reach_of, sample_size
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators import Operator
+from daskspectral.operators.laplacian import has_graph
 from daskspectral.passes.folds import FoldRequest, joined_plan
 from daskspectral.passes.selection import Selection
 from daskspectral.registry import Registered
@@ -316,7 +317,7 @@ def _run_of(
     )
     runs = Runs.of(basis, max(stop - start for start, stop in plan.ranges.ranges))
     gaps, sampled = source.on_invalid == "pairwise", None
-    if operator.has_graph and (size := sample_size(basis.dimension)):
+    if has_graph(operator) and (size := sample_size(basis.dimension)):
         sampled = reach_of(source.n - plan.ranges.ranges[0][0], size), size
     tested = min(1.0, max(TESTED_SHARE, TESTED_ROWS / source.n))
     task = SumTask(measured, operator, prepared.scale, prepared.columns, groups, runs, gaps, sampled, tested)

@@ -23,6 +23,7 @@ from daskspectral.kernels import Kernel, Linear, of_distances, of_products
 from daskspectral.moments.lattice import check_cut_size
 from daskspectral.moments.moments import LandmarkRows
 from daskspectral.operators import Operator
+from daskspectral.operators.density import estimate_density
 from daskspectral.operators.diffusion import Generator
 from daskspectral.passes.parameters import is_share
 from daskspectral.passes.scale import centered, standardized
@@ -135,7 +136,7 @@ class Choice(Open):
         elif any(side.functions.vanishes for side in self.sides):
             why = "a function that vanishes at the ends of the data is in them; scale the columns of X before"
         elif bound:
-            why = f"{self.operator.title} {bound}; scale the columns of X before, and what depends on their units"
+            why = f"{self.operator.name} {bound}; scale the columns of X before, and what depends on their units"
         if why:
             name = option.partition("=")[0]
             raise ValueError(f"{option} would change the units of X, and {why}, without {name}")
@@ -312,7 +313,7 @@ MOST_REMOVED = 0.02
 
 
 def with_density(
-    operator: Operator, source: Source, rng: np.random.Generator, *, periods: tuple[float | None, ...] | None
+    operator: Any, source: Source, rng: np.random.Generator, *, periods: tuple[float | None, ...] | None
 ) -> Operator:
     """The operator with the density of up to 50 000 rows of the source, by their weights.
 
@@ -323,9 +324,7 @@ def with_density(
     weights = None
     if "weight" in source.readers:
         weights = take_rows(source, rows, view="weight")[1][:, 0]
-    operator = operator.estimated(x, rng, weights=weights, periods=periods)
-    density = operator.estimate
-    assert density is not None
+    density = estimate_density(x, operator.exponent, rng, weights=weights, periods=periods, clip=operator.clip)
     if density.removed > MOST_REMOVED:
         warn_user(
             f"the sampling density is clipped below at its quantile {100 * density.clipped:.2g} %, which removes "
@@ -333,7 +332,8 @@ def with_density(
             "or the density exponent",
             DensityWarning,
         )
-    return operator
+    found: Operator = replace(operator, density=density)
+    return found
 
 
 # -- what forms need: derivatives, fields, units -----------------------------------------------------------------------

@@ -226,7 +226,7 @@ class Dynamics(Transformer, MeasuredEstimator):
     def _opened(self, X: Any) -> Source:
         """The prepared rows of X that have a future."""
         with open_table(self, X) as table:
-            source = open_data(self.moments_.operator.scoring, table.rows, weight=None)
+            source = open_data(self.moments_.operator.scoring_operator, table.rows, weight=None)
         return source.with_preparation(mean=self.preparation_.mean, scale=self.preparation_.scale)
 
     def _transfer(self, attribute: str) -> Moments:

@@ -137,7 +137,7 @@ class SpectralFunctions(Dynamics, Passages):
     def _solve(self, moments: Moments) -> Self:
         if isinstance(moments.operator, Regression):
             raise ValueError("these are moments of a regression, not of an operator; solve them with HermiteRegressor")
-        if self.operator is not None and not checked_operator(self.operator).agrees(moments.operator):
+        if self.operator is not None and not checked_operator(self.operator).is_compatible_with(moments.operator):
             raise ValueError(f"these are moments of {moments.operator}, and operator is {self.operator}: leave it out")
         solver, share = solving(self.solver), is_share(self.n_components)
         with solving_on(device_here(self.device)):

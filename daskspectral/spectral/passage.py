@@ -80,12 +80,12 @@ class Passages(Transformer, MeasuredEstimator):
             source = open_stopped(rows, lag, (a, b), **table.options)
             moments = self._measured(source, Stopped(), found)
             return self._kept(stopped_passage(moments, cut, both=both), source, "outcome")
-        if not operator.kills_constants or operator.views != ("x",) or operator.solver.by_norm:
-            raise ValueError(f"{operator.title} is no generator of a process: fit Transfer, Generator or Laplacian")
+        if not operator.annihilates_constants or operator.views != ("x",) or operator.solver.by_norm:
+            raise ValueError(f"{operator.name} is no generator of a process: fit Transfer, Generator or Laplacian")
         if wrong := [s for s in sets if not isinstance(s, Edge)]:
             raise TypeError(f"sets of a generator are edges, such as BallEdge(radius, centre), got {wrong[0]!r}")
         if lag is not None:
-            raise ValueError(f"{operator.title} has no lag: leave it out")
+            raise ValueError(f"{operator.name} has no lag: leave it out")
         source = open_data(operator, rows, **table.options)
         found = replace(found, basis=outside_of(sets, self.basis_))
         return self._kept(passage_of_generator(self._measured(source, operator, found), cut, both=both), source)

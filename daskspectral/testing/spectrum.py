@@ -128,7 +128,7 @@ def check_operator(operator: Operator, d: int = 2, *, random_state: int = 0) -> 
     left, right = (LandmarkBasis(Gaussian(scale), rng.standard_normal((4, d))) for scale in (1.0, 1.3))
     for form in operator.forms.values():
         check_form(form, left, right, random_state=random_state)
-    if operator.kills_constants and "form" in operator.forms:
+    if operator.annihilates_constants and "form" in operator.forms:
         batch = draw_fields(operator.form, d, d, rng)
         most = np.abs(measure(operator.form, left, ConstantBasis(d), batch)).max()
         require(bool(most == 0), f"{operator} says that L 1 = 0, and <f, L 1> is up to {most:.3g}")

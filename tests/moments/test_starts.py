@@ -58,7 +58,7 @@ def test_inner_products_of_both_ends_are_sums_over_pairs(operator: Transfer) -> 
     x = walks(JUMPS, 30, 50, 0, [1, 0, 0])
     model = fit(operator, x)
     moments, functions = model.moments_, model.coefficients_
-    last = max(operator.shifts.values())
+    last = max(operator.shifts[view] for view in operator.views[1:])
     f, g = (
         functions.T @ np.hstack([model.basis_.values(walk[shift : len(walk) - last + shift]) for walk in x])
         for shift in (0, operator.lag)

@@ -151,7 +151,7 @@ MISTAKES: dict[str, tuple[Callable[..., None], tuple[Any, ...], Any, str, Any]] 
         lambda f: property(lambda self: 7),
     ),
     "frame": (testing.check_manifold, (Sphere(3),), Sphere, "_normals", lambda f: lambda self, x: 2 * f(self, x)),
-    "L 1 = 0": (testing.check_operator, (Schroedinger(),), Schroedinger, "kills_constants", always),
+    "L 1 = 0": (testing.check_operator, (Schroedinger(),), Schroedinger, "annihilates_constants", always),
     "in another order": (testing.check_estimator, (REGRESSOR, X, X[:, 0]), HermiteRegressor, "fit", of_first_row),
 }
 
