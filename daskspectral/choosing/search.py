@@ -51,7 +51,7 @@ from daskspectral.landmarks import BY_KERNEL, choose, median_of_distinct
 from daskspectral.moments.lattice import UnresolvedError
 from daskspectral.moments.problem import Posed
 from daskspectral.moments.trial import Split, Trial, half_splits, merged
-from daskspectral.operators import Operator
+from daskspectral.operators import Laplacian, Operator
 from daskspectral.passes.selection import Candidate, Selection
 from daskspectral.solve.ritz import SMALL
 from daskspectral.solvers import Penalised
@@ -194,7 +194,8 @@ class LandmarkSearch:
     def slopes(self) -> bool:
         """Whether gradients of functions in the space of the data count."""
         own, operator = self.open.left.landmarks, self.operator
-        still = operator.derivative_order == 0 or operator.on_manifold or self.right is not None
+        still = operator.derivative_order == 0 or self.right is not None
+        still |= isinstance(operator, Laplacian) and operator.manifold is not None
         return own is not None and own.periods is None and not still
 
     @property

@@ -36,6 +36,7 @@ from daskspectral.solvers import Cut, Solving
 
 Array = NDArray[np.inexact[Any]]
 Real = NDArray[np.floating[Any]]
+Sums = Mapping[str, Real]
 ROUNDING = {"float64": 1e-13, "float32": 1e-5}  # of matrices of unit diagonal
 EVERYTHING = Cut(min_support=0.0)
 """All functions, in all directions above rounding."""
@@ -53,12 +54,7 @@ class Posed:
     """
 
     def __init__(
-        self,
-        moments: Moments,
-        count: int,
-        penalty: float | None,
-        solver: Solving = EVERYTHING,
-        half: bool = False,
+        self, moments: Moments, count: int, penalty: float | None, solver: Solving = EVERYTHING, half: bool = False
     ):
         self.operator, self.solver, self.count, self.c = moments.operator, solver, count, penalty
         self.kind = moments.operator.solver
@@ -71,7 +67,7 @@ class Posed:
             self.right = _Side(moments, "right_", solver.min_support, half)
         self.means = self.restricted(means)
 
-    def restricted(self, sums: Mapping[str, Real]) -> Mapping[str, Real]:
+    def restricted(self, sums: Sums) -> Sums:
         """Sums, or means, of the functions that are kept, from those of all functions."""
         left, right = self.left, self.right
         if left.kept.all() and right.kept.all():
@@ -85,19 +81,13 @@ class Posed:
         return within
 
     def solve(
-        self,
-        means: Mapping[str, Real],
-        rows: float,
-        span: Whitening | None = None,
-        part: bool = False,
-        *,
-        count: int = 0,
+        self, means: Sums, rows: float, span: Whitening | None = None, part: bool = False, count: int = 0
     ) -> Solution:
         """The spectrum for these means over rows that count as so many; coefficients are of the functions kept."""
         system = self.system(means, rows) if span is None else replace(self.system(means), within=span)
         return self.kind.solve(replace(system, count=count or self.count, part=part))
 
-    def system(self, means: Mapping[str, Real], rows: float | None = None) -> GalerkinSystem:
+    def system(self, means: Sums, rows: float | None = None) -> GalerkinSystem:
         """Return the system of these means, within the leading functions for so many `rows` if there is a penalty."""
         found = replace(
             relation_of(self.operator, means, self.left.norm if self.kind.by_norm else None, self.left.dtype),
@@ -111,7 +101,7 @@ class Posed:
         penalty = self.kind.penalty(found, partial(self._by_values, means, rows), partial(self._by_slopes, rows))
         return found if penalty is None else replace(found, within=penalty, cut=self.least_cut)
 
-    def without(self, folds: Folds, fold: int) -> tuple[Mapping[str, Real], Mapping[str, Real]]:
+    def without(self, folds: Folds, fold: int) -> tuple[Sums, Sums]:
         """The means over all folds but one, and the sums over that fold; of rows with gaps by pairs of columns."""
         weight, own = float(folds.weight.sum()), float(folds.weight[fold])
         others = np.delete(np.arange(len(folds.weight)), fold)
@@ -141,7 +131,7 @@ class Posed:
             return folds
         return folds.mapped(self._on_span)
 
-    def _on_span(self, sums: Mapping[str, Real], _: float) -> Mapping[str, Real]:
+    def _on_span(self, sums: Sums, _: float) -> Sums:
         sums, span = self.restricted(sums), self.span
         if span is None:
             return sums
@@ -164,7 +154,7 @@ class Posed:
         left, right = (gram @ functions for gram, functions in sides)
         return (left, right) if self.span is None else (self.span.T @ left, self.span.T @ right)
 
-    def solve_part(self, means: Mapping[str, Real], rows: float) -> Solution:
+    def solve_part(self, means: Sums, rows: float) -> Solution:
         """The spectrum for means of a part of the data, `reduced`, in the functions that these are of.
 
         The penalty is c kappa / rows: with rows / 10 in place of rows, c is ten times as large.
@@ -193,7 +183,7 @@ class Posed:
         """The number of leading values that are 0 whatever the data."""
         return self.kind.nulls(replace(self.system(self.means), cut=self.least_cut))
 
-    def _by_values(self, means: Mapping[str, Real], rows: float, about_means: bool) -> Penalty:
+    def _by_values(self, means: Sums, rows: float, about_means: bool) -> Penalty:
         def matrix(side: _Side) -> Real:
             gram = means[f"{side.prefix}gram"]
             gram = side.about_means(gram, means[f"{side.prefix}first"]) if about_means else gram
@@ -208,16 +198,14 @@ class Posed:
         return Penalty(mu * left.norm, None, energy, self.rounding, PRECISION[left.dtype])
 
 
-def combined(operator: Operator, sums: Mapping[str, Real], functions: Real) -> dict[str, Real]:
+def combined(operator: Operator, sums: Sums, functions: Real) -> dict[str, Real]:
     """The sums of forms and functionals of combinations (p, r) of the functions, from those of the functions."""
     forms = {name: functions.T @ sums[name] @ functions for name in operator.forms.keys() & sums.keys()}
     vectors = {name: functions.T @ sums[name] for name in operator.functionals.keys() & sums.keys()}
     return {**sums, **forms, **vectors}
 
 
-def relation_of(
-    operator: Operator, sums: Mapping[str, Real], norm: Real | None = None, dtype: str = "float64"
-) -> GalerkinSystem:
+def relation_of(operator: Operator, sums: Sums, norm: Real | None = None, dtype: str = "float64") -> GalerkinSystem:
     """Return the system of an operator from sums or means, with a squared `norm`, if given, for the Gram matrix."""
     right, bounded = sums.get("right_gram"), operator.derivative_order == 0
     firsts = (sums["first"], sums["first" if right is None else "right_first"]) if operator.center else None

@@ -121,16 +121,11 @@ class Operator(Written, ABC):
         return None
 
     @property
-    def on_manifold(self) -> bool:
-        """Whether the points lie on a manifold that the operator knows."""
-        return False
-
-    @property
     def placed(self) -> bool:
         """Whether forms depend on where the points are, besides their functions: on a manifold, or by a density."""
         derived = self.derived
         read = frozenset().union(*(derived.get(field.name, {field.name}) for field, _ in self._reads(1)))
-        return self.on_manifold or bool(self.exponent) or not read.isdisjoint(self.views)
+        return bool(self.exponent) or not read.isdisjoint(self.views)
 
     @property
     def annihilates_constants(self) -> bool:

@@ -17,7 +17,7 @@ class BilinearForm(Operator):
     `left_gram` is the inner product of the left functions, `right_gram` the inner product of the right functions. Where
     `right_gram` is None it is `left_gram`, or with singular values of a form that takes g at one other view, the inner
     product at that view. `own_right_basis` says that right functions are of other variables. `constants` says that the
-    form kills constants; `center` subtracts the means of the functions.
+    form annihilates constants; `center` subtracts the means of the functions.
 
     Examples
     --------
@@ -80,8 +80,8 @@ class BilinearForm(Operator):
 def SymmetricForm(bilinear: Form, constants: bool = False, descending: bool = False) -> BilinearForm:
     """Return the operator of your own symmetric form, made by `@form`: the `BilinearForm` with the symmetric solver.
 
-    `constants=True` says that the form kills constants; eigenvalues ascend unless `descending`. Raises ValueError for a
-    form that is not symmetric.
+    `constants=True` says that the form annihilates constants; eigenvalues ascend unless `descending`. Raises ValueError
+    if the form is not symmetric.
 
     Examples
     --------

@@ -99,8 +99,8 @@ class Laplacian(Operator):
         return manifold.tangents(point) is not None
 
     @property
-    def on_manifold(self) -> bool:
-        return self.manifold is not None
+    def placed(self) -> bool:
+        return self.manifold is not None or bool(self.exponent)
 
     annihilates_constants = True
 

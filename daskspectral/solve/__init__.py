@@ -1,4 +1,4 @@
-"""Solvers: small dense algebra on the moments."""
+"""Kinds of spectral problems, and ridge regression: small dense algebra on the moments."""
 
 from daskspectral.solve.pencil import Pencil
 from daskspectral.solve.problems import (
@@ -11,7 +11,6 @@ from daskspectral.solve.problems import (
     norm_root,
 )
 from daskspectral.solve.ridge import RidgeProblem
-from daskspectral.solve.ritz import explained, ritz, ritz_singular
 from daskspectral.solve.system import GalerkinSystem, Penalty
 from daskspectral.solve.whitening import Whitening, resolve_cut, whiten
 
@@ -27,10 +26,7 @@ __all__ = [
     "SymmetricPencil",
     "TwoMetricSVD",
     "Whitening",
-    "explained",
     "norm_root",
     "resolve_cut",
-    "ritz",
-    "ritz_singular",
     "whiten",
 ]

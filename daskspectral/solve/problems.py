@@ -19,13 +19,14 @@ from scipy.sparse.linalg import ArpackError, eigsh
 
 from daskspectral.registry import Named
 from daskspectral.solve.pencil import CERTAIN, Pencil, leading_pairs
-from daskspectral.solve.ritz import energy_scores, explained, raised, ritz, ritz_singular
+from daskspectral.solve.ritz import energy_scores, explained, overfitted, ritz, ritz_singular
 from daskspectral.solve.system import BySlopes, ByValues, GalerkinSystem, Penalty
 from daskspectral.solve.whitening import Whitening, fix_signs, inverse_root, orthonormal, symmetric_part, whiten
 from daskspectral.validation import check_flag, check_option
 
 Array = NDArray[np.floating[Any]]
 Functions = NDArray[np.inexact[Any]]
+Rank = int | tuple[int, int]
 NEGLIGIBLE = 1e-3  # of the largest value: differences below it count as none
 SMALL_SINGULAR = 0.25  # of the largest: smaller singular values are judged relative to this
 MISSING = 0.1  # of what the constant explains: the cost of a singular function that a basis does not have
@@ -34,31 +35,41 @@ POSITIVE = 1e-6  # of the largest value, by which one below 0 is no rounding
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Values (k,), coefficients of the left and right functions (p, k) and (q, k), ranks, residuals (k,).
+    """Solution of a Galerkin system.
 
-    Values and coefficients are complex from the non-symmetric solver, real from the others. `status` describes the
-    outcome in words.
+    Attributes
+    ----------
+    values : array (k,)
+        Eigenvalues or singular values, complex for `NonNormal`.
+    left, right : array (p, k), (q, k)
+        Coefficients of the functions.
+    rank : int or tuple of int
+        Rank of the Gram matrix, or of those of both sides.
+    residuals : array (k,)
+        Residual norms in the whitened basis.
+    status : str
+        The outcome in words.
     """
 
-    values: NDArray[np.inexact[Any]]
-    left: NDArray[np.inexact[Any]]
-    right: NDArray[np.inexact[Any]]
-    rank: int | tuple[int, int]
+    values: Functions
+    left: Functions
+    right: Functions
+    rank: Rank
     residuals: Array
     status: str = ""
 
 
 class Problem(Named, ABC):
-    """Kind of spectral problem, without data: symmetric unless a subclass overrides how its solutions are compared.
+    """Kind of spectral problem, which holds no data.
 
-    A subclass needs `solve` only.
+    A subclass needs `solve` only; solutions are then compared as those of a symmetric problem.
 
     Attributes
     ----------
     value : str
-        What a value is called.
+        Name of a value.
     measure : str
-        What a value of `ritz` is called.
+        Name of a value on other rows (`ritz`).
     sides : tuple of str
         The functions that differ, "left" and "right", the main ones first.
     two_sided : bool
@@ -70,7 +81,7 @@ class Problem(Named, ABC):
     descending : bool
         Whether the largest values are wanted.
     worst : float
-        What each value of a candidate without a solution counts as in `scores`.
+        Stands in `scores` for each value of a candidate without a solution.
     """
 
     value: ClassVar[str] = "eigenvalue"
@@ -87,53 +98,52 @@ class Problem(Named, ABC):
         """Return the values and functions of a system."""
 
     def energy(self, system: GalerkinSystem) -> Array | None:
-        """Return the symmetric form by which functions are ranked, ascending; None if there is none."""
+        """Return the symmetric form that ranks functions, ascending; None if there is none."""
         return system.energy
 
     def penalty(self, system: GalerkinSystem, by_values: ByValues, by_slopes: BySlopes) -> Penalty | None:
-        """Return the penalty by which the leading functions of a system are found; None if all directions count."""
+        """Return the penalty that defines the leading functions; None to use all directions."""
         return None
 
     def pencil(self, system: GalerkinSystem) -> Pencil | None:
-        """Return the penalized problem of all data, in whose leading functions parts of them are solved, if any."""
+        """Return the penalized pencil whose leading functions span solutions of parts of the data."""
         return None
 
     def nulls(self, system: GalerkinSystem) -> int:
-        """Return the number of leading values that are 0 whatever the data: the form annihilates their functions."""
+        """Return the number of leading values that are exactly 0: the form annihilates their functions."""
         return 0
 
     def signed(self, values: Any) -> Any:
-        """Return values, or a form, with the sign by which the wanted values are the least."""
+        """Return values or a form with the sign that makes the wanted values the least."""
         return -values if self.descending else values
 
     def ritz(self, left: Functions, right: Functions, system: GalerkinSystem) -> Functions:
-        """Return the values (k,) of a system on spans of functions (p, k) and (q, k), in the order of `solve`.
+        """Return the values (k,) of a system of other rows on spans (p, k) and (q, k).
 
-        The system is of other rows than those of the fit; directions that they do not determine are NaN at the end.
+        They are in the order of `solve`, with NaN at the end for directions that these rows do not determine.
         """
         found: Functions = self.signed(ritz(right, self.signed(system.form), system.gram, dtype=system.dtype))
         return found
 
     def score(self, values: Functions, wanted: int) -> float:
-        """Return one number for the values of `ritz`, larger is better; -inf if fewer than `wanted` are known."""
+        """Return the score of values of `ritz`, -inf if fewer than `wanted` are known."""
         known = len(values) >= wanted and not np.isnan(values).any()
         return -float(np.sum(self.signed(values).real)) if known else -math.inf
 
     def maximizes(self, values: Functions) -> bool:
-        """Return whether more functions would not lower the moduli of values, as they do those of a positive form."""
+        """Return whether more functions would not lower the moduli of the values."""
         return bool(self.descending and values.real.sum() > 0)
 
     def sizes(self, values: Functions) -> Array:
-        """Return what errors of values (k,) are relative to."""
+        """Return the sizes (k,) to which errors of values are relative."""
         sizes = np.abs(values)
         return np.asarray(sizes + NEGLIGIBLE * sizes.max(initial=0.0) + 1e-300)
 
     def compared(self, solution: Solution, left: Functions, right: Functions, system: GalerkinSystem) -> Array:
-        """Return what a solution's functions (p, k) and (q, k) are worth on other rows, (count,), for `scores`.
+        """Return held-out values (count,) of a solution for `scores`, by a system of other rows.
 
-        Ritz values with the sign by which they ascend, infinite if there are none. Values h > 0 that exceed fitted ones
-        l > 0 become h √(h / l): a fit reports l, and is the further off the more it follows its own rows. Raises
-        LinAlgError if a positive form has values far below 0.
+        Ritz values, signed so that they ascend, and infinite if there are none. Values h > 0 above fitted ones l > 0
+        become h √(h / l), because a fit reports l. Raises LinAlgError if a positive form has values far below 0.
         """
         values = self.signed(self.ritz(left, right, system)).real
         values = np.where(np.isnan(values), np.inf, values)
@@ -141,23 +151,18 @@ class Problem(Named, ABC):
         largest = np.max(values, initial=0.0, where=np.isfinite(values))
         if system.positive and min(values.min(initial=0.0), fitted.min(initial=0.0)) < -POSITIVE * largest:
             raise np.linalg.LinAlgError("values of a form without negative ones came out below 0, by rounding")
-        values[: len(fitted)] = raised(values[: len(fitted)], fitted)
+        values[: len(fitted)] = overfitted(values[: len(fitted)], fitted)
         return np.append(values, np.full(system.count - len(values), np.inf))
 
     def scores(self, found: Mapping[Any, Array], wanted: int) -> dict[Any, float]:
-        """Return the scores of candidates by what they are worth (splits, k), `compared`: larger is better."""
+        """Return the scores of candidates by their held-out values (n_splits, k); larger is better."""
         return energy_scores(found)
 
 
 def described(
-    system: GalerkinSystem,
-    values: NDArray[np.inexact[Any]],
-    left: NDArray[np.inexact[Any]],
-    right: NDArray[np.inexact[Any]],
-    rank: int | tuple[int, int],
-    residuals: Array,
+    system: GalerkinSystem, values: Functions, left: Functions, right: Functions, rank: Rank, residuals: Array
 ) -> Solution:
-    """Return a solution whose status has the numbers of values and of wanted ones, the ranks, the largest residual."""
+    """Return a solution with a status: number of values, ranks, largest residual."""
     sizes = system.form.shape
     ranks = f"rank {rank} of {sizes[0]}"
     if isinstance(rank, tuple):
@@ -179,18 +184,19 @@ NORM_CUT = 1e-12  # of the largest squared norm at unit diagonal, below which a 
 @final
 @dataclass(frozen=True, repr=False)
 class NonNormal(Problem):
-    """The first `count` eigenvalues of form <f, L g> against gram, (p, p), complex, with functions of both sides.
+    """Non-self-adjoint eigenproblem of a form <f, L g> against a Gram matrix, (p, p).
 
-    Right functions g solve L g = λ g, form b = λ gram b; left functions f the adjoint problem,
-    a^H form = λ a^H gram. They are biorthonormal, a^H gram b = I. The right functions have unit norm in the metric
-    of the Gram matrix, and their largest whitened coefficient is real and positive, so that conjugate values have
-    conjugate functions. Values descend by `ranking`: by "real" part (generators), or by "modulus" and then real part
-    (transfer operators); values that agree to nine digits descend by imaginary part. `count` may split a conjugate
-    pair. Functions whose column of the form is exactly zero (the constant) are exempt from the cut:
-    their eigenvalue 0 is exact.
+    Right functions g solve L g = λ g, form b = λ gram b; left functions f the adjoint problem, a^H form = λ a^H gram.
+    They are biorthonormal, a^H gram b = I. The right functions have unit norm in the metric of the Gram matrix, and
+    their largest whitened coefficient is real and positive, so that conjugate values have conjugate functions. Values
+    that agree to nine digits descend by imaginary part; `count` may split a conjugate pair. Functions whose column of
+    the form is exactly zero (the constant) are exempt from the cut: their eigenvalue 0 is exact. Raises LinAlgError if
+    a left function is orthogonal to its right function (a Jordan block).
 
-    Raises numpy.linalg.LinAlgError where a left function is orthogonal to its right function (a Jordan block): no
-    biorthonormal pair exists there.
+    Parameters
+    ----------
+    ranking : {"real", "modulus"}
+        Whether values descend by real part (generators), or by modulus and then real part (transfer operators).
     """
 
     name: ClassVar[str] = "eigen"
@@ -229,7 +235,7 @@ class NonNormal(Problem):
 
     @staticmethod
     def _span(system: GalerkinSystem) -> Whitening:
-        """Leading functions by the penalty's energy, or else the leading left and right singular functions together."""
+        """Return the leading functions by energy, or the leading left and right singular functions."""
         form, gram, within = system.form, system.gram, system.within
         if not isinstance(within, Penalty):
             return _ranked_span(system, form)
@@ -245,12 +251,12 @@ class NonNormal(Problem):
 @final
 @dataclass(frozen=True, repr=False)
 class NormConstrained(Problem):
-    """The `count` largest values of vᵀ (F - F_1) v / vᵀ K v, descending, for the form F (p, p) and `gram` = K.
+    """Principal components: the largest values of vᵀ (F - F_1) v / vᵀ K v, descending.
 
-    F_1 is what the functions share with those of norm 0, the constant: with the constant among the functions F - F_1 is
-    the covariance, and the functions that are found have mean 0; without it nothing is subtracted. They have unit norm
-    in the Gram matrix, that is variance 1, and a squared norm in the function space of 1 / value. Raises ValueError
-    where the norm of every function is 0.
+    F (p, p) is the form and K, the system's `gram`, the squared norm of the function space. F_1 is the projection on
+    functions of norm 0, the constant: with the constant in the basis F - F_1 is the covariance, and the functions have
+    mean 0. They have variance 1, and a squared norm in the function space of 1 / value. Raises ValueError if the norm
+    of every function is 0.
     """
 
     name: ClassVar[str] = "principal"
@@ -285,9 +291,9 @@ class NormConstrained(Problem):
 
 
 def norm_root(norm: Array) -> Array:
-    """R (r, s) with Rᵀ K R = I for the squared norm K of the r functions whose norm is not 0; (r,) of a diagonal K.
+    """Return R (r, s) with Rᵀ K R = I for the r functions of nonzero norm; (r,) if K is diagonal.
 
-    Raises ValueError where the norm of every function is 0.
+    Raises ValueError if the norm of every function is 0.
     """
     null = np.diag(norm) == 0
     if null.all():
@@ -304,7 +310,7 @@ def norm_root(norm: Array) -> Array:
 
 
 def _number_above(matrix: Array, least: float) -> int:
-    """How many eigenvalues of a symmetric matrix are larger than the least."""
+    """Return the number of eigenvalues of a symmetric matrix above `least`."""
     try:
         np.linalg.cholesky(matrix - least * np.eye(len(matrix)))
     except np.linalg.LinAlgError:
@@ -313,9 +319,9 @@ def _number_above(matrix: Array, least: float) -> int:
 
 
 def _largest(matrix: Array, count: int) -> tuple[Array, Array]:
-    """The `count` largest eigenvalues of a symmetric matrix, descending, and their vectors, or all where fewer.
+    """Return the `count` largest eigenvalues of a symmetric matrix, descending, and eigenvectors.
 
-    Few of many are found by Lanczos iteration, whose vector to start with is always the same.
+    A few of many are found by Lanczos iteration from a fixed start vector.
     """
     size = len(matrix)
     if size >= LANCZOS_SIZE and count <= LANCZOS_SHARE * size:
@@ -330,16 +336,16 @@ def _largest(matrix: Array, count: int) -> tuple[Array, Array]:
 @final
 @dataclass(frozen=True, repr=False)
 class TwoMetricSVD(Problem):
-    """The `count` largest singular values of form (p, q) between gram (p, p) and right_gram (q, q), descending.
+    """Singular values of a form (p, q) between Gram matrices Φ (p, p) and Ψ (q, q), descending.
 
     U S Vᵀ = Φ^(-1/2) L Ψ^(-1/2); the left functions are the rows of A = Uᵀ Φ^(-1/2), the right ones the rows of
     B = Vᵀ Ψ^(-1/2) (equation (7) of the Galerkin paper), kept as columns (p, k) and (q, k). They have unit norm in
     the metric of their side. The largest whitened coefficient of a left function is positive, and the sign of the right
-    function makes the singular value positive. The ranks of both sides come as a pair.
+    function makes the singular value positive.
 
-    With `means` = (E φ (p,), E ψ (q,)) the means of the functions are subtracted first, so that ranks are decided on
-    functions of variance 1. What rounding leaves of almost constant functions is known from their squares: constants
-    drop out of the span. Raises ValueError if nothing is left.
+    Means of a system are subtracted first, so that ranks are decided on functions of variance 1. The rounding error of
+    almost constant functions is known from their squares: constants drop out of the span. Raises ValueError if all
+    functions are constant.
     """
 
     name: ClassVar[str] = "singular"
@@ -366,7 +372,7 @@ class TwoMetricSVD(Problem):
         return np.asarray(np.maximum(sizes, SMALL_SINGULAR * sizes.max(initial=0.0)) + 1e-300)
 
     def compared(self, solution: Solution, left: Functions, right: Functions, system: GalerkinSystem) -> Array:
-        """Return the roots of what singular functions explain on other rows, negative if they add to the error."""
+        """Return the signed roots (count,) of the shares that singular functions explain on other rows."""
         shares = explained(solution.values.real, left, right, system)
         return np.append(
             np.sign(shares) * np.sqrt(np.abs(shares)), np.full(system.count - len(shares), -math.sqrt(MISSING))
@@ -410,14 +416,16 @@ class TwoMetricSVD(Problem):
 @final
 @dataclass(frozen=True, repr=False)
 class SymmetricPencil(Problem):
-    """The `count` lowest eigenvalues of a form against a Gram matrix, (p, p), ascending; fewer when the rank is less.
+    """Symmetric-definite eigenproblem of a form against a Gram matrix, (p, p).
 
-    With `descending` the largest, from the largest down, as for a generator, whose spectrum is negative.
+    The ridge of a system is added to the form, never to the Gram matrix (footnote 6 of the Galerkin paper: (L + eps I,
+    Φ)). Functions have unit norm in the metric of the Gram matrix. Functions that the form annihilates (rows of exact
+    zeros, such as the constant's) are exempt from the cut, so that the eigenvalue 0 is exact.
 
-    `ridge` adds that multiple of the mean of the form's diagonal to the diagonal (footnote 6 of the Galerkin paper:
-    (L + eps I, Φ), never the Gram matrix alone). Functions have unit norm in the metric of the Gram matrix. Functions
-    that the form kills (rows of exact zeros, such as the constant's) are exempt from the cut, so that the eigenvalue 0
-    is exact.
+    Parameters
+    ----------
+    descending : bool
+        Whether the largest values are wanted, descending, as of a generator, whose spectrum is negative.
     """
 
     name: ClassVar[str] = "symmetric"
@@ -466,7 +474,7 @@ class SymmetricPencil(Problem):
 
 
 def _ranked_span(system: GalerkinSystem, energy: Array) -> Whitening:
-    """The span that is given, the leading penalised functions by an energy, or all directions above the cut."""
+    """Return the given span, the leading penalized functions, or all directions above the cut."""
     within = system.within
     if isinstance(within, Penalty):
         return Pencil(energy, system.gram, within, system.count, system.cut).leading(system.gram)
@@ -474,14 +482,14 @@ def _ranked_span(system: GalerkinSystem, energy: Array) -> Whitening:
 
 
 def _ranked(values: Complex, order: str) -> NDArray[np.intp]:
-    """Positions by descending real part, or modulus and real part, then imaginary part, to nine digits each."""
+    """Return positions by descending real part, or modulus and real part, then imaginary part."""
     parts = [values.imag, values.real] + ([np.abs(values)] if order == "modulus" else [])
     step = max(1e-9 * float(np.abs(values).max()), np.finfo(float).tiny)
     return np.lexsort([-np.rint(part / step) for part in parts])
 
 
 def _biorthonormal(left: Complex, right: Complex, values: Complex) -> Complex:
-    """The left vectors recombined so that left^H right = I; only vectors of one eigenvalue mix."""
+    """Recombine left vectors within eigenspaces so that left^H right = I."""
     overlap = left.conj().T @ right
     if np.linalg.svd(overlap, compute_uv=False).min(initial=1) < 4 * np.finfo(float).eps:
         worst = values[np.abs(np.diag(overlap)).argmin()]

@@ -1,4 +1,4 @@
-"""Ritz values: a form restricted to functions that are given, as on rows that they were not fitted to."""
+"""Ritz values: a form restricted to given functions, for example on rows that they were not fitted to."""
 
 from __future__ import annotations
 
@@ -17,22 +17,20 @@ Functions = NDArray[np.inexact[Any]]
 
 SMALL = 0.003  # of the last value: what eigenvalues below it differ by counts little
 NEGLIGIBLE = 1e-9  # of the largest value
-ROUNDING = {"float64": 1e-14, "float32": 1e-7}
-"""The relative precision of the entries of sums, by the dtype of the features."""
+ROUNDING = {"float64": 1e-14, "float32": 1e-7}  # relative precision of entries of sums, by the dtype of features
 
 
 def ritz(
     coefficients: Functions, form: Array, gram: Array, *, symmetric: bool = True, dtype: str = "float64"
 ) -> Functions:
-    """The Ritz values (k,) of a form (p, p) on the span of k functions with coefficients C (p, k).
+    """Return the Ritz values (k,) of a form (p, p) on the span of k functions with coefficients C (p, k).
 
     They are the eigenvalues of (C^H form C, C^H gram C): ascending for a symmetric form, complex and by descending
     real part otherwise. They depend on the span alone. By min-max, the i-th of a symmetric form is no less than its
     i-th eigenvalue on all functions, and their sum no less than the sum of the first k.
 
-    Directions of the span that the Gram matrix does not see (a function that vanishes on the rows, or is a combination
-    of the others there) have no value: each counts as one NaN at the end. What is below rounding decides, for sums
-    of features in `dtype`.
+    Directions of the span on which the Gram matrix vanishes, to the rounding of sums of features in `dtype`, have no
+    value (a function is 0 on the rows, or a combination of the others there): each counts as one NaN at the end.
     """
     white = _whitened(coefficients, coefficients.conj().T @ gram @ coefficients, np.diag(gram), dtype)
     functions = coefficients @ white
@@ -46,11 +44,11 @@ def ritz(
 
 
 def ritz_singular(left: Functions, right: Functions, system: GalerkinSystem) -> Array:
-    """The singular values (k,), descending, of a form (p, q) between two spans, U (p, k) and V (q, k).
+    """Return the singular values (k,), descending, of a form (p, q) between two spans, U (p, k) and V (q, k).
 
     They are those of (U^H gram U)^(-1/2) U^H form V (V^H right_gram V)^(-1/2), and depend on the spans alone. The sum
     of their squares, the VAMP-2 score of Wu and Noe (2020), is at most the sum of the k largest squares on all
-    functions. A direction that a Gram matrix does not see counts as 0.
+    functions. A direction on which a Gram matrix vanishes counts as 0.
     """
     reduced, gram_left, gram_right = system.between(left, right)
     squares, right_squares = (np.diag(gram) for gram in system.grams)
@@ -62,14 +60,14 @@ def ritz_singular(left: Functions, right: Functions, system: GalerkinSystem) -> 
 
 
 def explained(values: Array, left: Functions, right: Functions, system: GalerkinSystem) -> Array:
-    """The share (k,) of the squared norm of an operator that each of k fitted triples explains on other rows.
+    """Return the shares (k,) of an operator's squared norm that fitted triples explain on other rows.
 
     With singular values s (k,) and functions U (p, k), V (q, k), brought to unit norm on these rows:
     2 s_i (U^H form V)_ii - Σ_j s_i s_j (U^H gram U)_ij (V^H right_gram V)_ij. It is s_i² on the rows of the fit, and
-    negative where the fit follows accidents. The sum is the VAMP-E score of Wu and Noe (2020), the squared
+    negative if the fit is overfitted. The sum is the VAMP-E score of Wu and Noe (2020), the squared
     Hilbert-Schmidt norm of the operator less that of its difference to the fitted one, but for the norms: with those of
-    the fit, one row on which a function is large decides the score. Unlike in `ritz_singular` nothing is fitted to
-    these rows.
+    the fit, one row on which a function is large decides the score. No direction is fitted to these rows, as
+    `ritz_singular` does.
     """
     reduced, gram_left, gram_right = system.between(left, right)
     norms = np.sqrt(np.maximum(np.diag(gram_left).real * np.diag(gram_right).real, 0))
@@ -79,16 +77,16 @@ def explained(values: Array, left: Functions, right: Functions, system: Galerkin
 
 
 def _whitened(coefficients: Functions, gram: Functions, squares: Array, dtype: str) -> Functions:
-    """W (k, r) with W^H gram W = I, for the Gram matrix (k, k) of functions with coefficients (p, k).
+    """Return W (k, r) with W^H gram W = I for the Gram matrix (k, k) of functions (p, k).
 
-    `squares` (p,) are the squared norms of the basis functions. An error of rounding in each entry of the basis' Gram
-    matrix, relative to these, is an error of `rounding` in this one: eigenvalues that are no larger are left out.
+    `squares` (p,) are the squared norms of the basis functions, to which the rounding errors of Gram matrices are
+    relative: eigenvalues below these errors are left out.
     """
     size = np.linalg.norm(np.sqrt(np.maximum(squares, 0))[:, None] * coefficients, 2)
     return inverse_root(symmetric_part(gram), 0.0, ROUNDING[dtype] * float(size) ** 2)
 
 
-def raised(held_out: Array, fitted: Array) -> Array:
+def overfitted(held_out: Array, fitted: Array) -> Array:
     """Return h √(h / l) for held-out values h beyond fitted ones l > 0, h for the others."""
     known = np.isfinite(held_out) & (held_out > fitted) & (fitted > NEGLIGIBLE * np.abs(fitted).max(initial=0.0))
     return np.asarray(held_out * np.sqrt(np.divide(held_out, fitted, out=np.ones_like(fitted), where=known)))
@@ -97,8 +95,8 @@ def raised(held_out: Array, fitted: Array) -> Array:
 def energy_scores(found: Mapping[Any, Array]) -> dict[Any, float]:
     """Return the scores of held-out values (splits, k) of a symmetric form: larger is better.
 
-    Minus the mean of log(h_i + m), with one m for all candidates; value i has the weight 1 / i, for the first values
-    are what is asked for.
+    Minus the mean of log(h_i + m), with one m for all candidates; value i has the weight 1 / i, because the first
+    values are wanted most.
     """
     least = min(0.0, *(float(np.mean(h[:, 0])) for h in found.values()))
     shifted = {s: np.maximum(h - least, 0) for s, h in found.items()}

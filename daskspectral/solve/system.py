@@ -1,4 +1,4 @@
-"""Galerkin systems: a form between functions, with what their norms follow from, and what is to be solved of it."""
+"""Galerkin systems: a form and Gram matrices of basis functions, and the penalty of a solution."""
 
 from __future__ import annotations
 
@@ -18,11 +18,18 @@ PRECISION = {"float64": 2e-16, "float32": 1e-8}  # of sums, whose errors average
 
 @dataclass(frozen=True, eq=False)
 class Penalty:
-    """mu K (p, p) for the left functions, nu K' (q, q) for right functions of their own, in units of the means.
+    """Penalty on rough functions, in units of the means.
 
-    `energy` (p, p) is the symmetric form by which functions are ranked where the form to be solved is not symmetric;
-    None where there is no such form, and functions are ranked by what the form relates. Directions below `rounding`
-    in a matrix of unit diagonal are left out; `precision` is the relative precision of the matrices' entries.
+    Parameters
+    ----------
+    left, right : array (p, p), (q, q)
+        mu K of the left functions, nu K' of the right ones; `right` is None if both are the same.
+    energy : array (p, p), optional
+        Symmetric form that ranks functions; by default the singular values of the form do.
+    rounding : float
+        Smallest eigenvalue, of a matrix of unit diagonal, of directions that are kept.
+    precision : float
+        Relative precision of the entries of matrices.
     """
 
     left: Array
@@ -32,15 +39,15 @@ class Penalty:
     precision: float = 2e-16
 
 
+# makes the penalty mu K of each side, mu = c κ / n, κ = tr(K^+ Φ), if True of linear functions less their means
 ByValues = Callable[[bool], Penalty]
-"""Makes the penalty mu K of each side, mu = c κ / n, κ = tr(K^+ Φ), if True of linear functions less their means."""
+# makes the penalty of a symmetric form that ranks functions, for κ the mean squared norm of its functionals
 BySlopes = Callable[[Array], Penalty]
-"""Makes the penalty of a symmetric form that ranks functions, for κ the mean squared norm of its functionals."""
 
 
 @dataclass(frozen=True, eq=False)
 class GalerkinSystem:
-    """A form <f, L g> between p left and q right functions, as means over the rows, and what is wanted of it.
+    """Galerkin system of a form <f, L g> between p left and q right functions, as means over rows.
 
     Parameters
     ----------
@@ -98,7 +105,7 @@ class GalerkinSystem:
 
     @property
     def covariances(self) -> GalerkinSystem:
-        """The system of the functions less their means: what is left of a constant is exactly 0."""
+        """The system of the functions minus their means, exactly 0 for constants."""
         if self.means is None:
             return self
         (mu, nu), (gram, right_gram) = self.means, self.grams
@@ -111,7 +118,7 @@ class GalerkinSystem:
         return self.gram, self.gram if self.right_gram is None else self.right_gram
 
     def between(self, left: Functions, right: Functions) -> tuple[Functions, Functions, Functions]:
-        """The form between functions U (p, k) and V (q, k), and the Gram matrix of each; less the means."""
+        """Return the form between functions U (p, k) and V (q, k), and their Gram matrices, minus the means."""
         u, v = left.conj().T, right.conj().T
         form, gram = u @ self.form @ right, u @ self.gram @ left
         right_gram = gram if self.right_gram is None and left is right else v @ self.grams[1] @ right

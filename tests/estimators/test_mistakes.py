@@ -16,8 +16,10 @@ import zarr
 import daskspectral as dsp
 from daskspectral import Rows
 from daskspectral.basis import Landmarks
+from daskspectral.forms import dirichlet
 from daskspectral.kernels import Gaussian
 from daskspectral.operators import Covariance, Cross, Schroedinger, Transfer
+from daskspectral.solve import SymmetricPencil
 from tests.common import doubtful
 from tests.estimators.common import GAUSSIAN, LAZY, X, make
 
@@ -50,6 +52,8 @@ EARLY: dict[str, Callable[[], Any]] = {
     "2 views": lambda: make(Cross()).fit(X),
     "3000 rows": lambda: make(Cross()).fit((X, X[:10])),
     "fields v": lambda: make(Schroedinger("v")).fit(X),
+    "solver='eigen'": lambda: dsp.operators.BilinearForm(dirichlet, "eigen", descending=True),
+    "descending": lambda: dsp.operators.BilinearForm(dirichlet, SymmetricPencil(descending=True)),
 }
 
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from daskspectral.solve import GalerkinSystem, explained, ritz, ritz_singular
+from daskspectral.solve import GalerkinSystem
+from daskspectral.solve.ritz import explained, ritz, ritz_singular
 from tests.solve.common import Array, skew
 
 
