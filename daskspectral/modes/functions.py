@@ -63,10 +63,27 @@ class LatticeValues:
         return out
 
     def _evaluated(self, angles: Array, modes: ComplexArray) -> Array:
-        angles = checked_angles(angles, len(self.orders))
-        out = np.empty((len(angles), len(modes)))
-        if out.size:
-            _evaluate(self.orders, angles, modes, self.device, out)
+        """Return values (c, k) of sum_j modes_j exp(i j.t): a matrix product with the right factor, then row by row."""
+        angles, device, k = checked_angles(angles, len(self.orders)), self.device, len(modes)
+        out = np.empty((len(angles), k))
+        if not out.size:
+            return out
+        split = split_for(self.orders, k)
+        left, right = split.shape
+        coefficients = device.put(split.coefficients(modes).reshape(k * left, right))
+        size = split.block_rows(k)
+        if device.accelerated:
+            size = min(ACCELERATOR_ROWS, max(size, VALUES_THERE // (k * left)), len(angles))
+        factors, products = Factors(split, size, device=device), device.empty((k * left, size))
+        for start in range(0, len(angles), size):
+            rows = slice(start, start + size)
+            a, b = factors.of(device.put(angles[rows]))
+            product = products if a.shape[1] == size else device.empty((k * left, a.shape[1]))
+            np.matmul(coefficients, b, out=product)
+            parts = product.reshape(k, left, -1)
+            if left > 1:
+                parts *= a
+            out[rows] = device.get(parts.sum(axis=1).T)
         return out
 
 
@@ -81,27 +98,6 @@ def modes_of(orders: tuple[int, ...], coefficients: Array) -> ComplexArray:
     upper *= np.sqrt(0.5)
     modes[:, :h] = upper[:, ::-1].conj()
     return modes.reshape(k, *(2 * order + 1 for order in orders))
-
-
-def _evaluate(orders: tuple[int, ...], angles: Array, modes: ComplexArray, device: Device, out: Array) -> None:
-    """The right factor contracted by a matrix product, then the left one row by row, on a device."""
-    k = len(modes)
-    split = split_for(orders, k)
-    left, right = split.shape
-    coefficients = device.put(split.coefficients(modes).reshape(k * left, right))
-    size = split.block_rows(k)
-    if device.accelerated:
-        size = min(ACCELERATOR_ROWS, max(size, VALUES_THERE // (k * left)), len(angles))
-    factors, products = Factors(split, size, device=device), device.empty((k * left, size))
-    for start in range(0, len(angles), size):
-        rows = slice(start, start + size)
-        a, b = factors.of(device.put(angles[rows]))
-        product = products if a.shape[1] == size else device.empty((k * left, a.shape[1]))
-        np.matmul(coefficients, b, out=product)
-        parts = product.reshape(k, left, -1)
-        if left > 1:
-            parts *= a
-        out[rows] = device.get(parts.sum(axis=1).T)
 
 
 @cache
