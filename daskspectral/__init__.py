@@ -87,15 +87,15 @@ cores:
 
     changed                                       run `pytest`                                       seconds
     kernels; manifolds; groups; forms             tests/kernels, and so on; tests/test_contracts.py  18; 27; 8; 13
-    operators; basis; modes; solve                tests/operators, and so on; tests/test_reference.py 45; 17; 9; 24
-    moments                                       tests/moments tests/test_reference.py              130
+    operators; basis; modes; solve                tests/operators, and so on                         45; 17; 9; 24
+    moments                                       tests/moments tests/operators                      140
     neural; choosing                              tests/neural tests/choosing                        44; 17
-    data; store                                   tests/data tests/stores tests/test_store.py        30; 20
+    data; store                                   tests/data tests/stores                            40; 20
     engine; passes                                tests/engine tests/passes                          60; 20
     estimators                                    tests/estimators tests/test_adding.py              34; 30
     spectral; regression                          tests/spectral; tests/regression                   43; 23
     embedding; invariance                         tests/embedding; tests/invariance                  36; 19
-    plot; report                                  tests/test_plot.py; tests/report                   34; 60
+    plot; report                                  tests/report                                       90
     cli                                           tests/cli                                          60
     a docstring                                   daskspectral                                       80
     a public name                                 tests/test_package.py tests/pages                  30
