@@ -10,11 +10,12 @@ import pytest
 from sklearn.base import clone
 
 import daskspectral as dsp
-from daskspectral.basis import Landmarks, SoftCells
+from daskspectral.basis import FourierLattice, Landmarks, SoftCells
 from daskspectral.errors import RankWarning, TrustWarning
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.moments.trial import Trial
 from daskspectral.operators import Cross, Laplacian, Operator, Transfer
+from daskspectral.solvers import Penalised
 from daskspectral.spectral import choice as sides
 
 RNG = np.random.default_rng(0)
@@ -163,3 +164,25 @@ def test_landmarks_at_all_points_leave_rows_to_judge_by() -> None:
         model.fit(x)
     assert model.trusted_.all()
     np.testing.assert_allclose(model.eigenvalues_[1:], LEVELS, rtol=0.08)
+
+
+# boxes and frequencies of a lattice
+
+
+def lattice(x: Any, **options: Any) -> dsp.SpectralDecomposition:
+    basis = FourierLattice(kernel=Matern(1.5, 1.5), **options)
+    return dsp.SpectralDecomposition(basis=basis, solver=Penalised(1.0), n_components=3).fit(x)
+
+
+def test_a_lattice_has_fewer_functions_than_a_quarter_of_the_rows() -> None:
+    model = lattice(RNG.uniform(0, np.pi, (300, 2)))
+    assert model.basis_.size == 49
+    np.testing.assert_allclose(model.eigenvalues_, [0, 1, 1], atol=0.3)
+
+
+def test_rows_far_out_are_named_where_the_box_holds_them() -> None:
+    x = np.random.default_rng(0).laplace(size=(2000, 2))
+    assert not any("outliers" in doubt for doubt in lattice(x, m=6).doubts_)
+    x[::400] = 100.0
+    doubts = " ".join(lattice(x, m=6).doubts_)
+    assert all(f"outliers of column {axis}" in doubts for axis in (0, 1))

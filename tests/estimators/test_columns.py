@@ -180,6 +180,14 @@ def test_entries_of_fields_are_matched_by_their_coordinates() -> None:
         np.testing.assert_allclose(stacked.transform(new), stacked.transform(flat), rtol=1e-12, atol=1e-12)
 
 
+def test_columns_of_the_same_name_are_refused() -> None:
+    names = ["a", "b", "a"]
+    for same in (pd.DataFrame(X, columns=names), pa.table(list(X.T), names=names)):
+        for estimator in (model(), dsp.DiffusionMap(2.0)):
+            with pytest.raises(ValueError, match="'a'"):
+                estimator.fit(same)
+
+
 def test_missing_names_are_written_in_one_line() -> None:
     fitted = model(dsp.operators.Covariance(), basis=None).fit(pd.DataFrame(X, columns=["a\n\x1b[31mb", "b", "c"]))
     with pytest.raises(ValueError, match="missing") as caught:

@@ -111,6 +111,24 @@ def test_results_are_groups_that_xarray_opens(tmp_path: Path) -> None:
     assert {"estimator", "parameters", "data_fingerprint", "daskspectral_version"} <= set(data.attrs)
 
 
+def test_dimensions_of_rows_are_heard_by_every_method() -> None:
+    x = rng.standard_normal((60, 3))
+    data = xr.DataArray(x.T, dims=("column", "time"))
+    rows = Rows(data, sample_dims="time")
+    model = spectral().fit(x)
+    assert len(rows) == 60
+    assert rows[:7].data.sizes == {"column": 3, "time": 7}
+    assert model.score(rows) == model.score(x)
+    assert_array_equal(model.transform(rows), model.transform(x))
+    labelled = spectral().fit(rows)
+    for wrong in ("sample_dims", "latitude"):
+        for method in (labelled.score, labelled.transform):
+            with pytest.raises(ValueError, match=wrong):
+                method(Rows(data, **{wrong: "column"}))
+    with pytest.raises(ValueError, match="latitude"):
+        model.transform(Rows(x, latitude="lat"))
+
+
 def test_labels_of_folds_lie_on_the_rows() -> None:
     halves = [field()[:70], field()[70:]]
     with pytest.raises(ValueError, match=r"folds\[1\]"):

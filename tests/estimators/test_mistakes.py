@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import xarray as xr
 import zarr
@@ -27,7 +26,7 @@ pytestmark = doubtful
 
 WALK = np.cumsum(np.random.default_rng(0).standard_normal((300, 1)), axis=0)
 FIELD = xr.DataArray(X[:60].reshape(20, 3, 3), dims=("time", "lat", "lon"))
-FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
+PERIODIC = Landmarks(dsp.kernels.Periodic(GAUSSIAN, (3.0, None, None)), 10)
 
 EARLY: dict[str, Callable[[], Any]] = {
     # data
@@ -38,6 +37,7 @@ EARLY: dict[str, Callable[[], Any]] = {
     "'tim'": lambda: make().fit(Rows(FIELD, sample_dims="tim")),
     "X[1]": lambda: make(Transfer(1)).fit([WALK, X]),
     "sample_weight": lambda: make().fit(X, sample_weight=np.ones(3)),
+    "periods": lambda: make(basis=PERIODIC).plan(Rows(X, standardize=True)),
     "columns=": lambda: dsp.KernelEmbedding().fit(Rows(X, columns=[0])),
     "DiffusionMap": lambda: dsp.DiffusionMap().fit(Rows(X, standardize=True)),
     "KernelEmbedding takes every row": lambda: dsp.KernelEmbedding().fit(Rows(X, on_invalid="skip")),

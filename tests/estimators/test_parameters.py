@@ -19,7 +19,8 @@ from daskspectral import Rows
 from daskspectral.basis import FourierLattice, Landmarks
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.landmarks import METHODS
-from daskspectral.operators import Covariance
+from daskspectral.operators import Covariance, Transfer
+from daskspectral.solvers import Penalised
 from tests.common import assert_same_bits, assert_same_moments, doubtful, reloaded
 from tests.estimators.common import GAUSSIAN, Array, N, X, make, model
 
@@ -63,6 +64,30 @@ def test_landmarks_do_not_depend_on_the_chunks(method: str) -> None:
     assert (wanted[:, None] == X).all(axis=2).any(axis=1).all()
     assert_array_equal(landmarks(da.from_array(X, chunks=111), np.random.default_rng(0)), wanted)
     assert not np.array_equal(landmarks(X, seed=1), wanted)
+
+
+@pytest.mark.slow
+def test_rows_that_are_computed_on_the_way_choose_what_stored_rows_in_the_same_chunks_choose() -> None:
+    x = np.random.default_rng(0).standard_normal((320, 3)).cumsum(axis=0)
+    components = dsp.SpectralDecomposition(Covariance(), n_components=2).fit(x)
+    computed = components.transform(da.from_array(x, chunks=(2, 3)))
+    stored = da.from_array(np.asarray(computed), chunks=computed.chunks)
+    estimator = make(Transfer(1), Landmarks(Gaussian("auto"), 5), solver=Penalised(1.0), n_components=3)
+    assert_same_bits(*(clone(estimator).fit(z).moments_ for z in (computed, stored)))
+
+
+def test_an_object_that_is_changed_in_place_changes_no_fitted_model() -> None:
+    kernel, x = Gaussian(0.7), X[:400]
+    points = dsp.basis.LandmarkBasis(kernel, x[:20])
+    models = [make(basis=dsp.basis.Concatenated((dsp.basis.ConstantBasis(3), points))).fit(x)]
+    models.append(dsp.HermiteRegressor(FourierLattice(3, kernel=kernel)).fit(x, x[:, 0]))
+    models.append(make(basis=Landmarks(Gaussian("auto"), 10)).fit(x))
+    before = [str(model.kernel_) for model in models], models[0].transform(x[:5])
+    kernel.set_params(scale=9.0)
+    models[2].choice_.parameters["basis"].kernel.set_params(scale=9.0)
+    assert [str(model.kernel_) for model in models] == before[0]
+    assert_array_equal(models[0].transform(x[:5]), before[1])
+    assert str(models[1].choice_.parameters["basis"].kernel) == before[0][1]
 
 
 def test_functions_and_kernels_by_their_names() -> None:

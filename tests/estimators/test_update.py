@@ -28,7 +28,7 @@ def hermite(**options: Any) -> dsp.HermiteRegressor:
     return dsp.HermiteRegressor(BASIS, alpha=1e-3, **options)
 
 
-def stored(path: Path, x: np.ndarray = X[:5500]) -> zarr.Array[Any]:
+def stored(path: str | Path, x: np.ndarray = X[:5500]) -> zarr.Array[Any]:
     """Rows in chunks of 1000, of which the last may be short."""
     return zarr.create_array(path, data=x, chunks=(1000, *x.shape[1:]))
 
@@ -87,6 +87,20 @@ def test_other_data_are_refused_by_their_first_rows(field: str) -> None:
         model.update(*rows, **options)
     with pytest.raises(ValueError, match="without"):
         model.update(X, Y, SLOPES)
+
+
+def test_weights_of_later_rows_alone_are_refused() -> None:
+    with pytest.raises(ValueError, match="sample_weight"):
+        spectral().fit(X[:300]).update(X, sample_weight=np.ones(6000))
+
+
+def test_the_first_trajectory_of_an_update_is_compared(tmp_path: Path) -> None:
+    paths = [str(tmp_path / name) for name in "ab"]
+    first, _ = (stored(path, x) for path, x in zip(paths, (X[:150], X[150:300]), strict=True))
+    model = spectral(dsp.operators.Transfer(1), folds=None).fit(paths)
+    first[:] = X[150:300]
+    with pytest.raises(ValueError, match="X differs in its first rows"):
+        model.update([*paths, X[300:]])
 
 
 @doubtful
