@@ -60,6 +60,13 @@ def assert_same_moments(found: Moments, wanted: Moments, tolerance: float = 1e-1
     assert (found.count, found.skipped, found.weight) == (wanted.count, wanted.skipped, wanted.weight)
 
 
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    """All entries of nested mappings and lists: what holds each, and the keys that lead to it."""
+    for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+        yield value, (*path, key)
+        yield from places(value[key], (*path, key))
+
+
 def assert_same_arrays(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     assert found.keys() == wanted.keys()
     for name in wanted:

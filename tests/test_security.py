@@ -21,7 +21,7 @@ from daskspectral.data import stores
 from daskspectral.errors import UntrustedError
 from daskspectral.manifolds import Implicit
 from daskspectral.store import load, read_state, save, untrusted
-from tests.common import doubtful
+from tests.common import doubtful, places
 
 pytestmark = doubtful
 
@@ -240,13 +240,8 @@ WRONG += [{"$class": "solve.InvariantSolver", "state": {}}, {"$class": "manifold
 def test_wrong_parts_of_a_file_are_value_errors(name: str) -> None:
     data = registry.encode(MODELS[name]())
 
-    def places(value: Any) -> Iterator[tuple[Any, Any]]:
-        for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
-            yield value, key
-            yield from places(value[key])
-
     refused = 0
-    for number, (within, key) in enumerate(list(places(data))):  # one of WRONG at each, in turn
+    for number, (within, (*_, key)) in enumerate([*places(data)]):  # one of WRONG at each, in turn
         whole = within[key]
         within[key] = WRONG[number % len(WRONG)]
         with contextlib.suppress(ValueError):
