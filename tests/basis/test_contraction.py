@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 import daskspectral as dsp
 from daskspectral.basis import CallableBasis, Concatenated, ConstantBasis, FourierBasis, LandmarkBasis, MonomialBasis
 from daskspectral.forms import Form, tangential_dirichlet
-from daskspectral.kernels import FunctionKernel, Gaussian, Periodic
 from daskspectral.manifolds import FlatTorus, Manifold, Sphere
 from daskspectral.moments import Measure
 from daskspectral.operators import Laplacian
@@ -21,24 +20,11 @@ from daskspectral.testing.form import _sum_over_rows
 from tests.basis.common import PAIRINGS, UNIT, ZERO, beside, derivatives, forms, make_batch, paired
 from tests.common import assert_close
 from tests.kernels.common import KERNELS, at_landmarks, gauss
+from tests.manifolds.test_manifolds import clifford, radial
 
 BATCH = make_batch()
 Y = 1.5 * np.random.default_rng(1).standard_normal((4, 3))
 W = 1.2 * np.random.default_rng(0).standard_normal((3, 3))
-
-
-def tilted(x: Any, y: Any) -> Any:
-    return np.cos(x.sum(axis=1)) * (2 + np.sin(y.sum(axis=1)))[:, None]
-
-
-def tilted_gradient(x: Any, y: Any, axis: int) -> Any:
-    return -np.sin(x.sum(axis=1)) * (2 + np.sin(y.sum(axis=1)))[:, None]
-
-
-def circled(x: Any) -> Any:
-    """A Gaussian of chords of a circle of length 3 along the first axis, (3 / pi) sin(pi u / 3)."""
-    chord = [(3 / np.pi * np.sin(np.pi * (x[:, 0] - b[0]) / 3)) ** 2 + ((x - b)[:, 1:] ** 2).sum(axis=1) for b in Y]
-    return gauss(np.array(chord), 0.9)
 
 
 def monomials(basis: MonomialBasis) -> Any:
@@ -79,8 +65,6 @@ SAYS = CallableBasis(lambda x: np.ones((1, len(x))), lambda x: np.zeros((1, *x.s
 ONE = derivatives(lambda x: np.ones((1, len(x))))
 CASES: dict[str, tuple[dsp.basis.Basis, Any]] = {
     **{name: (LANDMARKS[name], derivatives(at_landmarks(q, Y), r)) for name, (_, q, r) in KERNELS.items()},
-    "function": (LandmarkBasis(FunctionKernel(tilted, tilted_gradient), Y), derivatives(lambda x: tilted(x, Y))),
-    "periodic": (LandmarkBasis(Periodic(Gaussian(0.9), (3.0, None, None)), Y), derivatives(circled, 0.25)),
     "fourier": (
         FourierBasis(W, 2.5),
         derivatives(lambda x: np.sqrt(2.5 / 3) * np.vstack([np.cos(W @ x.T), np.sin(W @ x.T)])),
@@ -176,24 +160,11 @@ def test_one_constant_and_no_second_one(basis: dsp.basis.Basis, holds: bool) -> 
 # the tangential forms
 
 
-def circle_normals(x: Any) -> Any:
-    """The unit vector in the plane of each circle, (m, c, 2 m)."""
-    normals = np.zeros((x.shape[1] // 2, *x.shape))
-    for a, normal in enumerate(normals):
-        plane = x[:, 2 * a : 2 * a + 2]
-        normal[:, 2 * a : 2 * a + 2] = plane / np.hypot(plane[:, 0], plane[:, 1])[:, None]
-    return normals
-
-
-def sphere_normals(x: Any) -> Any:
-    return x / np.sqrt((x**2).sum(axis=1))[:, None]
-
-
 @pytest.mark.parametrize(
     ("manifold", "kernel", "field", "normals"),
     [
-        (Sphere(3), "gaussian", "normal", sphere_normals),
-        (FlatTorus(2), "exponential", "tangent", circle_normals),
+        (Sphere(3), "gaussian", "normal", radial),
+        (FlatTorus(2), "exponential", "tangent", clifford),
     ],
     ids=["sphere", "torus"],
 )
