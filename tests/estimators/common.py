@@ -35,6 +35,10 @@ def model(operator: Any = None, **options: Any) -> dsp.SpectralDecomposition:
     return dsp.SpectralDecomposition(operator, **given | options)
 
 
+def hermite(**options: Any) -> dsp.HermiteRegressor:
+    return dsp.HermiteRegressor(Landmarks(Gaussian(2.0), 20), alpha=1e-3, random_state=0, **options)
+
+
 # the points "x" of a regression, or values at them, in a container
 
 

@@ -16,15 +16,13 @@ import zarr
 
 import daskspectral as dsp
 from daskspectral import Rows
-from daskspectral.basis import Landmarks
 from daskspectral.data.containers import reader_of
 from daskspectral.data.labelled import stack_rows
 from daskspectral.data.readers import Reader
-from daskspectral.kernels import Gaussian
 from daskspectral.operators import Cross, Transfer
 from daskspectral.plot.views import View
 from tests.common import doubtful, reloaded
-from tests.estimators.common import model
+from tests.estimators.common import hermite, model
 
 pytestmark = doubtful
 
@@ -130,10 +128,6 @@ SLOPES = pd.DataFrame(np.column_stack([np.cos(X[:, 0]), np.ones(120), np.zeros(1
 SQUARES = (FRAME**2).add_prefix("square of ")
 
 
-def hermite(*data: Any) -> dsp.HermiteRegressor:
-    return dsp.HermiteRegressor(Landmarks(Gaussian(2.0), 30), alpha=1e-3, random_state=0).fit(*data)
-
-
 def turned_squares(x: Any) -> pd.DataFrame:
     return SQUARES if x is FRAME else SQUARES[SQUARES.columns[::-1]]
 
@@ -141,11 +135,11 @@ def turned_squares(x: Any) -> pd.DataFrame:
 METHODS: dict[str, Callable[[Any], Any]] = {
     "score": lambda x: model().fit(FRAME[:100]).score(x),
     "update": lambda x: model().fit(FRAME[:100]).update(x).eigenvalues_,
-    "predict": lambda x: values(hermite(FRAME, Y).predict(x)),
-    "slopes": lambda x: values(hermite(FRAME, Y).predict_gradient(x)).reshape(120, -1),
-    "gradients": lambda x: values(hermite(FRAME, Y, SLOPES if x is FRAME else SLOPES[NAMES[::-1]]).predict(x)),
+    "predict": lambda x: values(hermite().fit(FRAME, Y).predict(x)),
+    "slopes": lambda x: values(hermite().fit(FRAME, Y).predict_gradient(x)).reshape(120, -1),
+    "gradients": lambda x: values(hermite().fit(FRAME, Y, SLOPES if x is FRAME else SLOPES[NAMES[::-1]]).predict(x)),
     "later gradients": lambda x: values(
-        hermite(FRAME[:100], Y[:100], SLOPES[:100]).update(x, Y, SLOPES[NAMES[::-1]]).predict(FRAME)
+        hermite().fit(FRAME[:100], Y[:100], SLOPES[:100]).update(x, Y, SLOPES[NAMES[::-1]]).predict(FRAME)
     ),
     "trajectories": lambda x: model(Transfer(1)).fit([FRAME, x]).singular_values_,
     "score of trajectories": lambda x: model(Transfer(1)).fit([FRAME, FRAME]).score([x, FRAME]),

@@ -17,6 +17,7 @@ from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.operators import Transfer
 from tests.common import doubtful
+from tests.estimators.common import hermite, make, model
 
 TIMES, LAT, LON = 120, np.array([-60.0, 0.0, 40.0]), np.array([0.0, 90.0])
 rng = np.random.default_rng(0)
@@ -34,17 +35,8 @@ def field(values: np.ndarray = VALUES) -> xr.DataArray:
     return xr.DataArray(values, dims=("time", "lat", "lon"), coords=coords, name="t2m", attrs={"units": "K"})
 
 
-def spectral(operator: Any = None, **options: Any) -> dsp.SpectralDecomposition:
-    given: dict[str, Any] = {"basis": Landmarks(Gaussian(2.0), 20), "n_components": 3, "random_state": 0}
-    return dsp.SpectralDecomposition(operator, **given | options)
-
-
-def hermite(**options: Any) -> dsp.HermiteRegressor:
-    return dsp.HermiteRegressor(Landmarks(Gaussian(3.0), 20), alpha=1e-6, random_state=0, **options)
-
-
 ESTIMATORS: dict[str, Any] = {
-    "spectral": spectral(),
+    "spectral": model(),
     "sdp": dsp.SDPEmbedding(4.0, random_state=0, solver=dsp.solvers.Ascent(max_passes=500)),
     "learned": dsp.KernelEmbedding(Matern(1.5, 3.0), regularization=1e-2),
 }
@@ -95,11 +87,12 @@ def test_gradients_have_the_dimensions_of_the_field() -> None:
 
 def test_results_are_groups_that_xarray_opens(tmp_path: Path) -> None:
     """Rows of all dimensions have the cosine of their latitudes as a weight."""
-    model, samples = spectral(basis=Landmarks(Gaussian(2.0), 5), n_components=2), ("lon", "time", "lat")
-    est = clone(model).fit(Rows(field(), sample_dims=samples, latitude="lat"))
+    samples = ("lon", "time", "lat")
+    plain = make(basis=Landmarks(Gaussian(2.0), 5), n_components=2)
+    est = clone(plain).fit(Rows(field(), sample_dims=samples, latitude="lat"))
     cosines = np.cos(np.deg2rad(field().lat))
     rows, weights = (a.transpose(*samples).values.reshape(-1, 1) for a in xr.broadcast(field(), cosines))
-    assert_allclose(est.eigenvalues_, model.fit(rows, sample_weight=weights[:, 0]).eigenvalues_, rtol=1e-7, atol=1e-9)
+    assert_allclose(est.eigenvalues_, plain.fit(rows, sample_weight=weights[:, 0]).eigenvalues_, rtol=1e-7, atol=1e-9)
     est.transform(field().chunk({"time": 50, "lat": 2}), out=tmp_path / "z.zarr")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -115,26 +108,26 @@ def test_dimensions_of_rows_are_heard_by_every_method() -> None:
     x = rng.standard_normal((60, 3))
     data = xr.DataArray(x.T, dims=("column", "time"))
     rows = Rows(data, sample_dims="time")
-    model = spectral().fit(x)
+    fitted = model().fit(x)
     assert len(rows) == 60
     assert rows[:7].data.sizes == {"column": 3, "time": 7}
-    assert model.score(rows) == model.score(x)
-    assert_array_equal(model.transform(rows), model.transform(x))
-    labelled = spectral().fit(rows)
+    assert fitted.score(rows) == fitted.score(x)
+    assert_array_equal(fitted.transform(rows), fitted.transform(x))
+    labelled = model().fit(rows)
     for wrong in ("sample_dims", "latitude"):
         for method in (labelled.score, labelled.transform):
             with pytest.raises(ValueError, match=wrong):
                 method(Rows(data, **{wrong: "column"}))
     with pytest.raises(ValueError, match="latitude"):
-        model.transform(Rows(x, latitude="lat"))
+        fitted.transform(Rows(x, latitude="lat"))
 
 
 def test_labels_of_folds_lie_on_the_rows() -> None:
     halves = [field()[:70], field()[70:]]
     with pytest.raises(ValueError, match=r"folds\[1\]"):
-        spectral(Transfer(2), folds=[LABELS[:70], LABELS[70:][::-1]]).fit(halves)
-    wanted = spectral(folds=LABELS.values).fit(field())
-    assert_array_equal(spectral(folds=LABELS).fit(field()).coefficients_, wanted.coefficients_)
-    for model, values in ((spectral(), ()), (hermite(), (target(),))):
+        model(Transfer(2), folds=[LABELS[:70], LABELS[70:][::-1]]).fit(halves)
+    wanted = model(folds=LABELS.values).fit(field())
+    assert_array_equal(model(folds=LABELS).fit(field()).coefficients_, wanted.coefficients_)
+    for estimator, values in ((model(), ()), (hermite(), (target(),))):
         with pytest.raises(ValueError, match=r"folds .*'time'"):
-            model.set_params(folds=LABELS[::-1]).fit(field(), *values)
+            estimator.set_params(folds=LABELS[::-1]).fit(field(), *values)

@@ -22,7 +22,7 @@ from daskspectral.landmarks import METHODS
 from daskspectral.operators import Covariance, Transfer
 from daskspectral.solvers import Penalised
 from tests.common import assert_same_bits, assert_same_moments, doubtful, reloaded
-from tests.estimators.common import GAUSSIAN, Array, N, X, make, model
+from tests.estimators.common import GAUSSIAN, Array, N, X, hermite, make, model
 
 pytestmark = doubtful
 
@@ -134,10 +134,6 @@ TABLE = RNG.normal(size=(150, 3))
 Y = np.sin(TABLE[:, 0]) + TABLE[:, 1]
 SLOPES = np.column_stack([np.cos(TABLE[:, 0]), np.ones(150), np.zeros(150)])
 W = RNG.integers(0, 4, 150).astype(float)
-
-
-def hermite(**options: Any) -> dsp.HermiteRegressor:
-    return dsp.HermiteRegressor(Landmarks(Gaussian(1.0), 20), alpha=1e-3, random_state=0, **options)
 
 
 def test_a_model_that_reads_and_chooses_is_saved_bit_for_bit() -> None:

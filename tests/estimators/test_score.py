@@ -13,6 +13,7 @@ from daskspectral.basis import Landmarks, MonomialBasis
 from daskspectral.kernels import Gaussian
 from daskspectral.operators import Cross, Generator, Transfer
 from tests.common import autoregression, reloaded
+from tests.estimators.common import hermite
 
 RNG = np.random.default_rng(0)
 X, NEW = RNG.uniform(0, np.pi, (2, 5000, 1))
@@ -101,10 +102,6 @@ PAIR = np.column_stack([POINTS[:, 0] ** 2, 1e6 + POINTS[:, 1] ** 3]) + 0.02 * RA
 TARGET = PAIR[:, 0]
 W = RANDOM.integers(0, 4, 900).astype(float)
 far_mean = pytest.mark.filterwarnings("ignore:the values of y have the mean:daskspectral.errors.FitWarning")
-
-
-def hermite() -> dsp.HermiteRegressor:
-    return dsp.HermiteRegressor(dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 12), 1e-6, random_state=0)
 
 
 def invariant() -> dsp.InvariantRegressor:
