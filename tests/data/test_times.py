@@ -20,7 +20,7 @@ from daskspectral.data.labelled import stack_rows
 from daskspectral.data.source import lag_in_rows, open_trajectories
 from daskspectral.operators import Transfer
 from daskspectral.operators.lags import lag_of
-from tests.common import doubtful
+from tests.common import autoregression, doubtful
 from tests.data.test_trajectories import read
 
 Array = NDArray[Any]
@@ -166,7 +166,7 @@ def test_all_containers_are_paired_by_their_index_or_their_dates(kind: str, wher
 @doubtful
 def test_chosen_columns_keep_their_times(tmp_path: Path) -> None:
     times, index = winters("D")
-    x = np.column_stack([walk(len(index)), walk(len(index), seed=1)])
+    x = np.column_stack([autoregression(len(index)), autoregression(len(index), seed=1)])
     frame = pd.DataFrame(x, times, ["a", "b"])
     frame.to_parquet(tmp_path / "x.parquet")
     field = xr.DataArray(x, {"time": times, "name": ["a", "b"]}, ("time", "name"))
@@ -216,13 +216,6 @@ def test_times_that_do_not_increase_by_one_step_are_refused(name: str) -> None:
         found_pairs(BAD[name], 1)
 
 
-def walk(n: int, keep: float = 0.9, seed: int = 0) -> Array:
-    x, noise = np.zeros((n, 1)), np.random.default_rng(seed).standard_normal(n)
-    for t in range(1, n):
-        x[t] = keep * x[t - 1] + np.sqrt(1 - keep**2) * noise[t]
-    return x
-
-
 DAY = datetime.timedelta(days=1)
 EQUAL = ["24h", np.timedelta64(86400, "s"), DAY]
 
@@ -231,7 +224,7 @@ EQUAL = ["24h", np.timedelta64(86400, "s"), DAY]
 @pytest.mark.parametrize("lag", EQUAL)
 def test_a_lag_in_time_is_converted_by_the_step(lag: Any, tmp_path: Path) -> None:
     times = pd.date_range("2000", periods=400, freq="6h")
-    x = xr.DataArray(walk(400), {"time": times}, ("time", "place"))
+    x = xr.DataArray(autoregression(400), {"time": times}, ("time", "place"))
     shared: dict[str, Any] = {"n_components": 2, "random_state": 0}
     model = dsp.SpectralDecomposition(Transfer(lag, further=(2,)), dsp.basis.MonomialBasis(1, 1), **shared)
     wanted = dsp.SpectralDecomposition(Transfer(4, further=(2,)), dsp.basis.MonomialBasis(1, 1), **shared).fit(x)
@@ -279,7 +272,7 @@ def test_a_lag_in_time_is_a_multiple_of_the_step(freq: str | None, lag: str) -> 
 @doubtful
 def test_passages_follow_rows_without_gaps() -> None:
     """Where a row is missing, what follows it is not known, and rows before are not followed across it."""
-    x = walk(3000, 0.95)
+    x = autoregression(3000, 0.95)
     times, low = pd.date_range("2000", periods=3000, freq="D"), x[:, 0] < -1
     kept = np.delete(np.arange(3000), np.arange(50, 3000, 50))
     data = xr.DataArray(x, {"time": times}, ("time", "place"))

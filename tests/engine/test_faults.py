@@ -160,12 +160,10 @@ def test_a_result_whose_worker_left_before_it_was_fetched_does_not_hang(
 
 
 def test_a_task_that_kills_its_workers_is_named() -> None:
-    class Killer:
-        def __call__(self, batches: Any, state: object) -> dict[str, np.ndarray]:
-            for batch in batches:
-                if batch["x"][0, 0] == 3000:
-                    os._exit(1)
-            return {"s": np.ones(1)}
+    def killer(batches: Any, state: object) -> dict[str, np.ndarray]:
+        if any(batch["x"][0, 0] == 3000 for batch in batches):
+            os._exit(1)
+        return {"s": np.ones(1)}
 
     source, plan = open_source(np.arange(8000.0)[:, None]), Plan(((0, 3000), (3000, 4000), (4000, 8000)), 1)
     with (
@@ -174,5 +172,5 @@ def test_a_task_that_kills_its_workers_is_named() -> None:
         Client(cluster),
         pytest.raises(RuntimeError, match=r"rows \d+ to \d+: 1 workers died .*more memory or fewer threads") as caught,
     ):
-        Run(source, plan).reduce(Killer())
+        Run(source, plan).reduce(killer)
     assert type(caught.value.__cause__).__name__ == "KilledWorker"

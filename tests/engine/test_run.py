@@ -92,13 +92,12 @@ def test_any_scheduler_gives_the_same_bits(scheduler: str, scheduling: Schedulin
 
 
 def count_task(delay: Callable[[int], float] = lambda start: 0.0) -> Any:
-    class Count:
-        def __call__(self, batches: Any, state: Any = None) -> dict[str, np.ndarray]:
-            time.sleep(delay(batches.start))
-            parts = [batch["x"].sum(axis=0) for batch in batches]
-            return {"sum": np.sum(parts, axis=0)} if parts else {}
+    def count(batches: Any, state: Any = None) -> dict[str, np.ndarray]:
+        time.sleep(delay(batches.start))
+        parts = [batch["x"].sum(axis=0) for batch in batches]
+        return {"sum": np.sum(parts, axis=0)} if parts else {}
 
-    return Count()
+    return count
 
 
 def broken(*rows: int) -> np.ndarray:
@@ -116,7 +115,7 @@ def test_lowest_bad_row_whatever_finished_first(
     zarr.create_array(tmp_path / "x.zarr", data=broken(*rows), chunks=(90, 2))
     with scheduling(scheduler):
         for x in (broken(*rows), f"{tmp_path}/x.zarr", da.from_array(broken(*rows), chunks=(110, 1))):
-            for call in (lambda run: run.reduce(task), lambda run: run.map(double())):
+            for call in (lambda run: run.reduce(task), lambda run: run.map(double)):
                 with pytest.raises(InvalidRowError) as caught:
                     call(run_of(x))
                 assert (caught.value.row, caught.value.column) == (min(rows), 1)
@@ -131,13 +130,8 @@ def test_rows_are_skipped_dropped_and_counted(kind: str) -> None:
     assert (total.count, total.skipped, total.weight) == (N - 8, 4, N - 8)
 
 
-def double(delay: float = 0.0) -> Any:
-    class Double:
-        def __call__(self, batch: Mapping[str, np.ndarray], state: Any = None) -> np.ndarray:
-            time.sleep(delay)
-            return 2.0 * batch["x"]
-
-    return Double()
+def double(batch: Mapping[str, np.ndarray], state: Any = None) -> np.ndarray:
+    return 2.0 * np.asarray(batch["x"])
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
@@ -145,11 +139,11 @@ def test_map_keeps_the_order_of_the_rows(scheduler: str, scheduling: Scheduling,
     some = np.array([0, 5, 700, 1999])
     with scheduling(scheduler):
         for make in KINDS.values():
-            np.testing.assert_array_equal(run_of(make(X)).map(double()), 2 * X)
-            np.testing.assert_array_equal(run_of(make(X)).map(double(), selected=some), 2 * X[some])
+            np.testing.assert_array_equal(run_of(make(X)).map(double), 2 * X)
+            np.testing.assert_array_equal(run_of(make(X)).map(double, selected=some), 2 * X[some])
         with create_array(tmp_path / "y.zarr", X.shape, float, chunk_rows=100) as out:
             plan = Plan(tuple((i, i + 200) for i in range(0, N, 200)), epoch=3)
-            assert Run(open_source(X), plan).map(double(), out=str(out.store.root)) is None  # type: ignore[attr-defined]
+            assert Run(open_source(X), plan).map(double, out=str(out.store.root)) is None  # type: ignore[attr-defined]
     np.testing.assert_array_equal(zarr.open_array(tmp_path / "y.zarr", mode="r")[:], 2 * X)
 
 
@@ -157,13 +151,12 @@ def test_map_keeps_the_order_of_the_rows(scheduler: str, scheduling: Scheduling,
 
 
 def failing_task(error: BaseException, row: int = 1234) -> Any:
-    class Fail:
-        def __call__(self, batches: Any, state: Any = None) -> dict[str, np.ndarray]:
-            if batches.start <= row < batches.stop:
-                raise error
-            return count_task()(batches)
+    def fail(batches: Any, state: Any = None) -> Any:
+        if batches.start <= row < batches.stop:
+            raise error
+        return count_task()(batches)
 
-    return Fail()
+    return fail
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
@@ -195,13 +188,12 @@ def test_interrupt_leaves_nothing_running_and_nothing_written(
 ) -> None:
     calls: list[int] = []
 
-    class Slow:
-        def __call__(self, batch: Mapping[str, np.ndarray], state: Any = None) -> np.ndarray:
-            calls.append(1)
-            if len(calls) == 5:
-                os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.02)
-            return 2.0 * batch["x"]
+    def slowly(batch: Mapping[str, np.ndarray], state: Any = None) -> np.ndarray:
+        calls.append(1)
+        if len(calls) == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.02)
+        return double(batch)
 
     run = Run(open_source(X), Plan(tuple((i, i + 10) for i in range(0, N, 10)), epoch=100))
     with (
@@ -209,7 +201,7 @@ def test_interrupt_leaves_nothing_running_and_nothing_written(
         pytest.raises(KeyboardInterrupt),
         create_array(tmp_path / "y.zarr", X.shape, float, chunk_rows=10) as out,
     ):
-        run.map(Slow(), out=str(out.store.root))  # type: ignore[attr-defined]
+        run.map(slowly, out=str(out.store.root))  # type: ignore[attr-defined]
     finished = len(calls)
     assert 0 < finished < N // 10
     time.sleep(0.1)
@@ -224,13 +216,12 @@ def blas_threads() -> list[int]:
 def test_tasks_have_one_blas_thread_and_the_driver_its_own() -> None:
     seen: list[list[int]] = []
 
-    class Look:
-        def __call__(self, batches: Any, state: Any = None) -> dict[str, np.ndarray]:
-            seen.append(blas_threads())
-            return count_task()(batches)
+    def look(batches: Any, state: Any = None) -> Any:
+        seen.append(blas_threads())
+        return count_task()(batches)
 
     with threadpool_limits(2, "blas"):
-        run_of(X).reduce(Look())
+        run_of(X).reduce(look)
         assert all(set(c) == {1} for c in seen)
         assert set(blas_threads()) == {2}
 
