@@ -1,6 +1,5 @@
 """Scores in scikit-learn's hands: splitters of trajectories, and data that are cut."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import dask.array as da
@@ -13,35 +12,20 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_score
 
 import daskspectral as dsp
-from daskspectral.basis import Landmarks
-from daskspectral.kernels import Gaussian
 from daskspectral.model_selection import BlockFold, Trajectory, Views, pieces
 from daskspectral.operators import Cross, Schroedinger, Transfer
 from tests.common import autoregression, doubtful
+from tests.estimators.common import make
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, np.pi, (600, 1))
-W = RNG.integers(1, 4, 600).astype(float)
 LINE = dsp.basis.MonomialBasis(1, 1)
 CUBIC = dsp.basis.MonomialBasis(1, 3)
-
-
 WALK = autoregression(1200, 0.8)
-
-
-def model(operator: Any = None, **options: Any) -> dsp.SpectralDecomposition:
-    defaults: dict[str, Any] = {"basis": Landmarks(Gaussian(1.0), 20), "n_components": 4, "random_state": 0}
-    return dsp.SpectralDecomposition(operator, **defaults | options)
 
 
 def transfer(**options: Any) -> dsp.SpectralDecomposition:
     return dsp.SpectralDecomposition(Transfer(2), basis=CUBIC, n_components=3, **options)
-
-
-@pytest.fixture
-def routed() -> Iterator[None]:
-    with sklearn.config_context(enable_metadata_routing=True):
-        yield
 
 
 # -- splitters ---------------------------------------------------------------------------------------------------------
@@ -115,26 +99,20 @@ def test_a_trajectory_is_cut_where_rows_are_held_out() -> None:
 
 @pytest.mark.slow
 @doubtful
-@pytest.mark.usefixtures("routed")
 def test_weights_are_routed() -> None:
-    est = model().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
-    found = cross_val_score(est, X, cv=KFold(3), params={"sample_weight": W})
-    expected = [model().fit(X[a], sample_weight=W[a]).score(X[b], sample_weight=W[b]) for a, b in KFold(3).split(X)]
-    np.testing.assert_array_equal(found, expected)
-    assert not np.allclose(found, cross_val_score(model(), X, cv=KFold(3)), rtol=1e-6)
-    moving = transfer().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
-    weights = np.tile(W, 2)
-    by_rows = cross_val_score(moving, Trajectory(WALK), cv=BlockFold(3), params={"sample_weight": Trajectory(weights)})
-    rows = list(BlockFold(3).split(WALK))
-    fitted = transfer().fit(pieces(WALK, rows[1][0]), sample_weight=pieces(weights, rows[1][0]))
-    test = rows[1][1]
-    assert by_rows[1] == pytest.approx(fitted.score(WALK[test], sample_weight=weights[test]), rel=1e-12)
+    weights, fold = RNG.integers(1, 4, len(WALK)).astype(float), BlockFold(3)
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = transfer().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        found = cross_val_score(routed, Trajectory(WALK), cv=fold, params={"sample_weight": Trajectory(weights)})
+    for score, (train, test) in zip(found, fold.split(WALK), strict=True):
+        fitted = transfer().fit(pieces(WALK, train), sample_weight=pieces(weights, train))
+        assert score == pytest.approx(fitted.score(WALK[test], sample_weight=weights[test]), rel=1e-12)
 
 
 @doubtful
 def test_fields_are_cut_with_their_rows() -> None:
     potential = X[:, 0] ** 2
-    est = model(Schroedinger("V"), n_components=2)
+    est = make(Schroedinger("V"), n_components=2)
     found = cross_val_score(est, dsp.Rows(X, fields={"V": potential}), cv=KFold(3), error_score="raise")
     expected = [
         clone(est).fit(dsp.Rows(X[a], fields={"V": potential[a]})).score(dsp.Rows(X[b], fields={"V": potential[b]}))

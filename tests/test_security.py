@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -116,12 +117,21 @@ MODELS: dict[str, Callable[[], Any]] = {
     ).fit(X / np.linalg.norm(X, axis=1, keepdims=True), X[:, 0] + X[:, 1]),
     "moments": lambda: small().moments_,
 }
+
+
+@cache
+def model(name: str) -> Any:
+    """A fitted model by its name, which no test changes."""
+    return MODELS[name]()
+
+
 HOSTILE = ["subprocess.Popen", "os.system", "builtins.eval", "daskspectral.cli.main", "operator.attrgetter"]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", ["learned", "invariant", "moments"])
 def test_loading_executes_nothing_that_a_file_names(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    save(MODELS[name](), tmp_path / "m.zarr")
+    save(model(name), tmp_path / "m.zarr")
     load(tmp_path / "m.zarr")
     imported: list[str] = []
     by_name = importlib.import_module
@@ -156,7 +166,7 @@ KERNELS: list[tuple[str, dict[str, Any], type[Exception], str]] = [
 
 @pytest.mark.usefixtures("mine")
 def test_another_thing_in_the_place_of_a_kernel_is_refused_before_it_is_made(tmp_path: Path) -> None:
-    small().save(tmp_path / "m.zarr")
+    save(model("moments"), tmp_path / "m.zarr")
     for number, (name, state, error, message) in enumerate(KERNELS):
 
         def change(header: dict[str, Any], name: str = name, state: Any = state) -> None:
@@ -176,14 +186,14 @@ def test_functions_load_where_they_are_trusted(tmp_path: Path, mine: Any) -> Non
         "callable": small(basis=CallableBasis(mine.features, mine.slopes, d=2)),
         "implicit": small(operator=circle),
     }
-    for name, model in models.items():
-        model.save(tmp_path / f"{name}.zarr")
+    for name, fitted in models.items():
+        fitted.save(tmp_path / f"{name}.zarr")
         asked = dsp.untrusted(tmp_path / f"{name}.zarr")
         assert asked
         with pytest.raises(dsp.UntrustedError):
             dsp.load(tmp_path / f"{name}.zarr", trusted=asked[1:])
         again = dsp.load(tmp_path / f"{name}.zarr", trusted=asked)
-        np.testing.assert_array_equal(again.transform(X[:5]), model.transform(X[:5]))
+        np.testing.assert_array_equal(again.transform(X[:5]), fitted.transform(X[:5]))
 
 
 def test_a_checkpoint_names_only_the_classes_of_the_run(tmp_path: Path, mine: Any) -> None:
@@ -205,8 +215,8 @@ def test_a_checkpoint_names_only_the_classes_of_the_run(tmp_path: Path, mine: An
 
 @pytest.mark.slow
 def test_an_edit_of_metadata_is_noticed_or_changes_nothing(tmp_path: Path) -> None:
-    model = small()
-    model.save(tmp_path / "m.zarr")
+    model("spectral").save(tmp_path / "m.zarr")
+    wanted = model("spectral").transform(X[:5])
     file = tmp_path / "m.zarr" / "zarr.json"
     text = file.read_text()
     first, end = text.index('"daskspectral"'), text.index('"consolidated_metadata"')
@@ -218,14 +228,14 @@ def test_an_edit_of_metadata_is_noticed_or_changes_nothing(tmp_path: Path) -> No
         if start < end:
             noticed = pytest.raises((ValueError, OSError), match=r"m\.zarr")
         with noticed:
-            np.testing.assert_array_equal(dsp.load(tmp_path / "m.zarr").transform(X[:5]), model.transform(X[:5]))
+            np.testing.assert_array_equal(dsp.load(tmp_path / "m.zarr").transform(X[:5]), wanted)
 
 
 @pytest.mark.parametrize("name", ["__class__", "fit", "_rows", "others_"])
 def test_a_file_sets_only_fitted_attributes(name: str, tmp_path: Path) -> None:
-    small().save(tmp_path / "m.zarr")
+    model("spectral").save(tmp_path / "m.zarr")
     forge(tmp_path / "m.zarr", lambda header: header["state"]["state"].update({name: 1}))
-    with pytest.raises(ValueError, match=rf"m\.zarr cannot be loaded: .*does not save {name}: the file was altered"):
+    with pytest.raises(ValueError, match=rf"m\.zarr .*does not save {name}"):
         dsp.load(tmp_path / "m.zarr")
 
 
@@ -236,9 +246,10 @@ WRONG: list[Any] = [None, -1, 1e300, "x", [], {}, [None], {"$number": [1]}, {"$t
 WRONG += [{"$class": "solve.InvariantSolver", "state": {}}, {"$class": "manifolds.Sphere", "state": {"d": 2}}, DEEP]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", MODELS)
 def test_wrong_parts_of_a_file_are_value_errors(name: str) -> None:
-    data = registry.encode(MODELS[name]())
+    data = registry.encode(model(name))
 
     refused = 0
     for number, (within, (*_, key)) in enumerate([*places(data)]):  # one of WRONG at each, in turn
@@ -265,20 +276,17 @@ def test_what_could_not_be_read_back_is_not_saved() -> None:
 # parameters that name places
 
 
-ESTIMATORS = {name: make for name, make in MODELS.items() if name != "moments"}
-
-
+@pytest.mark.one_in(3)
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "moments"])
 def test_no_parameter_in_a_file_names_a_place_for_the_next_fit(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = ESTIMATORS[name]()
     zarr.create_array(tmp_path / "bait.zarr", data=np.arange(60) % 3)
     opened: list[str] = []
     by_path = stores.open_existing
     monkeypatch.setattr(stores, "open_existing", lambda path, what: opened.append(str(path)) or by_path(path, what))
-    whole = registry.encode(model)
+    whole = registry.encode(model(name))
     for parameter in whole["state"]["params"]:
         for place in (str(tmp_path / "bait.zarr"), f"file://{tmp_path}/bait.zarr", "memory://bait/none.zarr"):
             data = json.loads(json.dumps(whole, default=lambda array: array.tolist()))
