@@ -285,7 +285,8 @@ def test_weights_of_modes_have_no_units(unit: float) -> None:
     np.testing.assert_allclose(models[1].eigenvalues_ * unit**2, models[0].eigenvalues_, rtol=1e-6)
 
 
-@pytest.mark.parametrize("unit", [2.0**-100, 2.0**-900, 2.0**900])
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("unit", [2.0**-900, 2.0**-100, 2.0**900])
 def test_weights_of_modes_beside_zeros_have_no_units(unit: float) -> None:
     """The slope along one column is 0 everywhere, and shares a transform with that along the other."""
     x = normal(200)

@@ -54,6 +54,7 @@ def test_from_a_file_to_an_embedding(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @doubtful
+@pytest.mark.slow  # stores at URLs have fast tests of their own
 def test_a_url_of_an_object_store() -> None:
     zarr.create_array("memory://smoke.zarr", data=X, chunks=(500, 2))
     spectral().fit("memory://smoke.zarr").save("memory://smoke-model.zarr")

@@ -178,6 +178,7 @@ def piped(path: Path, _: str) -> None:
     timer.start()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("put", [linked, piped])
 @pytest.mark.parametrize("file", ["zarr.json", "c/1/0", "t/zarr.json", "m/c/0"])
 def test_only_regular_files_are_read(file: str, put: Callable[[Path, str], None], tmp_path: Path) -> None:

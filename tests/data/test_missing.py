@@ -151,6 +151,7 @@ def raised(damage: list[str]) -> None:
         raise OSError(damage[0])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("look", LOOKS)
 @pytest.mark.parametrize("layout", [*SHARDS, "in an object store"])
 def test_an_inner_chunk_that_was_not_written_is_missed(tmp_path: Path, layout: str, look: str) -> None:

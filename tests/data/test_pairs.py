@@ -227,7 +227,7 @@ def model(options: dict[str, Any]) -> dsp.SpectralDecomposition:
     return dsp.SpectralDecomposition(Covariance(), **common)
 
 
-@pytest.mark.one_in(8)
+@pytest.mark.one_in(13)
 @pytest.mark.parametrize("pair", [*PAIRS, *MANY], ids=" ".join)
 def test_a_pair_of_options(pair: tuple[str, ...], tmp_path: Path) -> None:
     """In a fit, in `transform` of new rows, in what comes back, in a Dataset, and in an update."""

@@ -220,6 +220,7 @@ DAY = datetime.timedelta(days=1)
 EQUAL = ["24h", np.timedelta64(86400, "s"), DAY]
 
 
+@pytest.mark.one_in(3)
 @doubtful
 @pytest.mark.parametrize("lag", EQUAL)
 def test_a_lag_in_time_is_converted_by_the_step(lag: Any, tmp_path: Path) -> None:

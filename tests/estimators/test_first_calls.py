@@ -65,6 +65,7 @@ THIN = np.where(rng.random((300, 8)) < 0.7, 0.0, rng.standard_normal((300, 8)))
 SPARSE = [scipy.sparse.csr_matrix, scipy.sparse.csc_array, scipy.sparse.coo_array, scipy.sparse.dok_array]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", SPARSE, ids=lambda kind: kind.__name__)
 def test_sparse_rows_give_what_dense_ones_give(kind: Any) -> None:
     sparse = kind(THIN)

@@ -25,6 +25,7 @@ def correlated(n: int, d: int, seed: int = 0) -> np.ndarray:
     return rng.standard_normal((n, d)) * np.linspace(3, 1, d) @ axes + 280
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("n", "d"), [(1000, 12), (150, 400)])
 def test_without_a_kernel_it_is_principal_component_analysis(n: int, d: int) -> None:
     """With more columns than rows, too, where functions are directions of the rows."""
