@@ -1,7 +1,5 @@
 """Automatic choices: right on known spectra, repeatable, made once."""
 
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +15,14 @@ from daskspectral.moments.trial import Trial
 from daskspectral.operators import Cross, Laplacian, Operator, Transfer
 from daskspectral.solvers import Penalised
 from daskspectral.spectral import choice as sides
+from tests.common import doubtful
+
+pytestmark = doubtful
 
 RNG = np.random.default_rng(0)
 LINE = RNG.uniform(0, np.pi, (400, 1))
 PLANE = RNG.standard_normal((300, 2)) * [1.0, 8.0]
 WALK = np.cumsum(RNG.standard_normal((300, 2)), axis=0) * 0.1
-
-
-@pytest.fixture(autouse=True)
-def doubts() -> Iterator[None]:
-    """Few rows are doubted with reason."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrustWarning)
-        yield
 
 
 def test_the_first_values_of_an_interval_are_right_in_any_unit() -> None:
@@ -91,12 +84,11 @@ def test_a_resumed_run_never_chooses_again(tmp_path: Path, monkeypatch: pytest.M
     assert str(second.choice_) == str(first.choice_)
 
 
+@pytest.mark.filterwarnings("ignore::daskspectral.errors.RankWarning")
 @pytest.mark.parametrize("n", [6, 39])
 def test_defaults_work_on_few_rows(n: int) -> None:
     x = np.random.default_rng(n).standard_normal((n, 2))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RankWarning)
-        est = dsp.SpectralDecomposition().fit(x)
+    est = dsp.SpectralDecomposition().fit(x)
     assert est.eigenvalues_[0] == 0
     assert (np.diff(est.eigenvalues_) >= 0).all()
     assert np.isnan(est.eigenvalue_errors_).all()

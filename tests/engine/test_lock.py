@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -91,11 +92,8 @@ def test_no_two_threads_hold_a_lock(where: str, tmp_path: Path) -> None:
                 time.sleep(0.001)
                 inside.pop()
 
-    threads = [threading.Thread(target=race) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda _: race(), range(6)))
     assert most == 1
 
 

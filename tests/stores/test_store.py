@@ -1,5 +1,6 @@
 """A state is written whole or not at all, comes back bit for bit, and says so when it cannot."""
 
+import json
 import os
 import shutil
 import signal
@@ -26,21 +27,9 @@ STATE: dict[str, Any] = {
 }
 
 
-def assert_equal(found: Any, wanted: Any) -> None:
-    if isinstance(wanted, dict):
-        assert found.keys() == wanted.keys()
-        for key in wanted:
-            assert_equal(found[key], wanted[key])
-    elif isinstance(wanted, (list, tuple)):
-        assert len(found) == len(wanted)
-        for a, b in zip(found, wanted, strict=True):
-            assert_equal(a, b)
-    elif isinstance(wanted, np.ndarray):
-        assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
-        assert found.tobytes() == wanted.tobytes()
-    else:
-        assert type(found) is type(wanted)
-        assert found == wanted
+def contents(state: Any) -> str:
+    """A text that tells states apart: values, types, and bytes of arrays."""
+    return json.dumps(state, sort_keys=True, default=lambda array: [array.dtype.str, array.tolist(), array.shape])
 
 
 @pytest.mark.parametrize("where", ["{path}/m.zarr", "file://{path}/m.zarr", "memory://store-test/m.zarr"])
@@ -49,7 +38,7 @@ def test_round_trip(tmp_path: Path, where: str) -> None:
     write_state(url, "something", STATE, overwrite=True)
     kind, state = read_state(url)
     assert kind == "something"
-    assert_equal(state, STATE)
+    assert contents(state) == contents(STATE)
     assert os.listdir(tmp_path) in (["m.zarr"], [])
 
 
@@ -66,7 +55,7 @@ states = st.recursive(
 def test_round_trip_of_anything(tmp_path_factory: pytest.TempPathFactory, state: dict[str, Any]) -> None:
     path = tmp_path_factory.mktemp("state") / "m.zarr"
     write_state(path, "any", state)
-    assert_equal(read_state(path)[1], state)
+    assert contents(read_state(path)[1]) == contents(state)
     assert len(list(xr.open_datatree(path, engine="zarr").to_dict())) > 0  # sizes of dimensions agree
 
 
@@ -126,15 +115,12 @@ def test_damage_is_found(tmp_path: Path, damage: Any) -> None:
 
 
 def test_a_model_replaced_while_it_is_read_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, number, last = tmp_path / "m.zarr", 0, 1
-    write_state(path, "k", {"number": 0, "matrix": np.zeros(3)})
-    data = store._data
+    path, replaced, data = tmp_path / "m.zarr", list[None](), store._data
+    write_state(path, "k", {"matrix": np.zeros(3)})
 
     def replaced_first(*arguments: Any) -> Any:
-        nonlocal number
-        if number < last:
-            number += 1
-            write_state(path, "k", {"number": number, "matrix": np.full(3, float(number))}, overwrite=True)
+        if not replaced:
+            replaced.append(write_state(path, "k", {"matrix": np.ones(3)}, overwrite=True))
         return data(*arguments)
 
     monkeypatch.setattr(store, "_data", replaced_first)
