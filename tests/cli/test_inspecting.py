@@ -101,15 +101,6 @@ def test_a_plan_is_that_of_the_fit_and_writes_nothing(model: dsp.SpectralDecompo
 # -- what `fit` and `info` print
 
 
-def fitted(x: Any, n_components: int = 7, scale: float = 0.4, **options: Any) -> dsp.SpectralDecomposition:
-    landmarks = dsp.basis.Landmarks(dsp.kernels.Gaussian(scale), 40)
-    return dsp.SpectralDecomposition(basis=landmarks, n_components=n_components, random_state=0, **options).fit(x)
-
-
-def describe(what: Any, *, details: bool = False) -> str:
-    return summary_of(what).text(details=details)
-
-
 def table(text: str) -> tuple[list[str], list[list[str]]]:
     """The titles of the columns, and the cells of each row by the places of the titles."""
     lines = text.splitlines()
@@ -121,8 +112,9 @@ def table(text: str) -> tuple[list[str], list[list[str]]]:
 
 
 def test_the_columns_are_what_the_model_knows() -> None:
-    model = fitted(RNG.random((3000, 2)))
-    titles, rows = table(describe(model))
+    landmarks = dsp.basis.Landmarks(dsp.kernels.Gaussian(0.4), 40)
+    model = dsp.SpectralDecomposition(basis=landmarks, n_components=7, random_state=0).fit(RNG.random((3000, 2)))
+    titles, rows = table(summary_of(model).text())
     assert titles == ["i", "eigenvalue", "+-", "held-out", "group", "trusted"]
     np.testing.assert_allclose([float(row[1]) for row in rows], model.eigenvalues_, rtol=1e-5)
     np.testing.assert_allclose([float(row[3]) for row in rows], model.held_out_, rtol=1e-5, atol=1e-9)
