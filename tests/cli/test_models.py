@@ -117,9 +117,8 @@ def test_the_same_as_in_python(line: str) -> None:
     found, wanted = (one.get_params(deep=False) for one in (model, again))
     decided = {name: value for name, value in wanted.items() if value is not None}  # others are filled in
     assert {name: str(found[name]) for name in decided} == {name: str(value) for name, value in decided.items()}
-    np.testing.assert_allclose(
-        np.ravel(getattr(model, attribute)), np.ravel(getattr(again, attribute)), rtol=1e-6, atol=1e-8
-    )
+    one, other = (np.ravel(getattr(fitted, attribute)) for fitted in (model, again))
+    np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-8)
     assert done("info m.zarr") in told
     evaluate = "predict" if hasattr(again, "predict") else "transform"
     done(f"{evaluate} m.zarr {line.split()[1]} --out e.zarr")

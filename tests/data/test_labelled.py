@@ -135,9 +135,8 @@ def test_parquet_is_read_by_row_groups(tmp_path: Path) -> None:
 
 def test_fields_of_the_rows_are_aligned_by_coordinates() -> None:
     stacked, y = laid_out(field(), sample_dims=("time", "lat", "lon")), field() * 2
-    np.testing.assert_array_equal(
-        stack_field(y.transpose("lon", "lat", "time"), stacked.rows, "y")[0], y.values.ravel()
-    )
+    found = stack_field(y.transpose("lon", "lat", "time"), stacked.rows, "y")[0]
+    np.testing.assert_array_equal(found, y.values.ravel())
     x = field().stack(z=("time", "lon")).transpose("z", "lat").reset_index("z")
     weight = xr.DataArray(np.arange(28.0), dims="z", coords={"time": x.time, "lon": x.lon})
     others = laid_out(x, sample_dims="z")

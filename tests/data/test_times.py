@@ -180,12 +180,9 @@ def test_chosen_columns_keep_their_times(tmp_path: Path) -> None:
 @pytest.mark.parametrize("named", [True, False])
 def test_rows_of_several_dimensions_are_paired_along_time(dims: tuple[str, ...], named: bool) -> None:
     kept = some(30, 0.7) if named else np.arange(30)
-    x = xr.DataArray(
-        np.arange(30 * 6.0).reshape(30, 3, 2, 1),
-        dims=("time", "member", "lat", "place"),
-        coords={"time": np.arange(30)},
-    ).isel(time=kept)
-    x = x if named else x.drop_vars("time")
+    numbers = np.arange(30 * 6.0).reshape(30, 3, 2, 1)
+    x = xr.DataArray(numbers, {"time": np.arange(30)}, ("time", "member", "lat", "place"))
+    x = (x if named else x.drop_vars("time")).isel(time=kept)
     x = x.isel(lat=0) if "lat" not in dims else x
     ordered = x.transpose(*dims, "place").values[..., 0]
     where = {int(ordered[place]): place for place in np.ndindex(ordered.shape)}
@@ -242,6 +239,9 @@ def test_a_lag_in_time_is_converted_by_the_step(lag: Any, tmp_path: Path) -> Non
     np.testing.assert_array_equal(model.fit([frame, frame]).lags_, [4, 8])
 
 
+UNDATED = np.zeros((40, 1))
+
+
 @pytest.mark.parametrize(
     ("freq", "lag", "rows"),
     [
@@ -254,12 +254,9 @@ def test_a_lag_in_time_is_converted_by_the_step(lag: Any, tmp_path: Path) -> Non
     ],
 )
 def test_lags_in_calendar_months_and_in_units(freq: str, lag: Any, rows: int) -> None:
-    assert (
-        lag_in_rows(lag_of(lag), pd.DataFrame(np.zeros((40, 1)), pd.date_range("2000", periods=40, freq=freq))) == rows
-    )
+    assert lag_in_rows(lag_of(lag), pd.DataFrame(UNDATED, pd.date_range("2000", periods=40, freq=freq))) == rows
 
 
-UNDATED = np.zeros((40, 1))
 LAGS: list[tuple[str | None, str]] = [("D", "12h"), ("MS", "30D"), ("D", "1M"), ("6h", "7h"), (None, "6h")]
 
 

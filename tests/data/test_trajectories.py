@@ -44,15 +44,9 @@ def read(source: Source) -> dict[str, Array]:
     return {name: np.concatenate([b[name] for b in batches]) for name in batches[0]}
 
 
-def in_zarr(path: Path, chunk: int = 7) -> list[zarr.Array[Any]]:
-    names = (path / f"{i}.zarr" for i in range(len(TRAJECTORIES)))
-    chunks = (chunk, 2)
-    return [zarr.create_array(p, data=a, chunks=chunks) for p, a in zip(names, TRAJECTORIES, strict=True)]
-
-
 @pytest.mark.parametrize("lag", [1, 10, 11, 40])
 def test_pairs_of_every_kind_of_array(lag: int, tmp_path: Path) -> None:
-    stored = in_zarr(tmp_path)
+    stored = [zarr.create_array(tmp_path / str(i), data=a, chunks=(7, 2)) for i, a in enumerate(TRAJECTORIES)]
     x, future = pairs(TRAJECTORIES, lag)
     fields = {"weight": [np.arange(n) + 1.0 for n in LENGTHS], "drift": [a + 1 for a in TRAJECTORIES], "none": None}
     for arrays in (TRAJECTORIES, stored, [TRAJECTORIES[0], stored[1], TRAJECTORIES[2].tolist()]):

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from daskspectral.basis import LandmarkBasis
 from daskspectral.data.rows import Rows
-from daskspectral.data.source import Source, open_source
+from daskspectral.data.source import open_source
 from daskspectral.data.writing import create_array
 from daskspectral.engine import Plan, Run, plan_run
 from daskspectral.engine import plan as planning
@@ -54,16 +54,11 @@ def load(f: Any, x: Any) -> Any:
 MEASURE = Measure(BASIS, BASIS, {"form": advection, "gram": gram}, {"load": load})
 
 
-def small_plan(source: Source) -> Plan:
-    """Many small ranges, in several epochs with trees of several levels."""
-    flops = planning.TASK_FLOPS / 100
-    plan = plan_run(source.edges, flops_per_row=flops, row_bytes=16, splittable=not source.dask_fields)
-    return replace(plan, epoch=7)
-
-
 def run_of(x: Any, dropped: Any = None, **fields: Any) -> Run:
-    source = open_source(x, **fields)
-    return Run(source, small_plan(source), dropped)
+    """A run of many small ranges, in several epochs with trees of several levels."""
+    source, flops = open_source(x, **fields), planning.TASK_FLOPS / 100
+    plan = plan_run(source.edges, flops_per_row=flops, row_bytes=16, splittable=not source.dask_fields)
+    return Run(source, replace(plan, epoch=7), dropped)
 
 
 SCHEDULERS = ["synchronous", "threads 5", "own pool", slow("cluster")]

@@ -67,7 +67,6 @@ def test_a_mistake_is_an_error_before_any_task(name: str) -> None:
 
 
 LATE: dict[str, Callable[[dsp.SpectralDecomposition, Path], Any]] = {
-    "sample weight is negative": lambda m, p: make().fit(X, sample_weight=X[:, 0]),
     "total sample weight": lambda m, p: make().fit(X, sample_weight=np.zeros(len(X))),
     "distinct label": lambda m, p: make(folds=np.zeros(len(X), int)).fit(X),
     "x.zarr": lambda m, p: dsp.load(zarr.create_array(p / "x.zarr", data=X).store.root),

@@ -105,10 +105,8 @@ def test_groups_by_name() -> None:
 
 
 def test_representations_and_their_copies() -> None:
-    group, vector = (
-        gr.Generated([gr.Permutations(3), gr.SignFlips(3), gr.SpecialOrthogonal(3)]),
-        gr.Representation.of("vector"),
-    )
+    group = gr.Generated([gr.Permutations(3), gr.SignFlips(3), gr.SpecialOrthogonal(3)])
+    vector = gr.Representation.of("vector")
     np.testing.assert_array_equal(vector.matrices(group), [g.matrix for g in group.generators])
     np.testing.assert_array_equal(vector.derived(group), [x.matrix for x in group.algebra])
     assert vector.matrices(gr.Cyclic(1)).shape == (0, 1, 1)

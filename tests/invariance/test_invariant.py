@@ -79,10 +79,7 @@ def test_projection_equals_sums_over_points_and_group(group: gr.Group, levels: i
 CASES: dict[str, tuple[Manifold, gr.Group | None]] = {
     "sphere, no group": (S2, None),
     "S^3, cyclic and flips": (S3, gr.Generated([gr.Cyclic(4), gr.SignFlips(4)])),
-    "torus": (
-        FlatTorus(2),
-        gr.Generated([gr.DirectProduct(gr.Rotations(3), gr.SignFlips(2)), gr.Exchange(2)]),
-    ),
+    "torus": (FlatTorus(2), gr.Generated([gr.DirectProduct(gr.Rotations(3), gr.SignFlips(2)), gr.Exchange(2)])),
 }
 
 
@@ -168,7 +165,7 @@ def test_moments_of_something_else(fitted: dsp.InvariantRegressor) -> None:
 # -- an output that changes with the group -----------------------------------------------------------------------------
 
 
-S2, CUBE = Sphere(3), gr.Generated([gr.Permutations(3), gr.SignFlips(3)])
+CUBE = gr.Generated([gr.Permutations(3), gr.SignFlips(3)])
 PSEUDO = [np.linalg.det(g.matrix) * g.matrix for g in gr.Permutations(3).generators]
 
 
@@ -181,8 +178,7 @@ FIELD = field(X) + 0.05 * np.random.default_rng(1).standard_normal((N, 3))
 
 
 def equivariant(**changes: Any) -> dsp.InvariantRegressor:
-    options = {"manifold": S2, "group": CUBE, "n_eigenfunctions": 64, "smoothness": 2.0, "output": "vector"}
-    return dsp.InvariantRegressor(**(options | changes))
+    return make(**{"group": CUBE, "n_eigenfunctions": 64, "output": "vector"} | changes)
 
 
 @doubtful
@@ -336,15 +332,13 @@ def test_gradients_are_derivatives(name: str) -> None:
 
 
 def test_gradients_and_values_give_a_polynomial_exactly() -> None:
-    """Along the normals gradients may say anything: that part is left out of the fit and of its error."""
+    """Along the normals gradients may say anything; without values there is a potential up to a constant, of mean 0."""
     t = slopes(X) + 7 * np.random.default_rng(1).standard_normal((N, 1)) * X
     fitted = make(n_eigenfunctions=49, alpha=0).fit(X, invariant(X), gradients=t)
     new = S2.sample(50, np.random.default_rng(2))
     np.testing.assert_allclose(fitted.predict(new), invariant(new), atol=1e-11)
     np.testing.assert_allclose(fitted.predict_gradient(new), tangential(new, slopes(new)), atol=1e-10)
-    forces = make(n_eigenfunctions=49, alpha=0).fit(
-        X, None, gradients=t
-    )  # the potential up to a constant, of the mean 0
+    forces = make(n_eigenfunctions=49, alpha=0).fit(X, None, gradients=t)
     off = forces.predict(new) - invariant(new)
     np.testing.assert_allclose(off, off[0], atol=1e-10)
     np.testing.assert_allclose(forces.coef_[0], 0, atol=1e-12)

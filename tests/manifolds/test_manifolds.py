@@ -41,21 +41,13 @@ TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
 CUBE, O2 = gr.Generated([gr.Permutations(3), gr.SignFlips(3)]), gr.FullOrthogonal(2)
 MIRRORED = gr.Generated([gr.ContinuousTranslations([[2]]), gr.SignFlips(1)])
 ABOUT_THE_MIDDLE = [Isometry(g.matrix, 2.5 * (1 - g.matrix.sum(axis=1))) for g in CUBE.generators]
+TURNS = [gr.DirectProduct(O2, gr.DirectProduct(O2, O2)), gr.Exchange(2, 3), gr.PhaseRotations([2, -1, 1])]
+OF_BOX = [gr.ContinuousTranslations(np.diag([1, 2, 2])), Isometry(np.diag([1, -1, -1])[[0, 2, 1]])]
 SPACES: dict[str, tuple[Manifold, gr.Group, int]] = {  # with a group that moves it, and how many levels are small
     "circle": (Circle(), O2, 30),
     "sphere": (Sphere(3), gr.FullOrthogonal(3), 9),
-    "torus": (
-        FlatTorus(3),
-        gr.Generated(
-            [gr.DirectProduct(O2, gr.DirectProduct(O2, O2)), gr.Exchange(2, 3), gr.PhaseRotations([2, -1, 1])]
-        ),
-        6,
-    ),
-    "box": (
-        PeriodicBox([0, 0, 1], [1, 2, 3]),
-        gr.Generated([gr.ContinuousTranslations(np.diag([1, 2, 2])), Isometry(np.diag([1, -1, -1])[[0, 2, 1]])]),
-        7,
-    ),
+    "torus": (FlatTorus(3), gr.Generated(TURNS), 6),
+    "box": (PeriodicBox([0, 0, 1], [1, 2, 3]), gr.Generated(OF_BOX), 7),
     "interval": (Interval([2] * 3, [3] * 3), gr.Generated(ABOUT_THE_MIDDLE), 7),
     "sphere and box": (Product(Sphere(3), PeriodicBox([0], [2])), gr.DirectProduct(gr.FullOrthogonal(3), MIRRORED), 6),
 }
@@ -312,7 +304,7 @@ def test_bad_arguments(make: Callable[[], object], offending: str) -> None:
 
 
 THIRD, TILT = np.eye(3)[[2, 0, 1]], gr.SpecialOrthogonal(3).word(np.random.default_rng(1)).matrix
-FACES = gr.Generated([CUBE, gr.Translations([[0.5, 0.5, 0], [0, 0.5, 0.5]])])
+FACES, HALF = gr.Generated([CUBE, gr.Translations([[0.5, 0.5, 0], [0, 0.5, 0.5]])]), gr.Translations([[0.5]])
 
 
 def coefficients(space: Any, group: gr.Group) -> Array:
@@ -330,12 +322,7 @@ CASES: dict[str, tuple[Manifold, gr.Group, Any, int]] = {
     "crystal": (PeriodicBox([0] * 3, [1] * 3), FACES, "vector", 9),
     "interval": (Interval([-1] * 3, [1] * 3), CUBE, None, 9),
     "torus": (FlatTorus(2), gr.DirectProduct(gr.Rotations(3), gr.SignFlips(2)), "vector", 7),
-    "product": (
-        Product(S, PeriodicBox([0], [1])),
-        gr.DirectProduct(gr.SignFlips(3), gr.Translations([[0.5]])),
-        "vector",
-        7,
-    ),
+    "product": (Product(S, PeriodicBox([0], [1])), gr.DirectProduct(gr.SignFlips(3), HALF), "vector", 7),
     "exchange": (Product(S, S), gr.Exchange(3), None, 5),
     "exchanged and turned": (Product(C, C), gr.Orthogonal([np.kron([[0, 1], [1, 0]], TURN)]), None, 6),
 }

@@ -66,9 +66,8 @@ def test_points_on_the_sphere_are_drawn_by_longitude_and_latitude() -> None:
     axes = plot.eigenfunction(fitted(x, count=30), x, 1)
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("longitude", "latitude")
     longitude, latitude = np.deg2rad(np.asarray(axes.collections[0].get_offsets())).T
-    rows = np.column_stack(
-        [np.cos(latitude) * np.cos(longitude), np.cos(latitude) * np.sin(longitude), np.sin(latitude)]
-    )
+    radius = np.cos(latitude)
+    rows = np.column_stack([radius * np.cos(longitude), radius * np.sin(longitude), np.sin(latitude)])
     np.testing.assert_allclose(np.sort(rows[:, 2]), np.sort(x[:, 2]), atol=1e-12)
     np.testing.assert_allclose(fitted(x, count=30).transform(rows)[:, 1], axes.collections[0].get_array(), atol=1e-6)
 
