@@ -37,18 +37,16 @@ def blocks() -> list[Block]:
     return [Block(text.count("\n", 0, m.start(2)) + 1, m[1], m[2]) for m in fences]
 
 
-def runnable(code: str) -> str:
-    """A shell block without its installation, since the package that is tested is installed already, and without the
-    command that runs the tests, since that would run this test in itself."""
-    return code.replace(INSTALL, "").replace(TESTS, "")
-
-
 def run_shell(block: Block, folder: Path) -> None:
-    """Run a shell block by bash; what it prints is shown where it fails, or warns."""
+    """Run a shell block by bash; what it prints is shown where it fails, or warns.
+
+    The package is installed already, and the command that runs the tests would run this test in itself.
+    """
+    code = block.code.replace(INSTALL, "").replace(TESTS, "")
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     environment["PATH"] = f"{folder.parent / 'bin'}{os.pathsep}{environment['PATH']}"
     done = subprocess.run(
-        ["bash", "-e", "-u", "-o", "pipefail", "-c", runnable(block.code)],
+        ["bash", "-e", "-u", "-o", "pipefail", "-c", code],
         cwd=folder,
         env=environment,
         capture_output=True,

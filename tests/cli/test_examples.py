@@ -22,26 +22,15 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     x, sphere = rng.standard_normal((200, 2)), dsp.manifolds.Sphere(3).sample(200, rng)
     square, path = (x**2).sum(axis=1), np.cumsum(0.2 * rng.standard_normal((200, 1)), axis=0) % 4
-    arrays = {
-        "points": x,
-        "path": path,
-        "left": path[:, 0] < 1,
-        "right": path[:, 0] > 3,
-        "second-path": path[::-1],
-        "v": square,
-        "b": -x,
-        "y": square,
-    }
-    arrays |= {"sphere": sphere, "s": sphere.prod(axis=1)}
     with pytest.MonkeyPatch.context() as here:
         here.chdir(folder)
-        store(**arrays)
+        store(points=x, old=x[:150], v=square, y=square, b=-x, sphere=sphere, s=sphere.prod(axis=1))
+        store(path=path, left=path[:, 0] < 1, right=path[:, 0] > 3, **{"second-path": path[::-1]})
         np.savetxt("table.csv", x, delimiter=",", header="a,b", comments="")
         np.save("image.npy", x)
         field = xr.DataArray(rng.random((40, 3, 4)), {"lat": [-50.0, 0, 50]}, ("time", "lat", "lon"), name="sst")
         field[:, 0, 0] = np.nan
         field.to_netcdf("sst.nc", engine="h5netcdf")
-        store(old=x[:150])
         for name in ("model", "first", "second"):
             done(f"fit old.zarr --landmarks 20 --components 4 --out {name}.zarr")
         done("regress points.zarr y.zarr --kernel gaussian:1 --landmarks 20 --alpha 0.1 --out regressor.zarr")

@@ -41,9 +41,8 @@ def plain(path: Path, **layout: Any) -> None:
 
 def group(path: Path, zarr_format: Any) -> None:
     attributes = {"scale_factor": 1.0, "add_offset": 0.0, "missing_value": 99.0, "units": "K"}
-    data = xr.Dataset(
-        {"x": (("t", "c"), X, attributes)}, {"t": ("t", np.arange(40), {"units": "days since 2000-01-01"})}
-    )
+    days = ("t", np.arange(40), {"units": "days since 2000-01-01"})
+    data = xr.Dataset({"x": (("t", "c"), X, attributes)}, {"t": days})
     data.attrs.update({"main_array": "x", "coordinates": "t"})
     data.to_zarr(path, zarr_format=zarr_format, consolidated=False)
 

@@ -75,8 +75,7 @@ def outcome(
 ) -> dict[str, Any]:  # fmt: skip
     """What a fit to changed data gives, brought back to the units of these."""
     parameters = signature(estimator).parameters
-    fixed = {"random_state": 0}
-    model = estimator(**options, **{name: value for name, value in fixed.items() if name in parameters})
+    model = estimator(**options, **({"random_state": 0} if "random_state" in parameters else {}))
     x, y = X * s + t * np.asarray(s), a * Y + b
     fit = signature(model.fit).parameters
     more: dict[str, Any] = {"sample_weight": WEIGHT * (c or 1.0)} if weighted else {}

@@ -63,18 +63,13 @@ def field_of(group: gr.Group, rng: np.random.Generator) -> KillingField:
 cases = pytest.mark.parametrize("name", SPACES)
 
 
-def projectors(manifold: Manifold, x: Array) -> Array:
-    """Onto the tangent spaces at points, (c, d, d), from the normals."""
-    normals = manifold.normals(x)
-    return np.asarray(np.eye(manifold.ambient) - np.einsum("acd,ace->cde", normals, normals))
-
-
 @cases
 def test_squares_of_values_and_slopes_sum_to_the_multiplicity_and_the_eigenvalue(name: str) -> None:
     """The addition theorem of homogeneous spaces, and its Laplacian: exact at every point."""
     manifold, _, levels = SPACES[name]
     x = manifold.sample(4, np.random.default_rng(0))
-    onto = projectors(manifold, x)
+    normals = manifold.normals(x)
+    onto = np.eye(manifold.ambient) - np.einsum("acd,ace->cde", normals, normals)  # the tangent spaces
     for level in range(min(levels, 6) if not isinstance(manifold, Interval) else 0):
         space = manifold.eigenfunctions(level)
         slopes = sum(space.derivatives(x, onto[:, axis]) ** 2 for axis in range(manifold.ambient))
@@ -311,10 +306,6 @@ def coefficients(space: Any, group: gr.Group) -> Array:
     return dense(invariant_coefficients(space, group.generators, group.algebra))
 
 
-def solved(space: Any, pairs: Any, components: int) -> Array:
-    return dense(equivariant_coefficients(space, pairs, components))
-
-
 CASES: dict[str, tuple[Manifold, gr.Group, Any, int]] = {
     "vectors, cube": (S, CUBE, "vector", 8),
     "turned": (S, gr.Orthogonal([TILT @ a @ TILT.T for a in (THIRD, -np.eye(3))]), None, 7),
@@ -338,7 +329,7 @@ def test_dimensions_are_averaged_characters_and_every_generator_acts_as_told(nam
     x, k, seen = manifold.sample(5, rng), representation.components(group), 0
     for level in range(levels):
         space = manifold.eigenfunctions(level)
-        u = solved(space, pairs, k)
+        u = dense(equivariant_coefficients(space, pairs, k))
         every = closed([scipy.linalg.block_diag(dense(space.action(g)), rho) for g, rho in isometries])
         count = np.mean([np.trace(e[:-k, :-k]) * np.trace(e[-k:, -k:]) for e in every])
         assert u.shape == (space.size * k, round(count))

@@ -18,6 +18,7 @@ from daskspectral.operators.density import Density, estimate_density
 from daskspectral.operators.laplacian import OFF
 from daskspectral.registry import decode, encode
 from tests.common import assert_close, doubtful
+from tests.manifolds.test_manifolds import radial
 
 pytestmark = doubtful
 
@@ -134,7 +135,4 @@ def test_the_distance_is_measured_as_a_weighted_sum() -> None:
 
 
 def test_manifolds_without_a_distance_measure_none() -> None:
-    def outward(x: Any) -> Any:
-        return x / np.linalg.norm(x, axis=1, keepdims=True)
-
-    assert OFF not in on(Implicit(outward, 3)).fit(X * (1 + NOISE)).moments_.arrays
+    assert OFF not in on(Implicit(radial, 3)).fit(X * (1 + NOISE)).moments_.arrays
