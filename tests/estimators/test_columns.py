@@ -209,9 +209,10 @@ def test_names_are_saved_and_a_refit_forgets_them() -> None:
     np.testing.assert_array_equal(again.transform(TURNED), fitted.transform(FRAME))
     broken.loc[3, "malt"] = np.nan
     for frame in (broken, broken.convert_dtypes(dtype_backend="pyarrow"), pl.from_pandas(broken)):
-        with pytest.raises(dsp.InvalidRowError, match="'malt'") as caught:
-            again.score(frame)
-        assert (caught.value.row, caught.value.column) == (3, 0)
+        for call, column in ((again.score, 0), (model().fit, 2)):
+            with pytest.raises(dsp.InvalidRowError, match="'malt'") as caught:
+                call(frame)
+            assert (caught.value.row, caught.value.column) == (3, column)
     for unnamed in (X, data_array(FRAME).drop_vars("part")):
         with pytest.warns(UserWarning, match="feature names"):
             np.testing.assert_allclose(values(again.transform(unnamed)), fitted.transform(FRAME), rtol=1e-9)

@@ -89,6 +89,7 @@ def test_other_data_are_refused_by_their_first_rows(field: str) -> None:
         model.update(X, Y, SLOPES)
 
 
+@doubtful
 def test_weights_of_later_rows_alone_are_refused() -> None:
     with pytest.raises(ValueError, match="sample_weight"):
         spectral().fit(X[:300]).update(X, sample_weight=np.ones(6000))
