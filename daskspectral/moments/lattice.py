@@ -25,7 +25,7 @@ from daskspectral.kernels import Kernel
 from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.counting import counted_rows
 from daskspectral.moments.moments import Moments, matrices_of
-from daskspectral.moments.problem import combined
+from daskspectral.moments.problem import combined, relation_of
 from daskspectral.moments.solution import System
 from daskspectral.solve.pencil import CERTAIN, leading_by_cholesky, ritz_size, scale_of
 from daskspectral.solve.system import PRECISION
@@ -58,17 +58,15 @@ class Weighed:
         self.rows, self.precision = counted_rows(moments), max(lattice.precision, PRECISION[moments.dtype])
         self.scale = np.sqrt(self.basis.weights)
 
-    def mean(self, name: str) -> Array:
-        """S F S for the mean F (p, p) of a form over the rows."""
-        return np.asarray(self.sums[name] * (self.scale[:, None] / self.moments.weight) * self.scale)
+    def mean(self, sums: Array) -> Array:
+        """Return S F S for the mean F (p, p) of a form over the rows."""
+        return np.asarray(sums * (self.scale[:, None] / self.moments.weight) * self.scale)
 
     def energy(self) -> Array:
-        """The mean of the form by which functions are ranked, ascending."""
-        forms = self.operator.forms
-        if self.operator.solver.needs_symmetry:
-            return np.asarray(self.operator.solver.signed(self.mean("form")))
-        if "energy" in forms:
-            return self.mean("energy")
+        """Return the mean of the form that ranks functions, ascending."""
+        found = self.operator.solver.energy(relation_of(self.operator, self.sums))
+        if found is not None:
+            return self.mean(found)
         w = self.basis.inner.frequencies.vectors * self.scale[:, None]
         return np.asarray(w @ w.T)  # no form tells which functions matter: smooth ones, for rows that fill the box
 
@@ -85,7 +83,7 @@ class Weighed:
 
         c is the least penalty that they serve, `count` how many values are wanted.
         """
-        a, b, lattice = self.mean("gram"), self.energy(), self.basis.inner
+        a, b, lattice = self.mean(self.sums["gram"]), self.energy(), self.basis.inner
         p = len(a)
         b[np.arange(1, p), np.arange(1, p)] += c * self.roughness(b) / self.rows
         null = int(not b[0].any())
