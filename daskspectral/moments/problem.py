@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
 from daskspectral.basis import Basis, LandmarkBasis, at_landmarks
+from daskspectral.devices import HOST, Device
 from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Linear
 from daskspectral.manifolds.product import slices_of
@@ -47,24 +48,31 @@ class Posed:
 
     `count` values are wanted; `penalty` is c of a penalised solution, None for all directions above the cut of the
     `solver`; functions of a kernel that rest on fewer points than its `min_support` are left out, and with `half` the
-    second half of the landmarks. `means` are those over all rows, `rows` is how many rows the data count as. What does
-    not depend on the rows, the functions that are kept and their norm, is the same for every part.
+    second half of the landmarks. Eigenvectors of large matrices are computed on the `device`. `means` are those over
+    all rows, `rows` is how many rows the data count as. What does not depend on the rows, the functions that are kept
+    and their norm, is the same for every part.
 
     Raises ValueError where every function of a side vanishes, the sums are not finite, or the weights are all zero.
     """
 
     def __init__(
-        self, moments: Moments, count: int, penalty: float | None, solver: Solving = EVERYTHING, half: bool = False
+        self,
+        moments: Moments,
+        count: int,
+        penalty: float | None,
+        solver: Solving = EVERYTHING,
+        half: bool = False,
+        device: Device = HOST,
     ):
         self.operator, self.solver, self.count, self.c = moments.operator, solver, count, penalty
-        self.kind = moments.operator.solver
+        self.kind, self.device = moments.operator.solver, device
         self.cut, self.least_cut = resolve_cut(solver.rtol, moments.dtype), CUTS[moments.dtype]
         self.rounding = max(ROUNDING[moments.dtype], solver.rtol or 0.0)
         means, self.count_of_rows, self.pairs = checked_means(moments), moments.count, moments.pairs
         self.rows = counted_rows(moments) / correlation_time(moments)
-        self.left = self.right = _Side(moments, "", solver.min_support, half)
+        self.left = self.right = _Side(moments, "", solver.min_support, half, device)
         if self.kind.two_sided and "right_gram" in means:
-            self.right = _Side(moments, "right_", solver.min_support, half)
+            self.right = _Side(moments, "right_", solver.min_support, half, device)
         self.means = self.restricted(means)
 
     def restricted(self, sums: Sums) -> Sums:
@@ -95,6 +103,7 @@ class Posed:
             cut=self.cut,
             ridge=self.solver.ridge,
             root=self._norm_root,
+            device=self.device,
         )
         if rows is None or self.c is None:
             return found
@@ -167,7 +176,7 @@ class Posed:
 
     @cached_property
     def _norm_root(self) -> Real | None:
-        return norm_root(self.left.norm) if self.kind.by_norm else None
+        return norm_root(self.left.norm, self.device) if self.kind.by_norm else None
 
     def among_all(self, part: Solution) -> tuple[Array, Array]:
         """The left and right functions of a part of the data, (p, k) and (q, k), in all functions."""
@@ -228,9 +237,9 @@ def checked_means(moments: Moments) -> dict[str, NDArray[np.floating[Any]]]:
 class _Side:
     """The functions of one side, and which of them rest on enough points."""
 
-    def __init__(self, moments: Moments, prefix: str, least: float, half: bool = False):
+    def __init__(self, moments: Moments, prefix: str, least: float, half: bool, device: Device):
         right = moments.right_basis if prefix else None
-        self.prefix = prefix
+        self.prefix, self.device = prefix, device
         self.basis: Basis = moments.basis if right is None else right
         first, diagonal = moments.mean(f"{prefix}first"), np.diag(moments.mean(f"{prefix}gram"))
         share = np.divide(first, diagonal, out=np.zeros_like(first), where=diagonal > 0) * first
@@ -278,7 +287,7 @@ class _Side:
     @cached_property
     def root(self) -> Real:
         """R with R R^T the pseudo-inverse of the norm."""
-        return inverse_norm(self.norm, self.dtype)
+        return inverse_norm(self.norm, self.dtype, self.device)
 
     def spread(self, coefficients: Array) -> Array:
         """Coefficients of all functions, 0 for functions left out."""
@@ -321,12 +330,12 @@ def roughness(operator: Operator, basis: Basis, energy: Real, root: Callable[[],
     return max(trace(root(), energy), 0.0)
 
 
-def inverse_norm(norm: Real, dtype: str = "float64") -> Real:
+def inverse_norm(norm: Real, dtype: str = "float64", device: Device = HOST) -> Real:
     """R (p, r) with R R^T = K^+ for the norm K (p, p), on directions where sums of the `dtype` are not all rounding.
 
     K^+ raises the rounding of sums.
     """
-    return inverse_root(symmetric_part(norm), CUTS[dtype])
+    return inverse_root(symmetric_part(norm), CUTS[dtype], device=device)
 
 
 def trace(root: Real, form: Real) -> float:

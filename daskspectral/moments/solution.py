@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import LandmarkBasis, at_landmarks
+from daskspectral.devices import HOST, Device
 from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Linear, Periodic
 from daskspectral.moments.attributes import Attributes
@@ -64,17 +65,18 @@ def solve_moments(
     penalty: float | None,
     fewer: Sequence[tuple[float, Moments]] = (),
     names: Callable[[], Sequence[str]] = tuple,
+    device: Device = HOST,
 ) -> dict[str, Any]:
     """Return the attributes of an estimator from moments of its operator, by name (`moments.attributes`).
 
     `penalty` is c of a penalised `solver`, None for one by rank cut. `fewer` are the same moments of fewer functions,
     with their share of the frequencies, the least first, by which it is told how much the number of functions decides;
     otherwise half of the landmarks tell it. Warns of what makes the answer less than it seems (`moments.trust`), with
-    the `names` of the columns of X.
+    the `names` of the columns of X. Eigenvectors of large matrices are computed on the `device`.
 
     Raises ValueError where every function of a side vanishes, the sums are not finite, or the weights are all zero.
     """
-    posed = Posed(moments, count, penalty, solver)
+    posed = Posed(moments, count, penalty, solver, device=device)
     spectrum = posed.whole
     left, right, own = posed.left, posed.right, moments.operator.solver
     advise_manifold(moments)
@@ -98,7 +100,7 @@ def solve_moments(
         every = Cut(solver.rtol, 0.0, solver.ridge)
         changes = np.full((len(parts), len(approximation)), np.nan)
         for change, (_, part) in zip(changes, parts, strict=True):
-            less, other = Posed(part, count, penalty, every, half=half), spectrum.values
+            less, other = Posed(part, count, penalty, every, half, device), spectrum.values
             found: Functions = less.whole.values
             if half and part.folds is not None:
                 found, other = held_out_by_folds(less, part.folds), errors.held_out
@@ -157,9 +159,9 @@ class System:
     selection: Any = None
     fewer: Sequence[tuple[float, Moments]] = ()
 
-    def solve(self, solver: Solving, count: int, names: Callable[[], Sequence[str]] = tuple) -> dict[str, Any]:
-        """Return the attributes of an estimator, of so many functions; warnings have the `names` of columns."""
-        options: dict[str, Any] = {"solver": solver, "penalty": self.penalty, "fewer": self.fewer, "names": names}
+    def solve(self, solver: Solving, count: int, **options: Any) -> dict[str, Any]:
+        """Return the attributes of an estimator, of so many functions, with the options of `solve_moments`."""
+        options |= {"solver": solver, "penalty": self.penalty, "fewer": self.fewer}
         return self.finished(solve_moments(self.moments, count=count, **options))
 
     def finished(self, found: dict[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from daskspectral.devices import HOST, Device
 from daskspectral.solve.system import GalerkinSystem, Penalty
 from daskspectral.solve.whitening import (
     Whitening,
@@ -97,10 +98,10 @@ class Pencil:
     these. Raises ValueError where every function vanishes on the data.
     """
 
-    def __init__(self, energy: Array, gram: Array, penalty: Penalty, count: int, cut: float):
+    def __init__(self, energy: Array, gram: Array, penalty: Penalty, count: int, cut: float, device: Device = HOST):
         self.count, self.cut, self.precision = count, cut, penalty.precision
         self.null = (energy == 0).all(axis=0) & (np.diag(gram) > 0)
-        rest, self._white = ~self.null, whiten(gram, cut, self.null).matrix
+        rest, self._white = ~self.null, whiten(gram, cut, self.null, device=device).matrix
         self._first, _, a = deflated(gram, self.null, cut)
         self.norm = penalty.left[np.ix_(rest, rest)]
         b, squares = energy[np.ix_(rest, rest)] + self.norm, np.diag(gram)[rest]
@@ -108,10 +109,10 @@ class Pencil:
         if np.trace(a) > 0:
             last = last_value(energy, self._white[:, self._first.shape[1] :], ritz_size(count) - MARGIN)
             self.t = scale_of(last, np.trace(b), np.trace(a))
-        self.root = InverseRoot(a + self.t * b, penalty.rounding, squares)
+        self.root = InverseRoot(a + self.t * b, penalty.rounding, squares, device)
         while self.root.least < -100 * self.root.rounding and self.sigma * self.t < RAISED:
             self.sigma = raised(self.t, self.sigma)
-            self.root = InverseRoot(a + self.t * (b + self.sigma * a), penalty.rounding, squares)
+            self.root = InverseRoot(a + self.t * (b + self.sigma * a), penalty.rounding, squares, device)
         self.theta, self.functions = self.root.leading(a)
 
     def leading(self, gram: Array) -> Whitening:
@@ -178,17 +179,18 @@ class InverseRoot:
     whatever their norm.
     """
 
-    def __init__(self, matrix: Array, rounding: float, squares: Array):
-        self.squares, diagonal, seen = squares, np.diag(matrix), squares > 0
+    def __init__(self, matrix: Array, rounding: float, squares: Array, device: Device):
+        self.squares, self.device, diagonal, seen = squares, device, np.diag(matrix), squares > 0
         excess = np.divide(squares, diagonal, out=np.ones(len(matrix)), where=diagonal > 0)
         self.rounding = rounding * float(excess.max(initial=1.0))
-        self.matrix, values = unit_root(np.where(np.outer(seen, seen), matrix, 0.0), 0.0, self.rounding)
+        known = np.where(np.outer(seen, seen), matrix, 0.0)
+        self.matrix, values = unit_root(known, 0.0, self.rounding, device=device)
         self.least = -1.0 if (diagonal < 0).any() else float(values.min(initial=np.inf))
         self.largest = float(values.max(initial=0.0))
 
     def leading(self, inner: Array) -> tuple[Array, Array]:
         """The eigenvalues of another matrix in these directions, descending, and their functions (p, r)."""
-        theta, vectors = eigh(symmetric_part(self.matrix.T @ inner @ self.matrix))
+        theta, vectors = eigh(symmetric_part(self.matrix.T @ inner @ self.matrix), device=self.device)
         return theta[::-1], self.matrix @ vectors[:, ::-1]
 
     def blurred(self, functions: Array, precision: float) -> Array:
@@ -206,8 +208,8 @@ def leading_pairs(system: GalerkinSystem, penalty: Penalty, count: int, cut: flo
     squares, system = [np.diag(gram) for gram in system.grams], system.covariances
     form, (gram, right_gram) = system.form, system.grams
     right_penalty = penalty.left if penalty.right is None else penalty.right
-    w = _certain(gram, penalty.left, penalty, squares[0])
-    z = _certain(right_gram, right_penalty, penalty, squares[1])
+    w = _certain(gram, penalty.left, penalty, squares[0], system.device)
+    z = _certain(right_gram, right_penalty, penalty, squares[1], system.device)
     if not min(w.shape[1], z.shape[1]):
         if not (squares[0].any() and squares[1].any()):
             raise ValueError("every basis function is zero on every point; widen the kernel's scale")
@@ -218,12 +220,12 @@ def leading_pairs(system: GalerkinSystem, penalty: Penalty, count: int, cut: flo
     left = w if w.shape[1] <= size else w @ u[:, :q]
     right = z if z.shape[1] <= size else z @ vt[:q].T
     left, right = orthonormal(left, left.T @ gram @ left), orthonormal(right, right.T @ right_gram @ right)
-    seen = whiten(gram, cut).matrix.T @ gram @ left
+    seen = whiten(gram, cut, device=system.device).matrix.T @ gram @ left
     return Whitening(left, np.zeros(0), w.shape[1], seen), Whitening(right, np.zeros(0), z.shape[1])
 
 
-def _certain(gram: Array, norm: Array, penalty: Penalty, squares: Array) -> Array:
+def _certain(gram: Array, norm: Array, penalty: Penalty, squares: Array, device: Device) -> Array:
     """W (p, r) with W^T (gram + norm) W = I and W^T gram W diagonal, of the functions whose norm is not rounding."""
-    root = InverseRoot(gram + norm, penalty.rounding, squares)
+    root = InverseRoot(gram + norm, penalty.rounding, squares, device)
     theta, functions = root.leading(gram)
     return functions[:, theta > CERTAIN * root.blurred(functions, penalty.precision)]

@@ -17,6 +17,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackError, eigsh
 
+from daskspectral.devices import HOST, Device
 from daskspectral.registry import Named
 from daskspectral.solve.pencil import CERTAIN, Pencil, leading_pairs
 from daskspectral.solve.ritz import energy_scores, explained, overfitted, ritz, ritz_singular
@@ -241,10 +242,10 @@ class NonNormal(Problem):
             return _ranked_span(system, form)
         if within.energy is not None:
             return _ranked_span(system, within.energy)
-        left, right = leading_pairs(GalerkinSystem(form, gram), within, system.count, system.cut)
+        left, right = leading_pairs(GalerkinSystem(form, gram, device=system.device), within, system.count, system.cut)
         both = np.hstack([right.matrix, left.matrix])
         both = orthonormal(both, both.T @ gram @ both)
-        seen = whiten(gram, system.cut, (form == 0).all(axis=0)).matrix.T @ gram @ both
+        seen = whiten(gram, system.cut, (form == 0).all(axis=0), device=system.device).matrix.T @ gram @ both
         return Whitening(both, np.zeros(0), right.rank, seen)
 
 
@@ -266,7 +267,7 @@ class NormConstrained(Problem):
 
     def solve(self, system: GalerkinSystem) -> Solution:
         norm, form = system.gram, system.form
-        root = norm_root(norm) if system.root is None else system.root
+        root = norm_root(norm, system.device) if system.root is None else system.root
         null = np.diag(norm) == 0
         shift = np.linalg.pinv(form[np.ix_(null, null)], hermitian=True) @ form[np.ix_(null, ~null)]
         reduced = form[np.ix_(~null, ~null)]
@@ -290,7 +291,7 @@ class NormConstrained(Problem):
         return described(system, values, coefficients, coefficients, rank, residuals)
 
 
-def norm_root(norm: Array) -> Array:
+def norm_root(norm: Array, device: Device = HOST) -> Array:
     """Return R (r, s) with Rᵀ K R = I for the r functions of nonzero norm; (r,) if K is diagonal.
 
     Raises ValueError if the norm of every function is 0.
@@ -306,7 +307,7 @@ def norm_root(norm: Array) -> Array:
     inner = inner / np.outer(size, size)
     if np.allclose(inner, np.eye(len(inner)), rtol=0, atol=ORTHOGONAL):
         return np.asarray(1 / size)
-    return inverse_root(inner, NORM_CUT) / size[:, None]
+    return inverse_root(inner, NORM_CUT, device=device) / size[:, None]
 
 
 def _number_above(matrix: Array, least: float) -> int:
@@ -398,7 +399,7 @@ class TwoMetricSVD(Problem):
         else:
             blurred = [None if system.means is None else CERTAIN * system.precision * s for s in squares]
             left_span, right_span = (
-                whiten(g, system.cut, None, b) for g, b in zip(covariances.grams, blurred, strict=True)
+                whiten(g, system.cut, None, b, system.device) for g, b in zip(covariances.grams, blurred, strict=True)
             )
             spans = left_span, right_span
         left, right = (span.matrix for span in spans)
@@ -446,7 +447,7 @@ class SymmetricPencil(Problem):
         penalty = system.within
         if not isinstance(penalty, Penalty):
             return None
-        return Pencil(self.energy(system), system.gram, penalty, system.count, system.cut)
+        return Pencil(self.energy(system), system.gram, penalty, system.count, system.cut, system.device)
 
     def nulls(self, system: GalerkinSystem) -> int:
         energy, gram = self.energy(system), system.gram
@@ -477,8 +478,9 @@ def _ranked_span(system: GalerkinSystem, energy: Array) -> Whitening:
     """Return the given span, the leading penalized functions, or all directions above the cut."""
     within = system.within
     if isinstance(within, Penalty):
-        return Pencil(energy, system.gram, within, system.count, system.cut).leading(system.gram)
-    return whiten(system.gram, system.cut, (system.form == 0).all(axis=0)) if within is None else within
+        return Pencil(energy, system.gram, within, system.count, system.cut, system.device).leading(system.gram)
+    null = (system.form == 0).all(axis=0)
+    return whiten(system.gram, system.cut, null, device=system.device) if within is None else within
 
 
 def _ranked(values: Complex, order: str) -> NDArray[np.intp]:

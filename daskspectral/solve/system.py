@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.devices import HOST, Device
 from daskspectral.solve.whitening import Whitening
 
 Array = NDArray[np.floating[Any]]
@@ -80,6 +81,8 @@ class GalerkinSystem:
         Whether the form has no values below 0, so that far ones are rounding.
     dtype : {"float64", "float32"}
         Type of the features of which the matrices are sums.
+    device : Device
+        Where eigenvectors of large matrices are computed.
     """
 
     form: Array
@@ -97,6 +100,7 @@ class GalerkinSystem:
     part: bool = False
     positive: bool = False
     dtype: str = "float64"
+    device: Device = HOST
 
     @property
     def precision(self) -> float:

@@ -6,8 +6,6 @@ and the signs of functions.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,7 +14,6 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from daskspectral.devices import HOST, Device
-from daskspectral.errors import scoped
 
 Array = NDArray[np.floating[Any]]
 
@@ -24,12 +21,6 @@ CUTS = {"float64": 1e-10, "float32": 1e-6}
 LEAST_CUTS = {"float64": 0.0, "float32": 1e-7}
 LARGE = 2000  # rows above which an accelerator is quicker by more than the way there takes
 Driver = Literal["ev", "evd", "evx", "evr"] | None
-_device: ContextVar[Device] = ContextVar("device of solutions", default=HOST)
-
-
-def solving_on(device: Device) -> AbstractContextManager[None]:
-    """Solve on a device what is large, for the time of this block and in this thread."""
-    return scoped(_device, device)
 
 
 def symmetric_part(matrix: Any) -> NDArray[Any]:
@@ -44,15 +35,16 @@ def symmetric_part(matrix: Any) -> NDArray[Any]:
     return np.asarray(0.5 * (matrix + matrix.conj().T))
 
 
-def eigh(matrix: Any, driver: Driver = None) -> tuple[Array, Any]:
-    """All eigenvalues (p,) of a Hermitian matrix (p, p), ascending, with their eigenvectors (p, p).
+def eigh(matrix: Any, driver: Driver = None, device: Device = HOST) -> tuple[Array, Any]:
+    """Return all eigenvalues (p,) of a Hermitian matrix (p, p), ascending, with their eigenvectors (p, p).
+
+    A large matrix is sent to an accelerator.
 
     Examples
     --------
     >>> eigh(np.diag([2.0, 1.0]))[0]
     array([1., 2.])
     """
-    device = _device.get()
     if not device.accelerated or len(matrix) <= LARGE:
         try:
             values, vectors = scipy.linalg.eigh(matrix, driver=driver)
@@ -80,21 +72,25 @@ def fix_signs(whitened: NDArray[Any], *followers: NDArray[Any]) -> None:
         array *= phases
 
 
-def inverse_root(gram: NDArray[Any], cut: float, least: float = 0.0, driver: Driver = None) -> NDArray[Any]:
+def inverse_root(
+    gram: NDArray[Any], cut: float, least: float = 0.0, driver: Driver = None, device: Device = HOST
+) -> NDArray[Any]:
     """W (p, r) with W^H G W = I, from the eigenvalues above `cut` times the largest, and above `least`, ascending."""
-    values, vectors = eigh(gram, driver)
+    values, vectors = eigh(gram, driver, device)
     kept = values > max(cut * values.max(initial=0.0), least)
     return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
 
 
-def unit_root(gram: Array, cut: float, least: float = 0.0, blurred: Array | None = None) -> tuple[Array, Array]:
+def unit_root(
+    gram: Array, cut: float, least: float = 0.0, blurred: Array | None = None, device: Device = HOST
+) -> tuple[Array, Array]:
     """The same of a Gram matrix (p, p) brought to unit diagonal, (p, r), and all eigenvalues (p,) there, ascending.
 
     With the squared norms (p,) of functions that are `blurred` by rounding, those of the functions before their means
     were subtracted, directions of no more than that are left out, too.
     """
     correlation, scale = at_unit_diagonal(gram)
-    values, vectors = eigh(symmetric_part(correlation))
+    values, vectors = eigh(symmetric_part(correlation), device=device)
     kept = values > max(cut * values.max(initial=0.0), least)
     if blurred is not None:
         kept &= values > (blurred * scale**2) @ vectors**2
@@ -144,7 +140,13 @@ class Whitening:
         return vectors.copy() if self.coordinates is None else np.asarray(self.coordinates @ vectors)
 
 
-def whiten(gram: Array, cut: float, keep: NDArray[np.bool_] | None = None, blurred: Array | None = None) -> Whitening:
+def whiten(
+    gram: Array,
+    cut: float,
+    keep: NDArray[np.bool_] | None = None,
+    blurred: Array | None = None,
+    device: Device = HOST,
+) -> Whitening:
     """Keep the eigenvectors of the Gram matrix (p, p) above `cut` times the largest eigenvalue.
 
     Each function is scaled to unit norm first, so that one of a large norm does not hide the others. Functions
@@ -156,7 +158,7 @@ def whiten(gram: Array, cut: float, keep: NDArray[np.bool_] | None = None, blurr
     if not seen.any():
         raise ValueError("every basis function is zero on every point; widen the kernel's scale")
     if keep is None or not (keep & seen).any():
-        root, values = unit_root(gram, cut, 0.0, blurred)
+        root, values = unit_root(gram, cut, 0.0, blurred, device)
         return Whitening(np.ascontiguousarray(root[:, ::-1]), values[::-1])
     correlation, scale = at_unit_diagonal(gram)
     values = scipy.linalg.eigvalsh(symmetric_part(correlation))[::-1]
@@ -165,7 +167,7 @@ def whiten(gram: Array, cut: float, keep: NDArray[np.bool_] | None = None, blurr
     fix_signs(first)
     projection = first @ first.T @ correlation[np.ix_(keep, ~keep)]
     rest = correlation[np.ix_(~keep, ~keep)] - correlation[np.ix_(~keep, keep)] @ projection
-    second = inverse_root(symmetric_part(rest), 0.0, cut * values[0])[:, ::-1]
+    second = inverse_root(symmetric_part(rest), 0.0, cut * values[0], device=device)[:, ::-1]
     fix_signs(second)
     return Whitening(scale[:, None] * beside(first, -projection @ second, second, keep), values)
 

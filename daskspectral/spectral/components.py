@@ -14,6 +14,7 @@ from scipy.sparse.linalg import svds
 from daskspectral.data.readers import lazy_rows
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import check_even, check_widths, open_data
+from daskspectral.devices import Device
 from daskspectral.engine.sampling import take_rows
 from daskspectral.errors import InvalidRowError, RankWarning, TrustWarning, warn_user
 from daskspectral.kernels import Linear
@@ -70,14 +71,14 @@ def rotated(model: Any, count: int) -> Any:
 # -- a share of the variance ---------------------------------------------------------------------------------------
 
 
-def components_of(moments: Moments, share: float, solver: Solving) -> int:
+def components_of(moments: Moments, share: float, solver: Solving, device: Device) -> int:
     """Return the number of components that explain more than a share of the variance, as scikit-learn's PCA does.
 
     Warns with a RankWarning if all of them explain less. Raises ValueError for components of a kernel.
     """
     if linear_landmarks(moments) is None:
         raise ValueError(f"n_components={share!r} is a share of the variance of columns, not of a kernel's components")
-    posed = Posed(moments, moments.basis.size, None, solver)
+    posed = Posed(moments, moments.basis.size, None, solver, device=device)
     explained = np.cumsum(patterns_of(moments, posed.left.spread(posed.whole.left)).explained)
     if not len(explained) or explained[-1] < share * (1 - ROUNDING):
         found = f"{len(explained)} components explain {explained[-1] if len(explained) else 0:.3g} of the variance"

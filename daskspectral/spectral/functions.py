@@ -36,7 +36,6 @@ from daskspectral.passes.functions import FittedValues, SpanValues
 from daskspectral.passes.parameters import checked_operator, is_share
 from daskspectral.passes.score import measure_score
 from daskspectral.solve import Problem
-from daskspectral.solve.whitening import solving_on
 from daskspectral.solvers import Penalised, solving
 from daskspectral.spectral.committors import FirstPassage
 from daskspectral.spectral.components import (
@@ -140,10 +139,10 @@ class SpectralFunctions(Dynamics, Passages):
         if self.operator is not None and not checked_operator(self.operator).is_compatible_with(moments.operator):
             raise ValueError(f"these are moments of {moments.operator}, and operator is {self.operator}: leave it out")
         solver, share = solving(self.solver), is_share(self.n_components)
-        with solving_on(device_here(self.device)):
-            count = components_of(moments, self.n_components, solver) if share else int(self.n_components)
-            system = system_of(moments, basis=named(self.basis, "auto"), solver=solver, count=count)
-            solution = system.solve(solver, count, self._column_names)
+        device = device_here(self.device)
+        count = components_of(moments, self.n_components, solver, device) if share else int(self.n_components)
+        system = system_of(moments, basis=named(self.basis, "auto"), solver=solver, count=count)
+        solution = system.solve(solver, count, names=self._column_names, device=device)
         if system.selection is not None:
             fixed = {} if moments.operator.estimate is None else {"operator": moments.operator}
             solution["choice_"] = system.selection.with_parameters({**self.given_params(), **fixed})
