@@ -50,7 +50,7 @@ from daskspectral.basis.evaluation import Block, Evaluation
 from daskspectral.basis.fourier import FourierBasis, TrigonometricBasis
 from daskspectral.basis.harmonic import HarmonicBasis
 from daskspectral.basis.invariant import EquivariantBasis, InvariantBasis
-from daskspectral.basis.landmark import LandmarkBasis, Landmarks, at_landmarks
+from daskspectral.basis.landmark import LandmarkBasis, Landmarks
 from daskspectral.basis.lattice import FourierLattice, as_lattice
 from daskspectral.basis.monomial import MonomialBasis
 from daskspectral.basis.network import NeuralBasis
@@ -81,5 +81,4 @@ __all__ = [
     "TrigonometricBasis",
     "Vanishing",
     "as_lattice",
-    "at_landmarks",
 ]

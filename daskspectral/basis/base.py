@@ -22,7 +22,7 @@ from daskspectral.registry import Registered
 from daskspectral.workspace import Workspace
 
 if TYPE_CHECKING:
-    from daskspectral.basis.landmark import Landmarks
+    from daskspectral.basis.landmark import LandmarkBasis, Landmarks
     from daskspectral.basis.network import NeuralBasis
 
 Array = NDArray[np.floating[Any]]
@@ -191,9 +191,18 @@ class Basis(Registered, GivenFunctions, ABC):
         return self.dimension == d
 
     @property
-    def core(self) -> Basis:
-        """The basis without such functions."""
-        return self
+    def landmark_parts(self) -> tuple[LandmarkBasis, ...]:
+        """The parts that are functions of a kernel at landmarks, without boundary functions.
+
+        Examples
+        --------
+        >>> from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis
+        >>> from daskspectral.kernels import Gaussian
+        >>> basis = Concatenated((ConstantBasis(1), LandmarkBasis(Gaussian(1.0), np.array([[0.0], [1.0]]))))
+        >>> [part.size for part in basis.landmark_parts]
+        [2]
+        """
+        return ()
 
     def kills(self, atom: Atom) -> bool:
         """Whether the atom of every basis function is identically zero."""

@@ -14,6 +14,7 @@ from scipy.linalg import block_diag
 from daskspectral.basis.base import Array, Basis, Translation
 from daskspectral.basis.edges import Edge
 from daskspectral.basis.evaluation import Block, ConcatenatedEvaluation, Evaluation, evaluated
+from daskspectral.basis.landmark import LandmarkBasis
 from daskspectral.devices import filled
 from daskspectral.errors import ParameterError
 from daskspectral.forms import Atom
@@ -147,6 +148,10 @@ class Concatenated(Basis):
     @property
     def periodic(self) -> bool:
         return any(b.periodic for b in self.bases)
+
+    @property
+    def landmark_parts(self) -> tuple[LandmarkBasis, ...]:
+        return tuple(part for b in self.bases for part in b.landmark_parts)
 
     @property
     def vanishes(self) -> bool:

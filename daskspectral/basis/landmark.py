@@ -240,6 +240,14 @@ class LandmarkBasis(Basis):
     def local(self) -> NDArray[np.bool_]:
         return np.full(self.size, of_distances(self.kernel.inner))
 
+    @property
+    def periodic(self) -> bool:
+        return isinstance(self.kernel, Periodic)
+
+    @property
+    def landmark_parts(self) -> tuple[LandmarkBasis, ...]:
+        return (self,)
+
     def translated(self, delta: Array) -> Translation | None:
         kernel = self.kernel
         if type(kernel) is Linear:
@@ -643,17 +651,3 @@ def _pulled(t: Array, a: Array, y: Array) -> Array:
     together = (a[:, :, None] * y[:, None]).reshape(len(a), -1)
     found: Array = (t.T @ together).reshape(-1, a.shape[1], y.shape[1])
     return found
-
-
-def at_landmarks(basis: Basis) -> list[LandmarkBasis]:
-    """The functions at landmarks among the parts of a basis, without those by which they are multiplied.
-
-    Examples
-    --------
-    >>> from daskspectral.basis import Concatenated, ConstantBasis
-    >>> from daskspectral.kernels import Gaussian
-    >>> basis = Concatenated((ConstantBasis(1), LandmarkBasis(Gaussian(1.0), np.array([[0.0], [1.0]]))))
-    >>> [own.size for own in at_landmarks(basis)]
-    [2]
-    """
-    return [part.core for part in basis.parts if isinstance(part.core, LandmarkBasis)]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from daskspectral.basis.base import Array, Basis, GivenFunctions
 from daskspectral.basis.edges import Edge
 from daskspectral.basis.evaluation import VALUE, Block, ConcatenatedEvaluation, Evaluation, kept
-from daskspectral.basis.landmark import Landmarks
+from daskspectral.basis.landmark import LandmarkBasis, Landmarks
 from daskspectral.forms import Atom, Field
 from daskspectral.kernels.base import MultiIndex, unit_index
 from daskspectral.registry import Parameterised
@@ -74,8 +74,12 @@ class Vanishing(Parameterised, Basis):
         return self.basis
 
     @property
-    def core(self) -> Basis:
-        return self.inner.core
+    def landmark_parts(self) -> tuple[LandmarkBasis, ...]:
+        return self.inner.landmark_parts
+
+    @property
+    def periodic(self) -> bool:
+        return self.basis.periodic
 
     @property
     def edges(self) -> tuple[Edge, ...]:

@@ -28,7 +28,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, FourierLattice, LandmarkBasis, SoftCells, at_landmarks
+from daskspectral.basis import Basis, FourierLattice, LandmarkBasis, SoftCells
 from daskspectral.choosing.candidates import (
     LARGEST_FACTOR,
     Search,
@@ -272,7 +272,7 @@ class LandmarkSearch:
         the values λ_1 to λ_k.
         """
         basis = self.left.of(setting, self.size, self.spread)
-        core = at_landmarks(basis)[-1]
+        core = basis.landmark_parts[-1]
         if basis.edges or core.dimension < 2 or not self.landmark.any():
             return False
         pilot = self.pilot.among(self.landmark)

@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from daskspectral.basis import Basis, Landmarks, at_landmarks
+from daskspectral.basis import Basis, Landmarks
 from daskspectral.basis.names import NAMES as FUNCTIONS
 from daskspectral.data.columns import Wanted, check_columns
 from daskspectral.data.containers import is_lazy, points_reader
@@ -359,7 +359,7 @@ class MeasuredEstimator(Estimator):
         """This estimator with the functions and the columns of its moments."""
         moments = self.moments_
         self.basis_ = moments.basis
-        self.kernel_ = next((b.kernel for b in at_landmarks(moments.basis)), None)
+        self.kernel_ = next((b.kernel for b in moments.basis.landmark_parts), None)
         if moments.basis.after_pass:
             self.kernel_ = self.choice_.parameters["basis"].kernel
         self.preparation_ = Preparation.from_state(moments.preparation)

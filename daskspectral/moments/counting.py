@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, at_landmarks
+from daskspectral.basis import Basis
 from daskspectral.errors import WeightWarning, warn_user
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.shifting import columns_of_order
@@ -100,7 +100,7 @@ class Runs:
         """Runs for tasks of so many rows: about as many runs as there are rows in one."""
         d = basis.dimension
         columns = columns_of_order(d)
-        found = [b.landmarks for b in at_landmarks(basis)]
+        found = [b.landmarks for b in basis.landmark_parts]
         centre = np.zeros(d) if basis.domain is None else basis.domain.center
         centre = found[0].mean(axis=0) if found else centre  # what adds has the same basis, so the same centre
         return cls(int(np.clip(math.isqrt(rows), SHORTEST, LONGEST)), columns, centre[columns])

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from daskspectral.basis import Basis, LandmarkBasis, at_landmarks
+from daskspectral.basis import Basis, LandmarkBasis
 from daskspectral.devices import HOST, Device
 from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Linear
@@ -299,7 +299,7 @@ class _Side:
 def _first_half(basis: Basis) -> NDArray[np.bool_]:
     """All functions but those at the second half of the landmarks, (p,)."""
     parts = [
-        np.arange(part.size) < (part.size + 1) // 2 if at_landmarks(part) else np.ones(part.size, bool)
+        np.arange(part.size) < (part.size + 1) // 2 if part.landmark_parts else np.ones(part.size, bool)
         for part in basis.parts
     ]
     return np.concatenate(parts)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import LandmarkBasis, at_landmarks
+from daskspectral.basis import LandmarkBasis
 from daskspectral.devices import HOST, Device
 from daskspectral.errors import RankWarning, warn_user
-from daskspectral.kernels import Linear, Periodic
+from daskspectral.kernels import Linear
 from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.counting import advise_weights
 from daskspectral.moments.intervals import errors_of, held_out_by_folds, lowered, trusted_by
@@ -93,7 +93,7 @@ def solve_moments(
         advise_rank(spectrum, left.basis, count, right=right.basis)
     shown = {"left": left.spread(spectrum.left), "right": right.spread(spectrum.right)}
     approximation = np.full(len(spectrum.values), np.nan)
-    some = (b for b in at_landmarks(moments.basis) if b.size >= LEAST_HALVED)
+    some = (b for b in moments.basis.landmark_parts if b.size >= LEAST_HALVED)
     half = not fewer and any(_is_approximate(b, moments) for b in some)
     parts = [(0.5, moments)] if half else fewer
     if parts and not errors.reason:
@@ -202,8 +202,7 @@ def _ratios_to_graph(posed: Posed, moments: Moments) -> Array:
     lesser excess counts: one sample in some hundreds leaves a gap where the rows have none.
     """
     basis = moments.basis
-    periodic = basis.periodic or any(isinstance(b.kernel, Periodic) for b in at_landmarks(basis))
-    if moments.sample is None or periodic or basis.vanishes:
+    if moments.sample is None or basis.periodic or basis.vanishes:
         return np.empty(0)
     points, weights = moments.sample.distinct
     found, enough = posed.leading(JUDGED), len(points) <= graph_size(points.shape[1])

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, LandmarkBasis, at_landmarks
+from daskspectral.basis import Basis, LandmarkBasis
 from daskspectral.errors import ManifoldWarning, Rank, RankWarning, TrustWarning, column_name, warn_user
-from daskspectral.kernels import Linear, Periodic, of_distances
+from daskspectral.kernels import Linear, of_distances
 from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.counting import order_of, spreads_of, unlike_columns
 from daskspectral.moments.folds import FoldKind, copies_words
@@ -148,10 +148,10 @@ class Solved:
         prepared, right = self.moments.preparation, self.moments.right_basis
         sides = [("x", self.posed.left.basis, spreads_of(self.moments), prepared)]
         if self.posed.operator.own_right_basis and right is not None:
-            spreads = {c: float(s) for b in at_landmarks(right) for c, s in enumerate(b.landmarks.std(axis=0)) if s > 0}
+            spreads = {c: float(s) for b in right.landmark_parts for c, s in enumerate(b.landmarks.std(0)) if s > 0}
             sides.append((self.posed.operator.right_view, right, spreads, prepared["right"]))
         for view, basis, spreads, own in sides:
-            scaled = basis.periodic or any(isinstance(b.kernel, (Periodic, Linear)) for b in at_landmarks(basis))
+            scaled = basis.periodic or any(isinstance(b.kernel, Linear) for b in basis.landmark_parts)
             if not scaled and (text := unlike_columns(spreads, partial(self._column, view, own.get("columns")))):
                 return text
         return ""
@@ -184,7 +184,7 @@ class Solved:
         if middle <= CHANGE:
             what = f"value {certain[0]} changes by {_percent(float(change[certain[0]]))}"
         less, more = "half of the landmarks are", "use more landmarks, or a wider or smoother kernel"
-        if not at_landmarks(self.moments.basis):  # leading functions of a lattice
+        if not self.moments.basis.landmark_parts:  # leading functions of a lattice
             less, more = "high frequencies are", "use a larger m, or a larger margin"
         return f"{what} when {less} left out, beyond the error bars: {more}"
 

@@ -18,7 +18,6 @@ from daskspectral.basis import (
     Evaluation,
     LandmarkBasis,
     SoftCells,
-    at_landmarks,
 )
 from daskspectral.basis.evaluation import VALUE, evaluated
 from daskspectral.data.batches import usable
@@ -147,7 +146,7 @@ class SpanValues(SpanFunction):
             elif guessed is None and (far := self._far(x, out)) is not None:
                 guessed = Guessed(far)
                 if far.any() and self.extrapolate == "nearest":
-                    own = at_landmarks(self.basis)
+                    own = self.basis.landmark_parts
                     near = nearest_points(x[far], np.concatenate([b.landmarks for b in own]), own[0].kernel)
                     out[far] = device.get(_features(basis, near, device).T @ coefficients)
         if self.means is not None:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, at_landmarks
+from daskspectral.basis import Basis
 from daskspectral.data.batches import READ_BYTES
 from daskspectral.data.frames import TableReader
 from daskspectral.data.integrity import Snapshot
@@ -110,7 +110,7 @@ class Discretisation(Registered):
     @property
     def coincidence(self) -> Coincidence | None:
         """The test of prepared points for landmarks of the left basis; None where it has none."""
-        found = [b.landmarks for b in at_landmarks(self.basis)]
+        found = [b.landmarks for b in self.basis.landmark_parts]
         return Coincidence(np.concatenate(found)) if found else None
 
     def share_at_landmarks(self, source: Source) -> float:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import at_landmarks
 from daskspectral.data.columns import ColumnNames
 from daskspectral.data.labelled import stack_rows
 from daskspectral.data.readers import ArrayReader
@@ -45,7 +44,7 @@ class View:
     def landmarks(self) -> Array | None:
         """The landmarks (p, d); None for a basis without landmarks."""
         basis = getattr(self.estimator, f"{self._side}basis_", None)
-        found = [] if basis is None else at_landmarks(basis)
+        found = [] if basis is None else basis.landmark_parts
         return self._in_units(found[0].landmarks) if found else None
 
     @property

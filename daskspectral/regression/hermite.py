@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import FourierLattice, Landmarks, as_lattice, at_landmarks
+from daskspectral.basis import FourierLattice, Landmarks, as_lattice
 from daskspectral.basis.names import named
 from daskspectral.choosing.landmarks import MOST_LANDMARKS
 from daskspectral.choosing.lattice import regression_lattice
@@ -182,7 +182,7 @@ class HermiteRegressor(Regressor):
 
     def _solve(self, moments: Moments) -> Self:
         operator, basis = moments.operator, moments.basis
-        if not isinstance(operator, Regression) or not (basis.after_pass or at_landmarks(basis)):
+        if not isinstance(operator, Regression) or not (basis.after_pass or basis.landmark_parts):
             raise ValueError(
                 f"these are moments of {operator}, not of values to regress on; measure them with HermiteRegressor.fit"
             )

@@ -9,7 +9,6 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import at_landmarks
 from daskspectral.data.source import Source, open_data, open_trajectories
 from daskspectral.engine.memory import chosen_device
 from daskspectral.engine.sampling import draw_rows
@@ -17,7 +16,6 @@ from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.estimators.base import MeasuredEstimator
 from daskspectral.estimators.table import RunContext, open_table
 from daskspectral.estimators.transformer import Transformer
-from daskspectral.kernels import Periodic
 from daskspectral.moments import Moments
 from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.lags import ChapmanKolmogorov, LagMatrices, both_ends, is_lagged, stationary
@@ -116,10 +114,10 @@ class Dynamics(Transformer, MeasuredEstimator):
         if np.any(np.abs(values.imag) > 1e-9 * np.abs(values)):
             raise ValueError(f"{m} sets take real functions, got the values {np.round(values, 4)}: take fewer sets")
         timescales, propagators = self.timescales_[0], matrices.propagators(functions)[:, 0].real
-        if X is None and not at_landmarks(self.basis_):
+        if X is None and not self.basis_.landmark_parts:
             raise ValueError("the functions sit at no landmarks: give rows X, among which the sets are sought")
         source = None if X is None else self._opened(X)
-        points = [at_landmarks(self.basis_)[0].landmarks] * 2 if source is None else _drawn(source)
+        points = [self.basis_.landmark_parts[0].landmarks] * 2 if source is None else _drawn(source)
         values, others = (self._span(functions, np.eye(m)[:, 1:]).of_prepared(x)[0] for x in points)
         lag, factor = int(self.lags_[0]), matrices.factor
         self.sets_ = found = metastable_sets(values, others, functions, propagators, timescales, lag, factor)
@@ -197,7 +195,7 @@ class Dynamics(Transformer, MeasuredEstimator):
     def _check_linear(self) -> None:
         """Raise ValueError for functions of periodic columns."""
         basis = self.fitted().basis_
-        if basis.periodic or any(isinstance(part.kernel, Periodic) for part in at_landmarks(basis)):
+        if basis.periodic:
             raise ValueError("angles have no mean to forecast: fit their cosines and sines, without periods")
 
     def _moved(self, steps: int) -> Any:
