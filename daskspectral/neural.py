@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import NeuralBasis
+from daskspectral.basis import NetworkBasis, NeuralBasis
 from daskspectral.errors import FitWarning, warn_user
 from daskspectral.forms.differentiable import (
     Fields,
@@ -131,8 +131,8 @@ class Networks:
     functions and the others right ones; its hidden layers serve both.
     """
 
-    left: NeuralBasis
-    right: NeuralBasis | None = None
+    left: NetworkBasis
+    right: NetworkBasis | None = None
     halved: bool = False
 
     @property
@@ -181,6 +181,8 @@ class State:
 class Trainer:
     """A training of `networks` by a `loss` for `outputs` functions, the same bits for the same `seed` and processor.
 
+    The `recipe` has the options of the training.
+
     `draw` gives the rows of round 0, 1, ...: fields (m, ...) with `weight` (m,) where rows have weights. `judge` gives
     the held-out values of networks: ascending ones of a symmetric form, singular ones else. `origins` are those of the
     networks, by view. Every check is told to `watch` with the state after it, from which a training goes on to the same
@@ -188,6 +190,7 @@ class Trainer:
     """
 
     networks: Networks
+    recipe: NeuralBasis
     loss: Loss
     outputs: int
     draw: Callable[[int], Rows]
@@ -199,7 +202,7 @@ class Trainer:
 
     def run(self, state: State | None = None) -> Networks:
         """Return the best networks of the training, from a `state`. Raises ValueError for an unsuitable mu."""
-        numpy, own = jax().numpy, self.networks.left
+        numpy, own = jax().numpy, self.recipe
         if own.mu is not None and self.loss.two_sided:
             raise ValueError("mu is of the loss of symmetric operators; the low-rank loss of two sides has none")
         if np.ndim(own.mu) and len(own.mu) != self.outputs:
@@ -283,7 +286,7 @@ class Trainer:
                 "the learning rate",
                 FitWarning,
             )
-            return replace(state, step=self.networks.left.steps)
+            return replace(state, step=self.recipe.steps)
         values = self.judge(self._at(arrays))
         better = self._sane(losses) and self._improves(values, state.values)
         logger.info(
@@ -310,7 +313,7 @@ class Trainer:
 
     def _mu(self, values: Array, before: Array | None) -> Array:
         """mu of the next steps: the given one, or a multiple of the last value that rows held out tell."""
-        own = self.networks.left.mu
+        own = self.recipe.mu
         if own is not None or self.loss.two_sided:
             return np.asarray(1.0 if own is None else own)
         wanted = values[: self.outputs]

@@ -29,7 +29,7 @@ import optax
 from figure2_spherical_harmonics import harmonics, quadrature
 
 from daskspectral import SpectralDecomposition, plot
-from daskspectral.basis import NeuralBasis
+from daskspectral.basis import NetworkBasis, NeuralBasis
 from daskspectral.manifolds import Sphere
 from daskspectral.neural import Loss
 from daskspectral.operators import Laplacian
@@ -49,7 +49,7 @@ def main(steps: int = STEPS, out: str | Path = ".", hidden: tuple[int, ...] = HI
     picture = Path(out) / PICTURE
     picture.parent.mkdir(parents=True, exist_ok=True)
     plot.refuse_picture(picture, overwrite=True)
-    start = NeuralBasis(hidden, features="outputs").started(sphere(100_000, 0), OUTPUTS, seed=0)
+    start = NeuralBasis(hidden, features="outputs").initialized(sphere(100_000, 0), OUTPUTS, seed=0)
     begun = time.perf_counter()
     basis = train(start, steps, Path(out) / STATE)
     seconds = time.perf_counter() - begun
@@ -68,11 +68,11 @@ def sphere(n: int, seed: Any) -> np.ndarray:
     return np.asarray(x / np.linalg.norm(x, axis=1, keepdims=True))
 
 
-def train(basis: NeuralBasis, steps: int, kept: Path) -> NeuralBasis:
+def train(basis: NetworkBasis, steps: int, kept: Path) -> NetworkBasis:
     """The network after so many batches, going on from the state at a path."""
     loss, variables = Loss.of(OPERATOR), jax.tree_util.tree_map(lambda v: np.asarray(v, "float32"), basis.variables)
     variables["weights"][-1] *= np.float32(SMALL)
-    origin = basis.origin.astype("float32")
+    origin = basis.center.astype("float32")
     cuts = {steps // 3: 1 / 3, 2 * steps // 3: 1 / 3}
     optimiser = optax.sgd(optax.piecewise_constant_schedule(RATE, cuts), momentum=MOMENTUM)
     moving = optimiser.init(variables)
@@ -115,7 +115,7 @@ def train(basis: NeuralBasis, steps: int, kept: Path) -> NeuralBasis:
     return basis.with_variables(variables)
 
 
-def components(basis: NeuralBasis) -> tuple[np.ndarray, np.ndarray]:
+def components(basis: NetworkBasis) -> tuple[np.ndarray, np.ndarray]:
     """Principal components of the outputs, as columns by which these are multiplied, and their variances."""
     points, weights = quadrature()
     values = basis.values(points)
@@ -123,7 +123,7 @@ def components(basis: NeuralBasis) -> tuple[np.ndarray, np.ndarray]:
     return vectors[:, ::-1] / np.sqrt(np.maximum(variances[::-1], 1e-12)), variances[::-1]
 
 
-def measure(basis: NeuralBasis, model: SpectralDecomposition, deeper: SpectralDecomposition) -> dict[str, float]:
+def measure(basis: NetworkBasis, model: SpectralDecomposition, deeper: SpectralDecomposition) -> dict[str, float]:
     """Eigenvalues, and the part of the functions outside the true eigenspaces, by each way."""
     points, weights = quadrature()
     turn, variances = components(basis)
@@ -145,7 +145,7 @@ def measure(basis: NeuralBasis, model: SpectralDecomposition, deeper: SpectralDe
     return numbers
 
 
-def draw(basis: NeuralBasis, model: SpectralDecomposition, picture: Path) -> None:
+def draw(basis: NetworkBasis, model: SpectralDecomposition, picture: Path) -> None:
     """Above, principal components of the outputs; below, eigenfunctions by Galerkin from the last hidden layer."""
     points, x, y = plot.mollweide()
     grid, (turn, variances) = points.reshape(-1, 3), components(basis)

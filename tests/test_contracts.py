@@ -122,8 +122,8 @@ BASES: list[tuple[Basis, Any]] = [
     (basis.CallableBasis(waves, wave_slopes, d=2), None),
     (basis.CallableBasis(waves, d=2), None),
     (basis.SoftCells(Y, 0.8), None),
-    (basis.Vanishing(basis.LandmarkBasis(Gaussian(0.5), UNIT[:5]), basis.BoxEdge([0, 0], [1, 1.2])), UNIT),
-    (basis.Vanishing(basis.MonomialBasis(2, 2), basis.BallEdge(2.0)), UNIT),
+    (basis.DirichletFunctions(basis.LandmarkBasis(Gaussian(0.5), UNIT[:5]), basis.BoxBoundary([0, 0], [1, 1.2])), UNIT),
+    (basis.DirichletFunctions(basis.MonomialBasis(2, 2), basis.BallBoundary(2.0)), UNIT),
     (basis.Concatenated((basis.ConstantBasis(2), basis.LandmarkBasis(Gaussian(), Y), basis.MonomialBasis(2, 2))), None),
 ]
 

@@ -24,9 +24,13 @@ By default a fit uses k(., y_i) at landmarks that it draws. Its argument `basis`
     CallableBasis(function, gradient, d=d) your own: function(x (c, d)) -> (p, c), gradient -> (p, c, d)
     Concatenated((a, b))                   several side by side
     ConstantBasis(d)                       the function 1
-    Vanishing(basis, edge)                 any of these times a function that vanishes at the ends of the data:
-                                           Dirichlet ends, without a constant. Edges: BoxEdge(lower, upper),
-                                           BallEdge(radius, centre), a subclass of Edge
+    DirichletBasis(basis, boundary)        any of these times a function that is 0 at the boundary of the data, without
+                                           a constant: BoxBoundary(lower, upper), BallBoundary(radius, center), a
+                                           subclass of Boundary
+
+`Landmarks`, `NeuralBasis` and `DirichletBasis` are recipes: `recipe.build(sample, rng)` makes a basis when a fit knows
+the data, and `basis_` is this basis: `LandmarkBasis`, `NetworkBasis`, `DirichletFunctions`. A subclass of `BasisRecipe`
+is a recipe of your own.
 
 `daskspectral.testing.check_basis` tests a basis of your own.
 
@@ -42,43 +46,47 @@ By default a fit uses k(., y_i) at landmarks that it draws. Its argument `basis`
 """
 
 from daskspectral.basis.accumulators import Accumulator
-from daskspectral.basis.base import Basis, GivenFunctions
+from daskspectral.basis.base import Basis
+from daskspectral.basis.boundary import BallBoundary, Boundary, BoxBoundary
 from daskspectral.basis.callable import CallableBasis, SoftCells
 from daskspectral.basis.concatenated import Concatenated, ConstantBasis
-from daskspectral.basis.edges import BallEdge, BoxEdge, Edge
+from daskspectral.basis.dirichlet import DirichletBasis, DirichletFunctions
 from daskspectral.basis.evaluation import Block, Evaluation
 from daskspectral.basis.fourier import FourierBasis, TrigonometricBasis
 from daskspectral.basis.harmonic import HarmonicBasis
 from daskspectral.basis.invariant import EquivariantBasis, InvariantBasis
-from daskspectral.basis.landmark import LandmarkBasis, Landmarks
+from daskspectral.basis.landmark import LandmarkBasis
 from daskspectral.basis.lattice import FourierLattice, as_lattice
 from daskspectral.basis.monomial import MonomialBasis
-from daskspectral.basis.network import NeuralBasis
-from daskspectral.basis.vanishing import Vanishing
+from daskspectral.basis.network import NetworkBasis, NeuralBasis
+from daskspectral.basis.nystrom import Landmarks
+from daskspectral.basis.recipe import BasisRecipe
 
 __all__ = [
     "Accumulator",
-    "BallEdge",
+    "BallBoundary",
     "Basis",
+    "BasisRecipe",
     "Block",
-    "BoxEdge",
+    "BoxBoundary",
     "CallableBasis",
     "Concatenated",
     "ConstantBasis",
-    "Edge",
+    "Boundary",
     "EquivariantBasis",
     "Evaluation",
     "FourierBasis",
     "FourierLattice",
-    "GivenFunctions",
     "HarmonicBasis",
     "InvariantBasis",
     "LandmarkBasis",
     "Landmarks",
     "MonomialBasis",
+    "NetworkBasis",
     "NeuralBasis",
     "SoftCells",
     "TrigonometricBasis",
-    "Vanishing",
+    "DirichletBasis",
+    "DirichletFunctions",
     "as_lattice",
 ]

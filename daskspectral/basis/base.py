@@ -5,14 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis.accumulators import Accumulator, GradientSum, MatrixSums, Shifts
+from daskspectral.basis.boundary import Boundary
 from daskspectral.basis.box import Box
-from daskspectral.basis.edges import Edge
 from daskspectral.basis.evaluation import VALUE, Block, Evaluation
 from daskspectral.devices import HOST, Device
 from daskspectral.errors import SmoothnessError
@@ -22,8 +22,7 @@ from daskspectral.registry import Registered
 from daskspectral.workspace import Workspace
 
 if TYPE_CHECKING:
-    from daskspectral.basis.landmark import LandmarkBasis, Landmarks
-    from daskspectral.basis.network import NeuralBasis
+    from daskspectral.basis.landmark import LandmarkBasis
 
 Array = NDArray[np.floating[Any]]
 DENSE_ROWS = 2048  # enough for adding products of p x p to cost little; panels are cut for the cache
@@ -48,53 +47,7 @@ class Translation:
         return not self.rest.any() and np.array_equal(self.turn, np.eye(len(self.rest)))
 
 
-class GivenFunctions:
-    """Functions as estimators take them: a basis, or what becomes one when the data have been seen.
-
-    Examples
-    --------
-    >>> from daskspectral.basis import Landmarks, MonomialBasis, NeuralBasis
-    >>> [given.open_landmarks is None for given in (Landmarks(), MonomialBasis(1, 2))]
-    [False, True]
-    >>> NeuralBasis((8,)).untrained is None
-    False
-    """
-
-    @property
-    def open_landmarks(self) -> Landmarks | None:
-        """The landmarks at which they are to sit, as far as these are known; None for a basis."""
-        return None
-
-    @property
-    def untrained(self) -> NeuralBasis | None:
-        """The functions, where their parameters are still to be trained; else None."""
-        return None
-
-    def placed(self, found: Any) -> Any:
-        """A basis at landmarks, or `Landmarks`, in the place of the landmarks."""
-        return found
-
-    def asking(self, outputs: int) -> Self:
-        """The same with a number of outputs of a network, where none is given."""
-        return self
-
-    @property
-    def edges(self) -> tuple[Edge, ...]:
-        """The functions, 0 at the ends of the data, by which its functions are multiplied."""
-        return ()
-
-    @property
-    def periodic(self) -> bool:
-        """Whether periods of columns, in the units of these, are given with the functions."""
-        return False
-
-    @property
-    def vanishes(self) -> bool:
-        """Whether its functions vanish at the ends of the data, so that no constant belongs among them."""
-        return bool(self.edges)
-
-
-class Basis(Registered, GivenFunctions, ABC):
+class Basis(Registered, ABC):
     """p functions of d variables. Immutable; it is sent to the workers once per run.
 
     Examples
@@ -186,9 +139,20 @@ class Basis(Registered, GivenFunctions, ABC):
         """The squared norm of f -> df/dx_a in that space, the same for every direction; None where it is unknown."""
         return None
 
-    def takes(self, d: int) -> bool:
-        """Whether points have d columns, as far as is known before the training."""
-        return self.dimension == d
+    @property
+    def boundaries(self) -> tuple[Boundary, ...]:
+        """The boundary functions that multiply its functions."""
+        return ()
+
+    @property
+    def vanishes(self) -> bool:
+        """Whether its functions are 0 at the boundary of the data, so that no constant is added."""
+        return bool(self.boundaries)
+
+    @property
+    def periodic(self) -> bool:
+        """Whether periods of columns, in the units of the data, are part of it."""
+        return False
 
     @property
     def landmark_parts(self) -> tuple[LandmarkBasis, ...]:

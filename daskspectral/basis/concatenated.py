@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
 from daskspectral.basis.base import Array, Basis, Translation
-from daskspectral.basis.edges import Edge
+from daskspectral.basis.boundary import Boundary
 from daskspectral.basis.evaluation import Block, ConcatenatedEvaluation, Evaluation, evaluated
 from daskspectral.basis.landmark import LandmarkBasis
 from daskspectral.devices import filled
@@ -158,8 +158,8 @@ class Concatenated(Basis):
         return all(b.vanishes for b in self.bases)
 
     @property
-    def edges(self) -> tuple[Edge, ...]:
-        return tuple(edge for b in self.bases for edge in b.edges)
+    def boundaries(self) -> tuple[Boundary, ...]:
+        return tuple(boundary for b in self.bases for boundary in b.boundaries)
 
     def condensed(self, coefficients: Array) -> tuple[Basis, Array]:
         own = slices_of(b.size for b in self.bases)

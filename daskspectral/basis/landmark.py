@@ -1,174 +1,33 @@
 """Kernel functions at landmarks (Nystrom): phi_i = k(., y_i); their Dirichlet forms, and gradients in their span.
 
-Both take a few products of matrices, and no tensor (p, c, d). `Landmarks` has not seen the data yet.
+Both take a few products of matrices, and no tensor (p, c, d).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
 from daskspectral.basis.accumulators import GradientSum
-from daskspectral.basis.base import Array, Basis, GivenFunctions, Translation
+from daskspectral.basis.base import Array, Basis, Translation
 from daskspectral.basis.evaluation import Block, Evaluation, kept
 from daskspectral.devices import HOST, Device, filled, largest
 from daskspectral.forms import Atom
-from daskspectral.kernels import Gaussian, Kernel, Linear, Mahalanobis, Periodic, ProfileKernel
-from daskspectral.kernels.base import LEAST_SCALE, MultiIndex, of_distances, of_products, unit_index
+from daskspectral.kernels import Kernel, Linear, Mahalanobis, Periodic, ProfileKernel
+from daskspectral.kernels.base import MultiIndex, of_distances, of_products, unit_index
 from daskspectral.kernels.embedded import EmbeddedKernel
 from daskspectral.kernels.geometry import clean_distances
-from daskspectral.kernels.names import named
-from daskspectral.landmarks import METHODS
-from daskspectral.registry import Parameterised, Written, arguments_of
-from daskspectral.validation import NOT_NEGATIVE, check_integer, check_number, check_option, check_type
+from daskspectral.validation import check_type
 from daskspectral.workspace import Workspace
 
 RIDGE = 1e-10  # of k(x, x), on the diagonal of Gram matrices of kernels, which are singular to rounding
-
-
-class OpenKernel(Written, Parameterised, GivenFunctions):
-    """Functions of a kernel that may be left to the data: where a search sets its scale, it is a Gaussian."""
-
-    kernel: Kernel | str
-    periods: Any
-
-    @property
-    def periodic(self) -> bool:
-        return self.periods is not None or isinstance(self.kernel, Periodic)
-
-    def set_params(self, **params: Any) -> Self:
-        given = params.get("kernel", self.kernel)
-        if isinstance(given, str) and any(p.startswith("kernel__") for p in params):
-            params = {**params, "kernel": Gaussian("auto") if given == "auto" else named(given)}
-        return super().set_params(**params)
-
-    def _name_kernel(self) -> None:
-        """Put the kernel in the place of its name. Raises TypeError or ValueError for what is none."""
-        if not (isinstance(self.kernel, str) and self.kernel == "auto"):
-            object.__setattr__(self, "kernel", named(self.kernel))
-
-
-@dataclass(frozen=True, eq=False)
-class Landmarks(OpenKernel):
-    """k(., y_i) at landmarks y_i, with what is left to the data: the `basis` of an estimator, by default.
-
-    A fit makes a `LandmarkBasis` of it. In a search `basis__kernel__scale` sets the scale, of a Gaussian where the
-    kernel is "auto".
-
-    Parameters
-    ----------
-    kernel : Kernel, its name or "auto"
-        Kernel k at the landmarks, such as Gaussian(0.5) or "gaussian:0.5". "auto" compares a rough and a smooth kernel
-        at the scales that are better than their neighbours, and in a metric in which slow functions change evenly
-        (`kernels.Mahalanobis`), where functions have gradients; of a kernel with the scale "auto", as Gaussian("auto"),
-        the scale is chosen.
-    count : int or "auto"
-        Number p of landmarks. "auto" is a quarter of the rows, and at most 500 (of fewer than 200 rows half, and at
-        most 50); for a regression 500.
-    method : {"uniform", "kmeans++", "cholesky", "farthest"}
-        How landmarks are chosen among the rows (`help(daskspectral.landmarks)`).
-    points : array (p, n_features), optional
-        The y_i themselves, in the units of X; then neither `count` nor `method` counts.
-    sample : int, optional
-        Number of candidate rows, drawn uniformly, of the methods other than "uniform"; by default max(10 p, 10 000).
-    spread : float or "auto"
-        Distance by which landmarks are moved off the data, in scales of the kernel. The directions are random; it helps
-        if the data lie on a submanifold. "auto": .3 with a kernel that is chosen, for operators with derivatives; else
-        0.
-    periods : mapping of int to float, optional
-        Periods of columns of X by the numbers of the columns. The kernel is made periodic in them (`kernels.Periodic`);
-        for angles in the first column, {0: 2 * numpy.pi}.
-    constant : bool, optional
-        Add the constant function; by default if the operator kills it, and to linear functions. Without it, the span of
-        linear functions would depend on the origin, unless their means are subtracted. Concatenated((ConstantBasis(d),
-        basis)) adds it to other functions.
-    exclude : bool, optional
-        Leave out rows that coincide with landmarks if the form has derivatives; by default if the kernel has a kink.
-        They stay if less than nine tenths of the rows would remain. A radial kernel has a zero gradient at its
-        landmark, which can make spurious small eigenvalues. Exponential has a kink; of other radial kernels such rows
-        are in the sums, and in no fold while there are fewer than 100 rows to a landmark.
-
-    Examples
-    --------
-    >>> from daskspectral.basis import Landmarks
-    >>> basis = Landmarks(Gaussian(1.0), 50)
-    >>> basis.set_params(kernel__scale=0.5).kernel
-    Gaussian(scale=0.5)
-    """
-
-    kernel: Kernel | str = "auto"
-    count: int | str = "auto"
-    _: KW_ONLY
-    method: str = "kmeans++"
-    points: Any = None
-    sample: int | None = None
-    spread: float | str = "auto"
-    periods: Mapping[int, float] | None = None
-    constant: bool | None = None
-    exclude: bool | None = None
-
-    expects: ClassVar = {"kernel": Kernel}
-    dimension_names: ClassVar = {"points": ("landmark", "column")}
-
-    def __post_init__(self) -> None:
-        self._name_kernel()
-        if not isinstance(self.count, str) or self.count != "auto":
-            check_integer("count", self.count)
-        check_option("method", self.method, METHODS)
-        if self.sample is not None:
-            least = 1 if isinstance(self.count, str) else self.count
-            check_integer("sample", self.sample, least)
-        if self.spread != "auto":
-            check_number("spread", self.spread, NOT_NEGATIVE)
-        for name in ("constant", "exclude"):
-            check_option(name, getattr(self, name), (None, True, False))
-        check_periods(self.periods)
-
-    @property
-    def open_landmarks(self) -> Landmarks:
-        return self
-
-    @property
-    def automatic(self) -> bool:
-        """Whether the data decide the kernel or its scale."""
-        return not isinstance(self.kernel, Kernel) or self.kernel.automatic
-
-    @property
-    def plain(self) -> bool:
-        """Whether all arguments have their defaults."""
-        arrays = self.points is not None or self.periods is not None
-        return not arrays and arguments_of(self) == arguments_of(type(self)())
-
-    @property
-    def drawn(self) -> bool:
-        """Whether rows of the data become landmarks."""
-        return self.points is None
-
-    def state(self) -> dict[str, Any]:
-        periods = None if self.periods is None else {str(column): float(p) for column, p in self.periods.items()}
-        points = None if self.points is None else np.asarray(self.points)
-        return {**super().state(), "periods": periods, "points": points}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        periods = state["periods"]  # files have strings for keys
-        return cls(**{**state, "periods": None if periods is None else {int(c): p for c, p in periods.items()}})
-
-
-def check_periods(periods: Any) -> None:
-    """Raise ValueError or TypeError unless periods are None or map numbers of columns to positive lengths."""
-    if periods is not None:
-        check_type("periods", periods, Mapping, "a mapping of numbers of columns to lengths")
-        for column, period in periods.items():
-            check_integer("periods", column, -(1 << 31))
-            check_number(f"periods[{column}]", period, f"({LEAST_SCALE:g}, {1 / LEAST_SCALE:g})")
 
 
 PANEL_ROWS = 32

@@ -23,7 +23,7 @@ from daskspectral.basis.base import Array, Basis
 from daskspectral.basis.box import Box, Interval
 from daskspectral.basis.evaluation import Block, Evaluation, Mapped
 from daskspectral.basis.fourier import Waves
-from daskspectral.basis.landmark import OpenKernel
+from daskspectral.basis.recipe import OpenKernel
 from daskspectral.devices import HOST, Device
 from daskspectral.forms import Atom, Forms, Functionals
 from daskspectral.kernels import Gaussian, Kernel, Periodic, Scaled, Sum, of_distances

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from daskspectral.basis.base import GivenFunctions
-from daskspectral.basis.landmark import Landmarks
 from daskspectral.basis.lattice import FourierLattice
 from daskspectral.basis.network import NeuralBasis
+from daskspectral.basis.nystrom import Landmarks
 from daskspectral.errors import nearest
 from daskspectral.kernels.names import NAMES as KERNELS
 
-NAMES: dict[str, Callable[[], GivenFunctions]] = {
+NAMES: dict[str, Callable[[], Any]] = {
     "landmarks": Landmarks,
     "fourier": FourierLattice,
     "network": NeuralBasis,

@@ -12,6 +12,7 @@ import numpy as np
 
 from daskspectral.basis.base import Array, Basis
 from daskspectral.basis.evaluation import Block, Evaluation
+from daskspectral.basis.recipe import BasisRecipe, Sample
 from daskspectral.forms import Atom
 from daskspectral.validation import POSITIVE, check_integer, check_number, check_option, check_type
 
@@ -50,13 +51,13 @@ ACTIVATIONS: dict[str, Callable[[Array], tuple[Array, Array]]] = {"tanh": _tanh,
 
 
 @dataclass(frozen=True, eq=False)
-class NeuralBasis(Basis):
+class NeuralBasis(BasisRecipe):
     """Functions of a multilayer perceptron, trained by the loss of the operator, then frozen and measured exactly.
 
     `SpectralDecomposition(basis=NeuralBasis())` trains the network on rows of the data (extra `neural`: jax and optax),
-    then sums the forms of its functions over all rows and solves, as of any other basis: the solution repairs what
-    the loss shrinks and rotates. `basis_` is the trained network; given as `basis`, it is not trained again. Its values
-    and first derivatives are matrix products of numpy: workers, files and machines that load them need no jax.
+    then sums the forms of its functions over all rows and solves, as for any other basis: the solution repairs what
+    the loss shrinks and rotates. `basis_` contains the trained `NetworkBasis`; given as `basis`, it is not trained
+    again.
 
     The loss is equation (18) of Cabannes and Bach (2024) for symmetric operators, and the low-rank loss for operators
     between two spaces; see `help(daskspectral.neural)`.
@@ -73,26 +74,21 @@ class NeuralBasis(Basis):
         Outputs that are trained; by default as many as there are components.
     mu : float or sequence of float, optional
         mu_j of equation (18), above the eigenvalues that are wanted: one for all outputs, or one for each, by which
-        these become single eigenfunctions. By default twice the last value that is wanted, as rows held out tell it in
-        the course of the training.
+        these become single eigenfunctions. By default twice the last value that is wanted, estimated on held-out rows
+        during the training.
     steps, batch, rate : int, int, float
         Steps of Adam, rows of each, and the first learning rate, which falls to 0 along a cosine.
     rows : int
-        Rows in memory, from which batches are drawn; of larger data they are drawn anew in the course of the training.
+        Rows in memory, from which batches are drawn; of larger data they are drawn anew during the training.
     checks : int
-        How often rows held out tell whether the functions are better than before; the best are kept.
-    weights, biases, centre, scale : arrays, optional
-        The trained network: matrices (out, in) and vectors (out,) of all layers, from points (x - centre) / scale.
+        Number of comparisons with earlier functions on held-out rows; the best functions are kept.
 
     Examples
     --------
-    >>> basis = NeuralBasis((8, 4)).initialised(2, outputs=3, centre=np.zeros(2), scale=np.ones(2), seed=0)
+    >>> basis = NeuralBasis((8, 4)).initialized(np.zeros((1, 2)), outputs=3, seed=0)
     >>> basis.size, basis.dimension, basis.values(np.ones((5, 2))).shape
     (4, 2, (4, 5))
     """
-
-    order = 1
-    portable = True
 
     hidden: tuple[int, ...] = (96, 96, 96)
     features: str = "hidden"
@@ -104,10 +100,6 @@ class NeuralBasis(Basis):
     rate: float = field(default=2e-3, kw_only=True)
     rows: int = field(default=100_000, kw_only=True)
     checks: int = field(default=16, kw_only=True)
-    weights: tuple[Array, ...] | None = field(default=None, repr=False, kw_only=True)
-    biases: tuple[Array, ...] | None = field(default=None, repr=False, kw_only=True)
-    centre: Array | None = field(default=None, repr=False, kw_only=True)
-    scale: Array | None = field(default=None, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         least_of = {"steps": 1, "batch": 4, "rows": 1, "checks": 1, **({} if self.outputs is None else {"outputs": 1})}
@@ -122,128 +114,121 @@ class NeuralBasis(Basis):
         check_integer("the number of hidden layers", len(self.hidden))
         for name, known in (("features", FEATURES), ("activation", tuple(ACTIVATIONS))):
             check_option(name, getattr(self, name), known)
-        if self.weights is None:
-            return
-        for name in ("biases", "centre", "scale"):
-            if getattr(self, name) is None:
-                raise ValueError(f"a trained network has weights, biases, centre and scale; {name} is missing")
+
+    def cost(self, operator: Any, dimension: int, n_rows: int) -> int:
+        return self.hidden[-1] if self.features == "hidden" else self.outputs or 1
+
+    def probe(self, sample: Sample) -> NetworkBasis:
+        return self.initialized(np.zeros((1, sample.dimension)), self.outputs or 1, seed=0)
+
+    def build(self, sample: Sample, rng: np.random.Generator) -> Basis:
+        return sample.trained(self, rng)
+
+    def initialized(self, points: Array, outputs: int, seed: int, *, metric: bool = True) -> NetworkBasis:
+        """Return the network at random weights, normal with variance 1 / in, and biases uniform in [-1, 1].
+
+        Its units are those of `points` (m, d). Set `metric` for forms with derivatives, for which columns keep their
+        ratios.
+        """
+        rng, (center, scale) = np.random.default_rng(seed), place_of(points, metric)
+        sizes = [points.shape[1], *self.hidden, outputs]
+        weights = [rng.normal(0, 1 / math.sqrt(a), (b, a)) for a, b in pairwise(sizes)]
+        biases = [rng.uniform(-1, 1, b) for b in sizes[1:-1]] + [np.zeros(outputs)]
+        return NetworkBasis(tuple(weights), tuple(biases), center, scale, self.features, self.activation)
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkBasis(Basis):
+    """Functions of a trained multilayer perceptron, of points (x - center) / scale.
+
+    Values and first derivatives are matrix products of numpy: workers, files and machines that load them need no jax.
+
+    Parameters
+    ----------
+    weights, biases : tuple of array
+        Matrices (out, in) and vectors (out,) of all layers.
+    center, scale : array of shape (d,)
+    features : {"hidden", "outputs"}
+        Whether the neurons of the last hidden layer are the functions, or the outputs.
+    activation : {"tanh", "silu"}
+    """
+
+    order = 1
+    portable = True
+
+    weights: tuple[Array, ...]
+    biases: tuple[Array, ...]
+    center: Array
+    scale: Array
+    features: str = "hidden"
+    activation: str = "tanh"
+
+    def __post_init__(self) -> None:
         for name in ("weights", "biases"):
             self._set(**{name: tuple(np.asarray(v, dtype=float) for v in getattr(self, name))})
-        for name in ("centre", "scale"):
+        for name in ("center", "scale"):
             self._set(**{name: np.asarray(getattr(self, name), dtype=float)})
 
     @property
-    def frozen(self) -> bool:
-        """Whether it is trained, and stays as it is."""
-        return self.weights is not None
-
-    def asking(self, outputs: int) -> NeuralBasis:
-        return self if self.outputs is not None or self.frozen else replace(self, outputs=outputs)
-
-    @property
-    def untrained(self) -> NeuralBasis | None:
-        return None if self.frozen else self
-
-    @property
     def size(self) -> int:
-        if self.features == "hidden":
-            return self.hidden[-1]
-        if self.weights is not None:
-            return len(self.weights[-1])
-        if self.outputs is None:
-            raise ValueError("the number of outputs is not known before the network is trained; give outputs")
-        return self.outputs
+        return len(self.weights[-2 if self.features == "hidden" else -1])
 
     @property
     def dimension(self) -> int:
-        return len(self._layer("centre"))
-
-    def takes(self, d: int) -> bool:
-        return not self.frozen or super().takes(d)
-
-    def _layer(self, name: str) -> Any:
-        """An array of the trained network. Raises ValueError before it is trained."""
-        found = getattr(self, name)
-        if found is None:
-            raise ValueError(
-                "this NeuralBasis is not trained: SpectralDecomposition(basis=NeuralBasis()) trains it, and basis_ of "
-                "the fit is the trained network"
-            )
-        return found
+        return len(self.center)
 
     @property
     def description(self) -> str:
-        return f"a network of {len(self.hidden)} hidden layers"
+        return f"a network of {len(self.weights) - 1} hidden layers"
 
     def remedy(self, order: int) -> str:
         return f"networks are differentiated once; {super().remedy(order)}"
 
-    def initialised(self, d: int, *, outputs: int, centre: Array, scale: Array, seed: int) -> NeuralBasis:
-        """The network of d variables at random weights: normal, of variance 1 / in, biases uniform in [-1, 1]."""
-        rng = np.random.default_rng(seed)
-        sizes = [d, *self.hidden, outputs]
-        weights = [rng.normal(0, 1 / math.sqrt(a), (b, a)) for a, b in pairwise(sizes)]
-        biases = [rng.uniform(-1, 1, b) for b in sizes[1:-1]] + [np.zeros(outputs)]
-        return replace(self, weights=tuple(weights), biases=tuple(biases), centre=centre, scale=scale)
-
-    @property
-    def origin(self) -> Array:
-        """Where points are counted from by `apply`, (d,): in single precision those far from 0 would be alike."""
-        return np.asarray(self._layer("centre"))
-
-    def started(self, points: Array, outputs: int, seed: int, metric: bool = True) -> NeuralBasis:
-        """The functions before the first step, for points (m, d) like these.
-
-        `metric` says that the forms take derivatives by the points, so that columns keep their units.
-        """
-        given = replace(self, outputs=outputs) if self.features == "outputs" else self
-        centre, scale = place_of(points, metric)
-        return given.initialised(points.shape[1], outputs=outputs, centre=centre, scale=scale, seed=seed)
-
     @property
     def variables(self) -> dict[str, list[Array]]:
         """What is trained: arrays, in lists."""
-        return {"weights": list(self._layer("weights")), "biases": list(self._layer("biases"))}
+        return {"weights": list(self.weights), "biases": list(self.biases)}
 
-    def with_variables(self, variables: Any) -> NeuralBasis:
-        """The same network at other parameters."""
-        weights, biases = (tuple(np.asarray(v, dtype=float) for v in variables[k]) for k in ("weights", "biases"))
-        return replace(self, weights=weights, biases=biases)
+    def with_variables(self, variables: Any) -> NetworkBasis:
+        """Return the same network at other parameters."""
+        return replace(self, weights=tuple(variables["weights"]), biases=tuple(variables["biases"]))
 
     def apply(self, variables: Any, x: Any) -> Any:
-        """The outputs (c, k) at points (c, d), counted from the origin, in JAX."""
+        """Return the outputs (c, k) at points (c, d) minus the center, in JAX.
+
+        In single precision points far from 0 would coincide.
+        """
         import jax
 
         nonlinear = getattr(jax.nn, self.activation) if self.activation != "tanh" else jax.numpy.tanh
-        h = x / self._layer("scale").astype(x.dtype)
+        h = x / self.scale.astype(x.dtype)
         *inner, last = zip(variables["weights"], variables["biases"], strict=True)
         for w, b in inner:
             h = nonlinear(h @ w.T + b)
         return h @ last[0].T + last[1]
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
-        self._layer("weights")
         return _NeuralEvaluation(self, block, any(atom.order for atom in atoms))
 
 
 class _NeuralEvaluation(Evaluation):
     """Values of one block, and derivatives along one direction after the other."""
 
-    def __init__(self, basis: NeuralBasis, block: Block, slopes: bool):
+    def __init__(self, basis: NetworkBasis, block: Block, slopes: bool):
         self.basis, self.block = basis, block
         dtype = block.dtype
-        layers = zip(basis._layer("weights"), basis._layer("biases"), strict=True)
+        layers = zip(basis.weights, basis.biases, strict=True)
         self._layers = [(w.astype(dtype), b.astype(dtype)[:, None]) for w, b in layers]
         if basis.features == "hidden":
             self._layers.pop()
-        self._unit = (1 / basis._layer("scale")).astype(dtype)
-        h = ((block.x - basis._layer("centre")) / basis._layer("scale")).T.astype(dtype, order="C")
+        self._unit = (1 / basis.scale).astype(dtype)
+        h = ((block.x - basis.center) / basis.scale).T.astype(dtype, order="C")
         self._slopes: list[Array | None] = []
         for number, (w, b) in enumerate(self._layers):
             h = w @ h
             h += b
             slope = None
-            if number < len(basis.hidden):
+            if number < len(basis.weights) - 1:
                 h, slope = ACTIVATIONS[basis.activation](h)
             self._slopes.append(slope if slopes else None)
         self._value = np.ascontiguousarray(block.weighted(h), like=h)

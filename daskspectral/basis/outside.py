@@ -9,42 +9,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis.base import Basis
+from daskspectral.basis.boundary import Boundary
 from daskspectral.basis.concatenated import Concatenated, ConstantBasis
-from daskspectral.basis.edges import Edge
-from daskspectral.basis.vanishing import Vanishing
+from daskspectral.basis.dirichlet import DirichletFunctions
 
 Array = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)
-class _Sets(Edge):
-    """A function of the depths of points outside of sets (s,), each the domain in which an edge is positive."""
+class _Sets(Boundary):
+    """A function of the depths of points outside of sets (s,), each the domain in which a boundary is positive."""
 
-    sets: tuple[Edge, ...]
-    expects: ClassVar = {"sets": Edge}
+    sets: tuple[Boundary, ...]
+    expects: ClassVar = {"sets": Boundary}
 
     @property
     def dimension(self) -> int | None:
-        return next((edge.dimension for edge in self.sets if edge.dimension is not None), None)
+        return next((boundary.dimension for boundary in self.sets if boundary.dimension is not None), None)
 
     @property
     def order(self) -> int:
-        return min(edge.order for edge in self.sets)
+        return min(boundary.order for boundary in self.sets)
 
     def outside(self, x: Array) -> NDArray[np.bool_]:
         return np.zeros(len(x), bool)
 
     def _depths(self, x: Array) -> Array:
         """How far points are outside of each set, (c, s), 0 within."""
-        return np.maximum(-np.stack([edge.values(x) for edge in self.sets], axis=1), 0)
+        return np.maximum(-np.stack([boundary.values(x) for boundary in self.sets], axis=1), 0)
 
     def _slopes(self, x: Array) -> Array:
         """The gradients of the depths (c, s, d), 0 in either set."""
-        return self._beyond(x, [edge.gradient(x) for edge in self.sets])
+        return self._beyond(x, [boundary.gradient(x) for boundary in self.sets])
 
     def _bends(self, x: Array) -> Array:
         """The second derivatives of the depths (c, s, d, d), 0 in either set."""
-        return self._beyond(x, [edge.hessian(x) for edge in self.sets])
+        return self._beyond(x, [boundary.hessian(x) for boundary in self.sets])
 
     def _beyond(self, x: Array, derivatives: list[Array]) -> Array:
         out = (self._depths(x) > 0).all(axis=1)
@@ -94,9 +94,9 @@ class _Guess(_Sets):
         return np.asarray(above / self._depths(x).sum(axis=1)[:, None, None])
 
 
-def outside_of(sets: tuple[Edge, ...], basis: Basis) -> Basis:
+def outside_of(sets: tuple[Boundary, ...], basis: Basis) -> Basis:
     """The functions of a basis times a product that vanishes in the sets, and behind them, for two sets, the guess."""
-    vanishing = Vanishing(basis, _Product(sets))
+    vanishing = DirichletFunctions(basis, _Product(sets))
     if len(sets) == 1:
         return vanishing
-    return Concatenated((vanishing, Vanishing(ConstantBasis(basis.dimension), _Guess(sets))))
+    return Concatenated((vanishing, DirichletFunctions(ConstantBasis(basis.dimension), _Guess(sets))))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -15,101 +13,119 @@ from scipy.linalg import cholesky
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpstrf
 
-from daskspectral.basis import LandmarkBasis
-from daskspectral.basis import Landmarks as Asked
+from daskspectral.basis import Basis, BasisRecipe, LandmarkBasis, Landmarks
+from daskspectral.basis.recipe import Periods, Sample
 from daskspectral.data.containers import in_memory
-from daskspectral.data.source import Source, label_of
+from daskspectral.data.source import Preparation, Source, label_of
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.sampling import draw_rows, take_rows
-from daskspectral.errors import Rank, RankWarning, TrustWarning, warn_user
+from daskspectral.errors import Rank, TrustWarning, renumbered, warn_user
 from daskspectral.kernels import Kernel, Linear, Periodic
-from daskspectral.landmarks import BY_KERNEL, choose, median_distance
 from daskspectral.moments.folds import FoldRule, copies_words
 from daskspectral.passes.scale import Added
 from daskspectral.solve.problems import NORM_CUT
 
 Array = NDArray[np.floating[Any]]
-logger = logging.getLogger("daskspectral")
-MEDIAN_SAMPLE = 1000
-MOST_LANDMARKS = 500  # by default
 COARSE = 32  # powers of two from one unit of columns to the next, within which float32 holds squares
 MOST_SPANNING = 2000  # columns, or rows, of which a linear kernel takes all
 SKETCHES, POWERS, OVERSAMPLED = 10, 2, 10  # groups of folds, power iterations, and directions beyond those wanted
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """A kernel with its scale, the prepared landmarks (p, d), and the same in the raw columns of X (p, n_features_in).
+class FitSample:
+    """Rows of a source, as recipes draw them (`basis.recipe.Sample`): points of one `view`, with these `periods`.
 
-    `rows` (p,) are the numbers of the rows that became landmarks, None where none did.
+    `whose` begins messages on periods. If they are `checked`, points must suit the `operator`. `units` (d,) are the
+    magnitudes of columns whose unit does not matter, `fold_rule` is that of the pass, `train` returns the trained
+    functions of a network.
     """
 
-    kernel: Kernel
-    points: Array
-    raw: Array
-    rows: NDArray[np.int64] | None
+    source: Source
+    view: str = "x"
+    periods: Periods | None = None
+    whose: str = ""
+    operator: Any = None
+    checked: bool = False
+    at_most: bool = False
+    units: Array | None = None
+    fold_rule: FoldRule | None = None
+    train: Callable[[Any, np.random.Generator], Basis] | None = None
 
     @property
-    def basis(self) -> LandmarkBasis:
-        """The functions."""
-        return LandmarkBasis(self.kernel, self.points, centered=self.kernel.mixes_origin)
+    def dimension(self) -> int:
+        """The number of variables d."""
+        return self.source.dimension_at(self.view)
 
+    @property
+    def preparation(self) -> Preparation:
+        """What is done to the columns of the points."""
+        return self.source.preparations[self.view]
 
-def choose_landmarks(
-    source: Source, wanted: Asked, random_state: Any, *, view: str = "x", at_most: bool = False
-) -> Found:
-    """The landmarks that are asked for, of a kernel that is given, with its scale resolved.
+    def draw(self, size: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+        """Return the numbers of up to `size` rows drawn uniformly, their raw points and their prepared ones.
 
-    The points are the field `view`, and one draw of rows, in one cheap pass at most, serves the landmarks and the
-    median distance.
-
-    Raises InvalidRowError for an invalid row (on_invalid="raise"), ValueError where no row is valid; fewer landmarks
-    than are asked for, where the sample holds no more that are distinct to the kernel, give a RankWarning, unless their
-    count is `at_most`.
-    """
-    kernel, method = wanted.kernel, wanted.method
-    assert isinstance(kernel, Kernel)
-    p = int(wanted.count) if wanted.drawn else 0
-    sample_size = p if method == "uniform" or not p else wanted.sample or max(10 * p, 10_000)
-    size = max(sample_size, MEDIAN_SAMPLE if kernel.needs_median else 0)
-    rng = np.random.default_rng(random_state)
-    preparation = source.preparations[view]
-    rows, raw = np.empty(0, dtype=np.int64), np.empty((0, source.width(view)))
-    if size:
-        rows, raw = draw_rows(source, size, rng, view=view, description="landmarks", raw=True)
+        Raise InvalidRowError for an invalid row (on_invalid="raise"), ValueError if no row is valid.
+        """
+        rows, raw = draw_rows(self.source, size, rng, view=self.view, description="landmarks", raw=True)
         if not len(raw):
-            raise ValueError(f"no rows are left: every row is invalid. {source.remedy(1.0)}")
-        if view == "x":
-            advise_copies(raw, source)
-    points = preparation(raw)
-    if kernel.needs_median:
-        distance = median_distance(kernel.embedded_about(points), rng, size=MEDIAN_SAMPLE)
-        logger.info("median distance %.6g taken as the kernel's scale", distance)
-        kernel = kernel.resolve(distance)
-    given = given_points(wanted, source, view)
-    if given is not None:
-        return Found(kernel, (preparation.of_directions if type(kernel) is Linear else preparation)(given), given, None)
-    subset = np.sort(rng.choice(len(rows), min(sample_size, len(rows)), replace=False))
-    rows, raw, points = rows[subset], raw[subset], points[subset]
-    chosen = rows_by(method, points, min(p, len(points)), kernel, rng)
-    if type(kernel) is Linear:
-        raw = preparation.of_directions.inverse(points, source.width(view))
-    if len(chosen) < p and not at_most:
-        warn_user(
-            f"only {len(chosen)} of {p} landmarks could be chosen by {method!r}: the sample of {len(points)} rows "
-            "holds no more that are distinct to the kernel",
-            RankWarning,
-        )
-    return Found(kernel, points[chosen], raw[chosen], rows[chosen])
+            raise ValueError(f"no rows are left: every row is invalid. {self.source.remedy(1.0)}")
+        if self.view == "x":
+            advise_copies(raw, self.source)
+        return rows, raw, self.preparation(raw)
+
+    def given(self, points: Any) -> Array:
+        """Return a copy of raw points. Raise ValueError unless they are finite, in the columns of the data."""
+        return given_points(points, self.source, self.view)
+
+    def prepared(self, raw: Array, *, directions: bool = False) -> Array:
+        """Return the prepared points of raw ones; `directions` have no origin."""
+        return (self.preparation.of_directions if directions else self.preparation)(raw)
+
+    def directions(self, points: Array) -> Array:
+        """Return the raw directions whose prepared ones are these."""
+        return self.preparation.of_directions.inverse(points, self.source.width(self.view))
+
+    def periodic(self, kernel: Kernel) -> Kernel:
+        """Return the kernel on columns with the periods of these data. Raise ValueError for other periods."""
+        if self.periods is None:
+            return kernel
+        if not isinstance(kernel, Periodic):
+            return Periodic(kernel, self.periods)
+        if tuple(kernel.periods) != self.periods:
+            raise ValueError(
+                f"the kernel has the periods {tuple(kernel.periods)}, and {self.whose} {self.periods}. Give them once."
+            )
+        return kernel
+
+    def check(self, rows: Array, points: Array) -> None:
+        """Raise an error with the number of the row unless the operator is defined at these points."""
+        if self.checked:
+            with renumbered(lambda k: rows[k]):
+                self.operator.check_points(points)
+
+    def trained(self, recipe: Any, rng: np.random.Generator) -> Basis:
+        """Return the trained functions of a network. Raise ValueError if the fit trains none."""
+        if self.train is None:
+            raise ValueError(f"{recipe!r} is trained by the loss of an operator: give it to a SpectralDecomposition")
+        return self.train(recipe, rng)
+
+    def centered(self, basis: Basis) -> Basis:
+        """Return a basis of the same span for the prepared points, of a basis for points without a center."""
+        own = self.preparation
+        if own.mean is not None and own.scale is None:
+            found = basis.translated(-own.mean)
+            assert found is not None
+            basis = found.basis
+        return basis if self.units is None else basis.in_units(self.units)
 
 
-def of_kernel(asked: Any, kernel: Kernel, *, count: int | str) -> Asked:
-    """Landmarks of an embedding, whose kernel is that of its bandwidth; where None are asked for, by "cholesky".
+def of_kernel(asked: Any, kernel: Kernel, *, count: int | str) -> Landmarks:
+    """Return the landmarks of an embedding, whose kernel is that of its bandwidth; by "cholesky" if None are given.
 
-    Raises TypeError for anything but Landmarks, ValueError for what an embedding decides itself.
+    Raise TypeError for anything but Landmarks, ValueError for what an embedding decides itself.
     """
-    found = Asked(count=count, method="cholesky") if asked is None else asked
-    if not isinstance(found, Asked):
+    found = Landmarks(count=count, method="cholesky") if asked is None else asked
+    if not isinstance(found, Landmarks):
         raise TypeError(f"landmarks must be daskspectral.basis.Landmarks(count=...), or None; got {asked!r}")
     given = {"kernel": "auto", "spread": "auto", "periods": None, "constant": None, "exclude": None}
     for name in (name for name, free in given.items() if getattr(found, name) != free):
@@ -119,22 +135,14 @@ def of_kernel(asked: Any, kernel: Kernel, *, count: int | str) -> Asked:
     return replace(found, kernel=kernel)
 
 
-def rows_by(method: str, points: Array, count: int, kernel: Kernel, rng: np.random.Generator) -> NDArray[np.intp]:
-    """The numbers of the points that a method chooses as landmarks of a kernel."""
-    seen = points if method in BY_KERNEL else kernel.embedded_about(points)
-    return choose(method, seen, count, rng, gram=kernel, diagonal=kernel.diagonal)
+def given_points(points: Any, source: Source, view: str = "x") -> Array:
+    """Return a copy (p, n_features) of landmarks in the raw columns of a view.
 
-
-def given_points(wanted: Asked, source: Source, view: str = "x") -> Array | None:
-    """A copy (p, n_features) of landmarks that are given, in the raw columns of a view; None where they are drawn.
-
-    Raises ValueError for anything but an array of as many columns as the data, finite in those that are used.
+    Raise ValueError for anything but an array of as many columns as the data, finite in those that are used.
     """
-    if wanted.points is None:
-        return None
     width, columns = source.width(view), source.preparations[view].columns
     try:
-        array = np.asarray(in_memory(wanted.points, "the array"))
+        array = np.asarray(in_memory(points, "the array"))
         if array.dtype.kind not in "fiub":
             raise ValueError(f"their dtype is {array.dtype}")
         if array.ndim != 2 or array.shape[1] != width or not len(array):
@@ -148,12 +156,59 @@ def given_points(wanted: Asked, source: Source, view: str = "x") -> Array | None
     return np.array(array, dtype=float)
 
 
-def spanning_landmarks(source: Source, *, view: str, centred: bool, units: Array | None = None) -> Found:
-    """Orthonormal landmarks (r, d) of the linear kernel, whose functions are all linear ones on the data.
+@dataclass(frozen=True, eq=False)
+class LinearDirections(BasisRecipe):
+    """Landmarks of the linear kernel, whose functions are all linear ones on the data, or the leading ones.
 
-    They are unit vectors, or combinations of all rows where these are fewer; with `centred` the rows are taken less
-    their mean, so that what they have in common does not hide how they differ. Unit vectors are divided by the `units`
-    (d,) of columns whose squares leave the range of float32.
+    `asked` is what a user writes, `size` the number of functions. With `components` the functions include as many
+    principal components, without them all linear functions; `centered` says that a constant is added.
+    """
+
+    asked: Landmarks
+    size: int
+    components: int
+    centered: bool
+    points: Array | None = None
+
+    @property
+    def landmarks(self) -> Landmarks:
+        return self.asked
+
+    def cost(self, operator: Any, dimension: int, n_rows: int) -> int:
+        return self.size
+
+    def probe(self, sample: Sample) -> Basis:
+        return self.asked.probe(sample)
+
+    def resolved(self, sample: Any, rng: np.random.Generator) -> LinearDirections:
+        if self.components:
+            points = leading_directions(sample.source, rng, self.components, sample.fold_rule, view=sample.view)
+        else:
+            units = None if sample.operator.solver.by_norm else sample.units
+            points = spanning_directions(sample.source, view=sample.view, centered=self.centered, units=units)
+        return replace(self, points=points)
+
+    def build(self, sample: Sample, rng: np.random.Generator) -> LandmarkBasis:
+        points = self.resolved(sample, rng).points if self.points is None else self.points
+        return LandmarkBasis(Linear(), np.asarray(points))
+
+    def written(self, sample: Sample) -> Landmarks:
+        if self.points is None or self.of_rows:
+            return self.asked
+        return self.asked.closed(Linear(), sample.directions(self.points))
+
+    @property
+    def of_rows(self) -> bool:
+        """Whether the functions are combinations of the rows, so that other rows need others."""
+        return self.components > 0 or (self.points is not None and self.points.shape[0] < self.points.shape[1])
+
+
+def spanning_directions(source: Source, *, view: str, centered: bool, units: Array | None = None) -> Array:
+    """Return orthonormal directions (r, d) that span all linear functions on the data.
+
+    They are unit vectors, or combinations of all rows if these are fewer; if `centered` the rows are taken minus their
+    mean, so that what they have in common does not hide how they differ. Unit vectors are divided by the `units` (d,)
+    of columns whose squares leave the range of float32.
     """
     d = source.dimension_at(view)
     if source.n < d and source.on_invalid != "pairwise":
@@ -161,11 +216,11 @@ def spanning_landmarks(source: Source, *, view: str, centred: bool, units: Array
         if not len(raw):
             raise ValueError(f"no rows are left: every row is invalid. {source.remedy(1.0)}")
         rows = np.asarray(source.preparations[view](raw), dtype=float)
-        return _linear(source, _orthonormal(rows - rows.mean(axis=0) if centred else rows), view)
+        return _orthonormal(rows - rows.mean(axis=0) if centered else rows)
     if units is None or source.on_invalid == "pairwise":
-        return _linear(source, np.eye(d), view)
+        return np.eye(d)
     steps = np.log2(np.where(units > 0, units, 1.0))
-    return _linear(source, np.diag(np.exp2(-COARSE * np.trunc(steps / COARSE).clip(-30, 30))), view)
+    return np.diag(np.exp2(-COARSE * np.trunc(steps / COARSE).clip(-30, 30)))
 
 
 def _orthonormal(rows: Array) -> Array:
@@ -183,20 +238,15 @@ def _orthonormal(rows: Array) -> Array:
     return np.asarray(dtrsm(1.0, factor, columns, side=1, lower=1, trans_a=1, overwrite_b=1).T)
 
 
-def _linear(source: Source, points: Array, view: str) -> Found:
-    preparation = source.preparations[view].of_directions
-    return Found(Linear(), points, preparation.inverse(points, source.width(view)), None)
-
-
 def sketched(components: int) -> int:
-    """The number of directions that `leading_landmarks` finds at most."""
+    """Return the number of directions that `leading_directions` finds at most."""
     return (SKETCHES + 1) * (components + OVERSAMPLED)
 
 
-def leading_landmarks(
+def leading_directions(
     source: Source, rng: np.random.Generator, components: int, fold_rule: FoldRule | None, *, view: str
-) -> Found:
-    """Orthonormal landmarks of the linear kernel that span, nearly, the leading directions of the centred rows.
+) -> Array:
+    """Return orthonormal directions (r, d) that span, nearly, the leading ones of the centered rows.
 
     By randomised power iterations (Halko, Martinsson and Tropp 2011), a pass each. The span holds the leading
     directions of all rows, and of all rows without each group of folds: in that of all rows alone, functions that are
@@ -213,7 +263,7 @@ def leading_landmarks(
         whole = np.sum(parts, axis=0)
         sides = [whole, *(whole - part for part in parts if len(parts) > 1)]
         directions = np.linalg.qr(np.hstack([_centred(side, directions) for side in sides]))[0]
-    return _linear(source, np.ascontiguousarray(directions.T), view)
+    return np.ascontiguousarray(directions.T)
 
 
 def _products(view: str, directions: Array, rule: FoldRule | None, batch: Mapping[str, Array]) -> dict[str, Array]:
@@ -236,29 +286,6 @@ def _centred(sums: Array, directions: Array) -> Array:
     return np.asarray(sums[:, :-2] - np.outer(first, first @ directions) / weight)
 
 
-def moved(points: Array, kernel: Kernel, spread: float) -> Array:
-    """Landmarks (p, d) moved off the data by J = `spread` scales of the kernel, in directions that they decide alone.
-
-    The order of the landmarks in each column decides, which is the same in any units and from any origin.
-
-    y_i + J l g_i / sqrt(d) with standard normal g_i: functions at such landmarks have gradients across a submanifold on
-    which the data lie, and extend the functions along it in more ways than functions at landmarks on it.
-    """
-    if not spread:
-        return points
-    digest = hashlib.sha256(np.argsort(points, axis=0, kind="stable").astype("<i8").tobytes()).digest()
-    noise = np.random.default_rng(list(digest)).standard_normal(points.shape)
-    return kernel.moved(points, spread * length_of(kernel) / np.sqrt(points.shape[1]) * noise)
-
-
-def length_of(kernel: Kernel) -> float:
-    """The scale of a kernel; of a combination the largest one, and 0 where no part has a scale."""
-    params = kernel.get_params(deep=False)
-    inner = [length_of(value) for value in params.values() if isinstance(value, Kernel)]
-    scale = params.get("scale")
-    return max([*inner, float(scale) if isinstance(scale, (int, float, np.number)) else 0.0])
-
-
 # -- copies of rows ----------------------------------------------------------------------------------------------------
 
 
@@ -270,9 +297,6 @@ def advise_copies(x: NDArray[Any], source: Source) -> None:
 
 
 # -- periodic columns --------------------------------------------------------------------------------------------------
-
-
-Periods = tuple[float | None, ...]
 
 
 def periods_of(periods: Mapping[Any, Any], source: Source, view: str = "x") -> Periods:
@@ -296,14 +320,3 @@ def by_column(periods: Mapping[Any, Any], width: int, chosen: tuple[int, ...] | 
             raise ValueError(f"periods names the column {column % width} twice, from both ends")
         found[column % width] = float(period)
     return tuple(found.get(column) for column in columns)
-
-
-def periodic(kernel: Kernel, periods: Periods | None, whose: str) -> Kernel:
-    """The kernel on columns with these periods. Raises ValueError where it has other periods of its own."""
-    if periods is None:
-        return kernel
-    if not isinstance(kernel, Periodic):
-        return Periodic(kernel, periods)
-    if tuple(kernel.periods) != periods:
-        raise ValueError(f"the kernel has the periods {tuple(kernel.periods)}, and {whose} {periods}. Give them once.")
-    return kernel

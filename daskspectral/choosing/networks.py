@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, NeuralBasis
+from daskspectral.basis import Basis, NetworkBasis, NeuralBasis
 from daskspectral.basis.evaluation import NUMBER
 from daskspectral.choosing.pilot import Pilot
 from daskspectral.data.source import Source
@@ -126,7 +126,7 @@ def train(
     completed: tuple[Completed, Completed],
     seed: int,
     kept: Kept | None = None,
-) -> tuple[NeuralBasis, NeuralBasis | None]:
+) -> tuple[NetworkBasis, NetworkBasis | None]:
     """The bases of both sides, trained by the loss of an operator on the rows that `draw` gives for round 0, 1, ...
 
     By solutions for them they are judged on rows held out; `completed` adds the constant to the functions of each side,
@@ -139,8 +139,9 @@ def train(
     assert judge is not None
     first, shared = draw(0), loss.two_sided and right is None
 
-    def started(basis: NeuralBasis, view: str, number: int, seed: int) -> NeuralBasis:
-        return basis.started(first.only(~first.held)[view], number, seed, judge.derivative_order > 0)
+    def started(recipe: NeuralBasis, view: str, number: int, seed: int) -> NetworkBasis:
+        points, metric = first.only(~first.held)[view], judge.derivative_order > 0
+        return recipe.initialized(points, number, seed, metric=metric)
 
     networks = Networks(
         started(left, "x", outputs * (1 + shared), seed),
@@ -156,13 +157,14 @@ def train(
 
     trainer = Trainer(
         networks,
+        left,
         loss,
         outputs,
         lambda number: differentiable_fields(draw(number), source, judge),
         judging(source, judge, first, outputs, completed, seed),
         seed,
         {
-            view: networks.left.origin if networks.right is None or view != judge.right_view else networks.right.origin
+            view: networks.left.center if networks.right is None or view != judge.right_view else networks.right.center
             for view in judge.views
         },
         tell=tell,

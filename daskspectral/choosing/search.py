@@ -29,6 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, FourierLattice, LandmarkBasis, SoftCells
+from daskspectral.basis.nystrom import moved, rows_by
+from daskspectral.basis.recipe import Periods, ReadyBasis
 from daskspectral.choosing.candidates import (
     LARGEST_FACTOR,
     Search,
@@ -38,7 +40,7 @@ from daskspectral.choosing.candidates import (
     in_threads,
     ranked,
 )
-from daskspectral.choosing.landmarks import Periods, advise_copies, given_points, moved, rows_by
+from daskspectral.choosing.landmarks import advise_copies, given_points
 from daskspectral.choosing.lattice import has_modes, pilot_box, with_method
 from daskspectral.choosing.pilot import FOLDS, ROWS, Pilot
 from daskspectral.choosing.prior import FAMILIES, PENALTY, kernel_of, prior_search
@@ -104,8 +106,8 @@ class Family:
         landmarks, points = side.drawing, pilot.points(side.view)
         embedded = kernel.embedded_about(points)
         median = median_of_distinct(embedded, rng)
-        given = given_points(landmarks, pilot.source, side.view)
-        if given is not None:
+        if landmarks.points is not None:
+            given = given_points(landmarks.points, pilot.source, side.view)
             return cls(kernel, median, pilot.source.preparations[side.view](given))
         method = "kmeans++" if landmarks.method in BY_KERNEL else landmarks.method
         pool = np.arange(len(points)) if pool is None else pool
@@ -118,9 +120,8 @@ class Family:
         `filled` takes other rows of the pilot, too, up to the number that is wanted.
         """
         landmarks, rows = side.drawing, self.rows
-        given = given_points(landmarks, pilot.source, side.view)
-        if given is not None or rows is None:
-            return self.points if given is None else given
+        if rows is None:
+            return given_points(landmarks.points, pilot.source, side.view)
         count = min(side.drawn, pilot.rows)
         if landmarks.method in BY_KERNEL:
             rows = rows_by(landmarks.method, pilot.points(side.view), count, kernel, rng)
@@ -156,11 +157,10 @@ class SideFunctions:
 
     def of(self, setting: Setting, size: int, spread: float) -> Basis:
         """The basis of a setting with the first `size` landmarks."""
-        basis = self.side.basis
-        if basis is None:
-            kernel, points = self.kernel(setting), self.family(setting).points[:size]
-            basis = self.side.at(LandmarkBasis(kernel, moved(points, kernel, spread), centered=True))
-        return self.side.completed(basis)
+        if isinstance(self.side.recipe, ReadyBasis):
+            return self.side.completed(self.side.recipe.basis)
+        kernel, points = self.kernel(setting), self.family(setting).points[:size]
+        return self.side.completed(self.side.at(LandmarkBasis(kernel, moved(points, kernel, spread), centered=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,7 +273,7 @@ class LandmarkSearch:
         """
         basis = self.left.of(setting, self.size, self.spread)
         core = basis.landmark_parts[-1]
-        if basis.edges or core.dimension < 2 or not self.landmark.any():
+        if basis.boundaries or core.dimension < 2 or not self.landmark.any():
             return False
         pilot = self.pilot.among(self.landmark)
         everywhere = pilot.parted(np.zeros(pilot.folds, dtype=np.int64))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import Landmarks
-from daskspectral.choosing.landmarks import choose_landmarks, given_points, of_kernel
+from daskspectral.choosing.landmarks import FitSample, given_points, of_kernel
 from daskspectral.data.frames import is_frame
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source
@@ -208,7 +208,8 @@ class DiffusionMap(Transformer):
         else:
             wanted = self._wanted_landmarks(kernel)
             at_most = wanted.method == "cholesky"  # fewer span the kernel
-            points = choose_landmarks(source, wanted, self.random_state, at_most=at_most).points
+            rng = np.random.default_rng(self.random_state)
+            points = wanted.build(FitSample(source, at_most=at_most), rng).landmarks
         functions = landmark_features(kernel, points, self.alpha)
         steps = ("first", "second", "gram") if self.alpha else ("first", "gram")
         for step in steps:
@@ -252,8 +253,7 @@ class DiffusionMap(Transformer):
     def _check_landmarks(self, source: Source) -> None:
         """What metadata can tell before any task is sent."""
         wanted = self._wanted_landmarks(Gaussian(1.0))
-        given = given_points(wanted, source)
-        p = int(wanted.count) if given is None else len(given)
+        p = int(wanted.count) if wanted.points is None else len(given_points(wanted.points, source))
         check_memory(predict_memory(p, source.dimension, 2048, threads=local_threads(), live=8))
 
     def told(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import LandmarkBasis, Landmarks
-from daskspectral.choosing.landmarks import choose_landmarks, given_points, of_kernel
+from daskspectral.choosing.landmarks import FitSample, given_points, of_kernel
 from daskspectral.data.containers import as_reader
 from daskspectral.data.labelled import stack_rows
 from daskspectral.data.rows import Rows
@@ -262,8 +262,7 @@ class SDPEmbedding(Transformer):
         def landmarks(p: int) -> LandmarkBasis:
             wanted = replace(asked, count=min(p, source.n, asked.sample or p))
             at_most = asked.method == "cholesky"  # fewer span the kernel
-            found = choose_landmarks(source, wanted, np.random.default_rng([seed, 0]), at_most=at_most)
-            return LandmarkBasis(kernel, found.points)
+            return wanted.build(FitSample(source, at_most=at_most), np.random.default_rng([seed, 0]))
 
         first = len(asked.points) if given else int(asked.count) if known else FIRST
         plan = plan_rows(source, flops_of(source, 1))
@@ -308,7 +307,9 @@ class SDPEmbedding(Transformer):
         """Raise ValueError where the parameters do not fit the data."""
         if "diagonal" in source.readers and len(source.readers["diagonal"].shape) != 1:
             raise ValueError(f"diagonal must have shape ({source.n},); it has {source.readers['diagonal'].shape}")
-        given_points(of_kernel(self.landmarks, Gaussian(1.0), count="auto"), source)
+        asked = of_kernel(self.landmarks, Gaussian(1.0), count="auto")
+        if asked.points is not None:
+            given_points(asked.points, source)
         pairs = self.method == "exact" or (self.method == "auto" and source.n <= FEW)
         if self.method == "exact" and source.n > EXACT_ROWS:
             raise ValueError(f"method='exact' is for at most {EXACT_ROWS} rows, got {source.n}; use method='lowrank'")

@@ -83,7 +83,7 @@ What may be told
     basis=Landmarks("gaussian:0.5", 300)            kernel, or `dsp.kernels.Gaussian(0.5)`, and number; what is left
                                                     out, or "auto" as in "matern:1.5:auto", is chosen
     basis=Landmarks(periods={0: 360.0})             a periodic column
-    basis=Vanishing(Landmarks(), edge)              functions that are 0 at the ends of the data, free otherwise
+    basis=DirichletBasis(Landmarks(), boundary)     functions that are 0 at the boundary of the data
     basis=FourierLattice()                          1 to 3 columns, any number of rows: modes in place of matrices,
                                                     some hundred times faster (extra `lattice` for the speed); kernel
                                                     and scale are chosen after the pass

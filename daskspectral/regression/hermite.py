@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import FourierLattice, Landmarks, as_lattice
 from daskspectral.basis.names import named
-from daskspectral.choosing.landmarks import MOST_LANDMARKS
 from daskspectral.choosing.lattice import regression_lattice
 from daskspectral.choosing.prior import regress
 from daskspectral.choosing.search import pilot_bytes
@@ -229,7 +228,7 @@ class HermiteRegressor(Regressor):
     def _session_of(self, source: Source, operator: Any, folds: FoldRequest | None) -> Session:
         side, asked = self._side(source, operator)
         side.check_against(source, int(operator.gradients), operator)
-        if (source.standardize or source.factors) and side.has_periods:
+        if (source.standardize or source.factors) and side.recipe.periodic:
             name = "standardize" if source.standardize else "latitude"
             raise ValueError(f"{name}= would change the units of X, and periods are in them. Scale X before.")
 
@@ -243,15 +242,15 @@ class HermiteRegressor(Regressor):
     def _side(self, source: Source, operator: Regression) -> tuple[Side, Any]:
         """The functions for these data, and the number of landmarks that was asked for."""
         basis = Landmarks() if self.basis is None else named(self.basis)
-        own, lattice = getattr(basis, "open_landmarks", None), as_lattice(basis)
-        if lattice is None and (own is None or own is not basis):
+        own, lattice = basis if isinstance(basis, Landmarks) else None, as_lattice(basis)
+        if lattice is None and own is None:
             raise ParameterError("basis", "Landmarks(...) or FourierLattice(...) for a regression", basis)
         if own is not None and (own.constant or own.exclude):
             raise ValueError(f"a regression has an intercept and all rows: leave constant and exclude of {basis} out.")
         if lattice is not None:
             discretisation = regression_lattice(lattice, source.dimension, lattice.periods)
             basis = replace(discretisation, kernel=lattice.kernel)
-        side = Side.of(basis, "", "x", operator, 1).fitted_to(min(MOST_LANDMARKS, source.n), source, operator)
+        side = Side.of(basis, "", "x", operator).fitted_to(source, operator)
         return side, getattr(basis, "count", None)
 
     def _discretised(self, source: Source, side: Side, operator: Regression, *, at_most: bool) -> Discretisation:
@@ -267,7 +266,7 @@ class HermiteRegressor(Regressor):
             terms = Terms(float(self.gradient_weight), alpha, resolve_ridge_cut(self.rtol, self.dtype), self.dtype)
             blocks = isinstance(self.folds, str) and self.folds == "blocks"
             selection = decide_regression(source, operator, side, terms, rng, blocks=blocks)
-            side = replace(side, functions=selection.parameters["basis"])
+            side = replace(side, recipe=selection.parameters["basis"])
         basis, again = side.choose(source, rng, operator, at_most=at_most)
         kept = None if again is None else replace(selection, parameters={"basis": again})
         of_rows = side.of_rows(basis)

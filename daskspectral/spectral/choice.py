@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Landmarks, NeuralBasis
+from daskspectral.basis import BasisRecipe, Landmarks, NetworkBasis, NeuralBasis
 from daskspectral.basis.names import named
-from daskspectral.choosing.landmarks import MOST_LANDMARKS
 from daskspectral.choosing.networks import reserved_folds, rounds_of, train
 from daskspectral.choosing.search import decide, pilot_bytes
 from daskspectral.choosing.side import Open, Side
@@ -32,7 +31,6 @@ from daskspectral.passes.session import Training
 from daskspectral.passes.sums import CHANCE, MOST_APART, MOST_DROPPED, Discretisation, Outline
 from daskspectral.solvers import Penalised, solving
 
-FEW_LANDMARKS = 50
 MOST_PAIRED = 4000
 
 
@@ -51,15 +49,11 @@ class Choice(Open):
         return self.left.size, None if self.right is None else self.right.size
 
     def fitted_to(self, source: Source) -> Choice:
-        """The same for these data, with as many landmarks as n rows bear: a quarter, and no more than by default.
+        """Return the same for these data, with the numbers of functions.
 
-        Of few rows half become landmarks, up to `FEW_LANDMARKS`: more would be most of the rows at which functions are
-        measured, and functions are flat at their own landmarks. Raises ValueError for a lattice that does not suit the
-        data.
+        Raise ValueError for a lattice that does not suit the data.
         """
-        n = source.n
-        count = min(MOST_LANDMARKS, max(n // 4, min(n // 2, FEW_LANDMARKS), 1))
-        left, *right = (side.fitted_to(count, source, self.operator, self.components) for side in self.sides)
+        left, *right = (side.fitted_to(source, self.operator, self.components) for side in self.sides)
         found = replace(self, left=left, right=right[0] if right else None)
         if left.lattice is not None and self.solver.cut:
             check_cut_size(left.lattice.size)
@@ -71,7 +65,7 @@ class Choice(Open):
         if self.automatic:
             return pilot_bytes(source, self.operator, max(left, right or 0))
         return sum(
-            24 * side.drawn * source.dimension_at(side.view) for side in self.sides if side.spanning or side.leading
+            24 * side.count * source.dimension_at(side.view) for side in self.sides if side.directions is not None
         )
 
     def outline(self, source: Source) -> Outline:
@@ -131,9 +125,9 @@ class Choice(Open):
         if scaled:
             why = f"not the units of {', '.join(scaled)} in fields, which the operator {self.operator.name} multiplies "
             why += "with derivatives; scale both before"
-        elif any(side.has_periods for side in self.sides):
+        elif any(side.recipe.periodic for side in self.sides):
             why = "periods are in them; scale the columns of X before"
-        elif any(side.functions.vanishes for side in self.sides):
+        elif any(side.recipe.vanishes for side in self.sides):
             why = "a function that vanishes at the ends of the data is in them; scale the columns of X before"
         elif bound:
             why = f"{self.operator.name} {bound}; scale the columns of X before, and what depends on their units"
@@ -144,7 +138,7 @@ class Choice(Open):
     def discretise(self, source: Source, random_state: Any, *, training: Training | None = None) -> Discretisation:
         """Choose the scaling of columns, the landmarks and the bases, by a pass and draws of rows where needed.
 
-        A network is trained on rows of folds that are not reserved, as the `training` tells.
+        A network is trained on rows of folds that are not reserved, as `training` says.
         """
         source, rng, choice = standardized(source), np.random.default_rng(random_state), self
         source, units = centered(source, self._movable(source))
@@ -160,16 +154,13 @@ class Choice(Open):
             choice = replace(choice, **estimated)
         selection = decide(source, choice, rng) if choice.automatic else None
         if selection is not None:
-            choice = choice._closed(selection.parameters)
-        reserved: tuple[int, ...] = ()
-        if choice.left.functions.untrained is not None:
-            choice, reserved = choice._trained(source, int(rng.integers(2**31)), training or Training())
+            choice = choice._closed(selection.parameters, source)
         found = choice._discretised(source, rng, training or Training())
         selection = found.selection if selection is None else selection
         if selection is not None:
             own = {} if found.selection is None else found.selection.parameters
             selection = replace(selection, parameters={**selection.parameters, **own, **estimated})
-        return replace(found, selection=selection, reserved=reserved, **estimated)
+        return replace(found, selection=selection, **estimated)
 
     def _check_squares(self, units: Mapping[str, NDArray[np.floating[Any]]]) -> None:
         """Raise ValueError where the squares of all columns are too small for the numbers that hold variances."""
@@ -187,47 +178,53 @@ class Choice(Open):
         found: dict[str, bool] = {}
         for side in self.sides:
             view = side.view if side.view in source.apart else "x"  # others are prepared as x is
-            found[view] = found.get(view, True) and side.movable(source.dimension_at(view), self.operator)
+            found[view] = found.get(view, True) and side.movable(source, self.operator)
         return [view for view, movable in found.items() if movable]
 
-    def _closed(self, chosen: Mapping[str, Any]) -> Choice:
-        """The same choice with what was left open in place."""
+    def _closed(self, chosen: Mapping[str, Any], source: Source) -> Choice:
+        """Return the choice with all open hyperparameters filled in."""
         closed = replace(self, solver=chosen.get("solver", self.solver))
         for side in self.sides:
             name = f"{side.prefix}basis"
             if name in chosen:
-                made = Side.of(chosen[name], side.prefix, side.view, self.operator, self.components)
+                made = Side.of(chosen[name], side.prefix, side.view, self.operator).fitted_to(source, self.operator)
                 closed = replace(closed, right=made) if side.prefix else replace(closed, left=made)
         return closed
 
-    def _trained(self, source: Source, seed: int, training: Training) -> tuple[Choice, tuple[int, ...]]:
-        """The same choice with trained networks, and the folds that they did not see."""
-        left, right = self.left, self.right
-        own, other = left.functions.untrained, None if right is None else right.functions.untrained
-        assert own is not None
+    def _trained(
+        self, source: Source, recipe: NeuralBasis, rng: np.random.Generator, training: Training
+    ) -> tuple[NetworkBasis, NetworkBasis | None]:
+        """Return the trained networks of both sides: None for the right one if the left functions serve both."""
+        right, seed = self.right, int(rng.integers(2**31))
         fold_rule = training.fold_rule(self.sizes)
-        reserved = () if fold_rule is None else reserved_folds(fold_rule.number)
-        rounds = rounds_of(source, self.operator, own.rows, seed, fold_rule, reserved)
-        trained, others = train(
-            own,
-            other,
-            rounds,
+        return train(
+            recipe,
+            None if right is None else cast(NeuralBasis, right.recipe),
+            rounds_of(source, self.operator, recipe.rows, seed, fold_rule, self._reserved(training)),
             source,
             self.operator,
-            outputs=own.outputs or self.components,
-            completed=(left.completed, left.completed if right is None else right.completed),
+            outputs=recipe.outputs or self.components,
+            completed=(self.left.completed, self.left.completed if right is None else right.completed),
             seed=seed,
             kept=training.kept,
         )
-        closed = replace(self, left=replace(left, functions=trained))
-        if right is not None and others is not None:
-            closed = replace(closed, right=replace(right, functions=others))
-        return closed, reserved
+
+    def _reserved(self, training: Training) -> tuple[int, ...]:
+        """Return the folds whose rows no network is trained on."""
+        fold_rule = training.fold_rule(self.sizes) if isinstance(self.left.recipe, NeuralBasis) else None
+        return () if fold_rule is None else reserved_folds(fold_rule.number)
 
     def _discretised(self, source: Source, rng: np.random.Generator, training: Training) -> Discretisation:
-        """The landmarks and the bases, nothing being left open but landmarks."""
-        fold_rule = training.fold_rule(self.sizes) if self.left.leading else None
-        basis, again = self.left.choose(source, rng, self.operator, fold_rule=fold_rule)
+        """Return the bases, built by recipes of which all hyperparameters are known."""
+        fold_rule = training.fold_rule(self.sizes) if self.left.directions is not None else None
+        networks: list[NetworkBasis | None] = []
+
+        def trained(recipe: NeuralBasis, rng: np.random.Generator) -> NetworkBasis:
+            if not networks:  # both are trained together
+                networks.extend(self._trained(source, recipe, rng, training))
+            return cast(NetworkBasis, networks.pop(0))
+
+        basis, again = self.left.choose(source, rng, self.operator, fold_rule=fold_rule, train=trained)
         if self.left.lattice is not None:  # what is left open is chosen after the pass
             return Discretisation(basis, source.preparation)
         penalty = self.solver.resolved(1.0)
@@ -245,13 +242,13 @@ class Choice(Open):
                 treatment = LandmarkRows.KEPT
             found = replace(found, landmark_rows=treatment)
         if self.right is not None:
-            right, again = self.right.choose(source, rng, self.operator)
+            right, again = self.right.choose(source, rng, self.operator, train=trained)
             if again is not None:
                 chosen["right_basis"] = again
             own = source.preparations[self.right.view] if self.operator.own_right_basis else None
             of_rows = of_rows or self.right.of_rows(right)
             found = replace(found, right_basis=right, right_preparation=own, of_rows=of_rows)
-        return replace(found, selection=Selection((), chosen))
+        return replace(found, selection=Selection((), chosen), reserved=self._reserved(training))
 
 
 def choose_functions(estimator: Any, operator: Operator) -> Choice:
@@ -264,23 +261,29 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
         raise ValueError(f"center is for operators with singular values, and {operator.name} is not")
     functions = Landmarks() if compares or given is None else given
     components = sys.maxsize if is_share(estimator.n_components) else estimator.n_components
-    left = Side.of(functions, "", "x", operator, components)
-    own, network = left.landmarks, left.functions.untrained
-    if operator.default_kernel is not None and own is not None and own.kernel == "auto" and not left.functions.vanishes:
-        left = replace(left, functions=replace(own, kernel=operator.default_kernel))
-    if network is not None and estimator.dtype != "float64":
+    left = Side.of(with_outputs(functions, components), "", "x", operator)
+    own, network = left.landmarks, isinstance(left.recipe, NeuralBasis)
+    if operator.default_kernel is not None and own is not None and own.kernel == "auto" and not left.recipe.vanishes:
+        left = replace(left, recipe=replace(own, kernel=operator.default_kernel))
+    if network and estimator.dtype != "float64":
         raise ValueError("the functions of a network need dtype='float64': leave dtype out")
     right = None
     if other is not None or operator.own_right_basis:
         if other is None:
-            other = functions if network is not None else _alike(left.landmarks)
-        right = Side.of(other, "right_", operator.right_view, operator, components)
-        _check_networks(network, right.functions.untrained)
+            other = functions if network else _alike(left.landmarks)
+        right = Side.of(with_outputs(other, components), "right_", operator.right_view, operator)
+        _check_networks(left.recipe, right.recipe)
     solver = solving(estimator.solver)
     if is_share(estimator.n_components) and (left.landmarks is None or type(left.landmarks.kernel) is not Linear):
         raise ValueError(f"n_components={estimator.n_components} is a share of variances of columns: leave basis out")
     options = isinstance(functions, Landmarks) and not functions.plain
     return Choice(operator, left, right, components, solver, estimator.dtype, compares, options)
+
+
+def with_outputs(functions: Any, outputs: int) -> Any:
+    """Return the functions, of a network without a number of outputs with this one."""
+    open_ = isinstance(functions, NeuralBasis) and functions.outputs is None
+    return replace(functions, outputs=outputs) if open_ else functions
 
 
 def _alike(left: Landmarks | None) -> Landmarks:
@@ -296,12 +299,11 @@ def _has_kink(kernel: Kernel | str) -> bool:
     return isinstance(kernel, Kernel) and of_distances(kernel.inner) and kernel.inner.smoothness < 1
 
 
-def _check_networks(left: NeuralBasis | None, right: NeuralBasis | None) -> None:
-    """Raise ValueError where the functions of one side are of a network that is not trained, and those of the other
-    are not: both are trained together."""
-    if (left is None) != (right is None):
+def _check_networks(left: BasisRecipe, right: BasisRecipe) -> None:
+    """Raise ValueError if one side is a network to be trained and the other is not: both are trained together."""
+    if isinstance(left, NeuralBasis) != isinstance(right, NeuralBasis):
         raise ValueError("networks are trained in pairs: give basis and right_basis as a NeuralBasis each")
-    if left is not None and right is not None and left.outputs != right.outputs:
+    if isinstance(left, NeuralBasis) and isinstance(right, NeuralBasis) and left.outputs != right.outputs:
         raise ValueError(f"networks are trained in pairs of outputs, and have {left.outputs} and {right.outputs}")
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast, final
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Edge
+from daskspectral.basis import Boundary
 from daskspectral.basis.outside import outside_of
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.source import Source, lag_in_rows, open_data
@@ -55,7 +55,7 @@ class Passages(Transformer, MeasuredEstimator):
           default the longest lag of the fit, or until it enters a set, so that any lag gives the same functions, but
           for what the basis cannot resolve, which longer lags lessen (Strahan and others 2021).
         - Of `Laplacian`, `AnisotropicDiffusion` and `Generator`, rows need no order; X are those of the fit, and `a`
-          and `b` are edges in the prepared columns, such as `BallEdge(radius, centre)`, each the domain where it is
+          and `b` are boundaries in the prepared columns, such as `BallBoundary(radius, center)`, each the domain where it is
           positive. The committor is the guess u / (u + v) plus functions that vanish in both sets, u and v being
           minus the edges of a and b.
 
@@ -75,15 +75,15 @@ class Passages(Transformer, MeasuredEstimator):
         rows, found = table.rows, replace(Discretisation.of(self.moments_), right_basis=None)
         if operator.lag is not None:
             lag = max(model.lags_) if lag is None else lag_in_rows(lag_of(lag), rows.data)
-            if edges := [s for s in sets if isinstance(s, Edge)]:
+            if edges := [s for s in sets if isinstance(s, Boundary)]:
                 raise TypeError(f"sets of trajectories are booleans, or functions that give them, got {edges[0]!r}")
             source = open_stopped(rows, lag, (a, b), **table.options)
             moments = self._measured(source, Stopped(), found)
             return self._kept(stopped_passage(moments, cut, both=both), source, "outcome")
         if not operator.annihilates_constants or operator.views != ("x",) or operator.solver.by_norm:
             raise ValueError(f"{operator.name} is no generator of a process: fit Transfer, Generator or Laplacian")
-        if wrong := [s for s in sets if not isinstance(s, Edge)]:
-            raise TypeError(f"sets of a generator are edges, such as BallEdge(radius, centre), got {wrong[0]!r}")
+        if wrong := [s for s in sets if not isinstance(s, Boundary)]:
+            raise TypeError(f"sets of a generator are boundaries, as BallBoundary(radius, center), got {wrong[0]!r}")
         if lag is not None:
             raise ValueError(f"{operator.name} has no lag: leave it out")
         source = open_data(operator, rows, **table.options)

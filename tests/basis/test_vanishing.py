@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import daskspectral as dsp
-from daskspectral.basis import BoxEdge, Concatenated, ConstantBasis, Landmarks, MonomialBasis, Vanishing
-from daskspectral.basis.edges import Edge
+from daskspectral.basis import BoxBoundary, Concatenated, ConstantBasis, DirichletBasis, Landmarks, MonomialBasis
+from daskspectral.basis.boundary import Boundary
 from daskspectral.kernels import Gaussian
 
 
-class Valued(Edge):
+class Valued(Boundary):
     """One without a Hessian, 0 on a third of the data."""
 
     order = 1
@@ -28,14 +28,14 @@ class Valued(Edge):
 N = 8000
 INTERVAL = np.random.default_rng(0).uniform(0, np.pi, (N, 1))
 SQUARE = np.random.default_rng(1).uniform(0, np.pi, (N, 2))
-ENDS = BoxEdge(0, np.pi)
+ENDS = BoxBoundary(0, np.pi)
 
 
 def test_dirichlet_spectra() -> None:
     landmarks = Landmarks(Gaussian(0.7), 60)
-    square = Vanishing(MonomialBasis(2, 8), BoxEdge([0, 0], [np.pi, np.pi]))
+    square = DirichletBasis(MonomialBasis(2, 8), BoxBoundary([0, 0], [np.pi, np.pi]))
     for x, basis, size, values in (
-        (INTERVAL, Vanishing(landmarks, ENDS), 60, [1, 4, 9, 16]),
+        (INTERVAL, DirichletBasis(landmarks, ENDS), 60, [1, 4, 9, 16]),
         (SQUARE, square, square.size, [2, 5, 5, 8]),
     ):
         model = dsp.SpectralDecomposition(basis=basis, n_components=4, random_state=0).fit(x)
@@ -45,11 +45,11 @@ def test_dirichlet_spectra() -> None:
 
 
 def test_no_constant_joins_it() -> None:
-    basis = Vanishing(MonomialBasis(1, 6), ENDS)
+    basis = DirichletBasis(MonomialBasis(1, 6), ENDS)
     both, beside = Concatenated((basis, basis)), Concatenated((ConstantBasis(1), basis))
-    assert (both.vanishes, both.holds_constant, both.edges, beside.vanishes) == (True, False, (ENDS, ENDS), False)
+    assert (both.vanishes, both.holds_constant, both.boundaries, beside.vanishes) == (True, False, (ENDS, ENDS), False)
     with pytest.raises(ValueError, match="constant"):
-        dsp.SpectralDecomposition(basis=Vanishing(Landmarks(constant=True), ENDS), n_components=2).fit(INTERVAL)
+        dsp.SpectralDecomposition(basis=DirichletBasis(Landmarks(constant=True), ENDS), n_components=2).fit(INTERVAL)
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------
@@ -59,12 +59,12 @@ def test_functions_that_do_not_vanish_where_the_data_end() -> None:
     landmarks = Landmarks(Gaussian(1.0), 20)
     model = dsp.SpectralDecomposition(n_components=2, random_state=0)
     for edge, message in (
-        (BoxEdge(0.5, np.pi), "outside its domain"),
-        (BoxEdge(-9, 12), "goes from"),
+        (BoxBoundary(0.5, np.pi), "outside its domain"),
+        (BoxBoundary(-9, 12), "goes from"),
         (Valued(), r"0 on \d+ of 5000 rows"),
     ):
         with pytest.raises(ValueError, match=message):
-            model.set_params(basis=Vanishing(landmarks, edge)).fit(INTERVAL[:5000])
-    model.set_params(basis=Vanishing(landmarks, BoxEdge([-0.05, -0.05], [np.pi + 0.05, np.pi + 0.05])))
+            model.set_params(basis=DirichletBasis(landmarks, edge)).fit(INTERVAL[:5000])
+    model.set_params(basis=DirichletBasis(landmarks, BoxBoundary([-0.05, -0.05], [np.pi + 0.05, np.pi + 0.05])))
     with pytest.warns(dsp.TrustWarning, match="without rows"):
         model.fit(SQUARE[:1500])

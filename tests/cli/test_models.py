@@ -167,4 +167,4 @@ def test_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(defaults, "steps", 40)
     done("fit plane.zarr --network 12,10 --components 3 --out n.zarr")
     network = dsp.load("n.zarr").basis_.parts[-1]
-    assert (network.hidden, network.steps, network.frozen) == ((12, 10), 40, True)
+    assert [len(b) for b in network.biases] == [12, 10, 3]

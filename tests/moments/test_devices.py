@@ -9,7 +9,7 @@ from distributed import Client
 
 from daskspectral import basis as bases
 from daskspectral import operators
-from daskspectral.basis.edges import BoxEdge
+from daskspectral.basis.boundary import BoxBoundary
 from daskspectral.basis.lattice import SpanBasis
 from daskspectral.devices import HOST, Device
 from daskspectral.engine.memory import chosen_device
@@ -37,7 +37,7 @@ def at(kernel: Any) -> bases.LandmarkBasis:
 
 
 SMOOTH, BOX = Gaussian(0.9), ([-9, -9], [9, 9])
-NETWORK = bases.NeuralBasis((5, 4)).initialised(2, outputs=3, centre=np.zeros(2), scale=np.ones(2), seed=0)
+NETWORK = bases.NeuralBasis((5, 4)).initialized(np.zeros((1, 2)), outputs=3, seed=0)
 CONSTANT = bases.ConstantBasis(2)
 WAVES = (
     bases.TrigonometricBasis((2.0, 3.0), 2),
@@ -55,7 +55,7 @@ CASES: dict[str, tuple[Any, Any]] = {
     "monomials": (operators.Generator("drift", "sigma"), bases.MonomialBasis(2, 2)),
     "lattice": (operators.Schroedinger(), SpanBasis(bases.FourierLattice(2, box=[(-9, 9)] * 2), np.eye(25))),
     "network": (operators.Laplacian(), NETWORK),
-    "vanishing": (operators.Laplacian(), bases.Vanishing(at(SMOOTH), BoxEdge(*BOX))),
+    "vanishing": (operators.Laplacian(), bases.DirichletFunctions(at(SMOOTH), BoxBoundary(*BOX))),
     "two sides": (operators.Cross(), at(SMOOTH)),
 }
 

@@ -1,5 +1,6 @@
 """Losses against explicit sums over rows, with values and derivatives of the network from its numpy evaluation."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 
 import daskspectral as dsp
 from daskspectral import operators as op
-from daskspectral.basis import NeuralBasis
+from daskspectral.basis import NetworkBasis, NeuralBasis
 from daskspectral.moments.measure import Measure, block_of
 from daskspectral.neural import Loss
 from daskspectral.operators import Operator
@@ -34,11 +35,11 @@ OPERATORS: dict[str, Operator] = {
 }
 
 
-def network(seed: int) -> NeuralBasis:
+def network(seed: int) -> NetworkBasis:
     """A small network at random weights, of points with a mean and a scale."""
     rng = np.random.default_rng(seed + 100)
-    place = {"centre": rng.normal(size=D), "scale": rng.uniform(0.5, 2, D)}
-    return NeuralBasis((7, 5), features="outputs").initialised(D, outputs=4, seed=seed, **place)
+    network = NeuralBasis((7, 5), features="outputs").initialized(np.zeros((1, D)), outputs=4, seed=seed)
+    return replace(network, center=rng.normal(size=D), scale=rng.uniform(0.5, 2, D))
 
 
 def fields_of(operator: Operator) -> dict[str, Array]:
@@ -62,19 +63,19 @@ def double() -> Any:
         yield
 
 
-def function(basis: NeuralBasis) -> Any:
+def function(basis: NetworkBasis) -> Any:
     parameters = {k: [jax.numpy.asarray(v) for v in values] for k, values in basis.variables.items()}
-    return lambda x: basis.apply(parameters, x - basis.origin)
+    return lambda x: basis.apply(parameters, x - basis.center)
 
 
-def measured(operator: Operator, basis: NeuralBasis, fields: dict[str, Array]) -> dict[str, Array]:
+def measured(operator: Operator, basis: NetworkBasis, fields: dict[str, Array]) -> dict[str, Array]:
     """The mean forms and functionals of a network's outputs as every pass measures them, in numpy."""
     measure = Measure(basis, basis, operator.forms, operator.functionals, None)
     sums = measure([fields])
     return {name: values / len(fields["x"]) for name, values in sums.items()}
 
 
-def explicit(operator: Operator, basis: NeuralBasis, other: NeuralBasis, fields: dict[str, Array], mu: Any) -> float:
+def explicit(operator: Operator, basis: NetworkBasis, other: NetworkBasis, fields: dict[str, Array], mu: Any) -> float:
     """The loss by its definition, from the measured matrices of every other row."""
     halves = [{name: values[h::2] for name, values in fields.items()} for h in range(2)]
     if not operator.solver.two_sided:

@@ -50,7 +50,7 @@ def test_the_values_on_held_out_rows_are_of_two_folds_that_no_network_saw() -> N
 
 def _weights(model: Any) -> tuple[np.ndarray, ...]:
     network = model.basis_.parts[-1]
-    return (*network.weights, *network.biases, network.centre, network.scale)
+    return (*network.weights, *network.biases, network.center, network.scale)
 
 
 @pytest.mark.slow

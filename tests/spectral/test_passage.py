@@ -17,7 +17,7 @@ from tests.common import autoregression, reloaded
 
 STATES = np.arange(7.0)[:, None]
 INDICATORS = dsp.basis.LandmarkBasis(dsp.kernels.Gaussian(0.05), STATES)
-BOX = dsp.basis.BoxEdge
+BOX = dsp.basis.BoxBoundary
 LEFT, RIGHT = BOX(-np.inf, -1.0), BOX(1.0, np.inf)
 
 

@@ -1,4 +1,4 @@
-"""Functions that are positive inside a domain and vanish at its edge, with their derivatives."""
+"""Boundary functions: positive inside a domain and 0 at its boundary, with their derivatives."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from daskspectral.validation import POSITIVE, check_number
 Array = NDArray[np.floating[Any]]
 
 
-class Edge(Registered, ABC):
-    """A function w of points x (c, d), positive inside a domain, that falls to 0 linearly at its edge.
+class Boundary(Registered, ABC):
+    """A function w of points x (c, d), positive inside a domain, that falls to 0 linearly at its boundary.
 
     A subclass gives `values`, `gradient` for forms with first derivatives and `hessian` for second ones, and declares
     a lower `order` if it lacks some.
 
     Examples
     --------
-    >>> edge = BallEdge(2.0)
-    >>> edge.values(np.array([[0.0, 0.0], [0.0, 2.0]])).tolist()
+    >>> boundary = BallBoundary(2.0)
+    >>> boundary.values(np.array([[0.0, 0.0], [0.0, 2.0]])).tolist()
     [1.0, 0.0]
     """
 
@@ -61,7 +61,7 @@ class Edge(Registered, ABC):
 
 
 @dataclass(frozen=True, init=False)
-class BoxEdge(Edge):
+class BoxBoundary(Boundary):
     """prod_a 4 (x_a - lower_a)(upper_a - x_a) / (upper_a - lower_a)²: 0 on the sides of a box, 1 in its middle.
 
     Bounds are numbers for one column, or sequences of one for each. A column with the bounds -inf and inf has no sides;
@@ -69,8 +69,8 @@ class BoxEdge(Edge):
 
     Examples
     --------
-    >>> edge = BoxEdge([0, -np.inf], [2, np.inf])  # the strip 0 < x < 2
-    >>> edge.values(np.array([[1.0, 7.0], [0.5, 7.0], [2.0, 7.0]])).tolist()
+    >>> boundary = BoxBoundary([0, -np.inf], [2, np.inf])  # the strip 0 < x < 2
+    >>> boundary.values(np.array([[1.0, 7.0], [0.5, 7.0], [2.0, 7.0]])).tolist()
     [1.0, 0.75, 0.0]
     """
 
@@ -81,7 +81,7 @@ class BoxEdge(Edge):
         a, b = (np.atleast_1d(np.asarray(bound, dtype=float)) for bound in (lower, upper))
         if a.ndim != 1 or a.shape != b.shape or not (a < b).all() or not np.isfinite([a, b]).any():
             raise ValueError(
-                "a BoxEdge has bounds lower < upper, one of each for every column, and one finite bound at least; got "
+                "a BoxBoundary has bounds lower < upper, one of each for every column, at least one of them finite; got "
                 f"lower={lower!r}, upper={upper!r}"
             )
         self._set(lower=tuple(a.tolist()), upper=tuple(b.tolist()))
@@ -127,38 +127,38 @@ class BoxEdge(Edge):
 
 
 @dataclass(frozen=True)
-class BallEdge(Edge):
-    """1 - |x - centre|² / radius²: 0 on a sphere (a circle in the plane), 1 in its centre, the origin by default.
+class BallBoundary(Boundary):
+    """1 - |x - center|² / radius²: 0 on a sphere (a circle in the plane), 1 in its center, the origin by default.
 
     Examples
     --------
-    >>> BallEdge(2.0, (1.0, 0.0)).gradient(np.array([[3.0, 0.0]])).tolist()
+    >>> BallBoundary(2.0, (1.0, 0.0)).gradient(np.array([[3.0, 0.0]])).tolist()
     [[-1.0, -0.0]]
     """
 
     radius: float = 1.0
-    centre: tuple[float, ...] | None = None
+    center: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         check_number("radius", self.radius, POSITIVE)
-        if self.centre is not None:
-            centre = np.asarray(self.centre, dtype=float)
-            if centre.ndim != 1 or not np.isfinite(centre).all():
-                raise ValueError(f"the centre of a BallEdge has one finite number a column; it is {self.centre!r}")
-            self._set(centre=tuple(centre.tolist()))
+        if self.center is not None:
+            center = np.asarray(self.center, dtype=float)
+            if center.ndim != 1 or not np.isfinite(center).all():
+                raise ValueError(f"the center of a BallBoundary has one finite number a column; it is {self.center!r}")
+            self._set(center=tuple(center.tolist()))
 
     @property
     def dimension(self) -> int | None:
-        return None if self.centre is None else len(self.centre)
+        return None if self.center is None else len(self.center)
 
     def values(self, x: Array) -> Array:
-        return np.asarray(1 - np.einsum("kd,kd->k", self._from_centre(x), self._from_centre(x)) / self.radius**2)
+        return np.asarray(1 - np.einsum("kd,kd->k", self._from_center(x), self._from_center(x)) / self.radius**2)
 
     def gradient(self, x: Array) -> Array:
-        return np.asarray(-2 / self.radius**2 * self._from_centre(x))
+        return np.asarray(-2 / self.radius**2 * self._from_center(x))
 
     def hessian(self, x: Array) -> Array:
         return np.zeros((*x.shape, x.shape[1])) - 2 / self.radius**2 * np.eye(x.shape[1])
 
-    def _from_centre(self, x: Array) -> Array:
-        return np.asarray(x if self.centre is None else x - self.centre, dtype=float)
+    def _from_center(self, x: Array) -> Array:
+        return np.asarray(x if self.center is None else x - self.center, dtype=float)

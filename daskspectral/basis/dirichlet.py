@@ -1,0 +1,232 @@
+"""Dirichlet boundary conditions: functions times a boundary function, with derivatives by the product rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis.base import Array, Basis
+from daskspectral.basis.boundary import Boundary
+from daskspectral.basis.evaluation import VALUE, Block, ConcatenatedEvaluation, Evaluation, kept
+from daskspectral.basis.landmark import LandmarkBasis
+from daskspectral.basis.network import NeuralBasis
+from daskspectral.basis.nystrom import Landmarks
+from daskspectral.basis.recipe import BasisRecipe, Sample, recipe_of
+from daskspectral.forms import Atom, Field
+from daskspectral.kernels.base import MultiIndex, unit_index
+from daskspectral.registry import Parameterised
+from daskspectral.validation import check_type
+
+SLOPE = Field("gradient of the boundary function")
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletBasis(Parameterised, BasisRecipe):
+    """Functions times a boundary function that is 0 at the boundary of the data: Dirichlet boundary conditions.
+
+    Estimators add no constant to them. A fit builds `DirichletFunctions`.
+
+    Parameters
+    ----------
+    basis : Basis or BasisRecipe
+        The functions, such as `MonomialBasis(d, 8)` or `Landmarks()`.
+    boundary : Boundary
+        The factor: a `BoxBoundary`, a `BallBoundary` or a subclass of `Boundary`, in the prepared columns.
+
+    Examples
+    --------
+    >>> import daskspectral as dsp
+    >>> x = np.random.default_rng(0).uniform(0, np.pi, (20_000, 1))
+    >>> landmarks = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 30)
+    >>> basis = DirichletBasis(landmarks, dsp.basis.BoxBoundary(0, np.pi))
+    >>> est = dsp.SpectralDecomposition(basis=basis, n_components=4, random_state=0)
+    >>> est.fit(x).eigenvalues_.round()
+    array([ 1.,  4.,  9., 16.])
+    """
+
+    expects: ClassVar = {"basis": (Basis, BasisRecipe), "boundary": Boundary}
+
+    basis: Basis | BasisRecipe
+    boundary: Boundary
+
+    def __post_init__(self) -> None:
+        check_type("basis", self.basis, (Basis, BasisRecipe), "one of daskspectral.basis")
+        if isinstance(self.basis, NeuralBasis):
+            raise ValueError("networks are trained without a boundary function: give DirichletBasis a trained basis_")
+        if isinstance(self.basis, Basis):
+            DirichletFunctions(self.basis, self.boundary)  # raises an error if they do not suit each other
+
+    @property
+    def _inner(self) -> BasisRecipe:
+        return recipe_of(self.basis)
+
+    @property
+    def landmarks(self) -> Landmarks | None:
+        return self._inner.landmarks
+
+    def at(self, landmarks: Landmarks) -> DirichletBasis:
+        return replace(self, basis=self._inner.at(landmarks))
+
+    def finished(self, basis: Basis) -> Basis:
+        return DirichletFunctions(self._inner.finished(basis), self.boundary)
+
+    def cost(self, operator: Any, dimension: int, n_rows: int) -> int:
+        return self._inner.cost(operator, dimension, n_rows)
+
+    def check_against(self, sample: Sample, name: str, points: str) -> None:
+        self._inner.check_against(sample, name, points)
+
+    def probe(self, sample: Sample) -> Basis:
+        return DirichletFunctions(self._inner.probe(sample), self.boundary)
+
+    def resolved(self, sample: Sample, rng: np.random.Generator) -> DirichletBasis:
+        return replace(self, basis=self._inner.resolved(sample, rng))
+
+    def build(self, sample: Sample, rng: np.random.Generator) -> Basis:
+        return DirichletFunctions(self._inner.build(sample, rng), self.boundary)
+
+    @property
+    def boundaries(self) -> tuple[Boundary, ...]:
+        return (self.boundary, *self._inner.boundaries)
+
+    @property
+    def periodic(self) -> bool:
+        return self._inner.periodic
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletFunctions(Basis):
+    """u_i = w φ_i for the functions φ of a basis and a boundary function w. Derivatives go up to the second order."""
+
+    expects: ClassVar = {"inner": Basis, "boundary": Boundary}
+
+    inner: Basis
+    boundary: Boundary
+
+    def __post_init__(self) -> None:
+        check_type("basis", self.inner, Basis, "one of daskspectral.basis")
+        check_type("boundary", self.boundary, Boundary, "such as daskspectral.basis.BoxBoundary(lower, upper)")
+        d = self.inner.dimension
+        if self.boundary.dimension not in (None, d):
+            raise ValueError(
+                f"{self.boundary!r} has {self.boundary.dimension} columns, and the functions have {d} variables"
+            )
+
+    @property
+    def landmark_parts(self) -> tuple[LandmarkBasis, ...]:
+        return self.inner.landmark_parts
+
+    @property
+    def periodic(self) -> bool:
+        return self.inner.periodic
+
+    @property
+    def boundaries(self) -> tuple[Boundary, ...]:
+        return (self.boundary, *self.inner.boundaries)
+
+    @property
+    def size(self) -> int:
+        return self.inner.size
+
+    @property
+    def dimension(self) -> int:
+        return self.inner.dimension
+
+    @property
+    def order(self) -> float:
+        return min(self.inner.order, self.boundary.order)
+
+    @property
+    def description(self) -> str:
+        return f"{self.inner.description} times {self.boundary!r}"
+
+    @property
+    def local(self) -> NDArray[np.bool_]:
+        return self.inner.local
+
+    @property
+    def parts(self) -> tuple[Basis, ...]:
+        parts = self.inner.parts
+        return (self,) if len(parts) == 1 else tuple(replace(self, inner=part) for part in parts)
+
+    def norm(self, gram: Array) -> Array:
+        return self.inner.norm(gram)
+
+    def remedy(self, order: int) -> str:
+        if order > 2:
+            return "functions times a boundary function have derivatives up to the second order"
+        if order > self.boundary.order:
+            return f"give {type(self.boundary).__name__} the method {'gradient' if order == 1 else 'hessian'}"
+        return self.inner.remedy(order)
+
+    def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
+        parts = self.parts
+        if len(parts) == 1:
+            return _DirichletEvaluation(self, block, atoms)
+        return ConcatenatedEvaluation(tuple(part.at(block.part(str(i)), atoms) for i, part in enumerate(parts)))
+
+
+class _DirichletEvaluation(Evaluation):
+    """One block: the basis with the weights' roots times w, and by itself where derivatives of w come in."""
+
+    def __init__(self, basis: DirichletFunctions, block: Block, atoms: Sequence[Atom]):
+        self.basis, self.inner, self.boundary = basis, basis.inner, basis.boundary
+        self.x = np.asarray(block.x, dtype=float)
+        self.w = self.boundary.values(self.x)
+        self.block = replace(block, shared={} if block.shared is None else block.shared)  # the distances
+        scale = self.w if block.scale is None else self.w * block.scale
+        self.scaled = self.inner.at(replace(self.block.part("boundary"), scale=scale), atoms)
+
+    @cached_property
+    def slope(self) -> Array:
+        """The gradient of w (c, d)."""
+        return self.boundary.gradient(self.x)
+
+    @cached_property
+    def bend(self) -> Array:
+        """The second derivatives of w (c, d, d)."""
+        return self.boundary.hessian(self.x)
+
+    @cached_property
+    def plain(self) -> Evaluation:
+        """phi without w."""
+        return self.inner.at(self.block.part("plain"), [VALUE, Atom("along", direction=SLOPE)])
+
+    feature = kept(Evaluation.feature)
+
+    @property
+    def value(self) -> Array:
+        return self.scaled.feature(VALUE)
+
+    def along(self, direction: Array) -> Array:
+        return self._plus(self.scaled.along(direction), np.einsum("kd,kd->k", direction, self.slope))
+
+    def partial(self, alpha: MultiIndex) -> Array:
+        scaled = self.scaled.feature(Atom("partial", alpha=alpha))
+        axes = [axis for axis, count in enumerate(alpha) for _ in range(count)]
+        if len(axes) == 1:
+            return self._plus(scaled, self.slope[:, axes[0]])
+        a, b = axes
+        total = self._plus(scaled, self.bend[:, a, b])
+        for axis, other in ((a, b), (b, a)):
+            partial = self.plain.feature(Atom("partial", alpha=unit_index(other, self.x.shape[1])))
+            total += partial * self.slope[:, axis].astype(partial.dtype, copy=False)
+        return total
+
+    def second(self, atom: Atom, block: Block) -> Array:
+        d = self.x.shape[1]
+        matrix = np.eye(d) if atom.direction is None else np.asarray(block.field(atom.direction), dtype=float)
+        both = matrix + matrix.swapaxes(-1, -2)
+        turned = self.plain.along(np.squeeze(both @ self.slope[:, :, None], axis=2))
+        curved = np.sum(matrix * self.bend, axis=(1, 2))
+        return self._plus(self.scaled.second(atom, block) + turned, curved)
+
+    def _plus(self, scaled: Array, factors: Array) -> Array:
+        """A new array: scaled + phi times factors (c,)."""
+        phi = self.plain.feature(VALUE)
+        return np.asarray(scaled + phi * factors.astype(phi.dtype, copy=False))

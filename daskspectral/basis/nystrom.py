@@ -1,0 +1,252 @@
+"""The recipe of functions of a kernel at landmarks (Nystrom): how landmarks are chosen among the rows of the data."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import logging
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis.base import Array, Basis
+from daskspectral.basis.landmark import LandmarkBasis
+from daskspectral.basis.recipe import BasisRecipe, OpenKernel, Sample
+from daskspectral.errors import RankWarning, warn_user
+from daskspectral.kernels import Gaussian, Kernel, Linear, Periodic
+from daskspectral.kernels.base import LEAST_SCALE
+from daskspectral.landmarks import BY_KERNEL, METHODS, choose, median_distance
+from daskspectral.registry import arguments_of
+from daskspectral.validation import NOT_NEGATIVE, check_integer, check_number, check_option, check_type
+
+logger = logging.getLogger("daskspectral")
+MEDIAN_SAMPLE = 1000
+MOST_LANDMARKS, FEW_LANDMARKS = 500, 50  # by default
+
+
+@dataclass(frozen=True, eq=False)
+class Landmarks(OpenKernel, BasisRecipe):
+    """k(., y_i) at landmarks y_i, with what is left to the data: the `basis` of an estimator, by default.
+
+    A fit makes a `LandmarkBasis` of it. In a search `basis__kernel__scale` sets the scale, of a Gaussian where the
+    kernel is "auto".
+
+    Parameters
+    ----------
+    kernel : Kernel, its name or "auto"
+        Kernel k at the landmarks, such as Gaussian(0.5) or "gaussian:0.5". "auto" compares a rough and a smooth kernel
+        at the scales that are better than their neighbours, and in a metric in which slow functions change evenly
+        (`kernels.Mahalanobis`), where functions have gradients; of a kernel with the scale "auto", as Gaussian("auto"),
+        the scale is chosen.
+    count : int or "auto"
+        Number p of landmarks. "auto" is a quarter of the rows, and at most 500 (of fewer than 200 rows half, and at
+        most 50); for a regression 500.
+    method : {"uniform", "kmeans++", "cholesky", "farthest"}
+        How landmarks are chosen among the rows (`help(daskspectral.landmarks)`).
+    points : array (p, n_features), optional
+        The y_i themselves, in the units of X; then neither `count` nor `method` counts.
+    sample : int, optional
+        Number of candidate rows, drawn uniformly, of the methods other than "uniform"; by default max(10 p, 10 000).
+    spread : float or "auto"
+        Distance by which landmarks are moved off the data, in scales of the kernel. The directions are random; it helps
+        if the data lie on a submanifold. "auto": .3 with a kernel that is chosen, for operators with derivatives; else
+        0.
+    periods : mapping of int to float, optional
+        Periods of columns of X by the numbers of the columns. The kernel is made periodic in them (`kernels.Periodic`);
+        for angles in the first column, {0: 2 * numpy.pi}.
+    constant : bool, optional
+        Add the constant function; by default if the operator kills it, and to linear functions. Without it, the span of
+        linear functions would depend on the origin, unless their means are subtracted. Concatenated((ConstantBasis(d),
+        basis)) adds it to other functions.
+    exclude : bool, optional
+        Leave out rows that coincide with landmarks if the form has derivatives; by default if the kernel has a kink.
+        They stay if less than nine tenths of the rows would remain. A radial kernel has a zero gradient at its
+        landmark, which can make spurious small eigenvalues. Exponential has a kink; of other radial kernels such rows
+        are in the sums, and in no fold while there are fewer than 100 rows to a landmark.
+
+    Examples
+    --------
+    >>> from daskspectral.basis import Landmarks
+    >>> basis = Landmarks(Gaussian(1.0), 50)
+    >>> basis.set_params(kernel__scale=0.5).kernel
+    Gaussian(scale=0.5)
+    """
+
+    kernel: Kernel | str = "auto"
+    count: int | str = "auto"
+    _: KW_ONLY
+    method: str = "kmeans++"
+    points: Any = None
+    sample: int | None = None
+    spread: float | str = "auto"
+    periods: Mapping[int, float] | None = None
+    constant: bool | None = None
+    exclude: bool | None = None
+
+    expects: ClassVar = {"kernel": Kernel}
+    dimension_names: ClassVar = {"points": ("landmark", "column")}
+
+    def __post_init__(self) -> None:
+        self._name_kernel()
+        if not isinstance(self.count, str) or self.count != "auto":
+            check_integer("count", self.count)
+        check_option("method", self.method, METHODS)
+        if self.sample is not None:
+            least = 1 if isinstance(self.count, str) else self.count
+            check_integer("sample", self.sample, least)
+        if self.spread != "auto":
+            check_number("spread", self.spread, NOT_NEGATIVE)
+        for name in ("constant", "exclude"):
+            check_option(name, getattr(self, name), (None, True, False))
+        check_periods(self.periods)
+
+    @property
+    def landmarks(self) -> Landmarks:
+        return self
+
+    def at(self, landmarks: Landmarks) -> Landmarks:
+        return landmarks
+
+    def cost(self, operator: Any, dimension: int, n_rows: int) -> int:
+        """Return the number of landmarks: by default a quarter of the rows, half of few ones, as many for a regression.
+
+        More would be most of the rows at which functions are measured, and functions are flat at their own landmarks.
+        """
+        if self.points is not None:
+            return len(self.points)
+        if not isinstance(self.count, str):
+            return self.count
+        targets = operator.functionals.keys() - {"first", "right_first"}
+        most = n_rows if targets else max(n_rows // 4, min(n_rows // 2, FEW_LANDMARKS), 1)
+        return min(MOST_LANDMARKS, most, self.sample or most)
+
+    @property
+    def open_kernel(self) -> Kernel:
+        """The kernel; a Gaussian for one that is open."""
+        return self.kernel if isinstance(self.kernel, Kernel) else Gaussian("auto")
+
+    def probe(self, sample: Sample) -> Basis:
+        return LandmarkBasis(sample.periodic(self.open_kernel), np.ones((1, sample.dimension)))
+
+    def check_against(self, sample: Sample, name: str, points: str) -> None:
+        if self.points is not None:
+            sample.given(self.points)
+
+    def resolved(self, sample: Sample, rng: np.random.Generator) -> Landmarks:
+        """Return the landmarks as points of the data, with the scale of their kernel.
+
+        One draw of rows, in one cheap pass at most, serves the landmarks and the median distance. Raise InvalidRowError
+        for an invalid row (on_invalid="raise"), ValueError if no row is valid. Warn (RankWarning) of fewer landmarks
+        than requested, if the sample holds no more that are distinct to the kernel, unless the number is `at_most`.
+        """
+        kernel, method = sample.periodic(self.open_kernel), self.method
+        p = int(self.count) if self.drawn else 0
+        candidates = p if method == "uniform" or not p else self.sample or max(10 * p, 10_000)
+        size = max(candidates, MEDIAN_SAMPLE if kernel.needs_median else 0)
+        rows, raw, points = sample.draw(size, rng) if size else (np.empty(0, dtype=np.int64),) * 3
+        if kernel.needs_median:
+            distance = median_distance(kernel.embedded_about(points), rng, size=MEDIAN_SAMPLE)
+            logger.info("median distance %.6g taken as the kernel's scale", distance)
+            kernel = kernel.resolve(distance)
+        if self.points is not None:
+            return self.closed(kernel, sample.given(self.points))
+        subset = np.sort(rng.choice(len(rows), min(candidates, len(rows)), replace=False))
+        rows, raw, points = rows[subset], raw[subset], points[subset]
+        chosen = rows_by(method, points, min(p, len(points)), kernel, rng)
+        if type(kernel) is Linear:
+            raw = sample.directions(points)
+        if len(chosen) < p and not sample.at_most:
+            warn_user(
+                f"only {len(chosen)} of {p} landmarks could be chosen by {method!r}: the sample of {len(points)} rows "
+                "holds no more that are distinct to the kernel",
+                RankWarning,
+            )
+        sample.check(rows[chosen], points[chosen])
+        return self.closed(kernel, raw[chosen])
+
+    def closed(self, kernel: Kernel, raw: Array, spread: float | None = None) -> Landmarks:
+        """Return the recipe with this kernel at these raw landmarks."""
+        if isinstance(kernel, Periodic) and not isinstance(self.kernel, Periodic):
+            kernel = kernel.kernel  # the periods follow from the data
+        if spread is None:
+            spread = 0.0 if isinstance(self.spread, str) else self.spread
+        kernel = copy.deepcopy(kernel)  # a change in place changes no fitted model
+        return replace(self, kernel=kernel, points=raw, count=len(raw), spread=spread)
+
+    def build(self, sample: Sample, rng: np.random.Generator) -> LandmarkBasis:
+        own = self.resolved(sample, rng)
+        kernel = sample.periodic(own.open_kernel)
+        points = sample.prepared(own.points, directions=type(kernel) is Linear)
+        return LandmarkBasis(kernel, moved(points, kernel, own.spread), centered=kernel.mixes_origin)
+
+    @property
+    def linear(self) -> bool:
+        """Whether the kernel is linear, without periods."""
+        return type(self.kernel) is Linear and self.periods is None
+
+    @property
+    def automatic(self) -> bool:
+        """Whether the data decide the kernel or its scale."""
+        return not isinstance(self.kernel, Kernel) or self.kernel.automatic
+
+    @property
+    def plain(self) -> bool:
+        """Whether all arguments have their defaults."""
+        arrays = self.points is not None or self.periods is not None
+        return not arrays and arguments_of(self) == arguments_of(type(self)())
+
+    @property
+    def drawn(self) -> bool:
+        """Whether rows of the data become landmarks."""
+        return self.points is None
+
+    def state(self) -> dict[str, Any]:
+        periods = None if self.periods is None else {str(column): float(p) for column, p in self.periods.items()}
+        points = None if self.points is None else np.asarray(self.points)
+        return {**super().state(), "periods": periods, "points": points}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        periods = state["periods"]  # files have strings for keys
+        return cls(**{**state, "periods": None if periods is None else {int(c): p for c, p in periods.items()}})
+
+
+def check_periods(periods: Any) -> None:
+    """Raise ValueError or TypeError unless periods are None or map numbers of columns to positive lengths."""
+    if periods is not None:
+        check_type("periods", periods, Mapping, "a mapping of numbers of columns to lengths")
+        for column, period in periods.items():
+            check_integer("periods", column, -(1 << 31))
+            check_number(f"periods[{column}]", period, f"({LEAST_SCALE:g}, {1 / LEAST_SCALE:g})")
+
+
+def rows_by(method: str, points: Array, count: int, kernel: Kernel, rng: np.random.Generator) -> NDArray[np.intp]:
+    """The numbers of the points that a method chooses as landmarks of a kernel."""
+    seen = points if method in BY_KERNEL else kernel.embedded_about(points)
+    return choose(method, seen, count, rng, gram=kernel, diagonal=kernel.diagonal)
+
+
+def moved(points: Array, kernel: Kernel, spread: float) -> Array:
+    """Landmarks (p, d) moved off the data by J = `spread` scales of the kernel, in directions that they decide alone.
+
+    The order of the landmarks in each column decides, which is the same in any units and from any origin.
+
+    y_i + J l g_i / sqrt(d) with standard normal g_i: functions at such landmarks have gradients across a submanifold on
+    which the data lie, and extend the functions along it in more ways than functions at landmarks on it.
+    """
+    if not spread:
+        return points
+    digest = hashlib.sha256(np.argsort(points, axis=0, kind="stable").astype("<i8").tobytes()).digest()
+    noise = np.random.default_rng(list(digest)).standard_normal(points.shape)
+    return kernel.moved(points, spread * length_of(kernel) / np.sqrt(points.shape[1]) * noise)
+
+
+def length_of(kernel: Kernel) -> float:
+    """The scale of a kernel; of a combination the largest one, and 0 where no part has a scale."""
+    params = kernel.get_params(deep=False)
+    inner = [length_of(value) for value in params.values() if isinstance(value, Kernel)]
+    scale = params.get("scale")
+    return max([*inner, float(scale) if isinstance(scale, (int, float, np.number)) else 0.0])
