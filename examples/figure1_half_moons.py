@@ -33,7 +33,9 @@ def main(n: int = 100_000, out: str | Path = ".") -> dict[str, float]:
         points = Path(folder) / "half_moons.zarr"
         write("two-moons", points, n, noise=0.05, seed=0, progress=False)
         estimator = SpectralDecomposition(
-            basis=Landmarks(Exponential(scale=2.0), 200, method="farthest", sample=n), n_components=16, random_state=0
+            basis=Landmarks(Exponential(scale=2.0), 200, method="farthest", n_candidates=n),
+            n_components=16,
+            random_state=0,
         ).fit(points)
         plot.save_figure(plot.eigenfunctions(estimator, points), picture, overwrite=True)
 

@@ -113,7 +113,7 @@ BASES: list[tuple[Basis, Any]] = [
     (basis.LandmarkBasis(Matern(3.5), Y), None),
     (basis.LandmarkBasis(Gaussian(0.8), Y), None),
     (basis.LandmarkBasis(Gaussian() + Linear(), Y), None),
-    (basis.FourierBasis.draw(Matern(2.5), 2, 8, 0), None),
+    (basis.RandomFourierFeatures.draw(Matern(2.5), 2, 8, 0), None),
     (basis.TrigonometricBasis((1.0, 2.0), 2), None),
     (basis.FourierLattice((2, 1), box=[(-4, 4)] * 2), None),
     (basis.MonomialBasis(2, 3, scale=1.7), None),
@@ -121,7 +121,7 @@ BASES: list[tuple[Basis, Any]] = [
     (basis.ConstantBasis(2), None),
     (basis.CallableBasis(waves, wave_slopes, d=2), None),
     (basis.CallableBasis(waves, d=2), None),
-    (basis.SoftCells(Y, 0.8), None),
+    (basis.NormalizedRBF(Y, 0.8), None),
     (basis.DirichletFunctions(basis.LandmarkBasis(Gaussian(0.5), UNIT[:5]), basis.BoxBoundary([0, 0], [1, 1.2])), UNIT),
     (basis.DirichletFunctions(basis.MonomialBasis(2, 2), basis.BallBoundary(2.0)), UNIT),
     (basis.Concatenated((basis.ConstantBasis(2), basis.LandmarkBasis(Gaussian(), Y), basis.MonomialBasis(2, 2))), None),
@@ -302,7 +302,7 @@ def test_readers(name: str, tmp_path: Path) -> None:
 X, SPHERE = np.random.default_rng(2).standard_normal((300, 2)), Sphere(3).sample(300, np.random.default_rng(0))
 PATH = np.cumsum(X, axis=0) / 20
 FIXED = basis.Landmarks(Gaussian(1.0), points=X[:8])
-FEW = {"landmarks": basis.Landmarks(count=60, method="cholesky"), "random_state": 0}
+FEW = {"landmarks": basis.Landmarks(n_landmarks=60, method="cholesky"), "random_state": 0}
 ESTIMATORS: dict[str, tuple[Any, tuple[Any, ...], bool]] = {
     "laplacian": (dsp.SpectralDecomposition(basis=FIXED, n_components=3), (X,), True),
     "covariance": (dsp.SpectralDecomposition(operators.Covariance(), n_components=2), (X,), True),

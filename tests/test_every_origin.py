@@ -126,7 +126,7 @@ BASES: dict[str, Callable[[Move], Any]] = {
     "polynomial": lambda m: bases.Landmarks(Polynomial(2, 1.0, m.unit), 12, constant=True),
     "gaussian and linear": lambda m: bases.Landmarks(Gaussian(m.unit) + m.unit**-2.0 * Linear(), 12, constant=True),
     "landmark basis": lambda m: bases.LandmarkBasis(Gaussian(1.5 * m.unit), m(PLACES)),
-    "fourier": lambda m: bases.FourierBasis(WAVES / m.unit),
+    "fourier": lambda m: bases.RandomFourierFeatures(WAVES / m.unit),
     "lattice": lambda m: bases.FourierLattice(2),
     "angles": lambda m: bases.TrigonometricBasis((12.0 * m.unit, 9.0 * m.unit), 1),
     "monomials": lambda m: bases.MonomialBasis(2, 3),
@@ -136,7 +136,7 @@ BASES: dict[str, Callable[[Move], Any]] = {
     "kernel and monomials": lambda m: bases.Concatenated(
         (bases.MonomialBasis(2, 2, scale=m.unit), bases.LandmarkBasis(Gaussian(1.5 * m.unit), m(PLACES)))
     ),
-    "cells": lambda m: bases.SoftCells(m(PLACES), 0.8 * m.unit),
+    "cells": lambda m: bases.NormalizedRBF(m(PLACES), 0.8 * m.unit),
     "own": own,
     "vanishing": lambda m: bases.DirichletBasis(bases.Landmarks(Gaussian(1.5 * m.unit), 12), box(m)),
 }

@@ -207,8 +207,8 @@ def test_an_update_keeps_the_center() -> None:
         bases.LandmarkBasis(Linear(), walk(3)),
         bases.LandmarkBasis(Gaussian(2.0), walk(3)),
         bases.LandmarkBasis(Gaussian(2.0) * Polynomial(2), walk(3), centered=True),
-        bases.FourierBasis(walk(4)),
-        bases.SoftCells(walk(4), 1.0),
+        bases.RandomFourierFeatures(walk(4)),
+        bases.NormalizedRBF(walk(4), 1.0),
         MIXED,
         bases.Concatenated(
             (bases.LandmarkBasis(Linear(), walk(3)), bases.ConstantBasis(2), bases.MonomialBasis(2, 2, constant=False))
@@ -304,6 +304,6 @@ def test_weights_of_modes_beside_zeros_have_no_units(unit: float) -> None:
 def test_cells_of_states_have_no_origin(origin: float) -> None:
     """Cells of states that are near the least distance that numbers tell apart there."""
     states = np.random.default_rng(0).integers(0, 6, (200, 1)).astype(float)
-    cells = bases.SoftCells.draw(states + origin, 6, random_state=0)
+    cells = bases.NormalizedRBF.draw(states + origin, 6, random_state=0)
     assert cells.width > 0.5
-    np.testing.assert_array_equal(np.sort(cells.centres[:, 0]) - origin, np.arange(6))
+    np.testing.assert_array_equal(np.sort(cells.centers[:, 0]) - origin, np.arange(6))

@@ -94,7 +94,7 @@ def objects(data: Any) -> Iterator[dict[str, Any]]:
 
 MODELS: dict[str, Callable[[], Any]] = {
     "spectral": lambda: small("auto"),
-    "hermite": lambda: dsp.HermiteRegressor(Landmarks(count=10), random_state=0).fit(X, X[:, 0]),
+    "hermite": lambda: dsp.HermiteRegressor(Landmarks(n_landmarks=10), random_state=0).fit(X, X[:, 0]),
     "sdp": lambda: dsp.SDPEmbedding(2.0, random_state=0).fit(X[:60]),
     "diffusion": lambda: dsp.DiffusionMap(2.0, random_state=0).fit(X[:60]),
     "learned": lambda: dsp.KernelEmbedding().fit(X[:30]),

@@ -13,7 +13,7 @@ from daskspectral.errors import ParameterError
 WRONG: dict[str, Callable[[], Any]] = {
     "alpha": lambda: validation.check_option("alpha", "best", ("gcv", None)),
     "constant": lambda: basis.Landmarks(constant=1),  # type: ignore[arg-type]
-    "count": lambda: basis.Landmarks(count=0),
+    "n_landmarks": lambda: basis.Landmarks(n_landmarks=0),
     "operator": lambda: validation.check_type("operator", 3, operators.Operator, "an operator"),
     "penalty": lambda: solvers.Penalised(-1.0),
     "random_state": lambda: validation.check_random_state("seed"),

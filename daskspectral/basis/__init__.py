@@ -5,10 +5,10 @@ By default a fit uses k(., y_i) at landmarks that it draws. Its argument `basis`
 `Landmarks()`, `FourierLattice()` and `NeuralBasis()`.
 
     basis                                  functions
-    Landmarks(kernel, count)               k(., y_i) at rows that the fit chooses; kernel and number too, by default
+    Landmarks(kernel, n_landmarks)         k(., y_i) at rows that the fit chooses; kernel and number too, by default
     LandmarkBasis(kernel, points)          k(., y_i) at prepared points
-    FourierBasis.draw(kernel, d, p,        random Fourier features of a Gaussian, exponential or Matern kernel
-                      random_state)
+    RandomFourierFeatures.draw(kernel, d,  random Fourier features of a Gaussian, exponential or Matern kernel
+                      p, random_state)
     FourierLattice(m)                      1, cos, sin on a lattice of frequencies in a box, for 1 to 3 variables: one
                                            pass sums few modes, from which any stationary kernel is solved; not
                                            for operators that take two points, as Transfer
@@ -19,8 +19,8 @@ By default a fit uses k(., y_i) at landmarks that it draws. Its argument `basis`
     EquivariantBasis(harmonic, group,      vector-valued ones, whose values change with the group: f(g x) = ρ(g) f(x)
                      representation)
     NeuralBasis(hidden)                    neurons of a perceptron, trained by the operator's loss before the pass
-    SoftCells(centres, width)              a partition of the data into cells that fade into each other, for short
-                                           trajectories; SoftCells.draw(x, p) lays them
+    NormalizedRBF(centers, width)          normalized Gaussians, a smooth partition of the data, for short
+                                           trajectories; NormalizedRBF.draw(x, p) chooses the centers
     CallableBasis(function, gradient, d=d) your own: function(x (c, d)) -> (p, c), gradient -> (p, c, d)
     Concatenated((a, b))                   several side by side
     ConstantBasis(d)                       the function 1
@@ -48,11 +48,11 @@ is a recipe of your own.
 from daskspectral.basis.accumulators import Accumulator
 from daskspectral.basis.base import Basis
 from daskspectral.basis.boundary import BallBoundary, Boundary, BoxBoundary
-from daskspectral.basis.callable import CallableBasis, SoftCells
+from daskspectral.basis.callable import CallableBasis, NormalizedRBF
 from daskspectral.basis.concatenated import Concatenated, ConstantBasis
 from daskspectral.basis.dirichlet import DirichletBasis, DirichletFunctions
 from daskspectral.basis.evaluation import Block, Evaluation
-from daskspectral.basis.fourier import FourierBasis, TrigonometricBasis
+from daskspectral.basis.fourier import RandomFourierFeatures, TrigonometricBasis
 from daskspectral.basis.harmonic import HarmonicBasis
 from daskspectral.basis.invariant import EquivariantBasis, InvariantBasis
 from daskspectral.basis.landmark import LandmarkBasis
@@ -75,7 +75,7 @@ __all__ = [
     "Boundary",
     "EquivariantBasis",
     "Evaluation",
-    "FourierBasis",
+    "RandomFourierFeatures",
     "FourierLattice",
     "HarmonicBasis",
     "InvariantBasis",
@@ -84,7 +84,7 @@ __all__ = [
     "MonomialBasis",
     "NetworkBasis",
     "NeuralBasis",
-    "SoftCells",
+    "NormalizedRBF",
     "TrigonometricBasis",
     "DirichletBasis",
     "DirichletFunctions",

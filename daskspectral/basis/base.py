@@ -249,7 +249,7 @@ class Basis(Registered, ABC):
 
     def remedy(self, order: int) -> str:
         """What to do where this basis has no derivatives of this order, for messages."""
-        return "use functions that have them, such as FourierBasis, MonomialBasis or a smooth kernel"
+        return "use functions that have them, such as RandomFourierFeatures, MonomialBasis or a smooth kernel"
 
 
 def unit_points(c: int, d: int) -> Array:

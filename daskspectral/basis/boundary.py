@@ -81,7 +81,7 @@ class BoxBoundary(Boundary):
         a, b = (np.atleast_1d(np.asarray(bound, dtype=float)) for bound in (lower, upper))
         if a.ndim != 1 or a.shape != b.shape or not (a < b).all() or not np.isfinite([a, b]).any():
             raise ValueError(
-                "a BoxBoundary has bounds lower < upper, one of each for every column, at least one of them finite; got "
+                "a BoxBoundary has bounds lower < upper, one of each for every column, and a finite one at least; got "
                 f"lower={lower!r}, upper={upper!r}"
             )
         self._set(lower=tuple(a.tolist()), upper=tuple(b.tolist()))

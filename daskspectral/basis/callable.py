@@ -1,4 +1,4 @@
-"""Functions of a whole block of points at once, with their gradients: a user's own, and soft cells."""
+"""Functions of a whole block of points at once, with their gradients: those of a user, and normalized RBF."""
 
 from __future__ import annotations
 
@@ -165,74 +165,74 @@ NEIGHBOURS = 2  # whose distances are the spacing of centres
 
 
 @dataclass(frozen=True, eq=False)
-class SoftCells(Differentiated):
-    """φ_i(x) = exp(-|x - y_i|² / 2 w²) / Σ_j exp(-|x - y_j|² / 2 w²) for centres y (p, d) and a width w.
+class NormalizedRBF(Differentiated):
+    """φ_i(x) = exp(-|x - y_i|² / 2 w²) / Σ_j exp(-|x - y_j|² / 2 w²) for centers y (p, d) and a width w.
 
-    As w falls to 0 they become the indicators of the cells nearest to each centre, the states of a Markov model; a
-    width near the distance of neighbouring centres makes of the states few functions that are smooth. They are
-    bounded far from all centres, and their span holds the constant. Few of them serve short trajectories, whose rows
-    determine few functions. Raises ValueError where the centres are not finite numbers (p, d), or w is not positive.
+    As w falls to 0 they become the indicators of the Voronoi cells of the centers, the states of a Markov state model;
+    a width near the distance of neighboring centers makes them smooth. They are bounded far from all centers, and their
+    span contains the constant. A few of them suit short trajectories, whose rows determine few functions. Raise
+    ValueError if the centers are not finite numbers (p, d), or w is not positive.
 
     Examples
     --------
-    >>> cells = SoftCells(np.array([[0.0], [1.0]]), width=0.5)
+    >>> cells = NormalizedRBF(np.array([[0.0], [1.0]]), width=0.5)
     >>> cells.values(np.array([[0.0], [0.5], [100.0]])).round(3)
     array([[0.881, 0.5  , 0.   ],
            [0.119, 0.5  , 1.   ]])
     """
 
     order = 1
-    description = "soft cells"
+    description = "normalized radial basis functions"
     holds_constant = True
 
-    centres: Array
+    centers: Array
     width: float
 
     def __post_init__(self) -> None:
-        centres = np.ascontiguousarray(self.centres, dtype=float)
-        if centres.ndim != 2 or not centres.size or not np.isfinite(centres).all():
-            raise ValueError(f"centres are finite numbers (p, d), a point in each row; they have shape {centres.shape}")
-        self._set(centres=centres, width=check_number("width", self.width, POSITIVE))
+        centers = np.ascontiguousarray(self.centers, dtype=float)
+        if centers.ndim != 2 or not centers.size or not np.isfinite(centers).all():
+            raise ValueError(f"centers are finite numbers (p, d), a point in each row; they have shape {centers.shape}")
+        self._set(centers=centers, width=check_number("width", self.width, POSITIVE))
 
     @classmethod
     def draw(
         cls, x: Array, p: int, ratio: float = 1.0, random_state: int | np.random.Generator | None = None
-    ) -> SoftCells:
-        """p cells of rows x (m, d): centres by k-means, w the median distance of neighbouring centres times `ratio`.
+    ) -> NormalizedRBF:
+        """Return p functions for rows x (m, d): centers by k-means, w their median distance to neighbors times `ratio`.
 
-        Fewer than p where fewer rows differ. Raises ValueError for p outside 2..m, and where all rows are equal.
+        Fewer than p if fewer rows differ. Raise ValueError for p outside 2..m, and if all rows are equal.
         """
         rows, rng = np.asarray(x, dtype=float), np.random.default_rng(random_state)
         center = rows[:1].copy()  # means of rows far from zero lose digits
         rows = rows - center
-        centres = rows[kmeans_plus_plus(rows, p, rng)]
+        centers = rows[kmeans_plus_plus(rows, p, rng)]
         for _ in range(ROUNDS):
-            cell = cdist(rows, centres, "sqeuclidean").argmin(axis=1)
-            counts = np.bincount(cell, minlength=len(centres))
-            sums = np.stack([np.bincount(cell, column, len(centres)) for column in rows.T], axis=1)
-            centres = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centres)
-        near = np.sort(cdist(centres, centres), axis=1)[:, 1 : 1 + NEIGHBOURS]
+            cell = cdist(rows, centers, "sqeuclidean").argmin(axis=1)
+            counts = np.bincount(cell, minlength=len(centers))
+            sums = np.stack([np.bincount(cell, column, len(centers)) for column in rows.T], axis=1)
+            centers = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centers)
+        near = np.sort(cdist(centers, centers), axis=1)[:, 1 : 1 + NEIGHBOURS]
         if not near.size:
             raise ValueError(f"cells need two rows that differ, and p of 2 or more; p is {p}, and x {rows.shape}")
-        return cls(centres + center, ratio * float(np.median(near.mean(axis=1))))
+        return cls(centers + center, ratio * float(np.median(near.mean(axis=1))))
 
     @property
     def size(self) -> int:
-        return len(self.centres)
+        return len(self.centers)
 
     def translated(self, delta: Array) -> Translation:
-        return Translation.same(replace(self, centres=self.centres + delta))
+        return Translation.same(replace(self, centers=self.centers + delta))
 
     @property
     def dimension(self) -> int:
-        return int(self.centres.shape[1])
+        return int(self.centers.shape[1])
 
     def evaluate(self, x: Array) -> Array:
-        exponents = cdist(self.centres, x, "sqeuclidean") / (-2 * self.width**2)
+        exponents = cdist(self.centers, x, "sqeuclidean") / (-2 * self.width**2)
         values = np.exp(exponents - exponents.max(axis=0))
         return np.asarray(values / values.sum(axis=0))
 
     def differentiate(self, x: Array) -> Array:
         values = self.evaluate(x)
-        mean = values.T @ self.centres
-        return np.asarray(values[:, :, None] * (self.centres[:, None] - mean) / self.width**2)
+        mean = values.T @ self.centers
+        return np.asarray(values[:, :, None] * (self.centers[:, None] - mean) / self.width**2)

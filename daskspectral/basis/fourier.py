@@ -27,7 +27,7 @@ SMOOTHNESS, SCALE = 2.5, 2 * math.pi / 10  # of the Matérn kernel of angles tha
 
 
 @dataclass(frozen=True, eq=False)
-class FourierBasis(Basis):
+class RandomFourierFeatures(Basis):
     """√(variance / m) cos(w_i.x), then √(variance / m) sin(w_i.x), for m frequencies w (m, d); p = 2 m.
 
     Each frequency has its cosine and its sine, rather than one cosine with a random phase. So φ(x).φ(y) depends on
@@ -40,7 +40,7 @@ class FourierBasis(Basis):
 
     Examples
     --------
-    >>> basis = FourierBasis.draw(Gaussian(1.0), 3, 1000, random_state=0)
+    >>> basis = RandomFourierFeatures.draw(Gaussian(1.0), 3, 1000, random_state=0)
     >>> x, y = basis.values(np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])).T
     >>> round(float(x @ y), 1), round(float(np.exp(-0.5)), 1)
     (0.6, 0.6)
@@ -69,7 +69,7 @@ class FourierBasis(Basis):
     @classmethod
     def draw(
         cls, kernel: Kernel, dimension: int, p: int, random_state: int | np.random.Generator | None = None
-    ) -> FourierBasis:
+    ) -> RandomFourierFeatures:
         """p functions of `dimension` variables, with frequencies from the spectral density of the kernel.
 
         Gaussian(scale): normal, of standard deviation 1/scale. Matern(nu, scale): multivariate Student t with 2 nu
@@ -280,5 +280,5 @@ def _spectral_draws(kernel: Kernel, m: int, d: int, rng: np.random.Generator) ->
         return normal * np.sqrt(degrees / rng.chisquare(degrees, (m, 1)))
     raise ValueError(
         f"the spectral density of {kernel} is not known: random Fourier features are drawn for Gaussian, Exponential "
-        "and Matern. For another kernel of x - y give FourierBasis(frequencies, variance=k(x, x))"
+        "and Matern. For another kernel of x - y give RandomFourierFeatures(frequencies, variance=k(x, x))"
     )

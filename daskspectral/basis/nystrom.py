@@ -41,16 +41,16 @@ class Landmarks(OpenKernel, BasisRecipe):
         at the scales that are better than their neighbours, and in a metric in which slow functions change evenly
         (`kernels.Mahalanobis`), where functions have gradients; of a kernel with the scale "auto", as Gaussian("auto"),
         the scale is chosen.
-    count : int or "auto"
+    n_landmarks : int or "auto"
         Number p of landmarks. "auto" is a quarter of the rows, and at most 500 (of fewer than 200 rows half, and at
         most 50); for a regression 500.
     method : {"uniform", "kmeans++", "cholesky", "farthest"}
         How landmarks are chosen among the rows (`help(daskspectral.landmarks)`).
     points : array (p, n_features), optional
-        The y_i themselves, in the units of X; then neither `count` nor `method` counts.
-    sample : int, optional
+        The y_i themselves, in the units of X; then neither `n_landmarks` nor `method` counts.
+    n_candidates : int, optional
         Number of candidate rows, drawn uniformly, of the methods other than "uniform"; by default max(10 p, 10 000).
-    spread : float or "auto"
+    jitter : float or "auto"
         Distance by which landmarks are moved off the data, in scales of the kernel. The directions are random; it helps
         if the data lie on a submanifold. "auto": .3 with a kernel that is chosen, for operators with derivatives; else
         0.
@@ -61,7 +61,7 @@ class Landmarks(OpenKernel, BasisRecipe):
         Add the constant function; by default if the operator kills it, and to linear functions. Without it, the span of
         linear functions would depend on the origin, unless their means are subtracted. Concatenated((ConstantBasis(d),
         basis)) adds it to other functions.
-    exclude : bool, optional
+    drop_landmark_rows : bool, optional
         Leave out rows that coincide with landmarks if the form has derivatives; by default if the kernel has a kink.
         They stay if less than nine tenths of the rows would remain. A radial kernel has a zero gradient at its
         landmark, which can make spurious small eigenvalues. Exponential has a kink; of other radial kernels such rows
@@ -76,30 +76,30 @@ class Landmarks(OpenKernel, BasisRecipe):
     """
 
     kernel: Kernel | str = "auto"
-    count: int | str = "auto"
+    n_landmarks: int | str = "auto"
     _: KW_ONLY
     method: str = "kmeans++"
     points: Any = None
-    sample: int | None = None
-    spread: float | str = "auto"
+    n_candidates: int | None = None
+    jitter: float | str = "auto"
     periods: Mapping[int, float] | None = None
     constant: bool | None = None
-    exclude: bool | None = None
+    drop_landmark_rows: bool | None = None
 
     expects: ClassVar = {"kernel": Kernel}
     dimension_names: ClassVar = {"points": ("landmark", "column")}
 
     def __post_init__(self) -> None:
         self._name_kernel()
-        if not isinstance(self.count, str) or self.count != "auto":
-            check_integer("count", self.count)
+        if not isinstance(self.n_landmarks, str) or self.n_landmarks != "auto":
+            check_integer("n_landmarks", self.n_landmarks)
         check_option("method", self.method, METHODS)
-        if self.sample is not None:
-            least = 1 if isinstance(self.count, str) else self.count
-            check_integer("sample", self.sample, least)
-        if self.spread != "auto":
-            check_number("spread", self.spread, NOT_NEGATIVE)
-        for name in ("constant", "exclude"):
+        if self.n_candidates is not None:
+            least = 1 if isinstance(self.n_landmarks, str) else self.n_landmarks
+            check_integer("n_candidates", self.n_candidates, least)
+        if self.jitter != "auto":
+            check_number("jitter", self.jitter, NOT_NEGATIVE)
+        for name in ("constant", "drop_landmark_rows"):
             check_option(name, getattr(self, name), (None, True, False))
         check_periods(self.periods)
 
@@ -117,11 +117,11 @@ class Landmarks(OpenKernel, BasisRecipe):
         """
         if self.points is not None:
             return len(self.points)
-        if not isinstance(self.count, str):
-            return self.count
+        if not isinstance(self.n_landmarks, str):
+            return self.n_landmarks
         targets = operator.functionals.keys() - {"first", "right_first"}
         most = n_rows if targets else max(n_rows // 4, min(n_rows // 2, FEW_LANDMARKS), 1)
-        return min(MOST_LANDMARKS, most, self.sample or most)
+        return min(MOST_LANDMARKS, most, self.n_candidates or most)
 
     @property
     def open_kernel(self) -> Kernel:
@@ -143,8 +143,8 @@ class Landmarks(OpenKernel, BasisRecipe):
         than requested, if the sample holds no more that are distinct to the kernel, unless the number is `at_most`.
         """
         kernel, method = sample.periodic(self.open_kernel), self.method
-        p = int(self.count) if self.drawn else 0
-        candidates = p if method == "uniform" or not p else self.sample or max(10 * p, 10_000)
+        p = int(self.n_landmarks) if self.drawn else 0
+        candidates = p if method == "uniform" or not p else self.n_candidates or max(10 * p, 10_000)
         size = max(candidates, MEDIAN_SAMPLE if kernel.needs_median else 0)
         rows, raw, points = sample.draw(size, rng) if size else (np.empty(0, dtype=np.int64),) * 3
         if kernel.needs_median:
@@ -167,20 +167,20 @@ class Landmarks(OpenKernel, BasisRecipe):
         sample.check(rows[chosen], points[chosen])
         return self.closed(kernel, raw[chosen])
 
-    def closed(self, kernel: Kernel, raw: Array, spread: float | None = None) -> Landmarks:
+    def closed(self, kernel: Kernel, raw: Array, jitter: float | None = None) -> Landmarks:
         """Return the recipe with this kernel at these raw landmarks."""
         if isinstance(kernel, Periodic) and not isinstance(self.kernel, Periodic):
             kernel = kernel.kernel  # the periods follow from the data
-        if spread is None:
-            spread = 0.0 if isinstance(self.spread, str) else self.spread
+        if jitter is None:
+            jitter = 0.0 if isinstance(self.jitter, str) else self.jitter
         kernel = copy.deepcopy(kernel)  # a change in place changes no fitted model
-        return replace(self, kernel=kernel, points=raw, count=len(raw), spread=spread)
+        return replace(self, kernel=kernel, points=raw, n_landmarks=len(raw), jitter=jitter)
 
     def build(self, sample: Sample, rng: np.random.Generator) -> LandmarkBasis:
         own = self.resolved(sample, rng)
         kernel = sample.periodic(own.open_kernel)
         points = sample.prepared(own.points, directions=type(kernel) is Linear)
-        return LandmarkBasis(kernel, moved(points, kernel, own.spread), centered=kernel.mixes_origin)
+        return LandmarkBasis(kernel, moved(points, kernel, own.jitter), centered=kernel.mixes_origin)
 
     @property
     def linear(self) -> bool:
@@ -229,19 +229,19 @@ def rows_by(method: str, points: Array, count: int, kernel: Kernel, rng: np.rand
     return choose(method, seen, count, rng, gram=kernel, diagonal=kernel.diagonal)
 
 
-def moved(points: Array, kernel: Kernel, spread: float) -> Array:
-    """Landmarks (p, d) moved off the data by J = `spread` scales of the kernel, in directions that they decide alone.
+def moved(points: Array, kernel: Kernel, jitter: float) -> Array:
+    """Landmarks (p, d) moved off the data by J = `jitter` scales of the kernel, in directions that they decide alone.
 
     The order of the landmarks in each column decides, which is the same in any units and from any origin.
 
     y_i + J l g_i / sqrt(d) with standard normal g_i: functions at such landmarks have gradients across a submanifold on
     which the data lie, and extend the functions along it in more ways than functions at landmarks on it.
     """
-    if not spread:
+    if not jitter:
         return points
     digest = hashlib.sha256(np.argsort(points, axis=0, kind="stable").astype("<i8").tobytes()).digest()
     noise = np.random.default_rng(list(digest)).standard_normal(points.shape)
-    return kernel.moved(points, spread * length_of(kernel) / np.sqrt(points.shape[1]) * noise)
+    return kernel.moved(points, jitter * length_of(kernel) / np.sqrt(points.shape[1]) * noise)
 
 
 def length_of(kernel: Kernel) -> float:

@@ -124,14 +124,14 @@ def of_kernel(asked: Any, kernel: Kernel, *, count: int | str) -> Landmarks:
 
     Raise TypeError for anything but Landmarks, ValueError for what an embedding decides itself.
     """
-    found = Landmarks(count=count, method="cholesky") if asked is None else asked
+    found = Landmarks(n_landmarks=count, method="cholesky") if asked is None else asked
     if not isinstance(found, Landmarks):
-        raise TypeError(f"landmarks must be daskspectral.basis.Landmarks(count=...), or None; got {asked!r}")
-    given = {"kernel": "auto", "spread": "auto", "periods": None, "constant": None, "exclude": None}
+        raise TypeError(f"landmarks must be daskspectral.basis.Landmarks(n_landmarks=...), or None; got {asked!r}")
+    given = {"kernel": "auto", "jitter": "auto", "periods": None, "constant": None, "drop_landmark_rows": None}
     for name in (name for name, free in given.items() if getattr(found, name) != free):
         raise ValueError(f"the kernel of an embedding is that of its bandwidth: leave {name} of landmarks out")
-    if found.count == "auto" and not isinstance(count, str):
-        found = replace(found, count=min(count, found.sample or count))
+    if found.n_landmarks == "auto" and not isinstance(count, str):
+        found = replace(found, n_landmarks=min(count, found.n_candidates or count))
     return replace(found, kernel=kernel)
 
 

@@ -28,7 +28,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, FourierLattice, LandmarkBasis, SoftCells
+from daskspectral.basis import Basis, FourierLattice, LandmarkBasis, NormalizedRBF
 from daskspectral.basis.nystrom import moved, rows_by
 from daskspectral.basis.recipe import Periods, ReadyBasis
 from daskspectral.choosing.candidates import (
@@ -202,8 +202,8 @@ class LandmarkSearch:
     def spread(self) -> float:
         """J."""
         own = self.open.left.landmarks
-        if own is not None and not isinstance(own.spread, str):
-            return float(own.spread)
+        if own is not None and not isinstance(own.jitter, str):
+            return float(own.jitter)
         return SPREAD if self.slopes else 0.0
 
     @property
@@ -407,11 +407,11 @@ class Cells(Kind):
             return None
         sample = points[rng.permutation(len(points))[:CELL_SAMPLE]]
         counts = sorted({max(LEAST_CELLS, round(share * np.cbrt(len(points)))) for share in COUNTS})
-        drawn = [SoftCells.draw(sample, p, 1.0, rng) for p in counts]
+        drawn = [NormalizedRBF.draw(sample, p, 1.0, rng) for p in counts]
 
-        def rival(asked: tuple[SoftCells, float]) -> Rival:
+        def rival(asked: tuple[NormalizedRBF, float]) -> Rival:
             own, ratio = asked
-            cells = SoftCells(own.centres, ratio * own.width)
+            cells = NormalizedRBF(own.centers, ratio * own.width)
             return replace(Rival.of(cells, search, splits, f"{cells.size} soft cells"), factor=ratio)
 
         found = in_threads(rival, [(cells, ratio) for cells in drawn for ratio in RATIOS])

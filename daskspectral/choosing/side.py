@@ -135,7 +135,7 @@ class Side:
         if lattice is not None:
             check_lattice(lattice, operator, dimension)
             recipe = ReadyBasis(lattice.on_box(dimension, None, self.periods_in(source, operator), source.n))
-        elif own is not None and own.linear and own.drawn and own.count == "auto" and not recipe.vanishes:
+        elif own is not None and own.linear and own.drawn and own.n_landmarks == "auto" and not recipe.vanishes:
             gaps = source.on_invalid == "pairwise"
             least = dimension if gaps else min(source.n, dimension)
             few = sketched(components)
@@ -175,9 +175,9 @@ class Side:
         """Return functions at landmarks as they are used: times a boundary function if one is given."""
         return self.recipe.finished(basis)
 
-    def given_at(self, raw: Array, kernel: Kernel, spread: float) -> BasisRecipe:
+    def given_at(self, raw: Array, kernel: Kernel, jitter: float) -> BasisRecipe:
         """Return the argument of an estimator that gives functions of this kernel at the landmarks `raw` again."""
-        return self.recipe.at(self.drawing.closed(kernel, raw, spread))
+        return self.recipe.at(self.drawing.closed(kernel, raw, jitter))
 
     def of_rows(self, basis: Basis) -> bool:
         """Return whether these chosen functions are combinations of the rows, which other rows do not share."""

@@ -13,13 +13,14 @@ TRANSFER = Parameters("operators.paired:Transfer", "lag further", when="transfer
 LAPLACIAN = Parameters("operators.laplacian:Laplacian", "manifold density", when="laplacian")
 
 LANDMARKS = Parameters(
-    "basis.landmark:Landmarks", "kernel count=landmarks method=landmark-method sample=landmark-sample periods"
+    "basis.nystrom:Landmarks",
+    "kernel n_landmarks=landmarks method=landmark-method n_candidates=landmark-sample periods",
 )
-FEATURES = Parameters(LANDMARKS.path, "spread constant exclude=exclude-landmarks/--keep-landmarks")
+FEATURES = Parameters(LANDMARKS.path, "jitter constant drop_landmark_rows=exclude-landmarks/--keep-landmarks")
 COVERING = Parameters(
-    LANDMARKS.path, "count=landmarks method=landmark-method", defaults={"count": None, "method": "cholesky"}
+    LANDMARKS.path, "n_landmarks=landmarks method=landmark-method", defaults={"n_landmarks": None, "method": "cholesky"}
 )
-CANDIDATES = Parameters(LANDMARKS.path, "sample=landmark-sample")
+CANDIDATES = Parameters(LANDMARKS.path, "n_candidates=landmark-sample")
 LATTICE = Parameters("basis.lattice:FourierLattice", "m=lattice", when="in place of landmarks")
 NETWORK = Parameters("basis.network:NeuralBasis", "hidden=network", when="in place of landmarks")
 

@@ -253,7 +253,7 @@ class DiffusionMap(Transformer):
     def _check_landmarks(self, source: Source) -> None:
         """What metadata can tell before any task is sent."""
         wanted = self._wanted_landmarks(Gaussian(1.0))
-        p = int(wanted.count) if wanted.points is None else len(given_points(wanted.points, source))
+        p = int(wanted.n_landmarks) if wanted.points is None else len(given_points(wanted.points, source))
         check_memory(predict_memory(p, source.dimension, 2048, threads=local_threads(), live=8))
 
     def told(self) -> dict[str, Any]:

@@ -257,14 +257,14 @@ class SDPEmbedding(Transformer):
         kernel = Gaussian(self.bandwidth_ / 2**0.5)
 
         asked = of_kernel(self.landmarks, kernel, count="auto")
-        given, known = not asked.drawn, asked.count != "auto"
+        given, known = not asked.drawn, asked.n_landmarks != "auto"
 
         def landmarks(p: int) -> LandmarkBasis:
-            wanted = replace(asked, count=min(p, source.n, asked.sample or p))
+            wanted = replace(asked, n_landmarks=min(p, source.n, asked.n_candidates or p))
             at_most = asked.method == "cholesky"  # fewer span the kernel
             return wanted.build(FitSample(source, at_most=at_most), np.random.default_rng([seed, 0]))
 
-        first = len(asked.points) if given else int(asked.count) if known else FIRST
+        first = len(asked.points) if given else int(asked.n_landmarks) if known else FIRST
         plan = plan_rows(source, flops_of(source, 1))
         if self.method == "lowrank":
             plan = plan_embedding(source, first, device)

@@ -74,8 +74,8 @@ Radial kernels in a fit
   rounding cannot tell them apart: r² ≤ 64 eps (|x|² + |y|²) after centring, eps the machine epsilon of the dtype.
 - A row that became a landmark sees a zero gradient at itself, which alone makes spurious small eigenvalues when the
   kernel is narrow. Kernels with a kink, such as the exponential one, leave such rows out, and all kernels do with
-  `Landmarks(exclude=True)`, as long as nine tenths of the rows remain. Rows are told by coincidence, whether the
-  landmarks were drawn or given.
+  `Landmarks(drop_landmark_rows=True)`, as long as nine tenths of the rows remain. Rows that coincide with landmarks
+  are such rows, whether these were drawn or given.
 - With `solvers.Cut`, a basis function that rests on fewer than `min_support=10` effective points, (sum φ)² / sum φ², is
   left out, with a `RankWarning`: its eigenvalue would be an accident of these points. Widen the kernel, or use more
   rows. A row of weight 2 counts as two rows here too. Weights that sum to less than their effective number of rows,

@@ -426,7 +426,7 @@ class Coincidence:
         self.points = np.sort(_whole(points))
 
     def __str__(self) -> str:
-        return "landmarks, which are left out: take fewer of them, or Landmarks(exclude=False)"
+        return "landmarks, which are left out: take fewer of them, or Landmarks(drop_landmark_rows=False)"
 
     def __call__(self, x: Array) -> NDArray[np.bool_]:
         """Which of the points (c, d) are landmarks, (c,)."""

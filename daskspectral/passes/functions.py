@@ -17,7 +17,7 @@ from daskspectral.basis import (
     EquivariantBasis,
     Evaluation,
     LandmarkBasis,
-    SoftCells,
+    NormalizedRBF,
 )
 from daskspectral.basis.evaluation import VALUE, evaluated
 from daskspectral.data.batches import usable
@@ -76,8 +76,8 @@ class SpanFunction(RowFunction):
         parts = [part for part in self.basis.parts if not isinstance(part, ConstantBasis)]
         for part in parts:
             rows = np.flatnonzero(far)
-            if isinstance(part, SoftCells):
-                far[rows] = beyond_reach(Gaussian(part.width), part.centres, x[rows])
+            if isinstance(part, NormalizedRBF):
+                far[rows] = beyond_reach(Gaussian(part.width), part.centers, x[rows])
             elif isinstance(part, LandmarkBasis) and of_distances(part.kernel.inner):
                 far[rows] = beyond_reach(part.kernel, part.landmarks, x[rows]) if len(rows) else False
             else:
@@ -141,7 +141,7 @@ class SpanValues(SpanFunction):
             feature = _features(basis, self.support.nearest(x), device)
             out[:] = device.get(feature.T @ coefficients)
             guessed = self.support.guessed(x, device.get(feature) if judged else None)
-            if guessed is None and isinstance(self.basis, SoftCells):
+            if guessed is None and isinstance(self.basis, NormalizedRBF):
                 guessed = self._outside(x)  # where the values are those of the nearest cell
             elif guessed is None and (far := self._far(x, out)) is not None:
                 guessed = Guessed(far)

@@ -245,13 +245,15 @@ class HermiteRegressor(Regressor):
         own, lattice = basis if isinstance(basis, Landmarks) else None, as_lattice(basis)
         if lattice is None and own is None:
             raise ParameterError("basis", "Landmarks(...) or FourierLattice(...) for a regression", basis)
-        if own is not None and (own.constant or own.exclude):
-            raise ValueError(f"a regression has an intercept and all rows: leave constant and exclude of {basis} out.")
+        if own is not None and (own.constant or own.drop_landmark_rows):
+            raise ValueError(
+                f"a regression has an intercept and all rows: leave constant and drop_landmark_rows of {basis} out."
+            )
         if lattice is not None:
             discretisation = regression_lattice(lattice, source.dimension, lattice.periods)
             basis = replace(discretisation, kernel=lattice.kernel)
         side = Side.of(basis, "", "x", operator).fitted_to(source, operator)
-        return side, getattr(basis, "count", None)
+        return side, getattr(basis, "n_landmarks", None)
 
     def _discretised(self, source: Source, side: Side, operator: Regression, *, at_most: bool) -> Discretisation:
         """The basis and the scaling of columns, from passes and a draw of rows."""

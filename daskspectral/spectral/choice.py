@@ -81,11 +81,11 @@ class Choice(Open):
         there are fewer than 100 rows to a landmark, else kept; so are they if few rows are none.
         """
         landmarks = self.left.landmarks
-        if landmarks is None or landmarks.exclude is False:
+        if landmarks is None or landmarks.drop_landmark_rows is False:
             return LandmarkRows.KEPT
-        if self.operator.derivative_order > 0 and (landmarks.exclude or _has_kink(landmarks.kernel)):
+        if self.operator.derivative_order > 0 and (landmarks.drop_landmark_rows or _has_kink(landmarks.kernel)):
             return LandmarkRows.DROPPED if size <= MOST_DROPPED * source.n else LandmarkRows.APART
-        if landmarks.exclude or of_products(landmarks.kernel):
+        if landmarks.drop_landmark_rows or of_products(landmarks.kernel):
             return LandmarkRows.KEPT
         return LandmarkRows.APART if size > source.n / 100 else LandmarkRows.KEPT
 
@@ -291,7 +291,7 @@ def _alike(left: Landmarks | None) -> Landmarks:
     if left is None:
         return Landmarks()
     method = left.method if left.drawn else "uniform"
-    return replace(left, points=None, periods=None, method=method, spread=0.0)
+    return replace(left, points=None, periods=None, method=method, jitter=0.0)
 
 
 def _has_kink(kernel: Kernel | str) -> bool:

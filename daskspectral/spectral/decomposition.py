@@ -52,7 +52,7 @@ class SpectralDecomposition(SpectralFunctions):
         its scale and their number chosen. The names "landmarks", "fourier" and "network" stand for `Landmarks()`,
         `FourierLattice()` and `NeuralBasis()`. On a FourierLattice the kernel is the prior of the coefficients, chosen
         after the pass. "auto" compares a lattice, for up to three columns, with landmarks on the pilot.
-        Of operators with singular values the choice compares few soft cells (`SoftCells`) too, which short
+        Of operators with singular values the choice compares few `NormalizedRBF` functions too, which short
         trajectories bear.
     right_basis : Landmarks, another basis or a name, optional
         The right functions of an operator with singular values. Where they take other variables than the left ones

@@ -55,9 +55,9 @@ class Passages(Transformer, MeasuredEstimator):
           default the longest lag of the fit, or until it enters a set, so that any lag gives the same functions, but
           for what the basis cannot resolve, which longer lags lessen (Strahan and others 2021).
         - Of `Laplacian`, `AnisotropicDiffusion` and `Generator`, rows need no order; X are those of the fit, and `a`
-          and `b` are boundaries in the prepared columns, such as `BallBoundary(radius, center)`, each the domain where it is
-          positive. The committor is the guess u / (u + v) plus functions that vanish in both sets, u and v being
-          minus the edges of a and b.
+          and `b` are boundaries in the prepared columns, such as `BallBoundary(radius, center)`, each the domain in
+          which it is positive. The committor is the guess u / (u + v) plus functions that vanish in both sets, for u
+          and v minus the boundaries of a and b.
 
         Without `b` there is the time until a alone. Folds are of the fit's kind, blocks where they were labels. Raises
         ValueError for sets that share rows, for a set without rows, and for other operators; TypeError for labels or

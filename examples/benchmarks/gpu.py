@@ -104,7 +104,7 @@ def lattices(device: Device, quick: bool, repeats: int) -> Rows:
 def fits(device: Device, folder: Path, n: int, p: int, threads: int) -> Rows:
     """Measure a fit there, and a hundredth of its rows on two CPU threads."""
     rows: Rows = []
-    basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(2.0), p, method="uniform", spread=0.0)
+    basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(2.0), p, method="uniform", jitter=0.0)
     for where, count, workers in ((device.name, n, threads), ("cpu", max(n // 100, 1000), 2)):
         path, solver = normal_zarr(folder, count, 3), dsp.solvers.Penalised(1.0)
         model = dsp.SpectralDecomposition(basis=basis, solver=solver, device=where, random_state=0)

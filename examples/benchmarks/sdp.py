@@ -70,7 +70,7 @@ def scaling(folder: Path, counts: tuple[int, ...]) -> Rows:
     rows: Rows = []
     for n in counts:
         data = dsp.Rows(moons_zarr(folder, n), standardize=True)
-        landmarks = dsp.basis.Landmarks(count=400, method="cholesky")
+        landmarks = dsp.basis.Landmarks(n_landmarks=400, method="cholesky")
         model = dsp.SDPEmbedding(0.3, method="lowrank", landmarks=landmarks, random_state=0)
         row = {"n": n, **measured(model, data)}
         rows.append(row | {"us a row and pass": 1e6 * row["seconds"] / row["passes"] / n})

@@ -52,7 +52,7 @@ def split(n: int, part: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def embedding(name: str, bandwidth: float, method: str, landmarks: int) -> Any:
-    chosen, kind = Landmarks(count=landmarks, method="cholesky"), SDPEmbedding if name == "sdp" else DiffusionMap
+    chosen, kind = Landmarks(n_landmarks=landmarks, method="cholesky"), SDPEmbedding if name == "sdp" else DiffusionMap
     return kind(bandwidth, method=method, landmarks=chosen, random_state=0)
 
 

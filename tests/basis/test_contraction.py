@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import daskspectral as dsp
-from daskspectral.basis import CallableBasis, Concatenated, ConstantBasis, FourierBasis, LandmarkBasis, MonomialBasis
+from daskspectral.basis import (
+    CallableBasis,
+    Concatenated,
+    ConstantBasis,
+    LandmarkBasis,
+    MonomialBasis,
+    RandomFourierFeatures,
+)
 from daskspectral.forms import Form, tangential_dirichlet
 from daskspectral.manifolds import FlatTorus, Manifold, Sphere
 from daskspectral.moments import Measure
@@ -60,13 +67,13 @@ LANDMARKS = {name: LandmarkBasis(kernel, Y) for name, (kernel, _, _) in KERNELS.
 ANGLES = dsp.basis.TrigonometricBasis((3.0, 5.0, 7.0), 2, (1, 2, 1))
 MONOMIALS, SOME = MonomialBasis(3, 3, scale=1.7), MonomialBasis(3, 2, constant=False)
 OWN = CallableBasis(features, slopes, d=3)
-CELLS = dsp.basis.SoftCells(Y, 0.8)
+CELLS = dsp.basis.NormalizedRBF(Y, 0.8)
 SAYS = CallableBasis(lambda x: np.ones((1, len(x))), lambda x: np.zeros((1, *x.shape)), d=3, holds_constant=True)
 ONE = derivatives(lambda x: np.ones((1, len(x))))
 CASES: dict[str, tuple[dsp.basis.Basis, Any]] = {
     **{name: (LANDMARKS[name], derivatives(at_landmarks(q, Y), r)) for name, (_, q, r) in KERNELS.items()},
     "fourier": (
-        FourierBasis(W, 2.5),
+        RandomFourierFeatures(W, 2.5),
         derivatives(lambda x: np.sqrt(2.5 / 3) * np.vstack([np.cos(W @ x.T), np.sin(W @ x.T)])),
     ),
     "angles": (ANGLES, derivatives(lambda x: np.stack([wave(x) for wave in waves(ANGLES)]))),
@@ -142,7 +149,7 @@ def test_two_bases(pair: tuple[str, str]) -> None:
     ("basis", "holds"),
     [
         *((basis, name in HOLDING) for name, (basis, _) in CASES.items() if name != "vanishing"),
-        (FourierBasis(0 * W[:1]), True),
+        (RandomFourierFeatures(0 * W[:1]), True),
         (SAYS, True),
         (dsp.basis.HarmonicBasis(Sphere(3), 4), True),
     ],

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskspectral.basis import FourierBasis, MonomialBasis, SoftCells, TrigonometricBasis
+from daskspectral.basis import MonomialBasis, NormalizedRBF, RandomFourierFeatures, TrigonometricBasis
 from daskspectral.forms import form, gram, inner, partial
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern
 from daskspectral.moments import Measure
@@ -49,7 +49,7 @@ def test_powers_that_overflow_are_named(dtype: str, reach: float, fits: float) -
 def test_large_angles_and_half_turns(dtype: str, tolerance: float) -> None:
     """Rounding of the angle alone, 1e6 times eps of float64, whatever the dtype."""
     x = np.array([[0.0], [1.0], [-1.0], [0.3]])
-    basis = FourierBasis(np.array([[math.pi], [1e6], [-2 * math.pi], [1e-9]]))
+    basis = RandomFourierFeatures(np.array([[math.pi], [1e6], [-2 * math.pi], [1e-9]]))
     found = basis.values(x, dtype)
     assert found.dtype == dtype
     angles = basis.frequencies @ x.T
@@ -62,7 +62,7 @@ def test_products_of_features_approach_the_kernel(kernel: Kernel, d: int) -> Non
     """A mean of m cosines, each of variance (k(2 r) + 1) / 2 - k(r)^2, of at most 1 / 2: within 4.5 deviations."""
     rng = np.random.default_rng(3)
     x, m = rng.standard_normal((12, d)) / np.sqrt(d), 20_000
-    values = FourierBasis.draw(kernel, d, 2 * m, rng).values(x)
+    values = RandomFourierFeatures.draw(kernel, d, 2 * m, rng).values(x)
     error = np.abs(values.T @ values - kernel(x, x))
     assert 0 < error.max() <= 4.5 * np.sqrt(0.5 / m)
     np.testing.assert_allclose((values**2).sum(axis=0), 1, rtol=1e-12)
@@ -86,8 +86,8 @@ def test_cells_of_rows() -> None:
     """Three groups of points have a cell each, of centres at their means; far narrower ones are their indicators."""
     means, rng = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 4.0]]), np.random.default_rng(0)
     x = (means[:, None] + rng.uniform(-0.3, 0.3, (3, 50, 2))).reshape(-1, 2)
-    cells = SoftCells.draw(x, 3, ratio=0.1, random_state=1)
-    order = np.lexsort(cells.centres.round().T)
-    np.testing.assert_allclose(cells.centres[order], x.reshape(3, 50, 2).mean(axis=1), atol=1e-12)
+    cells = NormalizedRBF.draw(x, 3, ratio=0.1, random_state=1)
+    order = np.lexsort(cells.centers.round().T)
+    np.testing.assert_allclose(cells.centers[order], x.reshape(3, 50, 2).mean(axis=1), atol=1e-12)
     assert cells.width == pytest.approx(0.1 * np.median([3.5, 4, 4.5]), rel=0.05)
     np.testing.assert_allclose(cells.values(x)[order], np.repeat(np.eye(3), 50, axis=1), atol=1e-9)

@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 
 import daskspectral as dsp
-from daskspectral.basis import FourierLattice, Landmarks, SoftCells
+from daskspectral.basis import FourierLattice, Landmarks, NormalizedRBF
 from daskspectral.errors import RankWarning, TrustWarning
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.moments.trial import Trial
@@ -101,7 +101,7 @@ def test_landmarks_with_an_option_are_kept(given: dict[str, Any]) -> None:
     """Of trajectories cells are compared, too, if nothing is given."""
     model = dsp.SpectralDecomposition(Transfer(1), Landmarks(**given), n_components=2, random_state=0).fit(WALK)
     found = model.choice_.parameters["basis"]
-    assert isinstance(model.basis_, SoftCells) or given
+    assert isinstance(model.basis_, NormalizedRBF) or given
     assert isinstance(found, Landmarks) == bool(given)
     for name, value in given.items():
         np.testing.assert_array_equal(getattr(found, name), value)

@@ -28,11 +28,11 @@ def test_options_reach_the_estimator() -> None:
     points(d=3)
     store(weights=np.arange(400.0), labels=np.arange(400) % 4)
     kernel, cut = Matern(2.5, "median") + Gaussian(2), Cut(1e-8, ridge=1e-6)
-    landmarks = Landmarks(kernel, 30, sample=200, spread=0.25, constant=False, exclude=True)
+    landmarks = Landmarks(kernel, 30, n_candidates=200, jitter=0.25, constant=False, drop_landmark_rows=True)
     line = (
         "fit points.zarr --kernel matern:2.5:median+gaussian:2 --landmarks 3e1 --components 4 --columns 0,2:3 "
         "--landmark-method kmeans++ --landmark-sample 200 --standardize --no-constant --weights weights.zarr "
-        "--spread 0.25 --exclude-landmarks --folds labels.zarr --seed 7 "
+        "--jitter 0.25 --exclude-landmarks --folds labels.zarr --seed 7 "
     )
     for given, solver in (("--penalty 0.5", Penalised(0.5)), ("--solver cut --ridge 1e-6 --rtol 1e-8", cut)):
         done(f"{line} {given} --out model.zarr --overwrite")

@@ -34,7 +34,7 @@ BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
 
 
 def fit(x: Any = X, **options: Any) -> Any:
-    basis = dsp.basis.Landmarks(count=2)
+    basis = dsp.basis.Landmarks(n_landmarks=2)
     return dsp.SpectralDecomposition(basis=basis, n_components=1, random_state=0).fit(x, **options)
 
 
@@ -143,8 +143,8 @@ def copied(path: Path) -> str:
 WAYS: dict[str, Callable[[Path], Any]] = {
     "an open array": lambda path: fit(zarr.open_array(path, mode="r")),
     "weights": lambda path: fit(sample_weight=path),
-    "folds": lambda path: dsp.SpectralDecomposition(basis=dsp.basis.Landmarks(count=2), folds=str(path)).fit(X),
-    "targets": lambda path: dsp.HermiteRegressor(dsp.basis.Landmarks(count=2)).fit(X, path),
+    "folds": lambda path: dsp.SpectralDecomposition(basis=dsp.basis.Landmarks(n_landmarks=2), folds=str(path)).fit(X),
+    "targets": lambda path: dsp.HermiteRegressor(dsp.basis.Landmarks(n_landmarks=2)).fit(X, path),
     "points of transform": lambda path: fit().transform(path),
     "opened": open_zarr,
     "loaded": dsp.load,

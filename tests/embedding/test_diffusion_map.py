@@ -31,7 +31,7 @@ WINE = {  # the leading eigenvalues of A_bar for wine, standardised with ddof = 
 
 
 def make(bandwidth: float = 0.5, count: int = 120, **options: Any) -> dsp.DiffusionMap:
-    landmarks = Landmarks(count=count, method="cholesky")
+    landmarks = Landmarks(n_landmarks=count, method="cholesky")
     return dsp.DiffusionMap(bandwidth, **({"n_components": 3, "landmarks": landmarks, "random_state": 0} | options))
 
 
@@ -106,7 +106,7 @@ def test_bandwidths_beyond_the_data() -> None:
 # -- bandwidths, of the SDP as well ------------------------------------------------------------------------------------
 
 Z = make_moons(200, noise=0.1, random_state=0)[0]
-MANY = Landmarks(count=150, method="cholesky")
+MANY = Landmarks(n_landmarks=150, method="cholesky")
 ESTIMATORS: dict[str, Any] = {
     "exact": dsp.SDPEmbedding(method="exact", solver=Ascent(tolerance=1e-6), random_state=0),
     "lowrank": dsp.SDPEmbedding(method="lowrank", landmarks=MANY, solver=Ascent(tolerance=1e-6), random_state=0),

@@ -33,7 +33,7 @@ D = np.random.default_rng(0).uniform(0.5, 2, 160)
 def make(
     bandwidth: float = 0.7, method: str = "lowrank", count: int | str = 60, random_state: int = 0, **options: Any
 ) -> dsp.SDPEmbedding:
-    landmarks = Landmarks(count=count, method="cholesky")
+    landmarks = Landmarks(n_landmarks=count, method="cholesky")
     return dsp.SDPEmbedding(bandwidth, method=method, landmarks=landmarks, random_state=random_state, **options)
 
 

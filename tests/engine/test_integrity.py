@@ -25,7 +25,9 @@ from tests.common import doubtful
 from tests.engine.common import X, blocks, model
 
 COARSE = dsp.solvers.Ascent(tolerance=1e-1)
-EMBEDDING = dsp.SDPEmbedding(9.0, method="lowrank", landmarks=Landmarks(count=10, method="cholesky"), solver=COARSE)
+EMBEDDING = dsp.SDPEmbedding(
+    9.0, method="lowrank", landmarks=Landmarks(n_landmarks=10, method="cholesky"), solver=COARSE
+)
 RUNS: dict[str, Callable[[str, str], object]] = {
     "fit": lambda points, out: model().fit(points),
     "update": lambda points, out: model().fit(X[:1000]).update(points),

@@ -27,7 +27,7 @@ ESTIMATORS = [
     model(Landmarks()),
     dsp.HermiteRegressor(Landmarks(Gaussian(1.0), 20)),
     dsp.InvariantRegressor(dsp.manifolds.Sphere(2), None, 2.0, 5),
-    dsp.SDPEmbedding(1.0, method="lowrank", landmarks=Landmarks(count=20, method="cholesky")),
+    dsp.SDPEmbedding(1.0, method="lowrank", landmarks=Landmarks(n_landmarks=20, method="cholesky")),
 ]
 
 

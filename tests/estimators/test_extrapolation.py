@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import daskspectral as dsp
-from daskspectral.basis import FourierLattice, Landmarks, SoftCells
+from daskspectral.basis import FourierLattice, Landmarks, NormalizedRBF
 from daskspectral.kernels import Exponential, Gaussian, Mahalanobis, Matern
 from tests.common import doubtful
 
@@ -26,13 +26,13 @@ def decomposition(basis: Any) -> Any:
 MODELS: dict[str, Any] = {
     **{type(k).__name__: lambda k=k: decomposition(Landmarks(k, 40)) for k in KERNELS},
     "lattice": lambda: decomposition(FourierLattice(4)),
-    "cells": lambda: decomposition(SoftCells(X[:20], width=0.3)),
+    "cells": lambda: decomposition(NormalizedRBF(X[:20], width=0.3)),
     "HermiteRegressor": lambda: dsp.HermiteRegressor(basis=Landmarks(Gaussian(0.4), 40), random_state=0),
     "gradients": lambda: MODELS["HermiteRegressor"](),
     "SDPEmbedding": lambda: dsp.SDPEmbedding(bandwidth=0.5, method="exact"),
     "DiffusionMap": lambda: dsp.DiffusionMap(bandwidth=0.5, method="exact"),
     "DiffusionMap of landmarks": lambda: dsp.DiffusionMap(
-        bandwidth=0.5, method="lowrank", landmarks=Landmarks(count=60)
+        bandwidth=0.5, method="lowrank", landmarks=Landmarks(n_landmarks=60)
     ),
     "KernelEmbedding": lambda: dsp.KernelEmbedding(bandwidth=0.5),
 }

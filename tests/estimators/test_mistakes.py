@@ -108,6 +108,6 @@ def test_ranks_below_what_is_asked_for_are_warned_of() -> None:
         estimator = make(basis=Landmarks(dsp.kernels.Polynomial(1), 20)).fit(X)
     assert estimator.transform(X).shape == (len(X), len(estimator.eigenvalues_)) == (len(X), 4)
     with pytest.warns(dsp.RankWarning, match="8 of 20"):
-        make(basis=Landmarks(GAUSSIAN, 20, exclude=False)).fit(np.repeat(X[:8], 100, axis=0))
+        make(basis=Landmarks(GAUSSIAN, 20, drop_landmark_rows=False)).fit(np.repeat(X[:8], 100, axis=0))
     with pytest.raises(ValueError, match="median"):
         make(basis=Landmarks(Gaussian("median"), 20)).fit(np.ones((100, 2)))

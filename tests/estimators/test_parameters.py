@@ -41,13 +41,13 @@ def test_standardize_and_columns_are_manual_preprocessing() -> None:
 
 
 def test_eigenfunctions_are_orthonormal_on_rows_that_are_no_landmarks() -> None:
-    fitted = make(basis=Landmarks(GAUSSIAN, 20, exclude=True)).fit(X)
+    fitted = make(basis=Landmarks(GAUSSIAN, 20, drop_landmark_rows=True)).fit(X)
     rows = ~(X[:, None] == fitted.basis_.parts[-1].landmarks).all(axis=2).any(axis=1)
     assert fitted.moments_.count == rows.sum() == N - 20
     u = fitted.transform(X[rows])
     assert_allclose(u.T @ u / len(u), np.eye(5), atol=1e-8)
     assert (fitted.residuals_ < 1e-8).all()
-    near = Landmarks(GAUSSIAN, points=X[:20] + 1e-9, exclude=True)
+    near = Landmarks(GAUSSIAN, points=X[:20] + 1e-9, drop_landmark_rows=True)
     assert make(basis=near).fit(X).moments_.count == N
 
 
@@ -56,7 +56,7 @@ def test_eigenfunctions_are_orthonormal_on_rows_that_are_no_landmarks() -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_landmarks_do_not_depend_on_the_chunks(method: str) -> None:
     def landmarks(x: Any, seed: Any = 0) -> Array:
-        estimator = make(basis=Landmarks(GAUSSIAN, 20, method=method, sample=500), random_state=seed).fit(x)
+        estimator = make(basis=Landmarks(GAUSSIAN, 20, method=method, n_candidates=500), random_state=seed).fit(x)
         return np.asarray(estimator.basis_.parts[-1].landmarks)
 
     wanted = landmarks(X)

@@ -20,7 +20,7 @@ X, NEW = RNG.uniform(0, np.pi, (2, 5000, 1))
 
 
 def model(operator: Any = None, count: int = 30, k: int = 4) -> dsp.SpectralDecomposition:
-    basis = Landmarks(Gaussian(1.0), count, exclude=False)
+    basis = Landmarks(Gaussian(1.0), count, drop_landmark_rows=False)
     return dsp.SpectralDecomposition(operator, basis, n_components=k, random_state=0)
 
 

@@ -41,7 +41,7 @@ NETWORK = bases.NeuralBasis((5, 4)).initialized(np.zeros((1, 2)), outputs=3, see
 CONSTANT = bases.ConstantBasis(2)
 WAVES = (
     bases.TrigonometricBasis((2.0, 3.0), 2),
-    bases.FourierBasis(LANDMARKS),
+    bases.RandomFourierFeatures(LANDMARKS),
     bases.HarmonicBasis(PeriodicBox(*BOX), 5),
 )
 CASES: dict[str, tuple[Any, Any]] = {

@@ -10,7 +10,7 @@ import scipy.linalg
 from sklearn.decomposition import PCA, KernelPCA
 
 import daskspectral as dsp
-from daskspectral.basis import Basis, FourierBasis, LandmarkBasis, MonomialBasis
+from daskspectral.basis import Basis, LandmarkBasis, MonomialBasis, RandomFourierFeatures
 from daskspectral.errors import TrustWarning
 from daskspectral.kernels import Polynomial
 from daskspectral.moments import Measure
@@ -91,6 +91,8 @@ def test_a_torus_turned_by_its_drift() -> None:
     # b constant and sigma = s on waves: L e^{i w.x} = (i b.w - s^2 |w|^2 / 2) e^{i w.x}
     rng = np.random.default_rng(4)
     x, b, frequencies = rng.uniform(0, 2 * math.pi, (80, 2)), np.array([0.4, 1.1]), np.array([[1.0, 0], [1, 2]])
-    values = spectrum(Generator(diffusion=0.8), FourierBasis(frequencies), x=x, drift=np.broadcast_to(b, (80, 2)))
+    values = spectrum(
+        Generator(diffusion=0.8), RandomFourierFeatures(frequencies), x=x, drift=np.broadcast_to(b, (80, 2))
+    )
     expected = [-0.32 - 0.4j, -0.32 + 0.4j, -1.6 - 2.6j, -1.6 + 2.6j]
     np.testing.assert_allclose(values, expected, rtol=0, atol=1e-10)

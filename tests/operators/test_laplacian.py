@@ -38,7 +38,7 @@ def angles(n: int, seed: int) -> Any:
     return t[rng.random(3 * n) < (1 + 0.8 * np.cos(t)) / 1.8][:n]
 
 
-TWENTY = Landmarks(Matern(1.5, 0.5), 20, exclude=False)
+TWENTY = Landmarks(Matern(1.5, 0.5), 20, drop_landmark_rows=False)
 
 
 def make(operator: Laplacian, landmarks: Landmarks = TWENTY, n_components: int = 3) -> dsp.SpectralDecomposition:
@@ -47,7 +47,7 @@ def make(operator: Laplacian, landmarks: Landmarks = TWENTY, n_components: int =
 
 
 def test_a_circle_by_its_coordinates_and_by_its_angle() -> None:
-    t, landmarks = angles(5000, 3), Landmarks(Gaussian(0.7), 30, exclude=False)
+    t, landmarks = angles(5000, 3), Landmarks(Gaussian(0.7), 30, drop_landmark_rows=False)
     x = np.column_stack([np.cos(t), np.sin(t)])
     tangential = make(Laplacian(Circle(), density=1.0), landmarks, 5).fit(x)
     np.testing.assert_allclose(tangential.eigenvalues_[1:], [1, 1, 4, 4], rtol=0.08)

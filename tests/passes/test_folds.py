@@ -110,7 +110,7 @@ def test_copies_of_a_row_are_as_good_as_its_weight_and_warned_of(times: int, sta
     with warnings.catch_warnings(action="ignore"):
         one, found = fitted(x, sample_weight=np.full(len(x), float(times))), fitted(copies)
     np.testing.assert_allclose(found.eigenvalues_, one.eigenvalues_, rtol=1e-9, atol=1e-9)
-    for basis in (Landmarks("gaussian:auto", 30), Landmarks(SMOOTH, 30, sample=1000)):
+    for basis in (Landmarks("gaussian:auto", 30), Landmarks(SMOOTH, 30, n_candidates=1000)):
         assert len(told(basis, copies)) == 1
         assert told(basis, X) == told(basis, np.round(copies, 1)) == told(basis, np.vstack([X, X[:15]])) == []
     _, labels = np.unique(copies, axis=0, return_inverse=True)
@@ -218,7 +218,7 @@ def test_landmarks_given_back_give_the_same_bits(
     kept: list[Any] = []
     discretise = sides.Choice.discretise
     monkeypatch.setattr(sides.Choice, "discretise", lambda *a, **k: kept.append(discretise(*a, **k)) or kept[-1])
-    rows, landmarks = dsp.Rows(x, **changes), Landmarks(SMOOTH, 50, exclude=exclude)
+    rows, landmarks = dsp.Rows(x, **changes), Landmarks(SMOOTH, 50, drop_landmark_rows=exclude)
     drawn = make(landmarks, random_state=1).fit(rows)
     raw = kept[-1].selection.parameters["basis"].points
     assert (raw[:, None] == x).all(axis=2).any(axis=1).all()

@@ -29,7 +29,7 @@ def normal(rows, columns, chunk):
 
 dask.config.set(scheduler="synchronous")
 x = eval(sys.argv[1])
-basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(float(sys.argv[2])), count=50, method="uniform")
+basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(float(sys.argv[2])), n_landmarks=50, method="uniform")
 model = dsp.SpectralDecomposition(basis=basis, n_components=4, folds=eval(sys.argv[3]), random_state=0)
 plan = model.plan(x)
 open("/proc/self/clear_refs", "w").write("5")

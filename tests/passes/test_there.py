@@ -23,7 +23,7 @@ def points() -> np.ndarray:
 
 
 def embedding(**options: Any) -> dsp.SDPEmbedding:
-    landmarks = Landmarks(count=LANDMARKS, method="cholesky")
+    landmarks = Landmarks(n_landmarks=LANDMARKS, method="cholesky")
     return dsp.SDPEmbedding(1.0, method="lowrank", landmarks=landmarks, random_state=0, **options)
 
 

@@ -72,8 +72,8 @@ def test_degenerate_data() -> None:
 
 
 CASES: dict[str, tuple[dict[str, Any], Any]] = {
-    "gcv": ({"basis": Landmarks(count=17, method="uniform"), "alpha": "gcv"}, X),
-    "standardized columns": ({"basis": Landmarks(count=20, method="cholesky")}, dsp.Rows(X, standardize=True)),
+    "gcv": ({"basis": Landmarks(n_landmarks=17, method="uniform"), "alpha": "gcv"}, X),
+    "standardized columns": ({"basis": Landmarks(n_landmarks=20, method="cholesky")}, dsp.Rows(X, standardize=True)),
     "periods": ({"basis": Landmarks(points=X[:30] + 0.01, periods={0: 2.0})}, X),
     "single": ({"basis": Landmarks(Gaussian(0.7)), "dtype": "float32"}, X),
 }

@@ -37,7 +37,7 @@ def plane() -> tuple[Any, Any]:
 
 def test_pictures_are_drawn_into_the_given_axes(plane: Any) -> None:
     x, model = plane
-    automatic = dsp.SpectralDecomposition(basis=Landmarks(count=30), n_components=3, random_state=0).fit(x[:300])
+    automatic = dsp.SpectralDecomposition(basis=Landmarks(n_landmarks=30), n_components=3, random_state=0).fit(x[:300])
     for call in (
         lambda ax: plot.spectrum(model, ax=ax),
         lambda ax: plot.choice(automatic, ax=ax),

@@ -11,7 +11,7 @@ from scipy.linalg import expm
 from scipy.special import stdtrit
 
 import daskspectral as dsp
-from daskspectral.basis import CallableBasis, Concatenated, ConstantBasis, LandmarkBasis, MonomialBasis, SoftCells
+from daskspectral.basis import CallableBasis, Concatenated, ConstantBasis, LandmarkBasis, MonomialBasis, NormalizedRBF
 from daskspectral.kernels import Gaussian
 from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.lags import LagMatrices
@@ -332,7 +332,7 @@ def system(kind: str) -> Array:
 @pytest.mark.parametrize("kind", ["random walk", "of period two", "white", "turning"])
 def test_numbers_keep_to_their_definitions(kind: str, operator: Any, cells: bool) -> None:
     x = system(kind)
-    basis = SoftCells.draw(x, 6, random_state=0) if cells else MonomialBasis(x.shape[1], 2)
+    basis = NormalizedRBF.draw(x, 6, random_state=0) if cells else MonomialBasis(x.shape[1], 2)
     model = dsp.SpectralDecomposition(operator, basis, n_components=4).fit(x)
     ends, times, around = getattr(model, Attributes(model.solver_).errors), model.timescales_, model.timescale_errors_
     assert (times >= 0).all()

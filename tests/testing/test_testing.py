@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from daskspectral import testing
-from daskspectral.basis import FourierBasis, LandmarkBasis, Landmarks, MonomialBasis
+from daskspectral.basis import LandmarkBasis, Landmarks, MonomialBasis, RandomFourierFeatures
 from daskspectral.basis.accumulators import PairContraction
 from daskspectral.basis.evaluation import Block
 from daskspectral.forms import (
@@ -50,7 +50,7 @@ FORMS = [dirichlet, tangential_dirichlet(normals=2), tangential_dirichlet(tangen
 @pytest.mark.parametrize("bilinear", FORMS, ids=lambda f: f.name)
 def test_forms_pass(bilinear: Form) -> None:
     testing.check_form(bilinear, random_state=1)
-    testing.check_form(bilinear, MonomialBasis(2, 2), FourierBasis.draw(Gaussian(), 2, 6, 0))
+    testing.check_form(bilinear, MonomialBasis(2, 2), RandomFourierFeatures.draw(Gaussian(), 2, 6, 0))
 
 
 def test_forms_of_functions_of_different_variables() -> None:
