@@ -25,8 +25,8 @@ The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` t
 1. `cli.spectral.fit` makes `Rows`, a basis and a solver of the options; outputs that cannot be written are refused.
 2. `SpectralDecomposition.fit` opens them (`estimators.table`, then `data.source.open_data`): a `Source` of fields.
 3. `passes.session.Session` plans tasks, folds and memory (`passes.sums.plan_sums`), and lists the stores (`Snapshot`).
-4. `spectral.choice.Choice` scales columns and makes the functions: `choosing.search` compares kernels and scales on a
-   pilot, and takes one, `choosing.landmarks` draws the rows at which they sit.
+4. `spectral.choice.Choice` scales columns and builds bases from recipes (`basis.recipe`): `choosing.search` compares
+   kernels and scales on a pilot and fills in the best one, and the recipe draws the rows of its landmarks.
 5. `passes.sums.measure` hands a `moments.summing.SumTask` to `engine.run.Run.reduce`, by a checkpoint's epochs.
 6. In a task `data.batches` reads and checks rows, `moments.folds` parts them by fold, `moments.measure` into blocks.
 7. `Basis.accumulator` sums blocks: `Basis.at` evaluates one, a contraction adds p × p products; that of a

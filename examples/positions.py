@@ -34,7 +34,7 @@ import zarr
 from sklearn.base import clone
 
 from daskspectral import SpectralDecomposition, plot
-from daskspectral.basis import FourierLattice
+from daskspectral.basis import FourierBasis
 from daskspectral.data.writing import create_array
 from daskspectral.operators import Laplacian
 
@@ -66,10 +66,10 @@ def main(n: int = 10_000_000, out: str | Path = ".", data: str | Path | None = N
             write_positions(path, n)
             numbers["seconds to write"] = time.perf_counter() - start
         start = time.perf_counter()
-        estimator = SpectralDecomposition(Laplacian(), FourierLattice(ORDERS), n_components=COUNT).fit(path)
+        estimator = SpectralDecomposition(Laplacian(), FourierBasis(ORDERS), n_components=COUNT).fit(path)
         numbers["seconds to fit"] = time.perf_counter() - start
         plot.save_figure(plot.eigenfunctions(estimator, path), pictures[0], overwrite=True)
-    fewer = clone(estimator).set_params(basis=FourierLattice(FEWER)).fit_moments(estimator.moments_)
+    fewer = clone(estimator).set_params(basis=FourierBasis(FEWER)).fit_moments(estimator.moments_)
     exact = solve_on_grid()
     draw(estimator, fewer, exact, pictures[1])
     numbers |= measure(estimator, fewer, exact)

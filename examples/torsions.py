@@ -36,7 +36,7 @@ import scipy.special
 import zarr
 
 from daskspectral import SpectralDecomposition, plot
-from daskspectral.basis import FourierLattice
+from daskspectral.basis import FourierBasis
 from daskspectral.data.writing import create_array
 from daskspectral.operators import Generator
 
@@ -89,7 +89,7 @@ def estimator() -> SpectralDecomposition:
     """The generator on trigonometric functions of both angles, up to the frequency ORDER."""
     return SpectralDecomposition(
         Generator(diffusion=(2 * DIFFUSIVITY) ** 0.5, reversible=True),
-        FourierLattice(ORDER, periods=(TURN, TURN)),
+        FourierBasis(ORDER, periods=(TURN, TURN)),
         n_components=COUNT,
         folds="blocks",
     )

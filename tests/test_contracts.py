@@ -122,6 +122,7 @@ BASES: list[tuple[Basis, Any]] = [
     (basis.CallableBasis(waves, wave_slopes, d=2), None),
     (basis.CallableBasis(waves, d=2), None),
     (basis.NormalizedRBF(Y, 0.8), None),
+    (basis.NeuralBasis((5,)).initialized(Y, 3, seed=0), None),
     (basis.DirichletFunctions(basis.LandmarkBasis(Gaussian(0.5), UNIT[:5]), basis.BoxBoundary([0, 0], [1, 1.2])), UNIT),
     (basis.DirichletFunctions(basis.MonomialBasis(2, 2), basis.BallBoundary(2.0)), UNIT),
     (basis.Concatenated((basis.ConstantBasis(2), basis.LandmarkBasis(Gaussian(), Y), basis.MonomialBasis(2, 2))), None),
@@ -226,8 +227,8 @@ def test_groups(group: Group, manifold: Manifold) -> None:
 
 
 ELSEWHERE = {
-    *("LearnedKernel", "HarmonicBasis", "InvariantBasis", "EquivariantBasis", "WeighedLattice"),
-    *("NeuralBasis", "Prior", "Prior", "SpanBasis", "Stopped"),
+    *("LearnedKernel", "HarmonicBasis", "InvariantBasis", "EquivariantBasis", "SpectralDensityBasis"),
+    *("Prior", "Prior", "SpanBasis", "Stopped"),
 }
 """Classes that are made by a fit, or from rows, and tested there."""
 

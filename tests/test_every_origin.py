@@ -127,7 +127,7 @@ BASES: dict[str, Callable[[Move], Any]] = {
     "gaussian and linear": lambda m: bases.Landmarks(Gaussian(m.unit) + m.unit**-2.0 * Linear(), 12, constant=True),
     "landmark basis": lambda m: bases.LandmarkBasis(Gaussian(1.5 * m.unit), m(PLACES)),
     "fourier": lambda m: bases.RandomFourierFeatures(WAVES / m.unit),
-    "lattice": lambda m: bases.FourierLattice(2),
+    "lattice": lambda m: bases.FourierBasis(2),
     "angles": lambda m: bases.TrigonometricBasis((12.0 * m.unit, 9.0 * m.unit), 1),
     "monomials": lambda m: bases.MonomialBasis(2, 3),
     "monomials beside the constant": lambda m: bases.Concatenated(

@@ -279,7 +279,7 @@ def test_weights_of_modes_have_no_units(unit: float) -> None:
     """One transform sums two weights, of which one is 1 and the other a potential in the unit of the columns."""
     x, v = normal(), exact(np.random.default_rng(5).uniform(1, 2, 600))
     models = [
-        fitted(Schroedinger(), dsp.Rows(x * s, fields={"potential": v / s**2}), bases.FourierLattice(3), n_components=3)
+        fitted(Schroedinger(), dsp.Rows(x * s, fields={"potential": v / s**2}), bases.FourierBasis(3), n_components=3)
         for s in (1.0, unit)
     ]
     np.testing.assert_allclose(models[1].eigenvalues_ * unit**2, models[0].eigenvalues_, rtol=1e-6)
@@ -292,7 +292,7 @@ def test_weights_of_modes_beside_zeros_have_no_units(unit: float) -> None:
     x = normal(200)
     slopes = np.column_stack([np.cos(x[:, 0]), np.zeros(len(x))])
     near, far = (
-        dsp.HermiteRegressor(bases.FourierLattice(4), random_state=0)
+        dsp.HermiteRegressor(bases.FourierBasis(4), random_state=0)
         .fit(x, np.sin(x[:, 0]), gradients=slopes, sample_weight=np.full(len(x), weight))
         .predict(x)
         for weight in (1.0, unit)

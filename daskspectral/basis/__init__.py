@@ -2,14 +2,14 @@
 
 By default a fit uses k(., y_i) at landmarks that it draws. Its argument `basis` takes these and any other functions,
 `right_basis` the right functions of an operator with singular values; "landmarks", "fourier" and "network" are names of
-`Landmarks()`, `FourierLattice()` and `NeuralBasis()`.
+`Landmarks()`, `FourierBasis()` and `NeuralBasis()`.
 
     basis                                  functions
     Landmarks(kernel, n_landmarks)         k(., y_i) at rows that the fit chooses; kernel and number too, by default
     LandmarkBasis(kernel, points)          k(., y_i) at prepared points
     RandomFourierFeatures.draw(kernel, d,  random Fourier features of a Gaussian, exponential or Matern kernel
                       p, random_state)
-    FourierLattice(m)                      1, cos, sin on a lattice of frequencies in a box, for 1 to 3 variables: one
+    FourierBasis(n_frequencies)            1, cos, sin on a lattice of frequencies in a box, for 1 to 3 variables: one
                                            pass sums few modes, from which any stationary kernel is solved; not
                                            for operators that take two points, as Transfer
     TrigonometricBasis(periods, degree)    1, cos, sin and their products for any number of periodic columns, as angles
@@ -28,9 +28,9 @@ By default a fit uses k(., y_i) at landmarks that it draws. Its argument `basis`
                                            a constant: BoxBoundary(lower, upper), BallBoundary(radius, center), a
                                            subclass of Boundary
 
-`Landmarks`, `NeuralBasis` and `DirichletBasis` are recipes: `recipe.build(sample, rng)` makes a basis when a fit knows
-the data, and `basis_` is this basis: `LandmarkBasis`, `NetworkBasis`, `DirichletFunctions`. A subclass of `BasisRecipe`
-is a recipe of your own.
+`Landmarks`, `FourierBasis`, `NeuralBasis` and `DirichletBasis` are recipes: `recipe.build(sample, rng)` makes a basis
+when a fit knows the data, `LandmarkBasis`, `FourierLattice`, `NetworkBasis` or `DirichletFunctions`, which is `basis_`.
+A subclass of `BasisRecipe` is a recipe of your own.
 
 `daskspectral.testing.check_basis` tests a basis of your own.
 
@@ -56,7 +56,7 @@ from daskspectral.basis.fourier import RandomFourierFeatures, TrigonometricBasis
 from daskspectral.basis.harmonic import HarmonicBasis
 from daskspectral.basis.invariant import EquivariantBasis, InvariantBasis
 from daskspectral.basis.landmark import LandmarkBasis
-from daskspectral.basis.lattice import FourierLattice, as_lattice
+from daskspectral.basis.lattice import FourierBasis, FourierLattice
 from daskspectral.basis.monomial import MonomialBasis
 from daskspectral.basis.network import NetworkBasis, NeuralBasis
 from daskspectral.basis.nystrom import Landmarks
@@ -76,6 +76,7 @@ __all__ = [
     "EquivariantBasis",
     "Evaluation",
     "RandomFourierFeatures",
+    "FourierBasis",
     "FourierLattice",
     "HarmonicBasis",
     "InvariantBasis",
@@ -88,5 +89,4 @@ __all__ = [
     "TrigonometricBasis",
     "DirichletBasis",
     "DirichletFunctions",
-    "as_lattice",
 ]

@@ -23,6 +23,7 @@ from daskspectral.workspace import Workspace
 
 if TYPE_CHECKING:
     from daskspectral.basis.landmark import LandmarkBasis
+    from daskspectral.basis.recipe import BasisRecipe
 
 Array = NDArray[np.floating[Any]]
 DENSE_ROWS = 2048  # enough for adding products of p x p to cost little; panels are cut for the cache
@@ -153,6 +154,11 @@ class Basis(Registered, ABC):
     def periodic(self) -> bool:
         """Whether periods of columns, in the units of the data, are part of it."""
         return False
+
+    @property
+    def recipe(self) -> BasisRecipe | None:
+        """The recipe whose open hyperparameters it fills in; None for a basis that has none."""
+        return None
 
     @property
     def landmark_parts(self) -> tuple[LandmarkBasis, ...]:

@@ -58,7 +58,7 @@ class Box:
         if outside > self.share * rows:
             raise ValueError(
                 f"{outside} of {rows} rows lie outside the box {self.shown} of the lattice: give a wider box, or "
-                f"a larger share than FourierLattice(outside={self.share:g})"
+                f"a larger share than FourierBasis(outside={self.share:g})"
             )
 
     def nearest(self, x: Array) -> tuple[Array, NDArray[np.bool_] | None]:

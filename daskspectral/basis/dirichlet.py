@@ -56,6 +56,7 @@ class DirichletBasis(Parameterised, BasisRecipe):
 
     def __post_init__(self) -> None:
         check_type("basis", self.basis, (Basis, BasisRecipe), "one of daskspectral.basis")
+        check_type("boundary", self.boundary, Boundary, "such as daskspectral.basis.BoxBoundary(lower, upper)")
         if isinstance(self.basis, NeuralBasis):
             raise ValueError("networks are trained without a boundary function: give DirichletBasis a trained basis_")
         if isinstance(self.basis, Basis):
@@ -77,9 +78,6 @@ class DirichletBasis(Parameterised, BasisRecipe):
 
     def cost(self, operator: Any, dimension: int, n_rows: int) -> int:
         return self._inner.cost(operator, dimension, n_rows)
-
-    def check_against(self, sample: Sample, name: str, points: str) -> None:
-        self._inner.check_against(sample, name, points)
 
     def probe(self, sample: Sample) -> Basis:
         return DirichletFunctions(self._inner.probe(sample), self.boundary)

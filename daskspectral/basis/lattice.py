@@ -23,7 +23,7 @@ from daskspectral.basis.base import Array, Basis
 from daskspectral.basis.box import Box, Interval
 from daskspectral.basis.evaluation import Block, Evaluation, Mapped
 from daskspectral.basis.fourier import Waves
-from daskspectral.basis.recipe import OpenKernel
+from daskspectral.basis.recipe import BasisRecipe, OpenKernel, Periods, Sample
 from daskspectral.devices import HOST, Device
 from daskspectral.forms import Atom, Forms, Functionals
 from daskspectral.kernels import Gaussian, Kernel, Periodic, Scaled, Sum, of_distances
@@ -40,6 +40,7 @@ from daskspectral.modes.matrices import (
     weights_of,
 )
 from daskspectral.modes.sums import SumCost, mode_cost, rows_at_once
+from daskspectral.registry import Written
 from daskspectral.validation import POSITIVE, check_integer, check_number, check_option
 from daskspectral.workspace import Workspace
 
@@ -52,33 +53,34 @@ METHODS = ("matmul", "nufft")
 
 
 @dataclass(frozen=True)
-class FourierLattice(OpenKernel, Basis):
+class FourierBasis(OpenKernel, BasisRecipe):
     """1, √2 cos(k.t) and √2 sin(k.t) for integer k, |k_a| ≤ m_a, one of each pair +-k; p = prod (2 m_a + 1).
 
-    t = 2π (x - centre) / period. The data lie in a `box`, which is `margin` of its width narrower than the period;
-    along periodic columns the period is given, and there is no box. For one to three variables.
+    t = 2π (x - center) / period. The data lie in a `box`, which is `margin` of its width narrower than the period;
+    along periodic columns the period is given, and there is no box. For one to three variables. A fit builds a
+    `FourierLattice`.
 
     An operator that takes functions at two points, as Transfer and Cross do, has no modes: it takes a
     `TrigonometricBasis` on periodic columns.
 
     Parameters
     ----------
-    m : int or tuple of int, optional
-        Highest frequency, for each variable or all. By default 200, 15, 5 in one to three dimensions, for a spectrum
-        less where the functions would be more than a quarter of the rows. There are at most 5041 functions.
+    n_frequencies : int or tuple of int, optional
+        Highest frequency m, for each variable or all. By default 200, 15, 5 in one to three dimensions, for a spectrum
+        less if the functions would be more than a quarter of the rows. There are at most 5041 functions.
     box : sequence of (lower, upper), optional
         The ends of the data by prepared column, None for a periodic one. By default they are found in a pass over the
         data. They are part of what moments are measured with: machines whose moments are to be added need the same box
-        and m.
+        and frequencies.
     margin : float, optional
         Share of the width by which the period is larger. A function that differs at opposite edges of the data changes
-        in this gap; by default .2, of a regression .3, or more where m is small.
+        in this gap; by default .2, of a regression .3, or more for few frequencies.
     outside : float
         Rows outside the box count as absent; more than this share of them is an error. At such rows fitted functions
         have the values of the nearest point of the box.
     method : {"matmul", "nufft"}, optional
         How modes are summed: by matrix products, exact to rounding, or by the nonuniform FFT of `finufft` (extra
-        `lattice`). By default what a fixed table says is faster.
+        `lattice`). By default the faster one according to a fixed table.
     eps : float
         Relative precision of the nonuniform FFT. At 1e-8 it takes two thirds of the time of 1e-9. Values move by about
         as much of the larger ones; what is far smaller, as between clusters that are nearly apart, by a larger share.
@@ -87,6 +89,117 @@ class FourierLattice(OpenKernel, Basis):
     kernel : Kernel, its name or "auto"
         The prior of the coefficients, any stationary kernel. "auto": chosen after the pass. It is no part of what is
         measured: `fit_moments` solves the same moments with another.
+
+    Examples
+    --------
+    >>> recipe = FourierBasis(2, periods=(1.0, None))
+    >>> recipe.cost(None, 2, 1000), recipe.lattice(2, box=[None, (0, 2)]).period.round(2).tolist()
+    (25, [1.0, 3.0])
+    """
+
+    n_frequencies: int | tuple[int, ...] | None = None
+    box: tuple[Interval | None, ...] | None = None
+    margin: float | None = None
+    outside: float = 0.02
+    method: str | None = None
+    eps: float = 1e-8
+    periods: Periods | None = None
+    kernel: Kernel | str = "auto"
+
+    after_pass = True
+
+    def __post_init__(self) -> None:
+        if self.n_frequencies is not None:
+            given = self.n_frequencies if isinstance(self.n_frequencies, Sequence) else (self.n_frequencies,)
+            counts = tuple(check_integer("n_frequencies", order) for order in given)
+            self._set(n_frequencies=counts if isinstance(self.n_frequencies, Sequence) else counts[0])
+        if self.box is not None:
+            if not isinstance(self.box, (Sequence, np.ndarray)):
+                raise ValueError(f"box has (lower, upper) for each column; it is {self.box!r}")
+            self._set(box=tuple(None if side is None else _interval(side) for side in self.box))
+        if self.periods is not None:
+            self._set(periods=tuple(None if p is None else check_number("periods", p, POSITIVE) for p in self.periods))
+        if self.margin is not None:
+            check_number("margin", self.margin, POSITIVE)
+        check_number("outside", self.outside, "[0, 1)")
+        check_option("method", self.method, (None, *METHODS))
+        check_number("eps", self.eps, "[1e-14, 1e-3]")
+        self._name_kernel()
+        if not isinstance(self.kernel, str):
+            check_stationary(self.kernel)
+        lengths = {len(part) for part in (self.box, self.periods, self.n_frequencies) if isinstance(part, tuple)}
+        if len(lengths) > 1:
+            raise ValueError(
+                f"n_frequencies, box and periods have an entry for each variable; they have {sorted(lengths)} entries"
+            )
+        for dimension in lengths:
+            self._check_dimension(dimension)
+            if isinstance(self.n_frequencies, int):
+                self._set(n_frequencies=(self.n_frequencies,) * dimension)
+        orders = self.n_frequencies
+        if isinstance(orders, tuple) and size_of(orders) > MOST_FUNCTIONS:
+            raise ValueError(
+                f"n_frequencies={orders} needs {size_of(orders)} functions, and a Fourier lattice has at most "
+                f"{MOST_FUNCTIONS}. Lower n_frequencies to {shrunk_orders(orders, MOST_FUNCTIONS)}."
+            )
+
+    @staticmethod
+    def _check_dimension(dimension: int) -> None:
+        if dimension not in ORDERS:
+            raise ValueError(
+                f"a lattice of frequencies has functions of 1 to 3 variables, got {dimension}: their number grows as "
+                "(2m + 1)^d. Choose columns, or take a kernel at landmarks (basis=None), which suits any dimension, or "
+                "for angles TrigonometricBasis(periods, degree)"
+            )
+
+    def sized(self, dimension: int, periods: Periods | None = None, rows: int | None = None) -> FourierBasis:
+        """Return the recipe for functions of so many variables, with their numbers of frequencies and periods.
+
+        With a number of `rows`, frequencies that are not given are no more than a quarter of these support.
+        """
+        self._check_dimension(dimension)
+        for part in (self.n_frequencies, self.box, self.periods):
+            if isinstance(part, tuple) and len(part) != dimension:
+                raise ValueError(
+                    f"the lattice has functions of {len(part)} variables, and X has {dimension} columns: "
+                    "n_frequencies, box and periods have an entry for each"
+                )
+        orders = self.n_frequencies
+        if orders is None:
+            borne = math.inf if rows is None else int((rows / FEWEST_ROWS) ** (1 / dimension) - 1) // 2
+            orders = max(1, int(min(ORDERS[dimension], borne)))
+        periods = self.periods if periods is None else tuple(periods)
+        if self.periods is not None and periods != self.periods:
+            raise ValueError(f"the lattice has the periods {self.periods}, got periods={periods}. Give them once.")
+        return replace(
+            self,
+            n_frequencies=orders if isinstance(orders, tuple) else (orders,) * dimension,
+            periods=None if periods is None or not any(periods) else tuple(periods),
+        )
+
+    def lattice(self, dimension: int, box: Sequence[Interval | None] | None = None) -> FourierLattice:
+        """Return the functions, without their prior, on this box if it is given."""
+        own = self.sized(dimension)
+        sides: Any = own.box if box is None else tuple(box)
+        orders: Any = own.n_frequencies
+        return FourierLattice(orders, sides, own.margin or 0.0, own.outside, own.method, own.eps, own.periods)
+
+    def cost(self, operator: Any, dimension: int, n_rows: int) -> int:
+        return self.sized(dimension, rows=n_rows).lattice(dimension, ((0.0, 1.0),) * dimension).size
+
+    def probe(self, sample: Sample) -> FourierLattice:
+        own = self.sized(sample.dimension, sample.periods, sample.n_rows)
+        return own.lattice(sample.dimension, own.box or ((0.0, 1.0),) * sample.dimension)
+
+    def build(self, sample: Sample, rng: np.random.Generator) -> Basis:
+        return sample.boxed(self.sized(sample.dimension, sample.periods, sample.n_rows), rng)
+
+
+@dataclass(frozen=True)
+class FourierLattice(Written, Basis):
+    """Trigonometric functions on a lattice of frequencies in a box, with the parameters of `FourierBasis`.
+
+    `version` is that of the library by which their modes are summed.
 
     Examples
     --------
@@ -104,110 +217,39 @@ class FourierLattice(OpenKernel, Basis):
     cheap_sums = True
     after_pass = True
 
-    m: int | tuple[int, ...] | None = None
+    orders: tuple[int, ...]
     box: tuple[Interval | None, ...] | None = None
-    margin: float | None = None
+    margin: float = 0.0
     outside: float = 0.02
     method: str | None = None
     eps: float = 1e-8
-    periods: tuple[float | None, ...] | None = None
+    periods: Periods | None = None
     version: str | None = None
-    kernel: Kernel | str = "auto"
 
     def __post_init__(self) -> None:
-        if self.m is not None:
-            orders = self.m if isinstance(self.m, Sequence) else (self.m,)
-            counts = tuple(check_integer("m", order) for order in orders)
-            self._set(m=counts if isinstance(self.m, Sequence) else counts[0])
-        if self.box is not None:
-            if not isinstance(self.box, (Sequence, np.ndarray)):
-                raise ValueError(f"box has (lower, upper) for each column; it is {self.box!r}")
-            self._set(box=tuple(None if side is None else _interval(side) for side in self.box))
-        if self.periods is not None:
-            self._set(periods=tuple(None if p is None else check_number("periods", p, POSITIVE) for p in self.periods))
-        if self.margin is not None:
-            check_number("margin", self.margin, POSITIVE)
-        check_number("outside", self.outside, "[0, 1)")
-        check_option("method", self.method, (None, *METHODS))
-        check_number("eps", self.eps, "[1e-14, 1e-3]")
-        self._name_kernel()
-        lengths = {len(part) for part in (self.box, self.periods) if part is not None}
-        lengths |= {len(self.m)} if isinstance(self.m, tuple) else set()
-        if len(lengths) > 1:
-            raise ValueError(f"m, box and periods have an entry for each variable; they have {sorted(lengths)} entries")
-        if lengths:
-            self._complete(lengths.pop())
-
-    def _complete(self, dimension: int) -> None:
-        """Fill in what follows from the number of variables, and once the box is known from it."""
-        self._check_dimension(dimension)
-        if self.m is None:  # the number of rows decides it
-            return
-        orders = self.m if isinstance(self.m, tuple) else (self.m,) * dimension
-        self._set(m=orders)
-        if self.size > MOST_FUNCTIONS:
-            raise ValueError(
-                f"m={orders} needs {self.size} functions, and a Fourier lattice has at most {MOST_FUNCTIONS}. "
-                f"Lower m to {shrunk_orders(orders, MOST_FUNCTIONS)}."
+        own = self.recipe
+        self._set(orders=own.n_frequencies, box=own.box, periods=own.periods)
+        if not isinstance(own.n_frequencies, tuple) or any(not p and side is None for p, side in self.ends):
+            raise ValueError(f"a Fourier lattice needs a box or a period for each variable, got {own!r}")
+        if not self.margin:
+            least = min(
+                (o for o, (p, _) in zip(self.orders, self.ends, strict=True) if not p), default=max(self.orders)
             )
-        closed = self.periods or (None,) * dimension
-        if self.margin is None and (self.box is not None or all(closed)):
-            least = min((o for o, p in zip(orders, closed, strict=True) if not p), default=max(orders))
             margin = WAVES_ACROSS / max(least - WAVES_ACROSS, 0.1)
             self._set(margin=float(np.clip(margin, MARGIN, WIDEST_MARGIN)))
 
-    @staticmethod
-    def _check_dimension(dimension: int) -> None:
-        if dimension not in ORDERS:
-            raise ValueError(
-                f"a lattice of frequencies has functions of 1 to 3 variables, and {dimension} are asked for: their "
-                "number grows as (2m + 1)^d. Choose columns, or take a kernel at landmarks (basis=None), which suits "
-                "any dimension, or for angles TrigonometricBasis(periods, degree)"
-            )
-
-    def on_box(
-        self,
-        dimension: int,
-        box: Sequence[Interval | None] | None,
-        periods: Sequence[float | None] | None,
-        rows: int | None = None,
-    ) -> FourierLattice:
-        """The same lattice, without its prior, for functions of so many variables, on this box where it has none.
-
-        With a number of `rows`, frequencies that are not given are no more than these bear.
-        """
-        self._check_dimension(dimension)
-        for part in (self.m, self.box, self.periods):
-            if isinstance(part, tuple) and len(part) != dimension:
-                raise ValueError(
-                    f"the lattice has functions of {len(part)} variables, and X has {dimension} columns: m, box and "
-                    "periods have an entry for each"
-                )
-        m = self.m
-        if m is None:
-            borne = math.inf if rows is None else int((rows / FEWEST_ROWS) ** (1 / dimension) - 1) // 2
-            m = max(1, int(min(ORDERS[dimension], borne)))
-        periods = self.periods if periods is None else tuple(periods)
-        if self.periods is not None and periods != self.periods:
-            raise ValueError(f"the lattice has the periods {self.periods}, and {periods} are asked for; give them once")
-        return replace(
-            self,
-            m=m if isinstance(m, tuple) else (m,) * dimension,
-            box=self.box if box is None else tuple(box),
-            periods=None if periods is None or not any(periods) else tuple(periods),
-            kernel="auto",
-        )
+    @property
+    def recipe(self) -> FourierBasis:
+        options = {name: getattr(self, name) for name in ("outside", "method", "eps", "periods")}
+        return FourierBasis(self.orders, self.box, self.margin or None, **options)
 
     @property
-    def orders(self) -> tuple[int, ...]:
-        """The highest frequency along each axis, (d,)."""
-        if not isinstance(self.m, tuple):
-            raise ValueError(f"the number of variables of {self!r} is not known before it is fitted to data")
-        return self.m
+    def periodic(self) -> bool:
+        return self.periods is not None
 
     @property
     def size(self) -> int:
-        return math.prod(2 * order + 1 for order in self.orders)
+        return size_of(self.orders)
 
     @property
     def dimension(self) -> int:
@@ -216,8 +258,7 @@ class FourierLattice(OpenKernel, Basis):
     @cached_property
     def period(self) -> Array:
         """The period along each axis, (d,), in the units of the prepared columns."""
-        margin = self.margin or 0.0  # known where there is a box
-        return np.array([p if p else (b - a) * (1 + margin) for p, (a, b) in self._sides])
+        return np.array([p or (side[1] - side[0]) * (1 + self.margin) for p, side in self.ends])
 
     @cached_property
     def centre(self) -> Array:
@@ -225,16 +266,10 @@ class FourierLattice(OpenKernel, Basis):
         return self.domain.center
 
     @property
-    def ends(self) -> list[tuple[float | None, Interval | None]]:
-        """The period and the side of the box along each axis, None for each that is not known."""
+    def ends(self) -> list[tuple[float | None, Any]]:
+        """The period of each axis, None for an axis with a side of the box, and this side."""
         d = self.dimension
         return list(zip(self.periods or (None,) * d, self.box or (None,) * d, strict=True))
-
-    @property
-    def _sides(self) -> list[tuple[float | None, Interval]]:
-        if any(not p and side is None for p, side in self.ends):
-            raise ValueError(f"{self!r} has no box before it is fitted to data")
-        return [(p, side or (0.0, 0.0)) for p, side in self.ends]
 
     def difference(self, other: Basis) -> str:
         if not isinstance(other, FourierLattice):
@@ -244,7 +279,7 @@ class FourierLattice(OpenKernel, Basis):
 
     @cached_property
     def domain(self) -> Box:
-        return Box(tuple(None if p else side for p, side in self._sides), self.period, self.outside)
+        return Box(tuple(None if p else side for p, side in self.ends), self.period, self.outside)
 
     @cached_property
     def frequencies(self) -> Frequencies:
@@ -260,7 +295,7 @@ class FourierLattice(OpenKernel, Basis):
 
     def truncated(self, orders: Sequence[int]) -> FourierLattice:
         """The lattice of the lower frequencies of this one."""
-        return replace(self, m=tuple(min(a, b) for a, b in zip(orders, self.orders, strict=True)))
+        return replace(self, orders=tuple(min(a, b) for a, b in zip(orders, self.orders, strict=True)))
 
     def accumulator(
         self, right: Basis, forms: Forms, functionals: Functionals, *, workspace: Workspace, **options: Any
@@ -315,10 +350,15 @@ class FourierLattice(OpenKernel, Basis):
         return Waves(self, block, self.frequencies.waves, points, math.sqrt(2), constants=1)
 
 
+def size_of(orders: Sequence[int]) -> int:
+    """Return the number of functions with these highest frequencies."""
+    return math.prod(2 * order + 1 for order in orders)
+
+
 def shrunk_orders(orders: Sequence[int], most: int) -> tuple[int, ...]:
     """Lower frequencies along all axes in proportion, until there are at most `most` functions."""
     found, share = tuple(orders), 1.0
-    while math.prod(2 * order + 1 for order in found) > most:
+    while size_of(found) > most:
         share *= 0.98
         found = tuple(max(1, round(share * order)) for order in orders)
     return found
@@ -333,18 +373,6 @@ def _interval(side: Any) -> Interval:
     if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
         raise ValueError(f"a box has (lower, upper) with lower < upper for each column; one side is {side!r}")
     return lower, upper
-
-
-def as_lattice(functions: Any) -> FourierLattice | None:
-    """The lattice whose modes are summed in place of matrices; None for other functions.
-
-    Examples
-    --------
-    >>> from daskspectral.basis import ConstantBasis
-    >>> as_lattice(FourierLattice((2, 3))).size, as_lattice(ConstantBasis(2))
-    (35, None)
-    """
-    return functions if isinstance(functions, FourierLattice) else None
 
 
 LEAST = 1e-14  # of the largest weight: narrower kernels have it everywhere, of wider ones it is rounding

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from daskspectral.basis.lattice import FourierLattice
+from daskspectral.basis.lattice import FourierBasis
 from daskspectral.basis.network import NeuralBasis
 from daskspectral.basis.nystrom import Landmarks
 from daskspectral.errors import nearest
@@ -13,7 +13,7 @@ from daskspectral.kernels.names import NAMES as KERNELS
 
 NAMES: dict[str, Callable[[], Any]] = {
     "landmarks": Landmarks,
-    "fourier": FourierLattice,
+    "fourier": FourierBasis,
     "network": NeuralBasis,
 }
 
@@ -36,6 +36,6 @@ def named(functions: Any, *words: str, what: str = "basis") -> Any:
         known = [*words, *NAMES]
         raise ValueError(
             f"{what} must be {' or '.join(map(repr, known))}, or one of daskspectral.basis, such as "
-            f"FourierLattice(15); it is {functions!r}{nearest(functions, known)}"
+            f"FourierBasis(15); it is {functions!r}{nearest(functions, known)}"
         )
     return NAMES[functions]()

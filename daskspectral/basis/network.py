@@ -163,12 +163,6 @@ class NetworkBasis(Basis):
     features: str = "hidden"
     activation: str = "tanh"
 
-    def __post_init__(self) -> None:
-        for name in ("weights", "biases"):
-            self._set(**{name: tuple(np.asarray(v, dtype=float) for v in getattr(self, name))})
-        for name in ("center", "scale"):
-            self._set(**{name: np.asarray(getattr(self, name), dtype=float)})
-
     @property
     def size(self) -> int:
         return len(self.weights[-2 if self.features == "hidden" else -1])
@@ -191,7 +185,8 @@ class NetworkBasis(Basis):
 
     def with_variables(self, variables: Any) -> NetworkBasis:
         """Return the same network at other parameters."""
-        return replace(self, weights=tuple(variables["weights"]), biases=tuple(variables["biases"]))
+        weights, biases = (tuple(np.asarray(v, dtype=float) for v in variables[k]) for k in ("weights", "biases"))
+        return replace(self, weights=weights, biases=biases)
 
     def apply(self, variables: Any, x: Any) -> Any:
         """Return the outputs (c, k) at points (c, d) minus the center, in JAX.

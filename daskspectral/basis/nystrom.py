@@ -19,7 +19,6 @@ from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Gaussian, Kernel, Linear, Periodic
 from daskspectral.kernels.base import LEAST_SCALE
 from daskspectral.landmarks import BY_KERNEL, METHODS, choose, median_distance
-from daskspectral.registry import arguments_of
 from daskspectral.validation import NOT_NEGATIVE, check_integer, check_number, check_option, check_type
 
 logger = logging.getLogger("daskspectral")
@@ -131,10 +130,6 @@ class Landmarks(OpenKernel, BasisRecipe):
     def probe(self, sample: Sample) -> Basis:
         return LandmarkBasis(sample.periodic(self.open_kernel), np.ones((1, sample.dimension)))
 
-    def check_against(self, sample: Sample, name: str, points: str) -> None:
-        if self.points is not None:
-            sample.given(self.points)
-
     def resolved(self, sample: Sample, rng: np.random.Generator) -> Landmarks:
         """Return the landmarks as points of the data, with the scale of their kernel.
 
@@ -143,10 +138,10 @@ class Landmarks(OpenKernel, BasisRecipe):
         than requested, if the sample holds no more that are distinct to the kernel, unless the number is `at_most`.
         """
         kernel, method = sample.periodic(self.open_kernel), self.method
-        p = int(self.n_landmarks) if self.drawn else 0
+        p = self.cost(sample.operator, sample.dimension, sample.n_rows) if self.drawn else 0
         candidates = p if method == "uniform" or not p else self.n_candidates or max(10 * p, 10_000)
         size = max(candidates, MEDIAN_SAMPLE if kernel.needs_median else 0)
-        rows, raw, points = sample.draw(size, rng) if size else (np.empty(0, dtype=np.int64),) * 3
+        rows, raw, points = sample.draw(size, rng) if size else (np.empty(0),) * 3
         if kernel.needs_median:
             distance = median_distance(kernel.embedded_about(points), rng, size=MEDIAN_SAMPLE)
             logger.info("median distance %.6g taken as the kernel's scale", distance)
@@ -180,7 +175,7 @@ class Landmarks(OpenKernel, BasisRecipe):
         own = self.resolved(sample, rng)
         kernel = sample.periodic(own.open_kernel)
         points = sample.prepared(own.points, directions=type(kernel) is Linear)
-        return LandmarkBasis(kernel, moved(points, kernel, own.jitter), centered=kernel.mixes_origin)
+        return LandmarkBasis(kernel, moved(points, kernel, float(own.jitter)), centered=kernel.mixes_origin)
 
     @property
     def linear(self) -> bool:
@@ -191,12 +186,6 @@ class Landmarks(OpenKernel, BasisRecipe):
     def automatic(self) -> bool:
         """Whether the data decide the kernel or its scale."""
         return not isinstance(self.kernel, Kernel) or self.kernel.automatic
-
-    @property
-    def plain(self) -> bool:
-        """Whether all arguments have their defaults."""
-        arrays = self.points is not None or self.periods is not None
-        return not arrays and arguments_of(self) == arguments_of(type(self)())
 
     @property
     def drawn(self) -> bool:

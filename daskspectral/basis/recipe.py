@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -31,6 +31,18 @@ class Sample(Protocol):
         """The number of variables d."""
 
     @property
+    def operator(self) -> Any:
+        """The operator that is fitted, None if there is none."""
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+
+    @property
+    def periods(self) -> Periods | None:
+        """The period of each prepared column; None if none has one."""
+
+    @property
     def at_most(self) -> bool:
         """Whether fewer functions than requested are no reason to warn."""
 
@@ -52,6 +64,9 @@ class Sample(Protocol):
     def check(self, rows: Array, points: Array) -> None:
         """Raise an error with the number of the row unless the operator is defined at these points."""
 
+    def boxed(self, recipe: Any, rng: np.random.Generator) -> Basis:
+        """Return a Fourier lattice on the box of the rows, if the recipe has none, with its method of summing."""
+
     def trained(self, recipe: Any, rng: np.random.Generator) -> Basis:
         """Return the trained functions of a network. Raise ValueError if the fit trains none."""
 
@@ -70,6 +85,9 @@ class BasisRecipe(Registered, ABC):
     (30, True)
     """
 
+    after_pass: ClassVar[bool] = False
+    """Whether the kernel is no part of the basis, but chosen from the moments after the pass."""
+
     @abstractmethod
     def cost(self, operator: Any, dimension: int, n_rows: int) -> int:
         """Return the number of functions for data of this shape, which a plan needs before there is a basis."""
@@ -86,13 +104,6 @@ class BasisRecipe(Registered, ABC):
     def build(self, sample: Sample, rng: np.random.Generator) -> Basis:
         """Return the basis for these data."""
 
-    def written(self, sample: Sample) -> BasisRecipe:
-        """Return what a user would write for a resolved recipe."""
-        return self
-
-    def check_against(self, sample: Sample, name: str, points: str) -> None:
-        """Raise ValueError unless the recipe `name` suits the `points`, as far as metadata tell."""
-
     @property
     def landmarks(self) -> Landmarks | None:
         """How landmarks are chosen, None for functions that have none."""
@@ -107,9 +118,9 @@ class BasisRecipe(Registered, ABC):
         return basis
 
     @property
-    def after_pass(self) -> bool:
-        """Whether the kernel is no part of the basis, but chosen from the moments after the pass."""
-        return False
+    def holds_constant(self) -> bool:
+        """Whether a constant function is among its functions, so that none is added."""
+        return self.after_pass
 
     @property
     def boundaries(self) -> tuple[Boundary, ...]:
@@ -142,11 +153,9 @@ class ReadyBasis(BasisRecipe):
     def build(self, sample: Sample, rng: np.random.Generator) -> Basis:
         return sample.centered(self.basis)
 
-    def check_against(self, sample: Sample, name: str, points: str) -> None:
-        if self.basis.dimension != sample.dimension:
-            raise ValueError(
-                f"{name} has functions of {self.basis.dimension} variables, and {points} has {sample.dimension} columns"
-            )
+    @property
+    def holds_constant(self) -> bool:
+        return self.basis.holds_constant
 
     @property
     def boundaries(self) -> tuple[Boundary, ...]:
@@ -162,12 +171,12 @@ class ReadyBasis(BasisRecipe):
 
 
 def recipe_of(functions: Any, name: str = "basis") -> BasisRecipe:
-    """Return a recipe, of a basis the one that returns this basis. Raise TypeError for anything else."""
+    """Return a recipe, of a basis the one that builds this basis. Raise TypeError for anything else."""
     if isinstance(functions, BasisRecipe):
         return functions
     if not isinstance(functions, Basis):
         raise TypeError(f"{name} must be one of daskspectral.basis, such as Landmarks(kernel); got {functions!r}")
-    return ReadyBasis(functions)
+    return functions.recipe or ReadyBasis(functions)
 
 
 class OpenKernel(Written, Parameterised):

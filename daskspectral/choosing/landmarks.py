@@ -13,8 +13,9 @@ from scipy.linalg import cholesky
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpstrf
 
-from daskspectral.basis import Basis, BasisRecipe, LandmarkBasis, Landmarks
+from daskspectral.basis import Basis, BasisRecipe, FourierBasis, FourierLattice, LandmarkBasis, Landmarks, NeuralBasis
 from daskspectral.basis.recipe import Periods, Sample
+from daskspectral.choosing.lattice import boxed
 from daskspectral.data.containers import in_memory
 from daskspectral.data.source import Preparation, Source, label_of
 from daskspectral.engine import Run, plan_rows
@@ -35,21 +36,24 @@ SKETCHES, POWERS, OVERSAMPLED = 10, 2, 10  # groups of folds, power iterations, 
 class FitSample:
     """Rows of a source, as recipes draw them (`basis.recipe.Sample`): points of one `view`, with these `periods`.
 
-    `whose` begins messages on periods. If they are `checked`, points must suit the `operator`. `units` (d,) are the
-    magnitudes of columns whose unit does not matter, `fold_rule` is that of the pass, `train` returns the trained
-    functions of a network.
+    If they are `checked`, points must suit the `operator`. `units` (d,) are the magnitudes of columns whose unit does
+    not matter, `fold_rule` is that of the pass, `train` returns the trained functions of a network.
     """
 
     source: Source
     view: str = "x"
     periods: Periods | None = None
-    whose: str = ""
     operator: Any = None
     checked: bool = False
     at_most: bool = False
     units: Array | None = None
     fold_rule: FoldRule | None = None
-    train: Callable[[Any, np.random.Generator], Basis] | None = None
+    train: Callable[[NeuralBasis, np.random.Generator], Basis] | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return self.source.n
 
     @property
     def dimension(self) -> int:
@@ -75,7 +79,22 @@ class FitSample:
 
     def given(self, points: Any) -> Array:
         """Return a copy of raw points. Raise ValueError unless they are finite, in the columns of the data."""
-        return given_points(points, self.source, self.view)
+        width, columns = self.source.width(self.view), self.preparation.columns
+        try:
+            array = np.asarray(in_memory(points, "the array"))
+            if array.dtype.kind not in "fiub":
+                raise ValueError(f"their dtype is {array.dtype}")
+            if array.ndim != 2 or array.shape[1] != width or not len(array):
+                raise ValueError(f"they have shape {array.shape}")
+        except ValueError as error:
+            raise ValueError(
+                f"points must be landmarks (p, {width}) in the columns of {label_of(self.view)}; {error}"
+            ) from None
+        finite = np.isfinite(array if columns is None else array[:, list(columns)]).all(axis=1)
+        if not finite.all():
+            bad = int(np.argmin(finite))
+            raise ValueError(f"landmarks must be finite; row {bad} is {array[bad]}")
+        return np.array(array, dtype=float)
 
     def prepared(self, raw: Array, *, directions: bool = False) -> Array:
         """Return the prepared points of raw ones; `directions` have no origin."""
@@ -92,9 +111,8 @@ class FitSample:
         if not isinstance(kernel, Periodic):
             return Periodic(kernel, self.periods)
         if tuple(kernel.periods) != self.periods:
-            raise ValueError(
-                f"the kernel has the periods {tuple(kernel.periods)}, and {self.whose} {self.periods}. Give them once."
-            )
+            both = f"{tuple(kernel.periods)}, and the operator or periods= {self.periods}"
+            raise ValueError(f"the kernel has the periods {both}. Give them once.")
         return kernel
 
     def check(self, rows: Array, points: Array) -> None:
@@ -103,10 +121,13 @@ class FitSample:
             with renumbered(lambda k: rows[k]):
                 self.operator.check_points(points)
 
-    def trained(self, recipe: Any, rng: np.random.Generator) -> Basis:
-        """Return the trained functions of a network. Raise ValueError if the fit trains none."""
-        if self.train is None:
-            raise ValueError(f"{recipe!r} is trained by the loss of an operator: give it to a SpectralDecomposition")
+    def boxed(self, recipe: FourierBasis, rng: np.random.Generator) -> FourierLattice:
+        """Return a Fourier lattice on the box of the rows, if the recipe has none, with its method of summing."""
+        return boxed(recipe, self.source, self.operator, rng)
+
+    def trained(self, recipe: NeuralBasis, rng: np.random.Generator) -> Basis:
+        """Return the trained functions of a network."""
+        assert self.train is not None
         return self.train(recipe, rng)
 
     def centered(self, basis: Basis) -> Basis:
@@ -135,27 +156,6 @@ def of_kernel(asked: Any, kernel: Kernel, *, count: int | str) -> Landmarks:
     return replace(found, kernel=kernel)
 
 
-def given_points(points: Any, source: Source, view: str = "x") -> Array:
-    """Return a copy (p, n_features) of landmarks in the raw columns of a view.
-
-    Raise ValueError for anything but an array of as many columns as the data, finite in those that are used.
-    """
-    width, columns = source.width(view), source.preparations[view].columns
-    try:
-        array = np.asarray(in_memory(points, "the array"))
-        if array.dtype.kind not in "fiub":
-            raise ValueError(f"their dtype is {array.dtype}")
-        if array.ndim != 2 or array.shape[1] != width or not len(array):
-            raise ValueError(f"they have shape {array.shape}")
-    except ValueError as error:
-        raise ValueError(f"points must be landmarks (p, {width}) in the columns of {label_of(view)}; {error}") from None
-    finite = np.isfinite(array if columns is None else array[:, list(columns)]).all(axis=1)
-    if not finite.all():
-        bad = int(np.argmin(finite))
-        raise ValueError(f"landmarks must be finite; row {bad} is {array[bad]}")
-    return np.array(array, dtype=float)
-
-
 @dataclass(frozen=True, eq=False)
 class LinearDirections(BasisRecipe):
     """Landmarks of the linear kernel, whose functions are all linear ones on the data, or the leading ones.
@@ -168,7 +168,6 @@ class LinearDirections(BasisRecipe):
     size: int
     components: int
     centered: bool
-    points: Array | None = None
 
     @property
     def landmarks(self) -> Landmarks:
@@ -180,27 +179,13 @@ class LinearDirections(BasisRecipe):
     def probe(self, sample: Sample) -> Basis:
         return self.asked.probe(sample)
 
-    def resolved(self, sample: Any, rng: np.random.Generator) -> LinearDirections:
+    def build(self, sample: Any, rng: np.random.Generator) -> LandmarkBasis:
         if self.components:
             points = leading_directions(sample.source, rng, self.components, sample.fold_rule, view=sample.view)
         else:
             units = None if sample.operator.solver.by_norm else sample.units
             points = spanning_directions(sample.source, view=sample.view, centered=self.centered, units=units)
-        return replace(self, points=points)
-
-    def build(self, sample: Sample, rng: np.random.Generator) -> LandmarkBasis:
-        points = self.resolved(sample, rng).points if self.points is None else self.points
-        return LandmarkBasis(Linear(), np.asarray(points))
-
-    def written(self, sample: Sample) -> Landmarks:
-        if self.points is None or self.of_rows:
-            return self.asked
-        return self.asked.closed(Linear(), sample.directions(self.points))
-
-    @property
-    def of_rows(self) -> bool:
-        """Whether the functions are combinations of the rows, so that other rows need others."""
-        return self.components > 0 or (self.points is not None and self.points.shape[0] < self.points.shape[1])
+        return LandmarkBasis(Linear(), points)
 
 
 def spanning_directions(source: Source, *, view: str, centered: bool, units: Array | None = None) -> Array:

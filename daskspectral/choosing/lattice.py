@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import FourierLattice
+from daskspectral.basis import FourierBasis, FourierLattice
 from daskspectral.basis.box import Interval
-from daskspectral.basis.lattice import check_stationary
-from daskspectral.choosing.landmarks import Periods
+from daskspectral.basis.recipe import Periods
 from daskspectral.data.source import Source
 from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.modes import nufft
@@ -28,9 +27,7 @@ OUTLYING, FAR_OUT = 0.01, 5.0  # of the rows at either end, and how many times w
 MOST_UNEVEN = 1e6  # times the period of a column over another's: squares of slopes along both have digits in common
 
 
-def boxed(
-    lattice: FourierLattice, source: Source, operator: Operator, rng: np.random.Generator, *, periods: Periods | None
-) -> FourierLattice:
+def boxed(recipe: FourierBasis, source: Source, operator: Operator, rng: np.random.Generator) -> FourierLattice:
     """Return the lattice on its box, with its method of summing.
 
     A box that is not given goes from the least to the largest value of each column, found in one pass. Where this is
@@ -38,15 +35,12 @@ def boxed(
     would leave no functions for the others: the box is then cut a quarter of this interval beyond them, with a
     TrustWarning. Raises ValueError for a column of zero width, and for columns of very different widths.
     """
-    lattice = lattice.on_box(source.dimension, None, periods)
-    open_sides = [not p and side is None for p, side in lattice.ends]
-    if any(open_sides):
+    d, box = source.dimension, recipe.box
+    ends = list(zip(recipe.periods or (None,) * d, box or (None,) * d, strict=True))
+    if any(not period and side is None for period, side in ends):
         extent = extent_of(source, rng)
-        box = [
-            _interval(axis, extent, source) if open_side else side
-            for axis, (open_side, (_, side)) in enumerate(zip(open_sides, lattice.ends, strict=True))
-        ]
-        lattice = lattice.on_box(source.dimension, box, periods)
+        box = tuple(side if p or side else _interval(axis, extent, source) for axis, (p, side) in enumerate(ends))
+    lattice = recipe.lattice(d, box)
     narrow, wide = int(lattice.period.argmin()), int(lattice.period.argmax())
     ratio = lattice.period[wide] / lattice.period[narrow]
     if operator.derivative_order and ratio > MOST_UNEVEN:
@@ -57,15 +51,15 @@ def boxed(
     return with_method(lattice, operator)
 
 
-def regression_lattice(basis: FourierLattice, dimension: int, periods: Periods | None) -> FourierLattice:
-    """Return the lattice of a regression on so many columns: by default with a wider margin.
+def regression_lattice(recipe: FourierBasis, dimension: int) -> FourierBasis:
+    """Return the recipe for a regression on so many columns: by default with a wider margin.
 
     A smooth kernel that reaches across the gap holds functions back that differ at opposite edges.
     """
-    if basis.margin is None and not all(basis.on_box(dimension, None, periods).periods or (None,)):
-        usual = basis.on_box(dimension, basis.box or ((0.0, 1.0),) * dimension, periods).margin or 0.0
-        basis = replace(basis, margin=max(usual, REGRESSION_MARGIN))
-    return basis.on_box(dimension, None, periods)
+    if recipe.margin is None and not all(recipe.periods or (None,)):
+        usual = recipe.lattice(dimension, recipe.box or ((0.0, 1.0),) * dimension).margin
+        recipe = replace(recipe, margin=max(usual, REGRESSION_MARGIN))
+    return recipe.sized(dimension)
 
 
 def pilot_box(points: Array, periods: Periods | None, rows: int) -> FourierLattice | None:
@@ -77,7 +71,7 @@ def pilot_box(points: Array, periods: Periods | None, rows: int) -> FourierLatti
     box = [None if period else extent.trimmed(axis) for axis, period in enumerate(own)]
     if any(side is None and not period for side, period in zip(box, own, strict=True)):
         return None
-    lattice = FourierLattice().on_box(points.shape[1], box, periods, rows)
+    lattice = FourierBasis().sized(points.shape[1], periods, rows).lattice(points.shape[1], box)
     return lattice if np.ptp(np.log(lattice.period)) < math.log(MOST_UNEVEN) else None
 
 
@@ -94,15 +88,8 @@ def with_method(lattice: FourierLattice, operator: Operator) -> FourierLattice:
     return replace(lattice, method=method, version=installed if method == "nufft" else None)
 
 
-def check_prior(lattice: FourierLattice) -> None:
-    """Raise TypeError or ValueError for a kernel that is no prior of a lattice's coefficients."""
-    if not isinstance(lattice.kernel, str):
-        check_stationary(lattice.kernel)
-
-
-def check_lattice(lattice: FourierLattice, operator: Operator, dimension: int) -> None:
-    """Raise ValueError if an operator has no modes on the lattice, or the data have another number of columns."""
-    lattice.on_box(dimension, None, None)
+def check_modes(operator: Operator, dimension: int) -> None:
+    """Raise ValueError if an operator has no modes on a lattice."""
     if not has_modes(operator):
         raise ValueError(
             f"{operator.name} relates functions at two points, whose products are no modes of the data. Pass "
@@ -124,13 +111,13 @@ def _interval(axis: int, extent: Extent, source: Source) -> Interval:
     column, (low, high), cut = source.column_name(axis), extent.quantiles(axis), extent.trimmed(axis)
     if not upper > lower or cut is None:
         rows = "every row" if not upper > lower else "nearly every row"
-        raise ValueError(f"{column} is {low:g} in {rows}. Choose columns by columns=, or pass FourierLattice(box=...).")
+        raise ValueError(f"{column} is {low:g} in {rows}. Choose columns by columns=, or pass FourierBasis(box=...).")
     if cut != (lower, upper):
         warn_user(
             f"{column} goes from {lower:.4g} to {upper:.4g}, and all but two in a thousand of its rows lie in a "
             f"{(upper - lower) / (high - low):.3g} times smaller interval: the box of the lattice is cut at "
             f"{cut[0]:.4g} and {cut[1]:.4g}, and rows outside count as absent. The spectrum of heavy tails depends on "
-            "this: pass FourierLattice(box=...), or transform the column",
+            "this: pass FourierBasis(box=...), or transform the column",
             TrustWarning,
         )
     _advise_outliers(column, extent.sample[:, axis], cut)
@@ -147,6 +134,6 @@ def _advise_outliers(column: str, values: Array, box: Interval) -> None:
     warn_user(
         f"{100 * share:.2g} % of the rows are outliers of {column}: it goes from {box[0]:.4g} to {box[1]:.4g}, and 98 "
         f"of 100 rows lie between {low:.4g} and {high:.4g}. Values near 0 may stand for outliers alone: leave them "
-        "out, or pass a box around the others, FourierLattice(box=...)",
+        "out, or pass a box around the others, FourierBasis(box=...)",
         TrustWarning,
     )

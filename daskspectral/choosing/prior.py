@@ -15,8 +15,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import FourierLattice
+from daskspectral.basis import Basis, BasisRecipe, FourierBasis, FourierLattice
 from daskspectral.basis.lattice import WeighedLattice, prior_weights, shrunk_orders
+from daskspectral.basis.recipe import recipe_of
 from daskspectral.choosing.candidates import (
     Evaluator,
     RidgeEvaluator,
@@ -26,7 +27,6 @@ from daskspectral.choosing.candidates import (
     compared,
     in_threads,
 )
-from daskspectral.choosing.lattice import check_prior
 from daskspectral.engine.memory import release
 from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
@@ -88,7 +88,7 @@ class Chosen:
     def selection(self, moments: Moments, orders: tuple[int, ...] | None) -> Selection:
         """Return the table, and the basis that gives the solution again; scales are in units of the period."""
         lattice: Any = moments.basis
-        basis = replace(lattice if orders is None else lattice.truncated(orders), kernel=self.kernel)
+        basis = replace((lattice if orders is None else lattice.truncated(orders)).recipe, kernel=self.kernel)
         period = float(lattice.period.max())
         return Selection(self.table, {"basis": basis}, moments.count, period, self.edge, self.reason)
 
@@ -284,11 +284,11 @@ def _given(basis: Any, moments: Moments) -> tuple[tuple[int, ...] | None, Kernel
 
     Raises TypeError or ValueError for a kernel that is no prior, ValueError for frequencies that were not measured.
     """
-    own = basis if isinstance(basis, FourierLattice) else None
     lattice, kernel = cast(Any, moments.basis), None
-    if own is not None:
-        check_prior(own)
-        kernel = None if isinstance(own.kernel, str) else copy.deepcopy(own.kernel)  # kernels can be changed in place
+    recipe = recipe_of(basis) if isinstance(basis, (Basis, BasisRecipe)) else None
+    own = recipe if isinstance(recipe, FourierBasis) else None
+    if own is not None and not isinstance(own.kernel, str):
+        kernel = copy.deepcopy(own.kernel)  # kernels can be changed in place
     if kernel is not None and not kernel.automatic:
         advise_range(kernel, lattice)
     release()  # what the pass over the rows has left
@@ -300,34 +300,34 @@ def advise_range(kernel: Kernel, lattice: FourierLattice) -> None:
 
     That is where waves of twice the gap have next to no weight in the prior, and those of the gap far less.
     """
-    assert lattice.margin is not None
     for axis, (period, (closed, _)) in enumerate(zip(lattice.period, lattice.ends, strict=True)):
         if closed:
             continue
         gap = float(period) * lattice.margin / (1 + lattice.margin)
-        line = FourierLattice(2, periods=(2 * gap,)).on_box(1, None, None)
+        line = FourierLattice((2,), periods=(2 * gap,))
         still, long, short = prior_weights(kernel, line)[:3]
         if long < LEAST_LONG * still and short < LEAST_SHORT * max(long, LEAST_LONG**2 * still):
             warn_user(
                 f"the kernel {kernel} reaches far across the gap of {gap:.3g} between opposite edges of column {axis}: "
-                f"take a narrower or a rougher kernel, or FourierLattice(margin={2 * lattice.margin:.2g})",
+                f"take a narrower or a rougher kernel, or FourierBasis(margin={2 * lattice.margin:.2g})",
                 TrustWarning,
             )
             return
 
 
-def _given_orders(basis: FourierLattice, measured: FourierLattice) -> tuple[int, ...] | None:
+def _given_orders(basis: FourierBasis, measured: FourierLattice) -> tuple[int, ...] | None:
     """Return the frequencies that an estimator's basis asks for; None for all that were measured."""
     other = {
         "box": any(side not in (None, own) for side, own in zip(basis.box or (), measured.box or (), strict=False)),
         "margin": basis.box is None and basis.margin not in (None, measured.margin),  # with a box it may follow from m
         "periods": basis.periods not in (None, measured.periods),
     }
-    orders = basis.m if isinstance(basis.m, tuple) else (basis.m or 0,) * measured.dimension
-    other["m"] = len(orders) != measured.dimension or any(np.array(orders) > measured.orders)
+    given = basis.n_frequencies
+    orders = given if isinstance(given, tuple) else (given or 0,) * measured.dimension
+    other["n_frequencies"] = len(orders) != measured.dimension or any(np.array(orders) > measured.orders)
     for name in (name for name, differs in other.items() if differs):
         raise ValueError(
-            f"these moments were measured with {name}={getattr(measured, name)!r}, and the basis of this estimator has "
-            f"{name}={getattr(basis, name)!r}. Fit it to the data, or leave {name} out."
+            f"these moments were measured with {name}={getattr(measured.recipe, name)!r}, and this estimator has "
+            f"{name}={getattr(basis, name)!r} in its basis. Fit it to the data, or leave {name} out."
         )
-    return None if basis.m is None or orders == measured.orders else orders
+    return None if given is None or orders == measured.orders else orders

@@ -28,7 +28,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, FourierLattice, LandmarkBasis, NormalizedRBF
+from daskspectral.basis import Basis, BasisRecipe, FourierBasis, LandmarkBasis, NormalizedRBF
 from daskspectral.basis.nystrom import moved, rows_by
 from daskspectral.basis.recipe import Periods, ReadyBasis
 from daskspectral.choosing.candidates import (
@@ -40,7 +40,7 @@ from daskspectral.choosing.candidates import (
     in_threads,
     ranked,
 )
-from daskspectral.choosing.landmarks import advise_copies, given_points
+from daskspectral.choosing.landmarks import FitSample, advise_copies
 from daskspectral.choosing.lattice import has_modes, pilot_box, with_method
 from daskspectral.choosing.pilot import FOLDS, ROWS, Pilot
 from daskspectral.choosing.prior import FAMILIES, PENALTY, kernel_of, prior_search
@@ -107,8 +107,8 @@ class Family:
         embedded = kernel.embedded_about(points)
         median = median_of_distinct(embedded, rng)
         if landmarks.points is not None:
-            given = given_points(landmarks.points, pilot.source, side.view)
-            return cls(kernel, median, pilot.source.preparations[side.view](given))
+            sample = FitSample(pilot.source, side.view)
+            return cls(kernel, median, sample.prepared(sample.given(landmarks.points)))
         method = "kmeans++" if landmarks.method in BY_KERNEL else landmarks.method
         pool = np.arange(len(points)) if pool is None else pool
         rows = pool[choose(method, embedded[pool], min(side.drawn, len(pool)), rng)]
@@ -121,7 +121,7 @@ class Family:
         """
         landmarks, rows = side.drawing, self.rows
         if rows is None:
-            return given_points(landmarks.points, pilot.source, side.view)
+            return FitSample(pilot.source, side.view).given(landmarks.points)
         count = min(side.drawn, pilot.rows)
         if landmarks.method in BY_KERNEL:
             rows = rows_by(landmarks.method, pilot.points(side.view), count, kernel, rng)
@@ -160,7 +160,9 @@ class SideFunctions:
         if isinstance(self.side.recipe, ReadyBasis):
             return self.side.completed(self.side.recipe.basis)
         kernel, points = self.kernel(setting), self.family(setting).points[:size]
-        return self.side.completed(self.side.at(LandmarkBasis(kernel, moved(points, kernel, spread), centered=True)))
+        return self.side.completed(
+            self.side.recipe.finished(LandmarkBasis(kernel, moved(points, kernel, spread), centered=True))
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,7 +347,7 @@ class Rival:
     In the table of the choice it is `shown` with a `factor` and a `penalty`.
     """
 
-    basis: Basis
+    basis: Basis | BasisRecipe
     values: Array
     shown: str
     factor: float = 1.0
@@ -452,7 +454,7 @@ class Lattice(Kind):
             return None
         best = found.order[0]
         kernel = kernel_of(FAMILIES[best.family], best.factor, trial.moments)
-        return Rival(FourierLattice(lattice.m), found.found[best], f"lattice, {kernel}", best.factor, best.penalty)
+        return Rival(FourierBasis(lattice.orders), found.found[best], f"lattice, {kernel}", best.factor, best.penalty)
 
 
 # -- what is decided ---------------------------------------------------------------------------------------------------
@@ -511,7 +513,7 @@ def decide(source: Source, wanted: Open, rng: np.random.Generator) -> Selection:
 
 def _best(
     search: LandmarkSearch, final: Search, rivals: Mapping[Kind, Rival]
-) -> tuple[Basis | None, tuple[Candidate, ...]]:
+) -> tuple[Basis | BasisRecipe | None, tuple[Candidate, ...]]:
     """Return the basis that is better than the best kernel at landmarks, if one is, and the table with all of them."""
     best, *others = search.leading.table(final, search.open.components, "compared in all splits")
     values: dict[Kind | None, Array] = {None: final.found[final.order[0]]}

@@ -15,18 +15,15 @@ from daskspectral.basis import (
     Boundary,
     Concatenated,
     ConstantBasis,
-    FourierLattice,
-    LandmarkBasis,
     Landmarks,
-    as_lattice,
 )
-from daskspectral.basis.recipe import Periods, ReadyBasis, recipe_of
+from daskspectral.basis.recipe import Periods, recipe_of
 from daskspectral.choosing.landmarks import MOST_SPANNING, FitSample, LinearDirections, periods_of, sketched
-from daskspectral.choosing.lattice import boxed, check_lattice, check_prior
+from daskspectral.choosing.lattice import check_modes
 from daskspectral.data.source import Source, label_of
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.errors import TrustWarning, warn_user
-from daskspectral.kernels import Kernel
+from daskspectral.kernels import Kernel, Linear
 from daskspectral.operators import Operator
 from daskspectral.solvers import Solving
 
@@ -56,7 +53,7 @@ class Side:
         """
         name = f"{prefix}basis"
         recipe = recipe_of(copy.deepcopy(functions), name)  # kernels can be changed in place
-        landmarks, lattice = recipe.landmarks, lattice_in(recipe)
+        landmarks = recipe.landmarks
         constant = operator.annihilates_constants and not recipe.vanishes
         if landmarks is not None and landmarks.linear:
             constant = not (operator.center or recipe.vanishes)  # whose span has no origin
@@ -64,9 +61,7 @@ class Side:
             constant = landmarks.constant
         if landmarks is not None and constant and recipe.vanishes:
             raise ValueError(f"functions of {name} vanish at the ends of the data. Leave constant out.")
-        if lattice is not None:
-            check_prior(lattice)
-        if lattice is not None and prefix:
+        if recipe.after_pass and prefix:
             raise ValueError("the functions of a Fourier lattice are the same on both sides. Leave right_basis out.")
         return cls(prefix, view, recipe, constant)
 
@@ -81,11 +76,6 @@ class Side:
         own = self.landmarks
         assert own is not None
         return own
-
-    @property
-    def lattice(self) -> FourierLattice | None:
-        """The lattice on which modes are summed; None for other functions."""
-        return lattice_in(self.recipe)
 
     @property
     def automatic(self) -> bool:
@@ -110,32 +100,33 @@ class Side:
     @property
     def size(self) -> int:
         """The number of functions wanted, known before landmarks are drawn."""
-        constant = self.constant and not (isinstance(self.recipe, ReadyBasis) and self.recipe.basis.holds_constant)
-        return self.count + constant
+        return self.count + (self.constant and not self.recipe.holds_constant)
+
+    def probe(self, source: Source, operator: Operator) -> Basis:
+        """Return a basis of the kind that is to be built, whose smoothness, symmetries and sums are the same."""
+        return self.recipe.probe(self.sample(source, operator))
 
     def sample(self, source: Source, operator: Operator, **options: Any) -> FitSample:
         """Return the rows of a source, as the recipe draws them."""
-        whose = f"{operator} has" if self.landmarks is None or self.landmarks.periods is None else "periods= asks for"
-        options |= {"units": self.units}
-        return FitSample(source, self.view, self.periods_in(source, operator), whose, operator, **options)
+        periods = self.periods_in(source, operator)
+        return FitSample(source, self.view, periods, operator, units=self.units, **options)
 
     def movable(self, source: Source, operator: Operator) -> bool:
         """Whether the functions of points about any center span the same, with the constant or minus their means."""
-        basis = self.completed(self.recipe.probe(self.sample(source, operator)))
+        basis = self.completed(self.probe(source, operator))
         found = basis.translated(np.ones(basis.dimension))
         return found is not None and not found.is_same and (operator.center or not found.rest.any())
 
     def fitted_to(self, source: Source, operator: Operator, components: int = 0) -> Side:
-        """Return the same for these data, with the number of functions: a lattice of as many variables.
+        """Return the same for these data, with the number of functions.
 
         Landmarks of a linear kernel, if their number is open, are as many as span all its functions, or `components`
         principal ones. Raise ValueError for a lattice of more than three columns, and for an operator without modes.
         """
-        dimension, lattice, own, recipe = source.dimension_at(self.view), self.lattice, self.landmarks, self.recipe
-        if lattice is not None:
-            check_lattice(lattice, operator, dimension)
-            recipe = ReadyBasis(lattice.on_box(dimension, None, self.periods_in(source, operator), source.n))
-        elif own is not None and own.linear and own.drawn and own.n_landmarks == "auto" and not recipe.vanishes:
+        dimension, own, recipe = source.dimension_at(self.view), self.landmarks, self.recipe
+        if recipe.after_pass:
+            check_modes(operator, dimension)
+        if own is not None and own.linear and own.drawn and own.n_landmarks == "auto" and not recipe.vanishes:
             gaps = source.on_invalid == "pairwise"
             least = dimension if gaps else min(source.n, dimension)
             few = sketched(components)
@@ -147,9 +138,13 @@ class Side:
 
     def check_against(self, source: Source, order: int, operator: Operator) -> None:
         """Raise ValueError if the functions do not fit the data, or the operator with derivatives of this order."""
-        sample = self.sample(source, operator)
-        self.recipe.check_against(sample, f"{self.prefix}basis", label_of(self.view))
-        self.recipe.probe(sample).check_order(order, operator.name)
+        known, dimension = self.probe(source, operator), source.dimension_at(self.view)
+        if known.dimension != dimension:
+            found = f"functions of {known.dimension} variables, and {label_of(self.view)} has {dimension} columns"
+            raise ValueError(f"{self.prefix}basis has {found}")
+        known.check_order(order, operator.name)
+        if self.landmarks is not None and self.landmarks.points is not None:
+            self.sample(source, operator).given(self.landmarks.points)
         if source.n < self.drawn and not self.spanning:
             raise ValueError(f"{self.drawn} landmarks are drawn from X, which has {source.rows}: lower their count")
 
@@ -162,18 +157,13 @@ class Side:
         """
         sample = self.sample(source, operator, checked=not self.prefix, **options)
         recipe = self.recipe.resolved(sample, rng)
-        again = None if self.landmarks is None else recipe.written(sample)
-        if self.lattice is not None:
-            basis: Basis = boxed(self.lattice, source, operator, rng, periods=sample.periods)
-        else:
-            basis = recipe.build(sample, rng)
+        basis = recipe.build(sample, rng)
         if basis.boundaries:
             check_boundaries(basis.boundaries, source, rng, view=self.view)
-        return self.completed(basis), again
-
-    def at(self, basis: LandmarkBasis) -> Basis:
-        """Return functions at landmarks as they are used: times a boundary function if one is given."""
-        return self.recipe.finished(basis)
+        if self.directions is not None:  # to which other rows may need others
+            asked, points = self.directions.asked, basis.landmark_parts[0].landmarks
+            recipe = asked if self.of_rows(basis) else asked.closed(Linear(), sample.directions(points))
+        return self.completed(basis), None if self.landmarks is None else recipe
 
     def given_at(self, raw: Array, kernel: Kernel, jitter: float) -> BasisRecipe:
         """Return the argument of an estimator that gives functions of this kernel at the landmarks `raw` again."""
@@ -182,7 +172,7 @@ class Side:
     def of_rows(self, basis: Basis) -> bool:
         """Return whether these chosen functions are combinations of the rows, which other rows do not share."""
         own = self.directions
-        return own is not None and (own.components > 0 or basis.size - self.constant < basis.dimension)
+        return own is not None and (own.components > 0 or basis.landmark_parts[0].size < basis.dimension)
 
     def periods_in(self, source: Source, operator: Operator) -> Periods | None:
         """Return the period of each prepared column; None if none has one.
@@ -200,11 +190,6 @@ class Side:
         if not self.constant or basis.holds_constant:
             return basis
         return Concatenated((ConstantBasis(basis.dimension), *basis.parts))
-
-
-def lattice_in(recipe: BasisRecipe) -> FourierLattice | None:
-    """Return the lattice that a user gives; None for other functions."""
-    return as_lattice(recipe.basis) if isinstance(recipe, ReadyBasis) else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ COVERING = Parameters(
     LANDMARKS.path, "n_landmarks=landmarks method=landmark-method", defaults={"n_landmarks": None, "method": "cholesky"}
 )
 CANDIDATES = Parameters(LANDMARKS.path, "n_candidates=landmark-sample")
-LATTICE = Parameters("basis.lattice:FourierLattice", "m=lattice", when="in place of landmarks")
+LATTICE = Parameters("basis.lattice:FourierBasis", "n_frequencies=lattice", when="in place of landmarks")
 NETWORK = Parameters("basis.network:NeuralBasis", "hidden=network", when="in place of landmarks")
 
 DECOMPOSITION = "spectral.decomposition:SpectralDecomposition"

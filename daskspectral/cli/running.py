@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from daskspectral.basis import FourierLattice, Landmarks, NeuralBasis
+from daskspectral.basis import FourierBasis, Landmarks, NeuralBasis
 from daskspectral.choosing.landmarks import by_column
 from daskspectral.cli import parameters as par
 from daskspectral.cli import settings
@@ -94,7 +94,7 @@ def functions_of(options: Mapping[str, Any], width: int) -> Any:
         columns = options["columns"]
         width, columns = (len(columns), None) if are_names(columns) else (width, check_columns(columns, width))
         periods = by_column(periods, width, columns)
-    return FourierLattice(lattice if len(lattice) > 1 else lattice[0], kernel=kernel, periods=periods or None)
+    return FourierBasis(lattice if len(lattice) > 1 else lattice[0], kernel=kernel, periods=periods or None)
 
 
 def solver_of(options: Mapping[str, Any]) -> Any:

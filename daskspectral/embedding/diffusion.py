@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import Landmarks
-from daskspectral.choosing.landmarks import FitSample, given_points, of_kernel
+from daskspectral.choosing.landmarks import FitSample, of_kernel
 from daskspectral.data.frames import is_frame
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source
@@ -253,7 +253,7 @@ class DiffusionMap(Transformer):
     def _check_landmarks(self, source: Source) -> None:
         """What metadata can tell before any task is sent."""
         wanted = self._wanted_landmarks(Gaussian(1.0))
-        p = int(wanted.n_landmarks) if wanted.points is None else len(given_points(wanted.points, source))
+        p = int(wanted.n_landmarks) if wanted.points is None else len(FitSample(source).given(wanted.points))
         check_memory(predict_memory(p, source.dimension, 2048, threads=local_threads(), live=8))
 
     def told(self) -> dict[str, Any]:

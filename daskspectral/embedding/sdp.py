@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import LandmarkBasis, Landmarks
-from daskspectral.choosing.landmarks import FitSample, given_points, of_kernel
+from daskspectral.choosing.landmarks import FitSample, of_kernel
 from daskspectral.data.containers import as_reader
 from daskspectral.data.labelled import stack_rows
 from daskspectral.data.rows import Rows
@@ -309,7 +309,7 @@ class SDPEmbedding(Transformer):
             raise ValueError(f"diagonal must have shape ({source.n},); it has {source.readers['diagonal'].shape}")
         asked = of_kernel(self.landmarks, Gaussian(1.0), count="auto")
         if asked.points is not None:
-            given_points(asked.points, source)
+            FitSample(source).given(asked.points)
         pairs = self.method == "exact" or (self.method == "auto" and source.n <= FEW)
         if self.method == "exact" and source.n > EXACT_ROWS:
             raise ValueError(f"method='exact' is for at most {EXACT_ROWS} rows, got {source.n}; use method='lowrank'")

@@ -84,10 +84,10 @@ What may be told
                                                     out, or "auto" as in "matern:1.5:auto", is chosen
     basis=Landmarks(periods={0: 360.0})             a periodic column
     basis=DirichletBasis(Landmarks(), boundary)     functions that are 0 at the boundary of the data
-    basis=FourierLattice()                          1 to 3 columns, any number of rows: modes in place of matrices,
+    basis=FourierBasis()                          1 to 3 columns, any number of rows: modes in place of matrices,
                                                     some hundred times faster (extra `lattice` for the speed); kernel
                                                     and scale are chosen after the pass
-    basis=FourierLattice(7, periods=(360.0, 360.0)) angles; TrigonometricBasis((360.0, 360.0), 7) of trajectories
+    basis=FourierBasis(7, periods=(360.0, 360.0)) angles; TrigonometricBasis((360.0, 360.0), 7) of trajectories
     basis=NeuralBasis()                             many columns of which few matter: a network trained by the
                                                     operator's own loss (extra `neural`), frozen, and solved over all
                                                     rows as any other basis; a model runs without jax

@@ -209,4 +209,6 @@ def among_all(values: NDArray[Any], moments: Moments, lattice: FourierLattice) -
 def check_cut_size(size: int) -> None:
     """Raise ValueError for more functions of a lattice than are solved without a penalty."""
     if size > CUT_SIZE:
-        raise ValueError(f"solvers.Cut takes at most {CUT_SIZE} functions of a lattice, got {size}. Lower m.")
+        raise ValueError(
+            f"solvers.Cut takes at most {CUT_SIZE} functions of a lattice, got {size}. Lower their number."
+        )

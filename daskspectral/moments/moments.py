@@ -215,7 +215,7 @@ class Moments(Registered):
         if own != their and (difference := self.basis.difference(other.basis)):
             raise ValueError(
                 f"these moments were measured on different Fourier lattices, {difference}, and do not add; "
-                "measure both with one, FourierLattice(m, box=...) or the basis_ of the first"
+                "measure both with one, FourierBasis(n_frequencies, box=...) or the basis_ of the first"
             )
         if own != their:
             raise ValueError(

@@ -78,7 +78,7 @@ the noise must be known, and the frames must be of equilibrium. Regression has e
 Ends and angles
 ---------------
 The ends of the data are free (Neumann) unless the basis is 0 there: `basis.DirichletBasis`. Columns that are angles are
-named by `periods` of `basis.Landmarks`, `basis.FourierLattice` and `basis.TrigonometricBasis`.
+named by `periods` of `basis.Landmarks`, `basis.FourierBasis` and `basis.TrigonometricBasis`.
 
     >>> import numpy as np
     >>> import daskspectral as dsp

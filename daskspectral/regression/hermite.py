@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import FourierLattice, Landmarks, as_lattice
+from daskspectral.basis import Basis, BasisRecipe, FourierBasis, Landmarks
 from daskspectral.basis.names import named
+from daskspectral.basis.recipe import recipe_of
 from daskspectral.choosing.lattice import regression_lattice
 from daskspectral.choosing.prior import regress
 from daskspectral.choosing.search import pilot_bytes
@@ -50,11 +51,11 @@ class HermiteRegressor(Regressor):
 
     Parameters
     ----------
-    basis : Landmarks, FourierLattice, "landmarks" or "fourier", optional
+    basis : Landmarks, FourierBasis, "landmarks" or "fourier", optional
         The functions, `Landmarks()` by default: 500, or n where there are fewer rows. Its kernel "auto" compares
         Matern(1.5), with gradients Matern(2.5), and Gaussian at many scales, by cross-validation on a pilot of 10 000
         rows at most; a kernel whose scale is "auto" is compared with itself at other scales. `choice_` has the table.
-        A FourierLattice serves one to three columns: one pass sums modes, from which kernel, scale and alpha are chosen
+        A FourierBasis serves one to three columns: one pass sums modes, from which kernel, scale and alpha are chosen
         afterwards. Its kernel is the prior of its coefficients, alpha the weight of its squared norm.
     alpha : float, "gcv" or None
         Weight of the penalty, 0 or more; cross-validated by default. The default has the least error on folds that were
@@ -82,7 +83,7 @@ class HermiteRegressor(Regressor):
     Attributes
     ----------
     coef_ : (p,), or (p, m) for m targets
-    intercept_ : float, or (m,): the weighted mean of y; 0 on a FourierLattice, whose first function is the constant and
+    intercept_ : float, or (m,): the weighted mean of y; 0 on a FourierBasis, whose first function is the constant and
         has it in its coefficient
     alpha_ : float, the penalty's weight
     choice_ : Selection, the kernels that were compared, and the `parameters` that give this fit again, to the same bits
@@ -125,7 +126,7 @@ class HermiteRegressor(Regressor):
 
     def __init__(
         self,
-        basis: Landmarks | FourierLattice | str | None = None,
+        basis: Landmarks | FourierBasis | str | None = None,
         alpha: float | str | None = None,
         *,
         gradient_weight: float = 1.0,
@@ -236,29 +237,30 @@ class HermiteRegressor(Regressor):
             return self._discretised(source, side, operator, at_most=asked == "auto")
 
         choosing = pilot_bytes(source, operator, side.size) if side.automatic else 0
-        expected = Outline((side.size, None), basis=side.lattice)
+        expected = Outline((side.size, None), basis=side.probe(source, operator))
         return Session(source, operator, choose, self.dtype, chosen_device(self.device), folds, expected, choosing)
 
     def _side(self, source: Source, operator: Regression) -> tuple[Side, Any]:
         """The functions for these data, and the number of landmarks that was asked for."""
         basis = Landmarks() if self.basis is None else named(self.basis)
-        own, lattice = basis if isinstance(basis, Landmarks) else None, as_lattice(basis)
+        recipe = recipe_of(basis) if isinstance(basis, (Basis, BasisRecipe)) else None
+        own = recipe if isinstance(recipe, Landmarks) else None
+        lattice = recipe if isinstance(recipe, FourierBasis) else None
         if lattice is None and own is None:
-            raise ParameterError("basis", "Landmarks(...) or FourierLattice(...) for a regression", basis)
+            raise ParameterError("basis", "Landmarks(...) or FourierBasis(...) for a regression", basis)
         if own is not None and (own.constant or own.drop_landmark_rows):
             raise ValueError(
                 f"a regression has an intercept and all rows: leave constant and drop_landmark_rows of {basis} out."
             )
         if lattice is not None:
-            discretisation = regression_lattice(lattice, source.dimension, lattice.periods)
-            basis = replace(discretisation, kernel=lattice.kernel)
+            basis = regression_lattice(lattice, source.dimension)
         side = Side.of(basis, "", "x", operator).fitted_to(source, operator)
         return side, getattr(basis, "n_landmarks", None)
 
     def _discretised(self, source: Source, side: Side, operator: Regression, *, at_most: bool) -> Discretisation:
         """The basis and the scaling of columns, from passes and a draw of rows."""
         source = standardized(source)
-        if side.movable(source.dimension, operator):
+        if side.movable(source, operator):
             source, _ = centered(source, ["x"])
         operator = replace(levelled(operator, source, shifted=True), intercept=True)
         rng = np.random.default_rng(self.random_state)

@@ -55,8 +55,8 @@ class Choice(Open):
         """
         left, *right = (side.fitted_to(source, self.operator, self.components) for side in self.sides)
         found = replace(self, left=left, right=right[0] if right else None)
-        if left.lattice is not None and self.solver.cut:
-            check_cut_size(left.lattice.size)
+        if left.recipe.after_pass and self.solver.cut:
+            check_cut_size(left.count)
         return found
 
     def choosing(self, source: Source) -> int:
@@ -71,7 +71,7 @@ class Choice(Open):
     def outline(self, source: Source) -> Outline:
         """What a plan knows of the functions, as far as metadata tell."""
         apart = self.landmark_rows(source, self.left.size - self.left.constant) == LandmarkRows.APART
-        return Outline(self.sizes, apart, self.left.lattice)
+        return Outline(self.sizes, apart, self.left.probe(source, self.operator))
 
     def landmark_rows(self, source: Source, size: int) -> LandmarkRows:
         """What is done with rows that coincide with the `size` left landmarks, as far as their number tells.
@@ -191,64 +191,48 @@ class Choice(Open):
                 closed = replace(closed, right=made) if side.prefix else replace(closed, left=made)
         return closed
 
-    def _trained(
-        self, source: Source, recipe: NeuralBasis, rng: np.random.Generator, training: Training
-    ) -> tuple[NetworkBasis, NetworkBasis | None]:
-        """Return the trained networks of both sides: None for the right one if the left functions serve both."""
-        right, seed = self.right, int(rng.integers(2**31))
-        fold_rule = training.fold_rule(self.sizes)
-        return train(
-            recipe,
-            None if right is None else cast(NeuralBasis, right.recipe),
-            rounds_of(source, self.operator, recipe.rows, seed, fold_rule, self._reserved(training)),
-            source,
-            self.operator,
-            outputs=recipe.outputs or self.components,
-            completed=(self.left.completed, self.left.completed if right is None else right.completed),
-            seed=seed,
-            kept=training.kept,
-        )
-
-    def _reserved(self, training: Training) -> tuple[int, ...]:
-        """Return the folds whose rows no network is trained on."""
-        fold_rule = training.fold_rule(self.sizes) if isinstance(self.left.recipe, NeuralBasis) else None
-        return () if fold_rule is None else reserved_folds(fold_rule.number)
-
     def _discretised(self, source: Source, rng: np.random.Generator, training: Training) -> Discretisation:
         """Return the bases, built by recipes of which all hyperparameters are known."""
-        fold_rule = training.fold_rule(self.sizes) if self.left.directions is not None else None
-        networks: list[NetworkBasis | None] = []
+        left, right, network = self.left, self.right, isinstance(self.left.recipe, NeuralBasis)
+        fold_rule = training.fold_rule(self.sizes) if network or left.directions is not None else None
+        reserved = reserved_folds(fold_rule.number) if network and fold_rule is not None else ()
+        networks: list[Any] = []
 
         def trained(recipe: NeuralBasis, rng: np.random.Generator) -> NetworkBasis:
-            if not networks:  # both are trained together
-                networks.extend(self._trained(source, recipe, rng, training))
+            if not networks:  # those of both sides are trained together
+                seed, other = int(rng.integers(2**31)), None if right is None else cast(NeuralBasis, right.recipe)
+                rounds = rounds_of(source, self.operator, recipe.rows, seed, fold_rule, reserved)
+                completed = left.completed, left.completed if right is None else right.completed
+                options: dict[str, Any] = {"completed": completed, "seed": seed, "kept": training.kept}
+                options |= {"outputs": recipe.outputs or self.components}
+                networks.extend(train(recipe, other, rounds, source, self.operator, **options))
             return cast(NetworkBasis, networks.pop(0))
 
-        basis, again = self.left.choose(source, rng, self.operator, fold_rule=fold_rule, train=trained)
-        if self.left.lattice is not None:  # what is left open is chosen after the pass
+        basis, again = left.choose(source, rng, self.operator, fold_rule=fold_rule, train=trained)
+        if left.recipe.after_pass:
             return Discretisation(basis, source.preparation)
         penalty = self.solver.resolved(1.0)
         chosen: dict[str, Any] = {} if penalty is None else {"solver": Penalised(penalty)}
-        of_rows = self.left.of_rows(basis)
-        spanning = of_rows or (self.left.spanning and source.on_invalid == "pairwise")
+        of_rows = left.of_rows(basis)
+        spanning = of_rows or (left.spanning and source.on_invalid == "pairwise")
         found = Discretisation(basis, source.preparation, penalty=penalty, spanning=spanning, of_rows=of_rows)
         if again is not None:
             chosen["basis"] = again
-            treatment = self.landmark_rows(source, basis.size - self.left.constant)
+            treatment = self.landmark_rows(source, basis.size - left.constant)
             share = 0.0 if treatment == LandmarkRows.KEPT else found.share_at_landmarks(source)
             if treatment == LandmarkRows.DROPPED and share > MOST_DROPPED + CHANCE:  # rows repeat
                 treatment = LandmarkRows.APART
             if treatment == LandmarkRows.APART and share > MOST_APART:  # too few are left to judge functions
                 treatment = LandmarkRows.KEPT
             found = replace(found, landmark_rows=treatment)
-        if self.right is not None:
-            right, again = self.right.choose(source, rng, self.operator, train=trained)
+        if right is not None:
+            other, again = right.choose(source, rng, self.operator, train=trained)
             if again is not None:
                 chosen["right_basis"] = again
-            own = source.preparations[self.right.view] if self.operator.own_right_basis else None
-            of_rows = of_rows or self.right.of_rows(right)
-            found = replace(found, right_basis=right, right_preparation=own, of_rows=of_rows)
-        return replace(found, selection=Selection((), chosen), reserved=self._reserved(training))
+            own = source.preparations[right.view] if self.operator.own_right_basis else None
+            of_rows = of_rows or right.of_rows(other)
+            found = replace(found, right_basis=other, right_preparation=own, of_rows=of_rows)
+        return replace(found, selection=Selection((), chosen), reserved=reserved)
 
 
 def choose_functions(estimator: Any, operator: Operator) -> Choice:
@@ -276,7 +260,7 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
     solver = solving(estimator.solver)
     if is_share(estimator.n_components) and (left.landmarks is None or type(left.landmarks.kernel) is not Linear):
         raise ValueError(f"n_components={estimator.n_components} is a share of variances of columns: leave basis out")
-    options = isinstance(functions, Landmarks) and not functions.plain
+    options = isinstance(functions, Landmarks) and repr(functions) != repr(Landmarks())
     return Choice(operator, left, right, components, solver, estimator.dtype, compares, options)
 
 

@@ -50,7 +50,7 @@ class SpectralDecomposition(SpectralFunctions):
     basis : Landmarks, another basis, a name, "auto" or None
         The functions that span the solution: by default `Landmarks()`, a kernel at rows of the data, with the kernel,
         its scale and their number chosen. The names "landmarks", "fourier" and "network" stand for `Landmarks()`,
-        `FourierLattice()` and `NeuralBasis()`. On a FourierLattice the kernel is the prior of the coefficients, chosen
+        `FourierBasis()` and `NeuralBasis()`. On a FourierBasis the kernel is the prior of the coefficients, chosen
         after the pass. "auto" compares a lattice, for up to three columns, with landmarks on the pilot.
         Of operators with singular values the choice compares few `NormalizedRBF` functions too, which short
         trajectories bear.

@@ -23,7 +23,7 @@ import numpy as np
 from common import folder_option, memory, normal_zarr, options, report, reset_peak
 
 from daskspectral import SpectralDecomposition
-from daskspectral.basis import FourierLattice, Landmarks
+from daskspectral.basis import FourierBasis, Landmarks
 from daskspectral.errors import RankWarning
 from daskspectral.kernels import Gaussian
 
@@ -60,7 +60,7 @@ def main(
     n = 200_000 if quick else int(float(size))
     path = normal_zarr(folder, n, d)
     warnings.simplefilter("ignore", RankWarning)
-    basis = FourierLattice() if lattice else Landmarks(Gaussian(scale), p)
+    basis = FourierBasis() if lattice else Landmarks(Gaussian(scale), p)
     model = SpectralDecomposition(basis=basis, n_components=20, random_state=0)
     reset_peak()
     imported, start = memory("VmRSS"), time.perf_counter()

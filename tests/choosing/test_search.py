@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 
 import daskspectral as dsp
-from daskspectral.basis import FourierLattice, Landmarks, NormalizedRBF
+from daskspectral.basis import FourierBasis, Landmarks, NormalizedRBF
 from daskspectral.errors import RankWarning, TrustWarning
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.moments.trial import Trial
@@ -96,7 +96,7 @@ def test_defaults_work_on_few_rows(n: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::daskspectral.errors.RankWarning")
-@pytest.mark.parametrize("given", [{}, {"count": 30}, {"points": WALK[:20]}, {"method": "uniform"}], ids=str)
+@pytest.mark.parametrize("given", [{}, {"n_landmarks": 30}, {"points": WALK[:20]}, {"method": "uniform"}], ids=str)
 def test_landmarks_with_an_option_are_kept(given: dict[str, Any]) -> None:
     """Of trajectories cells are compared, too, if nothing is given."""
     model = dsp.SpectralDecomposition(Transfer(1), Landmarks(**given), n_components=2, random_state=0).fit(WALK)
@@ -162,7 +162,7 @@ def test_landmarks_at_all_points_leave_rows_to_judge_by() -> None:
 
 
 def lattice(x: Any, **options: Any) -> dsp.SpectralDecomposition:
-    basis = FourierLattice(kernel=Matern(1.5, 1.5), **options)
+    basis = FourierBasis(kernel=Matern(1.5, 1.5), **options)
     return dsp.SpectralDecomposition(basis=basis, solver=Penalised(1.0), n_components=3).fit(x)
 
 
@@ -174,7 +174,7 @@ def test_a_lattice_has_fewer_functions_than_a_quarter_of_the_rows() -> None:
 
 def test_rows_far_out_are_named_where_the_box_holds_them() -> None:
     x = np.random.default_rng(0).laplace(size=(2000, 2))
-    assert not any("outliers" in doubt for doubt in lattice(x, m=6).doubts_)
+    assert not any("outliers" in doubt for doubt in lattice(x, n_frequencies=6).doubts_)
     x[::400] = 100.0
-    doubts = " ".join(lattice(x, m=6).doubts_)
+    doubts = " ".join(lattice(x, n_frequencies=6).doubts_)
     assert all(f"outliers of column {axis}" in doubts for axis in (0, 1))

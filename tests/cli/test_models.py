@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 import daskspectral as dsp
-from daskspectral.basis import FourierLattice, Landmarks, NeuralBasis
+from daskspectral.basis import FourierBasis, Landmarks, NeuralBasis
 from daskspectral.groups.names import parse_group
 from daskspectral.kernels import Gaussian
 from daskspectral.operators import Covariance, Laplacian
@@ -85,7 +85,7 @@ CASES: dict[str, tuple[Callable[[], Any], str, Any]] = {  # with an attribute, a
         SPHERE,
     ),
     "fit plane.zarr --lattice 4,3 --periods 0:6.25 --components 3 --penalty 1": (
-        lambda: spectral(FourierLattice((4, 3), periods=(6.25, None)), solver=dsp.solvers.Penalised(1.0)).fit(PLANE),
+        lambda: spectral(FourierBasis((4, 3), periods=(6.25, None)), solver=dsp.solvers.Penalised(1.0)).fit(PLANE),
         "eigenvalues_",
         PLANE,
     ),

@@ -29,7 +29,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def fit(run: Any = None, x: Any = X, count: int = 20, **options: Any) -> dsp.Moments:
-    return model(replace(TWENTY, count=count)).fit(x, checkpoint=run, **options).moments_
+    return model(replace(TWENTY, n_landmarks=count)).fit(x, checkpoint=run, **options).moments_
 
 
 def halted(run: Path, **options: Any) -> None:
@@ -43,7 +43,7 @@ OTHERS: dict[str, tuple[Any, dict[str, dict[str, Any]]]] = {  # by the words of 
         X,
         {
             "X contents": {"x": X + 1},
-            "parameter basis state count": {"count": 21},
+            "parameter basis state n_landmarks": {"count": 21},
             "on_invalid": {"x": dsp.Rows(X, on_invalid="skip")},
             "columns": {"x": dsp.Rows(X, columns=[1, 0])},
         },

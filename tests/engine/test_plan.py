@@ -62,7 +62,7 @@ def test_a_run_that_does_not_fit_is_refused_before_any_row_is_read() -> None:
     large = np.broadcast_to(X[:1], (1_000_000, 2))
     unread = da.from_array(large, chunks=(100_000, 2)).map_blocks(no_row, dtype=float, meta=np.empty((0, 0)))
     for x in (unread, large):
-        estimator = model(replace(TWENTY, count=400_000))
+        estimator = model(replace(TWENTY, n_landmarks=400_000))
         for call in (estimator.fit, estimator.plan):
             with pytest.raises(MemoryError, match=r"this run needs .* use fewer landmarks"):
                 call(x)

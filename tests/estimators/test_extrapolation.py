@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import daskspectral as dsp
-from daskspectral.basis import FourierLattice, Landmarks, NormalizedRBF
+from daskspectral.basis import FourierBasis, Landmarks, NormalizedRBF
 from daskspectral.kernels import Exponential, Gaussian, Mahalanobis, Matern
 from tests.common import doubtful
 
@@ -25,7 +25,7 @@ def decomposition(basis: Any) -> Any:
 
 MODELS: dict[str, Any] = {
     **{type(k).__name__: lambda k=k: decomposition(Landmarks(k, 40)) for k in KERNELS},
-    "lattice": lambda: decomposition(FourierLattice(4)),
+    "lattice": lambda: decomposition(FourierBasis(4)),
     "cells": lambda: decomposition(NormalizedRBF(X[:20], width=0.3)),
     "HermiteRegressor": lambda: dsp.HermiteRegressor(basis=Landmarks(Gaussian(0.4), 40), random_state=0),
     "gradients": lambda: MODELS["HermiteRegressor"](),

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 import daskspectral as dsp
 from daskspectral import Rows
-from daskspectral.basis import FourierLattice, Landmarks
+from daskspectral.basis import FourierBasis, Landmarks
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.landmarks import METHODS
 from daskspectral.operators import Covariance, Transfer
@@ -80,7 +80,7 @@ def test_an_object_that_is_changed_in_place_changes_no_fitted_model() -> None:
     kernel, x = Gaussian(0.7), X[:400]
     points = dsp.basis.LandmarkBasis(kernel, x[:20])
     models = [make(basis=dsp.basis.Concatenated((dsp.basis.ConstantBasis(3), points))).fit(x)]
-    models.append(dsp.HermiteRegressor(FourierLattice(3, kernel=kernel)).fit(x, x[:, 0]))
+    models.append(dsp.HermiteRegressor(FourierBasis(3, kernel=kernel)).fit(x, x[:, 0]))
     models.append(make(basis=Landmarks(Gaussian("auto"), 10)).fit(x))
     before = [str(model.kernel_) for model in models], models[0].transform(x[:5])
     kernel.set_params(scale=9.0)
@@ -94,8 +94,8 @@ def test_functions_and_kernels_by_their_names() -> None:
     """A name is the object that it stands for, in a fit, a search and a file."""
     assert Landmarks("matern:1.5:0.3").kernel == Matern(1.5, 0.3)
     assert clone(Landmarks("auto")).set_params(kernel="matern:1.5:auto", kernel__scale=0.2).kernel == Matern(1.5, 0.2)
-    assert FourierLattice(3, kernel="gaussian:auto") == FourierLattice(3, kernel=Gaussian("auto"))
-    x, pair = X[:60, :2], (FourierLattice(), "fourier")
+    assert FourierBasis(3, kernel="gaussian:auto") == FourierBasis(3, kernel=Gaussian("auto"))
+    x, pair = X[:60, :2], (FourierBasis(), "fourier")
     same, model = (dsp.SpectralDecomposition(basis=b, n_components=3, random_state=0).fit(x) for b in pair)
     assert_array_equal(model.eigenvalues_, same.eigenvalues_)
     again = reloaded(model)
@@ -104,8 +104,8 @@ def test_functions_and_kernels_by_their_names() -> None:
     regressors = (dsp.HermiteRegressor(b, alpha=1e-3, random_state=0) for b in (Landmarks(), "landmarks"))
     plain, named = (each.fit(x[:, :1], x[:, 0]) for each in regressors)
     assert_array_equal(plain.predict(x[:9, :1]), named.predict(x[:9, :1]))
-    searched = clone(model).set_params(basis__m=3)
-    assert searched.basis == clone(same).set_params(basis="fourier", basis__m=3).basis == FourierLattice(3)
+    searched = clone(model).set_params(basis__n_frequencies=3)
+    assert searched.basis == clone(same).set_params(basis="fourier", basis__n_frequencies=3).basis == FourierBasis(3)
     plain, named = (dsp.KernelEmbedding(kernel).fit(x[:30]) for kernel in (Matern(1.5, 0.3), "matern:1.5:0.3"))
     assert_array_equal(plain.spectrum_, named.spectrum_)
 

@@ -47,7 +47,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, int]]:
 
 
 MODELS: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "lattice": (dsp.SpectralDecomposition(basis=dsp.basis.FourierLattice(3, box=[(-5, 5)] * 2), n_components=4), ()),
+    "lattice": (dsp.SpectralDecomposition(basis=dsp.basis.FourierBasis(3, box=[(-5, 5)] * 2), n_components=4), ()),
     "trajectory": (spectral(dsp.operators.Transfer(2)), ()),
     "invariant": (dsp.InvariantRegressor(n_eigenfunctions=9), (Y, SLOPES)),
 }

@@ -48,4 +48,4 @@ def direct(orders: tuple[int, ...], angles: Any, weights: Any) -> Any:
 
 def circles(orders: tuple[int, ...]) -> FourierLattice:
     """A lattice whose variables are angles."""
-    return FourierLattice(orders, periods=(2 * np.pi,) * len(orders)).on_box(len(orders), None, None)
+    return FourierLattice(orders, periods=(2 * np.pi,) * len(orders))

@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import clone
 
 import daskspectral as dsp
-from daskspectral.basis import FourierLattice
+from daskspectral.basis import FourierBasis
 from daskspectral.devices import Device
 from daskspectral.kernels import Matern
 from tests.common import assert_close, doubtful
@@ -53,7 +53,7 @@ def cufinufft(stand_in: Device, monkeypatch: pytest.MonkeyPatch) -> list[dict[st
 @pytest.mark.parametrize(("d", "weighted", "method"), [(1, True, "nufft"), (3, False, "nufft"), (2, True, "matmul")])
 def test_modes_are_those_of_the_host(d: int, weighted: bool, method: str, cufinufft: list[dict[str, Any]]) -> None:
     x = np.random.default_rng(0).uniform(0, 1, (400, d))
-    lattice = FourierLattice({1: 20, 2: 4, 3: 2}[d], method=method, eps=1e-9, kernel=Matern(1.5, 0.5))
+    lattice = FourierBasis({1: 20, 2: 4, 3: 2}[d], method=method, eps=1e-9, kernel=Matern(1.5, 0.5))
     operator = dsp.operators.Schroedinger() if weighted else dsp.operators.Laplacian()
     rows = dsp.Rows(x, fields={"potential": x[:, 0]} if weighted else None)
     here = dsp.SpectralDecomposition(operator, lattice, n_components=4, solver=dsp.solvers.Penalised(1.0), folds=3)

@@ -8,7 +8,7 @@ import pytest
 
 import daskspectral as dsp
 from daskspectral.basis import FourierLattice
-from daskspectral.basis.lattice import WeighedLattice
+from daskspectral.basis.lattice import SpectralDensityBasis
 from daskspectral.kernels import Matern
 from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.lattice import ModeSystem
@@ -61,7 +61,7 @@ def test_reduction_is_exact(name: str, penalty: float | None) -> None:
     """Values, error bars and held-out values are those of all functions: what the span leaves out is rounding."""
     operator = OPERATORS[name]
     found = solved(moments_of(LATTICE, ROWS, FOLD, operator), penalty)
-    functions = WeighedLattice(LATTICE, MATERN)
+    functions = SpectralDensityBasis(LATTICE, MATERN)
     every = moments_of(functions, ROWS, FOLD, operator)
     wanted = solve_moments(every, **solving(penalty))
     names = Attributes(operator.solver)

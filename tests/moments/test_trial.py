@@ -150,7 +150,7 @@ def test_scales_are_tried_until_the_best_is_inside(best: float, more: list[float
 
 def test_held_out_values_of_a_prior_are_those_of_the_weighed_functions() -> None:
     """Modes of parts of the folds, reduced, give what all functions give, measured row by row."""
-    functions = dsp.basis.lattice.WeighedLattice(LATTICE, Matern(1.5, 0.6))
+    functions = dsp.basis.lattice.SpectralDensityBasis(LATTICE, Matern(1.5, 0.6))
     task = SumTask(measure_of(functions, None, Laplacian(), "float64"), Laplacian())
     there = Trial.measure(task, ROWS, FOLD, LANDMARK, FOLDS)
     modes = trial(LATTICE, ROWS, Laplacian())

@@ -6,7 +6,7 @@ from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral import devices
-from daskspectral.basis import FourierLattice, Landmarks
+from daskspectral.basis import FourierBasis, Landmarks
 from daskspectral.kernels import Matern
 from daskspectral.modes import nufft
 from tests.common import assert_close
@@ -27,7 +27,7 @@ def test_a_fit(method: str) -> None:
         pytest.skip("finufft or cufinufft is not installed")
     x = np.random.default_rng(0).uniform(0, 1, (200_000, 2))
     kernel = Matern(2.5, 0.5)
-    basis = Landmarks(kernel, 100) if method == "landmarks" else FourierLattice(10, method=method, kernel=kernel)
+    basis = Landmarks(kernel, 100) if method == "landmarks" else FourierBasis(10, method=method, kernel=kernel)
     here = dsp.SpectralDecomposition(basis=basis, solver=dsp.solvers.Penalised(1.0), random_state=0).fit(x)
     there = clone(here).set_params(device="cuda").fit(x)
     again = clone(there).fit(x)

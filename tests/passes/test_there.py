@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 import daskspectral as dsp
-from daskspectral.basis import FourierLattice, Landmarks
+from daskspectral.basis import FourierBasis, Landmarks
 from daskspectral.devices import Device
 from daskspectral.kernels import Gaussian, Matern, Periodic
 from daskspectral.solve import whitening
@@ -55,7 +55,7 @@ def test_the_same_embedding(bounded: bool, points: np.ndarray, stand_in: Device,
     [
         Landmarks(Gaussian(1.0), 30),
         Landmarks(Periodic(Gaussian(1.0), (4.0, None)), 30),
-        FourierLattice(6, method="matmul", kernel=Matern(2.5, 1.0)),
+        FourierBasis(6, method="matmul", kernel=Matern(2.5, 1.0)),
     ],
     ids=str,
 )
@@ -65,7 +65,7 @@ def test_a_regression_is_the_same_on_a_device(basis: Any, stand_in: Device, gott
     here = dsp.HermiteRegressor(basis, alpha=1e-6, random_state=0).fit(x, y, slopes)
     assert_close(clone(here).set_params(device="cuda").fit(x, y, slopes).coef_, here.coef_, 1e-6)
     there = clone(here).set_params(device="cuda").fit_moments(here.moments_)  # the same function
-    tolerance = 1e-8 if isinstance(basis, FourierLattice) else 1e-10  # eps of the transform is 1e-9
+    tolerance = 1e-8 if isinstance(basis, FourierBasis) else 1e-10  # eps of the transform is 1e-9
     for method in ("predict", "predict_gradient"):
         gotten.clear()
         found = getattr(there, method)(x)

@@ -7,7 +7,7 @@ import pytest
 from sklearn.kernel_ridge import KernelRidge
 
 import daskspectral as dsp
-from daskspectral.basis import FourierLattice, Landmarks
+from daskspectral.basis import FourierBasis, Landmarks
 from daskspectral.kernels import Gaussian
 from tests.common import reloaded
 
@@ -17,7 +17,7 @@ Y = np.round(2**20 * (np.sin(3 * X[:, 0]) * X[:, 1] + X[:, 0] + 0.1 * RNG.standa
 T = np.column_stack([3 * np.cos(3 * X[:, 0]) * X[:, 1] + 1, np.sin(3 * X[:, 0])])
 W = RNG.uniform(0.5, 2, 500)
 NEW = RNG.uniform(-0.9, 0.9, (50, 2))
-BASES = {"landmarks": Landmarks(Gaussian(0.7), points=X[:40]), "lattice": FourierLattice((5, 4), box=[(-1, 1)] * 2)}
+BASES = {"landmarks": Landmarks(Gaussian(0.7), points=X[:40]), "lattice": FourierBasis((5, 4), box=[(-1, 1)] * 2)}
 FAR = 2.0**27  # 1.3e8
 
 

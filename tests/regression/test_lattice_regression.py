@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import daskspectral as dsp
-from daskspectral.basis import FourierLattice
+from daskspectral.basis import FourierBasis
 from daskspectral.basis.lattice import prior_weights
 from daskspectral.choosing.prior import INTERCEPT
 from daskspectral.kernels import Gaussian, Kernel
@@ -33,7 +33,7 @@ Y, T = f(X) + NOISE, slopes(X)
 
 
 def make(kernel: Kernel | str = "auto", **options: Any) -> dsp.HermiteRegressor:
-    return dsp.HermiteRegressor(FourierLattice(6, kernel=kernel), random_state=0, **options)
+    return dsp.HermiteRegressor(FourierBasis(6, kernel=kernel), random_state=0, **options)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def fitted() -> dsp.HermiteRegressor:
 def test_the_normal_equations(gradients: bool, weight: float) -> None:
     """Coefficients of the features at the rows, by least squares with a penalty: no modes, no folds."""
     kernel, alpha = Gaussian(0.5), 1e-3
-    lattice = FourierLattice((4, 3), box=BOX, method="matmul", kernel=kernel)
+    lattice = FourierBasis((4, 3), box=BOX, method="matmul", kernel=kernel)
     rows, w = slice(0, 700), np.random.default_rng(1).uniform(0.5, 2, 700)
     model = dsp.HermiteRegressor(lattice, alpha, gradient_weight=weight, random_state=0)
     model.fit(X[rows], Y[rows], gradients=T[rows] if gradients else None, sample_weight=w)
@@ -99,9 +99,9 @@ def test_nothing_is_wrapped_around_the_box(fitted: dsp.HermiteRegressor) -> None
 def test_other_solutions_of_the_same_moments(fitted: dsp.HermiteRegressor) -> None:
     found, wanted = (make(Gaussian(0.5), alpha="gcv") for _ in range(2))
     np.testing.assert_array_equal(found.fit_moments(fitted.moments_).coef_, wanted.fit(X, Y).coef_)
-    lower = dsp.HermiteRegressor(FourierLattice(3)).fit_moments(fitted.moments_)
+    lower = dsp.HermiteRegressor(FourierBasis(3)).fit_moments(fitted.moments_)
     assert np.count_nonzero(lower.coef_) == 49
-    spectral = dsp.SpectralDecomposition(basis=FourierLattice(3), n_components=2)
+    spectral = dsp.SpectralDecomposition(basis=FourierBasis(3), n_components=2)
     with pytest.raises(ValueError, match="regression"):
         spectral.fit_moments(fitted.moments_)
     with pytest.raises(ValueError, match="HermiteRegressor"):

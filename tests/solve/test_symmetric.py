@@ -7,7 +7,7 @@ import pytest
 import scipy.linalg
 
 import daskspectral as dsp
-from daskspectral.basis import FourierLattice, Landmarks
+from daskspectral.basis import FourierBasis, Landmarks
 from daskspectral.solve import GalerkinSystem, NormConstrained, SymmetricPencil, norm_root, whiten
 from tests.common import doubtful
 from tests.solve.common import gaussian, positive, skew, spd, symmetric
@@ -33,7 +33,7 @@ X = np.random.default_rng(0).random((600, 2))
 
 
 @doubtful
-@pytest.mark.parametrize("basis", [Landmarks(dsp.kernels.Gaussian(0.4), 30), FourierLattice(5)])
+@pytest.mark.parametrize("basis", [Landmarks(dsp.kernels.Gaussian(0.4), 30), FourierBasis(5)])
 def test_a_deep_potential_moves_every_value(basis: Any) -> None:
     deep = dsp.operators.Schroedinger("V")
     model = dsp.SpectralDecomposition(deep, basis, n_components=4, folds=None, random_state=0)

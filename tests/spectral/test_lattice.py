@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import daskspectral as dsp
 from daskspectral import operators as op
-from daskspectral.basis import FourierLattice
+from daskspectral.basis import FourierBasis
 from daskspectral.errors import TrustWarning
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.manifolds import PeriodicBox, Sphere
@@ -28,7 +28,7 @@ LINE = RNG.uniform(-6, 6, (N, 1))
 for points in (NORMAL, SQUARE, ANGLES, LINE):
     points.flags.writeable = False
 X = NORMAL[:2000]
-SMALL = FourierLattice(5, kernel=Matern(1.5, 1.5))
+SMALL = FourierBasis(5, kernel=Matern(1.5, 1.5))
 STRETCHED = np.sort([a * a + 4 * b * b for a in range(6) for b in range(4)])
 
 
@@ -53,13 +53,13 @@ BALL = Sphere(3).sample(N, RNG)
 BOX = PeriodicBox([0, 0], [2, 2])
 TURN = 2 * np.pi
 ELLIPTIC = {((1, 0), (1, 0)): "a", ((0, 1), (0, 1)): 4.0, ((0, 0), (0, 0)): "v"}
-SPECTRA: dict[str, tuple[Any, Any, FourierLattice, Any, dict[str, Any]]] = {
-    "torus": (None, ANGLES, FourierLattice(3, periods=(TURN, TURN)), [0, 1, 1, 1, 1, 2, 2, 2, 2], {}),
-    "L-shape": (None, L_SHAPE, FourierLattice(10), [0, 1.4756, 3.5340, 9.8696, 9.8696, 11.3895], {}),
-    "sphere": (op.Laplacian(Sphere(3)), BALL, FourierLattice(3), [0, 2, 2, 2, 6, 6, 6, 6, 6], {}),
-    "periodic box": (op.Laplacian(BOX), SQUARE * 2 / np.pi, FourierLattice(3), [0] + [np.pi**2] * 4, {}),
-    "oscillator": (op.Schroedinger(), LINE, FourierLattice(20), [1, 3, 5, 7], {"potential": LINE[:, 0] ** 2}),
-    "coefficients": (op.DifferentialOperator(ELLIPTIC, solver="symmetric"), SQUARE, FourierLattice(5),
+SPECTRA: dict[str, tuple[Any, Any, FourierBasis, Any, dict[str, Any]]] = {
+    "torus": (None, ANGLES, FourierBasis(3, periods=(TURN, TURN)), [0, 1, 1, 1, 1, 2, 2, 2, 2], {}),
+    "L-shape": (None, L_SHAPE, FourierBasis(10), [0, 1.4756, 3.5340, 9.8696, 9.8696, 11.3895], {}),
+    "sphere": (op.Laplacian(Sphere(3)), BALL, FourierBasis(3), [0, 2, 2, 2, 6, 6, 6, 6, 6], {}),
+    "periodic box": (op.Laplacian(BOX), SQUARE * 2 / np.pi, FourierBasis(3), [0] + [np.pi**2] * 4, {}),
+    "oscillator": (op.Schroedinger(), LINE, FourierBasis(20), [1, 3, 5, 7], {"potential": LINE[:, 0] ** 2}),
+    "coefficients": (op.DifferentialOperator(ELLIPTIC, solver="symmetric"), SQUARE, FourierBasis(5),
                      3 + STRETCHED[:6], {"a": np.ones(N), "v": np.full(N, 3.0)}),
 }  # fmt: skip
 LONG = ("L-shape", "sphere")
@@ -78,14 +78,14 @@ def test_spectra_in_closed_form(name: str) -> None:
 
 # invariances
 
-NARROW = FourierLattice(5, kernel=Gaussian("auto"))
+NARROW = FourierBasis(5, kernel=Gaussian("auto"))
 
 
 @pytest.mark.one_in(3)
 @doubtful
 @pytest.mark.parametrize("changes", [{"basis": NARROW}, {"basis": SMALL, "solver": Cut()}, {"basis": None}], ids=str)
 def test_other_solutions_of_the_same_moments(changes: dict[str, Any], fitted: dsp.SpectralDecomposition) -> None:
-    basis = changes["basis"] or FourierLattice(5)
+    basis = changes["basis"] or FourierBasis(5)
     found, wanted = make(**changes).fit_moments(fitted.moments_), make(**changes | {"basis": basis}).fit(X)
     assert_array_equal(found.eigenvalues_, wanted.eigenvalues_)
     assert_array_equal(found.held_out_, wanted.held_out_)
@@ -97,7 +97,7 @@ def test_other_solutions_of_the_same_moments(changes: dict[str, Any], fitted: ds
 @pytest.mark.usefixtures("small_tasks")
 @doubtful
 def test_rows_outside_a_given_box_are_absent() -> None:
-    lattice = FourierLattice(4, box=[(-2.9, 2.9), (-5, 5)], kernel=SMALL.kernel)
+    lattice = FourierBasis(4, box=[(-2.9, 2.9), (-5, 5)], kernel=SMALL.kernel)
     x = np.concatenate([np.full((180, 2), 4.9), X[:1800]])  # the first task has no row inside
     inside = np.abs(x[:, 0]) <= 2.9
     found = make(basis=replace(lattice, outside=0.1)).fit(da.from_array(x, chunks=(180, 2)))
@@ -111,7 +111,7 @@ def test_far_outliers_are_cut_with_a_warning() -> None:
     """A thousandth of the rows in a box 30 times as wide changes no value beyond its error."""
     normal = NORMAL[:8000]
     x = np.concatenate([normal, np.random.default_rng(1).uniform(-150, 150, (8, 2))])
-    options: dict[str, Any] = {"basis": FourierLattice(8, kernel=Gaussian(2.0)), "n_components": 4}
+    options: dict[str, Any] = {"basis": FourierBasis(8, kernel=Gaussian(2.0)), "n_components": 4}
     with pytest.warns(TrustWarning, match="smaller interval"):
         model = make(**options).fit(x)
     assert len(x) - model.moments_.count <= 12
@@ -126,14 +126,14 @@ def test_without_finufft_modes_are_summed_by_products(monkeypatch: pytest.Monkey
     assert (model.basis_.method, model.basis_.version) == ("matmul", None)
     assert model.score(X) == pytest.approx(-model.eigenvalues_.sum(), rel=1e-9)
     with pytest.raises(ImportError, match="finufft"):
-        make(basis=FourierLattice(5, method="nufft")).fit(X)
+        make(basis=FourierBasis(5, method="nufft")).fit(X)
 
 
 @pytest.mark.slow
 def test_the_change_by_more_frequencies_is_that_of_more_frequencies() -> None:
     """On a square .23 of a value is lost with half of the frequencies, and all of them are right to .02."""
     x = np.random.default_rng(0).random((8000, 2))
-    model = dsp.SpectralDecomposition(basis=FourierLattice(m=8), n_components=6, random_state=0)
+    model = dsp.SpectralDecomposition(basis=FourierBasis(n_frequencies=8), n_components=6, random_state=0)
     with warnings.catch_warnings(action="error"):
         model.fit(x)
     assert model.trusted_.all()
@@ -143,7 +143,7 @@ def test_the_change_by_more_frequencies_is_that_of_more_frequencies() -> None:
 @doubtful
 def test_values_that_fewer_frequencies_do_not_have_are_not_trusted() -> None:
     x = 3 * np.random.default_rng(0).random((3000, 1))
-    model = dsp.SpectralDecomposition(basis=FourierLattice(m=4), n_components=8, random_state=0).fit(x)
+    model = dsp.SpectralDecomposition(basis=FourierBasis(n_frequencies=4), n_components=8, random_state=0).fit(x)
     assert model.trusted_[:4].all()
     assert not model.trusted_[6:].any()
     assert abs(model.eigenvalues_[7] / (7 * np.pi / 3) ** 2 - 1) > 0.3

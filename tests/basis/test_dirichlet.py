@@ -36,7 +36,7 @@ def test_dirichlet_spectra() -> None:
     square = DirichletBasis(MonomialBasis(2, 8), BoxBoundary([0, 0], [np.pi, np.pi]))
     for x, basis, size, values in (
         (INTERVAL, DirichletBasis(landmarks, ENDS), 60, [1, 4, 9, 16]),
-        (SQUARE, square, square.size, [2, 5, 5, 8]),
+        (SQUARE, square, square.basis.size, [2, 5, 5, 8]),
     ):
         model = dsp.SpectralDecomposition(basis=basis, n_components=4, random_state=0).fit(x)
         np.testing.assert_allclose(model.eigenvalues_, values, rtol=0.04)
@@ -45,7 +45,7 @@ def test_dirichlet_spectra() -> None:
 
 
 def test_no_constant_joins_it() -> None:
-    basis = DirichletBasis(MonomialBasis(1, 6), ENDS)
+    basis = dsp.basis.DirichletFunctions(MonomialBasis(1, 6), ENDS)
     both, beside = Concatenated((basis, basis)), Concatenated((ConstantBasis(1), basis))
     assert (both.vanishes, both.holds_constant, both.boundaries, beside.vanishes) == (True, False, (ENDS, ENDS), False)
     with pytest.raises(ValueError, match="constant"):
@@ -58,13 +58,15 @@ def test_no_constant_joins_it() -> None:
 def test_functions_that_do_not_vanish_where_the_data_end() -> None:
     landmarks = Landmarks(Gaussian(1.0), 20)
     model = dsp.SpectralDecomposition(n_components=2, random_state=0)
-    for edge, message in (
+    for boundary, message in (
         (BoxBoundary(0.5, np.pi), "outside its domain"),
         (BoxBoundary(-9, 12), "goes from"),
         (Valued(), r"0 on \d+ of 5000 rows"),
     ):
         with pytest.raises(ValueError, match=message):
-            model.set_params(basis=DirichletBasis(landmarks, edge)).fit(INTERVAL[:5000])
+            model.set_params(basis=DirichletBasis(landmarks, boundary)).fit(INTERVAL[:5000])
     model.set_params(basis=DirichletBasis(landmarks, BoxBoundary([-0.05, -0.05], [np.pi + 0.05, np.pi + 0.05])))
     with pytest.warns(dsp.TrustWarning, match="without rows"):
         model.fit(SQUARE[:1500])
+    with pytest.raises(ValueError, match="networks"):
+        DirichletBasis(dsp.basis.NeuralBasis(), ENDS)
