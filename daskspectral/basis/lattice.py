@@ -342,7 +342,7 @@ class FourierLattice(Written, Basis):
         return rows_at_once(self.method or "matmul", self.orders)
 
     def norm(self, gram: Array) -> Array:
-        """The identity, but 0 at the constant: the prior of `WeighedLattice` is what a fit takes."""
+        """The identity, but 0 at the constant: the prior of `SpectralDensityBasis` is what a fit takes."""
         return np.diag(np.append(0.0, np.ones(self.size - 1)))
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
@@ -440,7 +440,7 @@ def _sampled(kernel: Kernel, lattice: FourierLattice) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Recombined(Basis):
+class LinearCombination(Basis):
     """Combinations of the functions of another basis, `inner`."""
 
     inner: Any
@@ -470,7 +470,7 @@ class Recombined(Basis):
 
 
 @dataclass(frozen=True, eq=False)
-class WeighedLattice(Recombined):
+class SpectralDensityBasis(LinearCombination):
     """S_k φ_k for the functions of a lattice, with the squared norm |a|² of the function space of a kernel.
 
     A constant is free: its norm counts as 0.
@@ -504,7 +504,7 @@ class WeighedLattice(Recombined):
 
 
 @dataclass(frozen=True, eq=False)
-class SpanBasis(Recombined):
+class SpanBasis(LinearCombination):
     """Combinations of the functions of a basis, by the columns of a matrix (p, r): the span of its leading functions.
 
     The first function is the basis's first one alone.

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, BasisRecipe, FourierBasis, FourierLattice
-from daskspectral.basis.lattice import WeighedLattice, prior_weights, shrunk_orders
+from daskspectral.basis.lattice import SpectralDensityBasis, prior_weights, shrunk_orders
 from daskspectral.basis.recipe import recipe_of
 from daskspectral.choosing.candidates import (
     Evaluator,
@@ -203,7 +203,7 @@ def choose_prior(moments: Moments, *, kernel: Kernel | None, penalty: float | No
 
 
 @dataclass(frozen=True, eq=False)
-class Prior(WeighedLattice):
+class Prior(SpectralDensityBasis):
     """The functions of a weighed lattice, with a wide prior of the constant."""
 
     @property

@@ -20,7 +20,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from daskspectral.basis import FourierLattice
-from daskspectral.basis.lattice import SpanBasis, WeighedLattice
+from daskspectral.basis.lattice import SpanBasis, SpectralDensityBasis
 from daskspectral.kernels import Kernel
 from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.counting import counted_rows
@@ -52,7 +52,7 @@ class Weighed:
     """
 
     def __init__(self, moments: Moments, kernel: Kernel, lattice: FourierLattice):
-        self.operator, self.basis = moments.operator, WeighedLattice(lattice, kernel)
+        self.operator, self.basis = moments.operator, SpectralDensityBasis(lattice, kernel)
         self.sums = matrices_of(lattice, moments.operator, moments.arrays)
         self.moments = replace(moments, arrays=self.sums)
         self.rows, self.precision = counted_rows(moments), max(lattice.precision, PRECISION[moments.dtype])
