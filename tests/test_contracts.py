@@ -162,6 +162,7 @@ OPERATORS: list[Operator] = [
 ]
 SOLVERS: list[Problem] = [
     solve.NonNormal(),
+    solve.NonNormal("modulus"),
     solve.NormConstrained(),
     solve.TwoMetricSVD(),
     solve.SymmetricPencil(),

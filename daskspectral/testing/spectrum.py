@@ -135,10 +135,11 @@ def check_operator(operator: Operator, d: int = 2, *, random_state: int = 0) -> 
 
 
 def check_solver(solver: Problem, *, random_state: int = 0) -> None:
-    """Check a solver on a random problem of 6 functions: copies, residuals, and its answer in another basis.
+    """Check a kind of problem on a random system of 6 functions: copies, residuals, Ritz values, a change of basis.
 
-    Values are those of the operator, whatever functions span the space; so are the functions, up to their signs.
-    Raises AssertionError with what is wrong, where and by how much.
+    Values and functions, up to signs, do not depend on the basis; Ritz values of a solution in its own system are its
+    values, and its score is not less than that of random functions. Raises AssertionError with what is wrong, where
+    and by how much.
 
     Examples
     --------
@@ -151,10 +152,15 @@ def check_solver(solver: Problem, *, random_state: int = 0) -> None:
     grams = [a @ a.T + np.eye(6) for a in rng.standard_normal((2, 6, 6))][: 1 + solver.two_sided]
     if solver.needs_symmetry:
         form = form @ form.T
-    found, other = (
-        solver.solve(GalerkinSystem(m.T @ form @ m, *(m.T @ g @ m for g in grams), count=2, cut=1e-12))
-        for m in (np.eye(6), mix)
+    system, changed = (
+        GalerkinSystem(m.T @ form @ m, *(m.T @ g @ m for g in grams), count=2, cut=1e-12) for m in (np.eye(6), mix)
     )
+    found, other = solver.solve(system), solver.solve(changed)
+    values = solver.ritz(found.left, found.right, system)
+    compare(f"{what}: Ritz values of a solution", np.sort_complex(values), np.sort_complex(found.values), SAME)
+    if not np.iscomplexobj(values):
+        random = solver.score(solver.ritz(mix[:, :2], mix[:, 2:4], system), 2)
+        require(solver.score(values, 2) >= random, f"{what}: random functions have the higher score {random}")
     compare(f"{what}: values after a change of basis", other.values, found.values, SAME)
     require(float(found.residuals.max()) < SAME, f"{what}: the residuals are {found.residuals}")
     for gram, one, two in ((grams[0], found.left, mix @ other.left), (grams[-1], found.right, mix @ other.right)):

@@ -29,7 +29,7 @@ from daskspectral.kernels import Exponential, Gaussian, Radial
 from daskspectral.manifolds import Sphere
 from daskspectral.operators import Schroedinger
 from daskspectral.regression import HermiteRegressor
-from daskspectral.solve import SymmetricPencil
+from daskspectral.solve import Problem, SymmetricPencil, TwoMetricSVD
 from daskspectral.workspace import Workspace
 
 
@@ -143,6 +143,8 @@ MISTAKES: dict[str, tuple[Callable[..., None], tuple[Any, ...], Any, str, Any]] 
     "symmetric": (testing.check_form, (mixture,), Form, "symmetric", always),
     "a sum over rows": (testing.check_form, (gram, BASIS), PairContraction, "result", larger),
     "values": (testing.check_solver, (SymmetricPencil(),), SymmetricPencil, "solve", fading),
+    "Ritz": (testing.check_solver, (SymmetricPencil(),), Problem, "signed", lambda f: lambda self, v: 2 * f(self, v)),
+    "higher score": (testing.check_solver, (TwoMetricSVD(),), TwoMetricSVD, "score", lambda f: lambda *a: -f(*a)),
     "order": (
         testing.check_group,
         (Permutations(3), Sphere(3)),
