@@ -24,12 +24,12 @@ from daskspectral.store import load
 
 FOLLOWING = {
     "right": "transform_right",
-    "sets": "memberships",
-    "committor": "committor",
-    "passage_time": "passage_time",
+    "sets": "metastable_sets",
+    "committor": "first_passage",
+    "passage_time": "first_passage",
     "equilibrium": "equilibrium_weights",
 }
-"""Options of `transform` in place of the functions, and their methods."""
+"""Options of `transform` in place of the functions, and the methods that they call."""
 
 
 def transform(model: str, points: str, trust: tuple[str, ...], **options: Any) -> None:
@@ -153,30 +153,20 @@ def loaded(path: str, trust: tuple[str, ...]) -> Any:
 
 def _following(estimator: Any, option: str, points: str, options: dict[str, Any]) -> Any:
     """Return the method that an option evaluates in place of the functions."""
-    function, value = getattr(estimator, FOLLOWING[option], None), options[option]
-    if function is None:
+    method, value = getattr(estimator, FOLLOWING[option], None), options[option]
+    if method is None:
         raise click.UsageError(f"--{option.replace('_', '-')} is not for {type(estimator).__name__}")
     if option == "sets":
-        _say_sets(estimator.metastable_sets(value, rows_of(points, options)))
+        from daskspectral.estimators.summary import summary_of
+
+        found = method(value, rows_of(points, options))
+        say(repr(found), sets=summary_of(found).numbers)
+        return found.memberships
     if option in ("committor", "passage_time"):
         if len(value) > 2 or (option == "committor" and len(value) < 2):
             raise click.UsageError("give --committor A.zarr,B.zarr, or --passage-time A.zarr, or A.zarr,B.zarr")
-        estimator.first_passage(rows_of(points, options), *value)
-    return function
-
-
-def _say_sets(found: Any) -> None:
-    """Print the properties of metastable sets."""
-    shares, times = (_texts(values) for values in (found.probabilities, found.passage_times))
-    widest = f"{found.gap:.3g}, {found.suggested} sets have the widest"
-    negative = f"{100 * found.negative:.2g} % of other rows have a membership below 0"
-    named = {"share": shares, "passage": f"{times} rows", "gap": widest, "negative": negative}
-    say("\n".join(named_lines(named)), sets=plain(found))
-
-
-def _texts(values: Any) -> str:
-    """Return numbers as text, those of a matrix row by row."""
-    return "; ".join(" ".join(f"{v:.4g}" for v in row) for row in (values if values.ndim > 1 else [values]))
+        return getattr(method(rows_of(points, options), *value), option)
+    return method
 
 
 def _write(function: Any, points: str, options: dict[str, Any], **more: Any) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from inspect import getattr_static
 from typing import Any, ClassVar, Self, final
@@ -23,26 +23,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import Basis, Landmarks
 from daskspectral.basis.names import NAMES as FUNCTIONS
-from daskspectral.data.columns import Wanted, check_columns
-from daskspectral.data.containers import is_lazy, points_reader
 from daskspectral.data.integrity import Snapshot
-from daskspectral.data.readers import ArrayReader
-from daskspectral.data.remote import using
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation, Source
-from daskspectral.data.writing import refuse_existing, refuse_input
 from daskspectral.engine.memory import chosen_device
+from daskspectral.estimators.evaluator import Evaluator
 from daskspectral.estimators.reading import (
     LABELS,
     NAMES,
-    aligned,
     names_of,
-    refuse_names,
-    stacked_as,
-    wanted_columns,
 )
 from daskspectral.estimators.records import WARNINGS, identity_of, provenance, remembered
-from daskspectral.estimators.summary import PUBLIC, Told, summary_of
+from daskspectral.estimators.summary import PUBLIC, summary_of
 from daskspectral.estimators.table import RunContext, Table, open_table
 from daskspectral.groups import Group
 from daskspectral.kernels import Kernel
@@ -50,16 +42,12 @@ from daskspectral.manifolds import Manifold
 from daskspectral.moments import Moments
 from daskspectral.moments.trust import advise_reach
 from daskspectral.operators import Operator
-from daskspectral.passes.apply import Result, RowFunction, apply_rows
 from daskspectral.passes.folds import FoldRequest, checked_folds, saved_folds
-from daskspectral.passes.parameters import EXTRAPOLATE
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import Session, check_appended, measured_further
 from daskspectral.passes.sums import Discretisation, PassPlan
-from daskspectral.registry import Function, Named, Registered, Trusted
+from daskspectral.registry import Function, Named
 from daskspectral.solvers import Ascent, Cut, Penalised
-from daskspectral.store import load, save
-from daskspectral.validation import check_option, loaded
 
 Array = NDArray[np.inexact[Any]]
 Path = str | os.PathLike[str]
@@ -67,7 +55,7 @@ RIGHT = "n_right_features_in_"
 KEPT = (*LABELS, WARNINGS)  # with any model that has them
 
 
-class Estimator(Told, Registered, BaseEstimator):  # type: ignore[misc]
+class Estimator(Evaluator, BaseEstimator):  # type: ignore[misc]
     """An estimator with scikit-learn's parameters, saved with the attributes that `fitted_attributes` names.
 
     `doubts_` is what the last fit, update or solution warned of, "Category: message" each. The `repr` of a fitted
@@ -91,7 +79,6 @@ class Estimator(Told, Registered, BaseEstimator):  # type: ignore[misc]
     """What None stands for, among the parameters that have parameters of their own."""
 
     feature_names_in_: NDArray[Any]
-    n_features_in_: int
 
     @property
     @abstractmethod
@@ -209,86 +196,14 @@ class Estimator(Told, Registered, BaseEstimator):  # type: ignore[misc]
         return params
 
     @final
-    def save(self, path: Path, *, overwrite: bool = False, storage_options: Mapping[str, Any] | None = None) -> None:
-        """Write the fitted estimator as a zarr group (`daskspectral.save`)."""
-        save(self, path, overwrite=overwrite, storage_options=storage_options)
-
-    @final
-    @classmethod
-    def load(
-        cls, path: Path, *, trusted: Iterable[Trusted] = (), storage_options: Mapping[str, Any] | None = None
-    ) -> Self:
-        """A saved estimator of this class (`daskspectral.load`). Raises ValueError where it is of another class."""
-        model = load(path, trusted=trusted, storage_options=storage_options)
-        if not isinstance(model, cls):
-            what = type(model).__name__
-            raise ValueError(f"{os.fspath(path)} holds {what}, not {cls.__name__}; use daskspectral.load")
-        return model
+    def _provenance(self) -> dict[str, Any]:
+        return provenance(type(self).__name__, self.plain_params())
 
     @final
     def fitted(self) -> Self:
         """This estimator; raises sklearn's NotFittedError (a ValueError) before `fit`."""
         check_is_fitted(self)
         return self
-
-    @final
-    def _rows(
-        self,
-        function: RowFunction,
-        X: Any,
-        *,
-        coordinates: Mapping[str, Array] | None = None,
-        name: str = "eigenfunction",
-        output: Result | None = None,
-        side: str = "",
-        extrapolate: str = "nearest",
-        out: Path | None = None,
-        overwrite: bool = False,
-        progress: bool | None = None,
-    ) -> Any:
-        """The function at the rows of X, in X's container, with the options of `transform` and `predict`.
-
-        The `output` is by default called `name`, with `coordinates` (columns,) along its dimension "component". Rows of
-        the `side` "right_" have columns of their own.
-        """
-        rows = Rows.of(X)
-        check_option("extrapolate", extrapolate, EXTRAPOLATE)
-        with using(rows.storage_options, rows.allow_missing or None):
-            if out is not None:
-                refuse_existing(out, overwrite)
-                refuse_input(out, rows.data if isinstance(rows.data, (str, os.PathLike)) else None)
-            if output is None:
-                output = Result.of_components(name, function.columns, coordinates)
-            rows, columns = wanted_columns(rows, self)
-            wanted, layout = columns[side], vars(self).get(f"{side}layout_")
-            stacked = stacked_as(rows.data, "X", layout, rows, wanted=wanted)
-            if stacked is None:
-                refuse_names(rows, layout)
-            if not side:
-                self._check_as_fitted(rows)
-            if rows.on_invalid == "pairwise" and not function.gaps:
-                raise ValueError("on_invalid='pairwise' is for models that were fitted with it: take 'skip'")
-            X = aligned(self, rows.data if stacked is None else stacked.reader, "X", wanted)
-            return apply_rows(
-                replace(function, nan_rows=rows.on_invalid != "raise", extrapolate=extrapolate),
-                self._like_fit(X, vars(self)[RIGHT] if side else None),
-                lazy=is_lazy(rows.data),
-                output=output,
-                rows=None if stacked is None else stacked.rows,
-                provenance=provenance(type(self).__name__, self.plain_params()) if out is not None else None,
-                out=out,
-                overwrite=overwrite,
-                progress=progress,
-            )
-
-    def _check_as_fitted(self, rows: Rows) -> None:
-        """Raise ValueError for rows of other columns than those of the fit, or of another scaling."""
-        fitted = vars(self).get("preparation_") or Preparation()
-        every = tuple(range(self.n_features_in_))
-        if rows.columns is not None and check_columns(rows.columns, len(every)) != (fitted.columns or every):
-            raise ValueError(f"columns={list(rows.columns)} are not those of the fit: leave them out")
-        if rows.standardize and fitted.scale is None:
-            raise ValueError("the columns were not standardised in the fit: leave standardize out, or fit anew with it")
 
     @final
     def _as_fitted(self, rows: Rows) -> Rows:
@@ -310,11 +225,6 @@ class Estimator(Told, Registered, BaseEstimator):  # type: ignore[misc]
         return names_of(vars(self).get("columns_"), vars(self).get("layout_"))
 
     @final
-    def _columns_wanted(self, side: str = "") -> Wanted:
-        """The columns of the fit, of X or of the view of the side "right_"."""
-        return wanted_columns(Rows(None), self)[1][side]
-
-    @final
     def _check_several(self, source: Source) -> None:
         """Raise ValueError for a single row."""
         if source.n < 2:
@@ -326,23 +236,6 @@ class Estimator(Told, Registered, BaseEstimator):  # type: ignore[misc]
         name = "columns" if rows.columns is not None else "standardize" if rows.standardize else ""
         if name:
             raise ValueError(f"{type(self).__name__} takes all columns as they are: leave {name}= out")
-
-    @final
-    def _like_fit(self, X: Any, n_features: int | None = None) -> Any:
-        """X, as an array where it is a list; of other points than `fit` had, `n_features` columns.
-
-        Raises ValueError for another number of columns than in `fit`.
-        """
-        reader = points_reader(X, "X")
-        found = reader.shape[1]
-        wanted = self.n_features_in_ if n_features is None else n_features
-        if found != wanted:
-            raise ValueError(
-                f"X has {found} features, but {type(self).__name__} is expecting {wanted} features as input"
-            )
-        if not isinstance(reader, ArrayReader) or reader.is_sparse or isinstance(X, loaded("xarray.DataArray")):
-            return X
-        return reader.array if reader.times is None else reader
 
 
 class MeasuredEstimator(Estimator):

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import Basis
@@ -107,7 +108,8 @@ def summary_of(what: Any) -> Summary:
         own: dict[str, Any] = {"verdict": verdict, "facts": {**measured_facts(what), "moments": ", ".join(what.arrays)}}
         own["of"] = operator_words(what)
     elif isinstance(what, Told):
-        check_is_fitted(what)
+        if isinstance(what, BaseEstimator):
+            check_is_fitted(what)
         own = what.told()
     else:
         raise TypeError(f"a fitted model or moments are wanted, not {type(what).__name__}")

@@ -28,6 +28,8 @@ from daskspectral.spectral.summary import intervals_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from daskspectral.spectral.sets import MetastableSets
+
 Array = NDArray[np.floating[Any]]
 WIDEST = 5  # times the range of the values, beyond which intervals are cut
 
@@ -181,13 +183,13 @@ def timescales(
 def chapman_kolmogorov(
     model: SpectralDecomposition,
     *,
-    sets: bool = False,
+    sets: MetastableSets | None = None,
     count: int = 4,
     step: float = 1.0,
     unit: str = "rows",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the Chapman-Kolmogorov test: what stays of each process, or in each of its metastable `sets`, by the lag.
+    """Draw the Chapman-Kolmogorov test: what stays of each process, or in each of the metastable `sets`, by the lag.
 
     Lines with shades are the predictions of the first lag with their 95 % bands, marks with bars what is measured; the
     first `count` are drawn. `step` is the time between two rows, in `unit`. Raises ImportError without matplotlib,
@@ -202,8 +204,8 @@ def chapman_kolmogorov(
         axes.fill_between(lags, low, high, color=look["color"], alpha=0.15, linewidth=0)
         axes.plot(lags, test.predicted[:, i, i], color=look["color"])
         axes.vlines(lags, *test.measured_errors[:, i, i].T, color=look["color"])
-        label = f"{'set' if sets else 'process'} {i + 1}"
+        label = f"{'process' if sets is None else 'set'} {i + 1}"
         axes.plot(lags, test.measured[:, i, i], linestyle="none", markersize=4, label=label, **look)
-    axes.set(xlabel=f"lag ({unit})", ylabel="probability to stay" if sets else "autocorrelation")
+    axes.set(xlabel=f"lag ({unit})", ylabel="autocorrelation" if sets is None else "probability to stay")
     legend_above(axes)
     return axes

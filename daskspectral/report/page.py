@@ -181,8 +181,6 @@ def _dynamics(model: SpectralDecomposition) -> list[Section]:
     if model.moments_.right_basis is None:
         alt = "The autocorrelation of each process by the lag, predicted by the first lag and measured."
         pictures.append(Picture(plot.chapman_kolmogorov(model), alt))
-    if getattr(model, "sets_", None) is not None:
-        pictures.append(Picture(plot.chapman_kolmogorov(model, sets=True), "The same by sets."))
     return [Section("Slow processes", (), pictures, reading="dynamics")]
 
 

@@ -9,45 +9,26 @@ Strahan and others 2021).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis
 from daskspectral.moments.intervals import jackknife_factor
 from daskspectral.moments.moments import Moments
-from daskspectral.registry import Registered
 from daskspectral.solve.whitening import whiten
 
 Array = NDArray[np.floating[Any]]
 
 
-@dataclass(frozen=True, eq=False)
-class FirstPassage(Registered):
-    """Where a process goes first, and when: the committor and the mean first passage time as functions of a basis.
+def stopped_passage(moments: Moments, cut: float, *, both: bool) -> tuple[Array, float, Array]:
+    """Return the functions of a stopped process, in the directions above the cut of the Gram matrix outside the sets.
 
-    `coefficients` (1 + S, p, 2) are those of the committor to b and of the time until a or b, of all rows and without
-    each of S folds, whose jackknife's variance has the `factor`. `shares` (3,) of the rows are outside of the sets, in
-    a, and in b, None where that is not counted. The functions are of the `basis`, None for that of the model. By the
-    `excess` the committor of one of 100 rows goes beyond 0 or 1, before it is cut off.
-    """
+    These are the coefficients (1 + S, p, 2) of the committor to b and of the time until a or b, for all rows and
+    without each of S folds, the factor of the jackknife's variance, and the shares (3,) of the rows that are outside
+    the sets, in a, and in b.
 
-    expects: ClassVar = {"basis": (Basis, type(None))}
-
-    coefficients: Array
-    factor: float
-    shares: Array | None
-    both: bool
-    basis: Any = None
-    excess: float = 0.0
-
-
-def stopped_passage(moments: Moments, cut: float, *, both: bool) -> FirstPassage:
-    """The functions of a stopped process, in the directions above the cut of the Gram matrix outside of the sets.
-
-    Raises ValueError for sets that share rows, and where a set, or what is outside of them, has none; b may have none
+    Raises ValueError for sets that share rows, and if a set, or the space outside the sets, has none; b may have none
     unless `both` are wanted.
     """
     members = moments.arrays["members"]
@@ -63,11 +44,11 @@ def stopped_passage(moments: Moments, cut: float, *, both: bool) -> FirstPassage
         source = w.T @ np.column_stack([sums["arrivals"], sums["elapsed"]])
         return np.asarray(w @ np.linalg.solve(w.T @ sums["form"] @ w, source))
 
-    return FirstPassage(*_by_folds(moments, solved), members[:3] / members[:3].sum(), both)
+    return *_by_folds(moments, solved), members[:3] / members[:3].sum()
 
 
-def passage_of_generator(moments: Moments, cut: float, *, both: bool) -> FirstPassage:
-    """The functions of a generator, whose basis vanishes in the sets but for its last function, the guess, if `both`.
+def passage_of_generator(moments: Moments, cut: float, *, both: bool) -> tuple[Array, float]:
+    """Return the functions of a generator, whose basis vanishes in the sets but for its last one, the guess, if `both`.
 
     The committor is the guess plus functions of the others, the time these alone: <f, L u> = 0, or -E f, for all of
     them.
@@ -87,7 +68,7 @@ def passage_of_generator(moments: Moments, cut: float, *, both: bool) -> FirstPa
         found[-1, 0] = both
         return found
 
-    return FirstPassage(*_by_folds(moments, solved), None, both, moments.basis)
+    return _by_folds(moments, solved)
 
 
 def _by_folds(moments: Moments, solved: Callable[[Mapping[str, Array]], Array]) -> tuple[Array, float]:

@@ -117,12 +117,10 @@ class SpectralDecomposition(SpectralFunctions):
     density_ : Density, the estimate that was divided out, where the operator asks for one: its centres, counts,
         bandwidth, floor, and the share `clipped` of the rows below it
     lags_, timescales_, timescale_errors_ : (L,), (L, k'), (L, k', 2) of Transfer, whose `further` lags the same pass
-        sums; `help(SpectralDecomposition.timescales_)`, `chapman_kolmogorov`, `metastable_sets`, `memberships`,
-        `forecast`, `equilibrium_weights`
+        sums; `help(SpectralDecomposition.timescales_)`, `chapman_kolmogorov`, `metastable_sets`, `forecast`,
+        `equilibrium_weights`
     dynamic_residuals_ : (k, 2), by how much eigenfunctions of Transfer are none: ends of 95 % intervals of |K f - l f|;
         values of reversible processes are not trusted where the lower end exceeds the gap to the nearest value
-    sets_ : MetastableSets, the last that were found
-    passage_ : FirstPassage, the last that was measured; `first_passage`, `committor`, `passage_time`
     layout_ : Layout of data with labels, which tells the names and places of the columns; right_layout_ of y in Cross
     moments_, basis_, right_basis_, kernel_, n_features_in_, n_right_features_in_, feature_names_in_ (if named)
 

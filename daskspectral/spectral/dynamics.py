@@ -25,19 +25,19 @@ from daskspectral.passes.functions import SpanValues
 from daskspectral.passes.score import explained
 from daskspectral.solve import Problem
 from daskspectral.spectral.cores import visits_of
-from daskspectral.spectral.metastable import MetastableSets, as_probabilities, metastable_sets, passage_times
+from daskspectral.spectral.metastable import metastable_sets, passage_times
+from daskspectral.spectral.sets import MetastableSets
 from daskspectral.validation import check_integer
 
 Array = NDArray[np.floating[Any]]
 SAMPLED = 20_000  # rows, among which the vertices of memberships are sought
-DYNAMICS = ("dynamic_residuals_", "lags_", "timescales_", "timescale_errors_", "sets_")
+DYNAMICS = ("dynamic_residuals_", "lags_", "timescales_", "timescale_errors_")
 
 
 class Dynamics(Transformer, MeasuredEstimator):
     """The part of a spectral decomposition that is known of transfer operators alone."""
 
     coefficients_: Any
-    sets_: MetastableSets
 
     @property
     def solver_(self) -> Problem:
@@ -83,27 +83,28 @@ class Dynamics(Transformer, MeasuredEstimator):
         self._transfer("timescale_errors_")
         return self._timescales()[1]
 
-    def chapman_kolmogorov(self, sets: bool = False) -> ChapmanKolmogorov:
-        """The Chapman-Kolmogorov test: powers of the operator against what is measured at its further lags.
+    def chapman_kolmogorov(self, sets: MetastableSets | None = None) -> ChapmanKolmogorov:
+        """Return the Chapman-Kolmogorov test: powers of the operator against what is measured at its further lags.
 
-        In the functions that are no constant, or with `sets` between those of the last `metastable_sets`. Raises
-        ValueError for a fit at one lag, and for right functions of their own.
+        It is in the functions that are no constant, or between the `sets` of `metastable_sets`. Raises ValueError for a
+        fit at one lag, for right functions with another basis, and for sets of another fit.
         """
         matrices = self._square_matrices()
         if len(matrices.lags) < 2:
             raise ValueError("the test compares lags, and this fit has one: fit Transfer(lag, further=(2, 5, 10))")
-        if not sets:
+        if sets is None:
             return matrices.chapman_kolmogorov()
-        known = self._known_sets()
-        return matrices.chapman_kolmogorov(known.weights, known.functions)
+        if not sets.is_of(self._span(sets.functions, sets.weights)):
+            raise ValueError("these sets are of another fit. Call metastable_sets of this one")
+        return matrices.chapman_kolmogorov(sets.weights, sets.functions)
 
     def metastable_sets(self, m: int, X: Any = None) -> MetastableSets:
-        """m sets between which jumps are rare, by PCCA+ in the constant and m - 1 slow functions; kept as `sets_`.
+        """Find m sets between which jumps are rare, by PCCA+ in the constant and m - 1 slow functions.
 
         The vertices of the memberships are among at most 20 000 rows drawn from X (a trajectory, or a list of them),
-        without X among the landmarks. Passage times are of visits of X to the cores of the sets, by one pass.
-        `memberships` gives them at any points. Warns if the data bear out fewer sets. Raises ValueError for m = 1, for
-        more sets than functions, and for complex functions, before anything is read.
+        without X among the landmarks. Passage times are of visits of X to the cores of the sets, by one pass. Warns if
+        the data bear out fewer sets. Raises ValueError for m = 1, for more sets than functions, and for complex
+        functions, before anything is read.
         """
         matrices, m = self._square_matrices(), check_integer("m", m, 2)
         functions = matrices.processes[: m - 1]
@@ -120,27 +121,17 @@ class Dynamics(Transformer, MeasuredEstimator):
         points = [self.basis_.landmark_parts[0].landmarks] * 2 if source is None else _drawn(source)
         values, others = (self._span(functions, np.eye(m)[:, 1:]).of_prepared(x)[0] for x in points)
         lag, factor = int(self.lags_[0]), matrices.factor
-        self.sets_ = found = metastable_sets(values, others, functions, propagators, timescales, lag, factor)
-        if source is not None:
-            rates = visits_of(source, self._span(functions, found.weights)).rates
-            times = found.passage_times if rates is None else passage_times(rates)
-            self.sets_ = replace(found, passage_times=times)
+        found = metastable_sets(values, others, functions, propagators, timescales, lag, factor)
+        span = self._span(functions, found.weights)
+        if source is not None and (rates := visits_of(source, span).rates) is not None:
+            found = replace(found, passage_times=passage_times(rates))
         if found.borne_out < m:
             warn_user(
                 f"the data bear out {found.borne_out} sets: transitions between {m} are unknown, or no probabilities. "
                 "Take fewer sets, a longer lag or more functions",
                 TrustWarning,
             )
-        return self.sets_
-
-    def memberships(self, X: Any, **options: Any) -> Any:
-        """The memberships (n, m) of the rows of X in the last `metastable_sets`; options as in `transform`.
-
-        Rows beyond the vertices are brought to the nearest probabilities.
-        """
-        sets = self._known_sets()
-        output = replace(Result.of_components("membership", sets.count), finish=as_probabilities)
-        return self._rows(self._span(sets.functions, sets.weights), X, output=output, **options)
+        return MetastableSets.of(self, span.basis, coefficients=span.coefficients, means=span.means, **vars(found))
 
     def forecast(self, X: Any, steps: int = 1) -> Any:
         """The mean of the columns of X so many lags after each of its rows: (n, d), or in the dimensions of its labels.
@@ -203,11 +194,6 @@ class Dynamics(Transformer, MeasuredEstimator):
         operator = self._square_matrices().operator
         return np.linalg.matrix_power(operator, check_integer("steps", steps, 1))
 
-    def _known_sets(self) -> MetastableSets:
-        if not hasattr(self, "sets_"):
-            raise ValueError("there are no sets yet: call metastable_sets(m) first")
-        return self.sets_
-
     def _span(self, functions: NDArray[np.int64], weights: Array) -> SpanValues:
         """(1, f) A of real functions f, numbers (m - 1,), and weights A (m, k)."""
         coefficients, means = self.coefficients_[:, functions].real @ weights[1:], -weights[0]
@@ -269,7 +255,7 @@ def dynamic_coordinates(model: Any) -> dict[str, Any]:
 
 
 def dynamic_variables(model: Any) -> dict[str, Any]:
-    """Residuals, timescales by lag and process, the Chapman-Kolmogorov test and the sets, as far as there are such."""
+    """Return residuals, timescales by lag and process, and the Chapman-Kolmogorov test, as far as there are such."""
     found: dict[str, Any] = {}
     if hasattr(model, "dynamic_residuals_"):
         what = "|K f - l f|" + (
@@ -288,11 +274,6 @@ def dynamic_variables(model: Any) -> dict[str, Any]:
             values, around = getattr(test, name), getattr(test, f"{name}_errors")
             parts = {"": values, "_lower": around[..., 0], "_upper": around[..., 1]}
             found |= {f"{name}{end}": (dims, _behind_nan(part)) for end, part in parts.items()}
-    sets = getattr(model, "sets_", None)
-    if sets is not None:
-        found["set_probability"] = "set", sets.probabilities
-        for name in ("transitions", "rates", "passage_times"):
-            found[f"set_{name}"] = ("set", "to_set"), getattr(sets, name)
     return found
 
 

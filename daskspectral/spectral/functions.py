@@ -20,7 +20,6 @@ from daskspectral.data.layout import Layout, free_names, plain
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation
 from daskspectral.engine.memory import chosen_device, device_here
-from daskspectral.estimators.base import MeasuredEstimator
 from daskspectral.estimators.reading import LABELS
 from daskspectral.estimators.records import provenance
 from daskspectral.estimators.table import RunContext, open_table
@@ -37,7 +36,6 @@ from daskspectral.passes.parameters import checked_operator, is_share
 from daskspectral.passes.score import measure_score
 from daskspectral.solve import Problem
 from daskspectral.solvers import Penalised, solving
-from daskspectral.spectral.committors import FirstPassage
 from daskspectral.spectral.components import (
     Significance,
     analytic_rows,
@@ -49,8 +47,7 @@ from daskspectral.spectral.components import (
     significance,
 )
 from daskspectral.spectral.dynamics import DYNAMICS, Dynamics, dynamic_coordinates, dynamic_variables
-from daskspectral.spectral.metastable import MetastableSets
-from daskspectral.spectral.passage import PARTS, Passages
+from daskspectral.spectral.passage import Passages
 from daskspectral.spectral.summary import told
 from daskspectral.validation import check_integer, loaded
 
@@ -85,7 +82,6 @@ def _reconstructed(patterns: Patterns, columns: tuple[int, ...] | None, values: 
 class SpectralFunctions(Dynamics, Passages):
     """The functions of a solution, which `moments_` and the attributes of the operator's solver hold."""
 
-    expects: ClassVar = {**MeasuredEstimator.expects, "sets_": MetastableSets, "passage_": FirstPassage}
     dimension_names: ClassVar = {
         **dict.fromkeys((*COMMON, "kernel_", "eigenvalues_", "singular_values_"), ("component",)),
         **dict.fromkeys(("eigenvalue_errors_", "singular_value_errors_"), ("component", "bound")),
@@ -96,7 +92,7 @@ class SpectralFunctions(Dynamics, Passages):
 
     @property
     def fitted_attributes(self) -> tuple[str, ...]:
-        return ("moments_", "choice_", *Attributes(self.moments_.operator.solver).names, "sets_", "passage_")
+        return ("moments_", "choice_", *Attributes(self.moments_.operator.solver).names)
 
     @property
     def told_attributes(self) -> tuple[str, ...]:
@@ -284,9 +280,7 @@ class SpectralFunctions(Dynamics, Passages):
         and coordinates of the data with a name that the model has too, such as `component`, are called `x_component`.
         With rows X, `eigenfunction` are the values there, of a pair of views at the first. Patterns are missing where
         the pass did not sum what they take (`patterns_`). Of transfer operators there are `dynamic_residual`,
-        `timescale` by lag and process, `predicted` and `measured` of the Chapman-Kolmogorov test, what `sets_` holds,
-        and, with X, the `committor` and `passage_time` of the last `first_passage`, along `part` with the ends of
-        intervals.
+        `timescale` by lag and process, and `predicted` and `measured` of the Chapman-Kolmogorov test.
         """
         return model_dataset(self.fitted(), X)
 
@@ -460,14 +454,10 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
     if X is not None:
         if isinstance((rows := Rows.of(X)).data, tuple):
             X = replace(rows, data=rows.data[0])
-        functions = {"eigenfunction": estimator._functions("", estimator.coefficients_, X)}  # whatever is asked for
-        if (passage := vars(estimator).get("passage_")) is not None:
-            functions |= {"committor": estimator.committor(X)} if passage.both else {}
-            functions["passage_time"] = estimator.passage_time(X)
-        for name, values in functions.items():
-            if not isinstance(values, xr.DataArray):
-                along = {COMPONENT: np.arange(count)} if name == "eigenfunction" else {"part": PARTS}
-                functions[name] = xr.DataArray(np.asarray(values), along, (ROW, *along))
+        values = estimator._functions("", estimator.coefficients_, X)  # whatever is asked for
+        if not isinstance(values, xr.DataArray):
+            values = xr.DataArray(np.asarray(values), {COMPONENT: np.arange(count)}, (ROW, COMPONENT))
+        functions["eigenfunction"] = values
     return _with_fields(dataset, estimator, fields, functions)
 
 
@@ -515,9 +505,8 @@ def _with_fields(
             said = {"long_name": part.long_name.format(name)} if part.long_name else {}
             found[f"{name}_{part.kind}"] = values.assign_attrs(**said, **part.attrs)
     for name, values in functions.items():
-        along = {dim for dim in values.dims if dim in (COMPONENT, "part")}
         values = values.drop_vars([key for key in values.coords if COMPONENT in values[key].dims])
-        rows = free_names([name for name in (*values.dims, *values.coords) if name not in along], taken)
+        rows = free_names([name for name in (*values.dims, *values.coords) if name != COMPONENT], taken)
         found[name] = values.rename({key: new for key, new in rows.items() if key != new})
     return dataset.assign(found)
 

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from daskspectral.moments.intervals import jackknife_ends
 from daskspectral.moments.lags import with_constant
-from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]
 OPTIMISED: Any = {"xatol": 1e-8, "fatol": 1e-12, "maxiter": 20_000, "maxfev": 20_000}
@@ -26,20 +25,11 @@ MOST_MOVED = 0.1  # of a transition, whatever its error
 UNKNOWN = 0.5  # half of the interval of a transition, from which on it is any probability
 
 
-@dataclass(frozen=True, eq=False)
-class MetastableSets(Registered):
-    """m sets between which jumps are rare: memberships chi = (1, f) A of the `functions` f, numbers (m - 1,).
+@dataclass(frozen=True, eq=False, repr=False)
+class SetStatistics:
+    """The memberships chi = (1, f) A of m sets, and what follows from them, as attributes of `MetastableSets`.
 
-    `weights` is A (m, m). `probabilities` (m,) are those of the sets, `transitions` (m, m) from set to set in one lag,
-    rows that are probabilities, and `rates` (m, m) the generator with these transitions, or that nearest to it, a row
-    for the set that is left. `passage_times` (m, m) are mean first passage times from set to set, from rows of
-    trajectories by the cores that they visit (`spectral.cores`), else of jumps with these rates; infinite to a set that
-    is not reached. Rates and times are in rows. `gap` is the timescale of the fastest process between sets over that of
-    the slowest within them, and `suggested` the m for which it is widest; what is faster than the lag counts as the
-    lag. Of the rows that were sampled a share `negative` beyond the vertices has some membership below 0, before
-    memberships are brought to probabilities. `moved` is by how much an entry of the transitions was negative or above 1
-    at most, and `borne_out` the number of sets that the data bear out: m - 1 if that is more than its error
-    or 0.1, or if the interval of a transition is longer than 1.
+    `weights` is A (m, m), and `functions` are the numbers (m - 1,) of the functions f.
     """
 
     functions: NDArray[np.int64]
@@ -56,7 +46,7 @@ class MetastableSets(Registered):
 
     @property
     def count(self) -> int:
-        """The number of sets m."""
+        """The number m of sets."""
         return len(self.weights)
 
 
@@ -68,7 +58,7 @@ def metastable_sets(
     timescales: Array,
     lag: int,
     factor: float = 0.0,
-) -> MetastableSets:
+) -> SetStatistics:
     """The sets of m - 1 `functions` with these values (n, m - 1) at rows, and at `others` that tell of negative shares.
 
     `propagators` (S, m - 1, m - 1) are the operator in their span, over all rows and without each fold, whose
@@ -92,7 +82,7 @@ def metastable_sets(
     unsound = (moved > np.minimum(errors, MOST_MOVED) + NEGATIVE) | (errors > UNKNOWN)
     ratios = gaps(np.maximum(timescales, lag))
     memberships = np.column_stack([np.ones(len(others)), others]) @ weights
-    return MetastableSets(
+    return SetStatistics(
         functions,
         weights,
         as_probabilities(weights[:1])[0],

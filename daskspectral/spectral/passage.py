@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from daskspectral.engine.memory import chosen_device
 from daskspectral.engine.sampling import draw_rows, take_rows
 from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.estimators.base import MeasuredEstimator
+from daskspectral.estimators.evaluator import ModelFunctions
 from daskspectral.estimators.table import RunContext, Table, open_table
 from daskspectral.estimators.transformer import Transformer
 from daskspectral.moments import Moments
@@ -30,25 +31,89 @@ from daskspectral.passes.functions import SpanFunction, SpanValues
 from daskspectral.passes.sums import Discretisation, measure, plan_sums
 from daskspectral.solve import resolve_cut
 from daskspectral.solvers import solving
-from daskspectral.spectral.committors import FirstPassage, passage_of_generator, stopped_passage
+from daskspectral.spectral.committors import passage_of_generator, stopped_passage
 
 Array = NDArray[np.floating[Any]]
 PARTS = ["value", "lower", "upper"]
 SAMPLED = 5000  # rows, on which the excess of a committor is measured
 LARGE_EXCESS = 0.1
+SHOWN_EXCESS = 0.01  # of a committor beyond 0 or 1
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class FirstPassage(ModelFunctions):
+    """Which of two sets a process enters first, and when: the committor and the mean first passage time.
+
+    Attributes
+    ----------
+    shares : ndarray of shape (3,) or None
+        Shares of the rows outside the sets, in a and in b; None for the sets of a generator.
+    both : bool
+        Whether there are two sets, between which there is a committor.
+    excess : float
+        Amount by which the committor of one of 100 rows is below 0 or above 1, before it is cut off.
+    coefficients : ndarray of shape (1 + S, p, 2)
+        The committor to b and the time until a or b in the `basis`, for all rows and without each of S folds.
+    factor : float
+        Factor of the jackknife's variance.
+    """
+
+    coefficients: Array
+    factor: float
+    both: bool
+    shares: Array | None = None
+    excess: float = 0.0
+
+    def committor(self, X: Any, **options: Any) -> Any:
+        """Return the probability of entering b before a, from each row of X, (n, 3): with its 95 % interval.
+
+        Values and ends below 0 or above 1 are cut off. Within a the committor of a generator is 0, and within b 1; sets
+        of a trajectory are labels of its rows, and values for rows within them have no meaning. Options as in
+        `transform`. Raises ValueError for a first passage to one set.
+        """
+        if not self.both:
+            raise ValueError("a committor is between two sets, and the first passage was to one: give a and b")
+        return self._interval(0, 1.0, "committor", X, options)
+
+    def passage_time(self, X: Any, **options: Any) -> Any:
+        """Return the mean time until a or b is entered, from each row of X, (n, 3): with its 95 % interval.
+
+        In rows of a trajectory, or in the time of the generator; values and ends are cut off at 0. Options as in
+        `transform`.
+        """
+        return self._interval(1, np.inf, "passage_time", X, options)
+
+    def _interval(self, which: int, highest: float, name: str, X: Any, options: Any) -> Any:
+        coefficients, device = self.coefficients[:, :, which].T, chosen_device(self.device)
+        function = SpanInterval(
+            self.basis, coefficients, self.factor, highest, device=device, preparation=self.preparation_
+        )
+        return self._rows(function, X, output=Result(name, (3,), ("part",), {"part": PARTS}), **options)
+
+    def told(self) -> dict[str, Any]:
+        names = ("outside", "in a", "in b")[: 3 if self.both else 2]
+        shares = () if self.shares is None else zip(self.shares, names, strict=False)
+        cut = f"; the committor is cut off, by {self.excess:.2g}" if self.excess > SHOWN_EXCESS else ""
+        rows = {"rows": ", ".join(f"{100 * share:.3g} % {name}" for share, name in shares)} if self.both else {}
+        return {"verdict": f"first passage into {'a or b' if self.both else 'a'}{cut}", "facts": rows}
+
+    @property
+    def told_attributes(self) -> tuple[str, ...]:
+        return ("shares", "both", "excess")
 
 
 class Passages(Transformer, MeasuredEstimator):
     """The part of a spectral decomposition that asks where a process goes first, and when."""
 
-    passage_: FirstPassage
+    folds: Any
+    solver: Any
 
     def first_passage(
         self, X: Any, a: Any, b: Any = None, *, lag: Any = None, sample_weight: Any = None, progress: Any = None
     ) -> FirstPassage:
-        """Measure when the process enters a or b, and with which chance b first, by one pass; kept as `passage_`.
+        """Measure when the process enters a or b, and with which probability b first, by one pass.
 
-        `committor` and `passage_time` evaluate both. Functions are those of the fit's basis, all of them.
+        Functions are those of the fit's basis, all of them.
 
         - Of `Transfer`, X is the trajectory, or a list of several, and `a` and `b` are booleans (n,) for its rows, a
           list of these, or functions that take rows (c, d) and give c booleans. Each row is followed for `lag` rows, by
@@ -67,19 +132,23 @@ class Passages(Transformer, MeasuredEstimator):
             return self._first_passage(table, a, b, lag)
 
     def _first_passage(self, table: Table, a: Any, b: Any, lag: Any) -> FirstPassage:
-        model, both = cast(Any, self), b is not None
-        operator, sets = self.moments_.operator, (a, b) if both else (a,)
-        cut = resolve_cut(solving(model.solver).rtol, self.moments_.dtype)
+        both, moments = b is not None, self.moments_
+        operator, sets = moments.operator, (a, b) if both else (a,)
+        cut = resolve_cut(solving(self.solver).rtol, moments.dtype)
         if self.basis_.domain is not None:
             raise ValueError("first passages take basis=Landmarks(), or TrigonometricBasis for angles, not a lattice")
-        rows, found = table.rows, replace(Discretisation.of(self.moments_), right_basis=None)
+        rows, found = table.rows, replace(Discretisation.of(moments), right_basis=None)
         if operator.lag is not None:
-            lag = max(model.lags_) if lag is None else lag_in_rows(lag_of(lag), rows.data)
+            lag = operator.lag * max(operator.multiples) if lag is None else lag_in_rows(lag_of(lag), rows.data)
             if edges := [s for s in sets if isinstance(s, Boundary)]:
                 raise TypeError(f"sets of trajectories are booleans, or functions that give them, got {edges[0]!r}")
             source = open_stopped(rows, lag, (a, b), **table.options)
-            moments = self._measured(source, Stopped(), found)
-            return self._kept(stopped_passage(moments, cut, both=both), source, "outcome")
+            stopped = stopped_passage(self._measured(source, Stopped(), found), cut, both=both)
+            coefficients, factor, shares = stopped
+            passage = FirstPassage.of(
+                self, self.basis_, coefficients=coefficients, factor=factor, shares=shares, both=both
+            )
+            return self._checked(passage, source, "outcome")
         if not operator.annihilates_constants or operator.views != ("x",) or operator.solver.by_norm:
             raise ValueError(f"{operator.name} is no generator of a process: fit Transfer, Generator or Laplacian")
         if wrong := [s for s in sets if not isinstance(s, Boundary)]:
@@ -88,65 +157,30 @@ class Passages(Transformer, MeasuredEstimator):
             raise ValueError(f"{operator.name} has no lag: leave it out")
         source = open_data(operator, rows, **table.options)
         found = replace(found, basis=outside_of(sets, self.basis_))
-        return self._kept(passage_of_generator(self._measured(source, operator, found), cut, both=both), source)
+        coefficients, factor = passage_of_generator(self._measured(source, operator, found), cut, both=both)
+        passage = FirstPassage.of(self, found.basis, coefficients=coefficients, factor=factor, both=both)
+        return self._checked(passage, source)
 
-    def committor(self, X: Any, **options: Any) -> Any:
-        """The chance of entering b before a, from each row of X, (n, 3): with the ends of its 95 % interval.
-
-        Values and ends below 0 or above 1 are cut off; `passage_.excess` is by how much values exceed them. Of the last
-        `first_passage`. Within a it is 0 and within b 1 where a generator knows the sets; sets of a trajectory are
-        labels of its rows, and what comes for rows within them means nothing. Options as in `transform`. Raises
-        ValueError where none was measured between two sets.
-        """
-        if not self._known_passage().both:
-            raise ValueError("a committor is between two sets, and the first passage was to one: give a and b")
-        return self._passage(0, X, "committor", options)
-
-    def passage_time(self, X: Any, **options: Any) -> Any:
-        """The mean time until a or b is entered, from each row of X, (n, 3): with the ends of its 95 % interval.
-
-        In rows of a trajectory, or in the time of the generator; values and ends are cut off at 0. As `committor`.
-        """
-        return self._passage(1, X, "passage_time", options)
-
-    def _kept(self, found: FirstPassage, source: Source, outcome: str | None = None) -> FirstPassage:
-        """Keep a first passage, with the excess of its committor on rows of the source that are in neither set."""
-        self.passage_ = found
+    def _checked(self, found: FirstPassage, source: Source, outcome: str | None = None) -> FirstPassage:
+        """Return a first passage with the excess of its committor on rows of the source that are in neither set."""
         if not found.both:
             return found
         source = source.with_preparation(mean=self.preparation_.mean, scale=self.preparation_.scale)
         numbers, x = draw_rows(source, SAMPLED, np.random.default_rng(0), description="committor")
         if outcome is not None:
             x = x[take_rows(source, numbers, view=outcome)[1][:, 0] > 0]
-        basis = self.basis_ if found.basis is None else found.basis
-        values = SpanValues(basis, found.coefficients[0, :, :1]).of_prepared(x)[0][:, 0]
+        values = SpanValues(found.basis, found.coefficients[0, :, :1]).of_prepared(x)[0][:, 0]
         excess = float(np.quantile(np.maximum(values - 1, -values), 0.99)) if len(values) else 0.0
-        self.passage_ = replace(found, excess=max(excess, 0.0))
         if excess > LARGE_EXCESS:
             warn_user(
                 f"the committor is a chance, and exceeds 0 to 1 by {excess:.2g} for one of 100 rows, which is cut off. "
                 "Use more landmarks, a longer lag or larger sets",
                 TrustWarning,
             )
-        return self.passage_
-
-    def _known_passage(self) -> FirstPassage:
-        if not hasattr(self, "passage_"):
-            raise ValueError("no first passage was measured yet: call first_passage(X, a, b) first")
-        return self.passage_
-
-    def _passage(self, which: int, X: Any, name: str, options: Any) -> Any:
-        known, device = self._known_passage(), chosen_device(self.device)
-        basis = self.basis_ if known.basis is None else known.basis
-        coefficients, highest = known.coefficients[:, :, which].T, (1.0, np.inf)[which]
-        function = SpanInterval(
-            basis, coefficients, known.factor, highest, device=device, preparation=self.preparation_
-        )
-        output = Result(name, (3,), ("part",), {"part": PARTS})
-        return self._rows(function, X, output=output, **options)
+        return replace(found, excess=max(excess, 0.0))
 
     def _measured(self, source: Any, operator: Any, discretisation: Discretisation) -> Moments:
-        asked = checked_folds(cast(Any, self).folds)
+        asked = checked_folds(self.folds)
         if asked is not None:
             asked = (FoldRequest(blocks=True) if asked.labels is not None else asked).counted(source)
         device = chosen_device(self.device)

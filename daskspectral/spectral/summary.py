@@ -19,7 +19,6 @@ DEALT = {
     FoldKind.LABELS: "rows by their labels",
 }
 LOPSIDED = 0.2  # (up - down) / (up + down) of an interval, from which both ends are shown
-SHOWN_EXCESS = 0.01  # of a committor beyond 0 or 1
 SLOWEST = 3  # processes whose timescales are told
 NAMED = 8  # runs of doubted values that a verdict names
 
@@ -44,7 +43,7 @@ def told(what: Any) -> dict[str, Any]:
             details[title] = f"{least:.4g} effective points under a function at least, {middle:.4g} in the median"
     return {
         "verdict": verdict_of(what),
-        "facts": measured_facts(moments) | dynamic_facts(what) | passage_facts(what) | chosen_facts(what),
+        "facts": measured_facts(moments) | dynamic_facts(what) | chosen_facts(what),
         "details": details,
         "figures": {"trusted": "{} of {}".format(*beyond_constants(what.trusted_, what.constants_))},
         "of": operator_words(moments),
@@ -107,7 +106,7 @@ def table_of(model: Any) -> list[list[str]]:
 
 
 def dynamic_facts(model: Any) -> dict[str, str]:
-    """The timescales of the slowest processes at each lag, and the metastable sets; nothing of other operators."""
+    """Return the timescales of the slowest processes at each lag; nothing of other operators."""
     lags = getattr(model, "lags_", ())
     if len(lags) < 2:
         return {}
@@ -116,25 +115,7 @@ def dynamic_facts(model: Any) -> dict[str, str]:
         f"{', '.join(map(_interval, row, around))} at a lag of {lag}"
         for lag, row, around in zip(lags, times, ends, strict=True)
     ]
-    found = {"timescales": f"in rows, {'; '.join(told)}"}
-    if (sets := getattr(model, "sets_", None)) is not None:
-        shares = ", ".join(f"{share:.3g}" for share in sets.probabilities)
-        fewer = f", the data bear out {sets.borne_out}" if 0 < sets.borne_out < sets.count else ""
-        what = f"{sets.count} metastable sets of the probabilities {shares}"
-        found["sets"] = f"{what}; the gap suggests {sets.suggested}{fewer}"
-    return found
-
-
-def passage_facts(model: Any) -> dict[str, str]:
-    """The sets of the last first passage; nothing where none was measured."""
-    passage = vars(model).get("passage_")
-    if passage is None:
-        return {}
-    names = ("outside", "in a", "in b")[: 3 if passage.both else 2]
-    shares = () if passage.shares is None else zip(passage.shares, names, strict=False)
-    told = ", ".join(f"{100 * share:.3g} % of the rows {name}" for share, name in shares)
-    cut = f"; the committor is cut off, by {passage.excess:.2g}" if passage.excess > SHOWN_EXCESS else ""
-    return {"first passage": f"into {'a or b' if passage.both else 'a'}{told and ': '}{told}{cut}"}
+    return {"timescales": f"in rows, {'; '.join(told)}"}
 
 
 def _interval(time: float, ends: Any) -> str:

@@ -155,9 +155,9 @@ def held(name: str, n: int, seed: int, settings: Settings) -> dict[str, Array]:
     cells, committor, time = truth(name)
     for lag in LAGS:
         with contextlib.suppress(ValueError):  # the trajectory never enters one of the sets
-            model.first_passage(x, *sets(name), lag=lag)
-            found[f"committor, lag {lag}"] = within(model.committor(cells)[:, 1:], committor)
-            found[f"passage time, lag {lag}"] = within(model.passage_time(cells)[:, 1:], time)
+            passage = model.first_passage(x, *sets(name), lag=lag)
+            found[f"committor, lag {lag}"] = within(passage.committor(cells)[:, 1:], committor)
+            found[f"passage time, lag {lag}"] = within(passage.passage_time(cells)[:, 1:], time)
     return found
 
 

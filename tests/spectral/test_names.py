@@ -39,7 +39,7 @@ def own_names() -> list[str]:
     """All names of the package's results, and of arguments."""
     walk = dsp.SpectralDecomposition(Transfer(1, further=(2,)), dsp.basis.MonomialBasis(2, 1), n_components=3)
     path = np.cumsum(V[:, :2], axis=0)
-    walk.fit(path).metastable_sets(2, path)
+    walk.fit(path)
     plain = fitted(V)
     found = [walk.to_xarray(path), plain.to_xarray(V), plain.hilbert(V), plain.rotated(2).to_xarray(V)]
     anomalies = fitted(field(), anomaly="month", detrend=1).to_xarray()

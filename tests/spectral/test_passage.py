@@ -84,16 +84,16 @@ def test_each_row_is_followed_until_it_enters_a_set(
                 chunks = (31 if name == "x" else 17, *part.shape[1:])
                 zarr.create_array(str(tmp_path / f"{name}{i}.zarr"), data=part, chunks=chunks)
         data, a, b = ([str(tmp_path / f"{name}{i}.zarr") for i in (0, 1)] for name in "xab")
-    fitted.first_passage(data, a, b, lag=lag)
+    found = fitted.first_passage(data, a, b, lag=lag)
     q, t = counted(walks, lag)
-    np.testing.assert_allclose(fitted.committor(STATES[1:5])[:, 0], q, rtol=1e-8)
-    np.testing.assert_allclose(fitted.passage_time(STATES[1:5])[:, 0], t, rtol=1e-8)
+    np.testing.assert_allclose(found.committor(STATES[1:5])[:, 0], q, rtol=1e-8)
+    np.testing.assert_allclose(found.passage_time(STATES[1:5])[:, 0], t, rtol=1e-8)
 
 
 def test_intervals_are_a_jackknife_over_blocks(walks: list[Any], fitted: Any) -> None:
     walk, number = walks[0], 5
     est = dsp.SpectralDecomposition(dsp.operators.Transfer(1), basis=INDICATORS, n_components=3, folds=number).fit(walk)
-    est.first_passage(walk, in_a, in_b)
+    passage = est.first_passage(walk, in_a, in_b)
     borders = np.linspace(0, len(walk) - 1, number + 1).round().astype(int)
     parts = [[walk[: i + 1], walk[j:]] for i, j in pairwise(borders)]
     left_out = np.stack([counted([part for part in two if len(part) > 1], 1)[0] for two in parts])
@@ -101,15 +101,15 @@ def test_intervals_are_a_jackknife_over_blocks(walks: list[Any], fitted: Any) ->
     half, found = 1.15 * 2.776 * errors, counted([walk], 1)[0]  # Student's t of 4 degrees
     ends = np.clip([found - half, found + half], 0, 1)
     assert (ends == 0).any() or (ends == 1).any()
-    np.testing.assert_allclose(est.committor(STATES[1:5])[:, 1:].T, ends, atol=1e-3)
+    np.testing.assert_allclose(passage.committor(STATES[1:5])[:, 1:].T, ends, atol=1e-3)
 
 
 def test_the_time_until_one_set(walks: list[Any], fitted: Any) -> None:
-    fitted.first_passage(walks, in_b)
+    found = fitted.first_passage(walks, in_b)
     _, t = counted(walks, 1, a=in_b, b=lambda x: np.zeros(len(x), bool))
-    np.testing.assert_allclose(fitted.passage_time(STATES[:5])[:, 0], t, rtol=1e-8)
+    np.testing.assert_allclose(found.passage_time(STATES[:5])[:, 0], t, rtol=1e-8)
     with pytest.raises(ValueError, match="a committor is between two sets"):
-        fitted.committor(STATES)
+        found.committor(STATES)
 
 
 def test_weights_count(walks: list[Any]) -> None:
@@ -155,30 +155,38 @@ def test_generators(double_well: Any, operator: str, far: float) -> None:
     rows = dsp.Rows(double_well.data) if operator != "generator" else double_well
     basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(0.4), 30)
     est = dsp.SpectralDecomposition(made, basis=basis, n_components=3, random_state=0).fit(rows)
-    est.first_passage(rows, LEFT, RIGHT)
+    passage = est.first_passage(rows, LEFT, RIGHT)
     x = np.array([-1.2, -0.7, -0.2, 0.1, 0.6, 1.2])
     q, t = solved_on_a_grid(x)
-    found, times = est.committor(x[:, None]), est.passage_time(x[:, None])
+    found, times = passage.committor(x[:, None]), passage.passage_time(x[:, None])
     np.testing.assert_allclose(found[:, 0], q, atol=far)
     np.testing.assert_allclose(times[:, 0], t, atol=far)
     assert found[[0, -1], 0].tolist() == [0.0, 1.0]  # within the sets
     assert ((found[:, 1] - far / 5 <= q) & (q <= found[:, 2] + far / 5)).all()
-    est.first_passage(rows, BOX(-1.0, 1.0))
-    assert (est.passage_time(np.array([[-1.2], [1.3]]))[:, 0] > 0).all()
+    passage = est.first_passage(rows, BOX(-1.0, 1.0))
+    assert (passage.passage_time(np.array([[-1.2], [1.3]]))[:, 0] > 0).all()
 
 
-def test_it_is_kept_told_and_labelled(walks: list[Any], tmp_path: Path) -> None:
-    walk = walks[0]
-    est = dsp.SpectralDecomposition(dsp.operators.Transfer(1), basis=INDICATORS, n_components=3).fit(walk)
-    with pytest.raises(ValueError, match="first_passage"):
-        est.committor(walk)
-    assert est.first_passage(walk, in_a(walk), in_b(walk)) is est.passage_
-    assert (reloaded(est).committor(walk) == est.committor(walk)).all()
-    est.committor(walk, out=tmp_path / "committor.zarr")
-    assert xr.open_zarr(tmp_path / "committor.zarr")["committor"]["part"].to_numpy().tolist() == PARTS
-    found = est.to_xarray(walk)
-    assert found["committor"].dims == ("row", "part")
-    assert (found["passage_time"].sel(part="lower") == est.passage_time(walk)[:, 1]).all()
+def test_it_evaluates_itself_without_the_model_in_the_columns_of_the_fit(walks: list[Any], tmp_path: Path) -> None:
+    walk = np.hstack([walks[0] ** 2, walks[0]])
+    field = xr.DataArray(walk, {"time": np.arange(len(walk)), "column": ["square", "state"]}, name="walk")
+    rows = dsp.Rows(field, sample_dims="time", columns=[1])
+    est = dsp.SpectralDecomposition(dsp.operators.Transfer(1), basis=INDICATORS, n_components=3).fit(rows)
+    passage = est.first_passage(field, in_a(walks[0]), in_b(walks[0]))
+    wanted, fitted = passage.committor(field), vars(est).copy()
+    assert vars(est) == fitted
+    est.fit(walks[1])  # of other columns
+    again = reloaded(passage)
+    xr.testing.assert_identical(again.committor(field), wanted)
+    assert wanted.dims == ("time", "part")
+    assert (wanted.sel(part="value") == passage.committor(walk)[:, 0]).all()
+    again.committor(field, out=tmp_path / "committor.zarr")
+    written = xr.open_zarr(tmp_path / "committor.zarr")["committor"]
+    assert written["part"].to_numpy().tolist() == PARTS
+    assert "Transfer" in written.attrs["parameters"]
+    assert "in b" in repr(again)
+    with pytest.raises(ValueError, match="3 features"):
+        again.passage_time(np.zeros((2, 3)))
 
 
 def test_a_committor_is_a_chance_and_a_time_is_not_negative() -> None:
@@ -194,7 +202,7 @@ def test_a_committor_is_a_chance_and_a_time_is_not_negative() -> None:
     free = np.abs(np.abs(path) - 1) >= 0.3
     beyond = np.quantile(np.maximum(raw[free, 0] - 1, -raw[free, 0]), 0.99)
     assert found.excess == pytest.approx(beyond, rel=0.01)
-    chances, times = est.committor(path[:, None]), est.passage_time(path[:, None])
+    chances, times = found.committor(path[:, None]), found.passage_time(path[:, None])
     np.testing.assert_allclose(chances[:, 0], np.clip(raw[:, 0], 0, 1))
     np.testing.assert_allclose(times[:, 0], np.maximum(raw[:, 1], 0))
     for (values, lower, upper), highest in ((chances.T, 1), (times.T, np.inf)):

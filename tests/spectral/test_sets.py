@@ -125,9 +125,9 @@ def test_three_wells_are_three_sets(wells: Any) -> None:
     model, paths = wells
     sets = model.metastable_sets(3, paths)
     assert sets.borne_out == sets.suggested == 3
-    memberships = [np.asarray(model.memberships(path)) for path in paths]
+    memberships = [np.asarray(sets.memberships(path)) for path in paths]
     cores = [np.where(chi.max(axis=1) > CORE, chi.argmax(axis=1), -1) for chi in memberships]
-    order = np.argsort(np.asarray(model.memberships(np.array([[-1.2], [0.0], [1.2]]))).argmax(axis=1))
+    order = np.argsort(np.asarray(sets.memberships(np.array([[-1.2], [0.0], [1.2]]))).argmax(axis=1))
     assert sorted(order.tolist()) == [0, 1, 2]
     for i in range(3):
         for j in range(3):  # the time until core j from rows after core i, by looking ahead

@@ -1,0 +1,180 @@
+"""What is fitted and evaluated at rows in any container, saved and loaded: estimators, and functions of their own."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis import Basis
+from daskspectral.data.columns import ColumnNames, Wanted, check_columns
+from daskspectral.data.containers import is_lazy, points_reader
+from daskspectral.data.layout import Layout
+from daskspectral.data.readers import ArrayReader
+from daskspectral.data.remote import using
+from daskspectral.data.rows import Rows
+from daskspectral.data.source import Preparation
+from daskspectral.data.writing import refuse_existing, refuse_input
+from daskspectral.estimators.reading import aligned, refuse_names, stacked_as, wanted_columns
+from daskspectral.estimators.summary import Told, summary_of
+from daskspectral.passes.apply import Result, RowFunction, apply_rows
+from daskspectral.passes.parameters import EXTRAPOLATE
+from daskspectral.registry import Registered, Trusted
+from daskspectral.store import load, save
+from daskspectral.validation import check_option, loaded
+
+Array = NDArray[np.inexact[Any]]
+Path = str | os.PathLike[str]
+RIGHT = "n_right_features_in_"
+
+
+class Evaluator(Told, Registered, ABC):
+    """A fitted object that is evaluated at rows of data, in which it finds the columns of its fit.
+
+    The columns are known by the attributes `n_features_in_`, `preparation_`, `layout_` and `columns_`.
+    """
+
+    n_features_in_: int
+
+    @abstractmethod
+    def _provenance(self) -> dict[str, Any]:
+        """Return what made the object, as attributes of results that are written."""
+
+    @final
+    def save(self, path: Path, *, overwrite: bool = False, storage_options: Mapping[str, Any] | None = None) -> None:
+        """Write the fitted object as a zarr group (`daskspectral.save`)."""
+        save(self, path, overwrite=overwrite, storage_options=storage_options)
+
+    @final
+    @classmethod
+    def load(
+        cls, path: Path, *, trusted: Iterable[Trusted] = (), storage_options: Mapping[str, Any] | None = None
+    ) -> Self:
+        """Load a saved object of this class (`daskspectral.load`). Raises ValueError if it is of another class."""
+        model = load(path, trusted=trusted, storage_options=storage_options)
+        if not isinstance(model, cls):
+            what = type(model).__name__
+            raise ValueError(f"{os.fspath(path)} holds {what}, not {cls.__name__}; use daskspectral.load")
+        return model
+
+    @final
+    def _rows(
+        self,
+        function: RowFunction,
+        X: Any,
+        *,
+        coordinates: Mapping[str, Array] | None = None,
+        name: str = "eigenfunction",
+        output: Result | None = None,
+        side: str = "",
+        extrapolate: str = "nearest",
+        out: Path | None = None,
+        overwrite: bool = False,
+        progress: bool | None = None,
+    ) -> Any:
+        """Evaluate a function at the rows of X, in X's container, with the options of `transform` and `predict`.
+
+        The `output` is by default called `name`, with `coordinates` (columns,) along its dimension "component". Rows of
+        the `side` "right_" have columns of their own.
+        """
+        rows = Rows.of(X)
+        check_option("extrapolate", extrapolate, EXTRAPOLATE)
+        with using(rows.storage_options, rows.allow_missing or None):
+            if out is not None:
+                refuse_existing(out, overwrite)
+                refuse_input(out, rows.data if isinstance(rows.data, (str, os.PathLike)) else None)
+            if output is None:
+                output = Result.of_components(name, function.columns, coordinates)
+            rows, columns = wanted_columns(rows, self)
+            wanted, layout = columns[side], vars(self).get(f"{side}layout_")
+            stacked = stacked_as(rows.data, "X", layout, rows, wanted=wanted)
+            if stacked is None:
+                refuse_names(rows, layout)
+            if not side:
+                self._check_as_fitted(rows)
+            if rows.on_invalid == "pairwise" and not function.gaps:
+                raise ValueError("on_invalid='pairwise' is for models that were fitted with it: take 'skip'")
+            X = aligned(self, rows.data if stacked is None else stacked.reader, "X", wanted)
+            return apply_rows(
+                replace(function, nan_rows=rows.on_invalid != "raise", extrapolate=extrapolate),
+                self._like_fit(X, vars(self)[RIGHT] if side else None),
+                lazy=is_lazy(rows.data),
+                output=output,
+                rows=None if stacked is None else stacked.rows,
+                provenance=self._provenance() if out is not None else None,
+                out=out,
+                overwrite=overwrite,
+                progress=progress,
+            )
+
+    def _check_as_fitted(self, rows: Rows) -> None:
+        """Raise ValueError for rows of other columns than those of the fit, or of another scaling."""
+        fitted = vars(self).get("preparation_") or Preparation()
+        every = tuple(range(self.n_features_in_))
+        if rows.columns is not None and check_columns(rows.columns, len(every)) != (fitted.columns or every):
+            raise ValueError(f"columns={list(rows.columns)} are not those of the fit: leave them out")
+        if rows.standardize and fitted.scale is None:
+            raise ValueError("the columns were not standardised in the fit: leave standardize out, or fit anew with it")
+
+    @final
+    def _columns_wanted(self, side: str = "") -> Wanted:
+        """The columns of the fit, of X or of the view of the side "right_"."""
+        return wanted_columns(Rows(None), self)[1][side]
+
+    @final
+    def _like_fit(self, X: Any, n_features: int | None = None) -> Any:
+        """X, as an array where it is a list; of other points than `fit` had, `n_features` columns.
+
+        Raises ValueError for another number of columns than in `fit`.
+        """
+        reader = points_reader(X, "X")
+        found = reader.shape[1]
+        wanted = self.n_features_in_ if n_features is None else n_features
+        if found != wanted:
+            raise ValueError(
+                f"X has {found} features, but {type(self).__name__} is expecting {wanted} features as input"
+            )
+        if not isinstance(reader, ArrayReader) or reader.is_sparse or isinstance(X, loaded("xarray.DataArray")):
+            return X
+        return reader.array if reader.times is None else reader
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class ModelFunctions(Evaluator):
+    """Functions in the span of the `basis` of a fitted model, evaluated and saved without the model.
+
+    The columns are those of the model, and `model` are its class and parameters, as a file of results has them.
+    """
+
+    expects: ClassVar = {
+        "basis": Basis,
+        "preparation_": Preparation,
+        "layout_": (Layout, type(None)),
+        "columns_": (ColumnNames, type(None)),
+    }
+
+    basis: Basis
+    n_features_in_: int
+    preparation_: Preparation
+    layout_: Layout | None
+    columns_: ColumnNames | None
+    device: str
+    model: Mapping[str, str]
+
+    @classmethod
+    def of(cls, model: Any, basis: Basis, **fields: Any) -> Self:
+        """Return functions of the columns of a fitted estimator, with the further `fields` of this class."""
+        labels = {name: vars(model).get(name) for name in ("layout_", "columns_")}
+        fitted = {"n_features_in_": model.n_features_in_, "preparation_": model.preparation_, "device": model.device}
+        return cls(basis=basis, model=model._provenance(), **labels, **fitted, **fields)
+
+    def _provenance(self) -> dict[str, Any]:
+        return dict(self.model)
+
+    def __repr__(self) -> str:
+        return str(summary_of(self).text())

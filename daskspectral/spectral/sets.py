@@ -1,0 +1,90 @@
+"""MetastableSets: sets between which a process jumps rarely, with their memberships at any rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.engine.memory import chosen_device
+from daskspectral.estimators.evaluator import ModelFunctions
+from daskspectral.passes.apply import Result
+from daskspectral.passes.functions import SpanValues
+from daskspectral.spectral.metastable import SetStatistics, as_probabilities
+
+Array = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class MetastableSets(ModelFunctions, SetStatistics):
+    """m sets between which jumps are rare, found by PCCA+; `memberships` evaluates them at any rows.
+
+    Rates and times are in rows.
+
+    Attributes
+    ----------
+    probabilities : ndarray of shape (m,)
+        Probabilities of the sets in equilibrium.
+    transitions : ndarray of shape (m, m)
+        Probabilities of a transition from set to set in one lag.
+    rates : ndarray of shape (m, m)
+        The generator with these transitions, or the nearest one, with a row for the set that is left.
+    passage_times : ndarray of shape (m, m)
+        Mean first passage times from set to set: from rows of trajectories by the cores that they visit
+        (`spectral.cores`), or else of jumps with these rates; infinite to a set that is not reached.
+    gap, suggested : float, int
+        The timescale of the fastest process between sets over that of the slowest within them, and the m for which it
+        is widest; what is faster than the lag counts as the lag.
+    negative : float
+        Share of the sampled rows beyond the vertices, some membership of which is below 0 before it is projected.
+    moved : float
+        The largest amount by which an entry of the transitions was negative or above 1.
+    borne_out : int
+        Number of sets that the data bear out: m - 1 if `moved` is more than its error or 0.1, or if the interval of a
+        transition is longer than 1.
+    functions, weights : ndarray of shape (m - 1,) and (m, m)
+        The numbers of the functions f of the model, and A, with the memberships (1, f) A.
+    coefficients, means : ndarray of shape (p, m) and (m,)
+        The memberships in the basis, less these means.
+    """
+
+    coefficients: Array
+    means: Array | None
+
+    @property
+    def function(self) -> SpanValues:
+        """The memberships as a function of rows, not yet projected on probabilities."""
+        device = chosen_device(self.device)
+        return SpanValues(self.basis, self.coefficients, self.means, device=device, preparation=self.preparation_)
+
+    def is_of(self, span: SpanValues) -> bool:
+        """Return whether these functions of rows of a model are the memberships."""
+        return np.array_equal(span.coefficients, self.coefficients)
+
+    def memberships(self, X: Any, **options: Any) -> Any:
+        """Return the memberships (n, m) of the rows of X, projected on probabilities; options as in `transform`."""
+        output = replace(Result.of_components("membership", self.count), finish=as_probabilities)
+        return self._rows(self.function, X, output=output, **options)
+
+    def told(self) -> dict[str, Any]:
+        fewer = f"; the data bear out {self.borne_out}" if 0 < self.borne_out < self.count else ""
+        return {
+            "verdict": f"{self.count} sets; the gap suggests {self.suggested}{fewer}",
+            "facts": {
+                "share": _texts(self.probabilities),
+                "passage": f"{_texts(self.passage_times)} rows",
+                "gap": f"{self.gap:.3g}, {self.suggested} sets have the widest",
+                "negative": f"{100 * self.negative:.2g} % of other rows have a membership below 0",
+            },
+        }
+
+    @property
+    def told_attributes(self) -> tuple[str, ...]:
+        return ("probabilities", "transitions", "rates", "passage_times", "gap", "suggested", "negative", "borne_out")
+
+
+def _texts(values: Array) -> str:
+    """Return numbers as text, those of a matrix row by row."""
+    return "; ".join(" ".join(f"{v:.4g}" for v in row) for row in np.atleast_2d(values))
