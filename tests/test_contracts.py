@@ -148,7 +148,7 @@ OPERATORS: list[Operator] = [
     operators.Cross(),
     operators.Cross(center=True),
     operators.Transfer(),
-    operators.Transfer(2, reversible=True, further=(4,)),
+    operators.Transfer((2, 8), reversible=True),
     operators.Augmentation(3),
     operators.Covariance(),
     operators.AnisotropicDiffusion(),

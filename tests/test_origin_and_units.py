@@ -144,7 +144,7 @@ MOVABLE: list[tuple[Any, Any]] = [
     (Cross(), LINEAR),
     (Cross(center=True), LINEAR),
     (Cross(center=True), bases.MonomialBasis(2, 2, constant=False)),
-    (Transfer(1, further=(2,)), LINEAR),
+    (Transfer((1, 2)), LINEAR),
     (Transfer(1, reversible=True), LINEAR),
     (Transfer(2, "eigen"), bases.MonomialBasis(2, 2)),
 ]

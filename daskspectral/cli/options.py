@@ -15,7 +15,7 @@ from daskspectral.cli.signatures import Parameters, docstring, documented
 from daskspectral.cli.syntax import COUNT, FIELD, SETS, SYNTAX, type_of
 
 RARE = (
-    "lag further trajectory manifold density drift diffusion direction coefficient view latitude anomaly detrend "
+    "lag trajectory manifold density drift diffusion direction coefficient view latitude anomaly detrend "
     "allow-missing landmark-method landmark-sample exclude-landmarks jitter functions-of rotate constant network ridge "
     "rtol gradient-weight dtype device smoothness functions tolerance max-passes time regularization "
     "checkpoint-every plot connect-timeout threads storage-option json quiet"

@@ -9,7 +9,7 @@ VALID = Parameters(ROWS.path, "on_invalid allow_missing")
 COMPLETE = Parameters(ROWS.path, "allow_missing")
 
 OPERATOR = Parameters("operators.names:parse", "text=operator", defaults={"text": "laplacian"})
-TRANSFER = Parameters("operators.paired:Transfer", "lag further", when="transfer")
+TRANSFER = Parameters("operators.paired:Transfer", "lag", when="transfer")
 LAPLACIAN = Parameters("operators.laplacian:Laplacian", "manifold density", when="laplacian")
 
 LANDMARKS = Parameters(

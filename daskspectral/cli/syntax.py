@@ -57,10 +57,10 @@ def _count_or_share(text: str) -> float:
     return number if 0 < number < 1 else _whole(text)
 
 
-def _lag(text: str) -> int | str:
-    from daskspectral.operators.lags import lag_of
+def _lag(text: str) -> Any:
+    from daskspectral.operators.lags import lags_of
 
-    return lag_of(text)
+    return lags_of(tuple(text.split(",")) if "," in text else text)
 
 
 def _folds(text: str) -> Any:
@@ -111,13 +111,12 @@ SYNTAX = {
     "kernel": OptionType("name", str, "name[:parameter...], joined by +"),
     "manifold": OptionType("name", str, "sphere, circle, torus, periodic box:LOWER:UPPER, interval:LOWER:UPPER"),
     "group": OptionType("name", str, "permutations, cyclic, signflips, rotations:K, joined by +"),
-    "lag": OptionType("rows|time", _lag, "a number of rows, or a time such as 6h or 1D"),
+    "lag": OptionType("rows|time", _lag, "a number of rows, or a time such as 6h or 1D, or several such as 1,2,5"),
     "folds": OptionType("folds", _folds, "a number, blocks, random, none, or an array of labels"),
     "columns": OptionType("columns", _columns, "numbers such as 0,2,5 or 0:8, or names such as malt,ash"),
     "sample-dims": OptionType("names", _names, "names such as time,lat,lon"),
     "periods": OptionType("periods", _periods, "pairs such as 0:6.283185,2:360"),
     "lattice": OptionType("m", _sizes, "an integer such as 15, or one for each column such as 30,20", "auto"),
-    "further": OptionType("multiples", _sizes, "integers such as 2,5,10"),
     "network": OptionType("neurons", _sizes, "integers such as 96,96,96"),
 }
 """How values that are neither numbers nor words are written, by option."""

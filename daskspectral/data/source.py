@@ -440,12 +440,12 @@ def in_rows(operator: Operator, rows: Rows) -> Operator:
     if operator.lag is None:
         return operator
     found: Any = operator
-    if isinstance(found.lag, str):
-        found = replace(found, lag=lag_in_rows(found.lag, rows.data))
+    if isinstance(found.first_lag, str):
+        found = found.in_rows(lag_in_rows(found.first_lag, rows.data))
     if found.briefer is None:
         return cast("Operator", found)
     lengths = np.array([reader.shape[0] for reader in _trajectories(rows.data)])
-    pairs, longest = np.maximum(lengths - found.lag, 0), max(found.shifts.values())
+    pairs, longest = np.maximum(lengths - found.first_lag, 0), max(found.shifts.values())
     lost = pairs[lengths <= longest].sum() > MOST_LOST * pairs.sum()
     return cast("Operator", found.briefer if lost else found)
 
@@ -556,7 +556,9 @@ def open_data(
     views, apart = operator.views, operator.own_right_basis
     if operator.lag is not None:
         further = {view: operator.shifts[view] for view in views[1:]}
-        source = open_trajectories(rows, operator.lag, further=further, fields={**own, **given}, progress=progress)
+        source = open_trajectories(
+            rows, operator.shifts["future"], further=further, fields={**own, **given}, progress=progress
+        )
     else:
         others: dict[str, Any] = {}
         if len(views) > 1:

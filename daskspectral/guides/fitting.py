@@ -29,7 +29,7 @@ Of principal components, `Covariance()`:
     rotated(m), significance(x)        varimax; how many rise above red noise (rule N)
     hilbert(x)                         complex components, of what propagates
 
-Of trajectories, `Transfer(lag, further=(2, 5, 10))`. Rows with times (a coordinate of their dimension, the index of a
+Of trajectories, `Transfer((1, 2, 5, 10))`. Rows with times (a coordinate of their dimension, the index of a
 frame) are paired by them, so that no pair spans a gap; a lag such as "6h" is converted to rows, the unit of timescales:
 
     timescales_, dynamic_residuals_    at every lag, with intervals; how far functions are from eigenfunctions

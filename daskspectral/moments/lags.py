@@ -98,7 +98,7 @@ class LagMatrices:
             right_grams = right_grams - _outer(ends, ends) if two_sided else grams
         constant = None if operator.center else constant_of(means[0], grams[0])
         kind = "singular" if two_sided else "symmetric" if operator.reversible else "eigen"
-        lags = operator.lag * np.array(operator.multiples)
+        lags = np.array(operator.lags)
         later = forms[:, 1] if operator.multiples[1:] else None
         if "later" in moments.arrays:
             later = reduced("later", left, v) / reduced.share("follows")[:, None, None]

@@ -36,6 +36,37 @@ def lag_of(value: Any) -> int | str:
     return f"{count}{unit}"
 
 
+def lags_of(value: Any) -> Any:
+    """Return a lag, or a tuple of several, the first of which is the lag and the others multiples of it, ascending.
+
+    Raises ValueError for lags that are no distinct multiples of the first, or not all in rows or in time.
+    """
+    if not isinstance(value, (tuple, list)):
+        return lag_of(value)
+    lags = tuple(map(lag_of, value))
+    if not lags:
+        raise ParameterError("lag", "one lag or several, such as (1, 2, 5)", value)
+    multiples = multiples_of(lags)
+    if len({*multiples}) < len(lags):
+        raise ParameterError("lag", "distinct lags, such as (1, 2, 5)", value)
+    return tuple(lag for _, lag in sorted(zip(multiples, lags, strict=True), key=lambda pair: pair[0]))
+
+
+def multiples_of(lags: tuple[int | str, ...]) -> tuple[int, ...]:
+    """Return lags as multiples of the first one. Raises ValueError unless all are whole multiples of it."""
+    if {type(lag) for lag in lags} == {str}:
+        times: Any = [np.timedelta64(*time_parts(str(lag))) for lag in lags]  # type: ignore[call-overload]
+    else:
+        times = lags
+    try:
+        ratios = [time / times[0] for time in times]
+    except TypeError:  # rows and times, or months and days
+        ratios = [0.0]
+    if not all(ratio >= 1 and float(ratio).is_integer() for ratio in ratios):
+        raise ParameterError("lag", "several lags that are multiples of the first, such as (2, 4, 10)", lags)
+    return tuple(map(int, ratios))
+
+
 def time_parts(text: str) -> tuple[int, str]:
     """Return the count and the unit of a lag in time. Raises ValueError for other text."""
     found = _PARTS.fullmatch(text)

@@ -32,8 +32,7 @@ class NamedOperator:
 def parse(text: str, **options: Any) -> Operator:
     """The operator of a name, `name[:word...]` as in `transfer:10:eigen`, and of the options that it reads.
 
-    Options that are None count as not given: `manifold` (a Manifold) and `density` of laplacian, `lag` and `further` of
-    transfer,
+    Options that are None count as not given: `manifold` (a Manifold) and `density` of laplacian, `lag` of transfer,
     `diffusion` (a number) of generator, `coefficients` of differential (texts for `parse_coefficients`), `views` (how
     many) of augmentation. Arrays that the operator reads have the names of its `data_fields`.
 
@@ -121,14 +120,14 @@ def _transfer(
     word: str | None = None,
     solver: str = "singular",
     *,
-    lag: int | str | None = None,
-    further: tuple[int, ...] | None = None,
+    lag: Any = None,
 ) -> Operator:
     reversible = solver == "reversible"
-    options: Any = {"solver": None if reversible else solver, "reversible": reversible, "further": further}
+    options: Any = {"solver": None if reversible else solver, "reversible": reversible}
     if word is not None and lag is not None:
         raise ValueError(f"the lag is given twice: transfer:{word} and lag={lag}")
-    return Transfer(word or lag or 1, **options)
+    given = lag if word is None else tuple(word.split(",")) if "," in word else word
+    return Transfer(1 if given is None else given, **options)
 
 
 def _partial(axis: str = "", solver: str = "singular") -> Operator:
@@ -152,7 +151,7 @@ NAMES: Mapping[str, NamedOperator] = {
     "generator": NamedOperator(
         "generator[:reversible]", _flagged("generator", Generator, "reversible"), ("diffusion",)
     ),
-    "transfer": NamedOperator("transfer[:lag[:solver]]", _transfer, ("lag", "further")),
+    "transfer": NamedOperator("transfer[:lag[:solver]]", _transfer, ("lag",)),
     "cross": NamedOperator("cross[:center]", _flagged("cross", Cross, "center")),
     "augmentation": NamedOperator("augmentation", Augmentation, ("views",)),
 }

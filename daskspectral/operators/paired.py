@@ -11,7 +11,7 @@ import numpy as np
 from daskspectral.errors import ParameterError
 from daskspectral.forms import Field, Form, Functional, at, form, functional, gram_at, inner
 from daskspectral.operators.base import RESERVED, TESTED, Operator, chosen_solver
-from daskspectral.operators.lags import lag_of
+from daskspectral.operators.lags import lags_of, multiples_of
 from daskspectral.solve import NonNormal, TwoMetricSVD
 from daskspectral.validation import check_flag, check_integer
 
@@ -92,24 +92,23 @@ class Transfer(Operator):
     1 - K is solved as the symmetric form E |f(x_t) - f(x_{t + lag})|² / 2 against the mean of the Gram matrices of both
     ends.
 
-    `further` are multiples of the lag, such as (2, 5, 10), at which the same pass sums what follows the same starts,
-    for `timescales_`, `chapman_kolmogorov` and, by the multiple 2 of reversible processes, `dynamic_residuals_`. All
-    lags have the rows that are followed by the longest one, and share their Gram matrices. Trajectories of a list that
-    are no longer than the longest lag are skipped and counted. Without `further` a reversible fit leaves the multiple 2
-    and the residuals out if more than a tenth of the pairs are of trajectories that are too short for it.
+    Of several lags, such as (1, 2, 5), the first is solved, and the same pass sums what follows the same starts at the
+    others, multiples of it, for implied timescales, the Chapman-Kolmogorov test and, by twice the lag of reversible
+    processes, residuals. All lags have the rows that are followed by the longest one, and share their Gram matrices.
+    Trajectories of a list that are no longer than the longest lag are skipped and counted. At a single lag that is no
+    tuple a reversible fit sums twice the lag too, unless more than a tenth of the pairs are of trajectories that are
+    too short for it.
 
     Parameters
     ----------
-    lag : int, str, numpy.timedelta64 or datetime.timedelta
-        Rows, or time, from a state to its future.
+    lag : int, str, numpy.timedelta64 or datetime.timedelta, or a tuple of these
+        Rows, or time, from a state to its future. Several are multiples of the first, which is solved.
     solver : {"singular", "eigen"}, optional
         The values that are computed; not with `reversible`.
     center : bool
         Subtract the means.
     reversible : bool
         Whether the process in equilibrium is the same backwards in time.
-    further : tuple of int, optional
-        Further lags that the same pass sums, as multiples of the lag.
 
     Examples
     --------
@@ -119,7 +118,7 @@ class Transfer(Operator):
     >>> model = dsp.SpectralDecomposition(Transfer(1, "eigen"), basis=dsp.basis.MonomialBasis(2, 1), n_components=3)
     >>> model.fit(np.hstack([np.cos(turn), np.sin(turn)])).eigenvalues_[1:].real.round(3)
     array([0.951, 0.951])
-    >>> Transfer(10, reversible=True, further=(5,)).multiples
+    >>> Transfer((10, 50), reversible=True).multiples
     (1, 2, 5)
     """
 
@@ -127,21 +126,17 @@ class Transfer(Operator):
     solver: Any = None
     center: bool = False
     reversible: bool = False
-    further: tuple[int, ...] | None = None
     name = "transfer"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lag", lag_of(self.lag))
         check_flag("reversible", self.reversible)
+        lag = lags_of(self.lag)
+        object.__setattr__(self, "lag", lag if self.reversible or not isinstance(lag, tuple) or lag[1:] else lag[0])
         default = "symmetric" if self.reversible else "singular"
         solver = chosen_solver(default if self.solver is None else self.solver, self.form)
         if self.reversible and (solver.two_sided or not solver.needs_symmetry or self.center):
             raise ValueError("reversible=True has a solver and a constant of its own: leave solver and center out")
         object.__setattr__(self, "solver", NonNormal("modulus") if isinstance(solver, NonNormal) else solver)
-        if self.further is not None or not self.reversible:
-            given = _multiples(() if self.further is None else self.further)
-            own = {2} if self.reversible and given else set()
-            object.__setattr__(self, "further", tuple(sorted({*given} | own)))
 
     @property
     def form(self) -> Form:
@@ -157,20 +152,39 @@ class Transfer(Operator):
 
     @property
     def multiples(self) -> tuple[int, ...]:
-        """The lags that are measured, as multiples of the lag, from 1 on."""
-        return (1, *((2,) if self.further is None else self.further))
+        """The lags that are measured, as multiples of the first, from 1 on."""
+        given = multiples_of(self.lag) if isinstance(self.lag, tuple) else (1,)
+        tested = self.reversible and self.lag != (self.first_lag,)
+        return tuple(sorted({*given, 2} if tested else given))
+
+    @property
+    def first_lag(self) -> int | str:
+        """The lag that is solved."""
+        first: int | str = self.lag[0] if isinstance(self.lag, tuple) else self.lag
+        return first
 
     @property
     def briefer(self) -> Operator | None:
         """The operator without lags that are measured only if trajectories are long enough; None without such lags."""
-        return replace(self, further=()) if self.further is None else None
+        return replace(self, lag=(self.lag,)) if self.reversible and not isinstance(self.lag, tuple) else None
+
+    def in_rows(self, first: int) -> Operator:
+        """Return the operator with lags in rows, if its first lag has so many."""
+        several = isinstance(self.lag, tuple)
+        return replace(self, lag=tuple(m * first for m in multiples_of(self.lag)) if several else first)
+
+    @property
+    def lags(self) -> tuple[int, ...]:
+        """The lags that are measured, in rows."""
+        lag = self.first_lag
+        if isinstance(lag, str):
+            raise ValueError(f"the lag is {lag!r}, in time, and becomes rows if the operator is fitted to rows")
+        return tuple(m * lag for m in self.multiples)
 
     @property
     def shifts(self) -> Mapping[str, int]:
-        if isinstance(self.lag, str):
-            raise ValueError(f"the lag is {self.lag!r}, in time, and becomes rows if the operator is fitted to rows")
-        further = {f"future_{m}": m * self.lag for m in self.multiples[1:]}
-        return {"future": self.lag, **further, **({"later": 2 * self.lag} if self._goes_on else {})}
+        shifts = dict(zip(self.views[1:], self.lags, strict=True))
+        return {**shifts, "later": 2 * self.lags[0]} if self._goes_on else shifts
 
     @property
     def views(self) -> tuple[str, ...]:
@@ -179,7 +193,8 @@ class Transfer(Operator):
     def is_compatible_with(self, measured: Operator) -> bool:
         if not isinstance(measured, Transfer):
             return False
-        own = replace(self, lag=measured.lag) if isinstance(self.lag, str) else self
+        first = measured.first_lag
+        own = self.in_rows(first) if isinstance(self.first_lag, str) and isinstance(first, int) else self
         return measured in (own, own.briefer)
 
     @property
@@ -210,7 +225,7 @@ class Transfer(Operator):
         if not self._goes_on or "future" not in fields:
             return fields
         x, future = fields["x"], fields["future"]
-        lag = min(self.lag, len(x))  # the row that ends a pair and begins another is one row
+        lag = min(self.lags[0], len(x))  # the row that ends a pair and begins another is one row
         follows = np.zeros(len(x))
         follows[: len(x) - lag] = (x[lag:] == future[: len(x) - lag]).all(axis=1)
         follows *= fields[TESTED]
@@ -232,11 +247,11 @@ class Transfer(Operator):
 
     @property
     def scoring_operator(self) -> Operator:
-        return Transfer(self.lag, center=self.center)  # which measures the inner product of the future, too
+        return Transfer(self.first_lag, center=self.center)  # which measures the inner product of the future, too
 
     @property
     def validation_operator(self) -> Operator:
-        return Transfer(self.lag, center=True)  # the constant is known, and few rows disturb its norm
+        return Transfer(self.first_lag, center=True)  # the constant is known, and few rows disturb its norm
 
     def _form_at(self, view: str) -> Form:
         return change(view) if self.reversible else conditional(view)
@@ -258,15 +273,6 @@ def followed(f: Any, g: Any, x: Any) -> Any:
 def later(f: Any, g: Any, x: Any) -> Any:
     """E[f(x) g(z)] over the pairs that are tested and whose end x + lag begins another, which ends in z."""
     return inner(f, at(g, x.later), weight=x.follows)
-
-
-def _multiples(further: Any) -> tuple[int, ...]:
-    """Distinct whole numbers from 2 on. Raises ValueError for anything else."""
-    given = (further,) if isinstance(further, (int, float, str)) else tuple(further)
-    found = tuple(check_integer("further", m, 2) for m in given)
-    if len({*found}) < len(found):
-        raise ValueError(f"further lags are distinct multiples of the lag, such as (2, 5, 10); they are {found}")
-    return found
 
 
 @dataclass(frozen=True, init=False)

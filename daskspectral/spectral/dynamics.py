@@ -64,8 +64,7 @@ class Dynamics(Transformer, MeasuredEstimator):
     @property
     def lags_(self) -> NDArray[np.int64]:
         """The lags (L,) that were measured, in rows."""
-        operator: Any = self._transfer("lags_").operator
-        return np.asarray(operator.lag * np.array(operator.multiples))
+        return np.array(cast(Any, self._transfer("lags_").operator).lags)
 
     @property
     def timescales_(self) -> Array:
@@ -91,7 +90,7 @@ class Dynamics(Transformer, MeasuredEstimator):
         """
         matrices = self._square_matrices()
         if len(matrices.lags) < 2:
-            raise ValueError("the test compares lags, and this fit has one: fit Transfer(lag, further=(2, 5, 10))")
+            raise ValueError("the test compares lags, and this fit has one: fit lag=(1, 2, 5)")
         if sets is None:
             return matrices.chapman_kolmogorov()
         if not sets.is_of(self._span(sets.functions, sets.weights)):

@@ -139,7 +139,7 @@ class Passages(Transformer, MeasuredEstimator):
             raise ValueError("first passages take basis=Landmarks(), or TrigonometricBasis for angles, not a lattice")
         rows, found = table.rows, replace(Discretisation.of(moments), right_basis=None)
         if operator.lag is not None:
-            lag = operator.lag * max(operator.multiples) if lag is None else lag_in_rows(lag_of(lag), rows.data)
+            lag = max(operator.lags) if lag is None else lag_in_rows(lag_of(lag), rows.data)
             if edges := [s for s in sets if isinstance(s, Boundary)]:
                 raise TypeError(f"sets of trajectories are booleans, or functions that give them, got {edges[0]!r}")
             source = open_stopped(rows, lag, (a, b), **table.options)

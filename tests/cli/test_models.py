@@ -136,7 +136,7 @@ def test_the_same_as_in_python(line: str) -> None:
 def test_metastable_sets_and_pictures_of_lags() -> None:
     path = np.cumsum(np.random.default_rng(0).standard_normal((600, 1)), axis=0) % 10
     store(path=path)
-    done("fit path.zarr --operator transfer:1:reversible --further 2,5 --components 4 --landmarks 20 --out k.zarr")
+    done("fit path.zarr --operator transfer:1,2,5:reversible --components 4 --landmarks 20 --out k.zarr")
     told, model = done("transform k.zarr path.zarr --sets 2 --out chi.zarr"), dsp.load("k.zarr")
     sets = model.metastable_sets(2, path)
     np.testing.assert_allclose(written("chi.zarr"), sets.memberships(path), rtol=0, atol=1e-12)

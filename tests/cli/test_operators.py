@@ -35,7 +35,7 @@ CASES: dict[str, tuple[operators.Operator, dict[str, str]]] = {  # with the fiel
     "generator:reversible --diffusion 2": (operators.Generator("drift", 2.0, True), {}),
     "transfer --lag 2": (operators.Transfer(2), {}),
     "transfer:2:eigen": (operators.Transfer(2, "eigen"), {}),
-    "transfer:2:reversible --further 3": (operators.Transfer(2, reversible=True, further=(3,)), {}),
+    "transfer:2,6:reversible": (operators.Transfer((2, 6), reversible=True), {}),
     "cross:center --view y.zarr": (operators.Cross(center=True), {"view": "y"}),
     "augmentation --view x1.zarr": (operators.Augmentation(2), {"view": "x1"}),
 }

@@ -214,7 +214,7 @@ def test_times_that_do_not_increase_by_one_step_are_refused(name: str) -> None:
 
 
 DAY = datetime.timedelta(days=1)
-EQUAL = ["24h", np.timedelta64(86400, "s"), DAY]
+EQUAL = [("24h", "2D"), (np.timedelta64(86400, "s"), np.timedelta64(2, "D")), (DAY, 2 * DAY)]
 
 
 @pytest.mark.one_in(3)
@@ -224,8 +224,8 @@ def test_a_lag_in_time_is_converted_by_the_step(lag: Any, tmp_path: Path) -> Non
     times = pd.date_range("2000", periods=400, freq="6h")
     x = xr.DataArray(autoregression(400), {"time": times}, ("time", "place"))
     shared: dict[str, Any] = {"n_components": 2, "random_state": 0}
-    model = dsp.SpectralDecomposition(Transfer(lag, further=(2,)), dsp.basis.MonomialBasis(1, 1), **shared)
-    wanted = dsp.SpectralDecomposition(Transfer(4, further=(2,)), dsp.basis.MonomialBasis(1, 1), **shared).fit(x)
+    model = dsp.SpectralDecomposition(Transfer(lag), dsp.basis.MonomialBasis(1, 1), **shared)
+    wanted = dsp.SpectralDecomposition(Transfer((4, 8)), dsp.basis.MonomialBasis(1, 1), **shared).fit(x)
     np.testing.assert_array_equal(model.fit(x).lags_, [4, 8])
     np.testing.assert_array_equal(model.timescales_, wanted.timescales_)
     assert model.score(x) == wanted.score(x)

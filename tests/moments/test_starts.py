@@ -53,7 +53,7 @@ def fit(operator: Transfer, x: Any, **options: Any) -> dsp.SpectralDecomposition
     return model.fit(x, **options)
 
 
-@pytest.mark.parametrize("operator", [*OPERATORS, Transfer(2, reversible=True, further=(3,))])
+@pytest.mark.parametrize("operator", [*OPERATORS, Transfer((2, 6), reversible=True)])
 def test_inner_products_of_both_ends_are_sums_over_pairs(operator: Transfer) -> None:
     x = walks(JUMPS, 30, 50, 0, [1, 0, 0])
     model = fit(operator, x)
@@ -89,7 +89,7 @@ def test_starts_in_equilibrium_do_not(operator: Transfer, runs: int, length: int
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize(
-    "operator", [Transfer(1), Transfer(1, "eigen", further=()), Transfer(1, reversible=True, further=())]
+    "operator", [Transfer(1), Transfer((1,), "eigen"), Transfer((1,), reversible=True)]
 )
 def test_weights_of_equilibrium_are_stationary_over_counted_shares(operator: Transfer) -> None:
     turning = np.array([[0.6, 0.35, 0.05], [0.1, 0.7, 0.2], [0.5, 0.1, 0.4]])

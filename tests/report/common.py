@@ -40,7 +40,7 @@ def turning() -> tuple[Any, Any]:
 
 def lags() -> tuple[Any, Any]:
     x = SAMPLES["ou"].draw(2000, 1, 0.0, rng())[0]
-    transfer = dsp.operators.Transfer(5, reversible=True, further=(4,))
+    transfer = dsp.operators.Transfer((5, 20), reversible=True)
     return spectral(Gaussian(0.6), transfer, n_components=4).fit(x), x
 
 

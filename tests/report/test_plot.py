@@ -111,7 +111,7 @@ def test_spectrum_has_intervals_held_out_values_and_trust() -> None:
 
 
 def test_timescales_of_a_process_with_a_known_one() -> None:
-    model = fitted(autoregression(4000, np.exp(-1 / 20)), Transfer(2, further=(2, 5)), n_components=3)
+    model = fitted(autoregression(4000, np.exp(-1 / 20)), Transfer((2, 4, 10)), n_components=3)
     axes = plot.timescales(model, count=2, step=0.5, unit="ns")
     slow = drawn(axes, "process 1")
     np.testing.assert_allclose(slow.get_xdata(), [1.0, 2.0, 5.0])

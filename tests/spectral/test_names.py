@@ -37,7 +37,7 @@ def field(row: str = "time", column: str = "place", name: str | None = "sst") ->
 @cache
 def own_names() -> list[str]:
     """All names of the package's results, and of arguments."""
-    walk = dsp.SpectralDecomposition(Transfer(1, further=(2,)), dsp.basis.MonomialBasis(2, 1), n_components=3)
+    walk = dsp.SpectralDecomposition(Transfer((1, 2)), dsp.basis.MonomialBasis(2, 1), n_components=3)
     path = np.cumsum(V[:, :2], axis=0)
     walk.fit(path)
     plain = fitted(V)
