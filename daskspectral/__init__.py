@@ -1,6 +1,7 @@
 """Spectral decompositions of operators, learned from data that does not fit in memory.
 
     dsp.SpectralDecomposition(dsp.operators.Laplacian()).fit(x)     of any operator: clusters, coordinates
+    dsp.Koopman(lag=(1, 2, 5), reversible=True).fit(x)              slow processes of trajectories
     dsp.Rows(x, standardize=True)                                   how data are read; goes wherever data do
     dsp.plot, dsp.report                                            pictures; all of a model on one page
     help("daskspectral.guides")                                     results, options, shell, clusters, guarantees
@@ -23,7 +24,7 @@ A room has the name of its task, and imports run downward from one to the next (
 The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` to eigenvalues:
 
 1. `cli.spectral.fit` makes `Rows`, a basis and a solver of the options; outputs that cannot be written are refused.
-2. `SpectralDecomposition.fit` opens them (`estimators.table`, then `data.source.open_data`): a `Source` of fields.
+2. `SpectralEstimator.fit` opens them (`estimators.table`, then `data.source.open_data`): a `Source` of fields.
 3. `passes.session.Session` plans tasks, folds and memory (`passes.sums.plan_sums`), and lists the stores (`Snapshot`).
 4. `spectral.choice.Choice` scales columns and builds bases from recipes (`basis.recipe`): `choosing.search` compares
    kernels and scales on a pilot and fills in the best one, and the recipe draws the rows of its landmarks.
@@ -148,7 +149,7 @@ if TYPE_CHECKING:
     from daskspectral.invariance import InvariantFeatures, InvariantRegressor
     from daskspectral.moments import Moments
     from daskspectral.regression import HermiteRegressor
-    from daskspectral.spectral import SpectralDecomposition
+    from daskspectral.spectral import Koopman, SpectralDecomposition
     from daskspectral.store import load, save, untrusted
 
 __version__ = "0.1.0"
@@ -163,6 +164,7 @@ _HOMES = {
     "InvariantFeatures": "invariance",
     "InvariantRegressor": "invariance",
     "KernelEmbedding": "embedding",
+    "Koopman": "spectral",
     "ManifoldWarning": "errors",
     "Moments": "moments",
     "RankWarning": "errors",
@@ -179,6 +181,7 @@ _HOMES = {
 }
 __all__ = [  # what a user calls first comes first
     "SpectralDecomposition",
+    "Koopman",
     "Rows",
     "HermiteRegressor",
     "SDPEmbedding",

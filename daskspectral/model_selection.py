@@ -35,7 +35,7 @@ The scale of a kernel, chosen for a trajectory of 10_000 rows:
 >>> for t in range(1, 10_000):
 ...     x[t] = 0.8 * x[t - 1] + 0.6 * noise[t]
 >>> basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 50)
->>> model = dsp.SpectralDecomposition(dsp.operators.Transfer(1), basis, n_components=3, random_state=0)
+>>> model = dsp.Koopman(basis=basis, n_components=3, random_state=0)
 >>> search = GridSearchCV(model, {"basis__kernel__scale": [0.1, 1.0]}, cv=BlockFold(5, gap=20)).fit(Trajectory(x))
 >>> search.best_params_
 {'basis__kernel__scale': 1.0}

@@ -6,7 +6,7 @@ are weighted by the cosine of the latitude, and maps and time series come out wi
 1. Empirical orthogonal functions: `operators.Covariance()`, with 95 % intervals of the variances. The first is El Nino.
    Where the package `xeofs` is installed, the same from it, and how far the two are apart.
 2. Kernel principal components: `Covariance()` with a Gaussian kernel, whose functions may bend.
-3. Slow modes: `operators.Transfer(1)` of the leading principal components, from one winter to the next. Fifty winters
+3. Slow modes: `Koopman(1)` of the leading principal components, from one winter to the next. Fifty winters
    are few for it, and the warnings say so.
 
     python examples/climate_field.py [FIELD.nc --variable sst] [--out examples/pictures]
@@ -76,9 +76,7 @@ def kernel_components(field):
 def slow_modes(scores):
     """Singular values from one winter to the next of linear functions of the leading principal components."""
     basis = dsp.basis.Landmarks(dsp.kernels.Linear())
-    model = dsp.SpectralDecomposition(
-        dsp.operators.Transfer(1), basis, n_components=COMPONENTS, folds="blocks", random_state=0
-    )
+    model = dsp.Koopman(1, basis=basis, n_components=COMPONENTS, folds="blocks", random_state=0)
     return model.fit(scores.values)
 
 

@@ -23,10 +23,10 @@ import scipy.signal
 import scipy.sparse
 import scipy.sparse.linalg
 
-from daskspectral import Rows, SpectralDecomposition, plot
+from daskspectral import Koopman, Rows, SpectralDecomposition, plot
 from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian
-from daskspectral.operators import Generator, Transfer
+from daskspectral.operators import Generator
 
 PICTURE = "double_well.png"
 BETA = 2.0
@@ -50,7 +50,7 @@ def main(n: int = 100_000, out: str | Path = ".") -> dict[str, float]:
     general = SpectralDecomposition(Generator(diffusion=NOISE), basis, **options)
     general.fit(Rows(x, fields={"drift": -slope(x)}))
     basis = Landmarks(Gaussian(1.5), 40, method="farthest", constant=True)
-    transfer = SpectralDecomposition(Transfer(LAG), basis, n_components=5, random_state=0)
+    transfer = Koopman(LAG, basis=basis, n_components=5, random_state=0)
     transfer.fit(ornstein_uhlenbeck(10 * n, rng))
 
     grid, values, functions, density = solve_on_grid()

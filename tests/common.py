@@ -114,6 +114,13 @@ def small_model(count: int = 20) -> dsp.SpectralDecomposition:
     return dsp.SpectralDecomposition(basis=landmarks, n_components=3, folds=None, random_state=0)
 
 
+def koopman(operator: dsp.operators.Transfer, basis: Any = None, **options: Any) -> dsp.Koopman:
+    """The estimator with an operator."""
+    method = None if operator.reversible else operator.solver.name
+    kind: dict[str, Any] = {"reversible": operator.reversible, "method": method, "center": operator.center}
+    return dsp.Koopman(operator.lag, basis=basis, **kind, **options)
+
+
 @contextmanager
 def local_cluster(**options: Any) -> Iterator[LocalCluster]:
     """A cluster whose forgotten sockets are collected before the next test."""

@@ -24,13 +24,14 @@ CANDIDATES = Parameters(LANDMARKS.path, "n_candidates=landmark-sample")
 LATTICE = Parameters("basis.lattice:FourierBasis", "n_frequencies=lattice", when="in place of landmarks")
 NETWORK = Parameters("basis.network:NeuralBasis", "hidden=network", when="in place of landmarks")
 
+ESTIMATOR = "spectral.estimator:SpectralEstimator"
 DECOMPOSITION = "spectral.decomposition:SpectralDecomposition"
 PENALIZED = Parameters("solvers:Penalised", "penalty", when="penalised")
 CUT = Parameters("solvers:Cut", "rtol ridge", when="cut")
 FOLDS = Parameters(DECOMPOSITION, "folds")
 SPECTRAL = Parameters(DECOMPOSITION, "n_components=components dtype device random_state=seed", defaults=SEED)
-WEIGHTS = Parameters(f"{DECOMPOSITION}.fit", "sample_weight=weights")
-SAVED = Parameters(f"{DECOMPOSITION}.fit", "checkpoint checkpoint_every", kept=False)
+WEIGHTS = Parameters(f"{ESTIMATOR}.fit", "sample_weight=weights")
+SAVED = Parameters(f"{ESTIMATOR}.fit", "checkpoint checkpoint_every", kept=False)
 
 HERMITE = "regression.hermite:HermiteRegressor"
 RIDGE = Parameters(HERMITE, "alpha rtol dtype device random_state=seed", defaults=SEED)

@@ -32,7 +32,7 @@ from daskspectral.operators import Operator
 from daskspectral.operators.names import parse as parse_operator
 from daskspectral.passes.sums import PassPlan
 from daskspectral.solvers import Cut, Penalised
-from daskspectral.spectral import SpectralDecomposition
+from daskspectral.spectral import SpectralEstimator
 from daskspectral.store import save
 
 SHORT = ("potential", "drift", "diffusion", "direction")
@@ -164,7 +164,7 @@ def targets_of(estimator: Any, model: str, options: Mapping[str, Any]) -> dict[s
     Raises click's UsageError for options of the other kind of model, and for a regressor without targets.
     """
     found = given(options, par.TARGETS, par.GRADIENTS)
-    if isinstance(estimator, SpectralDecomposition):
+    if isinstance(estimator, SpectralEstimator):
         if found:
             raise click.UsageError(f"--targets and --gradients are for regressors, and {model} is none")
         return {}

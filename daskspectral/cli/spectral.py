@@ -13,8 +13,9 @@ from daskspectral.cli import running as run
 from daskspectral.cli.commands import say, session
 from daskspectral.cli.signatures import given
 from daskspectral.moments import Moments
+from daskspectral.operators import Operator, Transfer
 from daskspectral.plot import eigenfunctions, refuse_picture, save_figure
-from daskspectral.spectral import SpectralDecomposition
+from daskspectral.spectral import Koopman, SpectralDecomposition
 from daskspectral.store import load
 
 
@@ -45,7 +46,7 @@ def fit(points: str, **options: Any) -> None:
         functions = _functions_of(model, options)
     else:
         functions = {"basis": run.functions_of(options, width)}
-    estimator = SpectralDecomposition(
+    estimator = _estimator_of(
         run.operator_of(options, len(options["columns"] or range(width))),
         **functions,
         solver=run.solver_of(options),
@@ -110,6 +111,14 @@ def merge(parts: tuple[str, ...], trust: tuple[str, ...], **options: Any) -> Non
         total = total + _moments(load(part, trusted=trust), part)
     merged = total if isinstance(first, Moments) else first.fit_moments(total)
     run.finish(merged, options, "moments" if isinstance(merged, Moments) else "model")
+
+
+def _estimator_of(operator: Operator, **parameters: Any) -> Any:
+    """Return the estimator by the name of the operator's users, or a SpectralDecomposition."""
+    if isinstance(operator, Transfer):
+        parameters |= {"reversible": operator.reversible, "center": operator.center}
+        return Koopman(operator.lag, method=None if operator.reversible else operator.solver.name, **parameters)
+    return SpectralDecomposition(operator, **parameters)
 
 
 def _functions_of(path: str, options: dict[str, Any]) -> dict[str, Any]:

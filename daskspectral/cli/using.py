@@ -19,7 +19,7 @@ from daskspectral.estimators.summary import aligned, named_lines, plain, rounded
 from daskspectral.moments import Moments
 from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.solution import SpanScore
-from daskspectral.spectral import SpectralDecomposition
+from daskspectral.spectral import SpectralEstimator
 from daskspectral.store import load
 
 FOLLOWING = {
@@ -93,12 +93,12 @@ def score(model: str, points: str, trust: tuple[str, ...], **options: Any) -> No
     """
     estimator = loaded(model, trust)
     weights, progress = options["weights"], bar(options)
-    if not isinstance(estimator, (SpectralDecomposition, Regressor)):
+    if not isinstance(estimator, (SpectralEstimator, Regressor)):
         raise ValueError(
             f"{model} holds {type(estimator).__name__}, which has no score: spectral decompositions and regressors have"
         )
     values = targets_of(estimator, model, options)
-    if isinstance(estimator, SpectralDecomposition):
+    if isinstance(estimator, SpectralEstimator):
         rows = rows_of(points_of(points, options), options, fields=fields_of(options))
         with scheduler(options):
             found = estimator.scored(rows, sample_weight=weights, progress=progress)
@@ -134,7 +134,7 @@ def info(model: str, details: bool, only_settings: bool, trust: tuple[str, ...])
         raise ValueError(f"{model} cannot be described, as it was altered after saving: {error}") from error
 
 
-def _scored(model: SpectralDecomposition, found: SpanScore) -> str:
+def _scored(model: SpectralEstimator, found: SpanScore) -> str:
     """Return a table of the score on new rows, and of the values of functions there and in the fit."""
     kind = model.solver_
     columns = values_columns(kind.value, getattr(model, Attributes(kind).values)[: len(found.values)])

@@ -291,7 +291,8 @@ class MeasuredEstimator(Estimator):
             own = self.choice_
             self.choice_ = replace(own, candidates=(*own.candidates, *chosen.candidates))
         elif chosen is not None:
-            self.choice_ = chosen.with_parameters(self.given_params())
+            given = self.given_params()
+            self.choice_ = replace(chosen, parameters={k: chosen.parameters.get(k, v) for k, v in given.items()})
         return fitted
 
     @final

@@ -29,13 +29,14 @@ Of principal components, `Covariance()`:
     rotated(m), significance(x)        varimax; how many rise above red noise (rule N)
     hilbert(x)                         complex components, of what propagates
 
-Of trajectories, `Transfer((1, 2, 5, 10))`. Rows with times (a coordinate of their dimension, the index of a
+`dsp.Koopman(lag=(1, 2, 5, 10))` is of trajectories. Rows with times (a coordinate of their dimension, the index of a
 frame) are paired by them, so that no pair spans a gap; a lag such as "6h" is converted to rows, the unit of timescales:
 
     timescales_, dynamic_residuals_    at every lag, with intervals; how far functions are from eigenfunctions
     chapman_kolmogorov()               what the first lag predicts at the others, and what is measured
     metastable_sets(m)                 PCCA+, with probabilities, rates, passage times, memberships(x)
-    first_passage(x, a, b)             with committor(x), passage_time(x): at any lag; of generators too
+    first_passage(x, a, b)             with committor(x), passage_time(x): at any lag; of SpectralDecomposition with a
+                                       generator too
     forecast(x, steps)                 the mean of the columns later, with forecast_score(x) on other rows
     equilibrium_weights(x)             of trajectories that do not start in equilibrium
 

@@ -252,7 +252,7 @@ def _started(operator: Operator, starts: Starts) -> str:
     which = "" if operator.solver.two_sided else " (or the process is not reversible)"
     return (
         f"the trajectories do not start in equilibrium{which}: its weights vary by {_percent(starts.imbalance)}, and "
-        "none is trusted. Fit with sample_weight=est.equilibrium_weights(X), or take Transfer(lag, 'eigen')"
+        "none is trusted. Fit with sample_weight=Koopman.equilibrium_weights(X), or with method='eigen'"
     )
 
 

@@ -53,7 +53,7 @@ What the rows are, and what is asked of them, decides:
     points on a known surface             functions along the surface            Laplacian(manifold)
     points, with a matrix at each         the same, faster in some directions    AnisotropicDiffusion("diffusion")
     points, with a potential              bound states                           Schroedinger("potential")
-    frames of a trajectory                slow modes, time scales, forecasts     Transfer(lag)
+    frames of a trajectory                slow modes, time scales, forecasts     Transfer(lag): `dsp.Koopman`
     frames of equilibrium, known noise    the same, without a lag                Generator(diffusion=s, reversible=True)
     points, with their drift and noise    decay and rotation, complex rates      Generator("drift", "diffusion")
     two measurements of one thing         what they have in common               Cross(center=True)
@@ -86,9 +86,7 @@ named by `periods` of `basis.Landmarks`, `basis.FourierBasis` and `basis.Trigono
     >>> noise, run = rng.standard_normal(20_000), np.zeros((20_000, 1))
     >>> for t in range(1, 20_000):
     ...     run[t] = 0.8 * run[t - 1] + 0.6 * noise[t]
-    >>> koopman = dsp.SpectralDecomposition(
-    ...     dsp.operators.Transfer(lag=1), basis=dsp.basis.MonomialBasis(d=1, degree=3), n_components=3
-    ... ).fit(run)
+    >>> koopman = dsp.Koopman(lag=1, basis=dsp.basis.MonomialBasis(d=1, degree=3), n_components=3).fit(run)
     >>> koopman.singular_values_.round(1)  # 1, 0.8, 0.64: the powers of 0.8
     array([1. , 0.8, 0.6])
     >>> koopman.transform(run).shape, koopman.transform_right(run).shape

@@ -82,7 +82,8 @@ class Transfer(Operator):
     Rows that have times (the coordinate of their dimension, the index of a frame of pandas) are paired by them: a lag
     of one row is the step between neighboring rows, and a pair of rows that is not so far apart in time, within half a
     step, is left out. A lag in time, such as "6h", numpy.timedelta64(1, "D") or datetime.timedelta(hours=6), is a whole
-    number of steps of such rows; the fit converts it. `lags_` and timescales are in rows, which are steps.
+    number of steps of such rows; the fit converts it. Timescales are in rows, which are steps. `dsp.Koopman` is the
+    estimator of this operator.
 
     solver="singular", the default: singular values, with left functions in L2 of the starts and right functions in L2
     of the ends of the pairs of rows. solver="eigen": complex eigenvalues of K, by descending modulus. Constant
@@ -115,7 +116,7 @@ class Transfer(Operator):
     >>> import daskspectral as dsp
     >>> import numpy as np
     >>> turn = np.linspace(0, 200 * np.pi, 2001)[:, None]  # a twentieth of a turn between rows
-    >>> model = dsp.SpectralDecomposition(Transfer(1, "eigen"), basis=dsp.basis.MonomialBasis(2, 1), n_components=3)
+    >>> model = dsp.Koopman(1, method="eigen", basis=dsp.basis.MonomialBasis(2, 1), n_components=3)
     >>> model.fit(np.hstack([np.cos(turn), np.sin(turn)])).eigenvalues_[1:].real.round(3)
     array([0.951, 0.951])
     >>> Transfer((10, 50), reversible=True).multiples

@@ -17,7 +17,7 @@ from daskspectral.data.remote import Location, local_path, using
 from daskspectral.data.writing import write_file
 from daskspectral.embedding import DiffusionMap, KernelEmbedding, SDPEmbedding
 from daskspectral.moments.attributes import Attributes
-from daskspectral.spectral import SpectralDecomposition
+from daskspectral.spectral import SpectralEstimator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +39,7 @@ def require_matplotlib() -> None:
         raise ImportError("pictures need matplotlib: pip install daskspectral[plot]") from error
 
 
-def check_fitted(estimator: Any, kinds: Any = SpectralDecomposition) -> None:
+def check_fitted(estimator: Any, kinds: Any = SpectralEstimator) -> None:
     """Raise TypeError for estimators of other kinds, sklearn's NotFittedError before `fit`, ImportError as above."""
     require_matplotlib()
     if not isinstance(estimator, kinds):
@@ -55,7 +55,7 @@ def has_right_view(estimator: Any) -> bool:
 
 def is_singular(estimator: Any) -> bool:
     """Whether the estimator has singular values."""
-    return isinstance(estimator, SpectralDecomposition) and estimator.solver_.two_sided
+    return isinstance(estimator, SpectralEstimator) and estimator.solver_.two_sided
 
 
 def values_of(estimator: Any) -> NDArray[np.inexact[Any]]:

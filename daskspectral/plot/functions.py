@@ -24,7 +24,7 @@ from daskspectral.plot.common import (
     with_unit,
 )
 from daskspectral.plot.views import View
-from daskspectral.spectral import SpectralDecomposition
+from daskspectral.spectral import SpectralEstimator
 from daskspectral.spectral.functions import in_the_field
 from daskspectral.validation import check_integer
 
@@ -39,7 +39,7 @@ CLASSES = 6  # distinct labels that have a color each
 
 
 def eigenfunction(
-    estimator: SpectralDecomposition,
+    estimator: SpectralEstimator,
     X: Any = None,
     component: int | None = None,
     *,
@@ -81,7 +81,7 @@ def eigenfunction(
     return axes
 
 
-def eigenfunctions(estimator: SpectralDecomposition, X: Any, *, count: int = 16) -> Figure:
+def eigenfunctions(estimator: SpectralEstimator, X: Any, *, count: int = 16) -> Figure:
     """Draw the first `count` eigenfunctions of a fitted estimator over a sample of the rows of X, a panel for each.
 
     Where the operator has singular values, they are its left singular functions; of complex ones the real part is
@@ -143,7 +143,7 @@ def panels(
     return figure, axes
 
 
-def checked_component(estimator: SpectralDecomposition, component: int | None) -> int:
+def checked_component(estimator: SpectralEstimator, component: int | None) -> int:
     """Return the number of a function, by default of the first that is not a constant.
 
     Raises ValueError for a number that the fit does not have.
@@ -203,7 +203,7 @@ def _varying(values: Array) -> tuple[int, int]:
 # -- maps of labelled fields ------------------------------------------------------------------------------------------
 
 
-def maps_of(estimator: SpectralDecomposition, X: Any, components: Sequence[int]) -> list[xr.DataArray]:
+def maps_of(estimator: SpectralEstimator, X: Any, components: Sequence[int]) -> list[xr.DataArray]:
     """Return the regression of a field on each function, in its units; nothing unless columns have two dimensions."""
     layout = vars(estimator).get("layout_")
     if layout is None or not any(len(variable.dims) == 2 for variable in layout.variables):

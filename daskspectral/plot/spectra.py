@@ -22,7 +22,7 @@ from daskspectral.plot.common import (
     series_color,
     values_of,
 )
-from daskspectral.spectral import SpectralDecomposition
+from daskspectral.spectral import Koopman, SpectralEstimator
 from daskspectral.spectral.summary import intervals_of
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ WIDEST = 5  # times the range of the values, beyond which intervals are cut
 
 
 def spectrum(
-    estimator: SpectralDecomposition | Embedding,
+    estimator: SpectralEstimator | Embedding,
     *,
     exact: ArrayLike | None = None,
     ax: Axes | None = None,
@@ -49,11 +49,11 @@ def spectrum(
     real parts. The first `count` values are drawn, by default all. Raises ImportError without matplotlib, TypeError for
     estimators without a spectrum.
     """
-    check_fitted(estimator, SpectralDecomposition | Embedding)
+    check_fitted(estimator, SpectralEstimator | Embedding)
     values, singular = values_of(estimator)[:count], is_singular(estimator)
     k, plane = len(values), np.iscomplexobj(values)
     constant = np.arange(k) < getattr(estimator, "constants_", 0)
-    intervals = intervals_of(estimator) if isinstance(estimator, SpectralDecomposition) else None
+    intervals = intervals_of(estimator) if isinstance(estimator, SpectralEstimator) else None
     trusted = np.ones(k, bool) if intervals is None else estimator.trusted_[:k]
     axes = axes_of(ax)
     axes.axhline(0, color=MUTED, linewidth=0.5)
@@ -114,8 +114,8 @@ def choice(estimator: Any, *, ax: Axes | None = None) -> Axes:
     circled. Raises ImportError without matplotlib, TypeError for other estimators, ValueError where nothing was
     compared.
     """
-    if not isinstance(estimator, SpectralDecomposition):
-        raise TypeError(f"a choice is drawn of a fitted SpectralDecomposition; got {type(estimator).__name__}")
+    if not isinstance(estimator, SpectralEstimator):
+        raise TypeError(f"a choice requires a fitted estimator of a spectrum, got {type(estimator).__name__}")
     check_is_fitted(estimator)
     selection = getattr(estimator, "choice_", None)
     if selection is None or selection.chosen is None:
@@ -150,18 +150,16 @@ def _family(kernel: str) -> str:
 
 
 def timescales(
-    model: SpectralDecomposition, *, count: int = 5, step: float = 1.0, unit: str = "rows", ax: Axes | None = None
+    model: Koopman, *, count: int = 5, step: float = 1.0, unit: str = "rows", ax: Axes | None = None
 ) -> Axes:
-    """Draw the implied timescales of a transfer operator, `timescales_`, against its lags; the constant has none.
+    """Draw the implied timescales of a Koopman operator, `timescales_`, against its lags; the constant has none.
 
-    Each of the `count` slowest processes is followed by its function over the lags of Transfer(lag, further), with 95 %
-    intervals shaded. `step` is the time between two rows, in `unit`. Below the diagonal, timescales are shorter than
-    the lag and cannot be estimated. Flat lines mean that the lag is long enough. Raises ImportError without matplotlib,
-    TypeError for other estimators, ValueError for other operators.
+    Each of the `count` slowest processes is followed by its function over the lags, with 95 % intervals shaded. `step`
+    is the time between two rows, in `unit`. Below the diagonal, timescales are shorter than the lag and cannot be
+    estimated. Flat lines mean that the lag is long enough. Raises ImportError without matplotlib, TypeError for other
+    estimators.
     """
-    check_fitted(model, SpectralDecomposition)
-    if model.moments_.operator.lag is None:
-        raise ValueError(f"implied timescales are of Transfer(lag); the operator is {model.moments_.operator}")
+    check_fitted(model, Koopman)
     lags, times, ends = (step * v for v in (model.lags_, model.timescales_, model.timescale_errors_))
     axes = axes_of(ax)
     for i in range(min(count, times.shape[1])):
@@ -181,7 +179,7 @@ def timescales(
 
 
 def chapman_kolmogorov(
-    model: SpectralDecomposition,
+    model: Koopman,
     *,
     sets: MetastableSets | None = None,
     count: int = 4,
@@ -195,7 +193,7 @@ def chapman_kolmogorov(
     first `count` are drawn. `step` is the time between two rows, in `unit`. Raises ImportError without matplotlib,
     TypeError for other estimators, and ValueError as the estimator's `chapman_kolmogorov` does.
     """
-    check_fitted(model, SpectralDecomposition)
+    check_fitted(model, Koopman)
     test = model.chapman_kolmogorov(sets)
     axes, lags = axes_of(ax), step * test.lags
     for i in range(min(count, test.predicted.shape[1])):

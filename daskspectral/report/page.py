@@ -38,7 +38,7 @@ from daskspectral.plot.common import (
 from daskspectral.plot.functions import draw_field, draw_series
 from daskspectral.plot.views import View
 from daskspectral.regression import HermiteRegressor
-from daskspectral.spectral import SpectralDecomposition
+from daskspectral.spectral import Koopman, SpectralEstimator
 from daskspectral.spectral.functions import in_the_field
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def _sections(model: Any, X: Any, summary: Summary) -> list[Section]:
     """Return the sections on what was found; those on parts that a model does not have are left out."""
     found: list[Section] = []
     match model:
-        case SpectralDecomposition():
+        case SpectralEstimator():
             found = [_spectrum(model, summary), *_dynamics(model), *_eigenfunctions(model, X), *_patterns(model)]
         case HermiteRegressor():
             found = [*_penalties(model), *_prediction(model, X)]
@@ -165,7 +165,7 @@ def _sections(model: Any, X: Any, summary: Summary) -> list[Section]:
 
 def _spectrum(model: Any, summary: Summary) -> Section:
     values, words = values_of(model), []
-    decomposed = isinstance(model, SpectralDecomposition)
+    decomposed = isinstance(model, SpectralEstimator)
     if len(values) > MOST:
         words.append(f"The first {MOST} of {len(values)} are drawn.")
     picture = Picture(plot.spectrum(model, count=MOST), f"The spectrum. {summary.verdict}")
@@ -173,9 +173,9 @@ def _spectrum(model: Any, summary: Summary) -> Section:
     return Section("Spectrum", words, [picture], tables, "spectrum" if decomposed else "")
 
 
-def _dynamics(model: SpectralDecomposition) -> list[Section]:
+def _dynamics(model: Any) -> list[Section]:
     """Return the timescales by the lag and the Chapman-Kolmogorov test; nothing for a fit at one lag."""
-    if not hasattr(model, "lags_") or len(model.lags_) < 2 or not len(model.timescales_[0]):
+    if not isinstance(model, Koopman) or len(model.lags_) < 2 or not len(model.timescales_[0]):
         return []
     pictures = [Picture(plot.timescales(model), "Implied timescales by the lag.")]
     if model.moments_.right_basis is None:
@@ -213,7 +213,7 @@ def _levels(model: InvariantRegressor, summary: Summary) -> Section:
     return Section("Eigenspaces", words, [picture], {"All eigenspaces": summary.table()}, "eigenspaces")
 
 
-def _eigenfunctions(model: SpectralDecomposition, X: Any) -> list[Section]:
+def _eigenfunctions(model: SpectralEstimator, X: Any) -> list[Section]:
     """Return the eigenfunctions over rows of X or the landmarks, or along trajectories; of Cross those of both views.
 
     X are rows, a list of trajectories, or a tuple of views; without the second view its landmarks are drawn.
@@ -232,7 +232,7 @@ def _views(model: Any, X: Any) -> Sequence[Any]:
 
     Raises ValueError for more views than the operator has.
     """
-    operator = model.moments_.operator if isinstance(model, SpectralDecomposition) else None
+    operator = model.moments_.operator if isinstance(model, SpectralEstimator) else None
     if operator is None or len(operator.views) < 2 or not isinstance(X, (list, tuple)) or not X:
         return (X,)
     if operator.lag is None and len(X) > len(operator.views):
@@ -273,10 +273,10 @@ def _is_field(model: Any) -> bool:
     return layout is not None and not layout.trivial and any(v.dims for v in layout.variables)
 
 
-def _along(model: SpectralDecomposition, first: Any) -> list[Section]:
+def _along(model: SpectralEstimator, first: Any) -> list[Section]:
     """Return the functions along the first trajectory, or along the times of a field."""
-    lag, view = model.moments_.operator.lag, View(model)
-    source, slowest = view.source(first), 0.0 if lag is None else float(model.timescales_[0, :1].sum())
+    view = View(model)
+    source, slowest = view.source(first), float(model.timescales_[0, :1].sum()) if isinstance(model, Koopman) else 0.0
     window = min(source.n, int(np.clip(20 * slowest, 400, 100_000)) if 0 < slowest < np.inf else SERIES)
     numbers, points = take_rows(source, np.arange(0, window, max(1, window // SERIES_ROWS)))
     values, (label, x) = view.evaluate(points), view.along(first, numbers)
@@ -289,7 +289,7 @@ def _along(model: SpectralDecomposition, first: Any) -> list[Section]:
     return [Section(title, words, pictures, reading="series")] if pictures else []
 
 
-def _patterns(model: SpectralDecomposition) -> list[Section]:
+def _patterns(model: SpectralEstimator) -> list[Section]:
     """Return the regression of the columns on the functions, as maps in the dimensions of a field."""
     if not _is_field(model):
         return []
@@ -353,7 +353,7 @@ def _choice(model: Any, summary: Summary) -> list[Section]:
         words.append(f"Scales are in units of the median distance of the rows, {selection.median:.4g}.")
     if selection.edge:
         words.append(f"The best scale is the {selection.edge} that was tried: a better one may lie beyond.")
-    if isinstance(model, SpectralDecomposition):
+    if isinstance(model, SpectralEstimator):
         pictures = [Picture(plot.choice(model), f"Scores of {len(selection)} candidates; the best is circled.")]
     return [Section("Choice", words, pictures, {"All candidates": selection.table}, "choice")]
 

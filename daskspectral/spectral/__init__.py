@@ -1,5 +1,9 @@
-"""Spectra of operators: the estimator, how its functions are chosen, and what it gives at any rows."""
+"""Spectra of operators: estimators by the names of their users, how functions are chosen, and what a fit offers."""
 
 from daskspectral.spectral.decomposition import SpectralDecomposition
+from daskspectral.spectral.estimator import SpectralEstimator
+from daskspectral.spectral.koopman import Koopman
+from daskspectral.spectral.passage import FirstPassage
+from daskspectral.spectral.sets import MetastableSets
 
-__all__ = ["SpectralDecomposition"]
+__all__ = ["FirstPassage", "Koopman", "MetastableSets", "SpectralDecomposition", "SpectralEstimator"]

@@ -20,9 +20,11 @@ from daskspectral.data.layout import Layout, free_names, plain
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation
 from daskspectral.engine.memory import chosen_device, device_here
+from daskspectral.estimators.base import MeasuredEstimator
 from daskspectral.estimators.reading import LABELS
 from daskspectral.estimators.records import provenance
 from daskspectral.estimators.table import RunContext, open_table
+from daskspectral.estimators.transformer import Transformer
 from daskspectral.moments import Moments
 from daskspectral.moments.attributes import COMMON, Attributes
 from daskspectral.moments.pairwise import SUMS
@@ -46,8 +48,6 @@ from daskspectral.spectral.components import (
     rotated,
     significance,
 )
-from daskspectral.spectral.dynamics import DYNAMICS, Dynamics, dynamic_coordinates, dynamic_variables
-from daskspectral.spectral.passage import Passages
 from daskspectral.spectral.summary import told
 from daskspectral.validation import check_integer, loaded
 
@@ -79,7 +79,7 @@ def _reconstructed(patterns: Patterns, columns: tuple[int, ...] | None, values: 
     return found
 
 
-class SpectralFunctions(Dynamics, Passages):
+class SpectralFunctions(Transformer, MeasuredEstimator):
     """The functions of a solution, which `moments_` and the attributes of the operator's solver hold."""
 
     dimension_names: ClassVar = {
@@ -97,11 +97,30 @@ class SpectralFunctions(Dynamics, Passages):
     @property
     def told_attributes(self) -> tuple[str, ...]:
         names = Attributes(self.solver_)
-        return (names.values, names.errors, *COMMON, "kernel_", *DYNAMICS)
+        return (names.values, names.errors, *COMMON, "kernel_")
 
     def told(self) -> dict[str, Any]:
         """The parts of a `Summary`."""
         return told(self)
+
+    @property
+    def solver_(self) -> Problem:
+        """The kind of problem of the fitted operator; it decides which attributes there are."""
+        found: Problem = self.fitted().moments_.operator.solver
+        return found
+
+    @property
+    def _values(self) -> Any:
+        """The eigenvalues or singular values."""
+        return np.asarray(getattr(self, Attributes(self.solver_).values))
+
+    def _coordinates(self) -> dict[str, Any]:
+        """Return further coordinates of `to_xarray`."""
+        return {}
+
+    def _variables(self) -> dict[str, Any]:
+        """Return further variables of `to_xarray`."""
+        return {}
 
     def _pairs_y(self, learns: bool) -> bool:
         operator = checked_operator(self.operator) if learns else self.fitted().moments_.operator
@@ -279,8 +298,7 @@ class SpectralFunctions(Dynamics, Passages):
         labels or name), with `_lower` and `_upper` of principal components, and `<variable>_mean` its mean. Dimensions
         and coordinates of the data with a name that the model has too, such as `component`, are called `x_component`.
         With rows X, `eigenfunction` are the values there, of a pair of views at the first. Patterns are missing where
-        the pass did not sum what they take (`patterns_`). Of transfer operators there are `dynamic_residual`,
-        `timescale` by lag and process, and `predicted` and `measured` of the Chapman-Kolmogorov test.
+        the pass did not sum what they take (`patterns_`).
         """
         return model_dataset(self.fitted(), X)
 
@@ -426,13 +444,13 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
         "constant": (COMPONENT, np.arange(count) < estimator.constants_, {"long_name": "function is a constant"}),
         "function_error": (COMPONENT, estimator.function_errors_, {"long_name": "sine of the angle of a group"}),
     }
-    found |= dynamic_variables(estimator)
+    found |= estimator._variables()
     for name in names.functions:
         side = f"basis_{name.partition('coef')[0]}function"
         found[name.removesuffix("_")] = ((side, COMPONENT), getattr(estimator, name))
     dataset = xr.Dataset(
         found,
-        {COMPONENT: np.arange(count), **dynamic_coordinates(estimator)},
+        {COMPONENT: np.arange(count), **estimator._coordinates()},
         attrs=plain(provenance(type(estimator).__name__, estimator.plain_params())),
     )
     if estimator.moments_.pairs is not None:

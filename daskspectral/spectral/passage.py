@@ -17,10 +17,8 @@ from daskspectral.data.stopped import open_stopped
 from daskspectral.engine.memory import chosen_device
 from daskspectral.engine.sampling import draw_rows, take_rows
 from daskspectral.errors import TrustWarning, warn_user
-from daskspectral.estimators.base import MeasuredEstimator
 from daskspectral.estimators.evaluator import ModelFunctions
 from daskspectral.estimators.table import RunContext, Table, open_table
-from daskspectral.estimators.transformer import Transformer
 from daskspectral.moments import Moments
 from daskspectral.moments.intervals import jackknife_ends
 from daskspectral.operators.lags import lag_of
@@ -32,6 +30,7 @@ from daskspectral.passes.sums import Discretisation, measure, plan_sums
 from daskspectral.solve import resolve_cut
 from daskspectral.solvers import solving
 from daskspectral.spectral.committors import passage_of_generator, stopped_passage
+from daskspectral.spectral.estimator import SpectralEstimator
 
 Array = NDArray[np.floating[Any]]
 PARTS = ["value", "lower", "upper"]
@@ -102,11 +101,8 @@ class FirstPassage(ModelFunctions):
         return ("shares", "both", "excess")
 
 
-class Passages(Transformer, MeasuredEstimator):
-    """The part of a spectral decomposition that asks where a process goes first, and when."""
-
-    folds: Any
-    solver: Any
+class Process(SpectralEstimator):
+    """An estimator of operators, among them those of processes: which set they enter first, and when."""
 
     def first_passage(
         self, X: Any, a: Any, b: Any = None, *, lag: Any = None, sample_weight: Any = None, progress: Any = None

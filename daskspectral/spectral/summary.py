@@ -43,7 +43,7 @@ def told(what: Any) -> dict[str, Any]:
             details[title] = f"{least:.4g} effective points under a function at least, {middle:.4g} in the median"
     return {
         "verdict": verdict_of(what),
-        "facts": measured_facts(moments) | dynamic_facts(what) | chosen_facts(what),
+        "facts": measured_facts(moments) | chosen_facts(what),
         "details": details,
         "figures": {"trusted": "{} of {}".format(*beyond_constants(what.trusted_, what.constants_))},
         "of": operator_words(moments),
@@ -106,8 +106,8 @@ def table_of(model: Any) -> list[list[str]]:
 
 
 def dynamic_facts(model: Any) -> dict[str, str]:
-    """Return the timescales of the slowest processes at each lag; nothing of other operators."""
-    lags = getattr(model, "lags_", ())
+    """Return the timescales of the slowest processes at each lag; nothing for a single lag."""
+    lags = model.lags_
     if len(lags) < 2:
         return {}
     times, ends = model.timescales_[:, :SLOWEST], model.timescale_errors_[:, :SLOWEST]

@@ -78,7 +78,7 @@ def slow(given: str) -> dict[str, str]:
     """Return both sides of slow modes, with these arguments here."""
     read = 'x = np.load(f"{folder}/pair.npy")\n'
     return {
-        "daskspectral": f"""{OURS}{read}model = dsp.SpectralDecomposition(dsp.operators.Transfer(1){given}).fit(x)
+        "daskspectral": f"""{OURS}{read}model = dsp.Koopman({given}).fit(x)
 answer = model.singular_values_[:3].tolist()
 """,
         "deeptime": f"""{DEEPTIME}{read}features = Monomials(3, 2)
@@ -97,7 +97,7 @@ TASKS = {
     **{f"{n} rows, kernel": rows(n, KERNEL) for n in (1000, 10_000)},
     **{f"{n} rows, no folds": rows(n, f"{KERNEL}, folds=None") for n in (1000, 10_000)},
     "slow modes": slow(""),
-    "slow modes, monomials": slow(", dsp.basis.MonomialBasis(2, 3)"),
+    "slow modes, monomials": slow("basis=dsp.basis.MonomialBasis(2, 3)"),
     "field": {
         "daskspectral": f"""{OURS}model = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=4)
 model.fit(dsp.Rows(f"{{folder}}/field.zarr", sample_dims=("time",), latitude="lat", on_invalid="skip"))

@@ -117,9 +117,9 @@ class Fit:
         return np.asarray(found.get("singular_values_", found.get("eigenvalues_", np.empty(0))))
 
 
-def fit(x: Any, **settings: Any) -> Fit:
-    """Fit with these parameters, also nested ones."""
-    model = dsp.SpectralDecomposition().set_params(**settings)
+def fit(x: Any, kind: Any = dsp.SpectralDecomposition, **settings: Any) -> Fit:
+    """Fit an estimator of this class with these parameters, also nested ones."""
+    model = kind().set_params(**settings)
     start = time.process_time()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

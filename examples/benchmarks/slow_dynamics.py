@@ -2,7 +2,7 @@
 
 The processes are reversible jumps between the cells of a grid, within which a row is uniform: dX = -V' dt + 2^(1/2) dW
 up to the grid's spacing, but with trajectories and values that are exact. Many trajectories of each are fitted by
-`SpectralDecomposition(Transfer((1, 2, 5), reversible=True))` with no other argument than those of `--set`; then
+`Koopman((1, 2, 5), reversible=True)` with no other argument than those of `--set`; then
 `first_passage` between two sets, at the lags 1 and 10. "share" is that of the numbers that lie within their intervals,
 over all trajectories.
 
@@ -27,7 +27,7 @@ import numpy as np
 import scipy.linalg
 from common import Array, Rows, Settings, fit, options, parallel, processes_option, report, settings_option
 
-from daskspectral.operators import Transfer
+import daskspectral as dsp
 
 COUNTED, LAGS, CELLS = 2, (1, 10), 20
 DEEPEST = 12.0  # of the potential, in units of the temperature, above which there are no cells of the grid
@@ -139,7 +139,7 @@ def held(name: str, n: int, seed: int, settings: Settings) -> dict[str, Array]:
     """Return for one trajectory and each quantity which numbers are within their intervals."""
     process, some = chain(name), slice(1, 1 + COUNTED)
     x, values = process.draw(n, seed), process.values[some]
-    model = fit(x, **{"operator": Transfer((1, 2, 5), reversible=True), "random_state": 0} | settings).model
+    model = fit(x, dsp.Koopman, **{"lag": (1, 2, 5), "reversible": True, "random_state": 0} | settings).model
 
     def within(ends: Array, true: Array) -> Array:
         return ((ends[..., 0] <= true) & (true <= ends[..., 1])).ravel()

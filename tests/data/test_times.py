@@ -20,7 +20,7 @@ from daskspectral.data.labelled import stack_rows
 from daskspectral.data.source import lag_in_rows, open_trajectories
 from daskspectral.operators import Transfer
 from daskspectral.operators.lags import lag_of
-from tests.common import autoregression, doubtful
+from tests.common import autoregression, doubtful, koopman
 from tests.data.test_trajectories import read
 
 Array = NDArray[Any]
@@ -170,7 +170,7 @@ def test_chosen_columns_keep_their_times(tmp_path: Path) -> None:
     frame = pd.DataFrame(x, times, ["a", "b"])
     frame.to_parquet(tmp_path / "x.parquet")
     field = xr.DataArray(x, {"time": times, "name": ["a", "b"]}, ("time", "name"))
-    model = dsp.SpectralDecomposition(Transfer(2), dsp.basis.MonomialBasis(1, 1), n_components=2, random_state=0)
+    model = koopman(Transfer(2), dsp.basis.MonomialBasis(1, 1), n_components=2, random_state=0)
     for data in ([frame], field.chunk(), [field], str(tmp_path / "x.parquet")):
         for rows in (dsp.Rows(data, columns=["b"]), dsp.Rows(data, columns=[1], standardize=True)):
             assert model.fit(rows).moments_.count == len(by_calendar(index, 2))
@@ -224,8 +224,8 @@ def test_a_lag_in_time_is_converted_by_the_step(lag: Any, tmp_path: Path) -> Non
     times = pd.date_range("2000", periods=400, freq="6h")
     x = xr.DataArray(autoregression(400), {"time": times}, ("time", "place"))
     shared: dict[str, Any] = {"n_components": 2, "random_state": 0}
-    model = dsp.SpectralDecomposition(Transfer(lag), dsp.basis.MonomialBasis(1, 1), **shared)
-    wanted = dsp.SpectralDecomposition(Transfer((4, 8)), dsp.basis.MonomialBasis(1, 1), **shared).fit(x)
+    model = koopman(Transfer(lag), dsp.basis.MonomialBasis(1, 1), **shared)
+    wanted = koopman(Transfer((4, 8)), dsp.basis.MonomialBasis(1, 1), **shared).fit(x)
     np.testing.assert_array_equal(model.fit(x).lags_, [4, 8])
     np.testing.assert_array_equal(model.timescales_, wanted.timescales_)
     assert model.score(x) == wanted.score(x)
@@ -264,7 +264,7 @@ LAGS: list[tuple[str | None, str]] = [("D", "12h"), ("MS", "30D"), ("D", "1M"), 
 def test_a_lag_in_time_is_a_multiple_of_the_step(freq: str | None, lag: str) -> None:
     frame = pd.DataFrame(UNDATED, None if freq is None else pd.date_range("2000", periods=40, freq=freq))
     with pytest.raises(ValueError, match=lag):
-        dsp.SpectralDecomposition(Transfer(lag)).fit(frame)
+        koopman(Transfer(lag)).fit(frame)
 
 
 @doubtful
@@ -275,9 +275,9 @@ def test_passages_follow_rows_without_gaps() -> None:
     kept = np.delete(np.arange(3000), np.arange(50, 3000, 50))
     data = xr.DataArray(x, {"time": times}, ("time", "place"))
     basis = dsp.basis.MonomialBasis(1, 3)
-    cut = dsp.SpectralDecomposition(Transfer("1D"), basis, n_components=2, random_state=0).fit(data[kept])
+    cut = koopman(Transfer("1D"), basis, n_components=2, random_state=0).fit(data[kept])
     parts = np.split(kept, np.flatnonzero(np.diff(kept) > 1) + 1)
-    whole = dsp.SpectralDecomposition(Transfer(1), basis, n_components=2, random_state=0).fit([x[p] for p in parts])
+    whole = koopman(Transfer(1), basis, n_components=2, random_state=0).fit([x[p] for p in parts])
     np.testing.assert_allclose(cut.timescales_, whole.timescales_, rtol=1e-9)
     passage = cut.first_passage(data[kept], low[kept], lag="5D")
     wanted = whole.first_passage([x[p] for p in parts], [low[p] for p in parts], lag=5)

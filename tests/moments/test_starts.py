@@ -15,7 +15,7 @@ from daskspectral.moments.folds import mixed
 from daskspectral.moments.lags import both_ends, starts_of
 from daskspectral.operators import Transfer
 from daskspectral.passes import sums
-from tests.common import doubtful
+from tests.common import doubtful, koopman
 
 pytestmark = doubtful
 
@@ -47,9 +47,9 @@ def walks(jumps: Array, runs: int, length: int, seed: int, start: Any = None) ->
     return list(states[:, :, None].astype(float))
 
 
-def fit(operator: Transfer, x: Any, **options: Any) -> dsp.SpectralDecomposition:
+def fit(operator: Transfer, x: Any, **options: Any) -> dsp.Koopman:
     count, solver = 3 - operator.center, dsp.solvers.Cut()
-    model = dsp.SpectralDecomposition(operator, CallableBasis(one_hot, d=1), n_components=count, solver=solver)
+    model = koopman(operator, CallableBasis(one_hot, d=1), n_components=count, solver=solver)
     return model.fit(x, **options)
 
 
@@ -61,7 +61,7 @@ def test_inner_products_of_both_ends_are_sums_over_pairs(operator: Transfer) -> 
     last = max(operator.shifts[view] for view in operator.views[1:])
     f, g = (
         functions.T @ np.hstack([model.basis_.values(walk[shift : len(walk) - last + shift]) for walk in x])
-        for shift in (0, operator.lag)
+        for shift in (0, operator.first_lag)
     )
     if operator.center:
         f, g = (np.vstack([np.ones(f.shape[1]), values]) for values in (f, g))
@@ -88,9 +88,7 @@ def test_starts_in_equilibrium_do_not(operator: Transfer, runs: int, length: int
 
 
 @pytest.mark.one_in(3)
-@pytest.mark.parametrize(
-    "operator", [Transfer(1), Transfer((1,), "eigen"), Transfer((1,), reversible=True)]
-)
+@pytest.mark.parametrize("operator", [Transfer(1), Transfer((1,), "eigen"), Transfer((1,), reversible=True)])
 def test_weights_of_equilibrium_are_stationary_over_counted_shares(operator: Transfer) -> None:
     turning = np.array([[0.6, 0.35, 0.05], [0.1, 0.7, 0.2], [0.5, 0.1, 0.4]])
     x, counts = walks(turning, 300, 6, 0, [1, 0, 0]), np.zeros((3, 3))
@@ -128,7 +126,7 @@ def test_equal_values_of_a_circle_raise_few_alarms(runs: int, step: float) -> No
         rng = np.random.default_rng(seed)
         steps = step * rng.standard_normal((runs, 6000 // runs))
         x = list((rng.uniform(0, 2 * np.pi, (runs, 1)) + np.cumsum(steps, axis=1))[:, :, None])
-        model = dsp.SpectralDecomposition(operator, CallableBasis(waves, d=1), n_components=5).fit(x)
+        model = koopman(operator, CallableBasis(waves, d=1), n_components=5).fit(x)
         alarms.append(starts_of(model.moments_, model.coefficients_).out_of_equilibrium)
     assert np.mean(alarms) <= 0.05
 
@@ -156,7 +154,7 @@ BOTH = np.isin(np.arange(9), [2, 6]) / 2
 )
 def test_runs_in_two_wells(operator: Transfer, starts: Array, length: int, trusted: bool) -> None:
     for seed in range(2):
-        model = dsp.SpectralDecomposition(operator, CELLS, n_components=3)
+        model = koopman(operator, CELLS, n_components=3)
         model.fit(walks(double_well(3.6), 1000, length, seed, np.pad(starts, (0, 9 - len(starts)))))
         assert model.trusted_[1] == trusted
 

@@ -34,14 +34,13 @@ def moons() -> tuple[Any, Any]:
 def turning() -> tuple[Any, Any]:
     t = np.linspace(0, 200 * np.pi, 2001)[:, None]
     x = np.hstack([np.cos(t), np.sin(t)])
-    operator = dsp.operators.Transfer(1, "eigen")
-    return dsp.SpectralDecomposition(operator, MonomialBasis(2, 1), n_components=3).fit(x), x
+    return dsp.Koopman(method="eigen", basis=MonomialBasis(2, 1), n_components=3).fit(x), x
 
 
 def lags() -> tuple[Any, Any]:
     x = SAMPLES["ou"].draw(2000, 1, 0.0, rng())[0]
-    transfer = dsp.operators.Transfer((5, 20), reversible=True)
-    return spectral(Gaussian(0.6), transfer, n_components=4).fit(x), x
+    basis = Landmarks(Gaussian(0.6), 60)
+    return dsp.Koopman((5, 20), reversible=True, basis=basis, n_components=4, random_state=0).fit(x), x
 
 
 def cross() -> tuple[Any, Any]:

@@ -13,7 +13,7 @@ import daskspectral as dsp
 from daskspectral import plot
 from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian
-from daskspectral.operators import Covariance, Transfer
+from daskspectral.operators import Covariance
 from daskspectral.plot.functions import maps_of
 from tests.common import autoregression, doubtful
 
@@ -111,7 +111,9 @@ def test_spectrum_has_intervals_held_out_values_and_trust() -> None:
 
 
 def test_timescales_of_a_process_with_a_known_one() -> None:
-    model = fitted(autoregression(4000, np.exp(-1 / 20)), Transfer((2, 4, 10)), n_components=3)
+    basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 20)
+    model = dsp.Koopman((2, 4, 10), basis=basis, n_components=3, random_state=0)
+    model.fit(autoregression(4000, np.exp(-1 / 20)))
     axes = plot.timescales(model, count=2, step=0.5, unit="ns")
     slow = drawn(axes, "process 1")
     np.testing.assert_allclose(slow.get_xdata(), [1.0, 2.0, 5.0])
@@ -122,7 +124,7 @@ def test_timescales_of_a_process_with_a_known_one() -> None:
     assert plot.chapman_kolmogorov(model, ax=axes) is axes
     marks = drawn(axes, "process 1")
     np.testing.assert_array_equal(marks.get_ydata(), model.chapman_kolmogorov().measured[:, 0, 0])
-    with pytest.raises(ValueError, match="Transfer"):
+    with pytest.raises(TypeError, match="Koopman"):
         plot.timescales(fitted(np.random.default_rng(0).standard_normal((200, 1))))
 
 

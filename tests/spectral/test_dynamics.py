@@ -17,7 +17,7 @@ from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.lags import LagMatrices
 from daskspectral.operators import Transfer
 from tests.common import autoregression as ar
-from tests.common import doubtful, reloaded
+from tests.common import doubtful, koopman, reloaded
 
 Array = NDArray[Any]
 CUT = dsp.solvers.Cut()
@@ -48,8 +48,8 @@ CHAIN = jumps(20_000)
 ONE_HOT = CallableBasis(indicators, d=1)
 
 
-def chain(operator: Transfer, **options: Any) -> dsp.SpectralDecomposition:
-    return dsp.SpectralDecomposition(operator, ONE_HOT, n_components=STATES, solver=CUT, **options).fit(CHAIN)
+def chain(operator: Transfer, **options: Any) -> dsp.Koopman:
+    return koopman(operator, ONE_HOT, n_components=STATES, solver=CUT, **options).fit(CHAIN)
 
 
 def jumps_of(lag: int, starts: Any) -> Array:
@@ -69,7 +69,7 @@ def test_forms_of_all_lags_are_sums_over_the_same_starts(lengths: tuple[int, ...
     paths = [ar(n, seed=n) for n in lengths]
     weights = [rng.uniform(0.5, 2, n) for n in lengths]
     basis = Concatenated((ConstantBasis(1), LandmarkBasis(Gaussian(1.0), np.array([[-1.0], [0.0], [1.5]]))))
-    model = dsp.SpectralDecomposition(Transfer((3, 6, 30)), basis, n_components=2)
+    model = koopman(Transfer((3, 6, 30)), basis, n_components=2)
     moments = model.fit(paths, sample_weight=weights if weighted else None).moments_
     assert moments.count == sum(n - 30 for n in lengths)
     for name, shift in {"form": 3, "form_2": 6, "form_10": 30}.items():
@@ -99,8 +99,8 @@ def test_a_reversible_operator_is_solved_from_symmetrised_sums() -> None:
 def test_trajectories_shorter_than_the_lag_are_skipped_and_counted(operator: Transfer) -> None:
     long, short = [ar(900, seed=i) for i in range(3)], [ar(n, seed=n) for n in (1, 3, 4)]
     both = [short[0], *long[:2], short[1], long[2], short[2]]
-    model = dsp.SpectralDecomposition(operator, MonomialBasis(1, 3), n_components=3)
-    alone = dsp.SpectralDecomposition(operator, MonomialBasis(1, 3), n_components=3).fit(long)
+    model = koopman(operator, MonomialBasis(1, 3), n_components=3)
+    alone = koopman(operator, MonomialBasis(1, 3), n_components=3).fit(long)
     name = Attributes(model.fit(both).solver_).values
     np.testing.assert_array_equal(getattr(model, name), getattr(alone, name))
     assert model.moments_.short_trajectories == 3
@@ -114,15 +114,15 @@ def test_trajectories_shorter_than_the_lag_are_skipped_and_counted(operator: Tra
 def test_a_reversible_fit_needs_two_lags_for_residuals_alone() -> None:
     short, long = [ar(6, seed=i) for i in range(300)], [ar(300, seed=i) for i in range(10)]
     operator, basis = Transfer(3, reversible=True), MonomialBasis(1, 3)
-    model = dsp.SpectralDecomposition(operator, basis, n_components=3).fit(short)
+    model = koopman(operator, basis, n_components=3).fit(short)
     assert model.lags_.tolist() == [3]
     assert model.moments_.count == 900
     assert not hasattr(model, "dynamic_residuals_")
-    mixed = dsp.SpectralDecomposition(operator, basis, n_components=3).fit([*long, short[0]])
+    mixed = koopman(operator, basis, n_components=3).fit([*long, short[0]])
     assert mixed.lags_.tolist() == [3, 6]
     assert mixed.moments_.short_trajectories == 1
     with pytest.raises(ValueError, match="longest lag"):  # which was asked for
-        dsp.SpectralDecomposition(Transfer((3, 6), reversible=True), basis, n_components=3).fit(short)
+        koopman(Transfer((3, 6), reversible=True), basis, n_components=3).fit(short)
 
 
 # -- residuals ---------------------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def test_a_reversible_fit_needs_two_lags_for_residuals_alone() -> None:
 def test_residuals_of_an_autoregressive_process(basis: str, least: float, most: float) -> None:
     """E |K f - l f|² from the rows: of a cell function by quadrature, K f(x) = E f(a x + noise)."""
     a, functions = 0.9, CallableBasis(five_cells, d=1) if basis == "cells" else MonomialBasis(1, 4)
-    model = dsp.SpectralDecomposition(Transfer(1, reversible=True), functions, n_components=3, solver=CUT)
+    model = koopman(Transfer(1, reversible=True), functions, n_components=3, solver=CUT)
     model.fit(ar(60_000, a))
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
     weights = weights / weights.sum()
@@ -273,9 +273,9 @@ def springs(n: int, noise: float) -> Array:
     return x
 
 
-def linear(operator: Transfer, x: Any) -> dsp.SpectralDecomposition:
+def linear(operator: Transfer, x: Any) -> dsp.Koopman:
     d = (x[0] if isinstance(x, list) else x).shape[1]
-    return dsp.SpectralDecomposition(operator, MonomialBasis(d, 1), n_components=d + 1).fit(x)
+    return koopman(operator, MonomialBasis(d, 1), n_components=d + 1).fit(x)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1])
@@ -299,7 +299,7 @@ def test_the_pass_sums_twice_the_lag_where_a_pair_begins_at_the_end_of_another(c
     basis, operator = MonomialBasis(1, 2), Transfer(3, "eigen")
     stored = [zarr.create_array({}, data=part, chunks=(chunk, 1)) for part in x]
     weights = [np.linspace(1, 2, len(part)) for part in x]
-    model = dsp.SpectralDecomposition(operator, basis, n_components=2).fit(stored, sample_weight=weights)
+    model = koopman(operator, basis, n_components=2).fit(stored, sample_weight=weights)
     pairs = zip(x, weights, strict=True)
     wanted = sum(basis.values(part[:-6]) * w[:-6] @ basis.values(part[6:]).T for part, w in pairs)
     np.testing.assert_allclose(model.moments_.arrays["follows"], sum(w[:-6].sum() for w in weights))
@@ -337,7 +337,7 @@ def system(kind: str) -> Array:
 def test_numbers_keep_to_their_definitions(kind: str, operator: Any, cells: bool) -> None:
     x = system(kind)
     basis = NormalizedRBF.draw(x, 6, random_state=0) if cells else MonomialBasis(x.shape[1], 2)
-    model = dsp.SpectralDecomposition(operator, basis, n_components=4).fit(x)
+    model = koopman(operator, basis, n_components=4).fit(x)
     ends, times, around = getattr(model, Attributes(model.solver_).errors), model.timescales_, model.timescale_errors_
     assert (times >= 0).all()
     assert (around >= 0).all()

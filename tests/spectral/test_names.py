@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 import daskspectral as dsp
-from daskspectral.operators import Covariance, Transfer
+from daskspectral.operators import Covariance
 from tests.common import doubtful, reloaded
 
 pytestmark = [doubtful, pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")]
@@ -37,7 +37,7 @@ def field(row: str = "time", column: str = "place", name: str | None = "sst") ->
 @cache
 def own_names() -> list[str]:
     """All names of the package's results, and of arguments."""
-    walk = dsp.SpectralDecomposition(Transfer((1, 2)), dsp.basis.MonomialBasis(2, 1), n_components=3)
+    walk = dsp.Koopman((1, 2), basis=dsp.basis.MonomialBasis(2, 1), n_components=3)
     path = np.cumsum(V[:, :2], axis=0)
     walk.fit(path)
     plain = fitted(V)

@@ -13,7 +13,7 @@ import zarr
 
 import daskspectral as dsp
 from daskspectral.spectral.passage import PARTS
-from tests.common import autoregression, reloaded
+from tests.common import autoregression, koopman, reloaded
 
 STATES = np.arange(7.0)[:, None]
 INDICATORS = dsp.basis.LandmarkBasis(dsp.kernels.Gaussian(0.05), STATES)
@@ -44,8 +44,8 @@ def walks() -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def fitted(walks: list[Any]) -> dsp.SpectralDecomposition:
-    est = dsp.SpectralDecomposition(dsp.operators.Transfer(1), basis=INDICATORS, n_components=3, folds=5)
+def fitted(walks: list[Any]) -> dsp.Koopman:
+    est = koopman(dsp.operators.Transfer(1), basis=INDICATORS, n_components=3, folds=5)
     return est.fit(walks)
 
 
@@ -92,7 +92,7 @@ def test_each_row_is_followed_until_it_enters_a_set(
 
 def test_intervals_are_a_jackknife_over_blocks(walks: list[Any], fitted: Any) -> None:
     walk, number = walks[0], 5
-    est = dsp.SpectralDecomposition(dsp.operators.Transfer(1), basis=INDICATORS, n_components=3, folds=number).fit(walk)
+    est = koopman(dsp.operators.Transfer(1), basis=INDICATORS, n_components=3, folds=number).fit(walk)
     passage = est.first_passage(walk, in_a, in_b)
     borders = np.linspace(0, len(walk) - 1, number + 1).round().astype(int)
     parts = [[walk[: i + 1], walk[j:]] for i, j in pairwise(borders)]
@@ -114,7 +114,7 @@ def test_the_time_until_one_set(walks: list[Any], fitted: Any) -> None:
 
 def test_weights_count(walks: list[Any]) -> None:
     walk = walks[0]
-    est = dsp.SpectralDecomposition(dsp.operators.Transfer(1), basis=INDICATORS, n_components=3, folds=None).fit(walk)
+    est = koopman(dsp.operators.Transfer(1), basis=INDICATORS, n_components=3, folds=None).fit(walk)
     first = est.first_passage(walk[:301], in_a, in_b).coefficients
     weights = (np.arange(len(walk)) < 300).astype(float)
     np.testing.assert_allclose(
@@ -171,7 +171,7 @@ def test_it_evaluates_itself_without_the_model_in_the_columns_of_the_fit(walks: 
     walk = np.hstack([walks[0] ** 2, walks[0]])
     field = xr.DataArray(walk, {"time": np.arange(len(walk)), "column": ["square", "state"]}, name="walk")
     rows = dsp.Rows(field, sample_dims="time", columns=[1])
-    est = dsp.SpectralDecomposition(dsp.operators.Transfer(1), basis=INDICATORS, n_components=3).fit(rows)
+    est = koopman(dsp.operators.Transfer(1), basis=INDICATORS, n_components=3).fit(rows)
     passage = est.first_passage(field, in_a(walks[0]), in_b(walks[0]))
     wanted, fitted = passage.committor(field), vars(est).copy()
     assert vars(est) == fitted
@@ -192,7 +192,7 @@ def test_it_evaluates_itself_without_the_model_in_the_columns_of_the_fit(walks: 
 def test_a_committor_is_a_chance_and_a_time_is_not_negative() -> None:
     """Of a line between two far sets few monomials leave [0, 1]: what is beyond is cut off, and told."""
     path = 2.5 * autoregression(4000, 0.98)[:, 0]
-    est = dsp.SpectralDecomposition(dsp.operators.Transfer(1), dsp.basis.MonomialBasis(1, 1), n_components=2)
+    est = koopman(dsp.operators.Transfer(1), dsp.basis.MonomialBasis(1, 1), n_components=2)
     est.fit(path[:, None])
     with pytest.warns(dsp.TrustWarning):
         found = est.first_passage(

@@ -15,6 +15,7 @@ from daskspectral.basis import NormalizedRBF
 from daskspectral.operators import Transfer
 from daskspectral.spectral.cores import CORE, Visits
 from daskspectral.spectral.metastable import as_probabilities, as_rates, metastable_sets, passage_times
+from tests.common import koopman
 
 Array = NDArray[Any]
 
@@ -114,10 +115,10 @@ def test_transitions_far_from_probabilities_bear_no_sets_out_whatever_their_erro
 
 
 @pytest.fixture(scope="module")
-def wells() -> tuple[dsp.SpectralDecomposition, list[Array]]:
+def wells() -> tuple[dsp.Koopman, list[Array]]:
     paths = [walk(10_000, seed) for seed in range(2)]
     basis = NormalizedRBF.draw(paths[0][::5], 15, random_state=0)
-    model = dsp.SpectralDecomposition(Transfer(1, reversible=True), basis, n_components=5)
+    model = koopman(Transfer(1, reversible=True), basis, n_components=5)
     return model.fit(paths), paths
 
 

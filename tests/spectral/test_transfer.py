@@ -16,7 +16,7 @@ import daskspectral as dsp
 from daskspectral.basis import Landmarks, MonomialBasis
 from daskspectral.kernels import Gaussian
 from daskspectral.operators import Cross, Transfer
-from tests.common import assert_close, doubtful
+from tests.common import assert_close, doubtful, koopman
 
 Array = NDArray[Any]
 STEP = 0.5
@@ -47,7 +47,7 @@ def test_ornstein_uhlenbeck(lag: int) -> None:
     at both ends; a multiple one on average over its functions.
     """
     paths, basis, start = [ornstein_uhlenbeck(2000, 2, seed) for seed in range(20)], MonomialBasis(2, 2), 0
-    model = dsp.SpectralDecomposition(Transfer(lag), basis, n_components=basis.size).fit(paths)
+    model = koopman(Transfer(lag), basis, n_components=basis.size).fit(paths)
     assert model.rank_ == (basis.size, basis.size)
     for degree in range(3):
         axes = list(combinations_with_replacement(range(2), degree))
@@ -67,7 +67,7 @@ def test_ornstein_uhlenbeck(lag: int) -> None:
 def test_eigenvalues_of_a_rotation_are_complex() -> None:
     paths = [ornstein_uhlenbeck(3000, 2, seed, turn=2.0) for seed in range(20)]
     basis, a = MonomialBasis(2, 2), np.exp((-1 + 2j) * STEP)
-    model = dsp.SpectralDecomposition(Transfer(1, solver="eigen"), basis, n_components=6).fit(paths)
+    model = koopman(Transfer(1, solver="eigen"), basis, n_components=6).fit(paths)
     z = [x[:, 0] + 1j * x[:, 1] for x in paths]
     exact = {1: [np.ones(len(x)) for x in z], a: z, a.conj(): [x.conj() for x in z], a**2: [x**2 for x in z]}
     for value, functions in exact.items():
@@ -91,7 +91,7 @@ def test_eigenvalues_of_a_rotation_are_complex() -> None:
 @doubtful
 def test_landmarks_are_rows_that_begin_a_pair() -> None:
     short = [np.full((6, 1), 100.0 * i) + np.arange(6.0)[:, None] for i in range(30)]
-    model = dsp.SpectralDecomposition(Transfer(4), Landmarks(Gaussian(1.0), 60), n_components=2)
+    model = koopman(Transfer(4), Landmarks(Gaussian(1.0), 60), n_components=2)
     landmarks = model.fit(short).basis_.landmarks
     assert sorted(landmarks[:, 0].tolist()) == sorted(100.0 * i + t for i in range(30) for t in (0, 1))
     assert model.moments_.count == 60  # no derivative sees a landmark at itself
@@ -101,7 +101,7 @@ def test_the_constant_of_a_propagator_is_known_as_one() -> None:
     walk = np.cumsum(np.random.default_rng(0).normal(size=(2000, 1)), axis=0) % 10
     basis = dsp.basis.TrigonometricBasis((10.0,), 3)
     for operator, constants in ((Transfer(1), 1), (Transfer(1, "eigen"), 1), (Transfer(1, center=True), 0)):
-        model = dsp.SpectralDecomposition(operator, basis=basis, n_components=3).fit(walk)
+        model = koopman(operator, basis=basis, n_components=3).fit(walk)
         assert model.constants_ == constants
         assert model.to_xarray()["constant"].to_numpy().tolist() == [constants == 1, False, False]
         assert len(model.timescales_[0]) == 3 - constants
@@ -125,7 +125,7 @@ def series() -> Any:
 @pytest.mark.parametrize("operator", [Transfer(2), Transfer(2, "eigen"), Transfer(2, center=True)])
 def test_a_forecast_of_linear_functions_is_a_regression_to_a_power(series: Any, operator: Transfer) -> None:
     early, late = series[:2000], series[2000:]
-    est = dsp.SpectralDecomposition(operator, basis=LINEAR, n_components=3 - operator.center, folds=None).fit(early)
+    est = koopman(operator, basis=LINEAR, n_components=3 - operator.center, folds=None).fit(early)
     beside = [np.column_stack([np.ones(len(x)), x]) for x in (early[:-2], early[2:], late)]
     moved = np.linalg.lstsq(beside[0], beside[1], rcond=None)[0]
     expected = beside[2] @ np.linalg.matrix_power(moved, 3)[:, 1:]
@@ -139,11 +139,11 @@ def test_a_forecast_of_linear_functions_is_a_regression_to_a_power(series: Any, 
 def test_a_forecast_has_the_labels_and_units_of_its_field(series: Any) -> None:
     field = xr.DataArray(1000 + 50 * series, {"lat": [0.0, 30.0]}, ("time", "lat"), name="height")
     rows = dsp.Rows(field, sample_dims=("time",), standardize=True)
-    est = dsp.SpectralDecomposition(Transfer(1), basis=LINEAR, n_components=3).fit(rows)
+    est = koopman(Transfer(1), basis=LINEAR, n_components=3).fit(rows)
     found = est.forecast(field[:10], 2)
     assert found.dims == ("time", "lat")
     np.testing.assert_allclose(found.lat, [0, 30])
-    again = dsp.SpectralDecomposition(Transfer(1), basis=LINEAR, n_components=3).fit(series).forecast(series[:10], 2)
+    again = koopman(Transfer(1), basis=LINEAR, n_components=3).fit(series).forecast(series[:10], 2)
     np.testing.assert_allclose(found, 1000 + 50 * again, atol=1e-6)
     assert est.forecast_score(field, 2) > 0.5
 

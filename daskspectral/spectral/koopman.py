@@ -1,54 +1,132 @@
-"""What a fitted transfer operator tells of the process: residuals, timescales at several lags, metastable sets."""
+"""Koopman: the transfer operator of trajectories, its timescales at several lags, forecasts and metastable sets."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.basis import Basis, Landmarks
 from daskspectral.data.source import Source, open_data, open_trajectories
 from daskspectral.engine.memory import chosen_device
 from daskspectral.engine.sampling import draw_rows
-from daskspectral.errors import TrustWarning, warn_user
-from daskspectral.estimators.base import MeasuredEstimator
+from daskspectral.errors import ParameterError, TrustWarning, warn_user
 from daskspectral.estimators.table import RunContext, open_table
-from daskspectral.estimators.transformer import Transformer
-from daskspectral.moments import Moments
 from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.lags import ChapmanKolmogorov, LagMatrices, both_ends, is_lagged, stationary
 from daskspectral.moments.patterns import patterns_of
+from daskspectral.operators import Transfer
 from daskspectral.passes.apply import Result
 from daskspectral.passes.functions import SpanValues
 from daskspectral.passes.score import explained
-from daskspectral.solve import Problem
+from daskspectral.solvers import Solving
 from daskspectral.spectral.cores import visits_of
 from daskspectral.spectral.metastable import metastable_sets, passage_times
+from daskspectral.spectral.passage import Process
 from daskspectral.spectral.sets import MetastableSets
+from daskspectral.spectral.summary import dynamic_facts
 from daskspectral.validation import check_integer
 
 Array = NDArray[np.floating[Any]]
 SAMPLED = 20_000  # rows, among which the vertices of memberships are sought
-DYNAMICS = ("dynamic_residuals_", "lags_", "timescales_", "timescale_errors_")
 
 
-class Dynamics(Transformer, MeasuredEstimator):
-    """The part of a spectral decomposition that is known of transfer operators alone."""
+class Koopman(Process):
+    """The Koopman operator of trajectories, (K g)(x_t) = E[g(x_{t + lag}) | x_t]: slow processes and their timescales.
 
-    coefficients_: Any
+    One pass over the pairs of rows sums E[f(x_t) g(x_{t + lag})] and the Gram matrices of p functions, which are chosen
+    from the data if they are not given (`SpectralDecomposition`). Reversible processes have real eigenvalues; others
+    singular values, with left functions of the starts and right functions of the ends of the pairs (VAMP), or complex
+    eigenvalues (EDMD). The constant has the value 1. `fit` accepts one trajectory, or a list of several.
+
+    Parameters
+    ----------
+    lag : int, str, numpy.timedelta64 or datetime.timedelta, or a tuple of these
+        Rows, or time, from a state to its future. Of several, multiples of the first, the first is solved, and the
+        others are for timescales and tests; `operators.Transfer` has the details.
+    reversible : bool
+        Whether the process in equilibrium is the same backwards in time.
+    method : {"singular", "eigen"}, optional
+        Kind of eigenproblem if the process is not reversible, "singular" by default: singular values, or complex
+        eigenvalues by descending modulus.
+    center : bool
+        Whether to subtract the means of the functions, and with them the constant.
+    n_components : int
+        Number of functions, the constant included.
+    basis, right_basis, solver, folds, dtype, device, random_state
+        As in `SpectralDecomposition`; folds are contiguous blocks of rows by default.
+
+    Attributes
+    ----------
+    eigenvalues_ or singular_values_, eigenvalue_errors_ or singular_value_errors_, held_out_, trusted_, groups_
+        The values (k,), the ends of their 95 % intervals (k, 2), and how far they hold, as of `SpectralDecomposition`,
+        which describes the other attributes too.
+    lags_ : ndarray of shape (L,)
+        The lags that were measured, in rows.
+    timescales_, timescale_errors_ : ndarray of shape (L, k') and (L, k', 2)
+        Implied timescales of each process at each lag, in rows, and the ends of their 95 % intervals.
+    dynamic_residuals_ : ndarray of shape (k, 2)
+        Ends of 95 % intervals of |K f - l f|. Values of reversible processes are not trusted if the lower end exceeds
+        the gap to the nearest value.
+
+    Examples
+    --------
+    >>> import daskspectral as dsp
+    >>> x = dsp.datasets.langevin(20_000)
+    >>> basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(0.5), 30)
+    >>> model = dsp.Koopman(lag=(1, 5), reversible=True, n_components=3, basis=basis, random_state=0).fit(x)
+    >>> model.lags_, model.timescales_.shape
+    (array([1, 2, 5]), (3, 2))
+    """
+
+    def __init__(
+        self,
+        lag: Any = 1,
+        *,
+        reversible: bool = False,
+        method: str | None = None,
+        center: bool = False,
+        n_components: int = 16,
+        basis: Basis | Landmarks | str | None = None,
+        right_basis: Basis | Landmarks | str | None = None,
+        solver: Solving | None = None,
+        folds: Any = 10,
+        dtype: str = "float64",
+        device: str = "cpu",
+        random_state: Any = None,
+    ):
+        self.lag = lag
+        self.reversible = reversible
+        self.method = method
+        self.center = center
+        self.n_components = n_components
+        self.basis = basis
+        self.right_basis = right_basis
+        self.solver = solver
+        self.folds = folds
+        self.dtype = dtype
+        self.device = device
+        self.random_state = random_state
 
     @property
-    def solver_(self) -> Problem:
-        """The kind of problem of the fitted operator; it decides which attributes there are."""
-        found: Problem = self.fitted().moments_.operator.solver
-        return found
+    def operator(self) -> Transfer:  # type: ignore[override]
+        """The operator with these parameters."""
+        if self.reversible and self.method is not None:
+            raise ParameterError("method", "None if reversible=True", self.method)
+        if self.method not in (None, "singular", "eigen"):
+            raise ParameterError("method", "'singular' or 'eigen'", self.method)
+        return Transfer(self.lag, self.method, self.center, self.reversible)
 
     @property
-    def _values(self) -> Any:
-        """The eigenvalues or singular values."""
-        return np.asarray(getattr(self, Attributes(self.solver_).values))
+    def told_attributes(self) -> tuple[str, ...]:
+        return (*super().told_attributes, "dynamic_residuals_", "lags_", "timescales_", "timescale_errors_")
+
+    def told(self) -> dict[str, Any]:
+        found = super().told()
+        return {**found, "facts": {**found["facts"], **dynamic_facts(self)}}
 
     @property
     def dynamic_residuals_(self) -> Array:
@@ -57,14 +135,15 @@ class Dynamics(Transformer, MeasuredEstimator):
         Of reversible processes within the noise of the sums; of others with the noise of the process, an upper bound.
         Singular functions have none.
         """
-        if not is_lagged(self._transfer("dynamic_residuals_")):
-            raise AttributeError("dynamic_residuals_ are of eigenvalues of Transfer, at two lags if reversible")
+        if not is_lagged(self.fitted().moments_):
+            raise AttributeError("dynamic_residuals_ are of eigenvalues, at two lags if reversible")
         return self._matrices().residuals(self._values)
 
     @property
     def lags_(self) -> NDArray[np.int64]:
         """The lags (L,) that were measured, in rows."""
-        return np.array(cast(Any, self._transfer("lags_").operator).lags)
+        operator: Any = self.fitted().moments_.operator
+        return np.array(operator.lags)
 
     @property
     def timescales_(self) -> Array:
@@ -73,13 +152,11 @@ class Dynamics(Transformer, MeasuredEstimator):
         They are of the values at that lag within the span of the fitted functions, -lag / ln |value|; those of one
         process, which overlap most, are in one column.
         """
-        self._transfer("timescales_")
         return self._timescales()[0]
 
     @property
     def timescale_errors_(self) -> Array:
         """The ends (L, k', 2) of the 95 % intervals of `timescales_`."""
-        self._transfer("timescale_errors_")
         return self._timescales()[1]
 
     def chapman_kolmogorov(self, sets: MetastableSets | None = None) -> ChapmanKolmogorov:
@@ -140,8 +217,7 @@ class Dynamics(Transformer, MeasuredEstimator):
         periodic columns, whose mean is not one of a circle.
         """
         self._check_linear()
-        moved, estimator = self.coefficients_ @ self._moved(steps), cast(Any, self)
-        return estimator.inverse_transform(estimator._functions("", moved, X))
+        return self.inverse_transform(self._functions("", self.coefficients_ @ self._moved(steps), X))
 
     def forecast_score(self, X: Any, steps: int = 1, *, progress: bool | None = None) -> float:
         """R² of `forecast` over the rows of X that so many lags follow, averaged over the columns, in one pass.
@@ -212,68 +288,50 @@ class Dynamics(Transformer, MeasuredEstimator):
             source = open_data(self.moments_.operator.scoring_operator, table.rows, weight=None)
         return source.with_preparation(mean=self.preparation_.mean, scale=self.preparation_.scale)
 
-    def _transfer(self, attribute: str) -> Moments:
-        """The moments of a transfer operator. Raises AttributeError for those of others."""
-        moments = self.fitted().moments_
-        if moments.operator.lag is None:
-            raise AttributeError(f"{attribute} is of a fitted Transfer operator")
-        return moments
-
     def _matrices(self) -> LagMatrices:
         right = getattr(self, "right_coefficients_", self.coefficients_)
         return LagMatrices.of(self.moments_, self.coefficients_, right)
 
     def _square_matrices(self) -> LagMatrices:
-        """The operator between the left functions.
-
-        Raises ValueError for other operators, and where the right functions are of a basis of their own.
-        """
+        """Return the operator between the left functions. Raises ValueError for another right basis."""
         moments = self.fitted().moments_
-        if moments.operator.lag is None or moments.right_basis is not None:
-            raise ValueError(f"this takes a fit of Transfer(lag) with one basis, got one of {moments.operator!r}")
+        if moments.right_basis is not None:
+            raise ValueError("this requires one basis for both sides, got another right_basis. Leave it out")
         return LagMatrices.of(moments, self.coefficients_)
 
     def _timescales(self) -> tuple[Array, Array]:
         known = None if np.iscomplexobj(self._values) else getattr(self, Attributes(self.solver_).errors)
         return self._matrices().timescales(known)
 
+    def _coordinates(self) -> dict[str, Any]:
+        return {"lag": self.lags_, "process": self._matrices().processes}
+
+    def _variables(self) -> dict[str, Any]:
+        """Return residuals, timescales by lag and process, and the Chapman-Kolmogorov test, if there are such."""
+        found: dict[str, Any] = {}
+        if hasattr(self, "dynamic_residuals_"):
+            noise = "" if self.moments_.operator.reversible else ", an upper bound that includes the noise"
+            for name, ends in zip(("lower", "upper"), self.dynamic_residuals_.T, strict=True):
+                found[f"dynamic_residual_{name}"] = (
+                    "component",
+                    ends,
+                    {"long_name": f"{name} end of |K f - l f|{noise}"},
+                )
+        times, ends = self._timescales()
+        found |= {"timescale": (("lag", "process"), times, {"units": "rows"})}
+        found |= {f"timescale_{name}": (("lag", "process"), ends[..., i]) for i, name in enumerate(("lower", "upper"))}
+        if len(self.lags_) > 1 and self.moments_.right_basis is None:
+            test, dims = self.chapman_kolmogorov(), ("lag", "process", "to_process")
+            for name in ("predicted", "measured"):
+                values, around = getattr(test, name), getattr(test, f"{name}_errors")
+                parts = {"": values, "_lower": around[..., 0], "_upper": around[..., 1]}
+                found |= {f"{name}{end}": (dims, _behind_nan(part)) for end, part in parts.items()}
+        return found
+
 
 def _drawn(source: Source) -> list[Array]:
     """Two samples of rows."""
     return [draw_rows(source, SAMPLED, np.random.default_rng(seed))[1] for seed in (0, 1)]
-
-
-# -- as parts of an xarray dataset ------------------------------------------------------------------------------------
-
-
-def dynamic_coordinates(model: Any) -> dict[str, Any]:
-    """The lags, and the numbers of the components that are processes; nothing of other operators."""
-    if not hasattr(model, "lags_"):
-        return {}
-    return {"lag": model.lags_, "process": model._matrices().processes}
-
-
-def dynamic_variables(model: Any) -> dict[str, Any]:
-    """Return residuals, timescales by lag and process, and the Chapman-Kolmogorov test, as far as there are such."""
-    found: dict[str, Any] = {}
-    if hasattr(model, "dynamic_residuals_"):
-        what = "|K f - l f|" + (
-            "" if model.moments_.operator.reversible else ", an upper bound that includes the noise"
-        )
-        for name, ends in zip(("lower", "upper"), model.dynamic_residuals_.T, strict=True):
-            found[f"dynamic_residual_{name}"] = ("component", ends, {"long_name": f"{name} end of {what}"})
-    if not hasattr(model, "lags_"):
-        return found
-    times, ends = model._timescales()
-    found |= {"timescale": (("lag", "process"), times, {"units": "rows"})}
-    found |= {f"timescale_{name}": (("lag", "process"), ends[..., i]) for i, name in enumerate(("lower", "upper"))}
-    if len(model.lags_) > 1 and model.moments_.right_basis is None:
-        test, dims = model.chapman_kolmogorov(), ("lag", "process", "to_process")
-        for name in ("predicted", "measured"):
-            values, around = getattr(test, name), getattr(test, f"{name}_errors")
-            parts = {"": values, "_lower": around[..., 0], "_upper": around[..., 1]}
-            found |= {f"{name}{end}": (dims, _behind_nan(part)) for end, part in parts.items()}
-    return found
 
 
 def _behind_nan(values: Array) -> Array:
