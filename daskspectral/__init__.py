@@ -1,6 +1,7 @@
 """Spectral decompositions of operators, learned from data that does not fit in memory.
 
     dsp.SpectralDecomposition(dsp.operators.Laplacian()).fit(x)     of any operator: clusters, coordinates
+    dsp.EOF(n_components=6).fit(field)                              patterns of a field
     dsp.Koopman(lag=(1, 2, 5), reversible=True).fit(x)              slow processes of trajectories
     dsp.Rows(x, standardize=True)                                   how data are read; goes wherever data do
     dsp.plot, dsp.report                                            pictures; all of a model on one page
@@ -149,7 +150,7 @@ if TYPE_CHECKING:
     from daskspectral.invariance import InvariantFeatures, InvariantRegressor
     from daskspectral.moments import Moments
     from daskspectral.regression import HermiteRegressor
-    from daskspectral.spectral import Koopman, SpectralDecomposition
+    from daskspectral.spectral import EOF, Koopman, SpectralDecomposition
     from daskspectral.store import load, save, untrusted
 
 __version__ = "0.1.0"
@@ -157,6 +158,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "DensityWarning": "errors",
     "DiffusionMap": "embedding",
+    "EOF": "spectral",
     "ExtrapolationWarning": "errors",
     "FitWarning": "errors",
     "HermiteRegressor": "regression",
@@ -181,6 +183,7 @@ _HOMES = {
 }
 __all__ = [  # what a user calls first comes first
     "SpectralDecomposition",
+    "EOF",
     "Koopman",
     "Rows",
     "HermiteRegressor",

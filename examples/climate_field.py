@@ -3,9 +3,9 @@
 The field (time, latitude, longitude) goes in as it is: grid points on land are left out and come back empty, latitudes
 are weighted by the cosine of the latitude, and maps and time series come out with the field's own coordinates.
 
-1. Empirical orthogonal functions: `operators.Covariance()`, with 95 % intervals of the variances. The first is El Nino.
+1. Empirical orthogonal functions: `EOF`, with 95 % intervals of the variances. The first is El Nino.
    Where the package `xeofs` is installed, the same from it, and how far the two are apart.
-2. Kernel principal components: `Covariance()` with a Gaussian kernel, whose functions may bend.
+2. Kernel principal components: `operators.Covariance()` with a Gaussian kernel, whose functions may bend.
 3. Slow modes: `Koopman(1)` of the leading principal components, from one winter to the next. Fifty winters
    are few for it, and the warnings say so.
 
@@ -48,7 +48,7 @@ def times(field):
 
 def empirical(field):
     """The model of principal components, and itself as a Dataset with maps."""
-    model = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=COMPONENTS, random_state=0)
+    model = dsp.EOF(COMPONENTS, random_state=0)
     model.fit(times(field))
     return model, model.to_xarray(field)
 

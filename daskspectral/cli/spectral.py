@@ -13,9 +13,10 @@ from daskspectral.cli import running as run
 from daskspectral.cli.commands import say, session
 from daskspectral.cli.signatures import given
 from daskspectral.moments import Moments
-from daskspectral.operators import Operator, Transfer
+from daskspectral.operators import Covariance, Operator, Transfer
 from daskspectral.plot import eigenfunctions, refuse_picture, save_figure
-from daskspectral.spectral import Koopman, SpectralDecomposition
+from daskspectral.solvers import Penalised
+from daskspectral.spectral import EOF, Koopman, SpectralDecomposition
 from daskspectral.store import load
 
 
@@ -54,7 +55,7 @@ def fit(points: str, **options: Any) -> None:
         **given(options, par.SPECTRAL),
     )
     if options["rotate"] is not None and not hasattr(estimator, "rotated"):
-        raise click.UsageError("--rotate is for the components of --operator covariance")
+        raise click.UsageError("--rotate is for the components of --operator covariance, without --kernel or --solver")
     rows = run.rows_of(run.points_of(points, options), options, fields=fields)
     if session().planning:
         with run.scheduler(options):
@@ -115,6 +116,9 @@ def merge(parts: tuple[str, ...], trust: tuple[str, ...], **options: Any) -> Non
 
 def _estimator_of(operator: Operator, **parameters: Any) -> Any:
     """Return the estimator by the name of the operator's users, or a SpectralDecomposition."""
+    basis, solver = parameters["basis"], parameters["solver"]
+    if isinstance(operator, Covariance) and getattr(basis, "plain", False) and solver == Penalised():
+        return EOF(**{name: value for name, value in parameters.items() if name not in ("basis", "solver")})
     if isinstance(operator, Transfer):
         parameters |= {"reversible": operator.reversible, "center": operator.center}
         return Koopman(operator.lag, method=None if operator.reversible else operator.solver.name, **parameters)

@@ -184,7 +184,6 @@ class Estimator(Evaluator, BaseEstimator):  # type: ignore[misc]
         super().set_params(**params)
         return self
 
-    @final
     def plain_params(self) -> dict[str, Any]:
         """The constructor's arguments as they are saved: labels of folds, and a generator, as None."""
         params = dict(self.get_params(deep=False))

@@ -22,7 +22,7 @@ What it gives
     moments_, fit_moments(moments)     the sums: saved, added (`a + b`, of one basis) and solved again without the data
     save(path), dsp.load(path)         a zarr group
 
-Of principal components, `Covariance()`:
+`dsp.EOF(n_components)` is of fields:
 
     explained_variance_ratio_          shares of the variance of all columns
     pattern_errors_                    95 % intervals of the patterns
@@ -57,7 +57,7 @@ routing. `help(dsp.model_selection)` tells how to hold out blocks of a trajector
     Rows(x, columns=[0, 2], standardize=True)       some columns, brought to mean 0 and deviation 1; later rows alike
     Rows(frame, columns=["ash", "malt"])            by name, which later rows are matched by too, in any container
     Rows(x, on_invalid="skip")                      leave out rows with NaN or infinity, and masked ones; land first
-    Rows(x, on_invalid="pairwise")                  of principal components: covariances of what is present
+    Rows(x, on_invalid="pairwise")                  of EOF, CCA and MCA: covariances of what is present
     Rows(field, sample_dims=("time",))              rows are the times, columns all other dimensions
     Rows(field, latitude="lat")                     weigh by the cosine of the latitude
     Rows(field, anomaly="month", detrend=1)         subtract seasons and a trend, kept with the model

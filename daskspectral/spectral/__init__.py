@@ -1,9 +1,10 @@
 """Spectra of operators: estimators by the names of their users, how functions are chosen, and what a fit offers."""
 
 from daskspectral.spectral.decomposition import SpectralDecomposition
+from daskspectral.spectral.eof import EOF
 from daskspectral.spectral.estimator import SpectralEstimator
 from daskspectral.spectral.koopman import Koopman
 from daskspectral.spectral.passage import FirstPassage
 from daskspectral.spectral.sets import MetastableSets
 
-__all__ = ["FirstPassage", "Koopman", "MetastableSets", "SpectralDecomposition", "SpectralEstimator"]
+__all__ = ["EOF", "FirstPassage", "Koopman", "MetastableSets", "SpectralDecomposition", "SpectralEstimator"]

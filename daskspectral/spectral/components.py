@@ -42,7 +42,7 @@ FEW = 0.2  # of all singular values, up to which Lanczos is quicker
 
 
 def rotated(model: Any, count: int) -> Any:
-    """The fitted model of `SpectralDecomposition.rotated`."""
+    """The fitted model of `EOF.rotated`."""
     found, coefficients = copy.copy(model), model.coefficients_[:, :count]
     loadings = np.array(patterns_of(model.moments_, coefficients).maps.real.T, dtype=float)
     rotation = varimax(loadings)
@@ -96,7 +96,7 @@ def linear_landmarks(moments: Moments) -> Array | None:
 
 
 def pattern_errors(model: Any) -> Array:
-    """The intervals of `SpectralDecomposition.pattern_errors_`."""
+    """The intervals of `EOF.pattern_errors_`."""
     moments, found = model.moments_, model.patterns_.single
     landmarks, known = linear_landmarks(moments), not np.isnan(model.standard_errors_).any()
     if landmarks is None or moments.folds is None or not known:
@@ -134,7 +134,7 @@ class Significance:
 
 
 def significance(model: Any, rows: Rows, surrogates: int, random_state: Any) -> Significance:
-    """The comparison of `SpectralDecomposition.significance`."""
+    """The comparison of `EOF.significance`."""
     if rows.on_invalid == "pairwise":
         raise ValueError("red noise is compared with whole rows: give X with on_invalid='skip'")
     source = open_data(model.moments_.operator, rows, weight=None, progress=False)
@@ -237,7 +237,7 @@ def complex_components(model: Any, z: Any, count: int) -> tuple[Any, Complex, An
     both = da.concatenate([da.concatenate([rows.real, rows.imag], 1), da.concatenate([-rows.imag, rows.real], 1)])
     labels = None if model.folds is None else np.tile(np.arange(n) * BLOCKS // n, 2)
     own = {name: getattr(model, name) for name in ("dtype", "device", "random_state")}
-    fitted = type(model)(model.operator, n_components=2 * count, folds=labels, **own)
+    fitted = type(model)(2 * count, folds=labels, **own)
     with warnings.catch_warnings():
         for category in (TrustWarning, RankWarning):  # of values that are there twice; what is trusted is told
             warnings.simplefilter("ignore", category)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from daskspectral.basis import Landmarks
 from daskspectral.basis.names import named
 from daskspectral.choosing.prior import system_of
-from daskspectral.data.labelled import ROW, stack_rows
+from daskspectral.data.labelled import ROW
 from daskspectral.data.layout import Layout, free_names, plain
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation
@@ -32,24 +32,17 @@ from daskspectral.moments.patterns import Patterns, patterns_of
 from daskspectral.moments.solution import SpanScore
 from daskspectral.operators import Operator
 from daskspectral.operators.regression import Regression
-from daskspectral.passes.apply import Result, RowFunction, labelled_rows
+from daskspectral.passes.apply import RowFunction
 from daskspectral.passes.functions import FittedValues, SpanValues
 from daskspectral.passes.parameters import checked_operator, is_share
 from daskspectral.passes.score import measure_score
 from daskspectral.solve import Problem
 from daskspectral.solvers import Penalised, solving
 from daskspectral.spectral.components import (
-    Significance,
-    analytic_rows,
-    complex_components,
     components_of,
-    linear_landmarks,
-    pattern_errors,
-    rotated,
-    significance,
 )
 from daskspectral.spectral.summary import told
-from daskspectral.validation import check_integer, loaded
+from daskspectral.validation import loaded
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -66,9 +59,6 @@ def _solved_by(check: Callable[[Problem], bool]) -> Callable[[Any], Any]:
 
     found: Callable[[Any], Any] = available_if(holds)
     return found
-
-
-_of_components = _solved_by(lambda solver: solver.by_norm)
 
 
 def _reconstructed(patterns: Patterns, columns: tuple[int, ...] | None, values: Array) -> Array:
@@ -121,6 +111,10 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
     def _variables(self) -> dict[str, Any]:
         """Return further variables of `to_xarray`."""
         return {}
+
+    def _pattern_ends(self) -> Sequence[Any]:
+        """Return the lower and the upper ends of intervals of patterns, if these have intervals."""
+        return ()
 
     def _pairs_y(self, learns: bool) -> bool:
         operator = checked_operator(self.operator) if learns else self.fitted().moments_.operator
@@ -217,16 +211,6 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         return found.in_columns(self.preparation_, self.n_features_in_, units_of_columns(self))
 
     @property
-    def pattern_errors_(self) -> Array:
-        """The ends of 95 % intervals of `patterns_.single`, (k, d, 2), of principal components of columns; else NaN.
-
-        By leaving out one fold at a time, the components turned to those of all rows: where `groups_` says that some
-        cannot be told apart, only their span is known, and the intervals are of patterns turned to the nearest within
-        it. Raises as `patterns_`.
-        """
-        return pattern_errors(self)
-
-    @property
     def explained_variance_ratio_(self) -> Array:
         """Share of the total variance of the columns that each function explains alone, (k,).
 
@@ -235,59 +219,6 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         """
         return self.patterns_.explained
 
-    @_of_components
-    def rotated(self, count: int) -> Self:
-        """The leading principal components turned so that each pattern is large in few places (varimax, Kaiser 1958).
-
-        A fitted model of `count` functions of variance 1 that remain uncorrelated: their patterns, from eigenvectors
-        times roots of eigenvalues in the weighted columns, have squares of the largest variance over the columns. Its
-        `eigenvalues_` are the variances that each explains, descending, and add up to those of the components;
-        `rotation_` (count, count) takes the components to them. It has no error bars. What it is for, `transform`,
-        `patterns_`, `to_xarray`, `save` and the report, works as before; `update` finds the components again.
-
-        Raises ValueError for fewer than 2 components or more than there are, and where `patterns_` does.
-        """
-        check_integer("count", count, 2, self.fitted().coefficients_.shape[1])
-        found: Self = rotated(self, count)
-        return found
-
-    @_of_components
-    def significance(self, X: Any, *, surrogates: int = 200, random_state: Any = None) -> Significance:
-        """How many principal components of rows X in the order of time rise above red noise (rule N).
-
-        Each of the `surrogates` has columns that are independent AR(1) processes with the lag-one autocorrelations of
-        those of X, scaled to their variances; shares of the variance compare, component by component (Preisendorfer
-        1988; Allen and Smith 1996). X is held in memory.
-
-        Raises ValueError for more than 1e8 numbers or fewer than 10 rows, for columns other than those of the fit, and
-        for gaps in the times of rows that have some, or times that do not increase.
-        """
-        check_integer("surrogates", surrogates)
-        with open_table(self, X) as table:
-            return significance(self, table.rows, surrogates, random_state)
-
-    @_of_components
-    def hilbert(self, X: Any, count: int | None = None) -> xr.Dataset:
-        """Complex principal components of rows X in the order of time, which tell what propagates (Hilbert EOFs).
-
-        Those of the analytic signal x + i H x of columns of mean 0 (Rasmusson and others 1981; `scipy.signal.hilbert`),
-        along all rows at once; `count`, by default as many as were fitted. A Dataset with, by `component`, `variance`
-        (E |score|² of patterns of length 1) with its `_lower` and `_upper` ends from blocks of rows, `trusted`, and
-        `explained_variance_ratio`; complex `<variable>_pattern`, in the dimensions and units of the data, and lazy
-        complex `score` of mean square 1: x + i H x is about Σ score pattern. numpy.abs and numpy.angle are amplitudes
-        and phases. Raises ValueError for rows of several dimensions, for rows that are left out, for a kernel, and for
-        gaps in the times of rows that have some, or times that do not increase.
-        """
-        count = len(self.fitted().eigenvalues_) if count is None else count
-        check_integer("count", count)
-        if linear_landmarks(self.moments_) is None:
-            raise ValueError("an analytic signal is of columns, and these are components of a kernel: leave basis out")
-        return hilbert_dataset(self, X, count)
-
-    def _analytic(self, X: Any) -> Any:
-        with open_table(self, X) as table:
-            return analytic_rows(self, table.rows)
-
     def to_xarray(self, X: Any = None) -> xr.Dataset:
         """The model as a Dataset: values with errors, functions, what each explains, and regression maps.
 
@@ -295,7 +226,7 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         `trusted`, `constant`, `function_error`, the `coefficients`, and `explained_variance_ratio`, the share of the
         variance of all columns that each function explains alone. `<variable>_pattern` is the regression of each
         variable of the data on each function, in its own dimensions, coordinates and units (`x` for data without
-        labels or name), with `_lower` and `_upper` of principal components, and `<variable>_mean` its mean. Dimensions
+        labels or name), with `_lower` and `_upper` of EOFs, and `<variable>_mean` its mean. Dimensions
         and coordinates of the data with a name that the model has too, such as `component`, are called `x_component`.
         With rows X, `eigenfunction` are the values there, of a pair of views at the first. Patterns are missing where
         the pass did not sum what they take (`patterns_`).
@@ -466,8 +397,8 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
         degree, powers = "degree", {"degree": np.arange(1, own.degree + 1)}
         scale = {"centre": own.centre, "half": own.half, "unit of time": "(days since 1970-01-01 - centre) / half"}
         scale |= {"calendar": own.calendar}
-        fields += [_Fields("climatology", table if group else table[0], (*group,), group)]
-        fields += [_Fields("trend", np.asarray(own.trend) * units, (degree,), powers, scale)]
+        fields += [Fields("climatology", table if group else table[0], (*group,), group)]
+        fields += [Fields("trend", np.asarray(own.trend) * units, (degree,), powers, scale)]
     functions: dict[str, Any] = {}
     if X is not None:
         if isinstance((rows := Rows.of(X)).data, tuple):
@@ -476,11 +407,11 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
         if not isinstance(values, xr.DataArray):
             values = xr.DataArray(np.asarray(values), {COMPONENT: np.arange(count)}, (ROW, COMPONENT))
         functions["eigenfunction"] = values
-    return _with_fields(dataset, estimator, fields, functions)
+    return with_fields(dataset, estimator, fields, functions)
 
 
 @dataclass(frozen=True, eq=False)
-class _Fields:
+class Fields:
     """Values (..., d) in the columns of X along leading `dims`: a variable `<name of the variable>_<kind>` of each."""
 
     kind: str
@@ -491,22 +422,21 @@ class _Fields:
     long_name: str = ""
 
 
-def _patterns(estimator: Any) -> list[_Fields]:
+def _patterns(estimator: Any) -> list[Fields]:
     """The regression maps with their intervals, and the means."""
     patterns = estimator.patterns_
-    ends = np.moveaxis(estimator.pattern_errors_, -1, 0) if estimator.solver_.by_norm else []
     bounds = [
-        _Fields(f"pattern_{end}", values, (COMPONENT,), long_name=f"{end} end of the 95 % interval")
-        for end, values in zip(("lower", "upper"), ends, strict=False)
+        Fields(f"pattern_{end}", values, (COMPONENT,), long_name=f"{end} end of the 95 % interval")
+        for end, values in zip(("lower", "upper"), estimator._pattern_ends(), strict=False)
     ]
-    maps = _Fields(
+    maps = Fields(
         "pattern", patterns.single, (COMPONENT,), long_name="regression of {} on each function, of variance 1"
     )
-    return [*bounds, maps, _Fields("mean", patterns.mean)]
+    return [*bounds, maps, Fields("mean", patterns.mean)]
 
 
-def _with_fields(
-    dataset: xr.Dataset, estimator: Any, fields: Sequence[_Fields], functions: Mapping[str, xr.DataArray]
+def with_fields(
+    dataset: xr.Dataset, estimator: Any, fields: Sequence[Fields], functions: Mapping[str, xr.DataArray]
 ) -> xr.Dataset:
     """Return the dataset with values in the dimensions of the data, and functions of their rows.
 
@@ -527,36 +457,6 @@ def _with_fields(
         rows = free_names([name for name in (*values.dims, *values.coords) if name != COMPONENT], taken)
         found[name] = values.rename({key: new for key, new in rows.items() if key != new})
     return dataset.assign(found)
-
-
-def hilbert_dataset(estimator: Any, X: Any, count: int) -> xr.Dataset:
-    """The Dataset of `SpectralDecomposition.hilbert`."""
-    import xarray as xr
-
-    rows = Rows.of(X)
-    stacked = stack_rows(
-        rows.data,
-        sample_dims=rows.sample_dims,
-        layout=vars(estimator).get("layout_"),
-        wanted=estimator._columns_wanted(),
-    )
-    labels = None if stacked is None else stacked.rows
-    if labels is not None and len(labels.dims) != 1:
-        raise ValueError(f"an analytic signal follows one dimension of rows; X has {labels.dims}")
-    fitted, patterns, scores = complex_components(estimator, estimator._analytic(X), count)
-    some, width = slice(None, None, 2), estimator.n_features_in_
-    raw = estimator.preparation_.of_directions.inverse(patterns, width) * units_of_columns(estimator)
-    found: dict[str, Any] = {
-        "variance": (COMPONENT, 2 * fitted.eigenvalues_[some]),
-        "variance_lower": (COMPONENT, 2 * fitted.eigenvalue_errors_[some, 0]),
-        "variance_upper": (COMPONENT, 2 * fitted.eigenvalue_errors_[some, 1]),
-        "trusted": (COMPONENT, fitted.trusted_[some]),
-        "explained_variance_ratio": (COMPONENT, 2 * fitted.explained_variance_ratio_[some]),
-    }
-    dataset = xr.Dataset(found, {COMPONENT: np.arange(len(patterns))})
-    output = Result("score", (len(patterns),), (COMPONENT,))
-    score = xr.DataArray(scores, dims=(ROW, COMPONENT)) if labels is None else labelled_rows(scores, output, labels)
-    return _with_fields(dataset, estimator, [_Fields("pattern", raw, (COMPONENT,))], {"score": score})
 
 
 def units_of_columns(estimator: Any) -> Any:

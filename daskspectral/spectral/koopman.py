@@ -19,6 +19,7 @@ from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.lags import ChapmanKolmogorov, LagMatrices, both_ends, is_lagged, stationary
 from daskspectral.moments.patterns import patterns_of
 from daskspectral.operators import Transfer
+from daskspectral.operators.lags import lags_of
 from daskspectral.passes.apply import Result
 from daskspectral.passes.functions import SpanValues
 from daskspectral.passes.score import explained
@@ -119,6 +120,9 @@ class Koopman(Process):
         if self.method not in (None, "singular", "eigen"):
             raise ParameterError("method", "'singular' or 'eigen'", self.method)
         return Transfer(self.lag, self.method, self.center, self.reversible)
+
+    def plain_params(self) -> dict[str, Any]:
+        return {**super().plain_params(), "lag": lags_of(self.lag)}
 
     @property
     def told_attributes(self) -> tuple[str, ...]:

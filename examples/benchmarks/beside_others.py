@@ -99,7 +99,7 @@ TASKS = {
     "slow modes": slow(""),
     "slow modes, monomials": slow("basis=dsp.basis.MonomialBasis(2, 3)"),
     "field": {
-        "daskspectral": f"""{OURS}model = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=4)
+        "daskspectral": f"""{OURS}model = dsp.EOF(4)
 model.fit(dsp.Rows(f"{{folder}}/field.zarr", sample_dims=("time",), latitude="lat", on_invalid="skip"))
 found = model.to_xarray()
 answer = found.explained_variance_ratio.values.tolist()

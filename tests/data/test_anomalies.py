@@ -10,7 +10,6 @@ import xarray as xr
 
 import daskspectral as dsp
 from daskspectral.data.anomalies import GROUPS
-from daskspectral.operators import Covariance
 from tests.common import doubtful
 
 pytestmark = pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")
@@ -31,7 +30,7 @@ def field(n: int = 300, freq: str = "MS", seed: int = 0) -> xr.DataArray:
 
 def fitted(data: Any, **options: Any) -> dsp.SpectralDecomposition:
     rows = dsp.Rows(data, **{"sample_dims": "time", **options})
-    return dsp.SpectralDecomposition(Covariance(), n_components=3).fit(rows)
+    return dsp.EOF(3).fit(rows)
 
 
 def variances(anomalies: Any) -> Any:
@@ -112,7 +111,7 @@ def test_a_leap_day_that_the_fit_had_not_has_the_mean_of_the_day_before() -> Non
     times = pd.date_range("2001-01-01", "2004-12-31", freq="D")
     data = field(len(times), "D").assign_coords(time=times)
     rows = dsp.Rows(data.sel(time=slice("2003")), anomaly="dayofyear")
-    model = dsp.SpectralDecomposition(Covariance(), n_components=6).fit(rows)
+    model = dsp.EOF(6).fit(rows)
     last = data.sel(time=["2004-12-31"])
     as_before = last - model.to_xarray().sst_climatology.sel(dayofyear=365, drop=True)
     found = model.inverse_transform(model.transform(last))
@@ -163,6 +162,4 @@ def test_rows_to_which_the_baseline_does_not_apply_are_refused() -> None:
         with pytest.raises(ValueError, match=r"month|labels|anomaly|detrend"):
             other.score(call)
     with pytest.raises(ValueError, match="the month 3 have the weight 0"):
-        dsp.SpectralDecomposition(Covariance()).fit(
-            dsp.Rows(data, **MONTH), sample_weight=(data.time.dt.month != 3).astype(float)
-        )
+        dsp.EOF().fit(dsp.Rows(data, **MONTH), sample_weight=(data.time.dt.month != 3).astype(float))

@@ -58,7 +58,7 @@ ORDERS = [("time",), ("lon",), ("time", "lat"), ("lat", "time"), ("lon", "time",
 def test_rows_that_have_times_are_held_out_in_blocks() -> None:
     x, times = np.random.default_rng(0).standard_normal((480, 6)), pd.date_range("2000", periods=480, freq="MS")
     field = xr.DataArray(x.reshape(480, 2, 3), {"time": times}, ("time", "lat", "lon"))
-    model = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=2, random_state=0)
+    model = dsp.EOF(2, random_state=0)
 
     def rule(data: Any, folds: Any = 10) -> str:
         return str(model.set_params(folds=folds).fit(data).moments_.folds.rule)

@@ -57,7 +57,7 @@ def field() -> tuple[Any, Any]:
     values[:, 2, 3] = np.nan
     coords: dict[str, Any] = {"time": time, "lat": ("lat", lat, {"units": "degrees_north"}), "lon": lon}
     data = xr.DataArray(values, coords, ("time", "lat", "lon"), name="sst", attrs={"units": "degC"})
-    model = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=4, folds="random", random_state=0)
+    model = dsp.EOF(4, folds="random", random_state=0)
     return model.fit(dsp.Rows(data, sample_dims=("time",), latitude="lat", on_invalid="skip")), data
 
 

@@ -13,7 +13,6 @@ import daskspectral as dsp
 from daskspectral import plot
 from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian
-from daskspectral.operators import Covariance
 from daskspectral.plot.functions import maps_of
 from tests.common import autoregression, doubtful
 
@@ -162,7 +161,7 @@ def test_fields_are_drawn_as_maps() -> None:
     values[:, 0, 1] = np.nan  # land
     field = xr.DataArray(values, coords, ("time", "lat", "lon"), name="sst", attrs={"units": "K"})
     rows = dsp.Rows(field, sample_dims="time", on_invalid="skip")
-    estimator = dsp.SpectralDecomposition(Covariance(), n_components=3, random_state=0).fit(rows)
+    estimator = dsp.EOF(3, random_state=0).fit(rows)
     one = maps_of(estimator, field, [1])[0]
     series = np.asarray(estimator.transform(rows))[:, 1]
     flat = values.reshape(200, -1)

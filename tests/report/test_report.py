@@ -93,7 +93,7 @@ def test_names_from_the_data_are_text() -> None:
     values = rng().standard_normal((60, 4, 5)) + np.arange(5.0)
     attrs = {"units": EVIL, "long_name": EVIL}
     data = xr.DataArray(values, dims=("time$", EVIL, "lon"), name=f"{EVIL}!", attrs=attrs)
-    covariance = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=2, random_state=0)
+    covariance = dsp.EOF(2, random_state=0)
     labelled = covariance.fit(dsp.Rows(data, sample_dims="time$"))
     for text in (
         report.render(named, frame, about=EVIL, settings=EVIL),

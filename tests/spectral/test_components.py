@@ -33,8 +33,9 @@ X = SOURCES @ PARTS + 0.05 * RNG.standard_normal((N, 12)) + 7
 T = np.arange(N)
 
 
-def components(count: int = 3, **params: Any) -> dsp.SpectralDecomposition:
-    return dsp.SpectralDecomposition(Covariance(), n_components=count, **params)
+def kernel_components(count: Any) -> dsp.SpectralDecomposition:
+    basis = Landmarks(Gaussian(5.0), 20)
+    return dsp.SpectralDecomposition(Covariance(), basis, n_components=count, random_state=0)
 
 
 def by_gradients(loadings: Any) -> Any:
@@ -64,7 +65,7 @@ def test_no_rotation_has_a_larger_criterion(seed: int) -> None:
 
 
 def test_rotated_components_are_the_parts_that_made_the_data() -> None:
-    model = components().fit(X)
+    model = dsp.EOF(3).fit(X)
     found = model.rotated(3)
     assert_close(found.eigenvalues_.sum(), model.eigenvalues_.sum(), 1e-12)
     assert_close(found.coefficients_, model.coefficients_ @ found.rotation_, 1e-14)
@@ -87,9 +88,9 @@ def test_rotated_components_are_the_parts_that_made_the_data() -> None:
 
 def test_a_rotation_is_of_weighted_columns_and_is_saved() -> None:
     field = xr.DataArray(X.reshape(N, 4, 3), {"lat": [-60.0, -20, 20, 60]}, ("time", "lat", "lon"), name="t")
-    model = components().fit(dsp.Rows(field, sample_dims="time", latitude="lat"))
+    model = dsp.EOF(3).fit(dsp.Rows(field, sample_dims="time", latitude="lat"))
     root = np.sqrt(np.cos(np.deg2rad(np.repeat([-60.0, -20, 20, 60], 3))))
-    plain = components().fit(X * root)
+    plain = dsp.EOF(3).fit(X * root)
     found, wanted = model.rotated(2), plain.rotated(2)
     assert_close(found.eigenvalues_, wanted.eigenvalues_, 1e-9)
     maps = found.to_xarray().t_pattern.transpose("component", "lat", "lon").to_numpy().reshape(2, 12)
@@ -106,9 +107,9 @@ def test_what_is_in_the_units_of_weighted_fields(standardize: bool) -> None:
     x = X * np.geomspace(0.5, 20, 12) + 7
     coords = {"time": np.arange(N), "lat": [-60.0, -20, 20, 60]}
     field = xr.DataArray(x.reshape(N, 4, 3), coords, ("time", "lat", "lon"), name="t")
-    model = components(folds="blocks").fit(dsp.Rows(field, latitude="lat", standardize=standardize))
+    model = dsp.EOF(3, folds="blocks").fit(dsp.Rows(field, latitude="lat", standardize=standardize))
     scale = x.std(axis=0) / root if standardize else 1 / root
-    plain = components(folds="blocks").fit(x / scale)
+    plain = dsp.EOF(3, folds="blocks").fit(x / scale)
     assert_close(model.patterns_.single, plain.patterns_.single * scale, 1e-9)
     assert_close(model.pattern_errors_, plain.pattern_errors_ * scale[:, None], 1e-8)
     shown, wanted = model.hilbert(field), plain.hilbert(x / scale)
@@ -121,7 +122,7 @@ def test_what_is_in_the_units_of_weighted_fields(standardize: bool) -> None:
 def test_shares_of_columns_with_gaps_are_of_the_variances_of_what_is_present() -> None:
     x = X[:30].copy()
     x[np.random.default_rng(0).uniform(size=x.shape) < 0.4] = np.nan
-    model = components().fit(dsp.Rows(x, on_invalid="pairwise"))
+    model = dsp.EOF(3).fit(dsp.Rows(x, on_invalid="pairwise"))
     assert model.moments_.clipped > 0.05
     assert_close(model.explained_variance_ratio_, model.eigenvalues_ / np.nanvar(x, axis=0).sum(), 1e-9)
 
@@ -141,7 +142,7 @@ def test_what_rises_above_red_noise() -> None:
     signal = np.cumsum(RNG.standard_normal(N))[:, None] / 10 * np.ones(12)
     noise = red_noise(N, np.full(12, 0.7), RNG)
     x = signal + noise
-    found = components(5).fit(x).significance(x, random_state=0)
+    found = dsp.EOF(5).fit(x).significance(x, random_state=0)
     assert found.count == 1
     values = np.linalg.eigvalsh(np.cov(x.T))[::-1]
     assert_close(found.explained, values[:5] / values.sum(), 1e-9)
@@ -153,7 +154,7 @@ def test_intervals_of_patterns_are_a_jackknife_of_components() -> None:
     rng, labels = np.random.default_rng(5), np.arange(240) % 6
     x = rng.normal(size=(240, 5)) @ np.diag([3, 2, 1.3, 0.6, 0.4]) @ np.linalg.qr(rng.normal(size=(5, 5)))[0]
     rows = dsp.Rows(np.column_stack([x[:, :2], rng.normal(size=240), x[:, 2:]]), columns=[0, 1, 3, 4, 5])
-    est = dsp.SpectralDecomposition(Covariance(), n_components=3, folds=labels).fit(rows)
+    est = dsp.EOF(3, folds=labels).fit(rows)
 
     def patterns(some: Any) -> Any:
         values, vectors = np.linalg.eigh(np.cov(some, rowvar=False, bias=True))
@@ -180,7 +181,7 @@ def test_complex_components_are_those_of_scipys_analytic_signal() -> None:
         {"time": 50}
     )
     rows = dsp.Rows(x, sample_dims=("time",), latitude="lat")
-    model = components(2).fit(rows)
+    model = dsp.EOF(2).fit(rows)
     with warnings.catch_warnings(action="error"):
         found = model.hilbert(rows, 3)
     weights = np.sqrt(np.cos(np.deg2rad(lat)))[:, None]
@@ -197,7 +198,7 @@ def test_complex_components_are_those_of_scipys_analytic_signal() -> None:
 
 
 def test_rows_that_an_analytic_signal_refuses() -> None:
-    model = components(2).fit(X)
+    model = dsp.EOF(2).fit(X)
     gaps = X.copy()
     gaps[7] = np.nan
     for rows in (gaps, dsp.Rows(gaps, on_invalid="skip")):
@@ -207,7 +208,7 @@ def test_rows_that_an_analytic_signal_refuses() -> None:
             assert caught.value.row == 7
     with pytest.raises(ValueError, match="count"):
         model.hilbert(X, 0)
-    kernel = components(2, basis=Landmarks(Gaussian(5.0), 20), random_state=0).fit(X)
+    kernel = dsp.EOF(2).fit_moments(kernel_components(2).fit(X).moments_)
     with pytest.raises(ValueError, match="kernel"):
         kernel.hilbert(X)
 
@@ -216,7 +217,7 @@ def test_rows_that_an_analytic_signal_refuses() -> None:
 @pytest.mark.parametrize("kept", [np.delete(T, 100), np.insert(T, 100, 99), np.append([1, 0], T[2:])])
 def test_gaps_and_disorder_in_time_are_refused(kept: Any, framed: bool) -> None:
     """Of rows that have times, of which single dimensions of numbers count."""
-    model = components(2).fit(X)
+    model = dsp.EOF(2).fit(X)
     for times in (1.0 * T, np.datetime64("1990-01", "M").astype("M8[ns]") + 30 * np.timedelta64(1, "D") * T):
         x = xr.DataArray(X[kept], {"time": times[kept]}, ("time", "place"))
         for call in (model.hilbert, model.significance):
@@ -232,7 +233,7 @@ def test_a_share_of_the_variance_is_that_of_scikit_learn(share: float, standardi
     x = np.random.default_rng(0).standard_normal((200, 6)) * [4, 3, 2, 1.5, 1, 0.5] + 10
     given = (x - x.mean(axis=0)) / x.std(axis=0) if standardize else x
     wanted = PCA(share).fit(given)
-    model = components(share).fit(dsp.Rows(x, standardize=standardize))
+    model = dsp.EOF(share).fit(dsp.Rows(x, standardize=standardize))
     assert len(model.eigenvalues_) == wanted.n_components_
     np.testing.assert_allclose(model.explained_variance_ratio_, wanted.explained_variance_ratio_, rtol=1e-8)
     assert model.score(x) == pytest.approx(model.eigenvalues_.sum(), rel=1e-6)
@@ -243,9 +244,9 @@ def test_a_share_of_the_variance_is_that_of_scikit_learn(share: float, standardi
 @pytest.mark.parametrize(
     "model",
     [
-        *(components(value) for value in (1.0, -0.5, True)),
+        *(dsp.EOF(value) for value in (1.0, -0.5, True)),
         dsp.SpectralDecomposition(n_components=0.9),
-        components(0.9, basis=Landmarks(Gaussian(5.0), 20)),
+        kernel_components(0.9),
         dsp.DiffusionMap(n_components=0.9),
     ],
     ids=str,

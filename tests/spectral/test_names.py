@@ -10,7 +10,6 @@ import pytest
 import xarray as xr
 
 import daskspectral as dsp
-from daskspectral.operators import Covariance
 from tests.common import doubtful, reloaded
 
 pytestmark = [doubtful, pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")]
@@ -20,14 +19,14 @@ TIMES = pd.date_range("2000", periods=120, freq="MS")
 
 
 @cache
-def wanted() -> tuple[dsp.SpectralDecomposition, xr.Dataset]:
+def wanted() -> tuple[dsp.EOF, xr.Dataset]:
     """The model of the values alone, and its complex components."""
     model = fitted(V)
     return model, model.hilbert(V)
 
 
-def fitted(data: Any, **rows: Any) -> dsp.SpectralDecomposition:
-    return dsp.SpectralDecomposition(Covariance(), n_components=3).fit(dsp.Rows(data, **rows))
+def fitted(data: Any, **rows: Any) -> dsp.EOF:
+    return dsp.EOF(3).fit(dsp.Rows(data, **rows))
 
 
 def field(row: str = "time", column: str = "place", name: str | None = "sst") -> xr.DataArray:

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
-from daskspectral.operators import Covariance, Cross
+from daskspectral.operators import Cross
 from tests.common import assert_close, doubtful, reloaded
 
 pytestmark = [doubtful, pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")]
@@ -30,7 +30,7 @@ def field(missing: bool = True) -> xr.DataArray:
 
 def fitted(data: Any) -> dsp.SpectralDecomposition:
     rows = dsp.Rows(data, sample_dims=("time",), latitude="lat", on_invalid="skip")
-    return dsp.SpectralDecomposition(Covariance(), n_components=3).fit(rows)
+    return dsp.EOF(3).fit(rows)
 
 
 def test_regression_maps_are_those_of_least_squares() -> None:
@@ -100,7 +100,7 @@ def test_single_missing_values_in_a_field(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     gappy = data.where(rng.uniform(size=data.shape) > 0.1)
     rows = dsp.Rows(gappy, sample_dims="time", latitude="lat", on_invalid="pairwise")
-    model = dsp.SpectralDecomposition(Covariance(), n_components=3).fit(rows)
+    model = dsp.EOF(3).fit(rows)
     assert model.layout_.width == 53  # land is left out
     whole = fitted(data)
     np.testing.assert_allclose(model.eigenvalues_, whole.eigenvalues_, rtol=0.1)

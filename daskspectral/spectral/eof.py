@@ -1,0 +1,176 @@
+"""EOF: empirical orthogonal functions, the principal components of fields."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.data.labelled import ROW, stack_rows
+from daskspectral.data.rows import Rows
+from daskspectral.estimators.table import open_table
+from daskspectral.operators import Covariance
+from daskspectral.passes.apply import Result, labelled_rows
+from daskspectral.spectral.components import (
+    Significance,
+    analytic_rows,
+    complex_components,
+    linear_landmarks,
+    pattern_errors,
+    rotated,
+    significance,
+)
+from daskspectral.spectral.estimator import SpectralEstimator
+from daskspectral.spectral.functions import COMPONENT, Fields, units_of_columns, with_fields
+from daskspectral.validation import check_integer
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Array = NDArray[np.inexact[Any]]
+
+
+class EOF(SpectralEstimator):
+    """Empirical orthogonal functions of a field, its principal components: patterns, time series and variances.
+
+    Rows are times and columns the places; `daskspectral.Rows` subtracts seasons and trends, and weighs by latitude.
+    Scores have variance 1. Components of a kernel are `SpectralDecomposition(operators.Covariance(), basis)`.
+
+    Parameters
+    ----------
+    n_components : int or float
+        Number of components, or the share of the variance to explain, between 0 and 1.
+    folds, dtype, device, random_state
+        As in `SpectralDecomposition`; folds of rows with times are contiguous blocks.
+
+    Attributes
+    ----------
+    eigenvalues_, eigenvalue_errors_ : ndarray of shape (k,) and (k, 2)
+        Variances, descending, and the ends of their 95 % intervals.
+    explained_variance_ratio_ : ndarray of shape (k,)
+        Shares of the total variance.
+    patterns_, pattern_errors_ : Patterns, ndarray of shape (k, d, 2)
+        Patterns in the units of the data, and the ends of the 95 % intervals of `patterns_.single`.
+    trusted_, held_out_, groups_
+        How far the variances hold. `SpectralDecomposition` describes these and the other attributes.
+
+    Examples
+    --------
+    >>> import daskspectral as dsp
+    >>> field = dsp.datasets.ocean(1200)  # months, NaN on land
+    >>> model = dsp.EOF(2).fit(dsp.Rows(field, sample_dims="time", latitude="lat", anomaly="month", on_invalid="skip"))
+    >>> model.to_xarray().temperature_pattern.dims, model.transform(field).dims
+    (('component', 'lat', 'lon'), ('time', 'component'))
+    """
+
+    operator = Covariance()
+
+    def __init__(
+        self,
+        n_components: float = 10,
+        *,
+        folds: Any = 10,
+        dtype: str = "float64",
+        device: str = "cpu",
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.folds = folds
+        self.dtype = dtype
+        self.device = device
+        self.random_state = random_state
+
+    @property
+    def pattern_errors_(self) -> Array:
+        """The ends of 95 % intervals of `patterns_.single`, (k, d, 2); NaN without error bars.
+
+        They follow from leaving out one fold at a time, with the components rotated to those of all rows. Of the
+        components in one group of `groups_` only the span is known, and the intervals are of patterns rotated to the
+        nearest within it. Raises as `patterns_`.
+        """
+        return pattern_errors(self)
+
+    def _pattern_ends(self) -> Sequence[Any]:
+        return np.moveaxis(self.pattern_errors_, -1, 0)
+
+    def rotated(self, count: int) -> Self:
+        """Rotate the leading components so that each pattern is large in few places (varimax, Kaiser 1958).
+
+        The result is a fitted model of `count` functions of variance 1 that remain uncorrelated: their patterns, from
+        eigenvectors times roots of eigenvalues in the weighted columns, have squares of the largest variance over the
+        columns. Its `eigenvalues_` are the variances that each explains, descending, with the sum of those of the
+        components; `rotation_` (count, count) maps the components to them. It has no error bars. `update` finds the
+        components again.
+
+        Raises ValueError for fewer than 2 components or more than there are, and where `patterns_` does.
+        """
+        check_integer("count", count, 2, self.fitted().coefficients_.shape[1])
+        found: Self = rotated(self, count)
+        return found
+
+    def significance(self, X: Any, *, surrogates: int = 200, random_state: Any = None) -> Significance:
+        """Compare the components of rows X, in the order of time, with those of red noise (rule N).
+
+        Each of the `surrogates` has columns that are independent AR(1) processes with the lag-one autocorrelations of
+        those of X, scaled to their variances; shares of the variance compare, component by component (Preisendorfer
+        1988; Allen and Smith 1996). X is held in memory.
+
+        Raises ValueError for more than 1e8 numbers or fewer than 10 rows, for columns other than those of the fit, and
+        for gaps in the times of rows that have some, or times that do not increase.
+        """
+        check_integer("surrogates", surrogates)
+        with open_table(self, X) as table:
+            return significance(self, table.rows, surrogates, random_state)
+
+    def hilbert(self, X: Any, count: int | None = None) -> xr.Dataset:
+        """Return complex components of rows X in the order of time, of patterns that propagate (Hilbert EOFs).
+
+        They are those of the analytic signal x + i H x of columns of mean 0 (Rasmusson and others 1981;
+        `scipy.signal.hilbert`), along all rows at once; `count`, by default as many as were fitted. A Dataset with, by
+        `component`, `variance` (E |score|² of patterns of length 1) with its `_lower` and `_upper` ends from blocks of
+        rows, `trusted`, and `explained_variance_ratio`; complex `<variable>_pattern`, in the dimensions and units of
+        the data, and lazy complex `score` of mean square 1: x + i H x is about Σ score pattern. numpy.abs and
+        numpy.angle are amplitudes and phases. Raises ValueError for rows of several dimensions, for rows that are left
+        out, for moments of a kernel, and for gaps in the times of rows that have some, or times that do not increase.
+        """
+        count = len(self.fitted().eigenvalues_) if count is None else count
+        check_integer("count", count)
+        if linear_landmarks(self.moments_) is None:
+            raise ValueError("an analytic signal is of columns, and these are moments of a kernel")
+        return hilbert_dataset(self, X, count)
+
+    def _analytic(self, X: Any) -> Any:
+        with open_table(self, X) as table:
+            return analytic_rows(self, table.rows)
+
+
+def hilbert_dataset(estimator: Any, X: Any, count: int) -> xr.Dataset:
+    """Return the Dataset of `EOF.hilbert`."""
+    import xarray as xr
+
+    rows = Rows.of(X)
+    stacked = stack_rows(
+        rows.data,
+        sample_dims=rows.sample_dims,
+        layout=vars(estimator).get("layout_"),
+        wanted=estimator._columns_wanted(),
+    )
+    labels = None if stacked is None else stacked.rows
+    if labels is not None and len(labels.dims) != 1:
+        raise ValueError(f"an analytic signal follows one dimension of rows; X has {labels.dims}")
+    fitted, patterns, scores = complex_components(estimator, estimator._analytic(X), count)
+    some, width = slice(None, None, 2), estimator.n_features_in_
+    raw = estimator.preparation_.of_directions.inverse(patterns, width) * units_of_columns(estimator)
+    found: dict[str, Any] = {
+        "variance": (COMPONENT, 2 * fitted.eigenvalues_[some]),
+        "variance_lower": (COMPONENT, 2 * fitted.eigenvalue_errors_[some, 0]),
+        "variance_upper": (COMPONENT, 2 * fitted.eigenvalue_errors_[some, 1]),
+        "trusted": (COMPONENT, fitted.trusted_[some]),
+        "explained_variance_ratio": (COMPONENT, 2 * fitted.explained_variance_ratio_[some]),
+    }
+    dataset = xr.Dataset(found, {COMPONENT: np.arange(len(patterns))})
+    output = Result("score", (len(patterns),), (COMPONENT,))
+    score = xr.DataArray(scores, dims=(ROW, COMPONENT)) if labels is None else labelled_rows(scores, output, labels)
+    return with_fields(dataset, estimator, [Fields("pattern", raw, (COMPONENT,))], {"score": score})
