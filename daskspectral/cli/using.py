@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -23,7 +24,7 @@ from daskspectral.spectral import SpectralEstimator
 from daskspectral.store import load
 
 FOLLOWING = {
-    "right": "transform_right",
+    "right": "transform",
     "sets": "metastable_sets",
     "committor": "first_passage",
     "passage_time": "first_passage",
@@ -154,8 +155,10 @@ def loaded(path: str, trust: tuple[str, ...]) -> Any:
 def _following(estimator: Any, option: str, points: str, options: dict[str, Any]) -> Any:
     """Return the method that an option evaluates in place of the functions."""
     method, value = getattr(estimator, FOLLOWING[option], None), options[option]
-    if method is None:
+    if method is None or (option == "right" and not hasattr(estimator, "right_coefficients_")):
         raise click.UsageError(f"--{option.replace('_', '-')} is not for {type(estimator).__name__}")
+    if option == "right":
+        return partial(method, side="right")
     if option == "sets":
         from daskspectral.estimators.summary import summary_of
 

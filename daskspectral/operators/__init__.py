@@ -40,7 +40,7 @@ Arrays that it reads besides the points go to `fit(Rows(x, fields={"name": array
 
 Equations are numbered as in Cabannes and Bach (2024). Operators tied to the units of the points (a potential, a drift,
 a partial derivative, a manifold) are refused with `Rows(x, standardize=True)`: scale the columns yourself. Operators
-with singular values have left and right functions, `transform` and `transform_right`, and `rank_` is a pair.
+with singular values have left and right functions, `transform(x)` and `transform(y, side="right")`; `rank_` is a pair.
 
 Choosing an operator
 --------------------
@@ -89,7 +89,7 @@ named by `periods` of `basis.Landmarks`, `basis.FourierBasis` and `basis.Trigono
     >>> koopman = dsp.Koopman(lag=1, basis=dsp.basis.MonomialBasis(d=1, degree=3), n_components=3).fit(run)
     >>> koopman.singular_values_.round(1)  # 1, 0.8, 0.64: the powers of 0.8
     array([1. , 0.8, 0.6])
-    >>> koopman.transform(run).shape, koopman.transform_right(run).shape
+    >>> koopman.transform(run).shape, koopman.transform(run, side="right").shape
     ((20000, 3), (20000, 3))
 
 Two views of the same rows, as in CLIP, may have kernels of their own; `center=True` subtracts the means.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -108,7 +109,7 @@ class View:
         """The eigenfunctions (..., k) at points (..., d), of labelled data as they were laid out."""
         plain = copy.copy(self.estimator)
         vars(plain).pop("layout_", None)  # of whose anomalies these are rows already
-        functions = plain.transform_right if self.right else plain.transform
+        functions = partial(plain.transform, side="right") if self.right else plain.transform
         values = np.asarray(functions(self.like_fit(points), progress=False))
         return np.asarray(values.real.reshape(*points.shape[:-1], -1))
 

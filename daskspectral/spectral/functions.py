@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import Landmarks
@@ -30,7 +29,6 @@ from daskspectral.moments.attributes import COMMON, Attributes
 from daskspectral.moments.pairwise import SUMS
 from daskspectral.moments.patterns import Patterns, patterns_of
 from daskspectral.moments.solution import SpanScore
-from daskspectral.operators import Operator
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.apply import RowFunction
 from daskspectral.passes.functions import FittedValues, SpanValues
@@ -42,23 +40,12 @@ from daskspectral.spectral.components import (
     components_of,
 )
 from daskspectral.spectral.summary import told
-from daskspectral.validation import loaded
+from daskspectral.validation import check_option, loaded
 
 if TYPE_CHECKING:
     import xarray as xr
 
 Array = NDArray[np.inexact[Any]]
-
-
-def _solved_by(check: Callable[[Problem], bool]) -> Callable[[Any], Any]:
-    """Make a method available if a check holds for the operator's solver."""
-
-    def holds(estimator: SpectralFunctions) -> bool:
-        operator = vars(estimator).get("moments_", estimator).operator
-        return isinstance(operator, Operator) and check(operator.solver)
-
-    found: Callable[[Any], Any] = available_if(holds)
-    return found
 
 
 def _reconstructed(patterns: Patterns, columns: tuple[int, ...] | None, values: Array) -> Array:
@@ -173,27 +160,44 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         for name in Attributes(self.solver_).functions:
             setattr(self, name, getattr(self, name) * phases)
 
-    def transform(self, X: Any, **options: Any) -> Any:
-        """The eigenfunctions, or left singular functions, at the rows of X, (n, k), unit L²(ρ) norm.
+    def transform(self, X: Any, *, side: str | None = None, **options: Any) -> Any:
+        """Return the eigenfunctions, or left singular functions, at the rows of X.
 
-        They are float64, or complex128 for an operator solved by "eigen". numpy gives numpy, dask gives dask, data with
-        labels (xarray, a zarr group, NetCDF) give an xarray.DataArray with the dimensions and coordinates of their
-        rows, lazy where they are not in memory, and a zarr array or the path of one gives a lazy dask array; rows in
-        memory give a data frame where scikit-learn's `set_output` asks for one. With `out`, they are written to a new
-        zarr group at that path or URL, which plain `xarray.open_zarr` opens: one array with its coordinates, the values
-        with their intervals, and what made it as attributes. It appears whole or not at all (an existing one is
-        replaced with `overwrite`), and None is returned.
-        Rows far from those of the fit, where all kernels at landmarks vanish, or outside the box of a lattice, have the
-        values at the nearest landmark or place in the box, or NaN with `extrapolate="nan"`, with an
-        ExtrapolationWarning that counts them; "raise" raises ValueError. Functions that do not decay are extrapolated.
-        Invalid rows raise InvalidRowError, or become NaN with `Rows(X, on_invalid="skip")`; of a model that was fitted
-        with "pairwise", `Rows(X, on_invalid="pairwise")` fits the functions to the entries that are present by least
-        squares, NaN where they are too few. `Rows(..., storage_options=...)` is for all URLs of the call; columns and
-        scaling are those of the fit. `progress` None shows a bar on a terminal only.
+        Parameters
+        ----------
+        X : array, frame, path, URL or Rows
+            Rows with the columns of the fit, from which scaling and labels follow. Invalid rows raise InvalidRowError,
+            or become NaN with `Rows(X, on_invalid="skip")`. Of a model that was fitted with "pairwise",
+            `Rows(X, on_invalid="pairwise")` fits the functions to the entries that are present by least squares, NaN
+            if these are too few.
+        side : {"left", "right"}, optional
+            "right" for right singular functions, at rows of y if these are other variables; "left" for eigenfunctions
+            of the adjoint if values are complex.
+        extrapolate : {"nearest", "nan", "raise"}
+            For rows far from those of the fit, at which all kernels at landmarks vanish, or outside the box of a
+            lattice: the values at the nearest landmark or place in the box, or NaN, with an ExtrapolationWarning that
+            counts them, or a ValueError. Functions that do not decay are extrapolated.
+        out : str or path, optional
+            A path or URL for a new zarr group that `xarray.open_zarr` opens, with the values, their coordinates,
+            the values of the spectrum with intervals, and what made it as attributes. It appears whole or not at all,
+            and None is returned. `overwrite=True` replaces an existing one.
+        progress : bool, optional
+            Whether to show a bar; None for a bar on a terminal only.
+
+        Returns
+        -------
+        array of shape (n, k)
+            Values of unit L²(ρ) norm, float64, or complex128 if values are complex. numpy for numpy; dask for dask, for
+            zarr arrays and for their paths; an xarray.DataArray with the dimensions and coordinates of the rows for
+            data with labels (xarray, a zarr group, NetCDF), lazy if they are not in memory; a data frame for rows in
+            memory if scikit-learn's `set_output` asks for one.
         """
         self._check_frame(X, options.get("out"))
         check_is_fitted(self)
-        return self._unlabelled(self._functions("", self.coefficients_, X, **options), X)
+        check_option("side", side, (None, "left", "right"))
+        coefficients = vars(self).get(f"{side}_coefficients_", self.coefficients_)
+        prefix = "right_" if side == "right" and coefficients is not self.coefficients_ else ""
+        return self._unlabelled(self._functions(prefix, coefficients, X, **options), X)
 
     @property
     def _n_features_out(self) -> int:
@@ -272,18 +276,6 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         import xarray as xr
 
         return xr.Dataset(fields, attrs=self.layout_.attrs)
-
-    @_solved_by(lambda solver: solver.two_sided)
-    def transform_right(self, X: Any, **options: Any) -> Any:
-        """The right singular functions at the rows of X (for Cross, of y), (n, k); options as in `transform`."""
-        check_is_fitted(self)
-        return self._functions("right_", self.right_coefficients_, X, **options)
-
-    @_solved_by(lambda solver: "left" in solver.sides[1:])
-    def transform_left(self, X: Any, **options: Any) -> Any:
-        """The eigenfunctions of the adjoint at the rows of X, (n, k); options as in `transform`."""
-        check_is_fitted(self)
-        return self._functions("", self.left_coefficients_, X, **options)
 
     def _functions(self, side: str, coefficients: Array, X: Any, **options: Any) -> Any:
         moments, basis = self.moments_, self.basis_

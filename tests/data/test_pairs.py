@@ -306,4 +306,6 @@ def test_two_views_are_prepared_each_for_itself(pair: tuple[str, ...], tmp_path:
     wanted = model((hand(data), right(other)), **weight)
     np.testing.assert_allclose(found.singular_values_, wanted.singular_values_, rtol=1e-6)
     np.testing.assert_allclose(found.transform(data), wanted.transform(hand(data)), atol=2e-4)
-    np.testing.assert_allclose(found.transform_right(other), wanted.transform_right(right(other)), atol=2e-4)
+    np.testing.assert_allclose(
+        found.transform(other, side="right"), wanted.transform(right(other), side="right"), atol=2e-4
+    )

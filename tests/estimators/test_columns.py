@@ -143,7 +143,7 @@ METHODS: dict[str, Callable[[Any], Any]] = {
     ),
     "trajectories": lambda x: model(Transfer(1)).fit([FRAME, x]).singular_values_,
     "score of trajectories": lambda x: model(Transfer(1)).fit([FRAME, FRAME]).score([x, FRAME]),
-    "second view": lambda x: model(Cross()).fit((FRAME, SQUARES)).transform_right(turned_squares(x)),
+    "second view": lambda x: model(Cross()).fit((FRAME, SQUARES)).transform(turned_squares(x), side="right"),
     "score of views": lambda x: model(Cross()).fit((FRAME, SQUARES)).score((x, turned_squares(x))),
     "fields": lambda x: model(DRIFT).fit(Rows(FRAME, fields={"drift": -FRAME if x is FRAME else -TURNED})).eigenvalues_,
 }

@@ -1,6 +1,7 @@
 """The score on new rows: closed forms, correlations of functions at the rows, and R^2 as scikit-learn has it."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import dask.array as da
@@ -65,7 +66,7 @@ def canonical(f: np.ndarray, g: np.ndarray) -> float:
 def test_vamp_2_of_views(center: bool) -> None:
     y, new_y = (np.sin(x) + 0.2 * RNG.standard_normal(x.shape) for x in (X, NEW[:900]))
     est = polynomials(Cross(center=center), 4, 3).set_params(right_basis=MonomialBasis(1, 3)).fit((X, y))
-    f, g = est.transform(NEW[:900]), est.transform_right(new_y)
+    f, g = est.transform(NEW[:900]), est.transform(new_y, side="right")
     if center:
         f, g = f - f.mean(axis=0), g - g.mean(axis=0)
     assert est.score((da.from_array(NEW[:900], chunks=(200, 1)), new_y)) == pytest.approx(canonical(f, g), rel=1e-8)
@@ -77,7 +78,7 @@ def test_vamp_2_of_a_transfer_operator(solver: str) -> None:
     """Singular values, and eigenvalues, decay^k of a reversible process."""
     est, new = polynomials(Transfer(2, solver), 4, 3).fit(autoregression(20_000, 0.8)), autoregression(20_000, 0.8, 1)
     assert est.score(new) == pytest.approx(1 + 0.8**4 + 0.8**8, abs=0.05)
-    sides = (est.transform, est.transform_right) if solver == "singular" else (est.transform, est.transform_left)
+    sides = est.transform, partial(est.transform, side="right" if solver == "singular" else "left")
     pieces = [new[:700], new[5000:8000]]
     f = np.concatenate([sides[0](x[:-2]) for x in pieces])
     g = np.concatenate([sides[1](x[2:]) for x in pieces])

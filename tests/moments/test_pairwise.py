@@ -166,7 +166,7 @@ def test_cross_correlates_pairwise() -> None:
     wanted = np.linalg.svd(a @ joint[:3, 3:] @ b.T)[1]
     np.testing.assert_allclose(model.singular_values_[0], wanted[0], rtol=1e-3)
     left = model.transform(dsp.Rows(x, on_invalid="pairwise"))
-    right = model.transform_right(dsp.Rows(y, on_invalid="pairwise"))
+    right = model.transform(dsp.Rows(y, on_invalid="pairwise"), side="right")
     whole = ~np.isnan(np.hstack([x, y])).any(axis=1)
     assert np.corrcoef(left[whole, 0], right[whole, 0])[0, 1] == pytest.approx(wanted[0], abs=0.03)
     np.testing.assert_allclose(model.transform(np.nan_to_num(x))[whole], left[whole], rtol=0, atol=1e-10)

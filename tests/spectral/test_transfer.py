@@ -78,11 +78,14 @@ def test_eigenvalues_of_a_rotation_are_complex() -> None:
         assert deviation < 0.02
         assert abs(found - value - shift) < 3e-3
     np.testing.assert_array_less(np.diff(np.abs(model.eigenvalues_)), 1e-9)
-    right, left = ([f(x[:-1]) for x in paths] for f in (model.transform, model.transform_left))
+    right, left = ([model.transform(x[:-1], side=side) for x in paths] for side in ("right", "left"))
     overlap = np.mean([f.conj().T @ g / len(f) for f, g in zip(left, right, strict=True)], 0)
     np.testing.assert_allclose(overlap, np.eye(6), atol=1e-9)
-    for name in ("transform_right", "singular_values_", "right_coefficients_"):
+    np.testing.assert_array_equal(model.transform(paths[0]), model.transform(paths[0], side="right"))
+    for name in ("singular_values_", "right_coefficients_"):
         assert not hasattr(model, name)
+    with pytest.raises(ValueError, match="side"):
+        model.transform(paths[0], side="both")
 
 
 # -- how the rows are read ---------------------------------------------------------------------------------------------
@@ -181,7 +184,7 @@ def test_canonical_correlations_are_those_of_vamp() -> None:
     model.fit((X, Y), sample_weight=weight)
     values, left, right = vamp(f, g, weight)
     assert_close(model.singular_values_, values[:3], 1e-8)
-    found, followed = model.transform(X), model.transform_right(Y)  # centred like VAMP's
+    found, followed = model.transform(X), model.transform(Y, side="right")  # centred like VAMP's
     signs = np.sign(np.sum(found * left[:, :3], axis=0))
     assert_close(found * signs, left[:, :3], 1e-6)
     assert_close(followed * signs, right[:, :3], 1e-6)
