@@ -150,12 +150,13 @@ if TYPE_CHECKING:
     from daskspectral.invariance import InvariantFeatures, InvariantRegressor
     from daskspectral.moments import Moments
     from daskspectral.regression import HermiteRegressor
-    from daskspectral.spectral import EOF, Koopman, SpectralDecomposition
+    from daskspectral.spectral import CCA, EOF, Koopman, SpectralDecomposition
     from daskspectral.store import load, save, untrusted
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "CCA": "spectral",
     "DensityWarning": "errors",
     "DiffusionMap": "embedding",
     "EOF": "spectral",
@@ -184,6 +185,7 @@ _HOMES = {
 __all__ = [  # what a user calls first comes first
     "SpectralDecomposition",
     "EOF",
+    "CCA",
     "Koopman",
     "Rows",
     "HermiteRegressor",

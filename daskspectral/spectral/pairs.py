@@ -1,0 +1,64 @@
+"""CCA: canonical correlations between two fields of the same rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from daskspectral.basis import Landmarks
+from daskspectral.kernels import Linear
+from daskspectral.operators import Cross
+from daskspectral.solvers import Solving
+from daskspectral.spectral.estimator import SpectralEstimator
+
+
+class CCA(SpectralEstimator):
+    """Canonical correlations of two fields: pairs of linear functions, one of each, that correlate most.
+
+    `fit(x, y)` pairs the rows of both. `transform(x)` and `transform(y, side="right")` return the scores, of variance
+    1. Functions of kernels are those of `SpectralDecomposition(operators.Cross(center=True), basis)`.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of pairs.
+    solver, folds, dtype, device, random_state
+        As in `SpectralDecomposition`; `solvers.Cut()` for no penalty.
+
+    Attributes
+    ----------
+    singular_values_, singular_value_errors_ : ndarray of shape (k,) and (k, 2)
+        Correlations, descending, and the ends of their 95 % intervals.
+    held_out_ : ndarray of shape (k,)
+        Correlations on rows that were not fitted to.
+    coefficients_, right_coefficients_ : ndarray of shape (p, k) and (q, k)
+        Functions of x and of y in the bases. `SpectralDecomposition` describes the other attributes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> x = np.random.default_rng(0).standard_normal((20_000, 2))
+    >>> y = x[:, :1] + np.random.default_rng(1).standard_normal((20_000, 1))
+    >>> dsp.CCA(1).fit(x, y).singular_values_.round(2)  # the correlation of x_1 and y, 1 / sqrt(2)
+    array([0.71])
+    """
+
+    operator = Cross(center=True)
+    basis = Landmarks(Linear())
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        solver: Solving | None = None,
+        folds: Any = 10,
+        dtype: str = "float64",
+        device: str = "cpu",
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.solver = solver
+        self.folds = folds
+        self.dtype = dtype
+        self.device = device
+        self.random_state = random_state
