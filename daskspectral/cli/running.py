@@ -32,7 +32,7 @@ from daskspectral.operators import Operator
 from daskspectral.operators.names import parse as parse_operator
 from daskspectral.passes.sums import PassPlan
 from daskspectral.solvers import Cut, Penalised
-from daskspectral.spectral import SpectralEstimator
+from daskspectral.spectral.estimator import SpectralEstimator
 from daskspectral.store import save
 
 SHORT = ("potential", "drift", "diffusion", "direction")

@@ -20,7 +20,7 @@ from daskspectral.estimators.summary import aligned, named_lines, plain, rounded
 from daskspectral.moments import Moments
 from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.solution import SpanScore
-from daskspectral.spectral import SpectralEstimator
+from daskspectral.spectral.estimator import SpectralEstimator
 from daskspectral.store import load
 
 FOLLOWING = {

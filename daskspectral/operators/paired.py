@@ -165,6 +165,14 @@ class Transfer(Operator):
         return first
 
     @property
+    def lags(self) -> tuple[int, ...]:
+        """The lags that are measured, in rows."""
+        lag = self.first_lag
+        if isinstance(lag, str):
+            raise ValueError(f"the lag is {lag!r}, in time, and becomes rows if the operator is fitted to rows")
+        return tuple(m * lag for m in self.multiples)
+
+    @property
     def briefer(self) -> Operator | None:
         """The operator without lags that are measured only if trajectories are long enough; None without such lags."""
         return replace(self, lag=(self.lag,)) if self.reversible and not isinstance(self.lag, tuple) else None
@@ -173,14 +181,6 @@ class Transfer(Operator):
         """Return the operator with lags in rows, if its first lag has so many."""
         several = isinstance(self.lag, tuple)
         return replace(self, lag=tuple(m * first for m in multiples_of(self.lag)) if several else first)
-
-    @property
-    def lags(self) -> tuple[int, ...]:
-        """The lags that are measured, in rows."""
-        lag = self.first_lag
-        if isinstance(lag, str):
-            raise ValueError(f"the lag is {lag!r}, in time, and becomes rows if the operator is fitted to rows")
-        return tuple(m * lag for m in self.multiples)
 
     @property
     def shifts(self) -> Mapping[str, int]:

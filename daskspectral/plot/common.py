@@ -17,7 +17,7 @@ from daskspectral.data.remote import Location, local_path, using
 from daskspectral.data.writing import write_file
 from daskspectral.embedding import DiffusionMap, KernelEmbedding, SDPEmbedding
 from daskspectral.moments.attributes import Attributes
-from daskspectral.spectral import SpectralEstimator
+from daskspectral.spectral.estimator import SpectralEstimator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

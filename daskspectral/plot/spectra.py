@@ -22,7 +22,8 @@ from daskspectral.plot.common import (
     series_color,
     values_of,
 )
-from daskspectral.spectral import Koopman, SpectralEstimator
+from daskspectral.spectral import Koopman
+from daskspectral.spectral.estimator import SpectralEstimator
 from daskspectral.spectral.summary import intervals_of
 
 if TYPE_CHECKING:

@@ -38,7 +38,8 @@ from daskspectral.plot.common import (
 from daskspectral.plot.functions import draw_field, draw_series
 from daskspectral.plot.views import View
 from daskspectral.regression import HermiteRegressor
-from daskspectral.spectral import Koopman, SpectralEstimator
+from daskspectral.spectral import Koopman
+from daskspectral.spectral.estimator import SpectralEstimator
 from daskspectral.spectral.functions import in_the_field
 
 if TYPE_CHECKING:

@@ -2,10 +2,9 @@
 
 from daskspectral.spectral.decomposition import SpectralDecomposition
 from daskspectral.spectral.eof import EOF
-from daskspectral.spectral.estimator import SpectralEstimator
 from daskspectral.spectral.koopman import Koopman
 from daskspectral.spectral.pairs import CCA
 from daskspectral.spectral.passage import FirstPassage
 from daskspectral.spectral.sets import MetastableSets
 
-__all__ = ["CCA", "EOF", "FirstPassage", "Koopman", "MetastableSets", "SpectralDecomposition", "SpectralEstimator"]
+__all__ = ["CCA", "EOF", "FirstPassage", "Koopman", "MetastableSets", "SpectralDecomposition"]

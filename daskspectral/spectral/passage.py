@@ -129,7 +129,8 @@ class Process(SpectralEstimator):
 
     def _first_passage(self, table: Table, a: Any, b: Any, lag: Any) -> FirstPassage:
         both, moments = b is not None, self.moments_
-        operator, sets = moments.operator, (a, b) if both else (a,)
+        operator: Any = moments.operator
+        sets = (a, b) if both else (a,)
         cut = resolve_cut(solving(self.solver).rtol, moments.dtype)
         if self.basis_.domain is not None:
             raise ValueError("first passages take basis=Landmarks(), or TrigonometricBasis for angles, not a lattice")
