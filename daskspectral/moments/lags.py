@@ -58,7 +58,7 @@ class ChapmanKolmogorov:
 
 @dataclass(frozen=True, eq=False)
 class LagMatrices:
-    """The operator between k fitted functions at several `lags` (L,) in rows, the first of which they were fitted at.
+    """The operator between k fitted functions at several `lags` (L,), the first of which they were fitted at.
 
     `forms` (S, L, k, k) are <f_i, K g_j>, `grams` and `right_grams` (S, k, k) inner products of the left and of the
     right functions, `futures` (S, k, k) those of the ends of the pairs, None where they were not measured: means over
@@ -67,7 +67,7 @@ class LagMatrices:
     (S, k, k) are the forms at twice the lag, if they were measured.
     """
 
-    lags: NDArray[np.int64]
+    lags: NDArray[Any]
     forms: Matrices
     grams: Matrices
     right_grams: Matrices
@@ -103,6 +103,19 @@ class LagMatrices:
         if "later" in moments.arrays:
             later = reduced("later", left, v) / reduced.share("follows")[:, None, None]
         return cls(lags, forms, grams, right_grams, futures, constant, kind, reduced.factor, later)
+
+    @classmethod
+    def of_generator(cls, moments: Moments, functions: Array) -> LagMatrices:
+        """Return exp(t L) between functions (p, k) of a reversible generator L, t the time of the fastest of them."""
+        reduced = Reduced(moments)
+        grams, means = reduced("gram", functions, functions), reduced("first", functions)
+        rates = np.linalg.solve(grams, reduced("form", functions, functions))
+        rates = -np.sign(np.trace(rates[0])) * rates  # the form is of L, or of -L
+        time = 1 / np.abs(np.linalg.eigvals(rates[0])).max()
+        forms = grams @ scipy.linalg.expm(time * rates)
+        constant = constant_of(means[0], grams[0])
+        lags = np.array([time])
+        return cls(lags, forms[:, None], grams, grams, None, constant, "symmetric", reduced.factor)
 
     @property
     def processes(self) -> NDArray[np.intp]:

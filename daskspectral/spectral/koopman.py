@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, Landmarks
-from daskspectral.data.source import Source, open_data, open_trajectories
-from daskspectral.engine.memory import chosen_device
-from daskspectral.engine.sampling import draw_rows
-from daskspectral.errors import ParameterError, TrustWarning, warn_user
+from daskspectral.data.source import open_trajectories
+from daskspectral.errors import ParameterError
 from daskspectral.estimators.table import RunContext, open_table
 from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.lags import ChapmanKolmogorov, LagMatrices, both_ends, is_lagged, stationary
@@ -21,11 +18,8 @@ from daskspectral.moments.patterns import patterns_of
 from daskspectral.operators import Transfer
 from daskspectral.operators.lags import lags_of
 from daskspectral.passes.apply import Result
-from daskspectral.passes.functions import SpanValues
 from daskspectral.passes.score import explained
 from daskspectral.solvers import Solving
-from daskspectral.spectral.cores import visits_of
-from daskspectral.spectral.metastable import metastable_sets, passage_times
 from daskspectral.spectral.passage import Process
 from daskspectral.spectral.sets import MetastableSets
 from daskspectral.spectral.summary import dynamic_facts
@@ -178,41 +172,6 @@ class Koopman(Process):
             raise ValueError("these sets are of another fit. Call metastable_sets of this one")
         return matrices.chapman_kolmogorov(sets.weights, sets.functions)
 
-    def metastable_sets(self, m: int, X: Any = None) -> MetastableSets:
-        """Find m sets between which jumps are rare, by PCCA+ in the constant and m - 1 slow functions.
-
-        The vertices of the memberships are among at most 20 000 rows drawn from X (a trajectory, or a list of them),
-        without X among the landmarks. Passage times are of visits of X to the cores of the sets, by one pass. Warns if
-        the data bear out fewer sets. Raises ValueError for m = 1, for more sets than functions, and for complex
-        functions, before anything is read.
-        """
-        matrices, m = self._square_matrices(), check_integer("m", m, 2)
-        functions = matrices.processes[: m - 1]
-        if len(functions) < m - 1:
-            have = len(matrices.processes)
-            raise ValueError(f"{m} sets take {m - 1} functions that are no constant, and there are {have}: fit more")
-        values = self._values[functions]
-        if np.any(np.abs(values.imag) > 1e-9 * np.abs(values)):
-            raise ValueError(f"{m} sets take real functions, got the values {np.round(values, 4)}: take fewer sets")
-        timescales, propagators = self.timescales_[0], matrices.propagators(functions)[:, 0].real
-        if X is None and not self.basis_.landmark_parts:
-            raise ValueError("the functions sit at no landmarks: give rows X, among which the sets are sought")
-        source = None if X is None else self._opened(X)
-        points = [self.basis_.landmark_parts[0].landmarks] * 2 if source is None else _drawn(source)
-        values, others = (self._span(functions, np.eye(m)[:, 1:]).of_prepared(x)[0] for x in points)
-        lag, factor = int(self.lags_[0]), matrices.factor
-        found = metastable_sets(values, others, functions, propagators, timescales, lag, factor)
-        span = self._span(functions, found.weights)
-        if source is not None and (rates := visits_of(source, span).rates) is not None:
-            found = replace(found, passage_times=passage_times(rates))
-        if found.borne_out < m:
-            warn_user(
-                f"the data bear out {found.borne_out} sets: transitions between {m} are unknown, or no probabilities. "
-                "Take fewer sets, a longer lag or more functions",
-                TrustWarning,
-            )
-        return MetastableSets.of(self, span.basis, coefficients=span.coefficients, means=span.means, **vars(found))
-
     def forecast(self, X: Any, steps: int = 1) -> Any:
         """The mean of the columns of X so many lags after each of its rows: (n, d), or in the dimensions of its labels.
 
@@ -273,25 +232,6 @@ class Koopman(Process):
         operator = self._square_matrices().operator
         return np.linalg.matrix_power(operator, check_integer("steps", steps, 1))
 
-    def _span(self, functions: NDArray[np.int64], weights: Array) -> SpanValues:
-        """(1, f) A of real functions f, numbers (m - 1,), and weights A (m, k)."""
-        coefficients, means = self.coefficients_[:, functions].real @ weights[1:], -weights[0]
-        if self.moments_.operator.center:
-            means = means + self.moments_.mean("first") @ coefficients
-        return self._combined(coefficients, means)
-
-    def _combined(self, coefficients: Any, means: Any = None) -> SpanValues:
-        """Return combinations of the basis functions, less their means, as a function of rows."""
-        basis, coefficients = self.basis_.condensed(coefficients)
-        device = chosen_device(self.device)
-        return SpanValues(basis, coefficients, means, device=device, preparation=self.preparation_)
-
-    def _opened(self, X: Any) -> Source:
-        """The prepared rows of X that have a future."""
-        with open_table(self, X) as table:
-            source = open_data(self.moments_.operator.scoring_operator, table.rows, weight=None)
-        return source.with_preparation(mean=self.preparation_.mean, scale=self.preparation_.scale)
-
     def _matrices(self) -> LagMatrices:
         right = getattr(self, "right_coefficients_", self.coefficients_)
         return LagMatrices.of(self.moments_, self.coefficients_, right)
@@ -302,6 +242,8 @@ class Koopman(Process):
         if moments.right_basis is not None:
             raise ValueError("this requires one basis for both sides, got another right_basis. Leave it out")
         return LagMatrices.of(moments, self.coefficients_)
+
+    _propagation = _square_matrices
 
     def _timescales(self) -> tuple[Array, Array]:
         known = None if np.iscomplexobj(self._values) else getattr(self, Attributes(self.solver_).errors)
@@ -331,11 +273,6 @@ class Koopman(Process):
                 parts = {"": values, "_lower": around[..., 0], "_upper": around[..., 1]}
                 found |= {f"{name}{end}": (dims, _behind_nan(part)) for end, part in parts.items()}
         return found
-
-
-def _drawn(source: Source) -> list[Array]:
-    """Two samples of rows."""
-    return [draw_rows(source, SAMPLED, np.random.default_rng(seed))[1] for seed in (0, 1)]
 
 
 def _behind_nan(values: Array) -> Array:

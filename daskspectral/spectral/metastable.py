@@ -43,6 +43,7 @@ class SetStatistics:
     negative: float
     moved: float = 0.0
     borne_out: int = 0
+    lag: float = 1.0
 
     @property
     def count(self) -> int:
@@ -56,7 +57,7 @@ def metastable_sets(
     functions: NDArray[np.int64],
     propagators: Array,
     timescales: Array,
-    lag: int,
+    lag: float,
     factor: float = 0.0,
 ) -> SetStatistics:
     """The sets of m - 1 `functions` with these values (n, m - 1) at rows, and at `others` that tell of negative shares.
@@ -94,6 +95,7 @@ def metastable_sets(
         float((memberships < -NEGATIVE).any(axis=1).mean()),
         float(moved.max()),
         m - 1 if unsound.any() else m,
+        lag,
     )
 
 

@@ -1,4 +1,4 @@
-"""Committors and mean first passage times between sets, by trajectories at a lag or by a generator."""
+"""Metastable sets, committors and mean first passage times of processes, by trajectories at a lag or a generator."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from daskspectral.estimators.evaluator import ModelFunctions
 from daskspectral.estimators.table import RunContext, Table, open_table
 from daskspectral.moments import Moments
 from daskspectral.moments.intervals import jackknife_ends
+from daskspectral.moments.lags import LagMatrices
+from daskspectral.operators import Operator
 from daskspectral.operators.lags import lag_of
 from daskspectral.operators.stopped import Stopped
 from daskspectral.passes.apply import Result
@@ -30,11 +32,16 @@ from daskspectral.passes.sums import Discretisation, measure, plan_sums
 from daskspectral.solve import resolve_cut
 from daskspectral.solvers import solving
 from daskspectral.spectral.committors import passage_of_generator, stopped_passage
+from daskspectral.spectral.cores import visits_of
 from daskspectral.spectral.estimator import SpectralEstimator
+from daskspectral.spectral.metastable import metastable_sets, passage_times
+from daskspectral.spectral.sets import MetastableSets
+from daskspectral.validation import check_integer
 
 Array = NDArray[np.floating[Any]]
 PARTS = ["value", "lower", "upper"]
 SAMPLED = 5000  # rows, on which the excess of a committor is measured
+AMONG = 20_000  # rows, among which the vertices of memberships are sought
 LARGE_EXCESS = 0.1
 SHOWN_EXCESS = 0.01  # of a committor beyond 0 or 1
 
@@ -102,7 +109,7 @@ class FirstPassage(ModelFunctions):
 
 
 class Process(SpectralEstimator):
-    """An estimator of operators, among them those of processes: which set they enter first, and when."""
+    """An estimator of operators, among them those of processes: their metastable sets and first passages."""
 
     def first_passage(
         self, X: Any, a: Any, b: Any = None, *, lag: Any = None, sample_weight: Any = None, progress: Any = None
@@ -146,7 +153,7 @@ class Process(SpectralEstimator):
                 self, self.basis_, coefficients=coefficients, factor=factor, shares=shares, both=both
             )
             return self._checked(passage, source, "outcome")
-        if not operator.annihilates_constants or operator.views != ("x",) or operator.solver.by_norm:
+        if not _is_generator(operator):
             raise ValueError(f"{operator.name} is no generator of a process: fit Transfer, Generator or Laplacian")
         if wrong := [s for s in sets if not isinstance(s, Boundary)]:
             raise TypeError(f"sets of a generator are boundaries, as BallBoundary(radius, center), got {wrong[0]!r}")
@@ -157,6 +164,49 @@ class Process(SpectralEstimator):
         coefficients, factor = passage_of_generator(self._measured(source, operator, found), cut, both=both)
         passage = FirstPassage.of(self, found.basis, coefficients=coefficients, factor=factor, both=both)
         return self._checked(passage, source)
+
+    def metastable_sets(self, m: int, X: Any = None) -> MetastableSets:
+        """Find m sets between which jumps are rare, by PCCA+ in the constant and m - 1 slow functions.
+
+        The vertices of the memberships are among at most 20 000 rows drawn from X (a trajectory, or a list of them; the
+        rows of a generator), without X among the landmarks. Passage times are of visits of trajectories X to the cores
+        of the sets, by one pass. Warns if the data bear out fewer sets. Raises ValueError for m = 1, for more sets than
+        functions, for complex functions, and for operators of no process, before anything is read.
+        """
+        matrices, m = self._propagation(), check_integer("m", m, 2)
+        functions = matrices.processes[: m - 1]
+        if len(functions) < m - 1:
+            have = len(matrices.processes)
+            raise ValueError(f"{m} sets take {m - 1} functions that are no constant, and there are {have}: fit more")
+        values = self._values[functions]
+        if np.any(np.abs(values.imag) > 1e-9 * np.abs(values)):
+            raise ValueError(f"{m} sets take real functions, got the values {np.round(values, 4)}: take fewer sets")
+        timescales, propagators = matrices.timescales()[0][0], matrices.propagators(functions)[:, 0].real
+        if X is None and not self.basis_.landmark_parts:
+            raise ValueError("the functions sit at no landmarks: give rows X, among which the sets are sought")
+        source = None if X is None else self._opened(X)
+        points = [self.basis_.landmark_parts[0].landmarks] * 2 if source is None else _drawn(source)
+        values, others = (self._span(functions, np.eye(m)[:, 1:]).of_prepared(x)[0] for x in points)
+        lag = matrices.lags[0].item()
+        found = metastable_sets(values, others, functions, propagators, timescales, lag, matrices.factor)
+        span = self._span(functions, found.weights)
+        rates = None if source is None or source.lagged is None else visits_of(source, span).rates
+        found = found if rates is None else replace(found, passage_times=passage_times(rates))
+        if found.borne_out < m:
+            warn_user(
+                f"the data bear out {found.borne_out} sets: transitions between {m} are unknown, or no probabilities. "
+                "Take fewer sets, a longer lag or more functions",
+                TrustWarning,
+            )
+        return MetastableSets.of(self, span.basis, coefficients=span.coefficients, means=span.means, **vars(found))
+
+    def _propagation(self) -> LagMatrices:
+        """Return the operator between the functions. Raises ValueError unless it is of a reversible generator."""
+        moments = self.fitted().moments_
+        operator = moments.operator
+        if operator.lag is not None or not _is_generator(operator) or not operator.solver.needs_symmetry:
+            raise ValueError(f"{operator!r} is no reversible generator. Fit Koopman to trajectories")
+        return LagMatrices.of_generator(moments, self.coefficients_)
 
     def _checked(self, found: FirstPassage, source: Source, outcome: str | None = None) -> FirstPassage:
         """Return a first passage with the excess of its committor on rows of the source that are in neither set."""
@@ -176,6 +226,25 @@ class Process(SpectralEstimator):
             )
         return replace(found, excess=max(excess, 0.0))
 
+    def _span(self, functions: NDArray[np.int64], weights: Array) -> SpanValues:
+        """(1, f) A of real functions f, numbers (m - 1,), and weights A (m, k)."""
+        coefficients, means = self.coefficients_[:, functions].real @ weights[1:], -weights[0]
+        if self.moments_.operator.center:
+            means = means + self.moments_.mean("first") @ coefficients
+        return self._combined(coefficients, means)
+
+    def _combined(self, coefficients: Any, means: Any = None) -> SpanValues:
+        """Return combinations of the basis functions, less their means, as a function of rows."""
+        basis, coefficients = self.basis_.condensed(coefficients)
+        device = chosen_device(self.device)
+        return SpanValues(basis, coefficients, means, device=device, preparation=self.preparation_)
+
+    def _opened(self, X: Any) -> Source:
+        """Return the prepared rows of X, of trajectories those that have a future."""
+        with open_table(self, X) as table:
+            source = open_data(self.moments_.operator.scoring_operator, table.rows, weight=None)
+        return source.with_preparation(mean=self.preparation_.mean, scale=self.preparation_.scale)
+
     def _measured(self, source: Any, operator: Any, discretisation: Discretisation) -> Moments:
         asked = checked_folds(self.folds)
         if asked is not None:
@@ -183,6 +252,16 @@ class Process(SpectralEstimator):
         device = chosen_device(self.device)
         plan = plan_sums(source, operator, discretisation.outline, self.moments_.dtype, device=device, folds=asked)
         return measure(source, discretisation, operator, plan, snapshot=Snapshot(source), description="first passage")
+
+
+def _is_generator(operator: Operator) -> bool:
+    """Return whether the operator is the generator of a process, or minus it."""
+    return operator.annihilates_constants and operator.views == ("x",) and not operator.solver.by_norm
+
+
+def _drawn(source: Source) -> list[Array]:
+    """Two samples of rows."""
+    return [draw_rows(source, AMONG, np.random.default_rng(seed))[1] for seed in (0, 1)]
 
 
 @final

@@ -21,14 +21,14 @@ Array = NDArray[np.floating[Any]]
 class MetastableSets(ModelFunctions, SetStatistics):
     """m sets between which jumps are rare, found by PCCA+; `memberships` evaluates them at any rows.
 
-    Rates and times are in rows.
+    Rates and times are in rows of trajectories, or in the time of a generator.
 
     Attributes
     ----------
     probabilities : ndarray of shape (m,)
         Probabilities of the sets in equilibrium.
     transitions : ndarray of shape (m, m)
-        Probabilities of a transition from set to set in one lag.
+        Probabilities of a transition from set to set within the `lag`.
     rates : ndarray of shape (m, m)
         The generator with these transitions, or the nearest one, with a row for the set that is left.
     passage_times : ndarray of shape (m, m)
@@ -44,6 +44,8 @@ class MetastableSets(ModelFunctions, SetStatistics):
     borne_out : int
         Number of sets that the data bear out: m - 1 if `moved` is more than its error or 0.1, or if the interval of a
         transition is longer than 1.
+    lag : float
+        The lag of the fit; of a generator the timescale of its fastest function.
     functions, weights : ndarray of shape (m - 1,) and (m, m)
         The numbers of the functions f of the model, and A, with the memberships (1, f) A.
     coefficients, means : ndarray of shape (p, m) and (m,)
@@ -74,7 +76,7 @@ class MetastableSets(ModelFunctions, SetStatistics):
             "verdict": f"{self.count} sets; the gap suggests {self.suggested}{fewer}",
             "facts": {
                 "share": _texts(self.probabilities),
-                "passage": f"{_texts(self.passage_times)} rows",
+                "passage": _texts(self.passage_times),
                 "gap": f"{self.gap:.3g}, {self.suggested} sets have the widest",
                 "negative": f"{100 * self.negative:.2g} % of other rows have a membership below 0",
             },

@@ -11,8 +11,9 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 import daskspectral as dsp
-from daskspectral.basis import NormalizedRBF
-from daskspectral.operators import Transfer
+from daskspectral.basis import Landmarks, MonomialBasis, NormalizedRBF
+from daskspectral.kernels import Gaussian
+from daskspectral.operators import Covariance, Generator, Laplacian, Transfer
 from daskspectral.spectral.cores import CORE, Visits
 from daskspectral.spectral.metastable import as_probabilities, as_rates, metastable_sets, passage_times
 from tests.common import koopman
@@ -148,3 +149,32 @@ def test_more_sets_than_wells_are_told(wells: Any) -> None:
     with pytest.warns(dsp.TrustWarning, match="bear out 3 sets"):
         sets = model.metastable_sets(4, paths)
     assert sets.borne_out == 3
+
+
+@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize("operator", [Laplacian(), Generator(diffusion=2**0.5, reversible=True)], ids=str)
+def test_sets_of_a_generator_have_rates_in_its_time(operator: Any, given: bool) -> None:
+    """Of a density exp(-V) with wells at -1 and 1: the rates relax as slowly as the slowest function."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1.8, 1.8, 100_000)
+    x = x[rng.random(len(x)) < np.exp(-4 * (x**2 - 1) ** 2)][:, None]
+    basis = Landmarks(Gaussian(0.4), 30)
+    model = dsp.SpectralDecomposition(operator, basis, n_components=3, random_state=0).fit(x)
+    sets = model.metastable_sets(2, x if given else None)
+    assert sets.suggested == 2
+    slowest = abs(model.eigenvalues_[1])
+    np.testing.assert_allclose(np.linalg.eigvals(sets.rates).real.min(), -slowest, rtol=1e-6)
+    np.testing.assert_allclose(sets.passage_times[0, 1] * sets.rates[0, 1], 1, rtol=1e-9)
+    assert sets.lag == pytest.approx(1 / abs(model.eigenvalues_[2]))
+    chances = np.asarray(sets.memberships(np.array([[-1.0], [1.0]])))
+    assert np.abs(np.diff(chances, axis=1)).min() > 0.98
+    assert chances[0].argmax() != chances[1].argmax()
+
+
+@pytest.mark.filterwarnings("ignore::daskspectral.TrustWarning")
+def test_sets_are_of_processes() -> None:
+    x = np.random.default_rng(0).standard_normal((300, 3))
+    for operator in (Covariance(), Transfer(1)):
+        model = dsp.SpectralDecomposition(operator, MonomialBasis(3, 1), n_components=2)
+        with pytest.raises(ValueError, match="Koopman"):
+            model.fit(x).metastable_sets(2)
