@@ -51,7 +51,6 @@ from daskspectral.solvers import Ascent, Cut, Penalised
 
 Array = NDArray[np.inexact[Any]]
 Path = str | os.PathLike[str]
-RIGHT = "n_right_features_in_"
 KEPT = (*LABELS, WARNINGS)  # with any model that has them
 
 

@@ -151,12 +151,7 @@ class ModelFunctions(Evaluator):
     The columns are those of the model, and `model` are its class and parameters, as a file of results has them.
     """
 
-    expects: ClassVar = {
-        "basis": Basis,
-        "preparation_": Preparation,
-        "layout_": (Layout, type(None)),
-        "columns_": (ColumnNames, type(None)),
-    }
+    expects: ClassVar = {"basis": Basis, "preparation_": Preparation, "layout_": Layout, "columns_": ColumnNames}
 
     basis: Basis
     n_features_in_: int
@@ -176,5 +171,15 @@ class ModelFunctions(Evaluator):
     def _provenance(self) -> dict[str, Any]:
         return dict(self.model)
 
+    def told(self) -> dict[str, Any]:
+        facts = {name.replace("_", " "): _text(getattr(self, name)) for name in self.told_attributes}
+        return {"verdict": f"functions of {self.model['estimator']}", "facts": facts}
+
     def __repr__(self) -> str:
         return str(summary_of(self).text())
+
+
+def _text(value: Any) -> str:
+    """Return numbers as text, those of a matrix row by row."""
+    rows = np.atleast_2d(value) if isinstance(value, (float, np.ndarray)) else None
+    return str(value) if rows is None else "; ".join(" ".join(f"{number:.4g}" for number in row) for row in rows)

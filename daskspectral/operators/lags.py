@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -44,27 +45,20 @@ def lags_of(value: Any) -> Any:
     if not isinstance(value, (tuple, list)):
         return lag_of(value)
     lags = tuple(map(lag_of, value))
-    if not lags:
-        raise ParameterError("lag", "one lag or several, such as (1, 2, 5)", value)
-    multiples = multiples_of(lags)
-    if len({*multiples}) < len(lags):
-        raise ParameterError("lag", "distinct lags, such as (1, 2, 5)", value)
-    return tuple(lag for _, lag in sorted(zip(multiples, lags, strict=True), key=lambda pair: pair[0]))
+    multiples = multiples_of(lags) if lags else ()
+    if len({*multiples}) < max(1, len(lags)):
+        raise ParameterError("lag", "one lag or several distinct ones, such as (1, 2, 5)", value)
+    return tuple(lags[i] for i in np.argsort(multiples))
 
 
 def multiples_of(lags: tuple[int | str, ...]) -> tuple[int, ...]:
     """Return lags as multiples of the first one. Raises ValueError unless all are whole multiples of it."""
-    if {type(lag) for lag in lags} == {str}:
-        times: Any = [np.timedelta64(*time_parts(str(lag))) for lag in lags]  # type: ignore[call-overload]
-    else:
-        times = lags
-    try:
-        ratios = [time / times[0] for time in times]
-    except TypeError:  # rows and times, or months and days
-        ratios = [0.0]
-    if not all(ratio >= 1 and float(ratio).is_integer() for ratio in ratios):
-        raise ParameterError("lag", "several lags that are multiples of the first, such as (2, 4, 10)", lags)
-    return tuple(map(int, ratios))
+    times: Any = [np.timedelta64(*time_parts(lag)) if isinstance(lag, str) else lag for lag in lags]  # type: ignore[call-overload]
+    with suppress(TypeError):  # of rows and times, or months and days
+        ratios = [float(time / times[0]) for time in times]
+        if all(ratio >= 1 and ratio.is_integer() for ratio in ratios):
+            return tuple(map(int, ratios))
+    raise ParameterError("lag", "several lags that are multiples of the first, such as (2, 4, 10)", lags)
 
 
 def time_parts(text: str) -> tuple[int, str]:

@@ -135,42 +135,30 @@ class EOF(SpectralEstimator):
         numpy.angle are amplitudes and phases. Raises ValueError for rows of several dimensions, for rows that are left
         out, for moments of a kernel, and for gaps in the times of rows that have some, or times that do not increase.
         """
-        count = len(self.fitted().eigenvalues_) if count is None else count
-        check_integer("count", count)
+        import xarray as xr
+
+        count = check_integer("count", len(self.fitted().eigenvalues_) if count is None else count)
         if linear_landmarks(self.moments_) is None:
             raise ValueError("an analytic signal is of columns, and these are moments of a kernel")
-        return hilbert_dataset(self, X, count)
-
-    def _analytic(self, X: Any) -> Any:
+        rows, layout = Rows.of(X), vars(self).get("layout_")
+        stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=layout, wanted=self._columns_wanted())
+        labels = None if stacked is None else stacked.rows
+        if labels is not None and len(labels.dims) != 1:
+            raise ValueError(f"an analytic signal follows one dimension of rows; X has {labels.dims}")
         with open_table(self, X) as table:
-            return analytic_rows(self, table.rows)
-
-
-def hilbert_dataset(estimator: Any, X: Any, count: int) -> xr.Dataset:
-    """Return the Dataset of `EOF.hilbert`."""
-    import xarray as xr
-
-    rows = Rows.of(X)
-    stacked = stack_rows(
-        rows.data,
-        sample_dims=rows.sample_dims,
-        layout=vars(estimator).get("layout_"),
-        wanted=estimator._columns_wanted(),
-    )
-    labels = None if stacked is None else stacked.rows
-    if labels is not None and len(labels.dims) != 1:
-        raise ValueError(f"an analytic signal follows one dimension of rows; X has {labels.dims}")
-    fitted, patterns, scores = complex_components(estimator, estimator._analytic(X), count)
-    some, width = slice(None, None, 2), estimator.n_features_in_
-    raw = estimator.preparation_.of_directions.inverse(patterns, width) * units_of_columns(estimator)
-    found: dict[str, Any] = {
-        "variance": (COMPONENT, 2 * fitted.eigenvalues_[some]),
-        "variance_lower": (COMPONENT, 2 * fitted.eigenvalue_errors_[some, 0]),
-        "variance_upper": (COMPONENT, 2 * fitted.eigenvalue_errors_[some, 1]),
-        "trusted": (COMPONENT, fitted.trusted_[some]),
-        "explained_variance_ratio": (COMPONENT, 2 * fitted.explained_variance_ratio_[some]),
-    }
-    dataset = xr.Dataset(found, {COMPONENT: np.arange(len(patterns))})
-    output = Result("score", (len(patterns),), (COMPONENT,))
-    score = xr.DataArray(scores, dims=(ROW, COMPONENT)) if labels is None else labelled_rows(scores, output, labels)
-    return with_fields(dataset, estimator, [Fields("pattern", raw, (COMPONENT,))], {"score": score})
+            signal = analytic_rows(self, table.rows)
+        fitted, patterns, scores = complex_components(self, signal, count)
+        some = slice(None, None, 2)
+        raw = self.preparation_.of_directions.inverse(patterns, self.n_features_in_) * units_of_columns(self)
+        found = {
+            "variance": 2 * fitted.eigenvalues_[some],
+            "variance_lower": 2 * fitted.eigenvalue_errors_[some, 0],
+            "variance_upper": 2 * fitted.eigenvalue_errors_[some, 1],
+            "trusted": fitted.trusted_[some],
+            "explained_variance_ratio": 2 * fitted.explained_variance_ratio_[some],
+        }
+        variables: dict[str, Any] = {name: (COMPONENT, values) for name, values in found.items()}
+        dataset = xr.Dataset(variables, {COMPONENT: np.arange(len(patterns))})
+        output = Result("score", (len(patterns),), (COMPONENT,))
+        score = xr.DataArray(scores, dims=(ROW, COMPONENT)) if labels is None else labelled_rows(scores, output, labels)
+        return with_fields(dataset, self, [Fields("pattern", raw, (COMPONENT,))], {"score": score})

@@ -258,11 +258,8 @@ class Koopman(Process):
         if hasattr(self, "dynamic_residuals_"):
             noise = "" if self.moments_.operator.reversible else ", an upper bound that includes the noise"
             for name, ends in zip(("lower", "upper"), self.dynamic_residuals_.T, strict=True):
-                found[f"dynamic_residual_{name}"] = (
-                    "component",
-                    ends,
-                    {"long_name": f"{name} end of |K f - l f|{noise}"},
-                )
+                about = {"long_name": f"{name} end of |K f - l f|{noise}"}
+                found[f"dynamic_residual_{name}"] = "component", ends, about
         times, ends = self._timescales()
         found |= {"timescale": (("lag", "process"), times, {"units": "rows"})}
         found |= {f"timescale_{name}": (("lag", "process"), ends[..., i]) for i, name in enumerate(("lower", "upper"))}

@@ -43,7 +43,6 @@ PARTS = ["value", "lower", "upper"]
 SAMPLED = 5000  # rows, on which the excess of a committor is measured
 AMONG = 20_000  # rows, among which the vertices of memberships are sought
 LARGE_EXCESS = 0.1
-SHOWN_EXCESS = 0.01  # of a committor beyond 0 or 1
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -69,6 +68,7 @@ class FirstPassage(ModelFunctions):
     both: bool
     shares: Array | None = None
     excess: float = 0.0
+    told_attributes = ("both", "shares", "excess")
 
     def committor(self, X: Any, **options: Any) -> Any:
         """Return the probability of entering b before a, from each row of X, (n, 3): with its 95 % interval.
@@ -90,22 +90,9 @@ class FirstPassage(ModelFunctions):
         return self._interval(1, np.inf, "passage_time", X, options)
 
     def _interval(self, which: int, highest: float, name: str, X: Any, options: Any) -> Any:
-        coefficients, device = self.coefficients[:, :, which].T, chosen_device(self.device)
-        function = SpanInterval(
-            self.basis, coefficients, self.factor, highest, device=device, preparation=self.preparation_
-        )
+        shared = {"device": chosen_device(self.device), "preparation": self.preparation_}
+        function = SpanInterval(self.basis, self.coefficients[:, :, which].T, self.factor, highest, **shared)
         return self._rows(function, X, output=Result(name, (3,), ("part",), {"part": PARTS}), **options)
-
-    def told(self) -> dict[str, Any]:
-        names = ("outside", "in a", "in b")[: 3 if self.both else 2]
-        shares = () if self.shares is None else zip(self.shares, names, strict=False)
-        cut = f"; the committor is cut off, by {self.excess:.2g}" if self.excess > SHOWN_EXCESS else ""
-        rows = {"rows": ", ".join(f"{100 * share:.3g} % {name}" for share, name in shares)} if self.both else {}
-        return {"verdict": f"first passage into {'a or b' if self.both else 'a'}{cut}", "facts": rows}
-
-    @property
-    def told_attributes(self) -> tuple[str, ...]:
-        return ("shares", "both", "excess")
 
 
 class Process(SpectralEstimator):
@@ -147,12 +134,9 @@ class Process(SpectralEstimator):
             if edges := [s for s in sets if isinstance(s, Boundary)]:
                 raise TypeError(f"sets of trajectories are booleans, or functions that give them, got {edges[0]!r}")
             source = open_stopped(rows, lag, (a, b), **table.options)
-            stopped = stopped_passage(self._measured(source, Stopped(), found), cut, both=both)
-            coefficients, factor, shares = stopped
-            passage = FirstPassage.of(
-                self, self.basis_, coefficients=coefficients, factor=factor, shares=shares, both=both
-            )
-            return self._checked(passage, source, "outcome")
+            functions, factor, shares = stopped_passage(self._measured(source, Stopped(), found), cut, both=both)
+            options = {"coefficients": functions, "factor": factor, "shares": shares, "both": both}
+            return self._checked(FirstPassage.of(self, self.basis_, **options), source, "outcome")
         if not _is_generator(operator):
             raise ValueError(f"{operator.name} is no generator of a process: fit Transfer, Generator or Laplacian")
         if wrong := [s for s in sets if not isinstance(s, Boundary)]:
@@ -206,6 +190,8 @@ class Process(SpectralEstimator):
         operator = moments.operator
         if operator.lag is not None or not _is_generator(operator) or not operator.solver.needs_symmetry:
             raise ValueError(f"{operator!r} is no reversible generator. Fit Koopman to trajectories")
+        if "form" not in moments.arrays:
+            raise ValueError("metastable sets take basis=Landmarks(), or TrigonometricBasis for angles, not a lattice")
         return LagMatrices.of_generator(moments, self.coefficients_)
 
     def _checked(self, found: FirstPassage, source: Source, outcome: str | None = None) -> FirstPassage:

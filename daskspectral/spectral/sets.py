@@ -54,6 +54,16 @@ class MetastableSets(ModelFunctions, SetStatistics):
 
     coefficients: Array
     means: Array | None
+    told_attributes = (
+        "probabilities",
+        "transitions",
+        "rates",
+        "passage_times",
+        "gap",
+        "suggested",
+        "negative",
+        "borne_out",
+    )
 
     @property
     def function(self) -> SpanValues:
@@ -69,24 +79,3 @@ class MetastableSets(ModelFunctions, SetStatistics):
         """Return the memberships (n, m) of the rows of X, projected on probabilities; options as in `transform`."""
         output = replace(Result.of_components("membership", self.count), finish=as_probabilities)
         return self._rows(self.function, X, output=output, **options)
-
-    def told(self) -> dict[str, Any]:
-        fewer = f"; the data bear out {self.borne_out}" if 0 < self.borne_out < self.count else ""
-        return {
-            "verdict": f"{self.count} sets; the gap suggests {self.suggested}{fewer}",
-            "facts": {
-                "share": _texts(self.probabilities),
-                "passage": _texts(self.passage_times),
-                "gap": f"{self.gap:.3g}, {self.suggested} sets have the widest",
-                "negative": f"{100 * self.negative:.2g} % of other rows have a membership below 0",
-            },
-        }
-
-    @property
-    def told_attributes(self) -> tuple[str, ...]:
-        return ("probabilities", "transitions", "rates", "passage_times", "gap", "suggested", "negative", "borne_out")
-
-
-def _texts(values: Array) -> str:
-    """Return numbers as text, those of a matrix row by row."""
-    return "; ".join(" ".join(f"{v:.4g}" for v in row) for row in np.atleast_2d(values))

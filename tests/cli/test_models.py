@@ -140,7 +140,7 @@ def test_metastable_sets_and_pictures_of_lags() -> None:
     told, model = done("transform k.zarr path.zarr --sets 2 --out chi.zarr"), dsp.load("k.zarr")
     sets = model.metastable_sets(2, path)
     np.testing.assert_allclose(written("chi.zarr"), sets.memberships(path), rtol=0, atol=1e-12)
-    assert f"{sets.gap:.3g}" in told
+    assert f"{sets.gap:.4g}" in told
     for kind in ("timescales", "chapman-kolmogorov"):
         done(f"plot k.zarr --kind {kind} --out {kind}.png")
         assert Path(f"{kind}.png").stat().st_size > 1000

@@ -184,7 +184,7 @@ def test_it_evaluates_itself_without_the_model_in_the_columns_of_the_fit(walks: 
     written = xr.open_zarr(tmp_path / "committor.zarr")["committor"]
     assert written["part"].to_numpy().tolist() == PARTS
     assert "Transfer" in written.attrs["parameters"]
-    assert "in b" in repr(again)
+    assert "shares" in repr(again)
     with pytest.raises(ValueError, match="3 features"):
         again.passage_time(np.zeros((2, 3)))
 
