@@ -150,7 +150,7 @@ if TYPE_CHECKING:
     from daskspectral.invariance import InvariantFeatures, InvariantRegressor
     from daskspectral.moments import Moments
     from daskspectral.regression import HermiteRegressor
-    from daskspectral.spectral import CCA, EOF, Koopman, SpectralDecomposition
+    from daskspectral.spectral import CCA, EOF, MCA, Koopman, SpectralDecomposition
     from daskspectral.store import load, save, untrusted
 
 __version__ = "0.1.0"
@@ -168,6 +168,7 @@ _HOMES = {
     "InvariantRegressor": "invariance",
     "KernelEmbedding": "embedding",
     "Koopman": "spectral",
+    "MCA": "spectral",
     "ManifoldWarning": "errors",
     "Moments": "moments",
     "RankWarning": "errors",
@@ -186,6 +187,7 @@ __all__ = [  # what a user calls first comes first
     "SpectralDecomposition",
     "EOF",
     "CCA",
+    "MCA",
     "Koopman",
     "Rows",
     "HermiteRegressor",

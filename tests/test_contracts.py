@@ -151,6 +151,7 @@ OPERATORS: list[Operator] = [
     operators.Transfer((2, 8), reversible=True),
     operators.Augmentation(3),
     operators.Covariance(),
+    operators.CrossCovariance(),
     operators.AnisotropicDiffusion(),
     operators.AnisotropicDiffusion(factored=True),
     operators.PartialDerivative(0),
@@ -164,6 +165,7 @@ SOLVERS: list[Problem] = [
     solve.NonNormal(),
     solve.NonNormal("modulus"),
     solve.NormConstrained(),
+    solve.NormConstrainedSVD(),
     solve.TwoMetricSVD(),
     solve.SymmetricPencil(),
     solve.SymmetricPencil(descending=True),
@@ -307,8 +309,10 @@ FIXED = basis.Landmarks(Gaussian(1.0), points=X[:8])
 FEW = {"landmarks": basis.Landmarks(n_landmarks=60, method="cholesky"), "random_state": 0}
 ESTIMATORS: dict[str, tuple[Any, tuple[Any, ...], bool]] = {
     "laplacian": (dsp.SpectralDecomposition(basis=FIXED, n_components=3), (X,), True),
-    "covariance": (dsp.SpectralDecomposition(operators.Covariance(), n_components=2), (X,), True),
-    "transfer": (dsp.SpectralDecomposition(operators.Transfer(), FIXED, n_components=2), (PATH,), False),
+    "eof": (dsp.EOF(2), (X,), True),
+    "cca": (dsp.CCA(1), (X, X**3 + X[:, ::-1]), True),
+    "mca": (dsp.MCA(1), (X, X**3 + X[:, ::-1]), True),
+    "koopman": (dsp.Koopman(basis=FIXED, n_components=2), (PATH,), False),
     "hermite": (dsp.HermiteRegressor(FIXED, alpha=1e-3), (X, X[:, 0]), True),
     "invariant": (
         dsp.InvariantRegressor(Sphere(3), groups.Permutations(3), n_eigenfunctions=9, alpha=1e-3),

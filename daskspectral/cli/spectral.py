@@ -13,10 +13,10 @@ from daskspectral.cli import running as run
 from daskspectral.cli.commands import say, session
 from daskspectral.cli.signatures import given
 from daskspectral.moments import Moments
-from daskspectral.operators import Covariance, Operator, Transfer
+from daskspectral.operators import Covariance, CrossCovariance, Operator, Transfer
 from daskspectral.plot import eigenfunctions, refuse_picture, save_figure
 from daskspectral.solvers import Penalised
-from daskspectral.spectral import EOF, Koopman, SpectralDecomposition
+from daskspectral.spectral import EOF, MCA, Koopman, SpectralDecomposition
 from daskspectral.store import load
 
 
@@ -116,9 +116,9 @@ def merge(parts: tuple[str, ...], trust: tuple[str, ...], **options: Any) -> Non
 
 def _estimator_of(operator: Operator, **parameters: Any) -> Any:
     """Return the estimator by the name of the operator's users, or a SpectralDecomposition."""
-    basis, solver = parameters["basis"], parameters["solver"]
-    if isinstance(operator, Covariance) and getattr(basis, "plain", False) and solver == Penalised():
-        return EOF(**{name: value for name, value in parameters.items() if name not in ("basis", "solver")})
+    linear = {Covariance: EOF, CrossCovariance: MCA}.get(type(operator))
+    if linear is not None and getattr(parameters["basis"], "plain", False) and parameters["solver"] == Penalised():
+        return linear(**{name: value for name, value in parameters.items() if name not in ("basis", "solver")})
     if isinstance(operator, Transfer):
         parameters |= {"reversible": operator.reversible, "center": operator.center}
         return Koopman(operator.lag, method=None if operator.reversible else operator.solver.name, **parameters)

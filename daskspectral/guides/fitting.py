@@ -29,6 +29,9 @@ What it gives
     rotated(m), significance(x)        varimax; how many rise above red noise (rule N)
     hilbert(x)                         complex components, of what propagates
 
+`dsp.CCA(n_components)` and `dsp.MCA(n_components)` are of two fields, `fit(x, y)`; `transform(y, side="right")` returns
+the scores of the second one.
+
 `dsp.Koopman(lag=(1, 2, 5, 10))` is of trajectories. Rows with times (a coordinate of their dimension, the index of a
 frame) are paired by them, so that no pair spans a gap; a lag such as "6h" is converted to rows, the unit of timescales:
 
@@ -56,7 +59,7 @@ routing. `help(dsp.model_selection)` tells how to hold out blocks of a trajector
     Rows(x, columns=[0, 2], standardize=True)       some columns, brought to mean 0 and deviation 1; later rows alike
     Rows(frame, columns=["ash", "malt"])            by name, which later rows are matched by too, in any container
     Rows(x, on_invalid="skip")                      leave out rows with NaN or infinity, and masked ones; land first
-    Rows(x, on_invalid="pairwise")                  of EOF, CCA and MCA: covariances of what is present
+    Rows(x, on_invalid="pairwise")                  of EOF and CCA: covariances of what is present
     Rows(field, sample_dims=("time",))              rows are the times, columns all other dimensions
     Rows(field, latitude="lat")                     weigh by the cosine of the latitude
     Rows(field, anomaly="month", detrend=1)         subtract seasons and a trend, kept with the model

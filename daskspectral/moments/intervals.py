@@ -12,7 +12,7 @@ landmarks change values, below them by as much (`moments.solution`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -194,12 +194,13 @@ class _LeftOut:
         """The form and the Gram matrices of the turned functions, summed over the fold, less the fitted means."""
         left, own = found.left @ self.turn, posed.right.prefix
         right = left if found.right is found.left else found.right @ self.turn
-        norm = self.weight * posed.left.norm if posed.kind.by_norm else None
-        sums = replace(relation_of(posed.operator, seen, norm), means=None).between(left, right)
+        norms = None if posed.norms is None else (self.weight * posed.norms[0], self.weight * posed.norms[1])
+        sums = relation_of(posed.operator, seen, norms, about_means=False).between(left, right)
         if not posed.operator.center:
             return list(sums)
         a, b = ((u.T @ means[name], u.T @ seen[name]) for u, name in ((left, "first"), (right, f"{own}first")))
-        return [s - self._shared(*sides) for s, sides in zip(sums, ((a, b), (a, a), (b, b)), strict=True)]
+        parts = [s - self._shared(*sides) for s, sides in zip(sums, ((a, b), (a, a), (b, b)), strict=True)]
+        return parts if norms is None else [parts[0], *sums[1:]]
 
     def _shared(self, one: tuple[Any, Any], other: tuple[Any, Any]) -> Any:
         """What the means that were fitted take from sums over the fold, both given for functions of either side."""

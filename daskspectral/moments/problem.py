@@ -98,7 +98,7 @@ class Posed:
     def system(self, means: Sums, rows: float | None = None) -> GalerkinSystem:
         """Return the system of these means, within the leading functions for so many `rows` if there is a penalty."""
         found = replace(
-            relation_of(self.operator, means, self.left.norm if self.kind.by_norm else None, self.left.dtype),
+            relation_of(self.operator, means, self.norms, self.left.dtype),
             count=self.count,
             cut=self.cut,
             ridge=self.solver.ridge,
@@ -156,9 +156,11 @@ class Posed:
     def against_whole(self) -> tuple[Array, Array]:
         """The Gram matrix times the whole solution's functions, left (m, k) and right (m', k), on the span of parts.
 
-        It is that of the functions less their means if the operator subtracts these.
+        It is that of the functions less their means if the operator subtracts these, and the norm of functions that
+        are orthonormal in it.
         """
-        grams = relation_of(self.operator, self.means).covariances.grams
+        norms = self.norms if self.kind.two_sided else None
+        grams = relation_of(self.operator, self.means, norms).covariances.grams
         sides = (grams[0], self.whole.left), (grams[1], self.whole.right)
         left, right = (gram @ functions for gram, functions in sides)
         return (left, right) if self.span is None else (self.span.T @ left, self.span.T @ right)
@@ -173,6 +175,11 @@ class Posed:
             return self.solve(means, rows, part=True)
         energy: Any = self.kind.energy(self.system(means))
         return self.solve(means, rows, pencil.part(energy, means["gram"], self.rows / rows))
+
+    @property
+    def norms(self) -> tuple[Real, Real] | None:
+        """The squared norms of the functions of both sides, if values are relative to them."""
+        return (self.left.norm, self.right.norm) if self.kind.by_norm else None
 
     @cached_property
     def _norm_root(self) -> Real | None:
@@ -214,11 +221,24 @@ def combined(operator: Operator, sums: Sums, functions: Real) -> dict[str, Real]
     return {**sums, **forms, **vectors}
 
 
-def relation_of(operator: Operator, sums: Sums, norm: Real | None = None, dtype: str = "float64") -> GalerkinSystem:
-    """Return the system of an operator from sums or means, with a squared `norm`, if given, for the Gram matrix."""
-    right, bounded = sums.get("right_gram"), operator.derivative_order == 0
-    firsts = (sums["first"], sums["first" if right is None else "right_first"]) if operator.center else None
-    form, gram = sums.get("form", sums["gram"]), sums["gram"] if norm is None else norm
+def relation_of(
+    operator: Operator,
+    sums: Sums,
+    norms: tuple[Real, Real] | None = None,
+    dtype: str = "float64",
+    *,
+    about_means: bool = True,
+) -> GalerkinSystem:
+    """Return the system of an operator from means, or from sums if it is not to be `about_means`.
+
+    With squared `norms` of both sides these are the Gram matrices, and the means are subtracted from the form alone.
+    """
+    form, gram, right = sums.get("form", sums["gram"]), sums["gram"], sums.get("right_gram")
+    bounded, centers = operator.derivative_order == 0, operator.center and about_means
+    firsts = (sums["first"], sums["first" if right is None else "right_first"]) if centers else None
+    if norms is not None:
+        gram, right = norms[0], None if right is None else norms[1]
+        form, firsts = form if firsts is None else form - np.outer(*firsts), None
     return GalerkinSystem(form, gram, right, firsts, energy=sums.get("energy"), bounded=bounded, dtype=dtype)
 
 

@@ -278,8 +278,10 @@ def score_span(operator: Operator, moments: Moments, functions: Mapping[str, Fun
     means, kind = checked_means(moments), operator.scoring_operator.solver
     if kind.two_sided and not operator.solver.two_sided:
         left, right = right, left
-    norm = moments.basis.norm(means["gram"]) if kind.by_norm else None
-    values = kind.ritz(left, right, relation_of(operator, means, norm, moments.dtype))
+    other = moments.right_basis or moments.basis
+    right_gram = means.get("right_gram", means["gram"])
+    norms = (moments.basis.norm(means["gram"]), other.norm(right_gram)) if kind.by_norm else None
+    values = kind.ritz(left, right, relation_of(operator, means, norms, moments.dtype))
     lost = np.count_nonzero(np.isnan(values))
     if lost:
         warn_user(

@@ -29,6 +29,8 @@ Arrays that it reads besides the points go to `fit(Rows(x, fields={"name": array
                                            solver="eigen"
     Cross(center=False)                  f(x) g(y)
                                            fit((x, y)); singular values
+    CrossCovariance()                    cov(f(x), g(y)), against the norms of the function spaces: MCA
+                                           fit((x, y)); singular values
     Covariance()                         cov(f, g), against the norm of the function space: principal components
                                            x; variances, descending
     Augmentation(views)                  the mean of (f(xi) - f(xi'))(g(xi) - g(xi')), equation (20)
@@ -110,7 +112,7 @@ from daskspectral.operators.differential import DifferentialOperator, PartialDer
 from daskspectral.operators.diffusion import AnisotropicDiffusion, Generator, Schroedinger
 from daskspectral.operators.laplacian import Laplacian
 from daskspectral.operators.names import parse
-from daskspectral.operators.paired import Augmentation, Cross, Transfer
+from daskspectral.operators.paired import Augmentation, Cross, CrossCovariance, Transfer
 
 __all__ = [
     "AnisotropicDiffusion",
@@ -118,6 +120,7 @@ __all__ = [
     "BilinearForm",
     "Covariance",
     "Cross",
+    "CrossCovariance",
     "DifferentialOperator",
     "Generator",
     "Laplacian",

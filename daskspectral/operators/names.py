@@ -12,7 +12,7 @@ from daskspectral.operators.covariance import Covariance
 from daskspectral.operators.differential import DifferentialOperator, PartialDerivative, TangentPropagation
 from daskspectral.operators.diffusion import AnisotropicDiffusion, Generator, Schroedinger
 from daskspectral.operators.laplacian import Laplacian
-from daskspectral.operators.paired import Augmentation, Cross, Transfer
+from daskspectral.operators.paired import Augmentation, Cross, CrossCovariance, Transfer
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,8 @@ def parse(text: str, **options: Any) -> Operator:
     ----------
     text : str
         What is decomposed: laplacian, covariance, schroedinger, anisotropic[:factored], tangent, differential[:solver],
-        partial:axis[:solver], generator[:reversible], transfer[:lag[:solver]], cross[:center], augmentation.
+        partial:axis[:solver], generator[:reversible], transfer[:lag[:solver]], cross[:center],
+        crosscovariance, augmentation.
 
     Examples
     --------
@@ -153,6 +154,7 @@ NAMES: Mapping[str, NamedOperator] = {
     ),
     "transfer": NamedOperator("transfer[:lag[:solver]]", _transfer, ("lag",)),
     "cross": NamedOperator("cross[:center]", _flagged("cross", Cross, "center")),
+    "crosscovariance": NamedOperator("crosscovariance", CrossCovariance),
     "augmentation": NamedOperator("augmentation", Augmentation, ("views",)),
 }
 """The operators that have a name. `SymmetricForm` and `BilinearForm`, of a user's own functions, have none."""

@@ -10,9 +10,10 @@ import numpy as np
 
 from daskspectral.errors import ParameterError
 from daskspectral.forms import Field, Form, Functional, at, form, functional, gram_at, inner
+from daskspectral.kernels import Linear
 from daskspectral.operators.base import RESERVED, TESTED, Operator, chosen_solver
 from daskspectral.operators.lags import lags_of, multiples_of
-from daskspectral.solve import NonNormal, TwoMetricSVD
+from daskspectral.solve import NonNormal, NormConstrainedSVD, TwoMetricSVD
 from daskspectral.validation import check_flag, check_integer
 
 
@@ -73,6 +74,34 @@ class Cross(Operator):
     @property
     def validation_operator(self) -> Operator:
         return replace(self, center=True)
+
+
+@dataclass(frozen=True)
+class CrossCovariance(Cross):
+    """cov(f(X), g(Y)) for two views of a sample, relative to the norms of both function spaces (MCA).
+
+    With the kernel `Linear()`, which is the default, functions are projections on unit vectors, and the singular values
+    are their covariances: maximum covariance analysis of two fields, the singular value decomposition of their
+    cross-covariance matrix. The functions that `transform` evaluates have norm 1, and not variance 1. With center=False
+    values are second moments.
+
+    Examples
+    --------
+    >>> operator = CrossCovariance()
+    >>> operator.views, operator.solver
+    (('x', 'y'), 'covariance')
+    """
+
+    center: bool = True
+    name = "cross covariance"
+
+    takes_gaps = False
+
+    solver = NormConstrainedSVD()
+
+    default_kernel = Linear()
+
+    validation_operator = None
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ def check_components(value: Any, operator: Operator) -> None:
     """Raise ValueError unless n_components is a positive whole number or, of principal components, a share."""
     if not is_share(value):
         check_integer("n_components", value)
-    elif not operator.solver.by_norm:
+    elif not operator.solver.by_norm or operator.solver.two_sided:
         raise ValueError(
             f"n_components={value!r} is a share of the variance, which Covariance() has: give an integer of 1 or more"
         )

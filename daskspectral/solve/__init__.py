@@ -4,6 +4,7 @@ from daskspectral.solve.pencil import Pencil
 from daskspectral.solve.problems import (
     NonNormal,
     NormConstrained,
+    NormConstrainedSVD,
     Problem,
     Solution,
     SymmetricPencil,
@@ -18,6 +19,7 @@ __all__ = [
     "GalerkinSystem",
     "NonNormal",
     "NormConstrained",
+    "NormConstrainedSVD",
     "Pencil",
     "Penalty",
     "Problem",

@@ -334,7 +334,6 @@ def _largest(matrix: Array, count: int) -> tuple[Array, Array]:
     return values[::-1], vectors[:, ::-1]
 
 
-@final
 @dataclass(frozen=True, repr=False)
 class TwoMetricSVD(Problem):
     """Singular values of a form (p, q) between Gram matrices Φ (p, p) and Ψ (q, q), descending.
@@ -356,7 +355,7 @@ class TwoMetricSVD(Problem):
     measure: ClassVar[str] = "singular value"
     worst: ClassVar[float] = -1.0
 
-    def penalty(self, system: GalerkinSystem, by_values: ByValues, by_slopes: BySlopes) -> Penalty:
+    def penalty(self, system: GalerkinSystem, by_values: ByValues, by_slopes: BySlopes) -> Penalty | None:
         return by_values(True)
 
     def ritz(self, left: Functions, right: Functions, system: GalerkinSystem) -> Functions:
@@ -412,6 +411,22 @@ class TwoMetricSVD(Problem):
             np.linalg.norm(reduced @ v - u * values, axis=0), np.linalg.norm(reduced.T @ u - v * values, axis=0)
         )
         return described(system, values, left @ u, right @ v, rank, residuals)
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class NormConstrainedSVD(TwoMetricSVD):
+    """The `count` largest singular values of form (p, q) between functions of squared norm 1, `gram` and `right_gram`.
+
+    The form is a covariance if the means are subtracted from it, and the functions have norm 1 in their function
+    spaces: of linear functions these are unit vectors, and the values are covariances of projections.
+    """
+
+    name: ClassVar[str] = "covariance"
+    by_norm: ClassVar[bool] = True
+
+    def penalty(self, system: GalerkinSystem, by_values: ByValues, by_slopes: BySlopes) -> None:
+        return None
 
 
 @final

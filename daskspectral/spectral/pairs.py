@@ -1,4 +1,4 @@
-"""CCA: canonical correlations between two fields of the same rows."""
+"""CCA and MCA: canonical correlations, and maximum covariance analysis, of two fields of the same rows."""
 
 from __future__ import annotations
 
@@ -6,12 +6,35 @@ from typing import Any
 
 from daskspectral.basis import Landmarks
 from daskspectral.kernels import Linear
-from daskspectral.operators import Cross
+from daskspectral.operators import Cross, CrossCovariance
 from daskspectral.solvers import Solving
 from daskspectral.spectral.estimator import SpectralEstimator
 
 
-class CCA(SpectralEstimator):
+class FieldPairs(SpectralEstimator):
+    """An estimator of pairs of linear functions of two fields, with the parameters of `CCA` and `MCA`."""
+
+    basis = Landmarks(Linear())
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        solver: Solving | None = None,
+        folds: Any = 10,
+        dtype: str = "float64",
+        device: str = "cpu",
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.solver = solver
+        self.folds = folds
+        self.dtype = dtype
+        self.device = device
+        self.random_state = random_state
+
+
+class CCA(FieldPairs):
     """Canonical correlations of two fields: pairs of linear functions, one of each, that correlate most.
 
     `fit(x, y)` pairs the rows of both. `transform(x)` and `transform(y, side="right")` return the scores, of variance
@@ -44,21 +67,39 @@ class CCA(SpectralEstimator):
     """
 
     operator = Cross(center=True)
-    basis = Landmarks(Linear())
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        solver: Solving | None = None,
-        folds: Any = 10,
-        dtype: str = "float64",
-        device: str = "cpu",
-        random_state: Any = None,
-    ):
-        self.n_components = n_components
-        self.solver = solver
-        self.folds = folds
-        self.dtype = dtype
-        self.device = device
-        self.random_state = random_state
+
+class MCA(FieldPairs):
+    """Maximum covariance analysis of two fields: pairs of patterns, one of each, whose scores covary most.
+
+    It is the singular value decomposition of their cross-covariance matrix, and columns count with their units;
+    `daskspectral.Rows(x, standardize=True)` makes them comparable. `fit(x, y)` pairs the rows of both. `transform(x)`
+    and `transform(y, side="right")` return the scores, projections on patterns of length 1.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of pairs.
+    solver, folds, dtype, device, random_state
+        As in `CCA`.
+
+    Attributes
+    ----------
+    singular_values_, singular_value_errors_ : ndarray of shape (k,) and (k, 2)
+        Covariances of the scores, descending, and the ends of their 95 % intervals.
+    held_out_ : ndarray of shape (k,)
+        Covariances on rows that were not fitted to.
+    coefficients_, right_coefficients_ : ndarray of shape (p, k) and (q, k)
+        Functions of x and of y in the bases. `SpectralDecomposition` describes the other attributes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> x = np.random.default_rng(0).standard_normal((20_000, 2))
+    >>> y = 3 * x[:, :1] + np.random.default_rng(1).standard_normal((20_000, 1))
+    >>> dsp.MCA(1).fit(x, y).singular_values_.round(1)  # the covariance of x_1 and y
+    array([3.])
+    """
+
+    operator = CrossCovariance()

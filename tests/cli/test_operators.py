@@ -37,6 +37,7 @@ CASES: dict[str, tuple[operators.Operator, dict[str, str]]] = {  # with the fiel
     "transfer:2:eigen": (operators.Transfer(2, "eigen"), {}),
     "transfer:2,6:reversible": (operators.Transfer((2, 6), reversible=True), {}),
     "cross:center --view y.zarr": (operators.Cross(center=True), {"view": "y"}),
+    "crosscovariance --view y.zarr": (operators.CrossCovariance(), {"view": "y"}),
     "augmentation --view x1.zarr": (operators.Augmentation(2), {"view": "x1"}),
 }
 

@@ -1,4 +1,4 @@
-"""Two fields of the same rows: canonical correlations, against numpy."""
+"""Two fields of the same rows: canonical correlations and maximum covariance analysis, against numpy."""
 
 from typing import Any
 
@@ -48,15 +48,49 @@ def test_canonical_correlations_of_fields_are_cosines_between_the_spans_of_their
     assert (model.held_out_ < model.singular_values_).all()
 
 
-def test_pairs_of_fields_have_labels_and_are_saved() -> None:
+@pytest.mark.parametrize("rows", [400, 5])
+@pytest.mark.parametrize("standardize", [False, True])
+def test_maximum_covariance_is_the_decomposition_of_the_covariance_of_both(rows: int, standardize: bool) -> None:
+    x, y, weight = X[:rows], Y[:rows], WEIGHT[:rows]
+    data = dsp.Rows(x, standardize=standardize), dsp.Rows(y, standardize=standardize)
+    model = dsp.MCA(3, folds=None if rows < 100 else 10).fit(*data, sample_weight=weight)
+    centered = [about_means(z, weight) for z in (x, y)]
+    if standardize:
+        centered = [z / np.sqrt(np.average(z**2, axis=0, weights=weight)) for z in centered]
+    u, values, vt = np.linalg.svd(centered[0].T * (weight / weight.sum()) @ centered[1])
+    assert_close(model.singular_values_, values[:3], 1e-9)
+    for side, raw, z, turn in ((None, x, centered[0], u), ("right", y, centered[1], vt.T)):
+        scores, wanted = np.asarray(model.transform(raw, side=side)), z @ turn[:, :3]
+        assert_close(scores, wanted * np.sign(np.sum(scores * wanted, axis=0)), 1e-7)
+    assert model.score(x, y, sample_weight=weight) == pytest.approx(np.sum(values[:3] ** 2), rel=1e-6)
+
+
+def test_covariances_are_held_out_by_folds() -> None:
+    labels = np.arange(400) % 5
+    model = dsp.MCA(1, folds=labels).fit(X, Y)
+    form, fitted = 0.0, []
+    for fold in range(5):
+        others, own = labels != fold, labels == fold
+        means = X[others].mean(axis=0), Y[others].mean(axis=0)
+        u, s, vt = np.linalg.svd((X[others] - means[0]).T @ (Y[others] - means[1]) / others.sum())
+        form += ((X[own] - means[0]) @ u[:, 0]) @ ((Y[own] - means[1]) @ vt[0]) / 400
+        fitted.append(s[0])
+    assert model.held_out_[0] == pytest.approx(form, rel=1e-9)
+    deviations = np.array(fitted) - np.mean(fitted)
+    assert model.standard_errors_[0] == pytest.approx(np.sqrt(4 / 5 * np.sum(deviations**2)), rel=0.01)
+    assert (model.function_errors_ > 0).all()
+
+
+@pytest.mark.parametrize("kind", [dsp.CCA, dsp.MCA])
+def test_pairs_of_fields_have_labels_and_are_saved(kind: Any) -> None:
     x, y = fields()
-    model = dsp.CCA(2).fit(x, y)
+    model = kind(2).fit(x, y)
     again = reloaded(model)
     scores = again.transform(y, side="right")
     assert scores.dims == ("time", "component")
     np.testing.assert_array_equal(scores, model.transform(Y, side="right"))
     assert model.to_xarray().t_pattern.dims == ("component", "lat", "lon")
-    repeated = dsp.CCA(**model.choice_.parameters).fit(x, y)
+    repeated = kind(**model.choice_.parameters).fit(x, y)
     np.testing.assert_array_equal(repeated.singular_values_, model.singular_values_)
 
 
