@@ -50,7 +50,7 @@ def transform(model: str, points: str, trust: tuple[str, ...], **options: Any) -
     refuse(options, model, points)
     estimator = loaded(model, trust)
     if not isinstance(estimator, TransformerMixin):
-        raise ValueError(f"{model} holds {type(estimator).__name__}, which predicts: take `daskspectral predict`")
+        raise ValueError(f"{model} holds {type(estimator).__name__}: take `daskspectral predict` if it is a regressor")
     asked = [name for name in FOLLOWING if options[name] is not None and options[name] is not False]
     if len(asked) > 1:
         raise click.UsageError("--right, --sets, --committor, --passage-time and --equilibrium: give one of them")

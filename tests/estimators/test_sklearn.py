@@ -21,8 +21,10 @@ pytestmark = [doubtful, *(pytest.mark.filterwarnings(f"ignore::{name}") for name
 pytestmark += [pytest.mark.filterwarnings("ignore:X .* feature names:UserWarning")]
 
 WIDE = Landmarks(Gaussian(2.0))
+SPECTRAL = {"basis": WIDE, "solver": Penalised(1.0), "folds": None, "n_components": 2}
 SMALL: dict[str, dict[str, Any]] = {
-    "SpectralDecomposition": {"basis": WIDE, "solver": Penalised(1.0), "folds": None, "n_components": 2},
+    "SpectralDecomposition": SPECTRAL,
+    "Koopman": SPECTRAL,
     "HermiteRegressor": {"basis": WIDE, "alpha": 1e-3},
     "SDPEmbedding": {"solver": Ascent(max_passes=50)},
 }
