@@ -125,7 +125,8 @@ def paired_views(first: Rows, arguments: dict[str, Any], wanted: dict[str, Wante
             raise ValueError(f"{name}= is given for y alone, and y is read as X is. Pass Rows(X, {name}=...)")
     if rows.columns is not None:
         wanted["right_"] = _of_fit(rows.columns, wanted["right_"])
-    return replace(first, data=(first.data, rows.data))
+    second = rows.data[:, None] if isinstance(rows.data, np.ndarray) and rows.data.ndim == 1 else rows.data
+    return replace(first, data=(first.data, second))
 
 
 def aligned(model: Any, part: Any, what: str, wanted: Wanted) -> Any:

@@ -72,7 +72,7 @@ class Cross(Operator):
     solver = TwoMetricSVD()
 
     @property
-    def validation_operator(self) -> Operator:
+    def validation_operator(self) -> Operator | None:
         return replace(self, center=True)
 
 
@@ -206,7 +206,7 @@ class Transfer(Operator):
         """The operator without lags that are measured only if trajectories are long enough; None without such lags."""
         return replace(self, lag=(self.lag,)) if self.reversible and not isinstance(self.lag, tuple) else None
 
-    def in_rows(self, first: int) -> Operator:
+    def in_rows(self, first: int) -> Transfer:
         """Return the operator with lags in rows, if its first lag has so many."""
         several = isinstance(self.lag, tuple)
         return replace(self, lag=tuple(m * first for m in multiples_of(self.lag)) if several else first)

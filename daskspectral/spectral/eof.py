@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -60,7 +59,8 @@ class EOF(SpectralEstimator):
     --------
     >>> import daskspectral as dsp
     >>> field = dsp.datasets.ocean(1200)  # months, NaN on land
-    >>> model = dsp.EOF(2).fit(dsp.Rows(field, sample_dims="time", latitude="lat", anomaly="month", on_invalid="skip"))
+    >>> rows = dsp.Rows(field, sample_dims="time", latitude="lat", anomaly="month", detrend=1, on_invalid="skip")
+    >>> model = dsp.EOF(n_components=2, random_state=0).fit(rows)
     >>> model.to_xarray().temperature_pattern.dims, model.transform(field).dims
     (('component', 'lat', 'lon'), ('time', 'component'))
     """
@@ -92,7 +92,7 @@ class EOF(SpectralEstimator):
         """
         return pattern_errors(self)
 
-    def _pattern_ends(self) -> Sequence[Any]:
+    def _pattern_ends(self) -> Any:
         return np.moveaxis(self.pattern_errors_, -1, 0)
 
     def rotated(self, count: int) -> Self:

@@ -99,7 +99,7 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         """Return further variables of `to_xarray`."""
         return {}
 
-    def _pattern_ends(self) -> Sequence[Any]:
+    def _pattern_ends(self) -> Any:
         """Return the lower and the upper ends of intervals of patterns, if these have intervals."""
         return ()
 

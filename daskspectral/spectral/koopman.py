@@ -256,7 +256,7 @@ class Koopman(Process):
         """Return residuals, timescales by lag and process, and the Chapman-Kolmogorov test, if there are such."""
         found: dict[str, Any] = {}
         if hasattr(self, "dynamic_residuals_"):
-            noise = "" if self.moments_.operator.reversible else ", an upper bound that includes the noise"
+            noise = "" if self.operator.reversible else ", an upper bound that includes the noise"
             for name, ends in zip(("lower", "upper"), self.dynamic_residuals_.T, strict=True):
                 about = {"long_name": f"{name} end of |K f - l f|{noise}"}
                 found[f"dynamic_residual_{name}"] = "component", ends, about

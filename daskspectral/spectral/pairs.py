@@ -37,8 +37,9 @@ class FieldPairs(SpectralEstimator):
 class CCA(FieldPairs):
     """Canonical correlations of two fields: pairs of linear functions, one of each, that correlate most.
 
-    `fit(x, y)` pairs the rows of both. `transform(x)` and `transform(y, side="right")` return the scores, of variance
-    1. Functions of kernels are those of `SpectralDecomposition(operators.Cross(center=True), basis)`.
+    `fit(x, y)` pairs the rows of both; a vector y is one column. `transform(x)` and `transform(y, side="right")` return
+    the scores, of variance 1. Functions of kernels are those of
+    `SpectralDecomposition(operators.Cross(center=True), basis)`.
 
     Parameters
     ----------

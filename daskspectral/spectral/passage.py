@@ -90,7 +90,7 @@ class FirstPassage(ModelFunctions):
         return self._interval(1, np.inf, "passage_time", X, options)
 
     def _interval(self, which: int, highest: float, name: str, X: Any, options: Any) -> Any:
-        shared = {"device": chosen_device(self.device), "preparation": self.preparation_}
+        shared: dict[str, Any] = {"device": chosen_device(self.device), "preparation": self.preparation_}
         function = SpanInterval(self.basis, self.coefficients[:, :, which].T, self.factor, highest, **shared)
         return self._rows(function, X, output=Result(name, (3,), ("part",), {"part": PARTS}), **options)
 

@@ -31,7 +31,9 @@ ERRORS = ("eigenvalue_errors_", "standard_errors_", "held_out_", "groups_", "fun
 pytestmark = pytest.mark.filterwarnings("ignore::daskspectral.TrustWarning")
 
 
-def components(basis: Any = None, **params: Any) -> dsp.SpectralDecomposition:
+def components(basis: Any = None, **params: Any) -> Any:
+    if basis is None:
+        return dsp.EOF(**{"n_components": 4, **params})
     return dsp.SpectralDecomposition(Covariance(), basis, **{"n_components": 4, **params})
 
 
