@@ -19,6 +19,7 @@ By default a fit uses k(., y_i) at landmarks that it draws. Its argument `basis`
     EquivariantBasis(harmonic, group,      vector-valued ones, whose values change with the group: f(g x) = ρ(g) f(x)
                      representation)
     NeuralBasis(hidden)                    neurons of a perceptron, trained by the operator's loss before the pass
+    NearestCentroids(n_centroids)          weights of the nearest centroids, for operators.NeighborJumps
     NormalizedRBF(centers, width)          normalized Gaussians, a smooth partition of the data, for short
                                            trajectories; NormalizedRBF.draw(x, p) chooses the centers
     CallableBasis(function, gradient, d=d) your own: function(x (c, d)) -> (p, c), gradient -> (p, c, d)
@@ -28,8 +29,9 @@ By default a fit uses k(., y_i) at landmarks that it draws. Its argument `basis`
                                            a constant: BoxBoundary(lower, upper), BallBoundary(radius, center), a
                                            subclass of Boundary
 
-`Landmarks`, `FourierBasis`, `NeuralBasis` and `DirichletBasis` are recipes: `recipe.build(sample, rng)` makes a basis
-when a fit knows the data, `LandmarkBasis`, `FourierLattice`, `NetworkBasis` or `DirichletFunctions`, which is `basis_`.
+`Landmarks`, `FourierBasis`, `NeuralBasis`, `NearestCentroids` and `DirichletBasis` are recipes: `recipe.build(sample,
+rng)` makes a basis when a fit knows the data, `LandmarkBasis`, `FourierLattice`, `NetworkBasis`, `CentroidBasis` or
+`DirichletFunctions`, which is `basis_`.
 A subclass of `BasisRecipe` is a recipe of your own.
 
 `daskspectral.testing.check_basis` tests a basis of your own.
@@ -49,6 +51,7 @@ from daskspectral.basis.accumulators import Accumulator
 from daskspectral.basis.base import Basis
 from daskspectral.basis.boundary import BallBoundary, Boundary, BoxBoundary
 from daskspectral.basis.callable import CallableBasis, NormalizedRBF
+from daskspectral.basis.centroids import CentroidBasis, NearestCentroids
 from daskspectral.basis.concatenated import Concatenated, ConstantBasis
 from daskspectral.basis.dirichlet import DirichletBasis, DirichletFunctions
 from daskspectral.basis.evaluation import Block, Evaluation
@@ -70,6 +73,7 @@ __all__ = [
     "Block",
     "BoxBoundary",
     "CallableBasis",
+    "CentroidBasis",
     "Concatenated",
     "ConstantBasis",
     "Boundary",
@@ -83,6 +87,7 @@ __all__ = [
     "LandmarkBasis",
     "Landmarks",
     "MonomialBasis",
+    "NearestCentroids",
     "NetworkBasis",
     "NeuralBasis",
     "NormalizedRBF",

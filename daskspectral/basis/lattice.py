@@ -505,10 +505,7 @@ class SpectralDensityBasis(LinearCombination):
 
 @dataclass(frozen=True, eq=False)
 class SpanBasis(LinearCombination):
-    """Combinations of the functions of a basis, by the columns of a matrix (p, r): the span of its leading functions.
-
-    The first function is the basis's first one alone.
-    """
+    """Combinations of the functions of a basis, by the columns of a matrix (p, r): the span of leading functions."""
 
     inner: Basis
     matrix: NDArray[np.floating[Any]]

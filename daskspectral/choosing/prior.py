@@ -32,11 +32,13 @@ from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
 from daskspectral.moments import Moments
 from daskspectral.moments.counting import repeats
+from daskspectral.moments.jumps import JumpSystem
 from daskspectral.moments.lattice import Arrays, ModeSystem, Weighed, among_all
 from daskspectral.moments.problem import checked_means
 from daskspectral.moments.regression import ridge_problem
 from daskspectral.moments.solution import System
 from daskspectral.moments.trial import Split, Trial, half_splits
+from daskspectral.operators import NeighborJumps
 from daskspectral.passes.selection import Candidate, Selection
 from daskspectral.solve.pencil import ritz_size
 from daskspectral.solve.ridge import RidgeFit, RidgeProblem, solve_diagonal, summed
@@ -128,6 +130,8 @@ def system_of(moments: Moments, *, basis: Any, solver: Solving, count: int) -> S
     if they are open the folds choose them. Such a basis may have fewer frequencies than were measured. Raises
     ValueError for more.
     """
+    if isinstance(moments.operator, NeighborJumps):
+        return JumpSystem.of(moments, count)
     if not moments.basis.after_pass:
         return System(moments, solver.resolved(1.0 if moments.penalty is None else moments.penalty))
     checked_means(moments)

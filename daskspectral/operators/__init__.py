@@ -35,6 +35,8 @@ Arrays that it reads besides the points go to `fit(Rows(x, fields={"name": array
                                            x; variances, descending
     Augmentation(views)                  the mean of (f(xi) - f(xi'))(g(xi) - g(xi')), equation (20)
                                            fit((x, x1, ...)); eigenvalues, ascending
+    NeighborJumps()                      a walk from row to row over the nearest centroids, equation (20)
+                                           x; eigenvalues, ascending
     SymmetricForm(form)                  your own, symmetric: see `daskspectral.forms`
                                            x and the fields that it reads; eigenvalues
     BilinearForm(form, solver=)          your own
@@ -49,8 +51,9 @@ Choosing an operator
 What the rows are, and what is asked of them, decides:
 
     the rows are                          the question                           operator
-    points, in any order                  clusters, coordinates along the data,  Laplacian()
-                                          smooth functions of the points
+    points, in any order                  clusters                               NeighborJumps()
+    points, in any order                  coordinates along the data, smooth     Laplacian()
+                                          functions of the points
     points, sampled unevenly              the shape of the set, not its density  Laplacian(density=1.0)
     points on a known surface             functions along the surface            Laplacian(manifold)
     points, with a matrix at each         the same, faster in some directions    AnisotropicDiffusion("diffusion")
@@ -110,6 +113,7 @@ from daskspectral.operators.covariance import Covariance
 from daskspectral.operators.custom import BilinearForm, SymmetricForm
 from daskspectral.operators.differential import DifferentialOperator, PartialDerivative, TangentPropagation
 from daskspectral.operators.diffusion import AnisotropicDiffusion, Generator, Schroedinger
+from daskspectral.operators.jumps import NeighborJumps
 from daskspectral.operators.laplacian import Laplacian
 from daskspectral.operators.names import parse
 from daskspectral.operators.paired import Augmentation, Cross, CrossCovariance, Transfer
@@ -124,6 +128,7 @@ __all__ = [
     "DifferentialOperator",
     "Generator",
     "Laplacian",
+    "NeighborJumps",
     "Operator",
     "PartialDerivative",
     "Schroedinger",

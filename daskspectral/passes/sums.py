@@ -275,7 +275,7 @@ def measure(
     if basis.domain is not None:
         basis.domain.check(source.n - start - total.count - total.skipped, source.n - start)
     return Moments(
-        sums,
+        {name: np.asarray(values) for name, values in sums.items()},
         total.weight,
         total.count,
         basis,

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import BasisRecipe, Landmarks, NetworkBasis, NeuralBasis
+from daskspectral.basis import BasisRecipe, CentroidBasis, Landmarks, NearestCentroids, NetworkBasis, NeuralBasis
 from daskspectral.basis.names import named
 from daskspectral.choosing.networks import reserved_folds, rounds_of, train
 from daskspectral.choosing.search import decide, pilot_bytes
@@ -21,7 +21,7 @@ from daskspectral.errors import DensityWarning, warn_user
 from daskspectral.kernels import Kernel, Linear, of_distances, of_products
 from daskspectral.moments.lattice import check_cut_size
 from daskspectral.moments.moments import LandmarkRows
-from daskspectral.operators import Operator
+from daskspectral.operators import NeighborJumps, Operator
 from daskspectral.operators.density import estimate_density
 from daskspectral.operators.diffusion import Generator
 from daskspectral.passes.parameters import is_share
@@ -243,9 +243,14 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
         raise ValueError(f"right_basis is for operators with singular values, and {operator.name} is not")
     if operator.center and not operator.solver.two_sided:
         raise ValueError(f"center is for operators with singular values, and {operator.name} is not")
-    functions = Landmarks() if compares or given is None else given
+    jumps = isinstance(operator, NeighborJumps)
+    functions: Any = given
+    if compares or given is None:
+        functions = NearestCentroids() if jumps else Landmarks()
     components = sys.maxsize if is_share(estimator.n_components) else estimator.n_components
     left = Side.of(with_outputs(functions, components), "", "x", operator)
+    if jumps and not isinstance(getattr(left.recipe, "basis", left.recipe), (CentroidBasis, NearestCentroids)):
+        raise TypeError(f"the basis of NeighborJumps must be a NearestCentroids or CentroidBasis, got {given!r}.")
     own, network = left.landmarks, isinstance(left.recipe, NeuralBasis)
     if operator.default_kernel is not None and own is not None and own.kernel == "auto" and not left.recipe.vanishes:
         left = replace(left, recipe=replace(own, kernel=operator.default_kernel))

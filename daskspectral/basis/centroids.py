@@ -1,0 +1,372 @@
+"""Weights of the nearest centroids: a basis of cells that overlap, by which a random walk between rows is defined.
+
+Each row x has weights a(x) (p,) of the nearest centroids, of sum 1. The walk steps from a row to a centroid, and back
+to a row, in proportion to these weights: `operators.NeighborJumps`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from scipy.spatial import KDTree
+
+from daskspectral.basis.accumulators import Accumulator
+from daskspectral.basis.base import Array, Basis, Translation
+from daskspectral.basis.callable import Differentiated
+from daskspectral.basis.evaluation import Block
+from daskspectral.basis.recipe import BasisRecipe, Sample
+from daskspectral.devices import HOST, Device
+from daskspectral.errors import SmoothnessError
+from daskspectral.forms import Forms, Functionals
+from daskspectral.modes.sums import SumCost
+from daskspectral.registry import Parameterised, Registered, Written
+from daskspectral.solve.jumps import leaks
+from daskspectral.validation import check_integer
+from daskspectral.workspace import Workspace
+
+PILOT = 20_000  # rows in which centroids are placed
+ROWS_OF_CENTROID = 10  # of the pilot, for k-means
+LLOYD_STEPS = 3  # more of them follow the density, and lose small clusters
+FUNCTIONS, MOST_SETS = 1000, 8  # of all sets together by default
+TREE_COLUMNS = 12  # up to which a tree finds neighbors faster than products of matrices
+TABLE_ROWS = 2048  # of distances to all centroids at a time
+BLOCK_ROWS = 16_384
+NEAR = 1e-3  # of the median radius: a smaller one counts as this
+FAR = 3.0  # times the largest radius in the pilot: rows beyond have no neighbors
+LEVELS = (1, 2, 4, 8)  # by which the number of centroids is divided until their graph is connected enough
+JUMPS = "neighbor_jumps"
+"""The name of the Gram form whose sums are those of jumps."""
+
+
+@dataclass(frozen=True, eq=False)
+class CentroidBasis(Differentiated):
+    """Weights a_i(x) of the nearest centroids of each of several sets, of sum 1.
+
+    In each set the nearest `n_nearest` centroids, at distances d_1 <= ... <= d_k, have weights in proportion to
+    exp(-d_j² / d_k²). The local radius r(x) is the distance to the next one, averaged over the sets.
+
+    Parameters
+    ----------
+    centroids : array of shape (n_sets, n_centroids, d)
+    n_nearest : int
+        Number of centroids of each set with a positive weight.
+    radius : float
+        Median local radius of the rows, 0 if it is not known.
+    reach : float
+        Largest local radius of the rows; rows farther from the centroids than three times this are outliers.
+
+    Examples
+    --------
+    >>> basis = CentroidBasis(np.array([[[0.0], [1.0], [5.0], [6.0]]]), n_nearest=2)
+    >>> basis.values(np.array([[0.5], [5.0]])).round(2).T.tolist()
+    [[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.73, 0.27]]
+    """
+
+    order = 0
+    description = "weights of the nearest centroids"
+    holds_constant = True
+    cheap_sums = True
+    block_rows = BLOCK_ROWS
+
+    centroids: Array
+    n_nearest: int = 3
+    radius: float = 0.0
+    reach: float = np.inf
+
+    def __post_init__(self) -> None:
+        centroids = np.ascontiguousarray(self.centroids, dtype=float)
+        if centroids.ndim != 3 or not centroids.size or not np.isfinite(centroids).all():
+            raise ValueError(f"centroids must be finite numbers (n_sets, n_centroids, d), got shape {centroids.shape}.")
+        self._set(centroids=centroids, n_nearest=check_integer("n_nearest", self.n_nearest))
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.centroids.shape[:2]))
+
+    @property
+    def dimension(self) -> int:
+        return int(self.centroids.shape[2])
+
+    def translated(self, delta: Array) -> Translation:
+        return Translation.same(replace(self, centroids=self.centroids + delta))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {own.name: getattr(self, own.name) for own in fields(self)}
+
+    @cached_property
+    def _searches(self) -> list[NearestSearch]:
+        return [NearestSearch(points) for points in self.centroids]
+
+    def neighbors(self, x: Array) -> tuple[Any, Array]:
+        """Return the weights (c, p) of the centroids at rows x (c, d), a sparse matrix, and the local radii (c,)."""
+        sets, m, _ = self.centroids.shape
+        k = min(self.n_nearest, m)
+        distances, places = zip(*(search(x, min(k + 1, m)) for search in self._searches), strict=True)
+        radii = np.mean([found[:, -1] for found in distances], axis=0)
+        weights = np.empty((len(x), sets, k))
+        columns = np.empty((len(x), sets, k), np.int32)
+        for number, (found, nearest) in enumerate(zip(distances, places, strict=True)):
+            last = np.maximum(found[:, k - 1 : k], np.finfo(float).tiny)
+            weights[:, number] = np.exp(-((found[:, :k] / last) ** 2))
+            columns[:, number] = nearest[:, :k] + number * m
+        weights /= sets * weights.sum(axis=2, keepdims=True)
+        ends = np.arange(len(x) + 1) * (sets * k)
+        return scipy.sparse.csr_array((weights.ravel(), columns.ravel(), ends), (len(x), self.size)), radii
+
+    def row_weights(self, radii: Array) -> Array:
+        """Return the weights (radius / r)² of rows by their local radii r (c,)."""
+        if not self.radius > 0:
+            return np.ones(len(radii))
+        return np.asarray((self.radius / np.maximum(radii, NEAR * self.radius)) ** 2)
+
+    def is_far(self, radii: Array) -> NDArray[np.bool_]:
+        """Return which rows are far from every centroid, by their local radii (c,)."""
+        return np.asarray(radii > FAR * self.reach)
+
+    def evaluate(self, x: Array) -> Array:
+        return np.asarray(self.neighbors(x)[0].toarray().T)
+
+    def differentiate(self, x: Array) -> Array:
+        raise SmoothnessError(f"{self.description} have no derivatives; {self.remedy(1)}")
+
+    def evaluator(self, coefficients: Array, device: Device = HOST) -> Callable[[Array], Array]:
+        return lambda x: np.asarray(self.neighbors(np.asarray(x, dtype=float))[0] @ coefficients)
+
+    def accumulator(
+        self, right: Basis, forms: Forms, functionals: Functionals, *, workspace: Workspace, **options: Any
+    ) -> Accumulator:
+        if right is self and _of_jumps(forms):
+            return JumpSums(self, workspace)
+        return super().accumulator(right, forms, functionals, workspace=workspace, **options)
+
+    def matrices(self, forms: Forms, functionals: Functionals, sums: Mapping[str, Array]) -> dict[str, Array]:
+        """Return the form D - M and the Gram matrix M = sum w a aᵀ, with D = sum w a on the diagonal."""
+        if JUMPS not in sums:
+            return dict(sums)
+        gram = symmetric(np.asarray(sums[JUMPS]), self.size)
+        first = gram.sum(axis=1)
+        found = {"gram": gram, "form": np.diag(first) - gram, "first": first}
+        return found | {name: values for name, values in sums.items() if name != JUMPS}
+
+    def sum_cost(self, forms: Forms, functionals: Functionals, device: str) -> SumCost | None:
+        if not _of_jumps(forms):
+            return None
+        sets, m, d = self.centroids.shape
+        k, p, few = sets * (self.n_nearest + 1), self.size, d <= TREE_COLUMNS
+        flops = 1e4 * sets + 30 * k**2 if few else 4.0 * sets * m * d
+        block = 16 * BLOCK_ROWS * (d + 4 * k) + (0 if few else 24 * TABLE_ROWS * m)
+        return SumCost(flops, block, 12 * p * min(p, 100), 8 * 6 * p**2)
+
+
+def _of_jumps(forms: Forms) -> bool:
+    return any(form.name == JUMPS for form in forms.values())
+
+
+def symmetric(packed: Array, size: int) -> Array:
+    """Return the symmetric matrix (p, p) of its upper triangle, row by row."""
+    found = np.zeros((size, size))
+    found[np.triu(np.ones((size, size), dtype=bool))] = packed
+    return found + np.triu(found, 1).T
+
+
+class NearestSearch:
+    """Search for the nearest of some points (m, d): by a tree, of more columns by products of matrices.
+
+    Points and rows are taken about a center and in a unit, a power of two, in which squares keep their digits.
+    """
+
+    def __init__(self, points: Array):
+        mean = points.mean(axis=0)
+        spread = float(np.abs(points - mean).max())
+        self.unit = 2.0 ** np.round(np.log2(spread)) if spread > 0 else 1.0
+        self.center = np.rint(mean / self.unit * 256) / 256 * self.unit
+        own = (points - self.center) / self.unit
+        self.tree = KDTree(own) if points.shape[1] <= TREE_COLUMNS else None
+        self.points, self.squares = own, np.square(own).sum(axis=1)
+
+    def __call__(self, x: Array, k: int) -> tuple[Array, NDArray[np.integer[Any]]]:
+        """Return the distances (c, k) of rows x (c, d) from their k nearest points, ascending, and their numbers."""
+        x = (x - self.center) / self.unit
+        if self.tree is not None:
+            found = self.tree.query(x, np.arange(1, k + 1))
+            return np.asarray(found[0]) * self.unit, np.asarray(found[1])
+        distances, places = np.empty((len(x), k)), np.empty((len(x), k), np.intp)
+        for start in range(0, len(x), TABLE_ROWS):
+            rows = slice(start, start + TABLE_ROWS)
+            table = self.squares - 2 * (x[rows] @ self.points.T)
+            nearest = np.argpartition(table, k - 1, axis=1)[:, :k]
+            near = np.take_along_axis(table, nearest, axis=1)
+            order = np.argsort(near, axis=1, kind="stable")
+            places[rows] = np.take_along_axis(nearest, order, axis=1)
+            near = np.take_along_axis(near, order, axis=1) + np.square(x[rows]).sum(axis=1)[:, None]
+            distances[rows] = np.sqrt(np.maximum(near, 0.0))
+        return distances * self.unit, places
+
+
+# -- sums --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class SparseSum(Registered):
+    """A vector of `size` entries, of which few are not 0; sums add entry by entry, and arrays are made of them."""
+
+    places: NDArray[np.int64]
+    values: Array
+    size: int
+    dtype: ClassVar = np.dtype(float)
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (self.size,)
+
+    def __add__(self, other: SparseSum) -> SparseSum:
+        places, number = np.unique(np.concatenate([self.places, other.places]), return_inverse=True)
+        values = np.bincount(number, np.concatenate([self.values, other.values]), len(places))
+        return SparseSum(places, np.asarray(values, dtype=float), self.size)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray[Any]:
+        found = np.zeros(self.size, dtype)
+        found[self.places] = self.values
+        return found
+
+
+class JumpSums(Accumulator):
+    """The sum of w a aᵀ over rows with the weights a of centroids, w = (radius / r)² times the sample weights."""
+
+    def __init__(self, basis: CentroidBasis, workspace: Workspace):
+        super().__init__(workspace)
+        self._basis = basis
+        self._sum: Any = scipy.sparse.csr_array((basis.size, basis.size))
+
+    def _add(self, block: Block) -> None:
+        a, radii = self._basis.neighbors(np.asarray(block.x, dtype=float))
+        weights = self._basis.row_weights(radii)
+        if block.scale is not None:
+            weights *= np.asarray(block.scale, dtype=float) ** 2
+        self._sum = self._sum + jumps(a, weights)
+
+    def result(self) -> dict[str, Any]:
+        """Return the upper triangle of the sum, row by row, as a sparse vector."""
+        p, found = self._basis.size, self._sum.tocoo()
+        row, column = found.row.astype(np.int64), found.col.astype(np.int64)
+        upper = row <= column
+        row, column = row[upper], column[upper]
+        places = row * p - row * (row - 1) // 2 + column - row
+        order = np.argsort(places)
+        return {JUMPS: SparseSum(places[order], found.data[upper][order], p * (p + 1) // 2)}
+
+
+def jumps(a: Any, weights: Array) -> Any:
+    """Return the sum of w a aᵀ over rows of sparse weights a (c, p) of centroids and weights w (c,) of rows."""
+    root = scipy.sparse.diags_array(np.sqrt(weights)) @ a
+    return root.T @ root
+
+
+# -- the recipe --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class NearestCentroids(Written, Parameterised, BasisRecipe):
+    """Weights of the nearest centroids, placed by k-means on a pilot of 20 000 rows: recipe of a `CentroidBasis`.
+
+    Parameters
+    ----------
+    n_centroids : int
+        Number of centroids of a set, at most a third of the distinct rows. A cluster needs four.
+    n_nearest : int
+        Number of centroids of each set to which a row belongs.
+    n_sets : int or "auto"
+        Number of independent sets, whose average is smoother than one; by default as many as make 1000 functions, at
+        most 8.
+    max_components : int, optional
+        The number of centroids is halved, up to three times, while their graph has more connected components.
+
+    Examples
+    --------
+    >>> NearestCentroids().cost(None, 2, 100_000), NearestCentroids(200).cost(None, 2, 100_000)
+    (1000, 1000)
+    """
+
+    n_centroids: int = 500
+    n_nearest: int = 3
+    n_sets: int | str = "auto"
+    max_components: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("n_centroids", "n_nearest", "n_sets", "max_components"):
+            value = getattr(self, name)
+            if not (isinstance(value, str) and (name, value) == ("n_sets", "auto")) and value is not None:
+                self._set(**{name: check_integer(name, value)})
+
+    @property
+    def holds_constant(self) -> bool:
+        return True
+
+    def sets_of(self, m: int) -> int:
+        """Return the number of sets of m centroids."""
+        return int(np.clip(round(FUNCTIONS / m), 1, MOST_SETS)) if isinstance(self.n_sets, str) else self.n_sets
+
+    def cost(self, operator: Any, dimension: int, n_rows: int) -> int:
+        m = max(1, min(self.n_centroids, n_rows // 3))
+        return m * self.sets_of(m)
+
+    def probe(self, sample: Sample) -> CentroidBasis:
+        m = max(1, min(self.n_centroids, sample.n_rows // 3))
+        return CentroidBasis(np.zeros((self.sets_of(m), m, sample.dimension)), self.n_nearest)
+
+    def build(self, sample: Sample, rng: np.random.Generator) -> CentroidBasis:
+        rows, _, points = sample.draw(PILOT, rng)
+        sample.check(rows, points)
+        return self.placed(np.asarray(points, dtype=float), rng)
+
+    def placed(self, points: Array, rng: np.random.Generator) -> CentroidBasis:
+        """Return the basis for a pilot of rows (n, d)."""
+        distinct = without_copies(points)
+        most, least = max(1, min(self.n_centroids, len(distinct) // 3)), 1
+        if self.max_components is not None:
+            least = min(len(distinct), 2 * self.max_components + 2)
+        for level in LEVELS:
+            m = max(most // level, least)
+            centroids = np.stack([kmeans(points, distinct, m, rng) for _ in range(self.sets_of(m))])
+            basis = CentroidBasis(centroids, self.n_nearest)
+            a, radii = basis.neighbors(points)
+            positive = radii[radii > 0]
+            basis = replace(
+                basis, radius=float(np.median(positive)) if len(positive) else 0.0, reach=float(radii.max())
+            )
+            if self.max_components is None or m == least:
+                break
+            gram = jumps(a, basis.row_weights(radii)).toarray()
+            if leaks(gram, self.max_components):
+                break
+        return basis
+
+
+def without_copies(points: Array) -> Array:
+    """Return the distinct rows, in their order."""
+    return np.asarray(points[np.sort(np.unique(points, axis=0, return_index=True)[1])])
+
+
+def kmeans(points: Array, distinct: Array, m: int, rng: np.random.Generator) -> Array:
+    """Return m centroids (m, d) of rows (n, d) by few steps of k-means from rows drawn at random.
+
+    Seeds that keep apart, as those of k-means++, would be outliers.
+    """
+    some = points[np.sort(rng.permutation(len(points))[: ROWS_OF_CENTROID * m])]
+    starts = distinct if len(some) == len(points) else without_copies(some)
+    starts = starts if len(starts) >= m else distinct
+    centroids = starts[rng.choice(len(starts), m, replace=False)]
+    for _ in range(LLOYD_STEPS):
+        cell = NearestSearch(centroids)(some, 1)[1][:, 0]
+        counts = np.bincount(cell, minlength=m)
+        sums = scipy.sparse.csr_array((np.ones(len(some)), (cell, np.arange(len(some)))), (m, len(some)))
+        origin = some[0]  # means of rows far from zero lose digits
+        means = sums @ (some - origin) / np.maximum(counts, 1)[:, None] + origin
+        centroids = np.where(counts[:, None] > 0, means, centroids)
+    return centroids

@@ -1,0 +1,56 @@
+"""From sums of jumps between centroids to a solution, on the leading functions of the walk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis.centroids import JUMPS, symmetric
+from daskspectral.basis.lattice import SpanBasis
+from daskspectral.moments.counting import counted_rows
+from daskspectral.moments.moments import Moments
+from daskspectral.moments.problem import checked_means
+from daskspectral.moments.solution import System
+from daskspectral.solve.jumps import jump_span
+from daskspectral.solve.pencil import ritz_size
+
+Array = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class JumpSystem(System):
+    """The moments of the leading functions `span` (p, r) of a walk, of the moments `measured`."""
+
+    measured: Moments = field(kw_only=True)
+    span: Array = field(kw_only=True)
+
+    @classmethod
+    def of(cls, measured: Moments, count: int) -> JumpSystem:
+        """Return the system for `count` values. Raise ValueError if sums are not finite, or weights all 0."""
+        checked_means(measured)
+        basis, p = measured.basis, measured.basis.size
+        span = jump_span(symmetric(measured.arrays[JUMPS], p), 2 * ritz_size(count))
+
+        def few(sums: Mapping[str, Array], _: float) -> dict[str, Array]:
+            matrix = symmetric(sums[JUMPS], p)
+            degrees = matrix.sum(axis=1)
+            gram = span.T @ (matrix @ span)
+            form = span.T @ (degrees[:, None] * span) - gram
+            form[0] = form[:, 0] = 0.0  # of the constant
+            others = {name: values for name, values in sums.items() if name != JUMPS}
+            return {**others, "gram": gram, "form": form, "first": span.T @ degrees}
+
+        return cls(measured.mapped(few, basis=SpanBasis(basis, span)), None, measured=measured, span=span)
+
+    def finished(self, found: dict[str, Any]) -> dict[str, Any]:
+        measured, (p, r) = self.measured, self.span.shape
+        gram = symmetric(measured.arrays[JUMPS], p)
+        first, squares = gram.sum(axis=1), np.diag(gram) * measured.weight
+        share = np.divide(first**2, squares, out=np.zeros(p), where=squares > 0)
+        found["status_"] += f"; the leading {r} functions of {p} centroids"
+        found["coefficients_"] = self.span @ found["coefficients_"]
+        return found | {"support_": share * counted_rows(measured)}

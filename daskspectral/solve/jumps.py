@@ -1,0 +1,48 @@
+"""Leading functions of a random walk from rows to centroids and back.
+
+For M = sum w a aᵀ (p, p), of weights a of centroids that sum to 1, and D = M 1, the walk has the eigenvalues s² of
+D^(-1/2) M D^(-1/2) = V s² Vᵀ. Its functions a(x) D^(-1/2) V / s are orthonormal in M, and the form D - M has the values
+1/s² - 1 on them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+Array = NDArray[np.floating[Any]]
+CLOSED = 1e-5  # 1 - s, below which no walk leaves a component
+LEAST = 1e-6  # s², below which functions are rounding
+
+
+def walk(gram: Array, size: int) -> tuple[Array, Array, Array]:
+    """Return s² (size,) of the leading functions beyond the constant, descending, V (p, size), and the roots of D."""
+    root = np.sqrt(np.maximum(gram.sum(axis=1), 0.0))
+    scale = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
+    matrix = gram * scale[:, None] * scale
+    constant = root / max(np.linalg.norm(root), np.finfo(float).tiny)
+    matrix -= np.outer(constant, constant)
+    p, size = len(gram), min(size, len(gram))
+    if not size:
+        return np.empty(0), np.empty((p, 0)), root
+    values, vectors = scipy.linalg.eigh(matrix, subset_by_index=(p - size, p - 1))  # Lanczos misses multiple values
+    return values[::-1], vectors[:, ::-1], root
+
+
+def jump_span(gram: Array, size: int) -> Array:
+    """Return the constant and the leading functions of the walk, (p, 1 + size) at most, orthonormal in M."""
+    values, vectors, root = walk(gram, size)
+    kept = values > LEAST
+    scale = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
+    functions = scale[:, None] * vectors[:, kept] / np.sqrt(values[kept])
+    total = root @ root
+    return np.column_stack([np.full(len(gram), 1 / np.sqrt(total)), functions])
+
+
+def leaks(gram: Array, most: int) -> bool:
+    """Return whether the graph of centroids has at most so many components between which the walk does not jump."""
+    values = walk(gram, most)[0]
+    return bool(len(values) < most or 1 - np.sqrt(max(values[-1], 0.0)) > CLOSED)
