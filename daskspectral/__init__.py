@@ -34,7 +34,7 @@ The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` t
 7. `Basis.accumulator` sums blocks: `Basis.at` evaluates one, a contraction adds p × p products; that of a
    `FourierLattice` adds modes (`modes.sums`).
 8. `Run.reduce` adds the sums of all tasks in a fixed tree: `moments.Moments`, with its `Folds`.
-9. `moments.solution.solve_moments` solves the problem of the means, `moments.intervals` without each fold
+9. `moments.solution.System` solves the problem of the means, `moments.intervals` without each fold
    (modes: `choosing.prior` takes a kernel by the folds, `moments.lattice` the matrices of its leading functions).
 10. `store.save` takes the estimator apart (`registry.encode`) and writes a zarr group.
 

@@ -15,7 +15,7 @@ from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Linear
 from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.counting import advise_weights
-from daskspectral.moments.intervals import errors_of, held_out_by_folds, lowered, trusted_by
+from daskspectral.moments.intervals import Errors, errors_of, held_out_by_folds, lowered, trusted_by
 from daskspectral.moments.lags import CONSTANT, LagMatrices, Starts, is_lagged, resolved, starts_of
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.pairwise import SQUARES, SUMS
@@ -57,50 +57,97 @@ def _left_of_columns(basis: LandmarkBasis, moments: Moments) -> float:
     return 1 - float(np.trace(np.linalg.pinv(norm, hermitian=True) @ covariance)) / total if total > 0 else 0.0
 
 
-def solve_moments(
-    moments: Moments,
-    *,
-    count: int,
-    solver: Solving,
-    penalty: float | None,
-    fewer: Sequence[tuple[float, Moments]] = (),
-    names: Callable[[], Sequence[str]] = tuple,
-    device: Device = HOST,
-) -> dict[str, Any]:
-    """Return the attributes of an estimator from moments of its operator, by name (`moments.attributes`).
+@dataclass(frozen=True, eq=False)
+class System:
+    """Moments to be solved, with c of the `penalty`, None for a solution by rank cut.
 
-    `penalty` is c of a penalised `solver`, None for one by rank cut. `fewer` are the same moments of fewer functions,
-    with their share of the frequencies, the least first, by which it is told how much the number of functions decides;
-    otherwise half of the landmarks tell it. Warns of what makes the answer less than it seems (`moments.trust`), with
-    the `names` of the columns of X. Eigenvectors of large matrices are computed on the `device`.
-
-    Raises ValueError where every function of a side vanishes, the sums are not finite, or the weights are all zero.
+    `selection` says how it was chosen after the pass, None if nothing was. `fewer` are the same moments of fewer
+    functions, with their share of the frequencies, the least first, from which the error of discretization is
+    estimated; without them it is estimated from half of the landmarks.
     """
-    posed = Posed(moments, count, penalty, solver, device=device)
-    spectrum = posed.whole
-    left, right, own = posed.left, posed.right, moments.operator.solver
-    advise_manifold(moments)
-    advise_weights(moments)
-    advise_clipped(moments)
-    errors = errors_of(posed, moments.folds, moments.undercut)
-    operator = moments.operator
-    shown_values, held_out = operator.reported_values(spectrum.values), operator.reported_values(errors.held_out)
-    intervals = np.sort(operator.reported_values(errors.intervals), axis=1)
-    dynamic = bool(operator.lag) and operator.form.symmetric  # 1 - K was solved, and K is judged
-    if dynamic and not errors.reason:
-        errors = replace(errors, trusted=trusted_by(shown_values, held_out, intervals, posed.nulls))
-    if len(spectrum.values) < left.basis.dimension or not own.by_norm:  # all components of the columns are no low rank
-        advise_rank(spectrum, left.basis, count, right=right.basis)
-    shown = {"left": left.spread(spectrum.left), "right": right.spread(spectrum.right)}
-    approximation = np.full(len(spectrum.values), np.nan)
-    some = (b for b in moments.basis.landmark_parts if b.size >= LEAST_HALVED)
-    half = not fewer and any(_is_approximate(b, moments) for b in some)
-    parts = [(0.5, moments)] if half else fewer
-    if parts and not errors.reason:
-        every = Cut(solver.rtol, 0.0, solver.ridge)
-        changes = np.full((len(parts), len(approximation)), np.nan)
+
+    moments: Moments
+    penalty: float | None
+    selection: Any = None
+    fewer: Sequence[tuple[float, Moments]] = ()
+
+    def finished(self, found: dict[str, Any]) -> dict[str, Any]:
+        """Return the attributes in terms of all functions that were measured."""
+        return found
+
+    def solve(
+        self, solver: Solving, count: int, names: Callable[[], Sequence[str]] = tuple, device: Device = HOST
+    ) -> dict[str, Any]:
+        """Return the attributes of an estimator of so many functions, by name (`moments.attributes`).
+
+        Warns of what makes results less reliable (`moments.trust`), with the `names` of the columns of X. Eigenvectors
+        of large matrices are computed on the `device`. Raises ValueError if every function of a side vanishes, the
+        sums are not finite, or the weights are all zero.
+        """
+        moments, operator, own = self.moments, self.moments.operator, self.moments.operator.solver
+        posed = Posed(moments, count, self.penalty, solver, device=device)
+        spectrum, left, right = posed.whole, posed.left, posed.right
+        advise_manifold(moments)
+        advise_weights(moments)
+        advise_clipped(moments)
+        errors = errors_of(posed, moments.folds, moments.undercut)
+        shown_values, held_out = operator.reported_values(spectrum.values), operator.reported_values(errors.held_out)
+        intervals = np.sort(operator.reported_values(errors.intervals), axis=1)
+        dynamic = bool(operator.lag) and operator.form.symmetric  # 1 - K was solved, and K is judged
+        if dynamic and not errors.reason:
+            errors = replace(errors, trusted=trusted_by(shown_values, held_out, intervals, posed.nulls))
+        if len(spectrum.values) < left.basis.dimension or not own.by_norm:  # all components are no low rank
+            advise_rank(spectrum, left.basis, count, right=right.basis)
+        shown = {"left": left.spread(spectrum.left), "right": right.spread(spectrum.right)}
+        approximation, half = self._errors_of_discretization(posed, errors)
+        if half and not dynamic and not own.maximizes(spectrum.values):
+            errors = replace(errors, intervals=_lowered(errors.intervals, spectrum.values.real, approximation))
+            intervals = np.sort(operator.reported_values(errors.intervals), axis=1)
+        constants = min(posed.nulls, len(spectrum.values)) or _leading_constant(moments, shown["left"])
+        certain, contradicted = np.ones(len(spectrum.values), bool), np.zeros(len(spectrum.values), bool)
+        if operator.lag and not own.two_sided and len(certain):
+            matrices = LagMatrices.of(moments, shown["right"])
+            contradicted = matrices.contradicted
+            if dynamic and is_lagged(moments):
+                certain = resolved(matrices.residuals(shown_values), shown_values)
+        of_starts = shown["left" if own.two_sided else "right"]
+        shared = operator.lag and moments.right_basis is None
+        starts = starts_of(moments, of_starts) if shared and of_starts.size else Starts()
+        ratios = _ratios_to_graph(posed, moments)
+        tests = (constants, starts, contradicted, ratios, names)
+        solved = Solved(posed, moments, spectrum, errors, approximation, certain, *tests)
+        solved.advise()
+        attributes = Attributes(own)
+        found = {
+            attributes.values: shown_values,
+            **{name: shown[side] for name, side in attributes.functions.items()},
+            "rank_": spectrum.rank,
+            "residuals_": spectrum.residuals,
+            "status_": f"{spectrum.status}; {errors.reason}" if errors.reason else spectrum.status,
+            "support_": left.support,
+            **({"right_support_": right.support} if own.two_sided else {}),
+            attributes.errors: intervals,
+            "standard_errors_": errors.standard,
+            "held_out_": held_out,
+            "groups_": errors.groups,
+            "function_errors_": errors.angles,
+            "approximation_": approximation,
+            "trusted_": solved.trusted,
+            "constants_": constants,
+        }
+        return self.finished(found)
+
+    def _errors_of_discretization(self, posed: Posed, errors: Errors) -> tuple[Array, bool]:
+        """Return by how much more functions would change values, (k,), and whether half of the landmarks tell it."""
+        values, solver = posed.whole.values, posed.solver
+        some = (b for b in self.moments.basis.landmark_parts if b.size >= LEAST_HALVED)
+        half = not self.fewer and any(_is_approximate(b, self.moments) for b in some)
+        parts = [(0.5, self.moments)] if half else self.fewer
+        if not parts or errors.reason:
+            return np.full(len(values), np.nan), half
+        every, changes = Cut(solver.rtol, 0.0, solver.ridge), np.full((len(parts), len(values)), np.nan)
         for change, (_, part) in zip(changes, parts, strict=True):
-            less, other = Posed(part, count, penalty, every, half, device), spectrum.values
+            less, other = Posed(part, posed.count, self.penalty, every, half, posed.device), values
             found: Functions = less.whole.values
             if half and part.folds is not None:
                 found, other = held_out_by_folds(less, part.folds), errors.held_out
@@ -109,64 +156,7 @@ def solve_moments(
         approximation = extrapolated([share for share, _ in parts], changes)
         if not half:  # fewer functions do not have all values
             approximation = np.where(np.isnan(approximation), np.abs(errors.held_out), approximation)
-    if half and not dynamic and not own.maximizes(spectrum.values):
-        errors = replace(errors, intervals=_lowered(errors.intervals, spectrum.values.real, approximation))
-        intervals = np.sort(operator.reported_values(errors.intervals), axis=1)
-    constants = min(posed.nulls, len(spectrum.values)) or _leading_constant(moments, shown["left"])
-    certain, contradicted = np.ones(len(spectrum.values), bool), np.zeros(len(spectrum.values), bool)
-    if operator.lag and not own.two_sided and len(certain):
-        matrices = LagMatrices.of(moments, shown["right"])
-        contradicted = matrices.contradicted
-        if dynamic and is_lagged(moments):
-            certain = resolved(matrices.residuals(shown_values), shown_values)
-    of_starts = shown["left" if own.two_sided else "right"]
-    shared = operator.lag and moments.right_basis is None
-    starts = starts_of(moments, of_starts) if shared and of_starts.size else Starts()
-    ratios = _ratios_to_graph(posed, moments)
-    tests = (constants, starts, contradicted, ratios, names)
-    solved = Solved(posed, moments, spectrum, errors, approximation, certain, *tests)
-    solved.advise()
-    attributes = Attributes(own)
-    return {
-        attributes.values: shown_values,
-        **{name: shown[side] for name, side in attributes.functions.items()},
-        "rank_": spectrum.rank,
-        "residuals_": spectrum.residuals,
-        "status_": f"{spectrum.status}; {errors.reason}" if errors.reason else spectrum.status,
-        "support_": left.support,
-        **({"right_support_": right.support} if own.two_sided else {}),
-        attributes.errors: intervals,
-        "standard_errors_": errors.standard,
-        "held_out_": held_out,
-        "groups_": errors.groups,
-        "function_errors_": errors.angles,
-        "approximation_": approximation,
-        "trusted_": solved.trusted,
-        "constants_": constants,
-    }
-
-
-@dataclass(frozen=True, eq=False)
-class System:
-    """Moments to be solved, with c of the `penalty`, None for a solution by rank cut.
-
-    `selection` says how it was chosen after the pass, None if nothing was. `fewer` are moments of fewer functions, with
-    their share of the frequencies (`solve_moments`).
-    """
-
-    moments: Moments
-    penalty: float | None
-    selection: Any = None
-    fewer: Sequence[tuple[float, Moments]] = ()
-
-    def solve(self, solver: Solving, count: int, **options: Any) -> dict[str, Any]:
-        """Return the attributes of an estimator, of so many functions, with the options of `solve_moments`."""
-        options |= {"solver": solver, "penalty": self.penalty, "fewer": self.fewer}
-        return self.finished(solve_moments(self.moments, count=count, **options))
-
-    def finished(self, found: dict[str, Any]) -> dict[str, Any]:
-        """Return the attributes in terms of all functions that were measured."""
-        return found
+        return approximation, half
 
 
 def _lowered(intervals: Array, values: Array, approximation: Array) -> Array:

@@ -12,7 +12,7 @@ from daskspectral.basis.lattice import SpectralDensityBasis
 from daskspectral.kernels import Matern
 from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.lattice import ModeSystem
-from daskspectral.moments.solution import extrapolated, solve_moments
+from daskspectral.moments.solution import System, extrapolated
 from daskspectral.operators import Generator, Laplacian, PartialDerivative, Schroedinger
 from daskspectral.solvers import Cut, Penalised
 from tests.common import doubtful
@@ -43,15 +43,12 @@ OPERATORS = {
 }
 
 
-def solving(penalty: float | None) -> dict[str, Any]:
-    solver = Cut(min_support=0) if penalty is None else Penalised(penalty)
-    return {"count": 5, "solver": solver, "penalty": penalty}
+def solving(penalty: float | None) -> Any:
+    return Cut(min_support=0) if penalty is None else Penalised(penalty)
 
 
-def solved(moments: Any, penalty: float | None = 1.0, orders: Any = None, **options: Any) -> dict[str, Any]:
-    given = solving(penalty) | options
-    system = ModeSystem.of(moments, MATERN, orders, penalty, given["count"])
-    return system.solve(given["solver"], given["count"])
+def solved(moments: Any, penalty: float | None = 1.0, orders: Any = None) -> dict[str, Any]:
+    return ModeSystem.of(moments, MATERN, orders, penalty, 5).solve(solving(penalty), 5)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +60,7 @@ def test_reduction_is_exact(name: str, penalty: float | None) -> None:
     found = solved(moments_of(LATTICE, ROWS, FOLD, operator), penalty)
     functions = SpectralDensityBasis(LATTICE, MATERN)
     every = moments_of(functions, ROWS, FOLD, operator)
-    wanted = solve_moments(every, **solving(penalty))
+    wanted = System(every, penalty).solve(solving(penalty), 5)
     names = Attributes(operator.solver)
     for key in (names.values, names.errors, "held_out_", "standard_errors_", "function_errors_"):
         size = np.nanmax(np.abs(wanted[key]), initial=1e-300)

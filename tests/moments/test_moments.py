@@ -13,7 +13,7 @@ from daskspectral.forms import dirichlet
 from daskspectral.kernels import Gaussian, Kernel, Matern
 from daskspectral.manifolds import Sphere
 from daskspectral.moments.problem import inverse_norm, roughness, trace
-from daskspectral.moments.solution import score_span, solve_moments
+from daskspectral.moments.solution import System, score_span
 from daskspectral.operators import Covariance, Cross, Generator, Laplacian, Operator, SymmetricForm, TangentPropagation
 from daskspectral.solve import NonNormal
 from daskspectral.solvers import Penalised
@@ -131,7 +131,7 @@ def test_functions_that_rest_on_few_rows_are_left_out() -> None:
 def test_half_of_the_landmarks_tell_how_much_they_decide() -> None:
     """From 16 on: the change of values on rows held out."""
     whole, half, few = (
-        solve_moments(moments, count=3, solver=Penalised(), penalty=1.0)
+        System(moments, 1.0).solve(Penalised(), 3)
         for moments in (moments_of(with_constant(Gaussian(2.0), Y[:p]), ROWS, FOLD) for p in (16, 8, 15))
     )
     wanted = np.abs(whole["held_out_"] - half["held_out_"])
