@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from daskspectral.basis import Basis
+from daskspectral.basis import Basis, Landmarks
 from daskspectral.cli import parameters as par
 from daskspectral.cli import running as run
 from daskspectral.cli.commands import say, session
@@ -116,8 +116,8 @@ def merge(parts: tuple[str, ...], trust: tuple[str, ...], **options: Any) -> Non
 
 def _estimator_of(operator: Operator, **parameters: Any) -> Any:
     """Return the estimator by the name of the operator's users, or a SpectralDecomposition."""
-    linear = {Covariance: EOF, CrossCovariance: MCA}.get(type(operator))
-    if linear is not None and getattr(parameters["basis"], "plain", False) and parameters["solver"] == Penalised():
+    linear, usual = {Covariance: EOF, CrossCovariance: MCA}.get(type(operator)), (Landmarks(), Penalised())
+    if linear is not None and repr((parameters["basis"], parameters["solver"])) == repr(usual):
         return linear(**{name: value for name, value in parameters.items() if name not in ("basis", "solver")})
     if isinstance(operator, Transfer):
         parameters |= {"reversible": operator.reversible, "center": operator.center}

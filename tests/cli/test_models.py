@@ -114,6 +114,7 @@ def test_the_same_as_in_python(line: str) -> None:
     make, attribute, points = CASES[line]
     told, again = done(f"{line} --out m.zarr"), make()
     model = dsp.load("m.zarr")
+    assert type(model) is type(again)
     found, wanted = (one.get_params(deep=False) for one in (model, again))
     decided = {name: value for name, value in wanted.items() if value is not None}  # others are filled in
     assert {name: str(found[name]) for name in decided} == {name: str(value) for name, value in decided.items()}
