@@ -25,7 +25,7 @@ from daskspectral.basis.evaluation import (
 )
 from daskspectral.forms import Atom, AtomProduct, Forms, Functionals, Pairing
 from daskspectral.modes.matrices import MODES, ModeWeight
-from daskspectral.modes.sums import ModeSum, mode_sum
+from daskspectral.modes.sums import MatmulSum, NufftSum, mode_sum
 from daskspectral.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from daskspectral.basis.lattice import FourierLattice
 
 Sides = tuple[str, str]
-Shifts = Mapping[str, int]
 MODERATE = 30  # powers of two by which the roots of weights may differ from 1 in float32 without being rescaled
 
 
@@ -202,26 +201,18 @@ class MatrixSums(Accumulator):
     """Sums of forms (p, q) between two bases, and of functionals (p,) or (p, m), by their names.
 
     Each basis is evaluated once per block and view, for all products that it takes part in; if the right basis is the
-    left one, a single contraction serves all forms. Views of rows that follow one another, `shifts` rows later, are
-    evaluated together.
+    left one, a single contraction serves all forms. Views of rows that follow one another are evaluated together.
     """
 
     def __init__(
-        self,
-        left: Basis,
-        right: Basis,
-        forms: Forms,
-        functionals: Functionals,
-        dtype: Any,
-        workspace: Workspace,
-        shifts: Shifts,
+        self, left: Basis, right: Basis, forms: Forms, functionals: Functionals, dtype: Any, workspace: Workspace
     ):
         super().__init__(workspace)
         self._bases = {"left": self._there(left)}
         if right is not left:
             self._bases["right"] = self._there(right)
         self._forms, self._functionals = forms, functionals
-        self._shifts, self._narrow = shifts, np.dtype(dtype) != np.float64
+        self._narrow = np.dtype(dtype) != np.float64
         self._exponent: int | None = None
         products: dict[Sides, dict[AtomProduct, None]] = {}
         self._atoms: dict[str, dict[Atom, None]] = {side: {} for side in self._bases}
@@ -255,10 +246,7 @@ class MatrixSums(Accumulator):
 
     def _add(self, block: Block) -> None:
         block = self._in_range(block).on(self._workspace)
-        at = {
-            side: evaluate(b, block.part(side), list(self._atoms[side]), self._shifts)
-            for side, b in self._bases.items()
-        }
+        at = {side: evaluate(b, block.part(side), list(self._atoms[side])) for side, b in self._bases.items()}
         for side, pairing in self._pairings:
             part = pair_with_field(at[side][pairing.atom.view], pairing, block)
             before = self._vectors.get((side, pairing))
@@ -295,7 +283,7 @@ class ModeSums(Accumulator):
     def __init__(self, lattice: FourierLattice, weights: Sequence[ModeWeight], workspace: Workspace):
         super().__init__(workspace)
         self._lattice, self._mode_weights = lattice, weights
-        self._sum: ModeSum | None = None
+        self._sum: MatmulSum | NufftSum | None = None
         self._columns: list[tuple[str, tuple[int, ...], int]] = []
 
     def _add(self, block: Block) -> None:
@@ -333,23 +321,24 @@ class ModeSums(Accumulator):
         return found
 
 
-def evaluate(basis: Basis, block: Block, atoms: list[Atom], shifts: Shifts) -> dict[str, Evaluation]:
+def evaluate(basis: Basis, block: Block, atoms: list[Atom]) -> dict[str, Evaluation]:
     """The basis at each view of a block, for what these atoms need.
 
-    Views of rows that follow one another, several `shifts` later, are evaluated together: each row once.
+    Views of rows that follow one another are evaluated together: each row once.
     """
     leaves = list(dict.fromkeys(leaf for a in atoms for leaf in a.leaves))
     views = dict.fromkeys(a.view for a in leaves)
-    rows = joined(block, shifts) if len(shifts) > 1 and all(leaf.kind == "value" for leaf in leaves) else None
+    rows = joined(block) if len(block.shifts) > 1 and all(leaf.kind == "value" for leaf in leaves) else None
     if rows is None:
         return {v: evaluated(basis, block.view(v), [a for a in leaves if a.view == v]) for v in views}
     found = evaluated(basis, replace(block, fields={"x": rows}, scale=None), [VALUE])
-    return {v: found.mapped(_following(block, shifts.get(v, 0))) for v in views}
+    return {v: found.mapped(_following(block, block.shifts.get(v, 0))) for v in views}
 
 
-def joined(block: Block, shifts: Shifts) -> Array | None:
+def joined(block: Block) -> Array | None:
     """The rows of x and those that follow them, (c + s, d), where all views are parts of these; else None."""
-    x, last = block.x, max(shifts, key=lambda view: shifts[view])
+    x, shifts = block.x, block.shifts
+    last = max(shifts, key=lambda view: shifts[view])
     c, longest = len(x), shifts[last]
     if block.host is not None or longest >= c:
         return None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis.accumulators import Accumulator, GradientSum, MatrixSums, Shifts
+from daskspectral.basis.accumulators import Accumulator, GradientSum, MatrixSums
 from daskspectral.basis.boundary import Boundary
 from daskspectral.basis.box import Box
 from daskspectral.basis.evaluation import VALUE, Block, Evaluation
@@ -195,15 +195,15 @@ class Basis(Registered, ABC):
         return self, coefficients
 
     def accumulator(
-        self, right: Basis, forms: Forms, functionals: Functionals, *, dtype: Any, workspace: Workspace, shifts: Shifts
+        self, right: Basis, forms: Forms, functionals: Functionals, *, dtype: Any, workspace: Workspace
     ) -> Accumulator:
         """Return an accumulator of forms between this basis (left) and another (right), and of functionals.
 
         The form named `gram` is summed between left and left functions, `right_gram` between right and right, every
         other form between left and right; the functional `right_first` of right functions, every other one of left
-        functions. `shifts` are by how many rows the points of a view come later than those of x.
+        functions.
         """
-        return MatrixSums(self, right, forms, functionals, dtype, workspace, shifts)
+        return MatrixSums(self, right, forms, functionals, dtype, workspace)
 
     def matrices(self, forms: Forms, functionals: Functionals, sums: Mapping[str, Array]) -> dict[str, Array]:
         """Return the sums of forms and functionals, and all others, from what an accumulator returns."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,8 @@ class Block:
 
     `points` names the field that holds the points of this view; `owner` keeps apart the buffers of evaluations that
     live at the same time. `shared` holds what several evaluations of the same functions on the block have in common. A
-    block on an accelerator keeps the same rows on the `host`, for functions that are evaluated there.
+    block on an accelerator keeps the same rows on the `host`, for functions that are evaluated there. `shifts` are by
+    how many rows the points of a view come later than those of x.
 
     Examples
     --------
@@ -50,6 +51,7 @@ class Block:
     owner: str = ""
     shared: dict[int, Array] | None = None
     host: Block | None = None
+    shifts: Mapping[str, int] = field(default_factory=dict)
 
     def field(self, field: Field) -> Array:
         """The values of a field, (c,), (c, d) or (c, d, d)."""

@@ -6,7 +6,6 @@ Matrix products of real rows are exact to rounding; the nonuniform FFT has a rel
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cache
 
@@ -26,32 +25,7 @@ FAR = 20  # powers of two from 1, beyond which a weight is summed in a unit of i
 MOST = 1000  # powers of two of such a unit
 
 
-class ModeSum(ABC):
-    """C_w(j) = sum_i w_i exp(-i j.t_i) for |j_a| <= orders[a], of one weight or several, over any number of calls.
-
-    The same calls give the same bits, on any thread; a sum belongs to one thread at a time.
-    """
-
-    orders: tuple[int, ...]
-
-    def add(self, angles: Array, weights: Array | None = None) -> None:
-        """Add rows: their angles t (c, d), finite, and real weights (w, c); None is one of 1.
-
-        Raises ValueError for angles of another shape, or that are not finite.
-        """
-        angles = tensor.checked_angles(angles, len(self.orders))
-        if len(angles):
-            self._add(angles, weights)
-
-    @abstractmethod
-    def _add(self, angles: Array, weights: Array | None) -> None: ...
-
-    @abstractmethod
-    def result(self) -> ComplexArray:
-        """The sums so far, (w, 2 M_1 + 1, ...), index j + M; C(-j) is the conjugate of C(j) exactly."""
-
-
-class MatmulSum(ModeSum):
+class MatmulSum:
     """Sums over blocks of rows of the products of a left factor, times each weight, and a right factor.
 
     They are made on the device of the workspace, in which sums of one thread share the room for the factors.
@@ -69,8 +43,13 @@ class MatmulSum(ModeSum):
         self._product = workspace.made(f"product {name}", lambda: device.empty((weights * left, right)))
         self._sums = device.zeros((weights * left, right))
 
-    def _add(self, angles: Array, weights: Array | None) -> None:
-        angles, weights = self._device.put(angles), None if weights is None else self._device.put(weights)
+    def add(self, angles: Array, weights: Array | None = None) -> None:
+        """Add rows: their angles t (c, d), finite, and real weights (w, c); None is one of 1.
+
+        Raises ValueError for angles of another shape, or that are not finite.
+        """
+        angles = self._device.put(tensor.checked_angles(angles, len(self.orders)))
+        weights = None if weights is None else self._device.put(weights)
         for start in range(0, len(angles), self._rows):
             block = slice(start, start + self._rows)
             left, right = self._factors.of(angles[block], None if weights is None else weights[:, block])
@@ -78,10 +57,11 @@ class MatmulSum(ModeSum):
             self._sums += self._product
 
     def result(self) -> ComplexArray:
+        """Return the sums so far, (w, 2 M_1 + 1, ...), index j + M."""
         return self._split.modes(self._device.get(self._sums).reshape(-1, *self._split.shape))
 
 
-class NufftSum(ModeSum):
+class NufftSum:
     """Sums by type 1; two real weights share one complex transform, each in a unit in which neither hides the other."""
 
     def __init__(self, orders: tuple[int, ...], weights: int, eps: float, workspace: Workspace):
@@ -92,8 +72,11 @@ class NufftSum(ModeSum):
         self._count, self._steps, self._seen = weights, np.zeros(weights), np.zeros(weights, dtype=bool)
         self._strengths = self._device.empty(0, complex)
 
-    def _add(self, angles: Array, weights: Array | None) -> None:
-        device = self._device
+    def add(self, angles: Array, weights: Array | None = None) -> None:
+        """Add rows, as `MatmulSum.add`."""
+        angles, device = tensor.checked_angles(angles, len(self.orders)), self._device
+        if not len(angles):
+            return
         self._plan.setpts(*device.put(np.ascontiguousarray(angles.T, dtype=float)))
         weights = None if weights is None else device.put(weights)
         if len(self._strengths) != len(angles):
@@ -122,6 +105,7 @@ class NufftSum(ModeSum):
         self._seen |= largest > 0
 
     def result(self) -> ComplexArray:
+        """Return the sums so far, (w, 2 M_1 + 1, ...), index j + M."""
         sums = self._device.get(self._sums)
         mirrored = np.flip(sums, axis=tuple(range(1, sums.ndim)))
         out = np.empty((2 * len(sums), *sums.shape[1:]), dtype=complex)
@@ -139,8 +123,11 @@ class NufftSum(ModeSum):
 
 def mode_sum(
     orders: tuple[int, ...], method: str, eps: float = 1e-9, workspace: Workspace | None = None, *, weights: int = 1
-) -> ModeSum:
-    """An empty sum of the modes |j_a| <= orders[a] of so many weights: twice the orders of the functions.
+) -> MatmulSum | NufftSum:
+    """Return an empty sum C_w(j) = sum_i w_i exp(-i j.t_i), |j_a| <= orders[a], of so many weights.
+
+    The orders are twice those of the functions. The same calls of `add` give the same bits, on any thread; a sum
+    belongs to one thread at a time. C(-j) is the conjugate of C(j) exactly.
 
     "matmul" is exact to rounding; "nufft" has a relative precision of eps. Sums with the same `workspace`, of one
     thread, share one plan of the transform and its grid, or the buffers of the factors. On an accelerator, the device
@@ -175,7 +162,7 @@ def best_method(orders: tuple[int, ...], weights: int, nufft_available: bool) ->
 
 
 def rows_at_once(method: str, orders: tuple[int, ...]) -> int:
-    """The rows of a call to `ModeSum.add` that suit functions of these orders m: more are hardly quicker.
+    """The rows of a call to `add` that suit functions of these orders m: more are hardly quicker.
 
     A nonuniform FFT wants several rows for each point of its grid; matrix products go by blocks of their own.
 

@@ -151,9 +151,8 @@ class Weighed:
 
 @dataclass(frozen=True, eq=False)
 class ModeSystem(System):
-    """The moments of the leading functions `span` (p, r), of which the rows determine `rank`, of moments `measured`."""
+    """The moments of the leading functions `span` (p, r) of `weighed` ones, of which the rows determine `rank`."""
 
-    measured: Moments = field(kw_only=True)
     weighed: Weighed = field(kw_only=True)
     span: Array = field(kw_only=True)
     rank: int = field(kw_only=True)
@@ -176,11 +175,10 @@ class ModeSystem(System):
             leading = weighed.leading(penalty, ritz, max(SPAN, 2 * ritz))
         span, rank = leading
         fewer = [weighed.coarser(share, span, count) for share in FEWER if penalty is not None]
-        shared: dict[str, Any] = {"measured": moments, "weighed": weighed, "span": span, "rank": rank}
-        return cls(weighed.reduced(span), penalty, fewer=fewer, **shared)
+        return cls(weighed.reduced(span), penalty, fewer=fewer, weighed=weighed, span=span, rank=rank)
 
     def finished(self, found: dict[str, Any]) -> dict[str, Any]:
-        measured, weighed, size = self.measured, self.weighed, self.weighed.basis.size
+        weighed, measured, size = self.weighed, self.weighed.moments, self.weighed.basis.size
         for name in Attributes(measured.operator.solver).functions:
             found[name] = among_all(weighed.scale[:, None] * (self.span @ found[name]), measured, weighed.basis.inner)
         if self.penalty is not None:

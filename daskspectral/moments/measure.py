@@ -76,9 +76,7 @@ class Measure:
 
     def started(self, workspace: Workspace) -> Accumulator:
         """Return the sums of one group of rows, none added yet."""
-        shifts = {} if self.operator is None else self.operator.shifts
-        options: dict[str, Any] = {"dtype": self.dtype, "workspace": workspace, "shifts": shifts}
-        return self.left.accumulator(self.right, self.forms, self.functionals, **options)
+        return self.left.accumulator(self.right, self.forms, self.functionals, dtype=self.dtype, workspace=workspace)
 
 
 def block_of(fields: Mapping[str, Array], operator: Operator | None, dtype: str, workspace: Workspace) -> Block:
@@ -91,4 +89,5 @@ def block_of(fields: Mapping[str, Array], operator: Operator | None, dtype: str,
             factors = density_factors(operator.density, found)
         if factors is not None:
             scale = np.sqrt(factors) if scale is None else np.sqrt(factors) * scale
-    return Block(found, np.dtype(dtype), workspace, scale)
+    shifts = {} if operator is None else operator.shifts
+    return Block(found, np.dtype(dtype), workspace, scale, shifts=shifts)
