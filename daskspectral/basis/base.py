@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,19 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis.accumulators import Accumulator, GradientSum, MatrixSums
-from daskspectral.basis.boundary import Boundary
 from daskspectral.basis.box import Box
 from daskspectral.basis.evaluation import VALUE, Block, Evaluation
+from daskspectral.basis.recipe import BasisRecipe, Sample
 from daskspectral.devices import HOST, Device
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import Atom, Forms, Functionals
 from daskspectral.modes.sums import SumCost
-from daskspectral.registry import Registered
 from daskspectral.workspace import Workspace
 
 if TYPE_CHECKING:
     from daskspectral.basis.landmark import LandmarkBasis
-    from daskspectral.basis.recipe import BasisRecipe
 
 Array = NDArray[np.floating[Any]]
 DENSE_ROWS = 2048  # enough for adding products of p x p to cost little; panels are cut for the cache
@@ -48,7 +46,7 @@ class Translation:
         return not self.rest.any() and np.array_equal(self.turn, np.eye(len(self.rest)))
 
 
-class Basis(Registered, ABC):
+class Basis(BasisRecipe):
     """p functions of d variables. Immutable; it is sent to the workers once per run.
 
     Examples
@@ -63,8 +61,6 @@ class Basis(Registered, ABC):
            [4., 9.]])
     """
 
-    after_pass: ClassVar[bool] = False
-    """Whether a kernel is chosen from the moments after the pass, as the spectral density of the coefficients."""
     cheap_sums: ClassVar[bool] = False
     """Whether its sums cost less than other sums over all rows, which are then left out or taken of some rows."""
 
@@ -107,11 +103,6 @@ class Basis(Registered, ABC):
         """Which functions decay away from a centre, so that they may rest on few points, (p,)."""
         return np.zeros(self.size, dtype=bool)
 
-    @property
-    def holds_constant(self) -> bool:
-        """Whether a constant function is among them, so that an estimator adds none."""
-        return False
-
     def translated(self, delta: Array) -> Translation | None:
         """The basis of the same span of points x + delta, for a vector delta (d,).
 
@@ -140,25 +131,14 @@ class Basis(Registered, ABC):
         """The squared norm of f -> df/dx_a in that space, the same for every direction; None where it is unknown."""
         return None
 
-    @property
-    def boundaries(self) -> tuple[Boundary, ...]:
-        """The boundary functions that multiply its functions."""
-        return ()
+    def cost(self, operator: Any, dimension: int, n_rows: int) -> int:
+        return self.size
 
-    @property
-    def vanishes(self) -> bool:
-        """Whether its functions are 0 at the boundary of the data, so that no constant is added."""
-        return bool(self.boundaries)
+    def probe(self, sample: Sample) -> Basis:
+        return self
 
-    @property
-    def periodic(self) -> bool:
-        """Whether periods of columns, in the units of the data, are part of it."""
-        return False
-
-    @property
-    def recipe(self) -> BasisRecipe | None:
-        """The recipe whose open hyperparameters it fills in; None for a basis that has none."""
-        return None
+    def build(self, sample: Sample, rng: np.random.Generator) -> Basis:
+        return sample.centered(self)
 
     @property
     def landmark_parts(self) -> tuple[LandmarkBasis, ...]:

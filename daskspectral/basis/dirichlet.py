@@ -16,7 +16,7 @@ from daskspectral.basis.evaluation import VALUE, Block, ConcatenatedEvaluation, 
 from daskspectral.basis.landmark import LandmarkBasis
 from daskspectral.basis.network import NeuralBasis
 from daskspectral.basis.nystrom import Landmarks
-from daskspectral.basis.recipe import BasisRecipe, Sample, recipe_of
+from daskspectral.basis.recipe import BasisRecipe, Sample
 from daskspectral.forms import Atom, Field
 from daskspectral.kernels.base import MultiIndex, unit_index
 from daskspectral.registry import Parameterised
@@ -33,7 +33,7 @@ class DirichletBasis(Parameterised, BasisRecipe):
 
     Parameters
     ----------
-    basis : Basis or BasisRecipe
+    basis : BasisRecipe
         The functions, such as `MonomialBasis(d, 8)` or `Landmarks()`.
     boundary : Boundary
         The factor: a `BoxBoundary`, a `BallBoundary` or a subclass of `Boundary`, in the prepared columns.
@@ -49,13 +49,13 @@ class DirichletBasis(Parameterised, BasisRecipe):
     array([ 1.,  4.,  9., 16.])
     """
 
-    expects: ClassVar = {"basis": (Basis, BasisRecipe), "boundary": Boundary}
+    expects: ClassVar = {"basis": BasisRecipe, "boundary": Boundary}
 
-    basis: Basis | BasisRecipe
+    basis: BasisRecipe
     boundary: Boundary
 
     def __post_init__(self) -> None:
-        check_type("basis", self.basis, (Basis, BasisRecipe), "one of daskspectral.basis")
+        check_type("basis", self.basis, BasisRecipe, "one of daskspectral.basis")
         check_type("boundary", self.boundary, Boundary, "such as daskspectral.basis.BoxBoundary(lower, upper)")
         if isinstance(self.basis, NeuralBasis):
             raise ValueError("networks are trained without a boundary function: give DirichletBasis a trained basis_")
@@ -63,38 +63,34 @@ class DirichletBasis(Parameterised, BasisRecipe):
             DirichletFunctions(self.basis, self.boundary)  # raises an error if they do not suit each other
 
     @property
-    def _inner(self) -> BasisRecipe:
-        return recipe_of(self.basis)
+    def landmark_recipe(self) -> Landmarks | None:
+        return self.basis.landmark_recipe
 
-    @property
-    def landmarks(self) -> Landmarks | None:
-        return self._inner.landmarks
-
-    def at(self, landmarks: Landmarks) -> DirichletBasis:
-        return replace(self, basis=self._inner.at(landmarks))
+    def with_landmarks(self, landmarks: Landmarks) -> DirichletBasis:
+        return replace(self, basis=self.basis.with_landmarks(landmarks))
 
     def finished(self, basis: Basis) -> Basis:
-        return DirichletFunctions(self._inner.finished(basis), self.boundary)
+        return DirichletFunctions(self.basis.finished(basis), self.boundary)
 
     def cost(self, operator: Any, dimension: int, n_rows: int) -> int:
-        return self._inner.cost(operator, dimension, n_rows)
+        return self.basis.cost(operator, dimension, n_rows)
 
     def probe(self, sample: Sample) -> Basis:
-        return DirichletFunctions(self._inner.probe(sample), self.boundary)
+        return DirichletFunctions(self.basis.probe(sample), self.boundary)
 
     def resolved(self, sample: Sample, rng: np.random.Generator) -> DirichletBasis:
-        return replace(self, basis=self._inner.resolved(sample, rng))
+        return replace(self, basis=self.basis.resolved(sample, rng))
 
     def build(self, sample: Sample, rng: np.random.Generator) -> Basis:
-        return DirichletFunctions(self._inner.build(sample, rng), self.boundary)
+        return DirichletFunctions(self.basis.build(sample, rng), self.boundary)
 
     @property
     def boundaries(self) -> tuple[Boundary, ...]:
-        return (self.boundary, *self._inner.boundaries)
+        return (self.boundary, *self.basis.boundaries)
 
     @property
     def periodic(self) -> bool:
-        return self._inner.periodic
+        return self.basis.periodic
 
 
 @dataclass(frozen=True, eq=False)

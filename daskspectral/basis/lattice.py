@@ -107,6 +107,7 @@ class FourierBasis(OpenKernel, BasisRecipe):
     kernel: Kernel | str = "auto"
 
     after_pass = True
+    holds_constant = True
 
     def __post_init__(self) -> None:
         if self.n_frequencies is not None:

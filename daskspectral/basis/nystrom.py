@@ -103,10 +103,10 @@ class Landmarks(OpenKernel, BasisRecipe):
         check_periods(self.periods)
 
     @property
-    def landmarks(self) -> Landmarks:
+    def landmark_recipe(self) -> Landmarks:
         return self
 
-    def at(self, landmarks: Landmarks) -> Landmarks:
+    def with_landmarks(self, landmarks: Landmarks) -> Landmarks:
         return landmarks
 
     def cost(self, operator: Any, dimension: int, n_rows: int) -> int:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from daskspectral.basis.base import Array, Basis
 from daskspectral.basis.boundary import Boundary
 from daskspectral.kernels import Gaussian, Kernel, Periodic
 from daskspectral.kernels.names import named
 from daskspectral.registry import Parameterised, Registered, Written
 
 if TYPE_CHECKING:
+    from daskspectral.basis.base import Basis
     from daskspectral.basis.nystrom import Landmarks
 
+Array = NDArray[np.floating[Any]]
 Periods = tuple[float | None, ...]
 
 
@@ -75,7 +76,7 @@ class Sample(Protocol):
 
 
 class BasisRecipe(Registered, ABC):
-    """How a basis is made of data: what estimators accept as `basis` besides a basis.
+    """How a basis is made of data: what estimators accept as `basis`. A basis is the recipe of itself.
 
     Examples
     --------
@@ -86,7 +87,7 @@ class BasisRecipe(Registered, ABC):
     """
 
     after_pass: ClassVar[bool] = False
-    """Whether the kernel is no part of the basis, but chosen from the moments after the pass."""
+    """Whether a kernel is chosen from the moments after the pass, as the spectral density of the coefficients."""
 
     @abstractmethod
     def cost(self, operator: Any, dimension: int, n_rows: int) -> int:
@@ -105,11 +106,16 @@ class BasisRecipe(Registered, ABC):
         """Return the basis for these data."""
 
     @property
-    def landmarks(self) -> Landmarks | None:
-        """How landmarks are chosen, None for functions that have none."""
+    def recipe(self) -> BasisRecipe:
+        """The recipe with the hyperparameters of this one, or of a basis, that may be chosen anew."""
+        return self
+
+    @property
+    def landmark_recipe(self) -> Landmarks | None:
+        """How landmarks are chosen, None for functions whose landmarks are not chosen."""
         return None
 
-    def at(self, landmarks: Landmarks) -> Self:
+    def with_landmarks(self, landmarks: Landmarks) -> Self:
         """Return the recipe with other landmarks."""
         return self
 
@@ -119,8 +125,8 @@ class BasisRecipe(Registered, ABC):
 
     @property
     def holds_constant(self) -> bool:
-        """Whether a constant function is among its functions, so that none is added."""
-        return self.after_pass
+        """Whether a constant function is among its functions, so that an estimator adds none."""
+        return False
 
     @property
     def boundaries(self) -> tuple[Boundary, ...]:
@@ -136,47 +142,6 @@ class BasisRecipe(Registered, ABC):
     def vanishes(self) -> bool:
         """Whether its functions are 0 at the boundary of the data, so that no constant is added."""
         return bool(self.boundaries)
-
-
-@dataclass(frozen=True, eq=False)
-class ReadyBasis(BasisRecipe):
-    """A basis that a user gives, whose functions are those of points without a center."""
-
-    basis: Basis
-
-    def cost(self, operator: Any, dimension: int, n_rows: int) -> int:
-        return self.basis.size
-
-    def probe(self, sample: Sample) -> Basis:
-        return self.basis
-
-    def build(self, sample: Sample, rng: np.random.Generator) -> Basis:
-        return sample.centered(self.basis)
-
-    @property
-    def holds_constant(self) -> bool:
-        return self.basis.holds_constant
-
-    @property
-    def boundaries(self) -> tuple[Boundary, ...]:
-        return self.basis.boundaries
-
-    @property
-    def periodic(self) -> bool:
-        return self.basis.periodic
-
-    @property
-    def vanishes(self) -> bool:
-        return self.basis.vanishes
-
-
-def recipe_of(functions: Any, name: str = "basis") -> BasisRecipe:
-    """Return a recipe, of a basis the one that builds this basis. Raise TypeError for anything else."""
-    if isinstance(functions, BasisRecipe):
-        return functions
-    if not isinstance(functions, Basis):
-        raise TypeError(f"{name} must be one of daskspectral.basis, such as Landmarks(kernel); got {functions!r}")
-    return functions.recipe or ReadyBasis(functions)
 
 
 class OpenKernel(Written, Parameterised):

@@ -170,7 +170,7 @@ class LinearDirections(BasisRecipe):
     centered: bool
 
     @property
-    def landmarks(self) -> Landmarks:
+    def landmark_recipe(self) -> Landmarks:
         return self.asked
 
     def cost(self, operator: Any, dimension: int, n_rows: int) -> int:

@@ -15,9 +15,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, BasisRecipe, FourierBasis, FourierLattice
+from daskspectral.basis import BasisRecipe, FourierBasis, FourierLattice
 from daskspectral.basis.lattice import SpectralDensityBasis, prior_weights, shrunk_orders
-from daskspectral.basis.recipe import recipe_of
 from daskspectral.choosing.candidates import (
     Evaluator,
     RidgeEvaluator,
@@ -289,7 +288,7 @@ def _given(basis: Any, moments: Moments) -> tuple[tuple[int, ...] | None, Kernel
     Raises TypeError or ValueError for a kernel that is no prior, ValueError for frequencies that were not measured.
     """
     lattice, kernel = cast(Any, moments.basis), None
-    recipe = recipe_of(basis) if isinstance(basis, (Basis, BasisRecipe)) else None
+    recipe = basis.recipe if isinstance(basis, BasisRecipe) else None
     own = recipe if isinstance(recipe, FourierBasis) else None
     if own is not None and not isinstance(own.kernel, str):
         kernel = copy.deepcopy(own.kernel)  # kernels can be changed in place

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, BasisRecipe, FourierBasis, LandmarkBasis, NormalizedRBF
 from daskspectral.basis.nystrom import moved, rows_by
-from daskspectral.basis.recipe import Periods, ReadyBasis
+from daskspectral.basis.recipe import Periods
 from daskspectral.choosing.candidates import (
     LARGEST_FACTOR,
     Search,
@@ -157,8 +157,8 @@ class SideFunctions:
 
     def of(self, setting: Setting, size: int, spread: float) -> Basis:
         """The basis of a setting with the first `size` landmarks."""
-        if isinstance(self.side.recipe, ReadyBasis):
-            return self.side.completed(self.side.recipe.basis)
+        if isinstance(self.side.recipe, Basis):
+            return self.side.completed(self.side.recipe)
         kernel, points = self.kernel(setting), self.family(setting).points[:size]
         return self.side.completed(
             self.side.recipe.finished(LandmarkBasis(kernel, moved(points, kernel, spread), centered=True))
@@ -347,7 +347,7 @@ class Rival:
     In the table of the choice it is `shown` with a `factor` and a `penalty`.
     """
 
-    basis: Basis | BasisRecipe
+    basis: BasisRecipe
     values: Array
     shown: str
     factor: float = 1.0
@@ -513,7 +513,7 @@ def decide(source: Source, wanted: Open, rng: np.random.Generator) -> Selection:
 
 def _best(
     search: LandmarkSearch, final: Search, rivals: Mapping[Kind, Rival]
-) -> tuple[Basis | BasisRecipe | None, tuple[Candidate, ...]]:
+) -> tuple[BasisRecipe | None, tuple[Candidate, ...]]:
     """Return the basis that is better than the best kernel at landmarks, if one is, and the table with all of them."""
     best, *others = search.leading.table(final, search.open.components, "compared in all splits")
     values: dict[Kind | None, Array] = {None: final.found[final.order[0]]}

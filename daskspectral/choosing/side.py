@@ -17,7 +17,7 @@ from daskspectral.basis import (
     ConstantBasis,
     Landmarks,
 )
-from daskspectral.basis.recipe import Periods, recipe_of
+from daskspectral.basis.recipe import Periods
 from daskspectral.choosing.landmarks import MOST_SPANNING, FitSample, LinearDirections, periods_of, sketched
 from daskspectral.choosing.lattice import check_modes
 from daskspectral.data.source import Source, label_of
@@ -52,8 +52,10 @@ class Side:
         Raise TypeError or ValueError for what cannot work with any data.
         """
         name = f"{prefix}basis"
-        recipe = recipe_of(copy.deepcopy(functions), name)  # kernels can be changed in place
-        landmarks = recipe.landmarks
+        if not isinstance(functions, BasisRecipe):
+            raise TypeError(f"{name} must be one of daskspectral.basis, such as Landmarks(kernel); got {functions!r}")
+        recipe = copy.deepcopy(functions).recipe  # kernels can be changed in place
+        landmarks = recipe.landmark_recipe
         constant = operator.annihilates_constants and not recipe.vanishes
         if landmarks is not None and landmarks.linear:
             constant = not (operator.center or recipe.vanishes)  # whose span has no origin
@@ -68,7 +70,7 @@ class Side:
     @property
     def landmarks(self) -> Landmarks | None:
         """How the landmarks of a kernel are drawn, None for other functions."""
-        return self.recipe.landmarks
+        return self.recipe.landmark_recipe
 
     @property
     def drawing(self) -> Landmarks:
@@ -167,7 +169,7 @@ class Side:
 
     def given_at(self, raw: Array, kernel: Kernel, jitter: float) -> BasisRecipe:
         """Return the argument of an estimator that gives functions of this kernel at the landmarks `raw` again."""
-        return self.recipe.at(self.drawing.closed(kernel, raw, jitter))
+        return self.recipe.with_landmarks(self.drawing.closed(kernel, raw, jitter))
 
     def of_rows(self, basis: Basis) -> bool:
         """Return whether these chosen functions are combinations of the rows, which other rows do not share."""

@@ -9,9 +9,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, BasisRecipe, FourierBasis, Landmarks
+from daskspectral.basis import BasisRecipe, FourierBasis, Landmarks
 from daskspectral.basis.names import named
-from daskspectral.basis.recipe import recipe_of
 from daskspectral.choosing.lattice import regression_lattice
 from daskspectral.choosing.prior import regress
 from daskspectral.choosing.search import pilot_bytes
@@ -243,7 +242,7 @@ class HermiteRegressor(Regressor):
     def _side(self, source: Source, operator: Regression) -> tuple[Side, Any]:
         """The functions for these data, and the number of landmarks that was asked for."""
         basis = Landmarks() if self.basis is None else named(self.basis)
-        recipe = recipe_of(basis) if isinstance(basis, (Basis, BasisRecipe)) else None
+        recipe = basis.recipe if isinstance(basis, BasisRecipe) else None
         own = recipe if isinstance(recipe, Landmarks) else None
         lattice = recipe if isinstance(recipe, FourierBasis) else None
         if lattice is None and own is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from daskspectral.basis import Basis, Landmarks
+from daskspectral.basis import BasisRecipe
 from daskspectral.operators import Operator
 from daskspectral.solvers import Solving
 from daskspectral.spectral.passage import Process
@@ -26,14 +26,14 @@ class SpectralDecomposition(Process):
     ----------
     operator : Operator, default Laplacian()
         What is decomposed.
-    basis : Landmarks, another basis, a name, "auto" or None
-        The functions that span the solution: by default `Landmarks()`, a kernel at rows of the data, with the kernel,
-        its scale and their number chosen. The names "landmarks", "fourier" and "network" stand for `Landmarks()`,
-        `FourierBasis()` and `NeuralBasis()`. On a FourierBasis the kernel is the prior of the coefficients, chosen
-        after the pass. "auto" compares a lattice, for up to three columns, with landmarks on the pilot.
+    basis : BasisRecipe, its name, "auto" or None
+        The functions that span the solution, as a basis or a recipe of one: by default `Landmarks()`, a kernel at rows
+        of the data, with the kernel, its scale and their number chosen. The names "landmarks", "fourier" and "network"
+        stand for `Landmarks()`, `FourierBasis()` and `NeuralBasis()`. On a FourierBasis the kernel is the prior of the
+        coefficients, chosen after the pass. "auto" compares a lattice, for up to three columns, with landmarks on the pilot.
         Of operators with singular values the choice compares few `NormalizedRBF` functions too, which short
         trajectories bear.
-    right_basis : Landmarks, another basis or a name, optional
+    right_basis : BasisRecipe or its name, optional
         The right functions of an operator with singular values. Where they take other variables than the left ones
         (Cross), they have the same kernel and landmark method by default, at landmarks among their own points;
         otherwise (Transfer) they are the left functions.
@@ -116,9 +116,9 @@ class SpectralDecomposition(Process):
     def __init__(
         self,
         operator: Operator | None = None,
-        basis: Basis | Landmarks | str | None = None,
+        basis: BasisRecipe | str | None = None,
         *,
-        right_basis: Basis | Landmarks | str | None = None,
+        right_basis: BasisRecipe | str | None = None,
         n_components: float = 16,
         solver: Solving | None = None,
         folds: Any = 10,
