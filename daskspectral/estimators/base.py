@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from daskspectral.basis import Basis, BasisRecipe, Landmarks
+from daskspectral.basis import BasisRecipe, Landmarks
 from daskspectral.basis.names import NAMES as FUNCTIONS
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.rows import Rows
@@ -65,7 +65,7 @@ class Estimator(Evaluator, BaseEstimator):  # type: ignore[misc]
     expects: ClassVar = {
         "operator": Operator,
         **dict.fromkeys(("kernel", "weights"), Kernel),
-        **dict.fromkeys(("basis", "right_basis"), (Basis, BasisRecipe)),
+        **dict.fromkeys(("basis", "right_basis"), BasisRecipe),
         "landmarks": Landmarks,
         "manifold": Manifold,
         "group": Group,

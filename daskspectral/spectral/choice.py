@@ -249,7 +249,7 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
         functions = NearestCentroids() if jumps else Landmarks()
     components = sys.maxsize if is_share(estimator.n_components) else estimator.n_components
     left = Side.of(with_outputs(functions, components), "", "x", operator)
-    if jumps and not isinstance(getattr(left.recipe, "basis", left.recipe), (CentroidBasis, NearestCentroids)):
+    if jumps and not isinstance(left.recipe, (CentroidBasis, NearestCentroids)):
         raise TypeError(f"the basis of NeighborJumps must be a NearestCentroids or CentroidBasis, got {given!r}.")
     own, network = left.landmarks, isinstance(left.recipe, NeuralBasis)
     if operator.default_kernel is not None and own is not None and own.kernel == "auto" and not left.recipe.vanishes:

@@ -30,9 +30,9 @@ class SpectralDecomposition(Process):
         The functions that span the solution, as a basis or a recipe of one: by default `Landmarks()`, a kernel at rows
         of the data, with the kernel, its scale and their number chosen. The names "landmarks", "fourier" and "network"
         stand for `Landmarks()`, `FourierBasis()` and `NeuralBasis()`. On a FourierBasis the kernel is the prior of the
-        coefficients, chosen after the pass. "auto" compares a lattice, for up to three columns, with landmarks on the pilot.
-        Of operators with singular values the choice compares few `NormalizedRBF` functions too, which short
-        trajectories bear.
+        coefficients, chosen after the pass. "auto" compares a lattice, for up to three columns, with landmarks on the
+        pilot. Of operators with singular values the choice compares few `NormalizedRBF` functions too, which suit
+        short trajectories.
     right_basis : BasisRecipe or its name, optional
         The right functions of an operator with singular values. Where they take other variables than the left ones
         (Cross), they have the same kernel and landmark method by default, at landmarks among their own points;

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, Landmarks
+from daskspectral.basis import BasisRecipe
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source, in_rows, open_data
 from daskspectral.engine.memory import chosen_device
@@ -38,8 +38,8 @@ class SpectralEstimator(SpectralFunctions):
     """
 
     operator: Operator | None
-    basis: Basis | Landmarks | str | None = None
-    right_basis: Basis | Landmarks | str | None = None
+    basis: BasisRecipe | str | None = None
+    right_basis: BasisRecipe | str | None = None
     n_components: float
     solver: Solving | None = None
     folds: Any

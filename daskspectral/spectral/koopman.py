@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, Landmarks
+from daskspectral.basis import BasisRecipe
 from daskspectral.data.source import open_trajectories
 from daskspectral.errors import ParameterError
 from daskspectral.estimators.table import RunContext, open_table
@@ -85,8 +85,8 @@ class Koopman(Process):
         method: str | None = None,
         center: bool = False,
         n_components: int = 16,
-        basis: Basis | Landmarks | str | None = None,
-        right_basis: Basis | Landmarks | str | None = None,
+        basis: BasisRecipe | str | None = None,
+        right_basis: BasisRecipe | str | None = None,
         solver: Solving | None = None,
         folds: Any = 10,
         dtype: str = "float64",

@@ -1,12 +1,21 @@
 """Recipes: a user's recipe builds a basis, and a resolved recipe builds the same basis again."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import daskspectral as dsp
-from daskspectral.basis import BasisRecipe, BoxBoundary, DirichletBasis, DirichletFunctions, Landmarks, MonomialBasis
+from daskspectral.basis import (
+    BasisRecipe,
+    BoxBoundary,
+    DirichletBasis,
+    DirichletFunctions,
+    FourierBasis,
+    Landmarks,
+    MonomialBasis,
+)
 from daskspectral.choosing.landmarks import FitSample
 from daskspectral.data.source import open_source
 from daskspectral.kernels import Gaussian
@@ -57,3 +66,16 @@ def test_a_resolved_recipe_builds_the_same_basis_again() -> None:
         assert basis.boundaries == resolved.boundaries == resolved.probe(sample).boundaries == (BOX, BOX)
         np.testing.assert_array_equal(basis.values(X), resolved.build(sample, second).values(X))
         assert resolved.cost(None, 2, len(X)) == basis.size
+
+
+@doubtful
+def test_models_are_saved_with_the_recipe_of_their_basis(tmp_path: Path) -> None:
+    for basis in (
+        FourierBasis(2, kernel=Gaussian(0.5)),
+        DirichletBasis(Landmarks(Gaussian(0.5), 9), BOX),
+        MonomialBasis(2, 2),
+    ):
+        model = dsp.SpectralDecomposition(basis=basis, n_components=2, random_state=0).fit(X)
+        model.save(tmp_path / "model.zarr", overwrite=True)
+        loaded = dsp.load(tmp_path / "model.zarr")
+        assert (repr(loaded.basis), type(loaded.basis_)) == (repr(basis), type(model.basis_))
