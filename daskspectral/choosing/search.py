@@ -51,7 +51,7 @@ from daskspectral.errors import Rank, TrustWarning, warn_user
 from daskspectral.kernels import Gaussian, Kernel, Mahalanobis, Matern, Periodic
 from daskspectral.landmarks import BY_KERNEL, choose, median_of_distinct
 from daskspectral.moments.lattice import UnresolvedError
-from daskspectral.moments.problem import Posed
+from daskspectral.moments.problem import GalerkinProblem
 from daskspectral.moments.trial import Split, Trial, half_splits, merged
 from daskspectral.operators import Laplacian, Operator
 from daskspectral.passes.selection import Candidate, Selection
@@ -281,8 +281,8 @@ class LandmarkSearch:
         everywhere = pilot.parted(np.zeros(pilot.folds, dtype=np.int64))
         moments = everywhere.trial(basis, None, np.ones(pilot.rows, dtype=bool), self.open.dtype).moments
         try:
-            posed = Posed(moments, self.open.components, setting.penalty)
-            spectrum = posed.solve(posed.means, posed.rows)
+            problem = GalerkinProblem(moments, self.open.components, setting.penalty)
+            spectrum = problem.solve(problem.means, problem.rows)
         except np.linalg.LinAlgError:
             return False
         rising = np.flatnonzero(spectrum.values.real > 0)
@@ -290,7 +290,7 @@ class LandmarkSearch:
             return False
         values = spectrum.values.real[rising]
         weights = (values + FLAT * values[-1]) ** -1.5
-        functions = posed.right.spread(spectrum.right)[-core.size :, rising] * weights
+        functions = problem.right.spread(spectrum.right)[-core.size :, rising] * weights
         slopes = core.span_gradient(functions)(pilot.points("x")[:SAMPLE])
         values, vectors = np.linalg.eigh(np.einsum("cka,ckb->ab", slopes, slopes))
         if not values[-1] > 0:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from daskspectral.moments.folds import Folds
 from daskspectral.moments.pairwise import PRESENT, any_pair_alone
-from daskspectral.moments.problem import Posed, relation_of
+from daskspectral.moments.problem import GalerkinProblem, galerkin_system
 from daskspectral.solve import GalerkinSystem, Solution
 from daskspectral.solve.problems import NEGLIGIBLE
 
@@ -57,12 +57,12 @@ class Errors:
     reason: str = ""
 
 
-def errors_of(posed: Posed, folds: Folds | None, undercut: Array | None = None) -> Errors:
+def errors_of(problem: GalerkinProblem, folds: Folds | None, undercut: Array | None = None) -> Errors:
     """The error bars of a problem's solution, from the folds of its moments.
 
     The intervals go down to what other functions have, the factors `undercut` (k,) of these values.
     """
-    k, rows = len(posed.whole.values), posed.count_of_rows
+    k, rows = len(problem.whole.values), problem.count_of_rows
     if not k:
         return _unknown(k, "no error bars: no value is left")
     if folds is None or folds.number < 2:
@@ -72,18 +72,18 @@ def errors_of(posed: Posed, folds: Folds | None, undercut: Array | None = None) 
     filled = folds.filled
     if len(filled) < 2:
         return _unknown(k, "no error bars: all weight is in one fold")
-    if posed.pairs is not None and any_pair_alone(folds.arrays[PRESENT]):
+    if problem.pairs is not None and any_pair_alone(folds.arrays[PRESENT]):
         return _unknown(k, "no error bars: two columns have common rows in one fold alone")
-    folds = posed.reduced(folds)
-    parts = [_LeftOut(posed, folds, fold) for fold in filled]
+    folds = problem.reduced(folds)
+    parts = [_LeftOut(problem, folds, fold) for fold in filled]
     values = np.stack([part.values for part in parts])
     number = len(parts)
     factor = jackknife_factor(folds, number)
 
     standard = jackknife_errors(values, factor)
-    held_out = _held_out(posed, [part for fold, part in zip(filled, parts, strict=True) if fold in folds.judges])
-    fitted = posed.whole.values
-    groups = _groups(fitted, standard, posed.nulls)
+    held_out = _held_out(problem, [part for fold, part in zip(filled, parts, strict=True) if fold in folds.judges])
+    fitted = problem.whole.values
+    groups = _groups(fitted, standard, problem.nulls)
     own = _intervals(fitted.real, held_out, standard, number)
     means, beyond = _mean_by(groups, fitted.real), _mean_by(groups, held_out)
     joint = _intervals(means, beyond, jackknife_errors(np.stack([_mean_by(groups, v) for v in values]), factor), number)
@@ -92,9 +92,9 @@ def errors_of(posed: Posed, folds: Folds | None, undercut: Array | None = None) 
     widest = np.column_stack([both[..., 0].min(axis=0), both[..., 1].max(axis=0)])
     intervals = np.where(several[:, None], widest, own)
     lower = np.ones(k) if undercut is None else np.append(undercut, np.ones(k))[:k]
-    lower[: posed.nulls] = 1.0
+    lower[: problem.nulls] = 1.0
     intervals = lowered(intervals, lower)
-    trusted = trusted_by(fitted.real, held_out, intervals, posed.nulls) & (lower * TRUSTED_RATIO > 1)
+    trusted = trusted_by(fitted.real, held_out, intervals, problem.nulls) & (lower * TRUSTED_RATIO > 1)
     angles = np.sqrt(factor * np.sum([part.angles(groups) ** 2 for part in parts], axis=0))
     return Errors(intervals, standard, held_out, groups, np.minimum(angles, 1.0), trusted)
 
@@ -136,13 +136,13 @@ def _half_width(number: int) -> float:
     return WIDENED * float(scipy.special.stdtrit(number - 1, 0.5 + LEVEL / 2))
 
 
-def held_out_by_folds(posed: Posed, folds: Folds) -> Array:
+def held_out_by_folds(problem: GalerkinProblem, folds: Folds) -> Array:
     """The values of a problem on rows that were not fitted to, from the folds of its moments."""
-    folds = posed.reduced(folds)
-    return _held_out(posed, [_LeftOut(posed, folds, fold) for fold in folds.judges])
+    folds = problem.reduced(folds)
+    return _held_out(problem, [_LeftOut(problem, folds, fold) for fold in folds.judges])
 
 
-def pattern_ends(posed: Posed, folds: Folds, groups: NDArray[np.int64], landmarks: Array) -> Array:
+def pattern_ends(problem: GalerkinProblem, folds: Folds, groups: NDArray[np.int64], landmarks: Array) -> Array:
     """The ends (k, d, 2) of 95 % intervals of the patterns of principal components, from those without each fold.
 
     Components without a fold are turned to those of all rows within their `groups` (k,). The functions are the constant
@@ -159,10 +159,10 @@ def pattern_ends(posed: Posed, folds: Folds, groups: NDArray[np.int64], landmark
         first = means["first"]
         return np.asarray((means["gram"][q] - np.outer(first[q], first)) @ functions)
 
-    found = [pattern(posed.means, posed.whole.left)]
+    found = [pattern(problem.means, problem.whole.left)]
     for fold in folds.filled:
-        part = _LeftOut(posed, folds, fold)
-        found.append(pattern(posed.without(folds, fold)[0], part.left @ turned(part)))
+        part = _LeftOut(problem, folds, fold)
+        found.append(pattern(problem.without(folds, fold)[0], part.left @ turned(part)))
     factor, samples = jackknife_factor(folds, len(folds.filled)), np.stack(found)
     return np.stack([jackknife_ends(samples[:, :, i] @ landmarks, factor) for i in range(samples.shape[2])])
 
@@ -170,33 +170,33 @@ def pattern_ends(posed: Posed, folds: Folds, groups: NDArray[np.int64], landmark
 class _LeftOut:
     """The solution without one fold, turned to the whole solution; and what it gives on that fold.
 
-    The folds' sums are of the functions in which parts are solved (`Posed.reduced`).
+    The folds' sums are of the functions in which parts are solved (`GalerkinProblem.reduced`).
     """
 
-    def __init__(self, posed: Posed, folds: Folds, fold: int):
-        self.weight, whole = float(folds.weight[fold]), posed.whole
-        total, (means, seen) = float(folds.weight.sum()), posed.without(folds, fold)
-        found = posed.solve_part(means, posed.rows * (total - self.weight) / total)
-        left, right = posed.against_whole
+    def __init__(self, problem: GalerkinProblem, folds: Folds, fold: int):
+        self.weight, whole = float(folds.weight[fold]), problem.whole
+        total, (means, seen) = float(folds.weight.sum()), problem.without(folds, fold)
+        found = problem.solve_part(means, problem.rows * (total - self.weight) / total)
+        left, right = problem.against_whole
         turned = self.overlap = found.right.conj().T @ right
-        if posed.kind.two_sided:
+        if problem.kind.two_sided:
             turned = found.left.conj().T @ left + self.overlap
-        self.turn = _turn(turned, posed.nulls)
+        self.turn = _turn(turned, problem.nulls)
         if np.iscomplexobj(whole.values):
             order = np.abs(found.values[:, None] - whole.values).argmin(axis=0)
             self.values: Any = found.values[order]
         else:
             self.values = np.einsum("ji,j,ji->i", self.turn.conj(), found.values, self.turn).real
         self.left = found.left
-        self.sums = self._sums(posed, means, seen, found)
+        self.sums = self._sums(problem, means, seen, found)
 
-    def _sums(self, posed: Posed, means: Sums, seen: Sums, found: Solution) -> list[Any]:
+    def _sums(self, problem: GalerkinProblem, means: Sums, seen: Sums, found: Solution) -> list[Any]:
         """The form and the Gram matrices of the turned functions, summed over the fold, less the fitted means."""
-        left, own = found.left @ self.turn, posed.right.prefix
+        left, own = found.left @ self.turn, problem.right.prefix
         right = left if found.right is found.left else found.right @ self.turn
-        norms = None if posed.norms is None else (self.weight * posed.norms[0], self.weight * posed.norms[1])
-        sums = relation_of(posed.operator, seen, norms, about_means=False).between(left, right)
-        if not posed.operator.center:
+        norms = None if problem.norms is None else (self.weight * problem.norms[0], self.weight * problem.norms[1])
+        sums = galerkin_system(problem.operator, seen, norms, about_means=False).between(left, right)
+        if not problem.operator.center:
             return list(sums)
         a, b = ((u.T @ means[name], u.T @ seen[name]) for u, name in ((left, "first"), (right, f"{own}first")))
         parts = [s - self._shared(*sides) for s, sides in zip(sums, ((a, b), (a, a), (b, b)), strict=True)]
@@ -228,14 +228,14 @@ def _turn(overlap: Any, nulls: int) -> Any:
     return turn
 
 
-def _held_out(posed: Posed, parts: list[_LeftOut]) -> Array:
+def _held_out(problem: GalerkinProblem, parts: list[_LeftOut]) -> Array:
     """The values on each fold's rows of the functions fitted to the others, the folds' sums added up."""
     every = np.eye(parts[0].turn.shape[1])
     if np.iscomplexobj(parts[0].values):
         return np.full(len(every), np.nan)
     weight = sum(part.weight for part in parts)
     form, gram, right_gram = (sum(sums) / weight for sums in zip(*(part.sums for part in parts), strict=True))
-    return np.asarray(posed.kind.ritz(every, every, GalerkinSystem(form, gram, right_gram)).real)
+    return np.asarray(problem.kind.ritz(every, every, GalerkinSystem(form, gram, right_gram)).real)
 
 
 def _intervals(fitted: Array, held_out: Array, standard: Array, number: int) -> Array:

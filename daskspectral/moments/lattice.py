@@ -25,7 +25,7 @@ from daskspectral.kernels import Kernel
 from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.counting import counted_rows
 from daskspectral.moments.moments import Moments, matrices_of
-from daskspectral.moments.problem import combined, relation_of
+from daskspectral.moments.problem import combined, galerkin_system
 from daskspectral.moments.solution import System
 from daskspectral.solve.pencil import CERTAIN, leading_by_cholesky, ritz_size, scale_of
 from daskspectral.solve.system import PRECISION
@@ -64,7 +64,7 @@ class Weighed:
 
     def energy(self) -> Array:
         """Return the mean of the form that ranks functions, ascending."""
-        found = self.operator.solver.energy(relation_of(self.operator, self.sums))
+        found = self.operator.solver.energy(galerkin_system(self.operator, self.sums))
         if found is not None:
             return self.mean(found)
         w = self.basis.inner.frequencies.vectors * self.scale[:, None]

@@ -1,4 +1,4 @@
-"""From moments to a solver's problem, on the functions that rest on enough data, and from spectrum to attributes."""
+"""Galerkin problems of moments: systems of all rows or of parts, on the functions that rest on enough data."""
 
 from __future__ import annotations
 
@@ -43,16 +43,27 @@ EVERYTHING = Cut(min_support=0.0)
 """All functions, in all directions above rounding."""
 
 
-class Posed:
-    """The problem that moments pose to their operator's solver, for the means over all rows or over a part of them.
+class GalerkinProblem:
+    """Galerkin problem of moments, for the means over all rows or over a part of them.
 
-    `count` values are wanted; `penalty` is c of a penalised solution, None for all directions above the cut of the
-    `solver`; functions of a kernel that rest on fewer points than its `min_support` are left out, and with `half` the
-    second half of the landmarks. Eigenvectors of large matrices are computed on the `device`. `means` are those over
-    all rows, `rows` is how many rows the data count as. What does not depend on the rows, the functions that are kept
-    and their norm, is the same for every part.
+    All parts share the functions that are kept, and their norm. `means` are those over all rows, `rows` the effective
+    number of rows. Raises ValueError if every function of a side vanishes, the sums are not finite, or the weights are
+    all zero.
 
-    Raises ValueError where every function of a side vanishes, the sums are not finite, or the weights are all zero.
+    Parameters
+    ----------
+    moments : Moments
+        Sums of the operator's forms.
+    count : int
+        Number of values that are wanted.
+    penalty : float or None
+        c of a penalized solution; None for all directions above the cut of the solver.
+    solver : Penalised or Cut
+        Its cut, ridge and least support of functions of a kernel, below which these are left out.
+    half : bool
+        Whether the second half of the landmarks is left out.
+    device : Device
+        Where eigenvectors of large matrices are computed.
     """
 
     def __init__(
@@ -70,13 +81,13 @@ class Posed:
         self.rounding = max(ROUNDING[moments.dtype], solver.rtol or 0.0)
         means, self.count_of_rows, self.pairs = checked_means(moments), moments.count, moments.pairs
         self.rows = counted_rows(moments) / correlation_time(moments)
-        self.left = self.right = _Side(moments, "", solver.min_support, half, device)
+        self.left = self.right = _FunctionSpace(moments, "", solver.min_support, half, device)
         if self.kind.two_sided and "right_gram" in means:
-            self.right = _Side(moments, "right_", solver.min_support, half, device)
+            self.right = _FunctionSpace(moments, "right_", solver.min_support, half, device)
         self.means = self.restricted(means)
 
     def restricted(self, sums: Sums) -> Sums:
-        """Sums, or means, of the functions that are kept, from those of all functions."""
+        """Return sums, or means, of the functions that are kept."""
         left, right = self.left, self.right
         if left.kept.all() and right.kept.all():
             return sums
@@ -91,14 +102,14 @@ class Posed:
     def solve(
         self, means: Sums, rows: float, span: Whitening | None = None, part: bool = False, count: int = 0
     ) -> Solution:
-        """The spectrum for these means over rows that count as so many; coefficients are of the functions kept."""
+        """Return the solution for means over an effective number of rows, in the functions that are kept."""
         system = self.system(means, rows) if span is None else replace(self.system(means), within=span)
         return self.kind.solve(replace(system, count=count or self.count, part=part))
 
     def system(self, means: Sums, rows: float | None = None) -> GalerkinSystem:
-        """Return the system of these means, within the leading functions for so many `rows` if there is a penalty."""
+        """Return the system of means; with the penalty for an effective number of `rows` if given."""
         found = replace(
-            relation_of(self.operator, means, self.norms, self.left.dtype),
+            galerkin_system(self.operator, means, self.norms, self.left.dtype),
             count=self.count,
             cut=self.cut,
             ridge=self.solver.ridge,
@@ -111,7 +122,7 @@ class Posed:
         return found if penalty is None else replace(found, within=penalty, cut=self.least_cut)
 
     def without(self, folds: Folds, fold: int) -> tuple[Sums, Sums]:
-        """The means over all folds but one, and the sums over that fold; of rows with gaps by pairs of columns."""
+        """Return the means over all folds but one, and the sums over that fold."""
         weight, own = float(folds.weight.sum()), float(folds.weight[fold])
         others = np.delete(np.arange(len(folds.weight)), fold)
         means, seen = folds.means(others, weight - own, self.operator.counts), folds.of(fold)
@@ -123,19 +134,19 @@ class Posed:
 
     @cached_property
     def whole(self) -> Solution:
-        """The spectrum over all rows."""
+        """The solution over all rows."""
         span = None if self._pencil is None else self._pencil.leading(self.means["gram"])
         return self.solve(self.means, self.rows, span)
 
     def leading(self, count: int) -> Solution:
-        """Return the spectrum over all rows, also of more values than are wanted."""
+        """Return the solution over all rows, with at least `count` values if there are."""
         found = self.whole
         if self._pencil is not None and len(found.values) == self.count < count:
             found = self.solve(self.means, self.rows, self._pencil.leading(self.means["gram"]), count=count)
         return found
 
     def reduced(self, folds: Folds) -> Folds:
-        """The sums of each group on the functions in which parts of the data are solved (`span`)."""
+        """Return the sums of each fold on the functions in which parts of the data are solved (`span`)."""
         if self.span is None and self.left.kept.all() and self.right.kept.all():
             return folds
         return folds.mapped(self._on_span)
@@ -148,8 +159,7 @@ class Posed:
 
     @property
     def span(self) -> Real | None:
-        """The functions (p, m) in which parts of the data are solved, the leading ones of all data of a symmetric
-        penalised problem; None for all functions that are kept."""
+        """The leading functions (p, m) in which parts of the data are solved; None for all."""
         return None if self._pencil is None else self._pencil.span
 
     @cached_property
@@ -160,16 +170,13 @@ class Posed:
         are orthonormal in it.
         """
         norms = self.norms if self.kind.two_sided else None
-        grams = relation_of(self.operator, self.means, norms).covariances.grams
+        grams = galerkin_system(self.operator, self.means, norms).covariances.grams
         sides = (grams[0], self.whole.left), (grams[1], self.whole.right)
         left, right = (gram @ functions for gram, functions in sides)
         return (left, right) if self.span is None else (self.span.T @ left, self.span.T @ right)
 
     def solve_part(self, means: Sums, rows: float) -> Solution:
-        """The spectrum for means of a part of the data, `reduced`, in the functions that these are of.
-
-        The penalty is c kappa / rows: with rows / 10 in place of rows, c is ten times as large.
-        """
+        """Return the solution for means of a part of the data (`reduced`); its penalty is c kappa / rows."""
         pencil = self._pencil
         if pencil is None:
             return self.solve(means, rows, part=True)
@@ -183,10 +190,11 @@ class Posed:
 
     @cached_property
     def _norm_root(self) -> Real | None:
-        return norm_root(self.left.norm, self.device) if self.kind.by_norm else None
+        one_sided = self.kind.by_norm and not self.kind.two_sided
+        return norm_root(self.left.norm, self.device) if one_sided else None
 
     def among_all(self, part: Solution) -> tuple[Array, Array]:
-        """The left and right functions of a part of the data, (p, k) and (q, k), in all functions."""
+        """Return the functions of a solution of a part of the data, (p, k) and (q, k), in all functions."""
         left, right = (f if self.span is None else self.span @ f for f in (part.left, part.right))
         return self.left.spread(left), self.right.spread(right)
 
@@ -200,7 +208,7 @@ class Posed:
         return self.kind.nulls(replace(self.system(self.means), cut=self.least_cut))
 
     def _by_values(self, means: Sums, rows: float, about_means: bool) -> Penalty:
-        def matrix(side: _Side) -> Real:
+        def matrix(side: _FunctionSpace) -> Real:
             gram = means[f"{side.prefix}gram"]
             gram = side.about_means(gram, means[f"{side.prefix}first"]) if about_means else gram
             return np.asarray((self.c or 0.0) * trace(side.root, gram) / rows * side.norm)
@@ -215,13 +223,13 @@ class Posed:
 
 
 def combined(operator: Operator, sums: Sums, functions: Real) -> dict[str, Real]:
-    """The sums of forms and functionals of combinations (p, r) of the functions, from those of the functions."""
+    """Return the sums of forms and functionals of combinations (p, r) of the functions."""
     forms = {name: functions.T @ sums[name] @ functions for name in operator.forms.keys() & sums.keys()}
     vectors = {name: functions.T @ sums[name] for name in operator.functionals.keys() & sums.keys()}
     return {**sums, **forms, **vectors}
 
 
-def relation_of(
+def galerkin_system(
     operator: Operator,
     sums: Sums,
     norms: tuple[Real, Real] | None = None,
@@ -254,7 +262,7 @@ def checked_means(moments: Moments) -> dict[str, NDArray[np.floating[Any]]]:
     return means
 
 
-class _Side:
+class _FunctionSpace:
     """The functions of one side, and which of them rest on enough points."""
 
     def __init__(self, moments: Moments, prefix: str, least: float, half: bool, device: Device):

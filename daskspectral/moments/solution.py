@@ -19,7 +19,7 @@ from daskspectral.moments.intervals import Errors, errors_of, held_out_by_folds,
 from daskspectral.moments.lags import CONSTANT, LagMatrices, Starts, is_lagged, resolved, starts_of
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.pairwise import SQUARES, SUMS
-from daskspectral.moments.problem import Posed, checked_means, relation_of
+from daskspectral.moments.problem import GalerkinProblem, checked_means, galerkin_system
 from daskspectral.moments.sample import graph_size
 from daskspectral.moments.trust import SLOWER, Solved, advise_clipped, advise_manifold, advise_rank
 from daskspectral.operators import Operator
@@ -85,25 +85,25 @@ class System:
         sums are not finite, or the weights are all zero.
         """
         moments, operator, own = self.moments, self.moments.operator, self.moments.operator.solver
-        posed = Posed(moments, count, self.penalty, solver, device=device)
-        spectrum, left, right = posed.whole, posed.left, posed.right
+        problem = GalerkinProblem(moments, count, self.penalty, solver, device=device)
+        spectrum, left, right = problem.whole, problem.left, problem.right
         advise_manifold(moments)
         advise_weights(moments)
         advise_clipped(moments)
-        errors = errors_of(posed, moments.folds, moments.undercut)
+        errors = errors_of(problem, moments.folds, moments.undercut)
         shown_values, held_out = operator.reported_values(spectrum.values), operator.reported_values(errors.held_out)
         intervals = np.sort(operator.reported_values(errors.intervals), axis=1)
         dynamic = bool(operator.lag) and operator.form.symmetric  # 1 - K was solved, and K is judged
         if dynamic and not errors.reason:
-            errors = replace(errors, trusted=trusted_by(shown_values, held_out, intervals, posed.nulls))
+            errors = replace(errors, trusted=trusted_by(shown_values, held_out, intervals, problem.nulls))
         if len(spectrum.values) < left.basis.dimension or not own.by_norm:  # all components are no low rank
             advise_rank(spectrum, left.basis, count, right=right.basis)
         shown = {"left": left.spread(spectrum.left), "right": right.spread(spectrum.right)}
-        approximation, half = self._errors_of_discretization(posed, errors)
+        approximation, half = self._errors_of_discretization(problem, errors)
         if half and not dynamic and not own.maximizes(spectrum.values):
             errors = replace(errors, intervals=_lowered(errors.intervals, spectrum.values.real, approximation))
             intervals = np.sort(operator.reported_values(errors.intervals), axis=1)
-        constants = min(posed.nulls, len(spectrum.values)) or _leading_constant(moments, shown["left"])
+        constants = min(problem.nulls, len(spectrum.values)) or _leading_constant(moments, shown["left"])
         certain, contradicted = np.ones(len(spectrum.values), bool), np.zeros(len(spectrum.values), bool)
         if operator.lag and not own.two_sided and len(certain):
             matrices = LagMatrices.of(moments, shown["right"])
@@ -113,9 +113,9 @@ class System:
         of_starts = shown["left" if own.two_sided else "right"]
         shared = operator.lag and moments.right_basis is None
         starts = starts_of(moments, of_starts) if shared and of_starts.size else Starts()
-        ratios = _ratios_to_graph(posed, moments)
+        ratios = _ratios_to_graph(problem, moments)
         tests = (constants, starts, contradicted, ratios, names)
-        solved = Solved(posed, moments, spectrum, errors, approximation, certain, *tests)
+        solved = Solved(problem, moments, spectrum, errors, approximation, certain, *tests)
         solved.advise()
         attributes = Attributes(own)
         found = {
@@ -137,9 +137,9 @@ class System:
         }
         return self.finished(found)
 
-    def _errors_of_discretization(self, posed: Posed, errors: Errors) -> tuple[Array, bool]:
+    def _errors_of_discretization(self, problem: GalerkinProblem, errors: Errors) -> tuple[Array, bool]:
         """Return by how much more functions would change values, (k,), and whether half of the landmarks tell it."""
-        values, solver = posed.whole.values, posed.solver
+        values, solver = problem.whole.values, problem.solver
         some = (b for b in self.moments.basis.landmark_parts if b.size >= LEAST_HALVED)
         half = not self.fewer and any(_is_approximate(b, self.moments) for b in some)
         parts = [(0.5, self.moments)] if half else self.fewer
@@ -147,7 +147,7 @@ class System:
             return np.full(len(values), np.nan), half
         every, changes = Cut(solver.rtol, 0.0, solver.ridge), np.full((len(parts), len(values)), np.nan)
         for change, (_, part) in zip(changes, parts, strict=True):
-            less, other = Posed(part, posed.count, self.penalty, every, half, posed.device), values
+            less, other = GalerkinProblem(part, problem.count, self.penalty, every, half, problem.device), values
             found: Functions = less.whole.values
             if half and part.folds is not None:
                 found, other = held_out_by_folds(less, part.folds), errors.held_out
@@ -184,7 +184,7 @@ def extrapolated(shares: Sequence[float], changes: Array) -> Array:
     return np.asarray(np.where(np.isnan(changes).any(axis=0), np.nan, left))
 
 
-def _ratios_to_graph(posed: Posed, moments: Moments) -> Array:
+def _ratios_to_graph(problem: GalerkinProblem, moments: Moments) -> Array:
     """Return how far the energies of the slowest functions exceed those of a graph of sampled rows, (q,).
 
     Empty for moments without a sample, and for functions that are periodic or 0 at the ends of the data. Of a sample of
@@ -195,8 +195,8 @@ def _ratios_to_graph(posed: Posed, moments: Moments) -> Array:
     if moments.sample is None or basis.periodic or basis.vanishes:
         return np.empty(0)
     points, weights = moments.sample.distinct
-    found, enough = posed.leading(JUDGED), len(points) <= graph_size(points.shape[1])
-    functions = posed.right.spread(found.right)
+    found, enough = problem.leading(JUDGED), len(points) <= graph_size(points.shape[1])
+    functions = problem.right.spread(found.right)
     ratios: Array = np.empty(0)
     for part in [slice(None)] if enough else [slice(0, None, 2), slice(1, None, 2)]:
         own = points[part]
@@ -271,7 +271,7 @@ def score_span(operator: Operator, moments: Moments, functions: Mapping[str, Fun
     other = moments.right_basis or moments.basis
     right_gram = means.get("right_gram", means["gram"])
     norms = (moments.basis.norm(means["gram"]), other.norm(right_gram)) if kind.by_norm else None
-    values = kind.ritz(left, right, relation_of(operator, means, norms, moments.dtype))
+    values = kind.ritz(left, right, galerkin_system(operator, means, norms, moments.dtype))
     lost = np.count_nonzero(np.isnan(values))
     if lost:
         warn_user(

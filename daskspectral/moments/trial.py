@@ -13,7 +13,7 @@ from daskspectral.basis.evaluation import NUMBER
 from daskspectral.moments.counting import ORDER, Runs
 from daskspectral.moments.folds import FOLD, Folds, Groups, LabelledFolds, gathered
 from daskspectral.moments.moments import Moments
-from daskspectral.moments.problem import Posed, relation_of
+from daskspectral.moments.problem import GalerkinProblem, Sums, galerkin_system
 from daskspectral.moments.summing import SumTask
 
 Array = NDArray[np.floating[Any]]
@@ -102,14 +102,14 @@ class Trial:
         Raises LinAlgError if the mean of squared slopes has values far below 0.
         """
         first, *_ = penalties = list(penalties)
-        posed = Posed(self.moments, count, first)
-        reduced = posed.reduced(self.groups)
+        problem = GalerkinProblem(self.moments, count, first)
+        reduced = problem.reduced(self.groups)
         means = [(self._means(reduced, self._fitted(split)), self._means(self.groups, split[1])) for split in splits]
         found = []
         for c in penalties:
-            counted = posed.rows if c is None or c == first else posed.rows * (first or 0.0) / c
+            counted = problem.rows if c is None or c == first else problem.rows * (first or 0.0) / c
             pairs = zip(splits, means, strict=True)
-            found.append(np.stack([self._judged(posed, counted, split, *halves, count) for split, halves in pairs]))
+            found.append(np.stack([self._judged(problem, counted, split, *halves, count) for split, halves in pairs]))
         return found
 
     def _fitted(self, split: Split) -> NDArray[np.int64]:
@@ -121,12 +121,12 @@ class Trial:
         return sums.means(groups, sums.weight[groups].sum(), self.moments.operator.counts)
 
     def _judged(
-        self, posed: Posed, rows: float, split: Split, means: Mapping[str, Array], seen: Mapping[str, Array], count: int
+        self, problem: GalerkinProblem, rows: float, split: Split, means: Sums, seen: Sums, count: int
     ) -> Array:
         moments, operator = self.moments, self.moments.operator
         share = self.groups.weight[self._fitted(split)].sum() / moments.weight
-        solution = posed.solve_part(means, rows * share)
-        left, right = posed.among_all(solution)  # what is rounding shows in the sums of all functions alone
+        solution = problem.solve_part(means, rows * share)
+        left, right = problem.among_all(solution)  # what is rounding shows in the sums of all functions alone
         positive = operator.annihilates_constants and bool(operator.slopes_squared(moments.basis.dimension))
-        system = replace(relation_of(operator, seen, None, moments.dtype), count=count, positive=positive)
+        system = replace(galerkin_system(operator, seen, None, moments.dtype), count=count, positive=positive)
         return operator.solver.compared(solution, left, right, system)

@@ -26,7 +26,7 @@ from daskspectral.moments.folds import FoldKind, copies_words
 from daskspectral.moments.intervals import Errors, trusted_words
 from daskspectral.moments.lags import Starts
 from daskspectral.moments.moments import Moments
-from daskspectral.moments.problem import Posed
+from daskspectral.moments.problem import GalerkinProblem
 from daskspectral.operators import Operator
 from daskspectral.operators.laplacian import OFF
 from daskspectral.solve import NonNormal, Problem, Solution
@@ -52,7 +52,7 @@ class Solved:
     rows, ascending. `names` returns the names of the columns of X.
     """
 
-    posed: Posed
+    problem: GalerkinProblem
     moments: Moments
     spectrum: Solution
     errors: Errors
@@ -67,8 +67,8 @@ class Solved:
     @property
     def change(self) -> Array:
         """How much of each value half of the landmarks, or of the frequencies, changes, (k,); NaN where unknown."""
-        change = self.approximation / self.posed.operator.solver.sizes(self.spectrum.values)
-        change[: self.posed.nulls] = np.nan  # 0 whatever the landmarks
+        change = self.approximation / self.problem.operator.solver.sizes(self.spectrum.values)
+        change[: self.problem.nulls] = np.nan  # 0 whatever the landmarks
         return change
 
     @property
@@ -123,7 +123,7 @@ class Solved:
                 Rank.UNCERTAINTY,
             )
         if self.starts.out_of_equilibrium:
-            warn_user(_started(self.posed.operator, self.starts), TrustWarning, Rank.ORDER)
+            warn_user(_started(self.problem.operator, self.starts), TrustWarning, Rank.ORDER)
         if (wrong := self.contradicted & self.errors.trusted)[self.constants :].any():
             warn_user(
                 f"a longer lag contradicts {np.count_nonzero(wrong)} of {len(wrong)} values: the rows do not determine "
@@ -146,10 +146,10 @@ class Solved:
         if self.moments.folds is None:
             return ""
         prepared, right = self.moments.preparation, self.moments.right_basis
-        sides = [("x", self.posed.left.basis, spreads_of(self.moments), prepared)]
-        if self.posed.operator.own_right_basis and right is not None:
+        sides = [("x", self.problem.left.basis, spreads_of(self.moments), prepared)]
+        if self.problem.operator.own_right_basis and right is not None:
             spreads = {c: float(s) for b in right.landmark_parts for c, s in enumerate(b.landmarks.std(0)) if s > 0}
-            sides.append((self.posed.operator.right_view, right, spreads, prepared["right"]))
+            sides.append((self.problem.operator.right_view, right, spreads, prepared["right"]))
         for view, basis, spreads, own in sides:
             scaled = basis.periodic or any(isinstance(b.kernel, Linear) for b in basis.landmark_parts)
             if not scaled and (text := unlike_columns(spreads, partial(self._column, view, own.get("columns")))):
@@ -190,7 +190,7 @@ class Solved:
 
     def uncertain(self) -> str:
         """Whether half of the values are known no better than to a fifth, or two of three no better than to 15 %."""
-        operator, solver = self.posed.operator, self.posed.operator.solver
+        operator, solver = self.problem.operator, self.problem.operator.solver
         shown, ends = (
             operator.reported_values(self.spectrum.values),
             np.sort(operator.reported_values(self.errors.intervals), 1),

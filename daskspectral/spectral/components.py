@@ -21,7 +21,7 @@ from daskspectral.kernels import Linear
 from daskspectral.moments import Moments
 from daskspectral.moments.intervals import pattern_ends
 from daskspectral.moments.patterns import patterns_of
-from daskspectral.moments.problem import Posed
+from daskspectral.moments.problem import GalerkinProblem
 from daskspectral.passes.sums import Discretisation
 from daskspectral.solve.rotation import varimax
 from daskspectral.solve.whitening import fix_signs
@@ -78,8 +78,8 @@ def components_of(moments: Moments, share: float, solver: Solving, device: Devic
     """
     if linear_landmarks(moments) is None:
         raise ValueError(f"n_components={share!r} is a share of the variance of columns, not of a kernel's components")
-    posed = Posed(moments, moments.basis.size, None, solver, device=device)
-    explained = np.cumsum(patterns_of(moments, posed.left.spread(posed.whole.left)).explained)
+    problem = GalerkinProblem(moments, moments.basis.size, None, solver, device=device)
+    explained = np.cumsum(patterns_of(moments, problem.left.spread(problem.whole.left)).explained)
     if not len(explained) or explained[-1] < share * (1 - ROUNDING):
         found = f"{len(explained)} components explain {explained[-1] if len(explained) else 0:.3g} of the variance"
         warn_user(f"{found}, less than n_components={share!r}: give more rows, or a smaller share", RankWarning)
@@ -101,9 +101,9 @@ def pattern_errors(model: Any) -> Array:
     landmarks, known = linear_landmarks(moments), not np.isnan(model.standard_errors_).any()
     if landmarks is None or moments.folds is None or not known:
         return np.full((*found.shape, 2), np.nan)
-    posed = Posed(moments, len(found), None, solving(model.solver))
-    ends = pattern_ends(posed, moments.folds, model.groups_, landmarks)
-    turned = np.sum(posed.left.spread(posed.whole.left) * model.coefficients_, axis=0) < 0  # by an update
+    problem = GalerkinProblem(moments, len(found), None, solving(model.solver))
+    ends = pattern_ends(problem, moments.folds, model.groups_, landmarks)
+    turned = np.sum(problem.left.spread(problem.whole.left) * model.coefficients_, axis=0) < 0  # by an update
     ends[turned] = -ends[turned][..., ::-1]
     raw = model.preparation_.of_directions.inverse(ends.swapaxes(1, 2), model.n_features_in_)
     layout = vars(model).get("layout_")

@@ -6,7 +6,7 @@ import numpy as np
 
 from daskspectral.basis import Basis
 from daskspectral.moments import Folds, Moments
-from daskspectral.moments.problem import Posed
+from daskspectral.moments.problem import GalerkinProblem
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators import Laplacian, Operator
 from daskspectral.passes.sums import measure_of
@@ -42,6 +42,8 @@ def folds_of(moments: Any) -> Folds:
     return found
 
 
-def posed(moments: Moments, count: int, penalty: float | None = None, half: bool = False, **options: Any) -> Posed:
+def problem_of(
+    moments: Moments, count: int, penalty: float | None = None, half: bool = False, **options: Any
+) -> GalerkinProblem:
     """The problem of moments, in all directions that the data see where there is no penalty."""
-    return Posed(moments, count, penalty, Cut(**({"min_support": 0.0} | options)), half)
+    return GalerkinProblem(moments, count, penalty, Cut(**({"min_support": 0.0} | options)), half)

@@ -11,7 +11,7 @@ from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis, Monom
 from daskspectral.kernels import Gaussian, Linear
 from daskspectral.moments.intervals import _intervals, errors_of, held_out_by_folds, trusted_by
 from daskspectral.operators import Covariance, Cross, Generator, Laplacian
-from tests.moments.common import folds_of, moments_of, posed
+from tests.moments.common import folds_of, moments_of, problem_of
 
 RNG = np.random.default_rng(3)
 N, K = 400, 5
@@ -30,7 +30,7 @@ def turned(overlap: Any, nulls: int) -> Any:
 
 def errors(moments: Any, count: int, penalty: float | None = None) -> tuple[Any, Any, Any]:
     """The problem of moments, its solution, and the errors of this."""
-    problem = posed(moments, count, penalty)
+    problem = problem_of(moments, count, penalty)
     return problem, problem.whole, errors_of(problem, moments.folds)
 
 

@@ -18,7 +18,7 @@ from daskspectral.operators import Covariance, Cross, Generator, Laplacian, Oper
 from daskspectral.solve import NonNormal
 from daskspectral.solvers import Penalised
 from tests.common import doubtful
-from tests.moments.common import moments_of, posed
+from tests.moments.common import moments_of, problem_of
 
 RNG = np.random.default_rng(4)
 X, Y = RNG.standard_normal((120, 3)), RNG.standard_normal((40, 3))
@@ -62,7 +62,7 @@ def test_moments_of_different_things_do_not_add(changes: dict[str, Any]) -> None
 )
 def test_the_penalty_of_a_form(operator: Operator, sign: int, kappa: float) -> None:
     """c kappa / n times the norm, with kappa = -2 d q'(0) for the Dirichlet form: 3 * 5/3 here."""
-    problem = posed(moments_of(KERNEL, ROWS, FOLD, operator), 3, 7.0)
+    problem = problem_of(moments_of(KERNEL, ROWS, FOLD, operator), 3, 7.0)
     np.testing.assert_allclose(problem.kind.energy(problem.system(problem.means)), sign * problem.means["form"])
     assert problem.rows == pytest.approx(max(WEIGHT.sum(), WEIGHT.sum() ** 2 / np.sum(WEIGHT**2)))
     for rows in (50.0, 25.0):
@@ -75,12 +75,12 @@ def test_the_penalty_of_a_form(operator: Operator, sign: int, kappa: float) -> N
 def test_the_penalties_of_two_sides_and_of_values() -> None:
     """By tr(K^+ G), of each side."""
     right = LandmarkBasis(Gaussian(0.8), Y[:9])
-    problem = posed(moments_of(KERNEL, {**ROWS, "y": X + 1}, FOLD, Cross(), right), 3, 2.0)
+    problem = problem_of(moments_of(KERNEL, {**ROWS, "y": X + 1}, FOLD, Cross(), right), 3, 2.0)
     found: Any = problem.system(problem.means, 50.0).within
     for side, matrix in ((problem.left, found.left), (problem.right, found.right)):
         own = np.trace(np.linalg.pinv(side.norm, rcond=1e-10, hermitian=True) @ side.gram)
         np.testing.assert_allclose(matrix, 2 * own / 50 * side.norm, rtol=1e-6)
-    values = posed(moments_of(KERNEL, ROWS, FOLD, Covariance()), 3, 2.0)
+    values = problem_of(moments_of(KERNEL, ROWS, FOLD, Covariance()), 3, 2.0)
     assert values.system(values.means, 1.0).within is None
     by_values: Any = partial(problem._by_values, problem.means, 50.0)
     for bounded in (True, False):  # of a user's operator without an energy
@@ -113,18 +113,18 @@ def test_functions_that_rest_on_few_rows_are_left_out() -> None:
     phi, rows = basis.values(X), max(WEIGHT.sum(), WEIGHT.sum() ** 2 / np.sum(WEIGHT**2))
     squares = phi**2 @ WEIGHT
     support = np.divide((phi @ WEIGHT) ** 2, squares, out=np.zeros(9), where=squares > 0) / WEIGHT.sum() * rows
-    least = posed(moments, 2).left.support[3]
+    least = problem_of(moments, 2).left.support[3]
     with pytest.warns(RankWarning, match=rf"{np.sum(support < least - 1e-9)} of 9 basis functions rest on fewer than"):
-        problem = posed(moments, 2, min_support=least)
+        problem = problem_of(moments, 2, min_support=least)
     np.testing.assert_allclose(problem.left.support, support)
     np.testing.assert_array_equal(problem.left.kept[1:], support[1:] >= least - 1e-9)
-    assert posed(moments, 2, half=True).left.kept.tolist() == [True] * 5 + [False] * 4
-    assert posed(moments, 2).nulls == 1
+    assert problem_of(moments, 2, half=True).left.kept.tolist() == [True] * 5 + [False] * 4
+    assert problem_of(moments, 2).nulls == 1
     twice = Concatenated((with_constant(Gaussian(1.0), Y[:5]), ConstantBasis(3)))  # one 0 of two equal functions
     for operator, nulls in ((Laplacian(), 1), (SymmetricForm(dirichlet, constants=True, descending=True), 0)):
-        assert posed(moments_of(twice, ROWS, FOLD, operator), 2).nulls == nulls
+        assert problem_of(moments_of(twice, ROWS, FOLD, operator), 2).nulls == nulls
     with pytest.raises(ValueError, match="each of the 40 basis functions rests on fewer than min_support=1000"):
-        posed(moments_of(LandmarkBasis(Gaussian(1.0), Y), ROWS, FOLD), 2, min_support=1000)
+        problem_of(moments_of(LandmarkBasis(Gaussian(1.0), Y), ROWS, FOLD), 2, min_support=1000)
 
 
 @doubtful

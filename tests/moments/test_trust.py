@@ -20,7 +20,7 @@ from daskspectral.moments.trust import Solved
 from daskspectral.operators import Covariance, Cross
 from daskspectral.solve import Solution
 from tests.common import autoregression, doubtful
-from tests.moments.common import moments_of, posed
+from tests.moments.common import moments_of, problem_of
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((400, 2))
@@ -57,7 +57,7 @@ def solved(values: Any = (0.0, 1.0, 2.0, 4.0), **changes: Any) -> Solved:
     none = np.zeros(len(values))
     errors = Errors(ends, none, held_out, np.arange(len(values)), none, trusted, changes.pop("reason", ""))
     approximation = np.asarray(changes.pop("approximation", none), dtype=float)
-    problem = changes.pop("posed", None) or posed(moments, len(values))
+    problem = changes.pop("problem", None) or problem_of(moments, len(values))
     return Solved(problem, moments, spectrum(values, **changes), errors, approximation, trusted, problem.nulls)
 
 
